@@ -73,7 +73,7 @@ class Worker:
         except queue.Empty:
             end(self._process)  # a late answer would be taken for the next one's
             raise CheckFailed(
-                f"no answer in {self.timeout:g} s to {request}; ask for less at once, as smaller shapes"
+                f"no answer in {self.timeout:g} s to `{do}`; ask for less at once, as smaller shapes, or again on a less busy machine"
             ) from None
         if not line:
             raise CheckFailed(self._epitaph())

@@ -65,7 +65,10 @@ Runtime = Annotated[str, typer.Option(help="onnxruntime or openvino.")]
 PrecisionHint = Annotated[str | None, typer.Option(help="What openvino computes in: f32 or bf16. Default: f32.")]
 Aggregation = Annotated[
     str | None,
-    typer.Option(help="How words are decided: first, average, max or none. Default: first.", show_default=False),
+    typer.Option(
+        help="How words are decided: first, average, max or none. Default: first, as training here does.",
+        show_default=False,
+    ),
 ]
 Verify = Annotated[
     bool,

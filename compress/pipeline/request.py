@@ -169,11 +169,12 @@ def _task_words(request: Request, plan: Plan) -> list[str]:
 
 def own_words(own: OwnFiles, corpus: Sequence[str] = ()) -> list[str]:
     """The options that name these files and their columns, paths as `shown` tells them; without a training file that
-    `corpus` names."""
+    `corpus` names, and without columns of the usual names, in whose place others may be found."""
     words = [] if own.train in map(Path, corpus) else ["--train", shown(str(own.train))]
-    words += ["--dev", shown(str(own.dev)), "--text", own.text]
+    words += ["--dev", shown(str(own.dev))]
+    words += ["--text", own.text] if own.text != OwnFiles.text else []
     words += ["--pair", own.pair] if own.pair is not None else []
-    words += ["--label", own.label]
+    words += ["--label", own.label] if own.label != OwnFiles.label else []
     words += ["--kind", own.kind] if own.kind is not None else []
     return [*words, "--max-length", str(own.max_length)] if own.max_length is not None else words
 

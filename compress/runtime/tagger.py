@@ -99,10 +99,15 @@ class Tagger(Opened):
         return entities(words.text, words.spans, words.labels, joined=joined)
 
     def predict(
-        self, texts: str | Iterable[Words], *, batch_size: int | None = None, tokens: int | None = None
+        self,
+        texts: str | Iterable[Words],
+        *,
+        aggregation: Aggregation = "first",
+        batch_size: int | None = None,
+        tokens: int | None = None,
     ) -> list[list[Entity]]:
         """The list of what `tag` yields."""
-        return list(self.tag(texts, batch_size=batch_size, tokens=tokens))
+        return list(self.tag(texts, aggregation=aggregation, batch_size=batch_size, tokens=tokens))
 
     def words(self, texts: str | Iterable[Words]) -> list[np.ndarray]:
         """Where the words of each text are: int64 [word, 2] in characters, the end exclusive; of a list of words, in the text

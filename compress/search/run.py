@@ -29,6 +29,7 @@ from .workers import Helpers
 
 FOLDER = "search"  # below --out
 _KEPT = 0.95  # of a model's parameters: an exported graph may fold a few into others
+_REASONS = 3  # for which no trial was measured, that a message has
 _QUICKEST = 0.8  # of a time: another timing of the same model, or of one a little wider, may find as little
 
 
@@ -66,9 +67,12 @@ def search(
         Measured(trial.number, **trial.info) for trial in finished if trial.refused is None and trial.same_as is None
     ]
     if not measured:
-        raise CompressError(
-            f"search: no trial was measured; trial {finished[0].number} was refused: {finished[0].refused}"
-        )
+        why: dict[str, int] = {}  # each reason once, by the first trial that has it
+        for trial in finished:
+            if trial.refused is not None:
+                why.setdefault(trial.refused, trial.number)
+        reasons = (f"trial {number} was refused: {reason}" for reason, number in list(why.items())[:_REASONS])
+        raise CompressError(f"search: no trial was measured; {'; '.join(reasons)}")
     choice, best = choose(measured, limits), front(measured)
     points = {trial.number: trial.point for trial in finished}
     bench = BenchSettings()

@@ -30,7 +30,9 @@ def read_kind(
     if kind == "multilabel" or (kind is None and any(isinstance(value, list) for value in values)):
         return "multilabel", listed_names(label, _rows(table, values))
     numbered = list(zip(table.numbers, values, strict=True))
-    refuse(table.place, table.unit, [(n, f"{label}: no label") for n, value in numbered if not _written(value)])
+    several = "; --kind multilabel, if texts may have none or several" if kind in (None, "classification") else ""
+    empty = [(n, f"{label}: no label") for n, value in numbered if not _written(value)]
+    refuse(table.place, table.unit, empty, several)
     if kind is None:
         commas = [(n, f"{label}: found {brief(v)}; write {pointed(v)!r}") for n, v in numbered if not is_number(str(v))]
         if all(is_number(pointed(value)) for value in values):

@@ -104,7 +104,8 @@ def _spans(own: OwnFiles) -> tuple[KindName, None, tuple[MetricName, ...]]:
     """The kind of task, no labels, and its metrics."""
     if own.pair is None:
         raise CompressError(
-            "--pair: a span task has questions and contexts; name the column of the contexts, as --pair context"
+            "--pair: a span task has questions and contexts; name the column of the contexts, as --pair context; where texts have "
+            "labels, leave --kind out"
         )
     return "span", None, KINDS["span"].metrics
 
@@ -123,7 +124,10 @@ def _has_words(table: Table, own: OwnFiles) -> bool:
 def _tags(table: Table, own: OwnFiles) -> tuple[KindName, tuple[str, ...], tuple[MetricName, ...]]:
     """The kind of task, the labels of words, and the metrics that these have."""
     if own.pair is not None:
-        raise CompressError("--pair: a tagging task has one column of text; leave it out")
+        raise CompressError(
+            f"--pair: a tagging task has one column of text, found a second, {own.pair!r}; leave --pair out, or --kind if the files hold "
+            "questions or pairs"
+        )
     if not table.numbers:
         raise CompressError(f"{table.place}: no examples; expected at least one text")
     kind = TASK_KINDS["tagging"]

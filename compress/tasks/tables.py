@@ -39,13 +39,13 @@ def label_values(table: Table, label: str | tuple[str, ...]) -> list[Any]:
     return list(zip(*map(table.column, label), strict=True))
 
 
-def refuse(place: str, unit: str, problems: Sequence[tuple[int | str, str]]) -> None:
-    """Raise for the first few `(number, problem)` pairs, with the count of all; return when there are none."""
+def refuse(place: str, unit: str, problems: Sequence[tuple[int | str, str]], way_out: str = "") -> None:
+    """Raise for the first few `(number, problem)` pairs, with the count of all and then the `way_out`; return when there are none."""
     if not problems:
         return
     shown = "; ".join(f"{unit} {number}: {problem}" for number, problem in problems[:SHOWN])
     rest = f"; {len(problems):,} such {unit}s in all" if len(problems) > SHOWN else ""
-    raise CompressError(f"{place}: {shown}{rest}")
+    raise CompressError(f"{place}: {shown}{rest}{way_out}")
 
 
 def brief(value: Any) -> str:

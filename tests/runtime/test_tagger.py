@@ -97,6 +97,7 @@ def test_entities_are_those_of_transformers_pipeline(exported: tuple[Path, Any])
             if strategy == "none":  # every token; the first of each word is compared
                 expected = [one for one in expected if not one["word"].startswith("##")]
             (found,) = tagger.tag(text, aggregation=strategy)
+            assert tagger.predict(text, aggregation=strategy) == [found]
             decided.add((strategy, tuple((one.label, one.start) for one in found)))
             name = "entity" if strategy == "none" else "entity_group"
             assert [(one.label, one.start) for one in found] == [(one[name], one["start"]) for one in expected]

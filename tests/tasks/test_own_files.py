@@ -111,7 +111,11 @@ def test_a_builtin_task_keeps_its_name_for_itself(tmp_path: Path, name: str) -> 
         ({"train": "many.csv"}, "column 'stars' has 101 different values; choose another with --label, or say"),
         ({"train": "empty.csv"}, "empty file"),
         ({"train": "headed.csv"}, "no examples; expected at least one row after the header"),
-        ({"train": "unlabelled.csv"}, "line 4: stars: no label"),
+        (
+            {"train": "unlabelled.csv"},
+            "line 4: stars: no label.*; --kind multilabel, if texts may have none or several",
+        ),
+        ({"train": "unlabelled.csv", "kind": "regression"}, "line 4: stars: no label; line 5: stars: no label$"),
         ({"train": "bars.csv"}, r"expected columns with commas between them, found 'review\|stars'"),
         ({"train": "commas.csv"}, "line 2: stars: found '4,5'; write '4.5'; line 3: stars: found '3,0'; write '3.0'$"),
         ({"train": "latin.csv"}, r"latin\.csv:2: expected UTF-8 text, found byte 0xe9"),
@@ -147,6 +151,7 @@ def test_what_cannot_be_used_is_told_in_a_line(tmp_path: Path, columns: dict[str
             {"train": "a", "dev": "b", "kind": "sorting"},
             "--kind: expected classification, multilabel, tagging, span, ranking, choice, regression or embedding, found 'sorting'",
         ),
+        ({"train": "a", "dev": "b", "kind": "multi-label"}, "found 'multi-label'; did you mean `multilabel`"),
         ({"train": "a", "dev": "b", "max_length": 0}, "--max-length: expected at least 1 token, found 0"),
     ],
 )

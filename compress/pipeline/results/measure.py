@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ... import results, store
+from ...errors import CheckFailed
 from ...machine import cpu_name, isa, versions
 from ...models.checkpoints import load_tokenizer, pad_id
 from ...models.dimensions import read_config, usable_positions
@@ -126,7 +127,12 @@ def benchmark(
                 candidates.append(eager)
         lengths = own[models[0].name]
         spec = BenchSpec(settings.shapes, lengths, settings.runs, settings.warmup, settings.threads, NARROW)
-        found = measure(candidates, spec, context.listener.progress)
+        try:
+            found = measure(candidates, spec, context.listener.progress)
+        except CheckFailed as error:
+            raise CheckFailed(
+                f"{error}; finished stages are kept: run the same command again, or with --no-bench to leave latency out"
+            ) from None
         document = {name: runtime.model_dump(mode="json") for name, runtime in found.items()}
         (out / "latency.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
         return {}
