@@ -308,6 +308,14 @@ def test_signs() -> None:
     assert [numbers.times(value) for value in (5.12, 1.0, 0.451)] == ["5.1×", "1.0×", "0.45×"]
 
 
+def test_seeds_have_no_interval_of_their_middle() -> None:
+    times = {"batch": 1, "length": 32, "examples_per_second": 500, "speedup": 1, "runs": 30}
+    seeds = [Latency(p50=p50, p50_interval=(p50 - 1, p50 + 1), **times) for p50 in (2, 6)]
+    found = middle(seeds)
+    assert found is not None
+    assert (found.p50, found.p50_interval, found.runs, found.starts) == (4, None, 30, 1)
+
+
 def test_cpu_time_has_a_middle_where_every_seed_has_one() -> None:
     times = {"batch": 1, "length": 32, "p90": 3, "p99": 4, "examples_per_second": 500, "speedup": 1, "runs": 30}
     seeds = [Latency(p50=p50, cpu_p50=p50 / 2, cpu_speedup=1, **times) for p50 in (1, 2, 9)]
