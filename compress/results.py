@@ -18,10 +18,8 @@ from .recorded import (
     Count,
     Duration,
     FileName,
-    Magnitude,
     ModelInfo,
     Points,
-    Rate,
     RecipeRecord,
     Record,
     Seed,
@@ -32,6 +30,7 @@ from .recorded import (
     read_json,
 )
 from .recorded_fidelity import Delta, EntityScore, Fidelity, ReliabilityBin
+from .recorded_latency import Latency, Runtime
 from .recorded_pruning import PruningRecord
 from .recorded_similarity import LayerSimilarity
 from .recorded_teachers import EnsembleScore
@@ -123,38 +122,6 @@ class StageRecord(Record):
     code: Code | None = Field(
         default=None, description="that built it, which a cached stage keeps; none where it was not recorded"
     )
-
-
-class Latency(Record):
-    """One shape. `batch` 0 with `length` 0: the task's own length distribution, one text at a time."""
-
-    batch: Count
-    length: Count
-    p50: Rate
-    p90: Rate
-    p99: Rate
-    examples_per_second: Rate
-    speedup: Rate = Field(description="baseline p50 over this p50, same interleaved run")
-    runs: Count
-    cpu_p50: Duration | None = Field(
-        default=None, description="p50 of the process's CPU time, all its threads together"
-    )
-    cpu_speedup: Rate | None = Field(default=None, description="baseline cpu_p50 over this one, same interleaved run")
-    half_width: Magnitude | None = Field(
-        default=None,
-        description="half of the 95% interval of cpu_p50 on one thread, of p50 on several, in parts of it; none of few runs",
-    )
-    speedup_half_width: Magnitude | None = Field(default=None, description="the same, of cpu_speedup or speedup")
-
-
-class Runtime(Record):
-    """One way of running one model."""
-
-    latency: tuple[Latency, ...]
-    peak_memory_bytes: Count
-    load_ms: Duration
-    threads: Count
-    engine: str | None = Field(default=None, description="what ran it, e.g. `onnxruntime 1.31.1`")
 
 
 class ModelResult(Record):

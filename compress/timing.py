@@ -9,6 +9,7 @@ from .results import Latency, Result, Runtime
 
 Shape = tuple[int, int]  # batch, length; (0, 0): one text at a time, of the task's own lengths
 
+RIGOROUS_TOLERANCE = 0.03  # of the A/A control, where a measurement had time enough for it
 TOLERANCE = 0.10  # two times of the same work that differ by more were not taken on a quiet machine
 
 
@@ -63,6 +64,16 @@ def doubts(noise: Sequence[Latency], runtimes: Sequence[Runtime]) -> Doubts:
         if runtime.threads == 1:
             wall += [("wall time over CPU time", row.p50 / row.cpu_p50, row) for row in runtime.latency if row.cpu_p50]
     return Doubts(_worst(wall), _worst(cpu))
+
+
+def too_noisy(noise: Sequence[Latency]) -> set[Shape]:
+    """The shapes of a rigorous measurement none of whose ratios counts: an A/A control, by the clock or in CPU time, is beyond ±3%."""
+    return {
+        (row.batch, row.length)
+        for row in noise
+        for ratio in (row.speedup, row.cpu_speedup)
+        if ratio is not None and abs(ratio - 1) > RIGOROUS_TOLERANCE + 1e-9  # 1.03 itself is within
+    }
 
 
 def doubts_of(result: Result) -> Doubts:

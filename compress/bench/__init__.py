@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from .intervals import NARROW
 from .latency import AGAIN, measure
-from .spec import BenchSpec, Candidate
+from .spec import RIGOR, BenchSpec, Candidate, Rigor
 
-__all__ = ["AGAIN", "NARROW", "BenchSpec", "Candidate", "measure"]
+__all__ = ["AGAIN", "NARROW", "RIGOR", "BenchSpec", "Candidate", "Rigor", "measure"]

@@ -25,11 +25,27 @@ class Candidate:
 
 
 @dataclass(frozen=True)
+class Rigor:
+    """The least that each model has at each shape: texts, seconds of its own runs, and starts of its process.
+
+    Texts and seconds are of all starts. They end a measurement as MLPerf's load generator does: as soon as there were enough of
+    both (inference rules, https://github.com/mlcommons/inference_policies).
+    """
+
+    queries: int
+    seconds: float
+    starts: int
+
+
+RIGOR = {"quick": Rigor(1024, 10.0, 3), "full": Rigor(24_576, 600.0, 5)}
+
+
+@dataclass(frozen=True)
 class BenchSpec:
     """`shapes`: (batch, length) in tokens; `lengths`: a sample of the task's own, one text at a time.
 
     `runs`: of each model and shape. `narrow`: fewer are enough once half of the 95% interval of every p50 and of every ratio
-    to the baseline is at most this part of it.
+    to the baseline is at most this part of it. `rigor` goes before both.
     """
 
     shapes: tuple[Shape, ...] = ((1, 32), (1, 128), (32, 128))
@@ -38,3 +54,4 @@ class BenchSpec:
     warmup: int = 5
     threads: int = 1
     narrow: float | None = None
+    rigor: Rigor | None = None

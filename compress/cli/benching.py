@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -14,7 +14,7 @@ from .bundles import Json
 
 if TYPE_CHECKING:
     from ..bench.profile import Profile
-    from ..results import Latency, Runtime
+    from ..results import Runtime
 
 
 Models = Annotated[
@@ -39,6 +39,17 @@ Threads = Annotated[
 Profiled = Annotated[
     bool, typer.Option("--profile", help="Also the time per kind of operator, on one thread, at each shape.")
 ]
+Runs = Annotated[
+    int | None, typer.Option(min=1, help="Timed runs per model and shape. Default: 30.", show_default=False)
+]
+Rigorous = Annotated[
+    Literal["quick", "full"] | None,
+    typer.Option(
+        help="In place of --runs: at least 1,024 texts and 10 s of each model at each shape, over 3 starts of its process; full:"
+        " 24,576, 600 s and 5 starts.",
+        show_default=False,
+    ),
+]
 
 
 def bench(
@@ -46,17 +57,23 @@ def bench(
     shapes: Shapes = None,
     task: Task = None,
     data_dir: Annotated[Path | None, typer.Option(help="Folder of the task's data.", show_default=False)] = None,
-    runs: Annotated[int, typer.Option(min=1, help="Timed runs per model and shape.")] = 30,
+    runs: Runs = None,
+    rigor: Rigorous = None,
     threads: Threads = None,
     profile: Profiled = False,
     json: Json = False,
 ) -> None:
     """Measure latency only: one process per model, interleaved, with the baseline measured against itself."""
-    from ..bench import BenchSpec, measure
+    from ..bench import RIGOR, BenchSpec, measure
     from ..bench.candidates import find_candidates
     from ..bench.profile import profile as take_profile
+    from .bench_tables import print_profile, print_times
     from .display import Display
 
+    if runs is not None and rigor is not None:
+        raise CompressError(
+            f"--runs: expected it without --rigor, which says when to stop; found --rigor {rigor} beside it"
+        )
     sizes, counts = _shapes(shapes), _threads(threads)
     candidates = find_candidates(models)
     if data_dir is not None and task is None:
@@ -68,15 +85,16 @@ def bench(
 
         candidates = with_lengths(candidates, task, data_dir)
     with Display(quiet=json) as shown:
-        measured = [
-            measure(candidates, BenchSpec(sizes, candidates[0].lengths, runs, threads=count), shown.progress)
-            for count in counts
-        ]
+        spec = BenchSpec(sizes, candidates[0].lengths, runs or BenchSpec.runs, rigor=RIGOR[rigor] if rigor else None)
+        measured = [measure(candidates, replace(spec, threads=count), shown.progress) for count in counts]
         profiles = take_profile(candidates, sizes, shown.progress) if profile else {}
     if json:
-        _print_json({"task": task, "data_dir": data_dir}, measured, profiles)
-    else:
-        _print_tables(measured, profiles)
+        _print_json({"task": task, "data_dir": data_dir, "rigor": rigor}, measured, profiles)
+        return
+    print_times(measured, rigorous=rigor is not None)
+    for name, found in profiles.items():
+        for each in found:
+            print_profile(name, each)
 
 
 def _shapes(texts: list[str] | None) -> tuple[tuple[int, int], ...]:
@@ -107,9 +125,11 @@ def _print_json(
 ) -> None:
     import json
 
+    from ..bench import AGAIN
     from ..machine import versions
     from ..provenance import running_code
     from ..results import Machine
+    from .bench_tables import noisy_shapes
 
     document = {
         **settings,
@@ -119,6 +139,11 @@ def _print_json(
         "latency": [
             {"name": name, **runtime.model_dump(mode="json")} for found in measured for name, runtime in found.items()
         ],
+        "too_noisy": [
+            {"threads": found[AGAIN].threads, "batch": batch, "length": length}
+            for found in measured
+            for batch, length in sorted(noisy_shapes(found) if settings["rigor"] else ())
+        ],
         "profiles": [
             {"name": name, **asdict(profile), "gemm_share": profile.gemm_share}
             for name, found in profiles.items()
@@ -126,74 +151,3 @@ def _print_json(
         ],
     }
     typer.echo(json.dumps(document, indent=1, default=str))
-
-
-def _print_tables(measured: list[dict[str, Runtime]], profiles: dict[str, tuple[Profile, ...]]) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
-    from .display import console
-
-    table = Table(box=None, pad_edge=False)
-    table.add_column("model", overflow="fold")
-    for title in ("threads", "batch x length", "CPU ms", "CPU speed-up", "p50 ms", "p90 ms", "p99 ms", "texts/s"):
-        table.add_column(title, justify="right")
-    for title in ("speed-up", "peak MB", "load ms"):
-        table.add_column(title, justify="right")
-    for name, runtime in ((name, runtime) for found in measured for name, runtime in found.items()):
-        for row in runtime.latency:
-            memory, load = f"{runtime.peak_memory_bytes / 1e6:.0f}", f"{runtime.load_ms:.0f}"
-            table.add_row(escape(name), str(runtime.threads), *_cells(row), memory, load)
-    console().print(table)
-    for found in measured:
-        if warning := _warning(found):
-            console().print(warning, style="yellow")
-    for name, found in profiles.items():
-        for profile in found:
-            _print_profile(name, profile)
-
-
-def _warning(measured: dict[str, Runtime]) -> str | None:
-    """Which of the figures not to trust, by the control and by wall over CPU time."""
-    from ..bench import AGAIN
-    from ..timing import doubts, uses_cpu_time
-
-    runtimes = [runtime for name, runtime in measured.items() if name != AGAIN]
-    noise = measured[AGAIN].latency if AGAIN in measured else ()
-    shapes = {(row.batch, row.length) for runtime in runtimes for row in runtime.latency}
-    return doubts(noise, runtimes).warning(shapes, cpu=uses_cpu_time(runtimes))
-
-
-def _cells(row: Latency) -> tuple[str, ...]:
-    shape = f"{row.batch} x {row.length}" if row.batch else "own lengths"
-    cpu = ("–" if value is None else f"{value:.2f}" for value in (row.cpu_p50, row.cpu_speedup))
-    cpu_ms, cpu_speedup = cpu
-    times = (f"{value:.2f}" for value in (row.p50, row.p90, row.p99))
-    return shape, cpu_ms, cpu_speedup, *times, f"{row.examples_per_second:,.0f}", f"{row.speedup:.2f}"
-
-
-def _print_profile(name: str, profile: Profile) -> None:
-    from rich.table import Table
-
-    from .display import console
-
-    table = Table("operator", "group", box=None, pad_edge=False)
-    for title in ("count", "ms", "share", "million MACs"):
-        table.add_column(title, justify="right")
-    for kind in profile.kinds:
-        cells = (f"{kind.milliseconds:.3f}", f"{kind.share:.1%}", f"{kind.macs / 1e6:,.1f}" if kind.macs else "")
-        table.add_row(kind.op, kind.group, str(kind.count), *cells)
-    out = console()
-    out.print(f"\n{name}, {profile.batch} x {profile.length}, 1 thread, {profile.runs} profiled runs", markup=False)
-    out.print(table)
-    shares = ", ".join(f"{group} {share:.1%}" for group, share in profile.groups.items())
-    rates = ", ".join(f"{precision} {rate / 1e9:.1f}" for precision, rate in profile.rates.items())
-    for line in (
-        f"matmuls by weights (GEMM) {profile.gemm_share:.1%}; {shares}",
-        f"operators {profile.operators_ms:.3f} ms; a whole run {profile.whole_ms:.3f} ms of CPU time without the profiler",
-        f"arithmetic floor {profile.floor_ms:.3f} ms, of matmuls by weights {profile.matmuls_floor_ms:.3f} ms"
-        f" (best measured, billion MACs/s: {rates})",
-        f"distance: matmuls by weights {profile.matmuls_over_floor:.2f} x their floor,"
-        f" a whole run {profile.whole_over_floor:.2f} x the floor",
-    ):
-        out.print(line, markup=False)

@@ -136,11 +136,14 @@ def title(model: ModelResult) -> str:
 
 
 def middle(found: Sequence[Latency]) -> Latency | None:
+    """The median over seeds of each figure that all have; no intervals, which are of one seed's runs."""
     if len(found) < 2:
         return found[0] if found else None
-    columns = {name: [getattr(latency, name) for latency in found] for name in Latency.model_fields}
+    shared = {name: getattr(found[0], name) for name in ("batch", "length", "runs", "starts")}
+    names = [name for name in Latency.model_fields if name not in shared and not name.endswith("_interval")]
+    columns = {name: [getattr(latency, name) for latency in found] for name in names}
     fields = {name: None if None in values else median(values) for name, values in columns.items()}
-    return Latency.model_validate({**fields, "runs": found[0].runs, "batch": found[0].batch, "length": found[0].length})
+    return Latency.model_validate(fields | shared)
 
 
 def machines(results: Sequence[Result]) -> list[Machine]:

@@ -197,8 +197,8 @@ def times_of(task: Task, latency: Latency | None, baseline: bool = False, *, wal
     if not wall:
         return Cell(numbers.significant(time), ratio)
     if not task.cpu_time:
-        return Cell(f"{numbers.significant(time)} / {numbers.significant(latency.p90)}", ratio)
-    beside = f"wall {numbers.significant(latency.p50)} / {numbers.significant(latency.p90)}"
+        return Cell(f"{numbers.significant(time)} / {_or_nothing(latency.p90)}", ratio)
+    beside = f"wall {numbers.significant(latency.p50)} / {_or_nothing(latency.p90)}"
     return Cell(numbers.significant(time), "; ".join(part for part in (ratio, beside) if part))
 
 
@@ -256,7 +256,11 @@ def _latency_lines(task: Task, row: Row) -> Iterator[Line]:
 
 
 def _timing(shape: Shape, latency: Latency) -> tuple[Cell, ...]:
-    cpu = NOTHING if latency.cpu_p50 is None else numbers.significant(latency.cpu_p50)
+    cpu = _or_nothing(latency.cpu_p50)
     cpu_speedup = NOTHING if latency.cpu_speedup is None else numbers.times(latency.cpu_speedup)
-    wall = map(numbers.significant, (latency.p50, latency.p90, latency.p99, latency.examples_per_second))
+    wall = map(_or_nothing, (latency.p50, latency.p90, latency.p99, latency.examples_per_second))
     return text_cells(numbers.shape(*shape), cpu, cpu_speedup, *wall, numbers.times(latency.speedup))
+
+
+def _or_nothing(value: float | None) -> str:
+    return NOTHING if value is None else numbers.significant(value)

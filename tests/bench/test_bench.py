@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compress.bench import AGAIN, BenchSpec, Candidate, latency, measure
+from compress.bench import AGAIN, BenchSpec, Candidate, measure, rounds
 from compress.bench.process import Child, Times
 from compress.errors import CheckFailed, CompressError
 from compress.results import Runtime
@@ -60,7 +60,8 @@ def test_rows_are_complete_and_speedups_are_against_the_same_rounds(tiny_onnx, c
         assert runtime.load_ms > 0
         assert 10e6 < runtime.peak_memory_bytes < 1e9
         for row, base in zip(runtime.latency, found["teacher"].latency, strict=True):
-            assert 0 < row.p50 <= row.p90 <= row.p99
+            assert row.p50 > 0
+            assert (row.p90, row.p99, row.starts) == (None, None, 1)  # of so few runs nobody knows them
             assert row.speedup == pytest.approx(base.p50 / row.p50)
             assert row.cpu_p50 is not None and base.cpu_p50 is not None
             assert row.cpu_p50 > 0
@@ -115,7 +116,7 @@ class FakeChild:
 def fake(monkeypatch: pytest.MonkeyPatch) -> type[FakeChild]:
     FakeChild.calls, FakeChild.clock, FakeChild.noise = [], 0.0, lambda name: 1.0
     monkeypatch.setattr("compress.bench.latency.Child", FakeChild)
-    monkeypatch.setattr(latency.time, "monotonic", lambda: FakeChild.clock)
+    monkeypatch.setattr(rounds.time, "monotonic", lambda: FakeChild.clock)
     return FakeChild
 
 
@@ -137,7 +138,7 @@ def test_every_round_holds_each_candidate_once_in_changing_order(fake) -> None:
 def test_the_time_limit_cuts_large_batches_and_says_so(fake) -> None:
     found = measure(TWO, BenchSpec(shapes=((2000, 8), (1, 8)), runs=30, warmup=5))
     large, single = found["slow"].latency
-    assert large.runs == latency.MIN_RUNS  # 18 s a round: two would pass the 30 s, three are the least
+    assert large.runs == rounds.MIN_RUNS  # 18 s a round: two would pass the 30 s, three are the least
     assert single.runs == 30
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from compress import provenance
-from compress.bench import AGAIN
+from compress.bench import AGAIN, RIGOR
+from compress.results import Latency, Runtime
 
 
 @pytest.fixture
@@ -65,6 +67,7 @@ def test_the_tables_name_threads_cpu_time_and_the_floor(cli, model: Path) -> Non
             "--threads: expected a whole number of at least 1 and at most 1024, or all; found 'some'",
         ),
         (["--threads", "0"], "--threads: expected a whole number of at least 1 and at most 1024, or all; found '0'"),
+        (["--rigor", "quick", "--runs", "5"], "--runs: expected it without --rigor, which says when to stop"),
         (["--data-dir", "."], "--data-dir: expected --task beside it, found none"),
         (["--task", "toy-sentiment"], "--task toy-sentiment: expected a bundle or a checkpoint"),
         (["--task", "toy-nothing"], "no task 'toy-nothing'"),
@@ -87,8 +90,6 @@ def test_a_profile_needs_a_model_of_onnx_runtime(cli, tiny_checkpoint, tmp_path:
 def test_a_busy_machine_is_told_below_the_table(
     cli, model: Path, monkeypatch: pytest.MonkeyPatch, control: float, told: bool
 ) -> None:
-    from compress.results import Latency, Runtime
-
     def runtime(speedup: float) -> Runtime:
         times = {"p50": 1.0, "p90": 1.0, "p99": 1.0, "examples_per_second": 1000.0, "runs": 3}
         row = Latency(batch=1, length=8, **times, speedup=speedup, cpu_p50=1.0, cpu_speedup=1.0)
@@ -99,3 +100,53 @@ def test_a_busy_machine_is_told_below_the_table(
     code, out, err = cli("bench", model, "--shape", "1x8")
     assert code == 0, err
     assert ("The machine was busy" in out and "1 × 8" in out) is told
+
+
+def planted_row(control: float) -> dict[str, Runtime]:
+    """A model and its copy, at two shapes; the copy is off by `control` at the first."""
+
+    def row(batch: int, speedup: float, **more: Any) -> Latency:
+        times = {"p50": 2.0, "p90": 3.0, "p99": 4.0, "p50_interval": (1.96, 2.04), "p90_interval": (2.9, 3.2)}
+        times |= {"examples_per_second": 500.0, "cpu_p50": 2.0, "cpu_speedup": 1.0, "starts": 3}
+        return Latency(batch=batch, length=8, speedup=speedup, **times | more)
+
+    def runtime(first: float) -> Runtime:
+        rows = (row(1, first, runs=1024, p99_interval=(3.8, 4.5)), row(32, 1.0, runs=36))
+        return Runtime(latency=rows, peak_memory_bytes=1, load_ms=1, threads=1)
+
+    return {"model": runtime(1.0), AGAIN: runtime(control)}
+
+
+@pytest.mark.parametrize(("control", "marks"), [(1.05, 4), (1.02, 0)])
+def test_rigor_marks_every_ratio_of_a_shape_whose_control_is_off(
+    cli, model: Path, monkeypatch: pytest.MonkeyPatch, control: float, marks: int
+) -> None:
+    specs = []
+    monkeypatch.setattr("compress.bench.measure", lambda _, spec, progress: specs.append(spec) or planted_row(control))
+    code, out, err = cli("bench", model, "--shape", "1x8", "--rigor", "quick")
+    assert code == 0, err
+    assert specs[0].rigor == RIGOR["quick"]
+    assert out.count("too noisy") == marks  # two models, two clocks; not the other shape's
+    assert out.count("1.96–2.04") == 4
+    assert out.count("3.80–4.50") == 2
+    assert "The machine was busy" not in out  # that begins at 10%
+    cells = [line.split() for line in out.splitlines() if "32 x 8" in line]
+    assert [row[-6:-3] for row in cells] == [["3.00", "–", "500"]] * 2  # of 36 runs nobody knows a p99
+
+    code, out, _ = cli("bench", model, "--shape", "1x8", "--rigor", "full", "--json")
+    assert code == 0
+    document = json.loads(out)
+    assert (document["rigor"], specs[1].rigor) == ("full", RIGOR["full"])
+    assert document["too_noisy"] == ([{"threads": 1, "batch": 1, "length": 8}] if marks else [])
+    assert document["latency"][0]["latency"][0]["p99_interval"] == [3.8, 4.5]
+    assert document["latency"][0]["latency"][1]["p99"] is None
+
+
+def test_plain_runs_have_the_marks_of_10_percent_alone(cli, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    specs = []
+    monkeypatch.setattr("compress.bench.measure", lambda _, spec, progress: specs.append(spec) or planted_row(1.05))
+    code, out, err = cli("bench", model, "--shape", "1x8")
+    assert code == 0, err
+    assert (specs[0].runs, specs[0].rigor) == (30, None)
+    assert "too noisy" not in out
+    assert "1.96" not in out

@@ -16,7 +16,7 @@ from compress.report import numbers, sentences
 from compress.report.details import environment
 from compress.report.page import page_of, tasks_of
 from compress.report.runs import Task, middle
-from compress.report.tables import Table, latency_table, main_table
+from compress.report.tables import Table, latency_table, main_table, times_of
 from compress.results import Latency, Result
 from compress.significance import paired_bootstrap_seeds
 
@@ -58,10 +58,17 @@ def test_the_numbers_of_a_row(fake: Callable[..., Result]) -> None:
         "Per example": "271",
         "Accuracy": "89.90",
         "Against the teacher": "−1.03 (−2.41 to +0.23), not distinguishable",
-        "1 × 32": "0.980 / 1.09 (5.9×)",
-        "1 × 128": "2.74 / 3.05 (5.9×)",
-        "own lengths": "0.902 / 1.71 (5.9×)",
+        "1 × 32": "0.980 / – (5.9×)",
+        "1 × 128": "2.74 / – (5.9×)",
+        "own lengths": "0.902 / – (5.9×)",  # of 30 runs nobody knows a p90
     }
+
+
+def test_a_p90_of_enough_runs_stands_beside_the_median(fake: Callable[..., Result]) -> None:
+    task = only([fake()])
+    times = {"batch": 1, "length": 32, "p50": 2.5, "p90": 3.25, "p99": 4, "examples_per_second": 400, "speedup": 1}
+    shown = {runs: str(times_of(task, Latency(**times, runs=runs), True)) for runs in (35, 36)}
+    assert shown == {35: "2.50 / –", 36: "2.50 / 3.25"}
 
 
 def test_an_interval_without_0_is_a_difference(fake: Callable[..., Result]) -> None:
@@ -299,6 +306,14 @@ def test_signs() -> None:
     ]
     assert [numbers.seconds(value) for value in (4.24, 192, 7500)] == ["4.2 s", "3 min 12 s", "2 h 05 min"]
     assert [numbers.times(value) for value in (5.12, 1.0, 0.451)] == ["5.1×", "1.0×", "0.45×"]
+
+
+def test_seeds_have_no_interval_of_their_middle() -> None:
+    times = {"batch": 1, "length": 32, "examples_per_second": 500, "speedup": 1, "runs": 30}
+    seeds = [Latency(p50=p50, p50_interval=(p50 - 1, p50 + 1), **times) for p50 in (2, 6)]
+    found = middle(seeds)
+    assert found is not None
+    assert (found.p50, found.p50_interval, found.runs, found.starts) == (4, None, 30, 1)
 
 
 def test_cpu_time_has_a_middle_where_every_seed_has_one() -> None:

@@ -1,0 +1,139 @@
+"""Rounds, in each of which every model runs once, and how many of them are enough."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import repeat
+
+from .process import Child, Times
+from .spec import BenchSpec, Candidate, Rigor, Shape
+
+MIN_RUNS = 3
+# Per shape, all candidates together: what large batches of large models are cut to, down to MIN_RUNS.
+SECONDS_SINGLE, SECONDS_BATCH = 60.0, 20.0
+SECONDS_WARMUP = 1.0
+
+Input = Callable[[Candidate], list[int]]  # the tokens of each text of one run
+Series = dict[str, list[Times]]  # of each model, one entry per round
+Enough = Callable[[Series], bool]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A row: its shape, (0, 0) for the task's own lengths, and what there is to run on."""
+
+    shape: Shape
+    inputs: tuple[Input, ...]
+
+    @property
+    def title(self) -> str:
+        return f"{self.shape[0]} x {self.shape[1]}" if self.shape[0] else "the task's own lengths"
+
+    @property
+    def texts(self) -> int:
+        """Of one run."""
+        return max(1, self.shape[0])
+
+    def runs(self, least: int) -> int:
+        """So many that each input is run equally often."""
+        return -(-least // len(self.inputs)) * len(self.inputs)
+
+    def longest(self, candidate: Candidate) -> list[int]:
+        return max((rows(candidate) for rows in self.inputs), key=max)
+
+    def passes(self) -> Iterator[Input]:
+        """All inputs in random order, again and again: any beginning of it is a fair sample."""
+        order = random.Random(0)
+        while True:
+            yield from order.sample(self.inputs, len(self.inputs))
+
+
+def plans(spec: BenchSpec) -> list[Plan]:
+    rows = [Plan((batch, length), (lambda _, rows=[length] * batch: rows,)) for batch, length in spec.shapes]
+    if spec.lengths:
+        texts = range(len(spec.lengths))
+        own = tuple(lambda who, text=text: [(who.lengths or spec.lengths)[text]] for text in texts)
+        rows.append(Plan((0, 0), own))
+    return rows
+
+
+def warm_up(children: Sequence[Child], plan: Plan, most: int) -> None:
+    """Rounds that nobody times: up to `most`, at least one, for a second."""
+    start = time.monotonic()
+    turns = _rounds(children, repeat(plan.inputs[0]), 0)
+    for number in range(most):
+        if number and time.monotonic() - start > SECONDS_WARMUP:
+            return
+        next(turns)
+
+
+def timed(children: Sequence[Child], inputs: Iterable[Input], enough: Enough, seed: int) -> Series:
+    """Rounds until there are enough."""
+    times: Series = {child.name: [] for child in children}
+    turns = _rounds(children, inputs, seed)
+    while not enough(times):
+        for name, one in next(turns).items():
+            times[name].append(one)
+    return times
+
+
+def _rounds(children: Sequence[Child], inputs: Iterable[Input], seed: int) -> Iterator[dict[str, Times]]:
+    order = random.Random(seed)
+    for rows in inputs:
+        yield {child.name: child.run(rows(child.candidate)) for child in order.sample(children, len(children))}
+
+
+def by_runs(plan: Plan, least: int, is_narrow: Enough) -> Enough:
+    """Enough are `least` runs, fewer at the time limit or where at a look (`is_check`) the intervals are narrow."""
+    from .intervals import is_check
+
+    most, seconds = plan.runs(least), SECONDS_SINGLE if plan.shape[0] <= 1 else SECONDS_BATCH
+    start = time.monotonic()
+
+    def enough(times: Series) -> bool:
+        number = _count(times)
+        late = number >= MIN_RUNS and time.monotonic() - start > seconds
+        return number >= most or late or (is_check(number) and is_narrow(times))
+
+    return enough
+
+
+@dataclass
+class Tally:
+    """What a shape had in the starts before: texts of each model, and milliseconds of its runs."""
+
+    texts: int = 0
+    milliseconds: dict[str, float] = field(default_factory=dict)
+
+    def add(self, texts: int, one: Mapping[str, Times]) -> None:
+        self.texts += texts
+        for name, times in one.items():
+            self.milliseconds[name] = self.milliseconds.get(name, 0.0) + times.wall
+
+
+def by_rigor(plan: Plan, rigor: Rigor, start: int, tally: Tally) -> Enough:
+    """Enough is what takes the shape to (start + 1) / starts of its texts and of each model's time; `tally` goes on.
+
+    Each start has `MIN_RUNS` rounds, also where the ones before had all that was needed.
+    """
+    part = (start + 1) / rigor.starts
+    seen = 0
+
+    def enough(times: Series) -> bool:
+        nonlocal seen
+        number = _count(times)
+        for place in range(seen, number):
+            tally.add(plan.texts, {name: values[place] for name, values in times.items()})
+        seen = number
+        slowest = min(tally.milliseconds.values(), default=0.0)
+        done = tally.texts >= rigor.queries * part and slowest >= rigor.seconds * 1000 * part
+        return number >= MIN_RUNS and done
+
+    return enough
+
+
+def _count(times: Series) -> int:
+    return len(next(iter(times.values())))
