@@ -40,7 +40,7 @@ Profiled = Annotated[
     bool, typer.Option("--profile", help="Also the time per kind of operator, on one thread, at each shape.")
 ]
 Runs = Annotated[
-    int | None, typer.Option(min=1, help="Timed runs per model and shape. Default: 30.", show_default=False)
+    int | None, typer.Option(min=1, help="Timed runs per model and shape. Default: 36.", show_default=False)
 ]
 Rigorous = Annotated[
     Literal["quick", "full"] | None,

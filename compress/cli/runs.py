@@ -82,7 +82,7 @@ def run(
     threads: Threads = None,
     fsdp: Fsdp = False,
     bench_threads: BenchThreads = 1,
-    bench_runs: BenchRuns = 30,
+    bench_runs: BenchRuns = 36,
     no_bench: NoBench = False,
     report: Report = None,
     max_latency_ms: MaxLatency = None,

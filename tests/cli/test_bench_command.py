@@ -147,6 +147,6 @@ def test_plain_runs_have_the_marks_of_10_percent_alone(cli, model: Path, monkeyp
     monkeypatch.setattr("compress.bench.measure", lambda _, spec, progress: specs.append(spec) or planted_row(1.05))
     code, out, err = cli("bench", model, "--shape", "1x8")
     assert code == 0, err
-    assert (specs[0].runs, specs[0].rigor) == (30, None)
+    assert (specs[0].runs, specs[0].rigor) == (36, None)
     assert "too noisy" not in out
     assert "1.96" not in out
