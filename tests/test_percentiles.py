@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import comb
+from typing import Any
 
 import numpy as np
 import pytest
@@ -53,7 +54,7 @@ def test_the_interval_holds_the_percentile_of_a_known_distribution(count: int, s
 def test_a_record_has_no_percentile_that_its_runs_do_not_say(
     runs: int, known: tuple[float | None, float | None]
 ) -> None:
-    times = {"p50": 2.0, "p90": 3.0, "p99": 4.0, "examples_per_second": 500.0, "speedup": 1.0}
+    times: dict[str, Any] = {"p50": 2.0, "p90": 3.0, "p99": 4.0, "examples_per_second": 500.0, "speedup": 1.0}
     row = Latency(batch=1, length=8, **times, runs=runs)
     assert (row.p90, row.p99) == known
     assert Latency.model_validate_json(row.model_dump_json()) == row

@@ -309,7 +309,7 @@ def test_signs() -> None:
 
 
 def test_seeds_have_no_interval_of_their_middle() -> None:
-    times = {"batch": 1, "length": 32, "examples_per_second": 500, "speedup": 1, "runs": 30}
+    times: dict[str, Any] = {"batch": 1, "length": 32, "examples_per_second": 500, "speedup": 1, "runs": 30}
     seeds = [Latency(p50=p50, p50_interval=(p50 - 1, p50 + 1), **times) for p50 in (2, 6)]
     found = middle(seeds)
     assert found is not None
@@ -317,7 +317,8 @@ def test_seeds_have_no_interval_of_their_middle() -> None:
 
 
 def test_cpu_time_has_a_middle_where_every_seed_has_one() -> None:
-    times = {"batch": 1, "length": 32, "p90": 3, "p99": 4, "examples_per_second": 500, "speedup": 1, "runs": 30}
+    times: dict[str, Any] = {"batch": 1, "length": 32, "p90": 3, "p99": 4, "examples_per_second": 500, "speedup": 1}
+    times["runs"] = 30
     seeds = [Latency(p50=p50, cpu_p50=p50 / 2, cpu_speedup=1, **times) for p50 in (1, 2, 9)]
     middle_of_all = middle(seeds)
     assert middle_of_all is not None
