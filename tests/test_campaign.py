@@ -15,7 +15,9 @@ from typing import Any
 
 import pytest
 
+from compress import signals
 from compress.bundle import verify
+from compress.errors import Interrupted
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 ABSENT = ("datasets", "neural_compressor", "altair", "vl_convert", "sentencepiece")  # of a bare GPU machine
@@ -207,6 +209,30 @@ def test_a_campaign_that_is_told_to_stop_takes_its_step_along(tmp_path: Path) ->
     assert process.returncode == 143
     assert err.splitlines()[-1].startswith("error: interrupted")
     assert _is_gone(process.pid, seconds=10.0)
+
+
+def test_a_step_that_is_just_starting_is_taken_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    state = importlib.import_module("campaign.state")
+    started = []
+
+    class Starting(subprocess.Popen[bytes]):
+        def __init__(self, *_: object, **__: object) -> None:
+            super().__init__([sys.executable, "-c", "import time; time.sleep(600)"])
+            started.append(self)
+            os.kill(os.getpid(), signal.SIGTERM)  # before the one who starts it knows it
+
+    monkeypatch.setattr(state.subprocess, "Popen", Starting)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        signals.install()
+        with pytest.raises(Interrupted), (tmp_path / "log").open("a") as log:
+            state._carried_out(["a step"], log, 600.0)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    (process,) = started
+    assert process.returncode == -signal.SIGTERM
 
 
 def _is_gone(group: int, *, seconds: float) -> bool:

@@ -10,8 +10,9 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+from compress import signals
 from compress.atomic import write_text
 from compress.children import end
 
@@ -80,13 +81,8 @@ class Campaign:
         answer.unlink(missing_ok=True)
         child = Path(__file__).with_name("child.py")
         with log.open("a", encoding="utf-8") as lines:
-            process = subprocess.Popen(
-                [sys.executable, str(child), work, json.dumps(what), str(answer)],
-                stdout=lines,
-                stderr=lines,
-                env=os.environ | {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "true"},
-            )
-            code, stopped = _wait(process, limit)
+            command = [sys.executable, str(child), work, json.dumps(what), str(answer)]
+            code, stopped = _carried_out(command, lines, limit)
         if code == 0:
             return "done", json.loads(answer.read_text(encoding="utf-8")), None
         last = [line for line in log.read_text(encoding="utf-8").splitlines() if line.strip()][-1:]
@@ -95,14 +91,20 @@ class Campaign:
         return "failed", None, last[0] if last else f"exit {code}"
 
 
-def _wait(process: subprocess.Popen[bytes], limit: float) -> tuple[int, bool]:
+def _carried_out(command: list[str], log: IO[bytes] | IO[str], limit: float) -> tuple[int, bool]:
     """(exit code, whether it was stopped): asked to save and stop at the limit, killed some time after; with us, too."""
+    environment = os.environ | {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "true"}
+    process = None
     try:
-        return process.wait(limit), False
-    except subprocess.TimeoutExpired:
-        return _stop(process), True
+        with signals.deferred():  # one that came while the process starts would leave it behind, running
+            process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+        try:
+            return process.wait(limit), False
+        except subprocess.TimeoutExpired:
+            return _stop(process), True
     except BaseException:
-        _stop(process)
+        if process is not None:
+            _stop(process)
         raise
 
 
