@@ -93,7 +93,7 @@ def alone(number: int) -> dict[str, Tensor]:
 def of_document(feature: str, value: Tensor, number: int) -> Tensor:
     """The part of a feature that is the document's own; of scores those between its tokens."""
     chosen = own(number)
-    if feature.startswith("scores"):
+    if feature.startswith(("scores", "weights")):
         return value[:, :, chosen][..., chosen]
     return value[:, :, chosen] if value.ndim == 4 else value[:, chosen]
 

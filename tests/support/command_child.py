@@ -71,6 +71,7 @@ def finish(result: results.Result, request: Any, _: Any) -> list[results.Result]
         "_build": ({}, {}),
         "models_of": models,
         "predictions": (SimpleNamespace(key="scores"), {"dev": logits}),
+        "layer_similarity": (None, None),
         "described": "cards",
         "command_line": "",
         "build_result": results.Result.model_validate(document | {"settings": document["settings"] | measured}),

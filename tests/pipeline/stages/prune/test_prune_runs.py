@@ -104,7 +104,12 @@ def test_progress_says_which_pass_it_is(world: Path, score: str, judging: str) -
             passes.setdefault(what, []).append((done, total))
 
     run_all(request(world, "plain", f"prune.score={score}", "prune.flops=[0.75, 0.5]"), Recorder())
-    assert list(passes) == [judging, "repairing layers at flops 0.75", "repairing layers at flops 0.5"]
+    assert list(passes) == [
+        judging,
+        "repairing layers at flops 0.75",
+        "repairing layers at flops 0.5",
+        "comparing layers",
+    ]
     assert all(counts == sorted(counts) and counts[-1][0] == counts[-1][1] for counts in passes.values())
 
 
