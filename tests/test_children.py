@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -23,6 +24,7 @@ from compress.errors import CheckFailed
 PARENT = """
 import subprocess, sys, time
 from pathlib import Path
+from typing import Any
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session={alone})
 Path({place!r}).write_text(str(child.pid))
 {last}
@@ -160,13 +162,22 @@ def test_a_campaign_s_step_that_does_not_stop_is_killed(
     monkeypatch.setattr(state, "_GRACE", 0.2)
     deaf = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN){PARENT}"
     command = [sys.executable, "-c", deaf.format(place=str(place), last="time.sleep(600)", alone=False)]
-    with subprocess.Popen(command) as process:
-        other = sleeper(place)
+    started: list[tuple[Step, psutil.Process]] = []
+
+    class Step(subprocess.Popen[bytes]):
+        def __init__(self, *words: Any, **more: Any) -> None:
+            super().__init__(*words, **more)
+            started.append((self, sleeper(place)))
+            if cause == "an interrupt":
+                threading.Timer(0.2, signal.raise_signal, [signal.SIGINT]).start()
+
+    monkeypatch.setattr(state.subprocess, "Popen", Step)
+    with (place.parent / "log").open("wb") as log:
         if cause == "its limit":
-            assert state._wait(process, 0.2) == (-signal.SIGKILL, True)
+            assert state._carried_out(command, log, 0.2) == (-signal.SIGKILL, True)
         else:
-            threading.Timer(0.2, signal.raise_signal, [signal.SIGINT]).start()
             with pytest.raises(KeyboardInterrupt):
-                state._wait(process, 60)
-        assert process.returncode == -signal.SIGKILL
+                state._carried_out(command, log, 60.0)
+    ((process, other),) = started
+    assert process.returncode == -signal.SIGKILL
     assert gone(other)
