@@ -56,14 +56,23 @@ def tokens_read(inputs: LayerInputs, *, first_token: bool) -> Bool[Tensor, "batc
     return chosen
 
 
+class _AllSeen(Exception):
+    """The rest of a layer need not be run."""
+
+
 @contextmanager
-def inputs_seen(model: Any, number: int, parts: Sequence[str]) -> Iterator[list[Tensor]]:
-    """While open, a run of the layer leaves what goes into its `parts`, in their order."""
+def inputs_seen(model: Any, number: int, parts: Sequence[str], *, no_further: bool = False) -> Iterator[list[Tensor]]:
+    """While open, a run of the layer leaves what goes into its `parts`, in the order given.
+
+    `no_further`: a run ends before the part that comes last in it, and so does the `with` statement.
+    """
     found: list[Any] = [None] * len(parts)
 
     def keep(place: int) -> Callable[[nn.Module, tuple[Tensor, ...]], None]:
         def hook(module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
             found[place] = inputs[0]
+            if no_further and all(each is not None for each in found):
+                raise _AllSeen
 
         return hook
 
@@ -72,6 +81,8 @@ def inputs_seen(model: Any, number: int, parts: Sequence[str]) -> Iterator[list[
     ]
     try:
         yield found
+    except _AllSeen:
+        pass
     finally:
         for handle in handles:
             handle.remove()

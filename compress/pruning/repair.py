@@ -67,7 +67,7 @@ def _repair_layer(
     for (units, (matrix, norm)), goal in zip(READERS.items(), goals, strict=True):
         equations, linear = NormalEquations(DAMPING), layer_part(pruned, number, matrix)
         for inputs, wanted in zip(own, goal, strict=True):
-            with inputs_seen(pruned, number, [matrix, norm]) as seen:
+            with inputs_seen(pruned, number, [matrix, norm], no_further=True) as seen:
                 layer_states(pruned, number, inputs)
             read, found = (each[tokens_read(inputs, first_token=first_token)] for each in seen)
             equations.add(read, wanted - found)

@@ -114,6 +114,25 @@ def test_a_repaired_model_is_nearer_to_the_whole_one(family: str, method: Repair
     assert all(torch.equal(value, untouched[name]) for name, value in model.state_dict().items())
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_a_fit_does_not_read_is_not_run(family: str, monkeypatch: pytest.MonkeyPatch):
+    """The feed-forward part where attention is fitted; and no bit comes out otherwise than if it were."""
+    found, runs = list[dict[str, torch.Tensor]](), list[float]()
+    seen = repair.inputs_seen
+    for whole_layers in (False, True):
+        model, counts = whole(family), list[int]()
+        pruned = without_units(model, HEADS, NEURONS)
+        layer_part(pruned, 0, "down").register_forward_hook(lambda *_, counts=counts: counts.append(1))
+        with monkeypatch.context() as patch:
+            if whole_layers:
+                patch.setattr(repair, "inputs_seen", lambda *words, **_: seen(*words))
+            repair.repair(pruned, model, padded_batches(), method="least_squares", first_token=True)
+        found.append(pruned.state_dict())
+        runs.append(len(counts) / len(padded_batches()))
+    assert runs == [2, 3]
+    assert all(torch.equal(value, found[1][name]) for name, value in found[0].items())
+
+
 def test_scaling_multiplies_what_reads_each_unit_and_changes_nothing_else():
     model = whole("bert")
     pruned = without_units(model, HEADS, NEURONS)
