@@ -39,7 +39,11 @@ Pair = Annotated[
 Input = Annotated[
     Path | None,
     typer.Option(
-        "--input", "-i", metavar="FILE", help="A .csv, .tsv or .jsonl file to answer, row by row; of words also .conll."
+        "--input",
+        "-i",
+        metavar="FILE",
+        help="A .csv, .tsv or .jsonl file to answer, row by row; of words also .conll or .txt; of questions also SQuAD's .json; "
+        "for .npy also .txt.",
     ),
 ]
 Output = Annotated[
@@ -162,7 +166,7 @@ def predict(
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more at exit
 
 
-_DATA = (*DELIMITERS, ".jsonl", ".ndjson", *CONLL)
+_DATA = (*DELIMITERS, ".json", ".jsonl", ".ndjson", *CONLL)
 
 
 def _check_sources(

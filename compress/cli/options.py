@@ -27,7 +27,7 @@ Train = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Labelled examples (.csv, .tsv, .jsonl, .parquet; .conll or .txt of a word a line) to train and choose on.",
+        help="Labelled examples (.csv, .tsv, .jsonl, .parquet; .conll or .txt of a word a line; SQuAD's .json) to train and choose on.",
         rich_help_panel=OWN_FILES,
     ),
 ]

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 from ..errors import CompressError
 from ..tabular import CONLL, WORDS
 from .answered import Answered, AnsweredTexts
-from .question_rows import AnsweredQuestions, question_columns
+from .question_rows import SQUAD, AnsweredQuestions, SquadRows, question_columns
 from .row_files import Row, Rows, Writer, suffix_of
 
 if TYPE_CHECKING:
@@ -39,9 +39,9 @@ def predict_file(
     if unit == "question" and label is not None:
         raise CompressError(
             f"--label: files are scored for labels of texts, and {model.folder} answers questions; "
-            "`compress verify` scores it with --task or --data-dir"
+            "`compress verify` scores it with --task or --data-dir (`compress init` writes a task file for files of yours)"
         )
-    rows = _rows(path, words=unit == "word")
+    rows = _rows(path, model)
     names = _columns(model, WORDS if rows.suffix in CONLL and text is None else text, pair)
     if unit == "pair" and label is not None and len(names) == 1:
         raise CompressError(
@@ -68,11 +68,21 @@ def predict_file(
         return answered.summary() if label is not None else None
 
 
-def _rows(path: Path, *, words: bool) -> Rows | WordRows:
-    if words and path.suffix.lower() in CONLL:
+def _rows(path: Path, model: Model) -> Rows | WordRows | SquadRows:
+    from ..runtime import Reader, Tagger
+
+    suffix, more = path.suffix.lower(), ()
+    if isinstance(model, Tagger):
         from .word_files import WordRows
 
-        return WordRows(path)
+        if suffix in CONLL:
+            return WordRows(path)
+        more = CONLL
+    elif isinstance(model, Reader):
+        if suffix == SQUAD:
+            return SquadRows(path)
+        more = (SQUAD,)
+    suffix_of(path, "--input", more)
     return Rows(path)
 
 
@@ -143,7 +153,7 @@ def _added(row: Row, answer: Any, score: float | None) -> dict[str, Any]:
 class Bar:
     """A bar on stderr, of the share of the file that is read; none off a terminal. Called with the texts answered."""
 
-    def __init__(self, rows: Rows | WordRows, *, hidden: bool) -> None:
+    def __init__(self, rows: Rows | WordRows | SquadRows, *, hidden: bool) -> None:
         from .display import console
 
         self._rows, self._screen = rows, console(stderr=True)

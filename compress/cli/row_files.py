@@ -1,4 +1,4 @@
-"""Rows of .csv, .tsv and .jsonl files, read and written one at a time."""
+"""Rows of .csv, .tsv, .jsonl and .txt files, read and written one at a time."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from ..errors import CompressError, did_you_mean
 from ..tabular import DELIMITERS, delimiter_of
 
 _SUFFIXES = (*DELIMITERS, ".jsonl")
+PLAIN = ".txt"  # a text a line
 
 
 class Row(NamedTuple):
@@ -29,11 +30,11 @@ class Row(NamedTuple):
 
 
 class Rows:
-    """The rows of a .csv, .tsv or .jsonl file, one at a time. `line` is where the last one ended, `delimiter` stands between
-    columns."""
+    """The rows of a file, one at a time. `line` is where the last one ended, `delimiter` stands between columns. `more`: forms that it
+    may have beside .csv, .tsv and .jsonl; a line of a .txt file is a row with the one column `text`."""
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.suffix, self.line = path, suffix_of(path, "--input"), 0
+    def __init__(self, path: Path, more: Sequence[str] = ()) -> None:
+        self.path, self.suffix, self.line = path, suffix_of(path, "--input", more), 0
         try:
             self.file: IO[str] = path.open(encoding="utf-8-sig", newline="" if self.suffix in DELIMITERS else None)
             self.size = os.fstat(self.file.fileno()).st_size
@@ -52,7 +53,7 @@ class Rows:
 
     def __iter__(self) -> Iterator[Row]:
         try:
-            yield from self._delimited() if self.delimiter else self._json()
+            yield from self._delimited() if self.delimiter else self._plain() if self.suffix == PLAIN else self._json()
         except UnicodeDecodeError as error:
             raise CompressError(
                 f"{self.path}: expected UTF-8 text, found {error.reason} after line {self.line}"
@@ -95,6 +96,11 @@ class Rows:
             if not isinstance(values, dict):
                 raise CompressError(f"{self._place}: expected a JSON object")
             yield Row(self._place, values, self._place, number)
+
+    def _plain(self) -> Iterator[Row]:
+        for number, line in enumerate(self.file, 1):
+            self.line = number
+            yield Row(self._place, {"text": line.rstrip("\n")}, str(self.path), number)
 
 
 def value_of(row: Row, name: str, option: str) -> Any:

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 from ..errors import CompressError
 from .answered import text_of
 from .predictions import VECTORS, Bar, check_new, new_file
-from .row_files import Rows
+from .row_files import PLAIN, Rows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,8 +24,8 @@ _HEADER = 128  # bytes, whatever the number of rows, which is only known at the 
 def write_vectors(
     model: Any, path: Path, output: Path, *, text: str | None, pair: str | None, label: str | None
 ) -> str:
-    """The vectors of the column `text` of `path`, default "text", go to `output`: float32 [row, width], in NumPy's form. What was
-    written, in a line; memory is bounded however many rows there are. Raises `CompressError`."""
+    """The vectors of the column `text` of `path`, default "text", or of the lines of a .txt file, go to `output`: float32 [row, width],
+    in NumPy's form. What was written, in a line; memory is bounded however many rows there are. Raises `CompressError`."""
     if model.settings.kind.unit != "pair":
         raise CompressError(f"--output: {model.folder} gives no vectors; expected a .csv, .tsv or .jsonl file")
     if lost := next((name for name, value in (("--pair", pair), ("--label", label)) if value is not None), None):
@@ -33,7 +33,7 @@ def write_vectors(
             f"{lost}: a {VECTORS} file holds the vectors of one column; give --output FILE.csv for cosines"
         )
     check_new(output)
-    rows, names = Rows(path), (text or "text",)
+    rows, names = Rows(path, (PLAIN,)), (text or "text",)
     with ExitStack() as stack:
         stack.callback(rows.close)
         out = stack.enter_context(new_file(output, binary=True))

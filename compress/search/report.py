@@ -39,7 +39,7 @@ def search_document(found: Found, request: Request, limits: Limits) -> dict[str,
                 "point": points[model.number],
                 "reported": found.runs[model.number].final.headline,
                 "run": found.runs[model.number].run,
-                "command": command_of(request, points[model.number]),
+                "command": command_of(request, points[model.number], limits),
             }
             for model in found.front
         ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -12,6 +13,7 @@ from ..errors import CheckFailed, CompressError
 from ..machine import usable_cores
 from ..models.checkpoints import load_tokenizer, pad_id
 from ..models.dimensions import read_config
+from ..paths import shown
 from ..pipeline import BenchSettings, Listener, Plan, Request, build_stage, plan_all, run_all
 from ..pipeline.plan.students import resolve_student
 from ..pipeline.request import command_line, load_recipe, overrides_for
@@ -75,7 +77,7 @@ def search(
         raise CompressError(f"search: no trial was measured; {'; '.join(reasons)}")
     choice, best = choose(measured, limits), front(measured)
     points = {trial.number: trial.point for trial in finished}
-    bench = BenchSettings()
+    bench = _bench(limits)
     runs = {
         model.number: run_all(replace(_request(request, points[model.number]), bench=bench), listener)[0]
         for model in best
@@ -188,10 +190,15 @@ def _reads_text(recipe: str) -> bool:
     return any(STAGES[stage.kind].reads_text for stage in load_recipe(recipe).stages)
 
 
-def command_of(request: Request, point: Point) -> str:
-    """The `compress run` of a point."""
-    asked = replace(_request(request, point), bench=BenchSettings())
-    return command_line(asked, plan_all(asked)[0])
+def command_of(request: Request, point: Point, limits: Limits) -> str:
+    """The `compress run` of a point, which goes on with what the search has in its folder."""
+    asked = replace(_request(request, point), bench=_bench(limits))
+    return f"{command_line(asked, plan_all(asked)[0])} --out {shlex.quote(shown(str(request.root)))}"
+
+
+def _bench(limits: Limits) -> BenchSettings | None:
+    """Of the models of the front: none where latency does not matter."""
+    return BenchSettings() if limits.max_latency_ms is not None else None
 
 
 def _outcome(

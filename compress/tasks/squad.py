@@ -19,13 +19,7 @@ def read_squad(path: Path) -> Table:
     """Columns `question`, `context` and `answers`; a number is that of the question in the file, with its id. `is_impossible` questions
     have no answers; `plausible_answers` are left out. Raises `CompressError` for another form, and for questions that contradict
     themselves."""
-    text = read_text(path)
-    if not text.strip():
-        raise CompressError(f"{path}: empty file; expected questions, as in {_FORM}")
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:  # json.JSONDecodeError, or a number of too many digits
-        raise CompressError(f"{path}: not JSON: {error}; a file of one object a line ends in .jsonl") from None
+    document = _document(path)
     rows, numbers, problems = [], [], []
     for place, (where, context, question) in enumerate(_questions(path, document), start=1):
         numbers.append(number := _number(place, question))
@@ -39,6 +33,29 @@ def read_squad(path: Path) -> Table:
     columns = list(map(list, zip(*rows, strict=True)))
     names = (QUESTION, CONTEXT, ANSWERS)
     return Table(str(path), "question", numbers, dict(zip(names, columns, strict=True)))
+
+
+def read_questions(path: Path) -> Table:
+    """Columns `id`, of a file where each question has one, `question` and `context`; answers are not looked at. Raises `CompressError`
+    for another form."""
+    questions = [*_questions(path, _document(path))]
+    columns: dict[str, list[Any]] = {"id": [question.get("id") for _, _, question in questions]}
+    if None in columns["id"]:
+        del columns["id"]
+    columns[QUESTION] = [question.get("question") for _, _, question in questions]
+    columns[CONTEXT] = [context for _, context, _ in questions]
+    numbers = [_number(place, question) for place, (_, _, question) in enumerate(questions, start=1)]
+    return Table(str(path), "question", numbers, columns)
+
+
+def _document(path: Path) -> Any:
+    text = read_text(path)
+    if not text.strip():
+        raise CompressError(f"{path}: empty file; expected questions, as in {_FORM}")
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:  # json.JSONDecodeError, or a number of too many digits
+        raise CompressError(f"{path}: not JSON: {error}; a file of one object a line ends in .jsonl") from None
 
 
 def _number(place: int, question: dict[str, Any]) -> int | str:

@@ -65,6 +65,47 @@ def test_rows_get_a_column_of_answers(folder: Path, tmp_path: Path, suffix: str)
     assert [float(row["prediction_score"]) for row in rows] == [round(one.score, 6) for one in expected]
 
 
+def squad(path: Path, *, names: bool = True) -> Path:
+    """The pairs, an article each; none has an answer, as in files of which the answers are kept secret."""
+    paragraphs = [
+        {"context": context, "qas": [{"question": question, **({"id": f"q{place}"} if names else {})}]}
+        for place, (question, context) in enumerate(PAIRS)
+    ]
+    path.write_text(json.dumps({"data": [{"paragraphs": [each]} for each in paragraphs]}))
+    return path
+
+
+@pytest.mark.parametrize("names", [True, False])
+def test_the_questions_of_a_squad_file_are_answered(folder: Path, tmp_path: Path, names: bool) -> None:
+    done = predict(folder, "-i", squad(tmp_path / "in.json", names=names))
+    assert (done.returncode, done.stderr) == (0, "")
+    expected = [
+        {**({"id": f"q{place}"} if names else {}), "question": question, "context": context}
+        | {"prediction": one.answer, "prediction_score": round(one.score, 6)}
+        for place, ((question, context), one) in enumerate(zip(PAIRS, Reader(folder).predict(PAIRS), strict=True))
+    ]
+    assert list(map(json.loads, done.stdout.splitlines())) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"data": 3}', "in.json: expected a list `data`"),
+        ('{"data": []}', "in.json: no examples"),
+        (
+            '{"data": [{"paragraphs": [{"context": "a", "qas": [{"question": 7}]}]}]}',
+            "in.json: question 1: question: expected text, found int",
+        ),
+    ],
+)
+def test_a_squad_file_of_another_form_is_one_line(folder: Path, tmp_path: Path, text: str, expected: str) -> None:
+    (tmp_path / "in.json").write_text(text)
+    done = predict(folder, "-i", tmp_path / "in.json", "-o", tmp_path / "out.jsonl")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert expected in done.stderr
+    assert not (tmp_path / "out.jsonl").exists()
+
+
 @pytest.mark.parametrize(
     ("row", "words", "expected"),
     [

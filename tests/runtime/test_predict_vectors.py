@@ -85,6 +85,15 @@ def test_vectors_of_a_column_go_to_a_numpy_file(folder: Path, tmp_path: Path) ->
     np.testing.assert_allclose(found, Embedder(folder).embed(TEXTS), rtol=0, atol=1e-6)
 
 
+def test_lines_of_a_text_file_get_a_vector_each(folder: Path, tmp_path: Path) -> None:
+    out, path = tmp_path / "out.npy", tmp_path / "in.txt"
+    path.write_text("\n".join([TEXTS[0], "", *TEXTS[1:]]) + "\n")
+    done = predict(folder, "-i", path, "-o", out)
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", f"{out}: 5 vectors of {WIDTH}\n")
+    expected = Embedder(folder).embed([TEXTS[0], "", *TEXTS[1:]])
+    np.testing.assert_allclose(np.load(out), expected, rtol=0, atol=1e-6)
+
+
 def test_rows_of_pairs_get_cosines_and_their_correlation(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.csv"
     done = predict(folder, "-i", rows_file(tmp_path / "in.jsonl"), "-o", out, "--label", "score")

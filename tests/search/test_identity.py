@@ -11,6 +11,7 @@ from recipe_runs import TASK, TEACHER
 
 from compress.candidates import Limits
 from compress.errors import CompressError
+from compress.paths import shown
 from compress.pipeline import Request
 from compress.search.identity import IDENTITY
 from compress.search.run import command_of, opened
@@ -38,8 +39,17 @@ def request_(tmp_path: Path) -> Request:
 
 def test_an_override_is_for_the_recipes_that_have_its_stage(request_: Request) -> None:
     opened(request_, LIMITS, ())
-    commands = [command_of(request_, {"recipe": recipe}) for recipe in ("vocabulary-int8", "distilbert")]
+    commands = [command_of(request_, {"recipe": recipe}, LIMITS) for recipe in ("vocabulary-int8", "distilbert")]
     assert ["distill.epochs=1" in command for command in commands] == [False, True]
+
+
+@pytest.mark.parametrize(("limits", "timed"), [(Limits(max_latency_ms=5.0), True), (Limits(max_size_mb=5.0), False)])
+def test_a_command_goes_on_with_what_the_search_has_and_times_what_its_limits_ask_for(
+    request_: Request, limits: Limits, timed: bool
+) -> None:
+    command = command_of(request_, {"recipe": "distilbert"}, limits)
+    assert command.endswith(f" --out {shown(str(request_.root))}")
+    assert ("--no-bench" in command) != timed
 
 
 def test_the_same_request_goes_on_whatever_its_threads(request_: Request) -> None:
