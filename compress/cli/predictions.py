@@ -12,14 +12,15 @@ from typing import IO, TYPE_CHECKING, Any
 from ..errors import CompressError
 from ..tabular import CONLL, WORDS
 from .answered import Answered, AnsweredTexts
-from .question_rows import SQUAD, AnsweredQuestions, SquadRows, question_columns
-from .row_files import Row, Rows, Writer, suffix_of
+from .question_rows import AnsweredQuestions, question_columns
+from .row_files import Row, Rows, TableRows, Writer, suffix_of
 
 if TYPE_CHECKING:
     from .answered import Model
-    from .word_files import WordRows, WordWriter
+    from .word_files import WordWriter
 
 PREDICTION, SCORE = "prediction", "prediction_score"  # the columns that are added
+SQUAD = ".json"  # SQuAD's form: articles, their paragraphs, and questions on each
 VECTORS = ".npy"  # of a file of vectors: `vector_files`
 
 
@@ -68,22 +69,20 @@ def predict_file(
         return answered.summary() if label is not None else None
 
 
-def _rows(path: Path, model: Model) -> Rows | WordRows | SquadRows:
+def _rows(path: Path, model: Model) -> Rows | TableRows:
     from ..runtime import Reader, Tagger
 
-    suffix, more = path.suffix.lower(), ()
-    if isinstance(model, Tagger):
-        from .word_files import WordRows
+    more = CONLL if isinstance(model, Tagger) else (SQUAD,) if isinstance(model, Reader) else ()
+    suffix = suffix_of(path, "--input", more)
+    if suffix not in more:
+        return Rows(path, suffix)
+    if suffix == SQUAD:
+        from ..tasks.squad import read_squad
 
-        if suffix in CONLL:
-            return WordRows(path)
-        more = CONLL
-    elif isinstance(model, Reader):
-        if suffix == SQUAD:
-            return SquadRows(path)
-        more = (SQUAD,)
-    suffix_of(path, "--input", more)
-    return Rows(path)
+        return TableRows(read_squad(path, labelled=False), ".jsonl")
+    from ..tasks.conll import read_conll
+
+    return TableRows(read_conll(path, labelled=False), suffix)
 
 
 def _writer(file: IO[str], form: str, delimiter: str) -> Writer | WordWriter:
@@ -153,7 +152,7 @@ def _added(row: Row, answer: Any, score: float | None) -> dict[str, Any]:
 class Bar:
     """A bar on stderr, of the share of the file that is read; none off a terminal. Called with the texts answered."""
 
-    def __init__(self, rows: Rows | WordRows | SquadRows, *, hidden: bool) -> None:
+    def __init__(self, rows: Rows | TableRows, *, hidden: bool) -> None:
         from .display import console
 
         self._rows, self._screen = rows, console(stderr=True)

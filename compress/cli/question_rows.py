@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CompressError
@@ -17,29 +16,8 @@ if TYPE_CHECKING:
     from ..runtime.kinds import Chosen
     from ..tasks.choices import Ending
 
-SQUAD = ".json"  # SQuAD's form: articles, their paragraphs, and questions on each
 Question = tuple[str, list[str]]
 CONTEXT, ENDINGS = "context", "endings"  # columns, where nothing names them
-
-
-class SquadRows:
-    """The questions of a SQuAD file, as `row_files.Rows`, but read at once; answers go in .jsonl. `size` and `done` are in questions."""
-
-    def __init__(self, path: Path) -> None:
-        from ..tasks.squad import read_questions
-
-        self.path, self.suffix, self.delimiter, self.done = path, ".jsonl", "", 0
-        self._table = read_questions(path)
-        self.size = len(self._table.numbers)
-
-    def __iter__(self) -> Iterator[Row]:
-        for place, number in enumerate(self._table.numbers):
-            values = {name: column[place] for name, column in self._table.columns.items()}
-            self.done = place + 1
-            yield Row(f"{self.path}: question {number}", values, str(self.path), number)
-
-    def close(self) -> None:
-        """Nothing is open."""
 
 
 def given_question(texts: list[str], pair: list[str] | None) -> list[Question]:

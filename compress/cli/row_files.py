@@ -9,10 +9,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import CompressError, did_you_mean
 from ..tabular import DELIMITERS, delimiter_of
+
+if TYPE_CHECKING:
+    from ..tasks.tables import Table
 
 _SUFFIXES = (*DELIMITERS, ".jsonl")
 PLAIN = ".txt"  # a text a line
@@ -30,11 +33,11 @@ class Row(NamedTuple):
 
 
 class Rows:
-    """The rows of a file, one at a time. `line` is where the last one ended, `delimiter` stands between columns. `more`: forms that it
-    may have beside .csv, .tsv and .jsonl; a line of a .txt file is a row with the one column `text`."""
+    """The rows of a file whose form `suffix` names, one at a time; a line of a .txt file is a row with the one column `text`. `line` is
+    where the last one ended, `delimiter` stands between columns."""
 
-    def __init__(self, path: Path, more: Sequence[str] = ()) -> None:
-        self.path, self.suffix, self.line = path, suffix_of(path, "--input", more), 0
+    def __init__(self, path: Path, suffix: str) -> None:
+        self.path, self.suffix, self.line = path, suffix, 0
         try:
             self.file: IO[str] = path.open(encoding="utf-8-sig", newline="" if self.suffix in DELIMITERS else None)
             self.size = os.fstat(self.file.fileno()).st_size
@@ -101,6 +104,27 @@ class Rows:
         for number, line in enumerate(self.file, 1):
             self.line = number
             yield Row(self._place, {"text": line.rstrip("\n")}, str(self.path), number)
+
+
+class TableRows:
+    """The rows of a table, as `Rows` of a file: of forms that are read at once. `suffix`: the form in which they are written, if no other
+    is named. `size` and `done` are in rows."""
+
+    delimiter = ""
+
+    def __init__(self, table: Table, suffix: str) -> None:
+        self._table, self.suffix, self.size, self.done = table, suffix, len(table.numbers), 0
+
+    def __iter__(self) -> Iterator[Row]:
+        table = self._table
+        for place, number in enumerate(table.numbers):
+            values = {name: column[place] for name, column in table.columns.items()}
+            words = table.word_numbers[place] if table.word_numbers is not None else None
+            self.done = place + 1
+            yield Row(f"{table.place}: {table.unit} {number}", values, table.place, number, words)
+
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 def value_of(row: Row, name: str, option: str) -> Any:

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 from ..errors import CompressError
 from .answered import text_of
 from .predictions import VECTORS, Bar, check_new, new_file
-from .row_files import PLAIN, Rows
+from .row_files import PLAIN, Rows, suffix_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,7 +33,7 @@ def write_vectors(
             f"{lost}: a {VECTORS} file holds the vectors of one column; give --output FILE.csv for cosines"
         )
     check_new(output)
-    rows, names = Rows(path, (PLAIN,)), (text or "text",)
+    rows, names = Rows(path, suffix_of(path, "--input", (PLAIN,))), (text or "text",)
     with ExitStack() as stack:
         stack.callback(rows.close)
         out = stack.enter_context(new_file(output, binary=True))

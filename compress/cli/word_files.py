@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -13,37 +13,17 @@ from ..metrics.tags import joined
 from ..runtime import LabelledWords, Tagger
 from ..tabular import CONLL, DELIMITERS
 from ..tasks.columns import Rows
-from ..tasks.conll import read_conll
 from ..tasks.data import of_words
 from ..tasks.json_lists import are_lists, is_foreign_list, json_list
 from ..tasks.kinds.tagging import TAGGING, check_words, label_ids
 from ..tasks.tagged import tagged_rows
 from .answered import Answered, check_text
-from .row_files import Row, encodable, suffix_of, value_of
+from .row_files import Row, encodable, value_of
 
 if TYPE_CHECKING:
     from .answered import Text
 
 _METRICS = ("entity_f1", "accuracy")
-
-
-class WordRows:
-    """The texts of a file of a word a line, as `row_files.Rows`, but read at once. `size` and `done` are in texts."""
-
-    def __init__(self, path: Path) -> None:
-        self.path, self.suffix, self.delimiter, self.done = path, suffix_of(path, "--input", CONLL), "", 0
-        self._table = read_conll(path, labelled=False)
-        self.size = len(self._table.numbers)
-
-    def __iter__(self) -> Iterator[Row]:
-        lines: Sequence[Sequence[int]] = self._table.word_numbers or ()
-        for place, (number, words) in enumerate(zip(self._table.numbers, lines, strict=True)):
-            values = {name: column[place] for name, column in self._table.columns.items()}
-            self.done = place + 1
-            yield Row(f"{self.path}: line {number}", values, str(self.path), number, words)
-
-    def close(self) -> None:
-        """Nothing is open."""
 
 
 class WordWriter:

@@ -15,36 +15,29 @@ from .tables import Table, brief, read_text, refuse
 _FORM = '{"data": [{"paragraphs": [{"context": …, "qas": [{"question": …, "answers": […]}]}]}]}'
 
 
-def read_squad(path: Path) -> Table:
+def read_squad(path: Path, *, labelled: bool = True) -> Table:
     """Columns `question`, `context` and `answers`; a number is that of the question in the file, with its id. `is_impossible` questions
-    have no answers; `plausible_answers` are left out. Raises `CompressError` for another form, and for questions that contradict
-    themselves."""
-    document = _document(path)
-    rows, numbers, problems = [], [], []
-    for place, (where, context, question) in enumerate(_questions(path, document), start=1):
-        numbers.append(number := _number(place, question))
-        answers = _answers(question)
-        if isinstance(answers, str):
-            problems.append((number, f"{where}: {answers}"))
-        rows.append((question.get("question"), context, answers))
-    refuse(str(path), "question", problems)
-    if not rows:
+    have no answers; `plausible_answers` are left out. Where questions need not be `labelled`, answers are not looked at, and `id` stands
+    first, if each question has one. Raises `CompressError` for another form, and for questions that contradict themselves."""
+    places = [*_questions(path, _document(path))]
+    if not places:
         raise CompressError(f"{path}: no questions in it; expected some, as in {_FORM}")
-    columns = list(map(list, zip(*rows, strict=True)))
-    names = (QUESTION, CONTEXT, ANSWERS)
-    return Table(str(path), "question", numbers, dict(zip(names, columns, strict=True)))
-
-
-def read_questions(path: Path) -> Table:
-    """Columns `id`, of a file where each question has one, `question` and `context`; answers are not looked at. Raises `CompressError`
-    for another form."""
-    questions = [*_questions(path, _document(path))]
-    columns: dict[str, list[Any]] = {"id": [question.get("id") for _, _, question in questions]}
-    if None in columns["id"]:
-        del columns["id"]
-    columns[QUESTION] = [question.get("question") for _, _, question in questions]
-    columns[CONTEXT] = [context for _, context, _ in questions]
-    numbers = [_number(place, question) for place, (_, _, question) in enumerate(questions, start=1)]
+    questions = [question for _, _, question in places]
+    numbers = [_number(place, question) for place, question in enumerate(questions, start=1)]
+    columns = {
+        QUESTION: [question.get("question") for question in questions],
+        CONTEXT: [context for _, context, _ in places],
+    }
+    if labelled:
+        columns[ANSWERS] = answers = [_answers(question) for question in questions]
+        problems = [
+            (number, f"{where}: {answer}")
+            for number, (where, _, _), answer in zip(numbers, places, answers, strict=True)
+            if isinstance(answer, str)
+        ]
+        refuse(str(path), "question", problems)
+    elif all("id" in question for question in questions):
+        columns = {"id": [question["id"] for question in questions], **columns}
     return Table(str(path), "question", numbers, columns)
 
 

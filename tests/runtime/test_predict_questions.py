@@ -91,7 +91,7 @@ def test_the_questions_of_a_squad_file_are_answered(folder: Path, tmp_path: Path
     ("text", "expected"),
     [
         ('{"data": 3}', "in.json: expected a list `data`"),
-        ('{"data": []}', "in.json: no examples"),
+        ('{"data": []}', "in.json: no questions in it"),
         (
             '{"data": [{"paragraphs": [{"context": "a", "qas": [{"question": 7}]}]}]}',
             "in.json: question 1: question: expected text, found int",
