@@ -24,7 +24,6 @@ from compress.errors import CheckFailed
 PARENT = """
 import subprocess, sys, time
 from pathlib import Path
-from typing import Any
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session={alone})
 Path({place!r}).write_text(str(child.pid))
 {last}
