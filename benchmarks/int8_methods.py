@@ -145,7 +145,7 @@ def main() -> None:
              for task in tasks}  # fmt: skip
     first = next(iter(found.values()))[0].run
     page = [
-        "# int8 methods: how faithful to fp32\n",
+        "# int8 methods: their fidelity to fp32\n",
         f"Measured on {first.machine.cpu}, {', '.join(first.machine.isa)}, ONNX Runtime {first.versions['onnxruntime']}, by\n",
         f"{code_line()}\n",
         f"```\npython benchmarks/int8_methods.py {shlex.join(sys.argv[1:])}\n```\n",
