@@ -115,6 +115,10 @@ class _StageInfo(TypedDict, total=False):
     copied_divergence: Magnitude
     spaced_divergence: Magnitude
     examples: Count
+    # of a training
+    threads: Count | None
+    device: str | None
+    processes: Count | None
 
 
 @with_config(_OPEN)

@@ -47,7 +47,9 @@ PREDICTIONS = "predictions.npz"  # logits and gold of the reported splits
 TOKENS = "tokens"  # in these, of classes: how many tokens of the teacher's each example has
 PER_EXAMPLE = "per_example.npz"  # of a report's runs: class ids or scores, and gold
 RESULT, SEVERAL = "result.json", "results.json"
-REPORT = ("report.md", "report.html", "plot.svg", "sensitivity.svg", "pruned.svg", "reliability.svg", "similarity.svg")
+REPORT = (
+    "report.md", "report.html", "plot.svg", "sizes.svg", "sensitivity.svg", "pruned.svg", "reliability.svg", "similarity.svg",
+)  # fmt: skip
 REPORT_MARK = "<!-- compress report"  # the last line of a report.md
 
 

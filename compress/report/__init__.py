@@ -39,15 +39,16 @@ __all__ = [
 ]  # fmt: skip
 
 
-*_PAGES, _SEARCHED, _PRUNED, _RELIABILITY, _SIMILARITY = REPORT
+*_PAGES, _SIZES, _SEARCHED, _PRUNED, _RELIABILITY, _SIMILARITY = REPORT
 
 
 def write_report(
     results: Sequence[Result], out: Path, *, folders: Sequence[Path] = (), recommended: Recommendation | None = None
 ) -> list[Path]:
-    """Write `report.md`, `report.html`, `plot.svg`, `sensitivity.svg` where a mix was searched, `pruned.svg` where a stage pruned,
-    `reliability.svg` where enough answers have probabilities, `similarity.svg` where layers were compared, and `result.json` (several
-    results: `results.json`) to `out`; and `per_example.npz`, every model's answers without texts, unless `out` is the run's own folder.
+    """Write `report.md`, `report.html`, `plot.svg` and the other pictures that there are (`sizes.svg` where time was measured,
+    `sensitivity.svg` where a mix was searched, `pruned.svg` where a stage pruned, `reliability.svg` where enough answers have
+    probabilities, `similarity.svg` where layers were compared), and `result.json` (several results: `results.json`) to `out`;
+    and `per_example.npz`, every model's answers without texts, unless `out` is the run's own folder.
 
     `folders`: where predictions are, as `find_predictions` takes them; they serve the intervals over seeds.
     `recommended`: what the report says on which model to ship.
@@ -68,7 +69,7 @@ def write_report(
         _write_data(results, data)
         if not answers and not any(find_predictions(result, [out]) for result in results):
             (out / PER_EXAMPLE).unlink(missing_ok=True)  # of the report that was here before
-        for name in {_SEARCHED, _PRUNED, _RELIABILITY, _SIMILARITY} - {file.name for file in files}:
+        for name in {_SIZES, _SEARCHED, _PRUNED, _RELIABILITY, _SIMILARITY} - {file.name for file in files}:
             (out / name).unlink(missing_ok=True)  # of it, too
         if not _current([*files, *answers], digest):
             for path in answers:
@@ -124,16 +125,20 @@ def _run_in(out: Path) -> str | None:
 
 
 def _pictures(results: Sequence[Result]) -> list[str]:
-    """Beside the plot: of the models that were searched, of those that were pruned, of those that decide, and of layers
-    that were compared, where there are any.
+    """Beside the plot, where there are any: by size, if time was measured; of the models that were searched, of those that
+    were pruned, of those that decide, and of layers that were compared.
 
     Raises `CompressError` where results do not go together.
     """
+    tasks = group(results, lambda *_: None)
     searched = any(model.info.get("divergence") for result in results for model in result.models)
-    pruned = any(map(pruned_picture.is_drawn, results))
-    decided = any(map(reliability.is_drawn, group(results, lambda *_: None)))
-    compared = any(map(similarity.is_drawn, results))
-    found = ((_SEARCHED, searched), (_PRUNED, pruned), (_RELIABILITY, decided), (_SIMILARITY, compared))
+    found = (
+        (_SIZES, any(task.shapes for task in tasks)),
+        (_SEARCHED, searched),
+        (_PRUNED, any(map(pruned_picture.is_drawn, results))),
+        (_RELIABILITY, any(map(reliability.is_drawn, tasks))),
+        (_SIMILARITY, any(map(similarity.is_drawn, results))),
+    )
     return [name for name, there in found if there]
 
 
@@ -152,6 +157,7 @@ def _draw(
     report, html, plot, *others = files
     write_text(plot, render.plot(tasks))
     draw = {
+        _SIZES: render.sizes,
         _SEARCHED: render.sensitivity,
         _PRUNED: render.pruned,
         _RELIABILITY: render.reliability,

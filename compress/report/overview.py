@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ..recorded_fidelity import Delta
 from ..significance import recorded_over_tasks
 from . import numbers
+from .costs import Cost, compression, text, unit_of
 from .labels import name_of
 from .runs import Row, Task, Variant
 from .sentences import baseline_of, teacher_word
@@ -76,6 +77,8 @@ def overview_table(tasks: Sequence[Task]) -> Table | None:
     models = over_tasks(tasks) if len(tasks) > 1 else []
     if all(overall.is_baseline for overall in models):
         return None
+    costs = [_took(overall, tasks) for overall in models]
+    unit = unit_of(cost for cost in costs if cost)
     columns = (
         Column("Recipe", numeric=False),
         Column("Model", numeric=False),
@@ -84,11 +87,22 @@ def overview_table(tasks: Sequence[Task]) -> Table | None:
         Column(f"Of {teacher_word(tasks)}'s mean"),
         Column(f"Against {teacher_word(tasks)}", "points, 95% interval"),
         Column("File", "MB"),
+        Column("Took", unit),
     )
-    return Table("Over tasks", columns, tuple(map(_line, models)), headings=2)
+    lines = tuple(_line(overall, took, unit) for overall, took in zip(models, costs, strict=True))
+    return Table("Over tasks", columns, lines, headings=2)
 
 
-def _line(overall: Overall) -> Line:
+def _took(overall: Overall, tasks: Sequence[Task]) -> Cost | None:
+    """Over all tasks; None for the baseline, and where no stages are on record."""
+    recipes = [row.recipe for row in overall.rows]
+    if overall.is_baseline or not all(recipes):
+        return None
+    costs = [compression(task, recipe) for task, recipe in zip(tasks, recipes, strict=True)]
+    return sum(costs, Cost()) if any(costs) else None
+
+
+def _line(overall: Overall, took: Cost | None, unit: str) -> Line:
     share = overall.share
     sizes = sorted(row.model.file_bytes for row in overall.rows)
     cells = (
@@ -99,6 +113,7 @@ def _line(overall: Overall) -> Line:
         Cell(NOTHING if share is None else f"{100 * share:.1f}%"),
         against(overall.delta),
         Cell(" to ".join(dict.fromkeys(map(numbers.megabytes, (sizes[0], sizes[-1]))))),
+        Cell(NOTHING if took is None else text(took, unit)),
     )
     return Line(cells, "baseline" if overall.is_baseline else "model")
 

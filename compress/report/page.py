@@ -9,10 +9,21 @@ from pathlib import Path
 
 from ..results import Result
 from ..spec.kinds import KINDS
-from . import agreement, overview, pruned_picture, recommendation, reliability, sensitivity, sentences, similarity
+from . import (
+    agreement,
+    costs,
+    overview,
+    pruned_picture,
+    recommendation,
+    reliability,
+    sensitivity,
+    sentences,
+    similarity,
+)
 from .agreement import agreement_table
 from .choices import choice_sentences
 from .copied_layers import copied_sentences
+from .costs import costs_table
 from .curves import Curves, curves_of
 from .details import Detail, details, environment
 from .fidelity import Section, section
@@ -88,9 +99,11 @@ class TaskPage:
     tradeoffs: tuple[str, ...]
     main: Table
     latency: Table | None
+    costs: Table | None
     agreement: Table | None
     fidelity: Section | None
     plot: str
+    sizes: str
     curves: tuple[Curves, ...]
     details: tuple[Detail, ...]
 
@@ -123,6 +136,7 @@ def page_of(tasks: Sequence[Task], folders: Sequence[Path] = (), recommended: Re
     compared = similarity.section(tasks)
     agreeing = any(page.agreement for page in pages)
     own = (
+        costs.READING if any(page.costs for page in pages) else (),
         agreement.READING if agreeing else (),
         overview.READING if over_tasks else (),
         recommendation.READING if recommended else (),
@@ -205,9 +219,11 @@ def _task_page(task: Task, number: int, folders: Sequence[Path]) -> TaskPage:
         tradeoffs=tuple(sentences.tradeoffs(task)),
         main=main_table(task),
         latency=latency_table(task),
+        costs=costs_table(task),
         agreement=agreement_table(task, folders),
         fidelity=section(task),
         plot=describe(task),
+        sizes=describe(task, by_size=True) if task.shapes else "",
         curves=tuple(curves_of(task, folders)),
         details=tuple(details(task)),
     )

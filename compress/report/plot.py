@@ -1,4 +1,4 @@
-"""Accuracy against latency, as a Vega-Lite chart: Pareto front, intervals, file size, a legend."""
+"""Accuracy against latency or file size, as a Vega-Lite chart: Pareto front, intervals, a legend."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from . import numbers
 from .drawing import SOFT, heading, wrapped
 from .points import HEIGHT, WIDTH, Frame, Point, area, frame_of, pareto, points_of, shape_of
-from .runs import Task
+from .runs import Shape, Task
 from .tables import metric_name
 
 if TYPE_CHECKING:
@@ -17,13 +17,15 @@ if TYPE_CHECKING:
 _SHORT = 40  # characters of a label of which two stand side by side in the legend
 
 
-def chart(task: Task) -> Any:
-    """The chart of one task, without data from outside."""
+def chart(task: Task, *, by_size: bool = False) -> Any:
+    """The chart of one task, without data from outside. It is by size where nothing was timed."""
     import altair as alt
 
-    points = points_of(task)
+    points = points_of(task, by_size=by_size)
     frame = frame_of(points)
-    x = alt.X("x:Q", title=_x_title(task), scale=_x_scale(frame), axis=_x_axis(frame))
+    x = alt.X(
+        "x:Q", title=_x_title(task, None if by_size else shape_of(task)), scale=_x_scale(frame), axis=_x_axis(frame)
+    )
     domain = [round(value, 4) for value in frame.y]
     y = alt.Y("y:Q", title=_y_title(task), scale=alt.Scale(domain=domain, zero=False, nice=False))
     layers = [*_lines(points, x, y), _marks(points, x, y)]
@@ -31,8 +33,7 @@ def chart(task: Task) -> Any:
     return alt.layer(*layers).properties(width=WIDTH, height=HEIGHT, title=title)
 
 
-def _x_title(task: Task) -> str:
-    shape = shape_of(task)
+def _x_title(task: Task, shape: Shape | None) -> str:
     if shape is None:
         return "File size, MB"
     what = (

@@ -51,9 +51,9 @@ def shape_of(task: Task) -> Shape | None:
     return next((shape for shape in timed if shape not in doubted), timed[0] if timed else None)
 
 
-def points_of(task: Task) -> list[Point]:
-    """Every model on ONNX Runtime, and the teacher on PyTorch for orientation."""
-    shape = shape_of(task)
+def points_of(task: Task, *, by_size: bool = False) -> list[Point]:
+    """Every model on ONNX Runtime; in time, which is shown where anything was timed, the teacher on PyTorch too, for orientation."""
+    shape = None if by_size else shape_of(task)
     rows = [row for row in task.rows if not row.eager or row.model.name == task.baseline.model.name]
     shown = [row for row in rows if (row.latency(shape) if shape else not row.eager)]
     models = {recipe: [row for row in shown if row.recipe == recipe] for recipe in ["", *_recipes(task)]}
@@ -63,6 +63,14 @@ def points_of(task: Task) -> list[Point]:
 def colour_of(row: Row, task: Task) -> str:
     """That of its recipe, the same in every picture of the task."""
     return COLOURS[_recipes(task).index(row.recipe) % len(COLOURS)] if row.recipe else BASELINE_COLOUR
+
+
+def legend_of(task: Task) -> list[tuple[str, str]]:
+    """(Recipes, their colour): more recipes than colours share them."""
+    recipes = _recipes(task)
+    return [
+        (", ".join(recipes[place :: len(COLOURS)]), COLOURS[place]) for place in range(min(len(recipes), len(COLOURS)))
+    ]
 
 
 def _recipes(task: Task) -> list[str]:
@@ -91,7 +99,7 @@ def _point(row: Row, shape: Shape | None, number: int, task: Task) -> Point:
 
 
 def pareto(points: Iterable[Point]) -> list[Point]:
-    """The points that no other one beats in both speed and score, from fast to slow."""
+    """The points that no other one beats in both score and time, or size: from fast to slow, or small to large."""
     front: list[Point] = []
     for point in sorted(points, key=lambda point: (point.x, -point.y)):
         if not point.eager and (not front or point.y > front[-1].y):
@@ -113,13 +121,13 @@ def area(point: Point, largest: int) -> float:
     return AREA[0] + (AREA[1] - AREA[0]) * point.file_bytes / largest
 
 
-def describe(task: Task) -> str:
+def describe(task: Task, *, by_size: bool = False) -> str:
     """The plot in words, for those who do not see it."""
-    shape = shape_of(task)
+    shape = None if by_size else shape_of(task)
     clock = "CPU time" if task.cpu_time else "p50 latency"
     axis = f"{clock} at {numbers.shape(*shape)}" if shape else "file size"
     listed = "; ".join(
         f"{point.label}: {numbers.points(point.y)} points, {numbers.significant(point.x)} {'ms' if shape else 'MB'}"
-        for point in points_of(task)
+        for point in points_of(task, by_size=by_size)
     )
     return f"{task.first.task.title}: score against {axis}. {listed}."

@@ -1,4 +1,4 @@
-"""A page and its charts -> report.md, report.html and plot.svg, as text."""
+"""A page and its charts -> report.md, report.html and the pictures, as text."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from .drawing import inline, specification, svg
 from .names import Names
 from .page import Page
 from .plot import chart
+from .points import legend_of
 from .runs import Task
 from .sensitivity import charts
 
@@ -32,13 +33,19 @@ def html_report(page: Page, tasks: Sequence[Task]) -> str:
     return html(
         "report.html.j2",
         page=page,
-        charts=[inline(svg(specification([chart(task)]))) for task in tasks],
+        charts=[_inline(chart(task)) for task in tasks],
+        sizes=[_inline(chart(task, by_size=True)) if task.shapes else "" for task in tasks],
+        legends=[legend_of(task) for task in tasks],
         curves=[[_curves(each) for each in task.curves] for task in page.tasks],
         sensitivity=inline(sensitivity(tasks)) if page.sensitivity else "",
         pruned=inline(pruned(tasks)) if page.pruned else "",
         reliability=inline(reliability(tasks)) if page.reliability else "",
         similarity=inline(similarity(tasks)) if page.similarity and page.similarity.words else "",
     )
+
+
+def _inline(drawn: Any) -> str:
+    return inline(svg(specification([drawn])))
 
 
 def _curves(found: Curves) -> tuple[str, str, str]:
@@ -50,6 +57,11 @@ def _curves(found: Curves) -> tuple[str, str, str]:
 def plot(tasks: Sequence[Task]) -> str:
     """All tasks' charts as one SVG on white, legible in light and dark surroundings."""
     return svg(specification([chart(task) for task in tasks])) + "\n"
+
+
+def sizes(tasks: Sequence[Task]) -> str:
+    """The same by file size, of the tasks in which time was measured."""
+    return svg(specification([chart(task, by_size=True) for task in tasks if task.shapes])) + "\n"
 
 
 def sensitivity(tasks: Sequence[Task]) -> str:

@@ -53,6 +53,28 @@ def _number(text: str) -> float:
 
 
 @pytest.mark.slow
+def test_a_recipe_comes_and_goes_in_its_figures_charts(pages: dict[str, Path], tab: Any) -> None:
+    shown, _ = tab
+    shown.open(pages["report"])
+    script = """(() => {
+      const figure = document.querySelector('figure'), [first, second] = figure.querySelectorAll('.legend input');
+      const others = [...document.querySelectorAll('figure')].slice(1).flatMap(other => [...other.querySelectorAll('.chart path')]);
+      const visible = mark => mark.checkVisibility({visibilityProperty: true});
+      const seen = colour => [...figure.querySelectorAll(`.chart [fill="${colour}"]`)].filter(visible).length;
+      const count = () => [seen(first.value), seen(second.value)];
+      const before = count();
+      first.click();
+      const without = count();
+      const elsewhere = others.every(mark => mark.style.visibility === '');
+      first.click();
+      return JSON.stringify([before, without, count(), elsewhere]);
+    })()"""
+    before, without, again, elsewhere = json.loads(shown.run(script))
+    assert before[0] > 1 and before[1] > 1, "the page has no two recipes in one figure"
+    assert without == [0, before[1]] and again == before and elsewhere
+
+
+@pytest.mark.slow
 def test_a_long_table_is_filtered_by_words(pages: dict[str, Path], tab: Any) -> None:
     shown, _ = tab
     shown.open(pages["report"])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from compress.report import render
 from compress.report.page import tasks_of
-from compress.report.points import pareto, points_of
+from compress.report.points import COLOURS, legend_of, pareto, points_of
 from compress.results import Result
 
 
@@ -48,6 +49,21 @@ def test_without_timing_the_plot_shows_size(fake: Callable[..., Result]) -> None
     models = tuple(model.model_copy(update={"onnx": None, "torch_eager": None}) for model in result.models)
     (task,) = tasks_of([result.model_copy(update={"models": models})])
     assert [round(point.x, 1) for point in points_of(task)] == [91.1, 69.9, 17.8]
+
+
+def test_by_size_the_front_is_what_nothing_beats_in_size_and_score(fake: Callable[..., Result]) -> None:
+    (task,) = tasks_of([fake(), fake("int8")])
+    points = points_of(task, by_size=True)
+    assert [(point.x, point.eager) for point in points] == [(91.1, False), (69.9, False), (17.8, False), (23.4, False)]
+    assert [point.x for point in pareto(points)] == [17.8, 23.4, 91.1]
+
+
+def test_recipes_beyond_the_colours_share_them_in_the_legend(realistic: list[Result]) -> None:
+    task = tasks_of(realistic)[0]
+    assert legend_of(task) == [("distilbert", COLOURS[0]), ("int8", COLOURS[1])]
+    assert {point.colour for point in points_of(task) if point.label.startswith("int8")} == {COLOURS[1]}
+    rows = [replace(task.rows[2], recipe=f"r{number}") for number in range(7)]
+    assert legend_of(replace(task, rows=(task.rows[0], *rows)))[:2] == [("r0, r6", COLOURS[0]), ("r1", COLOURS[1])]
 
 
 def test_models_of_a_recipe_share_a_colour_and_no_two_marks_are_alike(realistic: list[Result]) -> None:

@@ -58,7 +58,7 @@ def report(tmp_path_factory: pytest.TempPathFactory, fake: Callable[..., Result]
     """Drawn once: two recipes on two tasks, one of them a subset."""
     out = tmp_path_factory.mktemp("report")
     paths = write_report([fake(), fake("int8"), fake(task="mnli")], out)
-    assert [path.name for path in paths] == ["report.md", "report.html", "plot.svg", "results.json"]
+    assert [path.name for path in paths] == ["report.md", "report.html", "plot.svg", "sizes.svg", "results.json"]
     return out
 
 
@@ -69,7 +69,13 @@ def html(report: Path) -> Elements:
 
 def test_the_results_beside_the_report_can_be_read_again(report: Path) -> None:
     assert [result.task.name for result in collect([report])] == ["sst2", "sst2", "mnli"]
-    assert {path.name for path in report.iterdir()} == {"report.md", "report.html", "plot.svg", "results.json"}
+    assert {path.name for path in report.iterdir()} == {
+        "report.md",
+        "report.html",
+        "plot.svg",
+        "sizes.svg",
+        "results.json",
+    }
 
 
 def test_the_page_asks_nothing_of_the_network(html: Elements) -> None:
@@ -99,7 +105,7 @@ def test_tables_can_be_read_by_ear(html: Elements) -> None:
     assert len(html.of("caption")) == len(html.of("table")) > 4
     assert all(found.get("scope") in ("col", "row") for found in html.of("th"))
     charts = [found for found in html.of("div") if found.get("role") == "img"]
-    assert len(charts) == 2
+    assert len(charts) == 4, "by time and by size, of two tasks"
     assert all("student int8" in (found["aria-label"] or "") for found in charts)
     regions = [found for found in html.of("div") if found.get("role") == "region"]
     assert all(found.get("tabindex") == "0" and found.get("aria-label") for found in regions)
@@ -167,7 +173,7 @@ def test_the_plot_is_a_picture_on_white_with_its_labels(report: Path) -> None:
 
 def test_the_same_results_give_the_same_bytes(report: Path, tmp_path: Path) -> None:
     write_report(collect([report]), tmp_path)
-    for name in ("report.md", "report.html", "plot.svg", "results.json"):
+    for name in ("report.md", "report.html", "plot.svg", "sizes.svg", "results.json"):
         assert (tmp_path / name).read_bytes() == (report / name).read_bytes(), name
 
 

@@ -46,6 +46,15 @@ addEventListener("pointerover", (event) => {
   tip.style.top = `${place.bottom + 8 + scrollY}px`;
 });
 
+// Recipes of a figure's charts come and go with their boxes; the front and the legend's words stay.
+document.querySelectorAll("fieldset.legend").forEach((legend) => {
+  legend.hidden = false;
+  legend.addEventListener("change", ({ target }) => {
+    const drawn = `.chart :is([fill="${target.value}"], [stroke="${target.value}"])`;
+    legend.parentElement.querySelectorAll(drawn).forEach((mark) => { mark.style.visibility = target.checked ? "" : "hidden"; });
+  });
+});
+
 // Tables of three rows and more: a heading sorts them upwards, then downwards, then as they came; more than seven can be filtered by words.
 const shown = (cell) => (cell.firstChild?.textContent ?? "").trim();
 function number(text) {

@@ -1,0 +1,77 @@
+"""What recipes took: core-hours by part, GPU-hours apart, sums over tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from compress.report.costs import Part, compression, costs_table, part_of
+from compress.report.overview import overview_table
+from compress.report.page import tasks_of
+from compress.results import Result, StageRecord
+
+
+def stage(kind: str, seconds: float, **info: object) -> StageRecord:
+    return StageRecord(kind=kind, key="0" * 64, cached=False, seconds=seconds, info=info)
+
+
+STAGES = (
+    stage("finetune teacher", 7200, threads=1, device="cpu"),
+    stage("general encoder", 1800, threads=2, device="cpu"),
+    stage("distill student", 900, threads=4, device="cpu"),
+    stage("quantize student-int8", 360),
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "part"),
+    [
+        ("pretrain teacher", Part.TEACHER), ("finetune teacher-lr3e-05", Part.TEACHER), ("choose teacher", Part.TEACHER),
+        ("adopt teacher", Part.TEACHER), ("finetune student", Part.TASK), ("tokenize text-8000000", Part.PLAIN_TEXT),
+        ("masked_lm masked-lm", Part.PLAIN_TEXT), ("general encoder", Part.PLAIN_TEXT), ("augment augmented", Part.TASK),
+        ("distill intermediate", Part.TASK), ("prune teacher-pruned", Part.TASK), ("export teacher-fp32", Part.EXPORT),
+        ("quantize student-int8", Part.EXPORT),
+    ],
+)  # fmt: skip
+def test_a_stage_counts_where_it_belongs(kind: str, part: Part) -> None:
+    assert part_of(stage(kind, 1)) is part
+
+
+def test_hours_are_wall_clock_times_threads_and_means_over_seeds(fake: Callable[..., Result]) -> None:
+    slower = (*STAGES[:2], stage("distill student", 2700, threads=4, device="cpu"), STAGES[3])
+    (task,) = tasks_of([fake(stages=STAGES), fake(seed=1, stages=slower)])
+    table = costs_table(task)
+    assert table is not None
+    assert [str(column) for column in table.columns[1:]] == [
+        "Teacher's training, core-hours", "On plain text, core-hours", "On the task, core-hours", "Export, int8, core-hours",
+        "Without the teacher's training, core-hours",
+    ]  # fmt: skip
+    # 2 h on 1 thread; half an hour on 2; a quarter and three quarters of an hour on 4; 0.1 h on the run's 2.
+    assert [str(cell) for cell in table.lines[0].cells] == ["distilbert", "2.0", "1.0", "2.0", "0.20", "3.2"]
+
+
+def test_hours_of_gpus_stand_apart_and_count_each(fake: Callable[..., Result]) -> None:
+    stages = (*STAGES[:2], stage("distill student", 900, threads=2, device="cuda", processes=4), STAGES[3])
+    (task,) = tasks_of([fake(stages=stages), fake("int8", stages=(STAGES[0], STAGES[3]))])
+    table = costs_table(task)
+    assert table is not None
+    assert [[str(cell) for cell in line.cells] for line in table.lines] == [
+        ["distilbert", "2.0 core-h", "1.0 core-h", "1.0 GPU-h", "0.20 core-h", "1.0 GPU-h + 1.2 core-h"],
+        ["int8", "2.0 core-h", "–", "–", "0.20 core-h", "0.20 core-h"],
+    ]
+
+
+def test_over_tasks_hours_add_up(fake: Callable[..., Result]) -> None:
+    tasks = tasks_of([fake(stages=STAGES), fake(task="mrpc", stages=STAGES)])
+    assert compression(tasks[0], "distilbert").cores == pytest.approx(1 + 1 + 0.2)
+    table = overview_table(tasks)
+    assert table is not None and str(table.columns[-1]) == "Took, core-hours"
+    assert [str(line.cells[-1]) for line in table.lines] == ["–", "4.4", "4.4"]
+
+
+def test_without_stages_there_is_no_table(fake: Callable[..., Result]) -> None:
+    tasks = tasks_of([fake(stages=()), fake(task="mrpc", stages=())])
+    assert costs_table(tasks[0]) is None
+    table = overview_table(tasks)
+    assert table is not None and {str(line.cells[-1]) for line in table.lines} == {"–"}
