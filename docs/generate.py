@@ -12,13 +12,18 @@ from pathlib import Path
 from generators.commands import cli_page
 from generators.families import family_table
 from generators.floors import floors_table
+from generators.index_page import index_page
 from generators.models import models_table
 from generators.recipes import recipe_table
 from generators.reference import reference_page
 from generators.results import results_table
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES: dict[str, Callable[[], str]] = {"docs/cli.md": cli_page, "docs/reference.md": reference_page}
+PAGES: dict[str, Callable[[], str]] = {
+    "docs/cli.md": cli_page,
+    "docs/reference.md": reference_page,
+    "reports/index.html": index_page,  # of reports/README.md, when its blocks are made
+}
 BLOCKS: dict[str, dict[str, Callable[[], str]]] = {
     "README.md": {"recipes": recipe_table, "results": results_table},
     "docs/architecture.md": {"floors": floors_table},
@@ -38,11 +43,11 @@ def with_blocks(page: str, text: str) -> str:
 
 
 def main() -> None:
-    for page, make in PAGES.items():
-        (ROOT / page).write_text(make(), encoding="utf-8")
     for page in BLOCKS:
         text = (ROOT / page).read_text(encoding="utf-8")
         (ROOT / page).write_text(with_blocks(page, text), encoding="utf-8")
+    for page, make in PAGES.items():
+        (ROOT / page).write_text(make(), encoding="utf-8")
 
 
 if __name__ == "__main__":

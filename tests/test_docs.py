@@ -58,6 +58,20 @@ def test_the_indexes_name_every_page() -> None:
         assert not missing, f"{index}: {missing}"
 
 
+def test_the_index_of_reports_leads_to_their_pages() -> None:
+    text = (ROOT / "reports/index.html").read_text(encoding="utf-8")
+    links = re.findall(r' href="(?!https?:|#)([^"#]+)', text)
+    assert all((ROOT / "reports" / link).exists() for link in links)
+    pages = {str(page.relative_to(ROOT / "reports")) for page in ROOT.glob("reports/*/report.html")}
+    assert pages and pages <= set(links)
+
+
+def test_committed_pages_stay_light() -> None:
+    sizes = {page: page.stat().st_size for page in ROOT.glob("reports/**/*.html")}
+    assert max(sizes.values()) <= 2_000_000
+    assert sum(sizes.values()) <= 6_000_000
+
+
 def test_the_readme_stays_short() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
 

@@ -1,0 +1,63 @@
+"""reports/README.md as reports/index.html: the pages of the reports, for those who have them as files."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from markdown_it import MarkdownIt
+
+from compress.report.names import Names
+from compress.report.render import template
+
+REPORTS = Path(__file__).resolve().parents[2] / "reports"
+_RIGHT = re.compile(r' style="text-align:right"')
+_TABLE = re.compile(r"<table>.*?</table>", re.DOTALL)
+_LINK = re.compile(r'(?<= href=")(?!https?:|#)([^"#]+)')
+_HEADING = re.compile(r"<h([12])>(.*?)</h\1>")
+
+
+def index_page() -> str:
+    """Links lead to the pages of reports where there are any, and else where they did."""
+    words = (
+        MarkdownIt("commonmark", {"html": True})
+        .enable("table")
+        .render((REPORTS / "README.md").read_text(encoding="utf-8"))
+    )
+    names = Names()
+    title = next(match[2] for match in _HEADING.finditer(words))
+    parts = _HEADING.split(
+        words
+    )  # what is before the first heading; then a level, a heading and what is below it, again and again
+    sections = zip(parts[1::3], parts[2::3], parts[3::3], strict=True)
+    body = "".join(_part(*section, names) for section in sections)
+    script = template("page.js").render()
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    macros: Any = template("macros.html.j2").make_module({"script_hash": digest, "names": names})
+    head = macros.head(title)
+    page = f'<!doctype html>\n<html lang="en">\n<head>\n{head}</head>\n<body>\n<main>\n{body}</main>\n'
+    return f"{page}<script>{script}</script>\n</body>\n</html>\n"
+
+
+def _part(level: str, heading: str, below: str, names: Names) -> str:
+    text = (
+        _RIGHT.sub(' class="number"', below)
+        .replace("<th>", '<th scope="col">')
+        .replace("<th class", '<th scope="col" class')
+    )
+    text = _TABLE.sub(lambda table: _scrolling(table[0], names.region(re.sub("<.*?>", "", heading))), text)
+    anchor = names.anchor(heading)
+    return f'<h{level} id="{anchor}">{heading}</h{level}>{_LINK.sub(lambda link: _page(link[1]), text)}'
+
+
+def _scrolling(table: str, name: str) -> str:
+    return f'<div class="scroll" role="region" aria-label="{escape(name)}" tabindex="0">\n{table}\n</div>'
+
+
+def _page(target: str) -> str:
+    page = Path(target).with_suffix(".html")
+    return str(page) if target.endswith("report.md") and (REPORTS / page).is_file() else target
