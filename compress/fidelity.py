@@ -31,6 +31,14 @@ def flipped(fp32: np.ndarray, int8: np.ndarray, confidence: np.ndarray) -> np.nd
     return positions[np.argsort(-confidence[positions], kind="stable")]
 
 
+def surest(one: np.ndarray, other: np.ndarray, confidences: tuple[np.ndarray, np.ndarray], most: int) -> np.ndarray:
+    """Positions of up to `most` examples that get other answers, int64: first those of which the less sure of the two is surest;
+    ties in file order. `confidences`: of both, [example]."""
+    positions = np.flatnonzero(differ(one, other))
+    sure = np.minimum(*confidences)[positions]
+    return positions[np.argsort(-sure, kind="stable")][:most]
+
+
 def logit_difference(fp32: np.ndarray, int8: np.ndarray) -> tuple[float, float]:
     """(mean, largest) |fp32 − int8| over all logits of all examples."""
     difference = np.abs(np.asarray(fp32, dtype=np.float64) - np.asarray(int8, dtype=np.float64))

@@ -65,6 +65,17 @@ class Flip(Record):
     gold: Literal["fp32", "int8", "neither"] = Field(description="which of the two the gold label agrees with")
 
 
+class Disagreement(Record):
+    """An example that a model decides otherwise than the baseline."""
+
+    row: Count = Field(description="as a flip's")
+    teacher: str = Field(description="the baseline's label name")
+    model: str = Field(description="label name")
+    teacher_confidence: Share = Field(description="the baseline's probability of its decision, 0 to 1")
+    model_confidence: Share = Field(description="the model's of its own")
+    gold: Literal["teacher", "model", "neither"] = Field(description="which of the two the gold label agrees with")
+
+
 class ReliabilityBin(Record):
     """Of decisions that a model is about equally sure of: 15 bins of equal width (Guo et al. 2017, arXiv:1706.04599, §3)."""
 

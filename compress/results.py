@@ -29,7 +29,7 @@ from .recorded import (
     contradictions,
     read_json,
 )
-from .recorded_fidelity import Delta, EntityScore, Fidelity, ReliabilityBin
+from .recorded_fidelity import Delta, Disagreement, EntityScore, Fidelity, ReliabilityBin
 from .recorded_latency import Latency, Runtime
 from .recorded_pruning import PruningRecord
 from .recorded_similarity import LayerSimilarity
@@ -147,6 +147,11 @@ class ModelResult(Record):
     delta: Delta | None = Field(None, description="none for the baseline itself")
     reliability: tuple[ReliabilityBin, ...] = Field(
         default=(), description="on the first split, the least sure first; none where answers have no probability"
+    )
+    disagreements: tuple[Disagreement, ...] = Field(
+        default=(),
+        description="with the baseline on the first split, up to ten, of which both are surest first; of fp32 models, where answers "
+        "have a probability",
     )
     predictions: str = Field(
         description="array name in predictions.npz: float32 logits [example, class], or [word, label], in file order"

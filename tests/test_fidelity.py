@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from compress.fidelity import calibration_error, differ, flipped, logit_difference, probabilities
+from compress.fidelity import calibration_error, differ, flipped, logit_difference, probabilities, surest
 
 rng = np.random.default_rng(0)
 LOGITS = rng.normal(size=(200, 3)).astype(np.float32) * 3
@@ -45,6 +45,18 @@ def test_planted_flips_are_found_the_most_confident_first() -> None:
 def test_equal_confidence_keeps_the_order_of_the_file() -> None:
     fp32 = np.tile([[1.0, 0.0]], (40, 1))
     assert flips(fp32, fp32[:, ::-1]) == list(range(40))
+
+
+def test_two_models_part_first_where_the_less_sure_is_surest() -> None:
+    other = rng.normal(size=LOGITS.shape) * 3
+    one, two = LOGITS.argmax(axis=1), other.argmax(axis=1)
+    sure = probabilities(LOGITS).max(axis=1), probabilities(other).max(axis=1)
+    rows = [row for row in range(200) if one[row] != two[row]]
+    by_hand = sorted(rows, key=lambda row: (-min(sure[0][row], sure[1][row]), row))
+    assert len(by_hand) > 20
+    assert surest(one, two, sure, 7).tolist() == by_hand[:7]
+    assert surest(one, two, sure, 1000).tolist() == by_hand
+    assert surest(one, one, (sure[0], sure[0]), 7).tolist() == []
 
 
 def test_logit_differences_by_hand() -> None:

@@ -11,11 +11,19 @@ import numpy as np
 from ..results import Result
 from .predictions import find_predictions, load_answers, token_counts
 from .runs import Task
-from .tables import Cell, Column, Line, Table
+from .tables import Cell, Column, Line, Table, text_cells
 
 READING = (
     "Agreement is the share of examples on which a model decides as its teacher does, be that right or wrong, on the first reported split: "
     "of each class by the gold labels, and of each quarter by length in the teacher's tokens.",
+)
+_PARTING = (
+    Column("Row"),
+    Column("Teacher says", numeric=False),
+    Column("Its confidence"),
+    Column("Model says", numeric=False),
+    Column("Its confidence"),
+    Column("Gold agrees with", numeric=False),
 )
 _CLASSES = 6  # columns of classes; of more classes the one that models agree on least, each for itself
 
@@ -66,6 +74,34 @@ def agreement_table(task: Task, folders: Sequence[Path]) -> Table | None:
     columns = (Column("Recipe", numeric=False), Column("Model", numeric=False), *(group.column for group in groups))
     caption = f"{task.first.task.title}: agreement with {task.teacher}"
     return Table(caption, columns, tuple(lines), headings=2) if lines else None
+
+
+def disagreement_tables(task: Task) -> list[Table]:
+    """Of each fp32 student the examples on which it and the teacher part, both most sure; of several seeds the first."""
+    tables = []
+    for row in task.rows:
+        found = row.model.disagreements
+        if found and not row.eager:
+            caption = (
+                f"{row.label}: rows of {task.first.task.splits[0]} on which it and {task.teacher} part, both most sure"
+            )
+            lines = (
+                text_cells(
+                    str(each.row),
+                    each.teacher,
+                    _percent(each.teacher_confidence),
+                    each.model,
+                    _percent(each.model_confidence),
+                    each.gold,
+                )
+                for each in found
+            )
+            tables.append(Table(caption, _PARTING, tuple(map(Line, lines))))
+    return tables
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}%"
 
 
 def _groups(task: Task, gold: np.ndarray, lengths: np.ndarray | None) -> Iterator[Group | Least]:

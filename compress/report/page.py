@@ -20,7 +20,7 @@ from . import (
     sentences,
     similarity,
 )
-from .agreement import agreement_table
+from .agreement import agreement_table, disagreement_tables
 from .choices import choice_sentences
 from .copied_layers import copied_sentences
 from .costs import costs_table
@@ -101,6 +101,7 @@ class TaskPage:
     latency: Table | None
     costs: Table | None
     agreement: Table | None
+    disagreements: tuple[Table, ...]
     fidelity: Section | None
     plot: str
     sizes: str
@@ -221,6 +222,7 @@ def _task_page(task: Task, number: int, folders: Sequence[Path]) -> TaskPage:
         latency=latency_table(task),
         costs=costs_table(task),
         agreement=agreement_table(task, folders),
+        disagreements=tuple(disagreement_tables(task)),
         fidelity=section(task),
         plot=describe(task),
         sizes=describe(task, by_size=True) if task.shapes else "",

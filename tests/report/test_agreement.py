@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from compress.errors import CompressError
-from compress.report.agreement import agreement_table
+from compress.recorded_fidelity import Disagreement
+from compress.report.agreement import agreement_table, disagreement_tables
 from compress.report.page import page_of, tasks_of
 from compress.report.tables import Table
 from compress.results import PREDICTIONS, Result
@@ -110,3 +111,21 @@ def test_lengths_that_are_none_are_refused(fake: Make, run_directory: Make, tmp_
     rewrite(tmp_path / "runs", result, tokens=tokens)
     with pytest.raises(CompressError, match=r"predictions\.npz: tokens/dev: expected a number of tokens of each"):
         table_of([result], tmp_path / "runs")
+
+
+def test_examples_on_which_a_student_and_the_teacher_part(fake: Make) -> None:
+    result = fake()
+    parted = Disagreement(
+        row=7, teacher="negative", model="positive", teacher_confidence=0.9876, model_confidence=0.75, gold="model"
+    )
+    models = tuple(
+        model.model_copy(update={"disagreements": (parted,)}) if model.predictions == "student-fp32" else model
+        for model in result.models
+    )
+    (task,) = tasks_of([result.model_copy(update={"models": models}), fake("int8")])
+    (table,) = disagreement_tables(task)
+    assert "student fp32" in table.caption and "dev" in table.caption
+    assert [[str(cell) for cell in line.cells] for line in table.lines] == [
+        ["7", "negative", "98.8%", "positive", "75.0%", "model"]
+    ]
+    assert disagreement_tables(tasks_of([result])[0]) == []

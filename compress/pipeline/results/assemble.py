@@ -14,7 +14,7 @@ from ...fields import Spec
 from ...machine import versions
 from ...paths import without_places
 from ...provenance import Code, recorded_code, running_code
-from ...recorded_fidelity import Delta, EntityScore, Fidelity
+from ...recorded_fidelity import Delta, Disagreement, EntityScore, Fidelity
 from ...recorded_similarity import LayerSimilarity
 from ...results import Machine
 from ...store import Artifact
@@ -32,7 +32,7 @@ from ..plan import Context, Node, Plan
 from ..plan.changed import checkpoint_sizes
 from ..plan.teachers import TeacherSource
 from .ensemble import ensemble_score
-from .fidelity import fidelity, reliability_bins
+from .fidelity import disagreements, fidelity, reliability_bins
 from .measure import BenchSettings, Model
 from .pruning import pruning_records
 from .reported import ReportedSource
@@ -45,7 +45,7 @@ _PER_TOKEN_LENGTH = 128
 
 
 # Bump when the same measurements make another result: other statistics, other fields.
-RESULT_VERSION = 9
+RESULT_VERSION = 10
 
 
 def described(plan: Plan) -> str:
@@ -206,6 +206,7 @@ def _model_result(plan: Plan, context: Context, model: Model, made: Made) -> res
         types=_types(data, made.gold[first], mine[first]),
         delta=None if model is baseline else _delta(made, logits[baseline.label][first], mine[first]),
         reliability=reliability_bins(mine[first], made.gold[first], TASK_KINDS[data.spec.kind]),
+        disagreements=_disagreements(made, model),
         predictions=model.label,
         onnx=made.runtimes.get(model.label),
         torch_eager=made.runtimes.get(f"{model.name}-torch") if model.precision == "fp32" else None,
@@ -218,6 +219,15 @@ def _model_result(plan: Plan, context: Context, model: Model, made: Made) -> res
 def _types(data: ReportedData, gold: np.ndarray, outputs: np.ndarray) -> dict[str, EntityScore]:
     found = TASK_KINDS[data.spec.kind].types(outputs, gold, data.labels, data.spec.metrics)
     return {name: EntityScore(**vars(each)) for name, each in found.items()}
+
+
+def _disagreements(made: Made, model: Model) -> tuple[Disagreement, ...]:
+    """With the baseline; a quantized model is beside its own fp32 model."""
+    if model is made.models[0] or model.precision != "fp32":
+        return ()
+    data = made.reported.data
+    teacher, mine = (made.logits[each.label][data.first] for each in (made.models[0], model))
+    return disagreements(teacher, mine, made.gold[data.first], data.labels, TASK_KINDS[data.spec.kind])
 
 
 def _fidelity(made: Made, model: Model) -> Fidelity | None:

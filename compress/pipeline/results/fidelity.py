@@ -6,9 +6,20 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ...fidelity import calibration_error, flipped, logit_difference, reliability
-from ...recorded_fidelity import Delta, EntityFlips, ExactFlips, Fidelity, Flip, QueryFlips, ReliabilityBin
+from ...fidelity import calibration_error, flipped, logit_difference, reliability, surest
+from ...recorded_fidelity import (
+    Delta,
+    Disagreement,
+    EntityFlips,
+    ExactFlips,
+    Fidelity,
+    Flip,
+    QueryFlips,
+    ReliabilityBin,
+)
 from ...tasks import TaskKind
+
+_LISTED = 10  # disagreements with the teacher
 
 
 def fidelity(
@@ -47,6 +58,29 @@ def reliability_bins(outputs: np.ndarray, gold: np.ndarray, kind: TaskKind) -> t
     return tuple(
         ReliabilityBin(number=number, examples=count, confidence=round(sure, 4), right=round(right, 4))
         for number, count, sure, right in bins
+    )
+
+
+def disagreements(
+    teacher: np.ndarray, model: np.ndarray, gold: np.ndarray, labels: tuple[str, ...], kind: TaskKind
+) -> tuple[Disagreement, ...]:
+    """Of a model with the baseline, as `fidelity` takes their outputs. Nothing where answers are no decisions, or their confidence is
+    no probability."""
+    if kind.confidence is None or kind.right is None or not kind.calibrated:
+        return ()
+    sure = kind.confidence(teacher), kind.confidence(model)
+    answers = kind.answers(teacher), kind.answers(model)
+    right = kind.right(teacher, gold), kind.right(model, gold)
+    return tuple(
+        Disagreement(
+            row=int(row) + 1,
+            teacher=str(kind.written(answers[0][row], labels)),
+            model=str(kind.written(answers[1][row], labels)),
+            teacher_confidence=round(float(sure[0][row]), 4),
+            model_confidence=round(float(sure[1][row]), 4),
+            gold="teacher" if right[0][row] else "model" if right[1][row] else "neither",
+        )
+        for row in surest(*answers, sure, _LISTED)
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from compress.pipeline.results.fidelity import fidelity
+from compress.pipeline.results.fidelity import disagreements, fidelity
 from compress.recorded_fidelity import Delta, Fidelity
 from compress.tasks import TASK_KINDS
 
@@ -46,3 +46,28 @@ def test_regression_decides_nothing() -> None:
     assert (found.flips, found.flip_rate, found.flipped) == (None, None, ())
     assert (found.fp32_calibration_error, found.int8_calibration_error) == (None, None)
     assert (found.mean_logit_difference, found.worst_logit_difference) == (0.25, 0.5)
+
+
+def test_disagreements_with_the_teacher_say_what_both_are_sure_of() -> None:
+    found = disagreements(FP32, INT8, np.array([0, 0, 2, 1]), LABELS, TASK_KINDS["classification"])
+    soft = [np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True) for logits in (FP32, INT8)]
+    sure = [each.max(axis=1) for each in soft]
+    assert [(each.row, each.teacher, each.model, each.gold) for each in found] == [
+        (4, "no", "yes", "neither"),
+        (3, "yes", "maybe", "teacher"),
+        (2, "maybe", "no", "model"),
+    ]
+    for each in found:
+        assert each.teacher_confidence == pytest.approx(sure[0][each.row - 1], abs=1e-4)
+        assert each.model_confidence == pytest.approx(sure[1][each.row - 1], abs=1e-4)
+    lesser = [min(each.teacher_confidence, each.model_confidence) for each in found]
+    assert lesser == sorted(lesser, reverse=True)
+
+
+def test_no_more_than_ten_disagreements_are_kept_and_scores_have_none() -> None:
+    many = np.tile(FP32[:1], (30, 1)), np.tile(INT8[2:3], (30, 1))
+    assert [each.row for each in disagreements(*many, np.zeros(30, int), LABELS, TASK_KINDS["classification"])] == [
+        *range(1, 11)
+    ]
+    scores = np.array([[1.0], [2.0]]), np.array([[1.5], [2.5]])
+    assert disagreements(*scores, np.array([1.2, 2.0]), (), TASK_KINDS["regression"]) == ()
