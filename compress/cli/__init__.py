@@ -43,7 +43,10 @@ _EXAMPLES = {
         "compress reproduce reports/pruned-minilm --data-dir glue",
         "compress reproduce runs/RUN -o again",
     ),
-    benching.bench: ("compress bench my-int8 openvino-f32:my-int8 --shape 1x128",),
+    benching.bench: (
+        "compress bench my-int8 openvino-f32:my-int8 --shape 1x128",
+        "compress bench my-int8 --shape 1x16 --shape 1x64 --shape 1x256 -o lengths",
+    ),
     shipping.ship: (
         "compress ship runs/RUN -o my-int8",
         "compress ship --from runs/report --max-latency-ms 3 --min-score 88 -o my-int8",
