@@ -46,9 +46,9 @@ def _losses(fields: dict[str, Any]) -> Losses:
 def _copied(result: Result, student: int, teacher: int) -> Iterator[tuple[Pairs, str]]:
     layers = next((record.info["copied_layers"] for record in result.stages if "copied_layers" in record.info), None)
     if layers is None and result.student is not None:
-        with suppress(CompressError):  # a card that lies elsewhere, or of another depth
+        with suppress(CompressError):  # a card that lies elsewhere
             card = load_student(result.student)
-            if card.init in ("copy", "project"):
+            if card.init in ("copy", "project") and card.layers == student:
                 sizes = {"teacher_layers": teacher, "student_layers": student}
                 layers = copied_layers(card.copy_layers, **sizes, card=card.name)
     if layers is not None and len(layers) == student:
