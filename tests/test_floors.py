@@ -50,7 +50,7 @@ FLOORS = {
     ),
     2: ("models", "objective", "tasks", "corpus", "vocabulary"),
     3: ("training", "evaluate", "export", "quantize", "bench", "augment", "pruning"),
-    4: ("pipeline", "report", "bundle", "search", "reproduction"),
+    4: ("pipeline", "report", "bundle", "search", "reproduction", "attention"),
     5: ("cli", "__init__", "__main__"),
 }
 FLOOR = {part: floor for floor, parts in FLOORS.items() for part in parts}

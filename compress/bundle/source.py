@@ -29,10 +29,25 @@ class Source:
 
 def read_source(run: Path, store: Path, model: str | None, precisions: Sequence[str] = ()) -> Source:
     """Raises `CompressError` for an unfinished run, an unknown model or form, and artefacts that are gone or changed."""
+    result = finished(run)
+    models = _chosen(run, result, model, precisions)
+    paths = read_json(run / MODELS)
+    graphs, checkpoints = {}, {}
+    for precision, chosen in models.items():
+        entry = model_entry(run, paths, f"{chosen.name}-{precision}")
+        graphs[precision] = _graph(artefact(store, entry["onnx"], run / MODELS), precision)
+        checkpoints[precision] = entry["checkpoint"]
+    checkpoint = artefact(store, checkpoints[next(iter(checkpoints))], run / MODELS)
+    columns, length = setting(run, result, "text", list), setting(run, result, "max_length", int)
+    return Source(result, tuple(columns), length, models, graphs, checkpoint)
+
+
+def finished(run: Path) -> Result:
+    """The result of a run whose models are listed. Raises `CompressError` for any other folder."""
     if not run.is_dir():
         raise CompressError(f"{run}: expected a run directory, found {'a file' if run.exists() else 'nothing'}")
     if (run / "bundle.json").is_file():
-        raise CompressError(f"{run}: is a bundle already; `compress ship` makes one of a run directory")
+        raise CompressError(f"{run}: is a bundle already; expected a run directory, which one is made of")
     if not (run / "result.json").exists() and (runs := sorted(path.parent.name for path in run.glob("*/result.json"))):
         raise CompressError(f"{run}: holds runs and is none; name one of them, such as {run / runs[0]}")
     for name in ("result.json", MODELS):
@@ -41,17 +56,7 @@ def read_source(run: Path, store: Path, model: str | None, precisions: Sequence[
                 f"{run}: {name} is missing: not the folder of one run, or a run that is not finished; then give `compress run` "
                 "again, it continues"
             )
-    result = read_result(run)
-    models = _chosen(run, result, model, precisions)
-    paths = read_json(run / MODELS)
-    graphs, checkpoints = {}, {}
-    for precision, chosen in models.items():
-        entry = _entry(run, paths, f"{chosen.name}-{precision}")
-        graphs[precision] = _graph(artefact(store, entry["onnx"], run / MODELS), precision)
-        checkpoints[precision] = entry["checkpoint"]
-    checkpoint = artefact(store, checkpoints[next(iter(checkpoints))], run / MODELS)
-    columns, length = _setting(run, result, "text", list), _setting(run, result, "max_length", int)
-    return Source(result, tuple(columns), length, models, graphs, checkpoint)
+    return read_result(run)
 
 
 def _chosen(run: Path, result: Result, name: str | None, precisions: Sequence[str]) -> dict[str, ModelResult]:
@@ -73,7 +78,7 @@ def _chosen(run: Path, result: Result, name: str | None, precisions: Sequence[st
     return {precision: chosen[precision] for precision in ("fp32", "qdq", "avx2", "int8") if precision in wished}
 
 
-def _entry(run: Path, paths: dict[str, Any], name: str) -> dict[str, str]:
+def model_entry(run: Path, paths: dict[str, Any], name: str) -> dict[str, str]:
     entry = paths.get(name)
     if not isinstance(entry, dict) or not all(isinstance(entry.get(key), str) for key in ("onnx", "checkpoint")):
         raise CompressError(f"{run / MODELS}: {name}: expected `onnx` and `checkpoint` paths, found {entry!r}")
@@ -101,7 +106,7 @@ def _graph(path: Path, precision: str) -> Path:
     return path / MODEL_FILES[precision] if path.is_dir() else path
 
 
-def _setting(run: Path, result: Result, name: str, kind: type) -> Any:
+def setting(run: Path, result: Result, name: str, kind: type) -> Any:
     value = result.settings.get(name)
     if not isinstance(value, kind) or not value:
         raise CompressError(f"{run / 'result.json'}: settings.{name}: expected a {kind.__name__}, found {value!r}")

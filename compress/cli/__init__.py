@@ -12,7 +12,7 @@ import typer
 from .. import processes, signals
 from ..errors import CompressError, Interrupted
 from ..version import __version__
-from . import ablations, benching, bundles, info, inits, reproducing, runs, searches, shipping, vocabularies
+from . import ablations, attending, benching, bundles, info, inits, reproducing, runs, searches, shipping, vocabularies
 from .words import as_meant
 
 _UsageError: Any = typer.BadParameter.__bases__[0]  # typer gives it no public name
@@ -43,7 +43,11 @@ _EXAMPLES = {
         "compress reproduce reports/pruned-minilm --data-dir glue",
         "compress reproduce runs/RUN -o again",
     ),
-    benching.bench: ("compress bench my-int8 openvino-f32:my-int8 --shape 1x128",),
+    benching.bench: (
+        "compress bench my-int8 openvino-f32:my-int8 --shape 1x128",
+        "compress bench my-int8 --shape 1x16 --shape 1x64 --shape 1x256 -o lengths",
+    ),
+    attending.attention: ('compress attention runs/RUN --text "a charming journey" -o attention.html',),
     shipping.ship: (
         "compress ship runs/RUN -o my-int8",
         "compress ship --from runs/report --max-latency-ms 3 --min-score 88 -o my-int8",

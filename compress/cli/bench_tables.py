@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ..bench.profile import Profile
-    from ..results import Latency, Runtime
+    from ..report.bench import Measurements
+    from ..results import Latency
 
 NOTHING = "–"
 TOO_NOISY = "too noisy"
 
 
-def print_times(measured: list[dict[str, Runtime]], *, rigorous: bool) -> None:
-    """One line for each model, thread count and shape; `rigorous`: below percentiles their intervals, and below every ratio of a
+def print_times(measured: Measurements) -> None:
+    """One line for each model, thread count and shape; with rigor, below percentiles their intervals, and below every ratio of a
     shape whose A/A control is beyond ±3% `too noisy`."""
     from rich.markup import escape
     from rich.table import Table
@@ -27,36 +28,16 @@ def print_times(measured: list[dict[str, Runtime]], *, rigorous: bool) -> None:
         table.add_column(title, justify="right")
     for title in ("speed-up", "peak MB", "load ms"):
         table.add_column(title, justify="right")
-    for found in measured:
-        noisy = noisy_shapes(found) if rigorous else ()
+    for found in measured.runtimes:
+        noisy = measured.noisy(found)
         for name, runtime in found.items():
             for row in runtime.latency:
                 memory, load = f"{runtime.peak_memory_bytes / 1e6:.0f}", f"{runtime.load_ms:.0f}"
-                cells = _cells(row, noisy, intervals=rigorous)
+                cells = _cells(row, noisy, intervals=measured.rigor is not None)
                 table.add_row(escape(name), str(runtime.threads), *cells, memory, load)
     console().print(table)
-    for found in measured:
-        if warning := _warning(found):
-            console().print(warning, style="yellow")
-
-
-def noisy_shapes(measured: dict[str, Runtime]) -> set[tuple[int, int]]:
-    """Those of one thread count whose ratios a rigorous measurement does not stand by."""
-    from ..bench import AGAIN
-    from ..timing import too_noisy
-
-    return too_noisy(measured[AGAIN].latency)
-
-
-def _warning(measured: dict[str, Runtime]) -> str | None:
-    """Which of the figures not to trust, by the control and by wall over CPU time."""
-    from ..bench import AGAIN
-    from ..timing import doubts, uses_cpu_time
-
-    runtimes = [runtime for name, runtime in measured.items() if name != AGAIN]
-    noise = measured[AGAIN].latency if AGAIN in measured else ()
-    shapes = {(row.batch, row.length) for runtime in runtimes for row in runtime.latency}
-    return doubts(noise, runtimes).warning(shapes, cpu=uses_cpu_time(runtimes))
+    for warning in measured.warnings():
+        console().print(warning, style="yellow")
 
 
 def _cells(row: Latency, noisy: Container[tuple[int, int]], *, intervals: bool) -> tuple[str, ...]:

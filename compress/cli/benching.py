@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+import shlex
+import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from ..errors import CompressError
+from ..paths import check_folder, shown
 from ..spec.limits import MOST_THREADS
 from .bundles import Json
 
 if TYPE_CHECKING:
-    from ..bench.profile import Profile
-    from ..results import Runtime
-
+    from ..report.bench import Measurements
 
 Models = Annotated[
     list[str],
@@ -50,6 +51,16 @@ Rigorous = Annotated[
         show_default=False,
     ),
 ]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="FOLDER",
+        help="Also write bench.md, bench.html and bench.json here, with plots over lengths, batches and threads.",
+        show_default=False,
+    ),
+]
 
 
 def bench(
@@ -61,12 +72,17 @@ def bench(
     rigor: Rigorous = None,
     threads: Threads = None,
     profile: Profiled = False,
+    out: Out = None,
     json: Json = False,
 ) -> None:
     """Measure latency only: one process per model, interleaved, with the baseline measured against itself."""
     from ..bench import RIGOR, BenchSpec, measure
     from ..bench.candidates import find_candidates
     from ..bench.profile import profile as take_profile
+    from ..machine import versions
+    from ..provenance import running_code
+    from ..report.bench import Measurements, check_bench_folder, write_bench
+    from ..results import Machine
     from .bench_tables import print_profile, print_times
     from .display import Display
 
@@ -80,21 +96,52 @@ def bench(
         raise CompressError("--data-dir: expected --task beside it, found none")
     if profile and all(candidate.runtime != "onnx" for candidate in candidates):
         raise CompressError("--profile: expected a model run by ONNX Runtime, found none")
+    if out is not None:
+        check_folder(out, "--out")
+        check_bench_folder(out)
     if task is not None:
         from ..bench.lengths import with_lengths
 
         candidates = with_lengths(candidates, task, data_dir)
-    with Display(quiet=json) as shown:
+    with Display(quiet=json) as display:
         spec = BenchSpec(sizes, candidates[0].lengths, runs or BenchSpec.runs, rigor=RIGOR[rigor] if rigor else None)
-        measured = [measure(candidates, replace(spec, threads=count), shown.progress) for count in counts]
-        profiles = take_profile(candidates, sizes, shown.progress) if profile else {}
+        runtimes = [measure(candidates, replace(spec, threads=count), display.progress) for count in counts]
+        profiles = take_profile(candidates, sizes, display.progress) if profile else {}
+    measured = Measurements(
+        runtimes,
+        profiles,
+        command=_command(),
+        task=task,
+        data_dir=None if data_dir is None else shown(str(data_dir)),
+        rigor=rigor,
+        machine=Machine.here(),
+        versions=versions(),
+        code=running_code(),
+    )
+    written = [] if out is None else write_bench(measured, out)
     if json:
-        _print_json({"task": task, "data_dir": data_dir, "rigor": rigor}, measured, profiles)
+        _print_json(measured)
         return
-    print_times(measured, rigorous=rigor is not None)
+    print_times(measured)
     for name, found in profiles.items():
         for each in found:
             print_profile(name, each)
+    for path in written:
+        typer.echo(path)
+
+
+def _command() -> str:
+    """As it was given, with paths as records name them."""
+    return shlex.join(["compress", *map(_shown, sys.argv[1:])])
+
+
+def _shown(word: str) -> str:
+    """`torch:PATH` and `--out=PATH`, too."""
+    for mark in (":", "="):
+        before, between, path = word.partition(mark)
+        if between and "/" not in before and not before.startswith("~"):
+            return before + mark + shown(path)
+    return shown(word)
 
 
 def _shapes(texts: list[str] | None) -> tuple[tuple[int, int], ...]:
@@ -120,34 +167,7 @@ def _threads(texts: list[str] | None) -> tuple[int, ...]:
     return tuple(dict.fromkeys(counts))
 
 
-def _print_json(
-    settings: dict[str, Any], measured: list[dict[str, Runtime]], profiles: dict[str, tuple[Profile, ...]]
-) -> None:
+def _print_json(measured: Measurements) -> None:
     import json
 
-    from ..bench import AGAIN
-    from ..machine import versions
-    from ..provenance import running_code
-    from ..results import Machine
-    from .bench_tables import noisy_shapes
-
-    document = {
-        **settings,
-        "machine": Machine.here().model_dump(mode="json"),
-        "versions": versions(),
-        "code": running_code().model_dump(mode="json"),
-        "latency": [
-            {"name": name, **runtime.model_dump(mode="json")} for found in measured for name, runtime in found.items()
-        ],
-        "too_noisy": [
-            {"threads": found[AGAIN].threads, "batch": batch, "length": length}
-            for found in measured
-            for batch, length in sorted(noisy_shapes(found) if settings["rigor"] else ())
-        ],
-        "profiles": [
-            {"name": name, **asdict(profile), "gemm_share": profile.gemm_share}
-            for name, found in profiles.items()
-            for profile in found
-        ],
-    }
-    typer.echo(json.dumps(document, indent=1, default=str))
+    typer.echo(json.dumps(measured.document(), indent=1, default=str))

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from ..provenance import Code
-from ..results import ModelResult, Result
+from ..results import Machine, ModelResult, Result
 from . import numbers
 from .ensembles import ensemble_tables
 from .entity_types import type_tables
@@ -44,9 +44,7 @@ def environment(results: Sequence[Result]) -> list[tuple[str, str]]:
     several = machines(results)
     for index, machine in enumerate(several):
         name = "Machine" if len(several) == 1 else f"Machine {letter(index)}"
-        cores = f"{machine.cores} {'core' if machine.cores == 1 else 'cores'}"
-        text = f"{machine.cpu}, {cores}, {numbers.significant(machine.memory_bytes / 1e9)} GB, {machine.os}"
-        found.append((name, text + (f", {machine.gpu}" if machine.gpu else "")))
+        found.append((name, machine_words(machine)))
         found.append(
             (
                 f"{name}: instruction sets" if len(several) > 1 else "Instruction sets",
@@ -56,6 +54,12 @@ def environment(results: Sequence[Result]) -> list[tuple[str, str]]:
     versions = (", ".join(f"{name} {version}" for name, version in sorted(run.versions.items())) for run in results)
     found += by_run("Versions", zip((run.run for run in results), versions, strict=True))
     return [*found, *origins(results)]
+
+
+def machine_words(machine: Machine) -> str:
+    cores = f"{machine.cores} {'core' if machine.cores == 1 else 'cores'}"
+    text = f"{machine.cpu}, {cores}, {numbers.significant(machine.memory_bytes / 1e9)} GB, {machine.os}"
+    return text + (f", {machine.gpu}" if machine.gpu else "")
 
 
 def _without_card(result: Result) -> str:

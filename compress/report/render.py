@@ -84,9 +84,9 @@ def similarity(tasks: Sequence[Task]) -> str:
     return svg(specification(similarity_picture.charts(tasks), columns=1)) + "\n"
 
 
-def html(name: str, **values: Any) -> str:
-    """A page, with names of its own and the one script that it may run."""
-    script = template("page.js").render()
+def html(name: str, *, scripts: Sequence[str] = ("page.js",), **values: Any) -> str:
+    """A page, with names of its own and the one script that it may run: `scripts` of `templates/`, one after the other."""
+    script = "\n".join(template(each).render() for each in scripts)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return template(name).render(names=Names(), script=script, script_hash=digest, **values)
 

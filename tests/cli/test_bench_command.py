@@ -41,6 +41,27 @@ def test_json_has_every_measurement_and_profile(cli, model: Path, monkeypatch: p
     assert provenance.Code.model_validate(document["code"]) == provenance.running_code()
 
 
+def test_pages_are_written_where_they_are_asked_for_and_refused_before_anything_is_measured(
+    cli, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("compress.bench.measure", lambda *given: planted_row(1.0))
+    code, out, err = cli("bench", model.resolve(), "--shape=1x8", "--out=pages")
+    assert code == 0, err
+    assert out.splitlines()[-4:] == [f"pages/bench.{kind}" for kind in ("md", "html", "svg", "json")]
+    document = json.loads(Path("pages/bench.json").read_text(encoding="utf-8"))
+    name = model.resolve().relative_to(tmp_path) if model.is_relative_to(tmp_path) else model.name
+    assert document["command"] == f"compress bench {name} --shape=1x8 --out=pages"
+    assert document["latency"][0]["latency"][0]["p50"] == 2.0
+
+    monkeypatch.setattr("compress.bench.measure", lambda *given: pytest.fail("measured"))
+    Path("pages/bench.md").write_text("mine", encoding="utf-8")
+    code, out, err = cli("bench", model, "-o", "pages")
+    assert (code, out) == (2, "")
+    assert err == (
+        "error: pages/bench.md: is no page of `compress bench` and is not replaced; choose another folder with --out\n"
+    )
+
+
 @pytest.mark.slow
 def test_the_tables_name_threads_cpu_time_and_the_floor(cli, model: Path) -> None:
     code, out, err = cli("bench", model, "--shape", "1x8", "--runs", "2", "--profile")

@@ -15,6 +15,7 @@ from compress.recorded_fidelity import Delta
 from compress.recorded_similarity import LayerSimilarity
 from compress.report import write_report
 from compress.report.ablation import ablation_of, write_ablation
+from compress.report.bench import write_bench
 from compress.results import (
     LOG,
     Data,
@@ -29,6 +30,7 @@ from compress.results import (
 )
 
 from ..support import browser
+from .bench_toys import measurements
 
 MACHINE = Machine(
     cpu="AMD EPYC 9R14", isa=("avx2", "avx512f", "avx512_vnni"), cores=2, memory_bytes=16_000_000_000, os="Linux 6.1"
@@ -247,7 +249,8 @@ def run_directory(tmp_path: Path) -> Callable[..., Result]:
 
 @pytest.fixture(scope="module")
 def pages(fake: Callable[..., Result], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """One of each kind: several recipes, tasks and seeds, training curves, maps of layers, two tasks alike in title; an ablation."""
+    """One of each kind: several recipes, tasks and seeds, training curves, maps of layers, two tasks alike in title; an ablation;
+    sweeps of `bench`."""
     out = tmp_path_factory.mktemp("pages")
     task = fake(task="mrpc").task.model_copy(update={"title": "SST-2"})
     several = [
@@ -269,7 +272,8 @@ def pages(fake: Callable[..., Result], tmp_path_factory: pytest.TempPathFactory)
         rows[label] = [write_run(out / "runs" / run.run, run, drop=drop)]
     ablation = ablation_of(rows, title="Mine", command="compress ablate tinybert", folders=[out / "runs"])
     write_ablation(ablation, out / "ablation")
-    return {"report": out / "report" / "report.html", "ablation": out / "ablation" / "ablation.html"}
+    write_bench(measurements(), out / "bench")
+    return {name: out / name / f"{name}.html" for name in ("report", "ablation", "bench")}
 
 
 @pytest.fixture(scope="module")

@@ -48,7 +48,7 @@ def test_a_numbered_name_is_not_one_that_is_there() -> None:
     assert [names.region("a", text) for text in ("b (2)", "b", "b", "")] == ["a: b (2)", "a: b", "a: b (3)", "a"]
 
 
-KINDS = pytest.mark.parametrize("kind", ["report", "ablation"])
+KINDS = pytest.mark.parametrize("kind", ["report", "ablation", "bench"])
 
 
 def read(pages: dict[str, Path], kind: str) -> Page:

@@ -1,0 +1,55 @@
+"""Which layer of the teacher stands beside each layer of the student."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+from ..errors import CompressError
+from ..losses.loss import Pairs
+from ..models.cards import load_student
+from ..models.layer_maps import copied_layers, matched_layers
+from ..results import Result
+from ..spec.stages import Losses
+
+_STAGES = ("distill", "general")  # whose losses may match layers of the two
+
+
+def match_layers(result: Result, *, student: int, teacher: int) -> tuple[tuple[int, ...], str]:
+    """For each layer of the student one of the teacher's, from 1, and what says so: the map of the last stage whose losses match layers; or
+    else which layers the student was copied from; or else evenly spaced ones, which also serve a layer that a map leaves out."""
+    found = {m: max(1, (2 * m * teacher + student) // (2 * student)) for m in range(1, student + 1)}
+    why = "even spacing" if student != teacher else "their place"
+    for pairs, reason in (*_mapped(result, student, teacher), *_copied(result, student, teacher)):
+        if all(mine <= student and theirs <= teacher for mine, theirs in pairs):
+            found, why = found | dict(pairs), reason
+            break
+    return tuple(found[m] for m in range(1, student + 1)), why
+
+
+def _mapped(result: Result, student: int, teacher: int) -> Iterator[tuple[Pairs, str]]:
+    """The last stage first."""
+    for stage in reversed(result.recipe.get("stages", ())):
+        for kind, fields in stage.items():
+            if kind in _STAGES:
+                with suppress(CompressError, ValueError):  # of before, or of a depth that pruning changed
+                    pairs = matched_layers(_losses(fields or {}), student_layers=student, teacher_layers=teacher)
+                    if pairs:
+                        yield pairs, f"the layer map of stage {(fields or {}).get('name', kind)}"
+
+
+def _losses(fields: dict[str, Any]) -> Losses:
+    return Losses.model_validate({name: fields[name] for name in ("losses", "layer_map") if name in fields})
+
+
+def _copied(result: Result, student: int, teacher: int) -> Iterator[tuple[Pairs, str]]:
+    layers = next((record.info["copied_layers"] for record in result.stages if "copied_layers" in record.info), None)
+    if layers is None and result.student is not None:
+        with suppress(CompressError):  # a card that lies elsewhere
+            card = load_student(result.student)
+            if card.init in ("copy", "project") and card.layers == student:
+                sizes = {"teacher_layers": teacher, "student_layers": student}
+                layers = copied_layers(card.copy_layers, **sizes, card=card.name)
+    if layers is not None and len(layers) == student:
+        yield tuple((mine, layer + 1) for mine, layer in enumerate(layers, 1)), "the layers that it was copied from"

@@ -1,0 +1,32 @@
+"""`attention`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..paths import check_folder
+from .shipping import Run, Store
+
+
+def attention(
+    run: Run,
+    text: Annotated[str, typer.Option(help="A text of your own.", show_default=False)],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help="The page, e.g. attention.html.", show_default=False)
+    ],
+    pair: Annotated[
+        str | None, typer.Option(help="The second text, where the task's are pairs.", show_default=False)
+    ] = None,
+    store: Store = None,
+) -> None:
+    """Show what the heads of a run's teacher and of its student attend to in a text, side by side on a page."""
+    from ..attention import attention_maps
+    from ..report.attention import check_attention_page, write_attention
+
+    check_folder(out.parent, "--out")
+    check_attention_page(out)
+    maps = attention_maps(run, text, pair, store=store or run.resolve().parent / ".store")
+    typer.echo(write_attention(maps, out))
