@@ -19,15 +19,18 @@ from .tracing import Traced, example
 # activations; 1e-4 leaves room for 24 layers and is far below what a wrong mask or position costs (> 1e-2).
 TOLERANCE = 1e-4
 _WRONG = 1e-2  # what is certainly no rounding
-_LONG, _LONGEST = 1024, 2048  # tokens
+_FULL = 1024  # tokens of the full example, where two rows have no more
+_LONG, _LONGEST = 1024, 2048  # tokens of a row
 
 Logits = Mapping[tuple[int, int], np.ndarray]  # by (batch, length)
 
 
 def shapes(max_length: int) -> list[tuple[int, int]]:
-    """Small, odd and full: a baked-in batch or length shows in at least one of them. Full is up to `_LONGEST` tokens, of
-    which torch's scores of all pairs in a layer take 0.2 GB at 12 heads."""
-    longest = (8, max_length) if max_length <= _LONG else (1, min(max_length, _LONGEST))
+    """Small, odd and full: a baked-in batch or length shows in at least one of them. Full is up to `_LONGEST` tokens a row, of
+    which torch's scores of all pairs in a layer take 0.2 GB at 12 heads; 8 rows or, of long ones, 2: every row is computed alike,
+    and three models compute them."""
+    rows = 1 if max_length > _LONG else max(2, min(8, _FULL // max_length))
+    longest = rows, min(max_length, _LONGEST)
     wanted = [(1, 1), (1, 7), (3, 19), longest]
     return list(dict.fromkeys((batch, min(length, max_length)) for batch, length in wanted))
 

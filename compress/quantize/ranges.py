@@ -1,4 +1,7 @@
-"""The range of an activation from what was seen of it: one function a method, of a histogram and of batches' extremes."""
+"""The range of an activation from what was seen of it: one function a method, of a histogram and of batches' extremes.
+
+A percentile needs the histogram's ends alone, and they are known after one pass over the texts: `Seen.add_ends`.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +39,13 @@ class Range:
 
 @dataclass
 class Seen:
-    """Of one tensor: the extremes of every batch, and the counts of `BINS` equal bins between the outermost."""
+    """Of one tensor: the extremes of every batch, and the counts of `BINS` equal bins between the outermost. `size`: how many values
+    `ends` is of, which holds the least and the largest of them."""
 
     batches: list[tuple[float, float]] = field(default_factory=list)
     counts: np.ndarray = field(default_factory=lambda: np.zeros(BINS, np.int64))
+    size: int = 0
+    ends: np.ndarray = field(default_factory=lambda: np.zeros(0, np.float32))
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -50,6 +56,27 @@ class Seen:
 
     def add_counts(self, values: np.ndarray) -> None:
         self.counts += np.histogram(values, BINS, self.limits)[0]
+
+    def add_ends(self, values: np.ndarray, count: int) -> None:
+        """Of all values so far `ends` keeps the `count` least and the `count` largest; all, where there are no more."""
+        values = values.reshape(-1)
+        self.size += values.size
+        if self.ends.size == 2 * count:
+            low, high = self.ends[count - 1], self.ends[count]  # the innermost of both ends
+            values = values[(values < low) | (values > high)]
+        ends = np.concatenate([self.ends, values])
+        if ends.size > 2 * count:
+            ends = np.partition(ends, (count - 1, ends.size - count))
+            ends = np.concatenate([ends[:count], ends[-count:]])
+        self.ends = ends
+
+    def count_ends(self, count: int) -> None:
+        """The counts from `ends` of `add_ends`: exact but for those of the bins between the innermost of both ends, where all other
+        values are taken to lie in one."""
+        self.counts = np.histogram(self.ends, BINS, self.limits)[0]
+        if self.size > self.ends.size:
+            inner = np.histogram(self.ends[count - 1 : count], BINS, self.limits)[0]
+            self.counts = self.counts + inner * (self.size - self.ends.size)
 
 
 def minmax(seen: Seen, percentile: float) -> Range:
@@ -92,7 +119,7 @@ RANGES: dict[str, Callable[[Seen, float], Range]] = {
 }
 
 
-_COUNTED = ("percentile", "mse")  # methods that need a second pass, for the histogram
+_COUNTED = ("percentile", "mse")  # methods that need a histogram
 
 
 def calibrate(
@@ -100,16 +127,24 @@ def calibrate(
 ) -> dict[str, Range]:
     """Tensor -> its range by a method of `RANGES`; `percentile` is for the method of that name.
 
-    `feeds`: the model's inputs by name, padded batches; padding is left out. Memory is that of one batch and a
-    histogram of 65,536 bins a tensor.
+    `feeds`: the model's inputs by name, padded batches; padding is left out. Memory is that of one batch and, for each tensor, of a
+    histogram of 65,536 bins and the values beyond the percentile.
     """
     seen = {name: Seen() for name in tensors}
+    kept: dict[str, int] = {}  # of the least values, and of the largest: those beyond the percentile, and a few
+    tokens, beyond = sum(feed["input_ids"].size for feed in feeds), (100 - percentile) / 200
     with Sample(model, tensors, feeds) as sample:
         for batch in sample.batches():
             for name, values in batch.items():
                 seen[name].add_extremes(values)
-        if method in _COUNTED:
-            for batch in sample.batches():
-                for name, values in batch.items():
-                    seen[name].add_counts(values)
+                if method == "percentile":
+                    count = kept.setdefault(name, int(beyond * tokens * values.shape[-1]) + 2)
+                    seen[name].add_ends(values, count)
+        enough = {name for name, count in kept.items() if count > beyond * seen[name].size + 1}
+        rest = [name for name in tensors if name not in enough] if method in _COUNTED else []
+        for batch in sample.batches() if rest else ():
+            for name in rest:
+                seen[name].add_counts(batch[name])
+    for name in enough:
+        seen[name].count_ends(kept[name])
     return {name: RANGES[method](found, percentile) for name, found in seen.items()}

@@ -19,28 +19,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import astuple, dataclass, field, replace
 from functools import reduce
-from math import inf
 
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from ..graphs import drop_unused, replace_all
 from ..spec.quantization import Quantize
-from .channel_splitting import ChannelRepeats, count_repeats, extra_channels, repeated, split_rows, splittable
+from .channel_splitting import ChannelRepeats, count_repeats, extra_channels, splittable
+from .matmul_errors import Exact, mixed, token_errors
 from .node_selection import QuantizationPlan
-from .ranges import Range
 from .sampling import Feed, Sample
 from .value_folding import fold_into_values
-from .weights import to_int8
 
 ALPHAS = (0.9, 1.0, 0.8, 0.7, 0.6, 0.5, 0.4)  # what is best most often comes first: others are left early
 MINOR_SIDE_WEIGHTS = (1.0, 0.5, 0.25, 0.125, 0.0625)  # L, tried in this order
 _ROWS = 2048  # tokens, of each tensor, on which an α is judged
-_AT_ONCE = 256  # of them
 _GAIN = 0.9  # of the error without: what a multiplication by 1 / s must at least bring to be worth its time
 _SPLIT_GAIN = 0.8  # of the error with the best α alone: what channel_repeats must at least bring to be worth theirs, and the bytes
 _INVERSE = "/inverse"
-_TINY = float(np.finfo(np.float32).tiny)
 _LEAST = 0.1  # of the median channel
 _LEAST_HALF = 2.0**-13  # of a float16 with all its digits
 
@@ -175,46 +171,51 @@ def _groups(model: ModelProto, plan: QuantizationPlan) -> list[_Group]:
 
 @dataclass(frozen=True)
 class _Tried:
-    """`error`: in parts of the error without smoothing."""
+    """`errors` [token]: of the matmuls, `token_errors`."""
 
     alpha: float
     minor_side_weight: float
     factors: Array
     channel_repeats: Array | None
-    error: float
+    errors: Array
 
 
 def _best(states: Array, sides: Array, weights: Sequence[Array], spec: Quantize, extra: int) -> _Tried | None:
     """The α and L with the least error, and whether `extra` channels are worth it; None where no α is. `sides` [2, channel]:
     how far each channel goes above and below zero. L is searched at the best α, and α again at that L."""
-    matmuls = [_Exact.of(states, weight) for weight in weights]
-    plain = _error(states, matmuls, np.ones(states.shape[1], np.float32), None, spec)
-    if plain == 0:
+    states = mixed(states)
+    reach = np.stack([states.min(0), states.max(0)])
+    matmuls = [Exact.of(states, weight) for weight in weights]
+    plain = token_errors(states, reach, matmuls, np.ones(states.shape[1], np.float32), None, spec)
+    assert plain is not None
+    if plain.sum() == 0:
         return None
     joined = np.concatenate(weights, axis=1)
     largest = np.abs(joined).max(1)
     alphas = ALPHAS if spec.alpha is None else (spec.alpha,)
 
-    def least(best: _Tried, pairs: Iterable[tuple[float, float]], extra: int = 0) -> _Tried:
+    def least(best: _Tried | None, pairs: Iterable[tuple[float, float]], extra: int = 0) -> _Tried:
         """The one of `best` and of what α and L come to."""
         for alpha, minor_side_weight in pairs:
             factors = _factors(_peaks(sides, minor_side_weight), largest, alpha)
             repeats = count_repeats(factors[:, None] * joined, extra) if extra else None
-            error = _error(states, matmuls, factors, repeats, spec, most=best.error * plain) / plain
-            if error < best.error:
-                best = _Tried(alpha, minor_side_weight, factors, repeats, error)
+            errors = token_errors(
+                states, reach, matmuls, factors, repeats, spec, least=None if best is None else best.errors
+            )
+            if errors is not None:
+                best = _Tried(alpha, minor_side_weight, factors, repeats, errors)
+        assert best is not None
         return best
 
-    nothing = _Tried(alphas[0], 1.0, np.ones(states.shape[1], np.float32), None, inf)
-    best = least(nothing, [(alpha, 1.0) for alpha in alphas])
+    best = least(None, [(alpha, 1.0) for alpha in alphas])
     best = least(best, [(best.alpha, weight) for weight in MINOR_SIDE_WEIGHTS if weight != 1])
     if best.minor_side_weight != 1:
         best = least(best, [(alpha, best.minor_side_weight) for alpha in alphas if alpha != best.alpha])
     if extra:
-        worth = replace(best, error=_SPLIT_GAIN * best.error)
+        worth = replace(best, errors=_SPLIT_GAIN * best.errors)
         split = least(worth, [(alpha, best.minor_side_weight) for alpha in alphas], extra)
         best = best if split is worth else split
-    return best if spec.alpha is not None or best.error < _GAIN else None
+    return best if spec.alpha is not None or best.errors.sum() < _GAIN * plain.sum() else None
 
 
 def _peaks(sides: Array, minor_side_weight: float) -> Array:
@@ -231,50 +232,3 @@ def _factors(states: Array, weights: Array, alpha: float) -> Array:
     factors = states**alpha / weights ** (1 - alpha)
     inverse = np.exp(np.log(factors).mean()) / factors
     return 1 / np.clip(inverse, _LEAST_HALF, 1 / _LEAST_HALF).astype(np.float16).astype(np.float32)
-
-
-@dataclass(frozen=True)
-class _Exact:
-    """A matmul on the sample, in fp32: its weight [in, out], what it gives [token, out], and against which square the error of
-    each token counts: its own and the median one's, as a token with a huge state, which a norm brings down, errs hugely."""
-
-    weight: Array
-    output: Array
-    squares: Array
-
-    @classmethod
-    def of(cls, states: Array, weight: Array) -> _Exact:
-        output = states @ weight
-        squares = (output**2).sum(1)
-        return cls(weight, output, squares + np.median(squares) + _TINY)
-
-
-def _error(
-    states: Array,
-    matmuls: Sequence[_Exact],
-    factors: Array,
-    repeats: Array | None,
-    spec: Quantize,
-    *,
-    most: float = inf,
-) -> float:
-    """Squared error of the matmuls, both operands int8, in parts of the tokens' squares; infinite as soon as it is above `most`."""
-    smoothed = states / factors
-    levels = Range(float(smoothed.min()), float(smoothed.max())).rounded(smoothed)
-    total = 0.0
-    for exact in matmuls:
-        turned = factors[:, None] * exact.weight
-        if repeats is not None:
-            turned = split_rows(turned, repeats, **spec.weights)
-        int8, scale = to_int8(turned, **spec.weights)
-        rounded = int8 * scale
-        if repeats is not None:  # all repeats of a channel have its quantized value: their rows count as one
-            rounded = np.add.reduceat(
-                rounded[np.argsort(repeated(repeats), kind="stable")], np.cumsum(repeats) - repeats
-            )
-        for rows in (slice(first, first + _AT_ONCE) for first in range(0, len(levels), _AT_ONCE)):
-            squares = ((levels[rows] @ rounded - exact.output[rows]) ** 2).sum(1)
-            total += float((squares / exact.squares[rows]).sum())
-            if total > most:
-                return inf
-    return total

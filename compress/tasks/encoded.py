@@ -90,4 +90,5 @@ class Encoded:
 def ragged(rows: list[list[int]], lengths: list[int], dtype: type) -> list[np.ndarray]:
     """The rows as views of one flat array: a tenth of the memory of small arrays each with its own buffer."""
     flat = np.fromiter(chain.from_iterable(rows), dtype=dtype, count=sum(lengths))
-    return np.split(flat, np.cumsum(lengths)[:-1])
+    ends = np.cumsum(lengths).tolist()
+    return [flat[end - length : end] for end, length in zip(ends, lengths, strict=True)]

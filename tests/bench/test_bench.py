@@ -17,7 +17,9 @@ import pytest
 
 from compress.bench import AGAIN, BenchSpec, Candidate, measure, rounds
 from compress.bench.process import Child, Times
+from compress.cli.benching import _shapes
 from compress.errors import CheckFailed, CompressError
+from compress.pipeline import BenchSettings
 from compress.results import Runtime
 
 
@@ -71,6 +73,10 @@ def test_rows_are_complete_and_speedups_are_against_the_same_rounds(tiny_onnx, c
     assert len(children) == 3
     assert len({child.pid for child in children}) == 3
     assert all(gone(child.pid) for child in children)
+
+
+def test_a_run_times_the_shapes_that_bench_does() -> None:
+    assert BenchSettings().shapes == BenchSpec().shapes == _shapes(None)
 
 
 @pytest.mark.slow

@@ -8,8 +8,11 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from onnx import TensorProto, helper
+from small_graphs import model_of
 
 from compress.quantize.ranges import RANGES, Range, Seen, calibrate
+from compress.quantize.sampling import Sample
 
 generator = np.random.default_rng(3)
 BATCHES = [generator.normal(size=(size, 8)).astype(np.float32) * scale for size, scale in ((40, 1), (70, 3), (20, 0.5))]
@@ -62,6 +65,51 @@ def test_rounded_values_are_the_levels_nearest() -> None:
     levels = np.clip(np.rint(values / step), -64, 191)  # zero is level 64
     assert span.rounded(values) == pytest.approx(levels * step, abs=1e-6)
     assert (span.rounded(span.rounded(values)) == span.rounded(values)).all()
+
+
+@pytest.mark.parametrize("percentile", [99.01, 99.9, 99.999, 100])
+def test_the_ends_of_the_values_tell_a_percentile_as_all_of_them_do(percentile: float) -> None:
+    draws = np.random.default_rng(5)
+    fine = [(draws.standard_t(2, (size, 6)) * 3).astype(np.float32) for size in (7, 900, 1, 400)]
+    for batches in (fine, [np.round(batch) for batch in fine]):  # also of values that are often the same
+        count = int((100 - percentile) / 200 * 6 * 1308) + 2
+        ends = Seen()
+        for batch in batches:
+            ends.add_extremes(batch)
+            ends.add_ends(batch, count)
+        assert ends.ends.size == 2 * count < ends.size == 6 * 1308
+        ends.count_ends(count)
+        assert RANGES["percentile"](ends, percentile) == RANGES["percentile"](seen(batches), percentile)
+
+
+@pytest.mark.parametrize(("method", "passes"), [("percentile", 1), ("mse", 2), ("minmax", 1)])
+def test_texts_are_read_no_more_often_than_a_range_needs(
+    method: str, passes: int, tiny_onnx: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+    own = Sample.batches
+    monkeypatch.setattr(Sample, "batches", lambda sample: (read.append(1), own(sample))[1])
+    model = onnx.load(tiny_onnx("bert", "fast"))
+    name = next(node.output[0] for node in model.graph.node if node.op_type == "LayerNormalization")
+    ids = np.random.default_rng(0).integers(5, 100, (2, 8))
+    feed = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+    calibrate(model, [name], [feed, feed], method=method, percentile=99.9)
+    assert len(read) == passes
+
+
+def test_a_tensor_of_more_rows_than_tokens_is_counted_in_full() -> None:
+    """A table of positions, say: its values are the same for every text, however short."""
+    rows = np.random.default_rng(1).normal(size=(400, 4)).astype(np.float32)
+    nodes = [
+        helper.make_node("Mul", ["table", "one"], ["x"]),
+        helper.make_node("Cast", ["input_ids"], ["float"], to=TensorProto.FLOAT),
+        helper.make_node("Unsqueeze", ["float", "axis"], ["logits"]),
+    ]
+    stored = {"table": rows, "one": np.ones(1, np.float32), "axis": np.array([2])}
+    model = model_of(nodes, stored, 1)
+    feed = {"input_ids": np.ones((1, 2), np.int64), "attention_mask": np.ones((1, 2), np.int64)}
+    found = calibrate(model, ["x"], [feed] * 3, percentile=99.0001)["x"]
+    assert found == RANGES["percentile"](seen([rows] * 3), 99.0001)
 
 
 @pytest.mark.parametrize("method", list(RANGES))

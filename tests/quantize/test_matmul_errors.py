@@ -1,0 +1,68 @@
+"""Which of two ways to int8 is further off: against all tokens, of which part is mostly enough."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from compress.quantize import matmul_errors
+from compress.quantize.matmul_errors import Exact, mixed, token_errors
+from compress.spec.quantization import Quantize
+
+DRAWS = np.random.default_rng(4)
+STATES = mixed((DRAWS.normal(size=(2048, 16)) * 10 ** np.linspace(-1, 1, 16)).astype(np.float32))
+REACH = np.stack([STATES.min(0), STATES.max(0)])
+MATMULS = [Exact.of(STATES, DRAWS.normal(size=(16, 8)).astype(np.float32)) for _ in range(2)]
+
+
+def errors(power: float, least: np.ndarray | None = None) -> np.ndarray | None:
+    factors = (np.abs(REACH).max(0) ** power).astype(np.float32)
+    return token_errors(STATES, REACH, MATMULS, factors, None, Quantize(), least=least)
+
+
+def test_the_error_is_that_of_both_operands_rounded() -> None:
+    found, expected = errors(0.5), np.zeros(len(STATES))
+    factors = np.sqrt(np.abs(REACH).max(0))
+    smoothed = STATES / factors
+    step = (smoothed.max() - smoothed.min()) / 255
+    for exact in MATMULS:
+        weight = factors[:, None] * exact.weight
+        scale = np.abs(weight).max(0) / 127
+        made = np.rint(smoothed / step) * step @ (np.rint(weight / scale) * scale)
+        squares = (exact.output.astype(float) ** 2).sum(1)
+        expected += ((made - exact.output) ** 2).sum(1) / (squares + np.median(squares))
+    assert found is not None
+    assert found.sum() == pytest.approx(expected.sum(), rel=0.02)  # a level that rounding tips moves a token's error
+
+
+def test_what_is_no_better_is_left_and_what_is_better_is_finished() -> None:
+    sums = {power: float(found.sum()) for power in (0.0, 0.5, 0.9, 1.0) if (found := errors(power)) is not None}
+    for one in sums:
+        for other in sums:
+            found = errors(other, least=errors(one))
+            assert (found is None) == (sums[other] >= sums[one])
+            assert found is None or float(found.sum()) == sums[other]
+
+
+def test_clearly_worse_is_seen_on_few_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not where the first tokens alone are worse, by less than luck may do."""
+    seen: list[int] = []
+    own = matmul_errors._is_larger
+    monkeypatch.setattr(
+        matmul_errors, "_is_larger", lambda so_far, least: (seen.append(len(so_far)), own(so_far, least))[1]
+    )
+    assert errors(0.0, least=errors(0.9)) is None
+    assert seen[-1] <= 512
+    least = np.full(2048, 1.0)
+    luck = least + DRAWS.normal(size=2048)
+    luck[:256] += 2 / 16 - luck[:256].mean() + 1  # two standard errors of the first 256
+    assert not own(luck[:256], least)
+    luck[:256] += 6 / 16
+    assert own(luck[:256], least)
+
+
+def test_any_part_of_mixed_rows_has_short_texts_and_long_ones() -> None:
+    rows = mixed(np.arange(1000)[:, None])[:, 0]
+    assert sorted(rows) == list(range(1000))
+    for first in range(0, 896, 128):
+        assert abs(rows[first : first + 125].mean() - 499.5) < 8
