@@ -48,7 +48,7 @@ class BenchSpec:
     to the baseline is at most this part of it. `rigor` goes before both.
     """
 
-    shapes: tuple[Shape, ...] = ((1, 32), (1, 128), (8, 128))
+    shapes: tuple[Shape, ...] = ((1, 32), (1, 128), (32, 128))
     lengths: tuple[int, ...] = ()
     runs: int = 36  # the fewest that say a p90
     warmup: int = 5

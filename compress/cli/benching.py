@@ -28,7 +28,7 @@ Models = Annotated[
     ),
 ]
 Shapes = Annotated[
-    list[str] | None, typer.Option("--shape", metavar="BATCHxLENGTH", help="Default: 1x32, 1x128, 8x128.")
+    list[str] | None, typer.Option("--shape", metavar="BATCHxLENGTH", help="Default: 1x32, 1x128, 32x128.")
 ]
 Task = Annotated[
     str | None, typer.Option(help="Also one text at a time, as long as this task's own (never the reported split).")
@@ -146,7 +146,7 @@ def _shown(word: str) -> str:
 
 def _shapes(texts: list[str] | None) -> tuple[tuple[int, int], ...]:
     shapes = []
-    for text in texts or ("1x32", "1x128", "8x128"):
+    for text in texts or ("1x32", "1x128", "32x128"):
         batch, _, length = text.partition("x")
         if not (batch.isdecimal() and length.isdecimal() and int(batch) and int(length)):
             raise CompressError(f"--shape: expected BATCHxLENGTH, two whole numbers such as 1x32; found {text!r}")
