@@ -38,7 +38,9 @@ class CorrelationHeadline(Headline):
         if self.changed(pairs, gold) < FEWEST:
             columns = _with_mistaken(columns)
         distinct, places = _distinct(columns[:-1])
-        parts = [self.of_weights([*distinct, columns[-1]], weights) for weights in draws(len(columns[-1]), samples, rng)]
+        parts = [
+            self.of_weights([*distinct, columns[-1]], weights) for weights in draws(len(columns[-1]), samples, rng)
+        ]
         return np.concatenate(parts, axis=1)[places]
 
     def of_weights(self, columns: Sequence[np.ndarray], weights: np.ndarray) -> np.ndarray:

@@ -42,19 +42,13 @@ def inline(picture: str) -> str:
 
 def specification(charts: Sequence[Any], *, columns: int = 2) -> dict[str, Any]:
     """A Vega-Lite document of one or several charts, in columns where they are more than two."""
-    import altair as alt
-
-    whole = (
-        charts[0] if len(charts) == 1 else alt.concat(*charts, columns=1 if len(charts) < 3 else columns, spacing=40)
-    )
-    whole = (
-        whole.resolve_scale(
-            x="independent", y="independent", fill="independent", shape="independent", color="independent"
-        )
-        if len(charts) > 1
-        else whole
-    )
-    return whole.configure(**_config()).to_dict()
+    parts = [chart.to_dict(validate=False, context={"top_level": False}) for chart in charts]
+    if len(parts) == 1:
+        return {"config": _config(), **parts[0]}
+    channels = ("x", "y", "fill", "shape", "color")
+    apart = {"scale": dict.fromkeys(channels, "independent")}
+    shown = columns if len(parts) > 2 else 1
+    return {"config": _config(), "concat": parts, "columns": shown, "spacing": 40, "resolve": apart}
 
 
 def heading(title: str, subtitle: Sequence[str], width: float) -> Any:

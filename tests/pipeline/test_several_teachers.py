@@ -215,7 +215,7 @@ def test_a_teacher_that_guesses_is_named_and_one_that_is_better_is_not(world: Pa
     guess = constant_score(found.task.data)
     for name, points in (("teacher", guess + 0.1), ("teacher-2", guess), ("student", guess)):
         node = next(node for node in found.nodes if node.id == name)
-        artifact: Any = SimpleNamespace(info={"tuning_score": points})
+        artifact: Any = SimpleNamespace(info={"tuning_score": points}, describe={})
         say_whether_it_learnt(found, node, artifact, context)
     teacher, student = context.notices
     assert teacher.startswith(f"teacher bytes scores {guess:.1f} on the tuning split")
