@@ -118,7 +118,8 @@ def _check_measured(limits: Limits | None, bench: BenchSettings | None) -> None:
 def _run(request: Request, report: Path | None, limits: Limits | None, *, json: bool, quiet: bool) -> None:
     from ..pipeline import run_all
     from ..report import recommendation_of, ship_command, summary_table, tasks_of, write_report
-    from .display import Display, console
+    from .display import Display
+    from .screen import console
 
     place = _report_place(request, report)
     with Display(quiet=quiet or not processes.is_first()) as display:
@@ -247,7 +248,7 @@ def report(
     With limits, it says which model to ship.
     """
     from ..report import collect, recommendation_of, summary_table, tasks_of, write_report
-    from .display import console
+    from .screen import console
 
     limits = limits_of(max_latency_ms, max_size_mb, min_score)
     results = collect(runs)
