@@ -157,7 +157,7 @@ INSIDE = {
         ("training", "results"),
         ("stages",),
         ("recipes",),
-        ("planner", "preflight", "distributed", "request", "estimate", "lengths", "memory"),
+        ("planner", "preflight", "distributed", "building", "request", "estimate", "lengths", "memory"),
         ("run",),
         ("ablation", "__init__"),
     ),

@@ -130,7 +130,7 @@ def _measured(recipe: str, labels: tuple[str, ...], request: Request, *, quiet: 
 
 def _tell(ablated: Ablation, written: list[Path]) -> None:
     from ..report.ablation import ablation_table, findings
-    from .display import console
+    from .screen import console
 
     console().print(ablation_table(ablated))
     for line in (*findings(ablated), *written):

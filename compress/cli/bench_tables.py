@@ -20,7 +20,7 @@ def print_times(measured: Measurements) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from .display import console
+    from .screen import console
 
     table = Table(box=None, pad_edge=False)
     table.add_column("model", overflow="fold")
@@ -61,7 +61,7 @@ def print_profile(name: str, profile: Profile) -> None:
     """Its operators, and how far the model is from the arithmetic floor."""
     from rich.table import Table
 
-    from .display import console
+    from .screen import console
 
     table = Table("operator", "group", box=None, pad_edge=False)
     for title in ("count", "ms", "share", "million MACs"):

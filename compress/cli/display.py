@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from ..pipeline.plan import Listener
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from .screen import console
 
 _PLAIN_EVERY_SECONDS = 60.0
-
-
-def console(*, stderr: bool = False) -> Console:
-    """A rich console; it honours NO_COLOR and does not wrap tables when its output is not a terminal."""
-    from rich.console import Console
-
-    stream = sys.stderr if stderr else sys.stdout
-    return Console(stderr=stderr, width=None if stream.isatty() else 160, highlight=False)
 
 
 class Display(Listener):

@@ -42,7 +42,7 @@ def list_(
     if not rows:
         typer.echo(f"no finished runs in {out}" if kind is Kind.runs else f"no {kind.value}")
         return
-    from .display import console
+    from .screen import console
 
     console().print(_table(rows))
 

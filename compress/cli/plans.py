@@ -206,7 +206,7 @@ def print_plans(documents: list[dict[str, Any]]) -> None:
     """Tables on stdout."""
     from rich.table import Table
 
-    from .display import console
+    from .screen import console
 
     screen = console()
     for document in documents:

@@ -153,7 +153,7 @@ class Bar:
     """A bar on stderr, of the share of the file that is read; none off a terminal. Called with the texts answered."""
 
     def __init__(self, rows: Rows | TableRows, *, hidden: bool) -> None:
-        from .display import console
+        from .screen import console
 
         self._rows, self._screen = rows, console(stderr=True)
         self._live: Any = None

@@ -69,7 +69,8 @@ def reproduce(
     Times are not measured again. The same command continues what was interrupted.
     """
     from ..reproduction import MovedData, check_reruns, compare, rerun_all
-    from .display import Display, console
+    from .display import Display
+    from .screen import console
 
     moved = MovedData(data_dir, train, dev, tuning, tuple(corpus) if corpus else None)
     reruns = planned(source, moved, out, threads)

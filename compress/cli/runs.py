@@ -117,8 +117,9 @@ def _check_measured(limits: Limits | None, bench: BenchSettings | None) -> None:
 
 def _run(request: Request, report: Path | None, limits: Limits | None, *, json: bool, quiet: bool) -> None:
     from ..pipeline import run_all
-    from ..report import recommendation_of, ship_command, summary_table, write_report
-    from .display import Display, console
+    from ..report import recommendation_of, ship_command, summary_table, tasks_of, write_report
+    from .display import Display
+    from .screen import console
 
     place = _report_place(request, report)
     with Display(quiet=quiet or not processes.is_first()) as display:
@@ -132,11 +133,12 @@ def _run(request: Request, report: Path | None, limits: Limits | None, *, json: 
         recommended = recommendation_of(results, limits, runs)
     except CompressError as error:  # what was run has its report all the same
         failure = error
-    write_report(results, folder, folders=runs, recommended=recommended)
+    tasks = tasks_of(results, runs)
+    write_report(results, folder, folders=runs, recommended=recommended, tasks=tasks)
     if json:
         typer.echo("[" + ",\n".join(result.model_dump_json() for result in results) + "]")
     else:
-        console().print(summary_table(results, runs))
+        console().print(summary_table(results, runs, tasks=tasks))
         for result, made in zip(results, runs, strict=True):
             lines = [f"run:    {made}", *(f"goal:   {line}" for line in _goals_met(result))]
             lines += [] if recommended else [f"ship:   {ship_command(result, result.final, str(made))}"]
@@ -245,19 +247,20 @@ def report(
 
     With limits, it says which model to ship.
     """
-    from ..report import collect, recommendation_of, summary_table, write_report
-    from .display import console
+    from ..report import collect, recommendation_of, summary_table, tasks_of, write_report
+    from .screen import console
 
     limits = limits_of(max_latency_ms, max_size_mb, min_score)
     results = collect(runs)
     recommended = recommendation_of(results, limits, runs)
-    written = write_report(results, out or _only_folder(runs), folders=runs, recommended=recommended)
+    place, tasks = out or _only_folder(runs), tasks_of(results, runs)
+    written = write_report(results, place, folders=runs, recommended=recommended, tasks=tasks)
     if json:
         import json as encoder
 
         typer.echo(encoder.dumps([str(path) for path in written]))
         return
-    console().print(summary_table(results, runs))
+    console().print(summary_table(results, runs, tasks=tasks))
     _print_recommendation(recommended)
     for path in written:
         typer.echo(path)

@@ -100,7 +100,8 @@ def search(
     from ..search.report import HEADER, front_rows, search_document, shipped_by, write_search
     from ..search.run import search as find
     from ..search.space import axis_of
-    from .display import Display, console
+    from .display import Display
+    from .screen import console
 
     limits = Limits(max_latency_ms, max_size_mb, min_score)
     axes = [axis_of(text) for text in tries or ()]

@@ -37,8 +37,11 @@ class CorrelationHeadline(Headline):
         columns.append(gold.astype(np.float64))
         if self.changed(pairs, gold) < FEWEST:
             columns = _with_mistaken(columns)
-        parts = [self.of_weights(columns, weights) for weights in draws(len(columns[-1]), samples, rng)]
-        return np.concatenate(parts, axis=1)
+        distinct, places = _distinct(columns[:-1])
+        parts = [
+            self.of_weights([*distinct, columns[-1]], weights) for weights in draws(len(columns[-1]), samples, rng)
+        ]
+        return np.concatenate(parts, axis=1)[places]
 
     def of_weights(self, columns: Sequence[np.ndarray], weights: np.ndarray) -> np.ndarray:
         """Points [output, sample]; the last column is the gold score; `weights` [sample, example]."""
@@ -54,6 +57,13 @@ class CorrelationHeadline(Headline):
 def _first(outputs: np.ndarray) -> np.ndarray:
     """float64 [example], of outputs [example] or [example, output]."""
     return (outputs if outputs.ndim == 1 else outputs[:, 0]).astype(np.float64)
+
+
+def _distinct(columns: Sequence[np.ndarray]) -> tuple[list[np.ndarray], list[int]]:
+    """Each different column once, and which of them each is: seeds may share a base, which is then scored once."""
+    known: dict[bytes, int] = {}
+    places = [known.setdefault(column.tobytes(), len(known)) for column in columns]
+    return [columns[places.index(place)] for place in range(len(known))], places
 
 
 def _standard(output: np.ndarray) -> np.ndarray:
@@ -97,9 +107,12 @@ def _ranked(values: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.nda
     """The same for mean ranks within each resample, drawn copies counted, ties sharing their mean rank."""
     distinct, place = np.unique(values, return_inverse=True)
     order = np.argsort(place, kind="stable")
-    firsts = np.searchsorted(place[order], np.arange(len(distinct)))
-    counts = np.add.reduceat(weights[:, order], firsts, axis=1)
-    ranks = np.cumsum(counts, axis=1) - (counts - 1) / 2 - (len(values) + 1) / 2
+    counts = np.take(weights, order, axis=1)
+    if len(distinct) < len(values):
+        counts = np.add.reduceat(counts, np.searchsorted(place[order], np.arange(len(distinct))), axis=1)
+    ranks = np.cumsum(counts, axis=1)
+    ranks -= (counts - 1) / 2
+    ranks -= (len(values) + 1) / 2
     square = np.einsum("su,su,su->s", counts, ranks, ranks)
     return np.take(ranks, place, axis=1), square
 

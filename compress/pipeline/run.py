@@ -8,19 +8,19 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from .. import processes, provenance
+from .. import processes
 from ..errors import CompressError, did_you_mean
-from ..fields import Spec
 from ..machine import training_precision, usable_cores
 from ..results import Result
 from ..spec.kinds import KINDS
 from ..spec.recipe import Recipe
 from ..store import Artifact, Store, as_user_error
 from ..tasks import check_data_dir
-from .distributed import Peers, follow, lead, run_job
+from .building import build_nodes
+from .distributed import Peers, follow, lead
 from .estimate import data_line, estimate
 from .lengths import mean_length
-from .plan import Context, Job, Listener, Node, Plan
+from .plan import Context, Listener, Plan
 from .plan.sources import TaskSource, TextSource
 from .plan.teachers import TeacherSource, resolve_teacher
 from .planner import make_plan
@@ -33,9 +33,7 @@ from .results.reported import ReportedSource
 from .results.run_folder import finished, write_run
 from .results.similarity import layer_similarity
 from .stages.adopt import ADOPT
-from .stages.export import say_what_rounding_does
 from .stages.finetune import FINETUNE
-from .stages.learnt import say_whether_it_learnt
 from .stages.registry import STAGES
 from .training.text import text_of
 
@@ -153,7 +151,7 @@ def _run_all(request: Request, listener: Listener, peers: Peers | None = None) -
     contexts = [_context(plan, request, listener, peers) for plan in plans]
     for plan, context in zip(plans, contexts, strict=True):
         adopted = tuple(node for node in plan.nodes if node.kind is ADOPT and not node.inputs)
-        _build(plan, adopted, context, cache)  # is every teacher fit for every task? Known before any training
+        build_nodes(plan, adopted, context, cache)  # is every teacher fit for every task? Known before any training
     for plan, context in zip(plans, contexts, strict=True):
         _check_texts(plan, context, cache)
     reported = {plan.task.fingerprint: ReportedSource.of(plan.task) for plan in plans}
@@ -193,7 +191,7 @@ def _check_texts(plan: Plan, context: Context, cache: Store) -> None:
             continue
         if name not in texts:
             text = next(other for other in plan.nodes if other.id == name)
-            texts[name] = cache.find(text.key) or _build(plan, (text,), context, cache)[0][name]
+            texts[name] = cache.find(text.key) or build_nodes(plan, (text,), context, cache)[0][name]
         text_of(plan, node, texts[name])  # raises where there is too little
 
 
@@ -214,7 +212,7 @@ def build_stage(request: Request, name: str, listener: Listener | None = None) -
     preflight(plans, request.root)
     listener = listener or Listener()
     cache = Store(request.root / ".store", on_notice=listener.notice)
-    artifacts, _ = _build(plan, plan.needed_for(name), _context(plan, request, listener, None), cache)
+    artifacts, _ = build_nodes(plan, plan.needed_for(name), _context(plan, request, listener, None), cache)
     return artifacts[name]
 
 
@@ -235,7 +233,7 @@ def _context(plan: Plan, request: Request, listener: Listener, peers: Peers | No
 def _run(plan: Plan, request: Request, context: Context, reported: ReportedSource, cache: Store) -> Result:
     for note in plan.notes:
         context.listener.notice(note)
-    artifacts, cached = _build(plan, plan.nodes, context, cache)
+    artifacts, cached = build_nodes(plan, plan.nodes, context, cache)
     models = models_of(plan, artifacts)
     scored = {model.label: predictions(model, reported, context, cache) for model in models}
     taught = teacher_predictions(plan, artifacts, reported, context, cache)
@@ -271,29 +269,3 @@ def _run(plan: Plan, request: Request, context: Context, reported: ReportedSourc
             result = build_result(plan, context, made, request.bench, request.command or command_line(request, plan))
             write_run(folder, result, plan, made, cache.root)
     return result
-
-
-def _build(
-    plan: Plan, nodes: tuple[Node[Spec], ...], context: Context, cache: Store
-) -> tuple[dict[str, Artifact], dict[str, bool]]:
-    artifacts: dict[str, Artifact] = {}
-    cached: dict[str, bool] = {}
-    for node in nodes:
-        inputs = {role: artifacts[name] for role, name in node.inputs.items()}
-        found = cache.find(node.key)
-        if node.key not in context.seen:
-            context.seen[node.key] = found is not None
-            context.listener.stage(node.label, found is not None)
-        cached[node.id] = context.seen[node.key]
-
-        def make(out: Path, work: Path, node=node, inputs=inputs) -> dict:
-            return run_job(Job(plan, node, inputs, context, out, work))
-
-        if found is None:
-            describe = provenance.manifest_fields(node.kind.name, f"{node.label} on {plan.task.spec.name}")
-            found = cache.build(node.key, make, describe=describe)
-        artifacts[node.id] = found
-        if node.id not in plan.candidates:  # one that learnt nothing is not chosen
-            say_whether_it_learnt(plan, node, artifacts[node.id], context)
-        say_what_rounding_does(node, artifacts[node.id], context)
-    return artifacts, cached

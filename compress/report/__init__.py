@@ -27,15 +27,16 @@ from ..results import (
 from . import pruned_picture, reliability, similarity
 from .collect import collect
 from .intervals import metric_giving
+from .page import tasks_of
 from .predictions import find_predictions, load_answers, own_file, write_answers
 from .recommendation import Recommendation, recommend, ship_command
-from .runs import group
+from .runs import Task, group
 from .shipment import shipment_of
 from .summary import markdown_table, summary_table
 
 __all__ = [
     "Recommendation", "check_report_folder", "collect", "find_predictions", "load_answers", "markdown_table", "metric_giving",
-    "own_file", "recommendation_of", "ship_command", "shipment_of", "summary_table", "write_report",
+    "own_file", "recommendation_of", "ship_command", "shipment_of", "summary_table", "tasks_of", "write_report",
 ]  # fmt: skip
 
 
@@ -43,7 +44,12 @@ __all__ = [
 
 
 def write_report(
-    results: Sequence[Result], out: Path, *, folders: Sequence[Path] = (), recommended: Recommendation | None = None
+    results: Sequence[Result],
+    out: Path,
+    *,
+    folders: Sequence[Path] = (),
+    recommended: Recommendation | None = None,
+    tasks: Sequence[Task] | None = None,
 ) -> list[Path]:
     """Write `report.md`, `report.html`, `plot.svg` and the other pictures that there are (`sizes.svg` where time was measured,
     `sensitivity.svg` where a mix was searched, `pruned.svg` where a stage pruned, `reliability.svg` where enough answers have
@@ -51,7 +57,7 @@ def write_report(
     and `per_example.npz`, every model's answers without texts, unless `out` is the run's own folder.
 
     `folders`: where predictions are, as `find_predictions` takes them; they serve the intervals over seeds.
-    `recommended`: what the report says on which model to ship.
+    `recommended`: what the report says on which model to ship. `tasks`: `tasks_of(results, folders)`, where they are known.
     The same results give the same bytes. A report of the same results that is there already is kept: it tells
     when and how they were first made, and a run that was cached throughout costs no drawing.
     Raises `CompressError` where results do not go together, `out` cannot be written, is another run's folder, or has files
@@ -74,7 +80,7 @@ def write_report(
         if not _current([*files, *answers], digest):
             for path in answers:
                 write_answers(results, folders, path)
-            _draw(results, folders, recommended, files, digest)
+            _draw(tasks or tasks_of(results, folders), folders, recommended, files, digest)
     except OSError as error:
         raise CompressError(
             f"{out}: cannot be written: {error.strerror}; choose another folder for the report"
@@ -88,8 +94,6 @@ def recommendation_of(
     """As `recommend`, of results as `collect` gives them; None without limits."""
     if limits is None:
         return None
-    from .page import tasks_of
-
     return recommend(tasks_of(results), limits, folders)
 
 
@@ -143,16 +147,15 @@ def _pictures(results: Sequence[Result]) -> list[str]:
 
 
 def _draw(
-    results: Sequence[Result],
+    tasks: Sequence[Task],
     folders: Sequence[Path],
     recommended: Recommendation | None,
     files: list[Path],
     digest: str,
 ) -> None:
     from . import render
-    from .page import page_of, tasks_of
+    from .page import page_of
 
-    tasks = tasks_of(results, folders)
     page = page_of(tasks, folders, recommended)
     report, html, plot, *others = files
     write_text(plot, render.plot(tasks))

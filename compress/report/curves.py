@@ -11,7 +11,7 @@ from typing import Any
 
 from ..results import LOG
 from . import numbers
-from .drawing import CHARACTER, heading
+from .drawing import CHARACTER, beside, heading
 from .points import COLOURS
 from .predictions import own_file
 from .runs import Task, Variant
@@ -129,7 +129,7 @@ def _chart(model: str, trainings: Sequence[Training]) -> Any:
     if not scores:
         return left
     right = _lines(scores, f"{model}: tuning split", "Score, points", point=len(scores) < _MOST)
-    return alt.hconcat(left, right, spacing=50)
+    return beside(left, right, spacing=50)
 
 
 def _lines(rows: Sequence[Mapping[str, Any]], title: str, name: str, *, point: bool = False) -> Any:
@@ -151,4 +151,4 @@ def _lines(rows: Sequence[Mapping[str, Any]], title: str, name: str, *, point: b
         point={"aria": False, "size": 20, "fill": COLOURS[0], "stroke": COLOURS[0]} if point else False,
     )
     caption = heading(title, [], WIDTH)
-    return mark.encode(x=x, y=y, detail="seed:N").properties(width=WIDTH, height=HEIGHT, title=caption)
+    return mark.encode(x=x, y=y, detail=alt.Detail("seed:N")).properties(width=WIDTH, height=HEIGHT, title=caption)

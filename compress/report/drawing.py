@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import textwrap
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 VEGALITE = "6.4"
@@ -23,9 +25,16 @@ _IDLE = re.compile(r' (?:class="[^"]*"|pointer-events="none"|aria-hidden="true"|
 
 
 def svg(document: dict[str, Any]) -> str:
+    return _drawn(json.dumps(document))
+
+
+@lru_cache(maxsize=64)
+def _drawn(document: str) -> str:
+    """Once, where a picture is a file of its own and part of the page."""
     import vl_convert
 
-    return lean(vl_convert.vegalite_to_svg(document, vl_version=VEGALITE))
+    # Of text vl_convert reads numbers less exactly than Python does.
+    return lean(vl_convert.vegalite_to_svg(json.loads(document), vl_version=VEGALITE))
 
 
 def lean(picture: str) -> str:
@@ -42,27 +51,43 @@ def inline(picture: str) -> str:
 
 def specification(charts: Sequence[Any], *, columns: int = 2) -> dict[str, Any]:
     """A Vega-Lite document of one or several charts, in columns where they are more than two."""
-    import altair as alt
-
-    whole = (
-        charts[0] if len(charts) == 1 else alt.concat(*charts, columns=1 if len(charts) < 3 else columns, spacing=40)
-    )
-    whole = (
-        whole.resolve_scale(
-            x="independent", y="independent", fill="independent", shape="independent", color="independent"
-        )
-        if len(charts) > 1
-        else whole
-    )
-    return whole.configure(**_config()).to_dict()
+    parts = [_plain(chart) for chart in charts]
+    if len(parts) == 1:
+        return {"config": _config(), **parts[0]}
+    channels = ("x", "y", "fill", "shape", "color")
+    apart = {"scale": dict.fromkeys(channels, "independent")}
+    shown = columns if len(parts) > 2 else 1
+    return {"config": _config(), "concat": parts, "columns": shown, "spacing": 40, "resolve": apart}
 
 
-def heading(title: str, subtitle: Sequence[str], width: float) -> Any:
+def layered(*charts: Any, **properties: Any) -> dict[str, Any]:
+    """Charts one above the other; what they share of their data stands once. Altair's own `layer` and `hconcat` copy all that is in
+    a chart several times, which took most of the time of a report."""
+    parts = [_plain(chart) for chart in charts]
+    data = parts[0].get("data")
+    if len(parts) > 1 and all(part.get("data") == data for part in parts):
+        parts = [{name: value for name, value in part.items() if name != "data"} for part in parts]
+        properties["data"] = data
+    return {"layer": parts, **properties}
+
+
+def beside(*charts: Any, **properties: Any) -> dict[str, Any]:
+    return {"hconcat": [_plain(chart) for chart in charts], **properties}
+
+
+def below(*charts: Any, **properties: Any) -> dict[str, Any]:
+    return {"vconcat": [_plain(chart) for chart in charts], **properties}
+
+
+def _plain(chart: Any) -> dict[str, Any]:
+    """Vega-Lite of a chart of Altair's, which checked its parts when they were made, or of several."""
+    return chart if isinstance(chart, dict) else chart.to_dict(validate=False, context={"top_level": False})
+
+
+def heading(title: str, subtitle: Sequence[str], width: float) -> dict[str, Any]:
     """A title and what to know, in lines that fit in `width` pixels."""
-    import altair as alt
-
     lines = [part for line in subtitle for part in wrapped(line, width)]
-    return alt.TitleParams(wrapped(title, width * _SMALL / _LARGE), subtitle=lines, anchor="start", offset=14)
+    return {"text": wrapped(title, width * _SMALL / _LARGE), "subtitle": lines, "anchor": "start", "offset": 14}
 
 
 def wrapped(text: str, width: float) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import numbers
-from .drawing import SOFT, heading, wrapped
+from .drawing import SOFT, heading, layered, wrapped
 from .points import HEIGHT, WIDTH, Frame, Point, area, frame_of, pareto, points_of, shape_of
 from .runs import Shape, Task
 from .tables import metric_name
@@ -30,7 +30,7 @@ def chart(task: Task, *, by_size: bool = False) -> Any:
     y = alt.Y("y:Q", title=_y_title(task), scale=alt.Scale(domain=domain, zero=False, nice=False))
     layers = [*_lines(points, x, y), _marks(points, x, y)]
     title = heading(task.first.task.title, _subtitle(task), WIDTH)
-    return alt.layer(*layers).properties(width=WIDTH, height=HEIGHT, title=title)
+    return layered(*layers, width=WIDTH, height=HEIGHT, title=title)
 
 
 def _x_title(task: Task, shape: Shape | None) -> str:
@@ -95,7 +95,7 @@ def _lines(points: Sequence[Point], x: Any, y: Any) -> list[altair.Chart]:
         layers.append(line.encode(x=x, y=y))
     if bars:
         rules = alt.Chart(alt.Data(values=bars)).mark_rule(strokeWidth=2, opacity=0.65, aria=False)
-        layers.append(rules.encode(x=x, y=y, y2="high:Q", color=alt.Color("colour:N", scale=None, legend=None)))
+        layers.append(rules.encode(x=x, y=y, y2=alt.Y2("high:Q"), color=alt.Color("colour:N", scale=None, legend=None)))
     return layers
 
 
@@ -126,7 +126,7 @@ def _marks(points: Sequence[Point], x: Any, y: Any) -> altair.Chart:
         size=alt.Size("area:Q", scale=None, legend=None),
         fill=alt.Fill("label:N", scale=alt.Scale(domain=labels, range=[p.colour for p in points]), legend=legend),
         shape=alt.Shape("label:N", scale=alt.Scale(domain=labels, range=[p.mark for p in points]), legend=legend),
-        description="tip:N",
+        description=alt.Description("tip:N"),
     )
 
 

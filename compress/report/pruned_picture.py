@@ -8,7 +8,7 @@ from typing import Any
 from ..recorded_pruning import PruningRecord
 from ..results import Result
 from . import numbers
-from .drawing import PAPER, SOFT, heading
+from .drawing import PAPER, SOFT, beside, heading, layered
 from .labels import name_of
 from .plot import tooltip
 from .points import COLOURS
@@ -75,12 +75,10 @@ def _layers(result: Result) -> Iterator[tuple[int, tuple[int, ...], int]]:
 
 
 def _shape(result: Result) -> Any:
-    import altair as alt
-
     width = max(CURVE[0], CELL * _whole(result)[0] + NEURONS)
     below = ["Attention heads and feed-forward neurons that stay after the last stage that prunes."]
-    parts = alt.hconcat(_heads(result), _neurons(result), spacing=30)
-    return parts.properties(title=heading(_title(result), below, width))
+    title = heading(_title(result), below, width)
+    return beside(_heads(result), _neurons(result), spacing=30, title=title)
 
 
 def _heads(result: Result) -> Any:
@@ -97,7 +95,11 @@ def _heads(result: Result) -> Any:
     counts = [{"layer": number, "label": str(len(heads) or "none")} for number, heads, _ in _layers(result)]
     y = alt.Y("layer:O", title="Layer", axis=alt.Axis(ticks=False, domain=False, labelOverlap=False))
     scale = alt.Scale(domain=[_KEPT, _TAKEN], range=[COLOURS[0], PAPER])
-    texts = alt.Chart(alt.Data(values=counts)).mark_text(**_BESIDE).encode(x=alt.value(width), y=y, text="label:N")
+    texts = (
+        alt.Chart(alt.Data(values=counts))
+        .mark_text(**_BESIDE)
+        .encode(x=alt.value(width), y=y, text=alt.Text("label:N"))
+    )
     squares = (
         alt.Chart(alt.Data(values=cells))
         .mark_point(shape="square", size=(CELL - 6) ** 2, stroke=SOFT, strokeWidth=0.8, opacity=1)
@@ -109,10 +111,10 @@ def _heads(result: Result) -> Any:
             ),
             y=y,
             fill=alt.Fill("state:N", scale=scale, legend=alt.Legend(title=None, orient="bottom")),
-            description="tip:N",
+            description=alt.Description("tip:N"),
         )
     )
-    return alt.layer(squares, texts).properties(width=width, height=alt.Step(CELL))
+    return layered(squares, texts, width=width, height={"step": CELL})
 
 
 def _neurons(result: Result) -> Any:
@@ -132,8 +134,8 @@ def _neurons(result: Result) -> Any:
     base = alt.Chart(alt.Data(values=rows)).encode(y=y)
     bars = base.mark_bar(height=CELL - 6, color=COLOURS[0], aria=False).encode(x=kept)
     frames = base.mark_bar(height=CELL - 6, fill=None, stroke=SOFT, strokeWidth=0.8, aria=False).encode(x=all_of_them)
-    texts = base.mark_text(**_BESIDE).encode(x=alt.value(NEURONS), text="label:N")
-    return alt.layer(bars, frames, texts).properties(width=NEURONS, height=alt.Step(CELL))
+    texts = base.mark_text(**_BESIDE).encode(x=alt.value(NEURONS), text=alt.Text("label:N"))
+    return layered(bars, frames, texts, width=NEURONS, height={"step": CELL})
 
 
 def _label(neurons: int, whole: int) -> str:
@@ -154,13 +156,13 @@ def _curve(result: Result, record: PruningRecord) -> Any:
     whole = alt.Chart(alt.Data(values=[{"y": record.whole}]))
     layers = (
         whole.mark_rule(strokeDash=[2, 3], color=SOFT, aria=False).encode(y=y),
-        base.mark_rule(strokeWidth=2, opacity=0.65, aria=False).encode(y=low, y2="high:Q"),
+        base.mark_rule(strokeWidth=2, opacity=0.65, aria=False).encode(y=low, y2=alt.Y2("high:Q")),
         base.mark_line(strokeWidth=1.5, aria=False).encode(y=y),
-        base.mark_point(size=50, opacity=1, filled=True).encode(y=y, description="tip:N"),
+        base.mark_point(size=50, opacity=1, filled=True).encode(y=y, description=alt.Description("tip:N")),
     )
     below = [f"Stage {record.stage}. Bars: 95% interval of the difference to the whole model, the dotted line."]
     width, height = CURVE
-    return alt.layer(*layers).properties(width=width, height=height, title=heading(_title(result), below, width))
+    return layered(*layers, width=width, height=height, title=heading(_title(result), below, width))
 
 
 def _points(record: PruningRecord) -> list[dict[str, Any]]:

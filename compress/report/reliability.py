@@ -7,7 +7,7 @@ from typing import Any
 
 from ..recorded_fidelity import ReliabilityBin
 from . import numbers
-from .drawing import SOFT, heading, wrapped
+from .drawing import SOFT, heading, layered, wrapped
 from .plot import tooltip
 from .points import COLOURS, HEIGHT, SHAPES, WIDTH, colour_of
 from .runs import Row, Task
@@ -90,10 +90,12 @@ def _chart(task: Task) -> Any:
         base.mark_line(strokeWidth=1.2, opacity=0.65, aria=False).encode(
             color=alt.Color("colour:N", scale=None, legend=None)
         ),
-        base.mark_point(size=55, opacity=0.92, strokeWidth=0).encode(fill=fill, shape=shape, description="tip:N"),
+        base.mark_point(size=55, opacity=0.92, strokeWidth=0).encode(
+            fill=fill, shape=shape, description=alt.Description("tip:N")
+        ),
     )
     below = [f"Below the dotted line: surer than right. Bins of {_LEAST} decisions or more."]
-    return alt.layer(*layers).properties(width=WIDTH, height=HEIGHT, title=heading(task.first.task.title, below, WIDTH))
+    return layered(*layers, width=WIDTH, height=HEIGHT, title=heading(task.first.task.title, below, WIDTH))
 
 
 def _value(label: str, colour: str, each: ReliabilityBin) -> dict[str, Any]:

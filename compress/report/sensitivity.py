@@ -86,7 +86,7 @@ def _chart(result: Result, model: ModelResult) -> Any:
     points = (
         alt.Chart(alt.Data(values=rows))
         .mark_point(size=50, stroke=SOFT, opacity=1)
-        .encode(x=x, y=y, fill=fill, description="tip:N")
+        .encode(x=x, y=y, fill=fill, description=alt.Description("tip:N"))
     )
     subtitle = ["Each matmul as int8 alone, on texts of the tuning split; further right: more of the answers is lost."]
     caption = heading(_title(result, model), subtitle, WIDTH)

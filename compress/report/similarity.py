@@ -8,7 +8,7 @@ from typing import Any
 
 from ..recorded_similarity import LayerSimilarity
 from ..results import Result
-from .drawing import heading, room
+from .drawing import below, beside, heading, layered, room
 from .points import WIDTH
 from .runs import Task
 from .tables import NOTHING, Column, Line, Table, text_cells
@@ -129,19 +129,17 @@ def _name(model: str) -> str:
 
 
 def _student(title: str, found: LayerSimilarity) -> Any:
-    import altair as alt
-
     maps = [_chart("CKA of states", found.model, found.states, first=0, colours=_STATES, ends=(0.0, 1.0))]
     if found.attention:
         most = max((value for row in found.attention for value in _figures(row).values()), default=1.0) or 1.0
         caption = "Divergence of attention, bits"
         maps.append(_chart(caption, found.model, found.attention, first=1, colours=_ATTENTION, ends=(most, 0.0)))
     columns = sum(len(rows[0]) for rows in (found.states, found.attention) if rows)
-    beside = alt.hconcat(*maps, spacing=30) if columns * _CELL[0] <= WIDTH else alt.vconcat(*maps, spacing=30)
-    below = (
+    subtitle = (
         f"{found.tokens:,} tokens of {found.texts:,} texts of the tuning split. Darker: nearer. Layer 0: embeddings."
     )
-    return beside.properties(title=heading(title, [below], WIDTH))
+    arranged = beside if columns * _CELL[0] <= WIDTH else below
+    return arranged(*maps, spacing=30, title=heading(title, [subtitle], WIDTH))
 
 
 def _chart(
@@ -173,11 +171,11 @@ def _chart(
     layers = (
         base.mark_rect(aria=False).encode(color=alt.Color("fill:N", scale=None, legend=None)),
         base.mark_text(fontSize=11, aria=False).encode(
-            text="label:N", color=alt.Color("figure:N", scale=None, legend=None)
+            text=alt.Text("label:N"), color=alt.Color("figure:N", scale=None, legend=None)
         ),
     )
-    title = alt.TitleParams(caption, anchor="start", fontSize=12, offset=8)
-    return alt.layer(*layers).properties(width=wide * len(rows[0]), height=high * len(rows), title=title)
+    title = {"text": caption, "anchor": "start", "fontSize": 12, "offset": 8}
+    return layered(*layers, width=wide * len(rows[0]), height=high * len(rows), title=title)
 
 
 def _paint(value: float, colours: tuple[Colour, Colour], ends: tuple[float, float]) -> dict[str, str]:

@@ -31,13 +31,18 @@ if TYPE_CHECKING:
     import rich.table
 
 
-def summary_table(results: Sequence[Result], folders: Sequence[Path] = ()) -> rich.table.Table:
-    """Every model of `results`, a section per task, and what is known of the data below; for the end of `run`."""
+def summary_table(
+    results: Sequence[Result], folders: Sequence[Path] = (), *, tasks: Sequence[Task] | None = None
+) -> rich.table.Table:
+    """Every model of `results`, a section per task, and what is known of the data below; for the end of `run`.
+
+    `tasks`: `tasks_of(results, folders)`, where they are known.
+    """
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    tasks = tasks_of(results, folders)
+    tasks = tasks or tasks_of(results, folders)
     shown_shapes = list(dict.fromkeys(shape for task in tasks if (shape := shape_of(task))))
     shapes = [numbers.shape(*shape) for shape in shown_shapes]
     notes = Text("\n".join(_notes(tasks, shown_shapes)))

@@ -72,7 +72,7 @@ class Store:
         `out` starts empty and becomes the artefact. `work` outlives an interruption, for
         checkpoints, and goes when the artefact is done. Other processes that build the same key
         wait and then share the result. `describe` (its `label` or `kind` names the artefact in
-        notices) and `info` go into the manifest: JSON values. Whatever `make` raises passes through
+        notices; `make` may add to it) and `info` go into the manifest: JSON values. Whatever `make` raises passes through
         and leaves no artefact; a full disk, or a folder that cannot be written, becomes a
         `CompressError`.
         """

@@ -23,8 +23,7 @@ from worlds import encoder_world
 from compress.augment import MaskedLmProposer
 from compress.losses import LOSSES
 from compress.models import predict
-from compress.pipeline import Request, build_stage
-from compress.pipeline import run as pipeline_run
+from compress.pipeline import Request, build_stage, building
 from compress.pipeline.plan.students import CHOSEN_LAYERS
 from compress.pipeline.stages.registry import STAGES
 from compress.pruning import layerwise, obs, repair, scores
@@ -202,7 +201,7 @@ def task_file(world: Path, name: str) -> Path:
 
 
 def _watched(patch: pytest.MonkeyPatch) -> Seen:
-    seen, run_job, step = Seen(), pipeline_run.run_job, _Run.step
+    seen, run_job, step = Seen(), building.run_job, _Run.step
 
     def on_gpu(job: Any) -> Any:
         kind = job.node.kind
@@ -219,7 +218,7 @@ def _watched(patch: pytest.MonkeyPatch) -> Seen:
         seen.steps.append(found)
         return report
 
-    patch.setattr(pipeline_run, "run_job", on_gpu)
+    patch.setattr(building, "run_job", on_gpu)
     patch.setattr(_Run, "step", counted)
     return seen
 

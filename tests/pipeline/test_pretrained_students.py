@@ -19,8 +19,9 @@ from compress.augment import read_augmented
 from compress.errors import CompressError
 from compress.models.checkpoints import load_classifier, load_tokenizer
 from compress.models.dimensions import read_config
-from compress.pipeline import Listener, Plan, Request, build_stage, plan_all, run
+from compress.pipeline import Listener, Plan, Request, build_stage, plan_all
 from compress.pipeline.ablation.rows import chosen
+from compress.pipeline.building import build_nodes
 from compress.pipeline.plan import Context
 from compress.pipeline.training import teacher_targets
 from compress.store import Artifact, Store
@@ -87,7 +88,7 @@ class Stopping(Listener):
 
 def built(plan: Plan, root: Path, listener: Listener, until: str = "student") -> dict[str, Artifact]:
     context = Context(plan.task, "fp32", threads=1, listener=listener, checkpoint_seconds=-1)
-    return run._build(plan, plan.needed_for(until), context, Store(root / ".store"))[0]
+    return build_nodes(plan, plan.needed_for(until), context, Store(root / ".store"))[0]
 
 
 def alone(folder: Path, texts: list[str], length: int) -> np.ndarray:

@@ -21,7 +21,7 @@ from compress.pipeline.request import command_line
 from compress.pipeline.results.assemble import described
 from compress.pipeline.results.resolved import resolved_recipe
 from compress.pipeline.stages.adopt import constant_score
-from compress.pipeline.stages.learnt import say_whether_it_learnt
+from compress.pipeline.stages.learnt import recorded_guess, say_whether_it_learnt
 from compress.spec.recipe import Recipe
 
 
@@ -215,7 +215,7 @@ def test_a_teacher_that_guesses_is_named_and_one_that_is_better_is_not(world: Pa
     guess = constant_score(found.task.data)
     for name, points in (("teacher", guess + 0.1), ("teacher-2", guess), ("student", guess)):
         node = next(node for node in found.nodes if node.id == name)
-        artifact: Any = SimpleNamespace(info={"tuning_score": points})
+        artifact: Any = SimpleNamespace(info={"tuning_score": points}, describe={})
         say_whether_it_learnt(found, node, artifact, context)
     teacher, student = context.notices
     assert teacher.startswith(f"teacher bytes scores {guess:.1f} on the tuning split")
@@ -224,3 +224,16 @@ def test_a_teacher_that_guesses_is_named_and_one_that_is_better_is_not(world: Pa
         in teacher
     )
     assert student.startswith("student scores ") and "leave it out" not in student
+
+
+def test_whether_it_learnt_is_said_from_the_manifest_without_reading_data(world: Path):
+    found = plan("tiny.yaml", "./bytes")
+    context = Context(found.task, "fp32", 1, Listener())
+    node = next(node for node in found.nodes if node.id == "teacher")
+    described = recorded_guess(node, {"tuning_score": 70.0}, context)
+    assert described == {"constant_score": constant_score(found.task.data)}
+    unread = Context(plan("tiny.yaml", "./bytes").task, "fp32", 1, Listener())
+    for points in (-1.0, 101.0):
+        artifact: Any = SimpleNamespace(info={"tuning_score": points}, describe=described)
+        say_whether_it_learnt(found, node, artifact, unread)
+    assert len(unread.notices) == 1 and "data" not in vars(unread.task)

@@ -103,7 +103,7 @@ def test_a_recipe_has_the_colour_that_it_has_in_the_plot(fake: Callable[..., Res
     results = [with_bins(fake(recipe), *[slice(500)] * models) for recipe, models in (("distilbert", 3), ("int8", 2))]
     (task,) = tasks_of(results)
     (chart,) = charts([task])
-    _, lines, _ = chart.to_dict()["layer"]
+    _, lines, _ = chart["layer"]
     shown = {value["label"]: value["colour"] for value in lines["data"]["values"]}
     expected = {point.tip["Model"]: point.colour for point in points_of(task) if not point.eager}
     assert len(set(shown.values())) == 3

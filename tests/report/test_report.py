@@ -290,7 +290,7 @@ def test_terminal_text_is_not_markup(fake: Callable[..., Result]) -> None:
 def test_reporting_imports_no_torch() -> None:
     code = (
         "import sys; from pathlib import Path; from compress.report import collect, summary_table, write_report;"
-        "from compress.report import render, page;"
-        "print([m for m in ('torch', 'transformers', 'altair', 'pandas', 'scipy') if m in sys.modules])"
+        "from compress.report import render, page; from compress.cli import runs, screen;"
+        "print([m for m in ('torch', 'transformers', 'altair', 'pandas', 'scipy', 'compress.pipeline') if m in sys.modules])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

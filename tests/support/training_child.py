@@ -24,7 +24,8 @@ from transformers import DistilBertForSequenceClassification as Student
 from compress import objective, signals, training
 from compress.errors import CompressError, Interrupted
 from compress.models import predict, students
-from compress.pipeline import Listener, Request, plan_all, run
+from compress.pipeline import Listener, Request, plan_all
+from compress.pipeline.building import build_nodes
 from compress.pipeline.plan import Context
 from compress.pipeline.training import teacher_targets
 from compress.store import Store
@@ -69,7 +70,7 @@ def build(folder: Path, root: Path, harm: dict[str, Any]) -> dict[str, Any]:
     listener = Recorder(root, harm)
     context = Context(plan.task, plan.precision, threads=1, listener=listener, checkpoint_seconds=-1)
     disk_faults.install(harm, root)
-    artifacts, _ = run._build(plan, plan.nodes, context, Store(root / ".store", on_notice=listener.notice))
+    artifacts, _ = build_nodes(plan, plan.nodes, context, Store(root / ".store", on_notice=listener.notice))
     logged = {name: artifact for name, artifact in artifacts.items() if (artifact.path / "log.jsonl").exists()}
     return {name: {"path": str(artifact.path), "info": artifact.info} for name, artifact in logged.items()}
 

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...fields import Spec
 from ...store import Artifact
 from ..plan import Context, Node, Plan
 from ..plan.teachers import names_of
 from .adopt import constant_score
 
+_GUESS = "constant_score"  # of a manifest: a run that has all its stages then reads no data to compare with it
+
 
 def say_whether_it_learnt(plan: Plan, node: Node[Spec], artifact: Artifact, context: Context) -> None:
     """In every run that it is a part of, whichever trained it. One of several teachers is named, and what it does to their mean."""
-    score = artifact.info.get("tuning_score") if node.kind.trains or node.kind.chooses else None
-    if score is not None and score <= (guess := constant_score(context.task.data)):
+    score = _score(node, artifact.info)
+    if score is None:
+        return
+    guess = artifact.describe.get(_GUESS)
+    if guess is None:  # of an earlier version
+        guess = constant_score(context.task.data)
+    if score <= guess:
         several = bool(plan.others) and node.id in plan.teachers
         name = f"teacher {names_of(plan.teachers)[node.id]}" if several else node.id
         way = " and weighs as much in the teachers' mean as any other; leave it out, or" if several else ";"
@@ -20,3 +29,13 @@ def say_whether_it_learnt(plan: Plan, node: Node[Spec], artifact: Artifact, cont
             f"{name} scores {score:.1f} on the tuning split, no better than a constant answer ({guess:.1f}): "
             f"it has learnt nothing{way} train longer (--set {node.stage}.epochs=N), or look at the data"
         )
+
+
+def recorded_guess(node: Node[Spec], info: dict[str, Any], context: Context) -> dict[str, float]:
+    """What the manifest of a stage that was just run keeps for `say_whether_it_learnt`."""
+    return {} if _score(node, info) is None else {_GUESS: constant_score(context.task.data)}
+
+
+def _score(node: Node[Spec], info: dict[str, Any]) -> float | None:
+    """Points on the tuning split; None of what learnt nothing, or is not scored."""
+    return info.get("tuning_score") if node.kind.trains or node.kind.chooses else None

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...recorded_fidelity import Delta
 from .. import numbers
-from ..drawing import PAPER, SOFT, heading, room, specification, svg
+from ..drawing import PAPER, SOFT, heading, layered, room, specification, svg
 from ..plot import tooltip
 from ..points import COLOURS
 from ..tables import NOT_DISTINGUISHABLE, against
@@ -47,16 +47,16 @@ def _chart(ablation: Ablation) -> Any:
     bars = alt.Chart(alt.Data(values=rows)).mark_rule(strokeWidth=2, color=COLOURS[0], opacity=0.65, aria=False)
     layers = [
         alt.Chart(alt.Data(values=[{"x": 0}])).mark_rule(strokeDash=[2, 3], color=SOFT, aria=False).encode(x=_x("x")),
-        bars.encode(x=_x("low"), x2="high:Q", y=y),
+        bars.encode(x=_x("low"), x2=alt.X2("high:Q"), y=y),
         *_marks(rows, y),
     ]
     published = [row for row in rows if "published" in row]
     if published:
         mark = alt.Chart(alt.Data(values=published)).mark_point(shape="diamond", size=60, color=COLOURS[1])
-        layers.append(mark.encode(x=_x("published"), y=y, description="tip:N"))
+        layers.append(mark.encode(x=_x("published"), y=y, description=alt.Description("tip:N")))
     subtitle = [*_subtitle(bool(published)), f"Points to the full recipe: {_of(ablation)}."]
     title = heading(ablation.title, subtitle, WIDTH)
-    return alt.layer(*layers).properties(width=WIDTH, height=STEP * len(rows), title=title)
+    return layered(*layers, width=WIDTH, height=STEP * len(rows), title=title)
 
 
 def _marks(rows: list[dict[str, Any]], y: Any) -> list[Any]:
@@ -71,7 +71,7 @@ def _marks(rows: list[dict[str, Any]], y: Any) -> list[Any]:
             mark = alt.Chart(alt.Data(values=values)).mark_point(
                 size=70, stroke=COLOURS[0], fill=inside, strokeWidth=1.5, opacity=1
             )
-            layers.append(mark.encode(x=_x("points"), y=y, description="tip:N"))
+            layers.append(mark.encode(x=_x("points"), y=y, description=alt.Description("tip:N")))
     return layers
 
 

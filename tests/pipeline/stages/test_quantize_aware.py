@@ -14,7 +14,8 @@ from tokenizers import Tokenizer
 from worlds import encoder_world
 
 from compress.errors import CompressError
-from compress.pipeline import Listener, Plan, Request, plan_all, run
+from compress.pipeline import Listener, Plan, Request, plan_all
+from compress.pipeline.building import build_nodes
 from compress.pipeline.plan import Context
 from compress.pipeline.training import run as training_run
 from compress.quantize.node_selection import QuantizationPlan
@@ -139,7 +140,7 @@ class Stopping(Listener):
 
 def made(plan: Plan, root: Path, listener: Listener) -> dict[str, Artifact]:
     context = Context(plan.task, "fp32", threads=1, listener=listener, checkpoint_seconds=-1)
-    return run._build(plan, plan.nodes, context, Store(root / ".store"))[0]
+    return build_nodes(plan, plan.nodes, context, Store(root / ".store"))[0]
 
 
 def contents(artifact: Artifact) -> dict[str, bytes]:
@@ -192,7 +193,7 @@ def test_it_trains_in_fp32_in_a_run_of_bf16(world: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(training_run, "make_accelerator", note)
     plan = planned(world, "alone")
     context = Context(plan.task, "bf16", threads=1, listener=Listener(), checkpoint_seconds=-1)
-    made = run._build(plan, plan.nodes, context, Store(world / "bf16" / ".store"))[0]
+    made = build_nodes(plan, plan.nodes, context, Store(world / "bf16" / ".store"))[0]
     assert made["teacher"].info["precision"] == "bf16"
     assert made["teacher-qat"].info["precision"] == "fp32"
     assert asked == ["bf16", "fp32"]

@@ -1,0 +1,46 @@
+"""Stages of a plan -> their artefacts: from the store, or built now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from .. import provenance
+from ..fields import Spec
+from ..store import Artifact, Store
+from .distributed import run_job
+from .plan import Context, Job, Node, Plan
+from .stages.export import say_what_rounding_does
+from .stages.learnt import recorded_guess, say_whether_it_learnt
+
+
+def build_nodes(
+    plan: Plan, nodes: Sequence[Node[Spec]], context: Context, cache: Store
+) -> tuple[dict[str, Artifact], dict[str, bool]]:
+    """Node -> its artefact, and whether it was in the store before this run. `nodes` come after those that they need."""
+    artifacts: dict[str, Artifact] = {}
+    cached: dict[str, bool] = {}
+    for node in nodes:
+        inputs = {role: artifacts[name] for role, name in node.inputs.items()}
+        found = cache.find(node.key)
+        if node.key not in context.seen:
+            context.seen[node.key] = found is not None
+            context.listener.stage(node.label, found is not None)
+        cached[node.id] = context.seen[node.key]
+        artifacts[node.id] = found or _built(plan, node, inputs, context, cache)
+        if node.id not in plan.candidates:  # one that learnt nothing is not chosen
+            say_whether_it_learnt(plan, node, artifacts[node.id], context)
+        say_what_rounding_does(node, artifacts[node.id], context)
+    return artifacts, cached
+
+
+def _built(plan: Plan, node: Node[Spec], inputs: dict[str, Artifact], context: Context, cache: Store) -> Artifact:
+    describe = provenance.manifest_fields(node.kind.name, f"{node.label} on {plan.task.spec.name}")
+
+    def make(out: Path, work: Path) -> dict[str, Any]:
+        info = run_job(Job(plan, node, inputs, context, out, work))
+        describe.update(recorded_guess(node, info, context))
+        return info
+
+    return cache.build(node.key, make, describe=describe)
