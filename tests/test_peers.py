@@ -345,7 +345,10 @@ def test_the_page_is_drawn_from_all_kinds_of_cpu(peers: Any, tmp_path: Path, res
     assert page.count("| ours / other | **2.00 lost** | 0.50 |") == 3
 
 
-def test_the_committed_page_is_drawn_from_the_committed_figures(peers: Any) -> None:
+def test_the_committed_pages_are_drawn_from_the_committed_figures(peers: Any) -> None:
     reports = PEERS.parents[1] / "reports"
-    drawn = peers("report").render(peers("filed").filed(reports / "peers"))
-    assert drawn == (reports / "peers.md").read_text(encoding="utf-8")
+    for name, program in (("peers", "report"), ("text-to-answer", "text_report")):
+        drawn = peers(program).render(peers("filed").filed(reports / name))
+        assert drawn == (reports / f"{name}.md").read_text(encoding="utf-8"), (
+            f"draw it again: {program}.py reports/{name}"
+        )

@@ -10,7 +10,7 @@ from typing import Any
 
 from compress.atomic import write_text
 
-Result = dict[str, Any]  # what `run.py` measures at once
+Result = dict[str, Any]  # what `run.py` or `text_to_answer.py` measures at once
 _VENDORS = ("amd", "intel", "apple", "ampere", "arm", "neoverse")
 
 
@@ -41,12 +41,13 @@ def _results(path: Path) -> list[Result]:
     return json.loads(path.read_text(encoding="utf-8"))["results"] if path.is_file() else []
 
 
-def _without(results: list[Result], again: set[tuple[str, str, int]]) -> Iterator[Result]:
+def _without(results: list[Result], again: set[tuple[Any, ...]]) -> Iterator[Result]:
     for result in results:
         runs = [run for run in result["runs"] if _key(run) not in again]
         if runs:
             yield {**result, "runs": runs}
 
 
-def _key(run: dict[str, Any]) -> tuple[str, str, int]:
-    return run["kind"], run["model"], run["threads"]
+def _key(run: dict[str, Any]) -> tuple[Any, ...]:
+    """Texts are answered by one model alone."""
+    return run.get("kind"), run.get("model"), run["threads"]
