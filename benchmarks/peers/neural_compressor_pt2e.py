@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,11 +22,8 @@ VARIANTS = {
 
 def convert(variant: str, model: Path, out: Path) -> None:
     import torch
-    from neural_compressor.torch import (  # pyright: ignore[reportMissingImports]
-        export,
-        quantization,
-    )
 
+    export, quantization = map(_library, ("export", "quantization"))
     examples, shapes = _tensors(padded([12, 7])), _shapes()
     exported = export.export(_plain(model / "checkpoint"), examples, dynamic_shapes=shapes)
     if exported is None:
@@ -54,6 +52,11 @@ def load(variant: str, out: Path, threads: int) -> Callable[[np.ndarray, np.ndar
         return side_by_side([one.numpy() for one in answer])
 
     return predict
+
+
+def _library(part: str) -> Any:
+    """Without its types, which are not those that it takes."""
+    return importlib.import_module(f"neural_compressor.torch.{part}")
 
 
 def _plain(checkpoint: Path) -> Any:
