@@ -9,7 +9,7 @@ from compress.bench.worker import Worker
 
 CHILD = Path(__file__).with_name("child.py")
 CONVERT_SECONDS = 1800.0  # for one conversion of a large model on a busy core
-ANSWER_SECONDS = 600.0  # for one answer of a model: torch.compile compiles in the first
+ANSWER_SECONDS = 1200.0  # for one answer of a model: torch.compile compiles in the first
 
 
 def start(
