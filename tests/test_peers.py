@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import numpy as np
 import pytest
 
 from compress.catalog import load_recipe
-from compress.children import run
 from compress.quantize.methods import QUANTIZERS
 
 PEERS = Path(__file__).parents[1] / "benchmarks/peers"
@@ -62,8 +60,17 @@ def samples(*milliseconds: float) -> dict[str, Any]:
 def test_a_ratio_compares_the_times_of_the_same_round(peers: Any):
     report = peers("report")
     slow_middle, fast = samples(2, 20, 2), samples(4, 40, 1)
-    assert report.ratio(slow_middle, fast, "cpu") == 0.5
-    assert report.ratio(slow_middle, fast, "wall") == pytest.approx(0.6)
+    cell = {"mine": slow_middle, "other": fast}
+    assert report.ratio(cell, "mine", "other", "cpu") == 0.5
+    assert report.ratio(cell, "mine", "other", "wall") == pytest.approx(0.6)
+
+
+def test_a_ratio_whose_samples_were_not_kept_is_the_published_one(peers: Any):
+    cell = {
+        "mine": {"way": 1, "wall": 3.0, "cpu": 2.0, "over": {"other": 0.7}},
+        "other": {"way": 1, "wall": 9.0, "cpu": 8.0},
+    }
+    assert peers("report").ratio(cell, "mine", "other", "cpu") == 0.7
 
 
 @pytest.fixture
@@ -74,12 +81,13 @@ def result(peers: Any) -> dict[str, Any]:
         "1x32": {"mine": samples(2, 2), "other": samples(1, 1), again: samples(2, 2)},
         "1x128": {"mine": samples(4, 4), "second": samples(3, 3), "other": samples(6, 6), again: samples(4, 4)},
     }
-    run = {"model": "m", "threads": 1, "cells": cells, "failed": {"third": "no environment: no such version"}}
+    run = {"model": "m", "kind": "classification", "threads": 1, "cells": cells}
+    run["failed"] = {"third": "no environment: no such version"}
     run["agreement"] = dict.fromkeys(("mine", "second", "other", again), agreement)
-    ours = {"mine": True, "second": True, "other": False}
+    ours = {"mine": True, "second": True, "other": False, "third": False}
     return {
         "command": "python run.py",
-        "date": "today",
+        "date": "2026-01-02",
         "machine": {"cpu": "a CPU", "cores": 1, "isa": ["avx2"]},
         "rounds": 2,
         "ragged": {"sequences": 1, "mean": 1.0, "longest": 1},
@@ -97,6 +105,8 @@ def test_the_page_says_where_ours_is_slower_and_who_is_missing(peers: Any, resul
     assert "| second | failed | 4 (3) |" in page
     assert report.digits(2554.4) == "2,554"
     assert "* **third**: no environment: no such version" in page
+    assert "| ours / third |" not in page
+    assert "| a-avx2 | m | 1 | 2026-01-02 | **2.00 lost** other | 0.50 other | failed | failed |" in page
 
 
 def test_margins_that_go_another_way_do_not_agree(peers: Any):
@@ -161,26 +171,61 @@ def test_the_default_form_stands_in_brackets_beside_the_fastest(peers: Any, resu
     assert f"`{default}`" in page
 
 
-def test_openvino_s_telemetry_is_off_in_every_child(peers: Any, tmp_path: Path) -> None:
-    """Asked of openvino itself, as convert_model and NNCF set it up, by a user who has never been asked."""
-    code = "from openvino.tools.ovc.telemetry_utils import init_ovc_telemetry as telemetry; print(telemetry().consent)"
-    variables = peers("process")._variables(Path(sys.executable), 1, ours=False)
-    for expected, less in (("False", {}), ("True", {"CI": ""})):
-        home = tmp_path / expected
-        home.mkdir()
-        environment = {**variables, "HOME": str(home), **less}
-        assert run([sys.executable, "-c", code], 120, environment=environment) == f"{expected}\n"
+def of(result: dict[str, Any], cpu: str, isa: list[str], date: str, *runs: tuple[str, str, int]) -> dict[str, Any]:
+    """A copy of `result` on another CPU, with a run for each of (kind, model, threads)."""
+    named = [{**result["runs"][0], "kind": kind, "model": model, "threads": threads} for kind, model, threads in runs]
+    return {**result, "machine": {"cpu": cpu, "cores": 1, "isa": isa}, "date": date, "runs": named}
 
 
-def test_an_environment_that_hangs_is_given_up(peers: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The peer is left out, with the reason in a line; the others are measured."""
-    program = tmp_path / "python"
-    program.write_text("#!/bin/sh\nsleep 600\n")
-    program.chmod(0o755)
-    environments, candidates = peers("environments"), peers("candidates")
-    monkeypatch.setattr(environments.sys, "executable", str(program))
-    monkeypatch.setattr(environments, "_SECONDS", 0.2)
-    found, missing = candidates.interpreters(["pytorch"], tmp_path / "environments", lambda *words: None)
-    assert list(found) == [candidates.OURS]
-    assert "no environment: " in missing["pytorch"]
-    assert "had not ended after 0.2 s" in missing["pytorch"]
+def test_a_kind_of_cpu_is_its_vendor_and_its_extensions(peers: Any) -> None:
+    kind = peers("filed").cpu_kind
+    assert kind({"cpu": "AMD EPYC", "isa": ["avx2"]}) == "amd-avx2"
+    assert kind({"cpu": "13th Gen Intel(R) Core(TM) i7", "isa": ["avx2", "avx_vnni"]}) == "intel-avx2-avx_vnni"
+    assert kind({"cpu": "", "isa": []}) == "cpu"
+
+
+def test_a_new_measurement_replaces_its_like_alone(peers: Any, tmp_path: Path, result: dict[str, Any]) -> None:
+    filed = peers("filed")
+    vnni = ["avx2", "avx512_vnni"]
+    one, two, tagger = ("classification", "m", 1), ("classification", "m", 2), ("tagging", "m", 1)
+    path = filed.file_result(of(result, "AMD EPYC", ["avx2"], "2026-01-01", one), tmp_path)
+    before = path.read_bytes()
+    filed.file_result(of(result, "Intel Xeon", vnni, "2026-01-02", one, two, tagger), tmp_path)
+    filed.file_result(of(result, "Intel Xeon", vnni, "2026-01-03", two), tmp_path)
+    filed.file_result(of(result, "Intel Xeon", [*vnni, "amx_int8"], "2026-01-04", one), tmp_path)
+    assert path.read_bytes() == before
+    names = ["amd-avx2", "intel-avx2-avx512_vnni", "intel-avx2-avx512_vnni-amx_int8"]
+    assert sorted(file.stem for file in tmp_path.iterdir()) == names
+    found = [(each["date"], [(run["kind"], run["threads"]) for run in each["runs"]]) for each in filed.filed(tmp_path)]
+    assert found == [
+        ("2026-01-01", [("classification", 1)]),
+        ("2026-01-03", [("classification", 2)]),
+        ("2026-01-02", [("classification", 1), ("tagging", 1)]),
+        ("2026-01-04", [("classification", 1)]),
+    ]
+
+
+def test_the_page_is_drawn_from_all_kinds_of_cpu(peers: Any, tmp_path: Path, result: dict[str, Any]) -> None:
+    filed, one, tagger = peers("filed"), ("classification", "m", 1), ("tagging", "m", 1)
+    filed.file_result(of(result, "AMD EPYC", ["avx2"], "2026-01-01", one), tmp_path)
+    filed.file_result(of(result, "Intel Xeon", ["avx2"], "2026-01-02", one, tagger), tmp_path)
+    page = peers("report").render(filed.filed(tmp_path))
+    headings = [line for line in page.splitlines() if line.startswith("#")]
+    assert headings[2:7] == [
+        "## amd-avx2",
+        "### m, 1 thread",
+        "## intel-avx2",
+        "### m, 1 thread",
+        "### m, tagging, 1 thread",
+    ]
+    assert "2026-01-02, Intel Xeon, 1 usable core(s), avx2; 2 rounds" in page
+    assert page.count("| ours / other | **2.00 lost** | 0.50 |") == 3
+
+
+def test_the_committed_pages_are_drawn_from_the_committed_figures(peers: Any) -> None:
+    reports = PEERS.parents[1] / "reports"
+    for name, program in (("peers", "report"), ("text-to-answer", "text_report")):
+        drawn = peers(program).render(peers("filed").filed(reports / name))
+        assert drawn == (reports / f"{name}.md").read_text(encoding="utf-8"), (
+            f"draw it again: {program}.py reports/{name}"
+        )

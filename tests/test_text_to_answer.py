@@ -222,7 +222,7 @@ def result(peers: Any, model: Path) -> dict[str, Any]:
     short["microseconds"] = measuring.short_text(candidates[0], model, **short)
     return {
         "command": "python text_to_answer.py",
-        "date": "today",
+        "date": "2026-01-02",
         "machine": {"cpu": "a CPU", "cores": 2, "isa": ["avx2"]},
         "texts": {"count": 30, "mean": 9.0, "median": 9, "p99": 15.0, "longest": 15},
         "rounds": 2,
@@ -235,14 +235,18 @@ def result(peers: Any, model: Path) -> dict[str, Any]:
     }
 
 
-def test_ours_runs_from_text_to_answer(peers: Any, result: dict[str, Any]) -> None:
+def test_ours_runs_from_text_to_answer(peers: Any, result: dict[str, Any], tmp_path: Path) -> None:
     first, again = peers("text_measuring").FIRST, peers("text_measuring").AGAIN
     (run,) = result["runs"]
     assert run["taken"] == {first: "predict", again: "predict"}
     assert {*run["whole"]} == {first, again}
     assert [run["callers"][count][first]["failed"] for count in (1, 4, 16)] == [0, 0, 0]
     assert "model.onnx" in run["failed"]["Classifier fp32"]
-    page = peers("text_report").render(json.loads(json.dumps(result)))  # as it is read from its file
+    filed, other = peers("filed"), {"cpu": "other", "cores": 2, "isa": []}
+    for one in ({**result, "runs": [{**run, "threads": 2}]}, result, {**result, "machine": other}):
+        filed.file_result(one, tmp_path / "filed")
+    page = peers("text_report").render(filed.filed(tmp_path / "filed"))
+    assert [*map(page.count, ("\n## a-avx2", "\n## other", "\n### 1 thread\n", "\n### 2 threads\n"))] == [2, 1, 2, 1]
     assert "### 30 texts in one call" in page
     assert "| Classifier int8 | predict |" in page
     assert "|  | 1 caller | 4 callers | 16 callers |" in page

@@ -12,14 +12,27 @@ from pathlib import Path
 from typing import Any
 
 from environments import REQUIREMENTS, environment
-from process import start
+from process import ANSWER_SECONDS, CONVERT_SECONDS, start
 
 from compress.bench.worker import Worker
 from compress.errors import CompressError
+from compress.machine import isa
 
 OURS = "ours"
-PEERS = ("openvino_ours", "openvino_nncf", "onnxruntime_dynamic", "optimum_onnx", "ctranslate2_int8", "pytorch")
+PEERS = (
+    "openvino_ours",
+    "openvino_nncf",
+    "onnxruntime_dynamic",
+    "optimum_onnx",
+    "transformers_exporters",
+    "olive_int8",
+    "ctranslate2_int8",
+    "neural_compressor_pt2e",
+    "pytorch",
+)
 PLAIN = "ours plain"  # the variant whose fp32 graph the peers take
+_BF16 = {"avx512_bf16", "amx_bf16", "bf16"}  # of compress.machine.ISA, those that multiply bf16
+NO_BF16 = "not measured: this CPU has no bf16 instructions and would emulate them"
 
 Say = Callable[[str], None]
 
@@ -33,8 +46,8 @@ class Candidate:
     python: Path
     folder: Path
 
-    def child(self, threads: int) -> Worker:
-        return start(self.python, self.peer, threads, ours=self.peer == OURS)
+    def child(self, threads: int, seconds: float = ANSWER_SECONDS) -> Worker:
+        return start(self.python, self.peer, threads, ours=self.peer == OURS, seconds=seconds)
 
 
 def module(peer: str) -> Any:
@@ -43,24 +56,29 @@ def module(peer: str) -> Any:
 
 
 def interpreters(peers: Sequence[str], folder: Path, say: Say) -> tuple[dict[str, Path], dict[str, str]]:
-    """(peer -> its interpreter, peer -> why there is none); ours is the running one."""
+    """(peer -> its interpreter, variant of a peer -> why there is none); ours is the running one."""
     found, missing = {OURS: Path(sys.executable)}, {}
     for peer in peers:
         say(f"environment of {peer}")
         try:
             found[peer] = environment(module(peer).ENVIRONMENT, folder)
         except CompressError as error:
-            missing[peer] = f"no environment: {error}"
+            missing |= dict.fromkeys(module(peer).VARIANTS, f"no environment: {error}")
     return found, missing
 
 
-def convert_all(model: Path, pythons: dict[str, Path], say: Say) -> tuple[list[Candidate], dict[str, str]]:
-    """(candidates converted from the folder `model`, ours first; name -> why it could not be)."""
+def convert_all(
+    model: Path, pythons: dict[str, Path], say: Say, seconds: float = CONVERT_SECONDS
+) -> tuple[list[Candidate], dict[str, str]]:
+    """(candidates converted from the folder `model` in at most `seconds` each, ours first; name -> why it could not be)."""
     made, failed = [], {}
     for candidate in _candidates(model, pythons):
+        if candidate.name in getattr(module(candidate.peer), "NEEDS_BF16", ()) and not _BF16 & {*isa()}:
+            failed[candidate.name] = NO_BF16
+            continue
         say(f"{model.name}: {candidate.name}: converting")
         try:
-            _convert(candidate, model)
+            _convert(candidate, model, seconds)
             made.append(candidate)
         except CompressError as error:
             failed[candidate.name] = str(error)
@@ -77,13 +95,13 @@ def _slug(name: str) -> str:
     return "-".join(name.replace(",", "").lower().split())
 
 
-def _convert(candidate: Candidate, model: Path) -> None:
+def _convert(candidate: Candidate, model: Path, seconds: float) -> None:
     """Once per checkpoint, requirements and source of what converts."""
     stamp, digest = candidate.folder / "made.sha256", _digest(candidate.peer, model)
     if not (stamp.is_file() and stamp.read_text() == digest):
         shutil.rmtree(candidate.folder, ignore_errors=True)
         candidate.folder.mkdir(parents=True)
-        with candidate.child(1) as child:
+        with candidate.child(1, seconds) as child:
             child.ask("convert", variant=candidate.name, model=str(model), out=str(candidate.folder))
         stamp.write_text(digest)
     if candidate.name == PLAIN:

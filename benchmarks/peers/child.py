@@ -4,6 +4,7 @@ Runs in the peer's environment and needs numpy beside it. A peer is a module her
   ENVIRONMENT  the name of its requirements file; "" for the interpreter that runs the benchmark
   PACKAGES     whose versions are reported
   VARIANTS     name -> what it is, in a line
+  NEEDS_BF16   the names of those that are not measured on a CPU without bf16 instructions; may be left out
   convert(variant, model, out)        from the folder `model` (`checkpoint`/, `plain`/model.onnx) into the folder `out`
   load(variant, out, threads)         -> predict(ids, mask) -> logits, float [sequence, …], of several outputs side by side
 """

@@ -12,6 +12,7 @@ import numpy as np
 from candidates import Candidate
 from heads import Head
 from inputs import CELLS, checked, clock
+from process import ANSWER_SECONDS
 
 from compress.bench.worker import Worker
 from compress.errors import CompressError
@@ -29,16 +30,22 @@ Samples = dict[str, list[dict[str, float]]]
 
 
 def measure(
-    candidates: Sequence[Candidate], head: Head, reference: np.ndarray, threads: int, rounds: int, say: Say
+    candidates: Sequence[Candidate],
+    head: Head,
+    reference: np.ndarray,
+    threads: int,
+    rounds: int,
+    say: Say,
+    seconds: float = ANSWER_SECONDS,
 ) -> dict[str, Any]:
     """`agreement`, `cells` and `failed` of one model at `threads`; the first candidate runs a second time as AGAIN.
 
-    `reference`: torch's fp32 logits of the checked batch, [sequence, …]. A candidate that fails or that does not
-    agree is measured no further, and `failed` says why.
+    `reference`: torch's fp32 logits of the checked batch, [sequence, …]. A candidate that fails, that does not agree or that takes
+    longer than `seconds` for one answer is measured no further, and `failed` says why.
     """
     failed: dict[str, str] = {}
     with ExitStack() as stack:
-        children = _Children(stack, candidates, threads, failed)
+        children = _Children(stack, candidates, threads, failed, seconds)
         agreement = {name: _agreement(head, reference, logits) for name, logits in children.each("logits")}
         for name, found in agreement.items():
             if not found["correlation"] >= LEAST_CORRELATION:
@@ -50,12 +57,19 @@ def measure(
 class _Children:
     """The processes that still take part, by name."""
 
-    def __init__(self, stack: ExitStack, candidates: Sequence[Candidate], threads: int, failed: dict[str, str]) -> None:
+    def __init__(
+        self,
+        stack: ExitStack,
+        candidates: Sequence[Candidate],
+        threads: int,
+        failed: dict[str, str],
+        seconds: float,
+    ) -> None:
         self.failed, self.order = failed, random.Random(0)
         self.running: dict[str, Worker] = {}
         named = {candidate.name: candidate for candidate in candidates} | {AGAIN: candidates[0]}
         for name, candidate in named.items():
-            self.running[name] = stack.enter_context(candidate.child(threads))
+            self.running[name] = stack.enter_context(candidate.child(threads, seconds))
             with self.watched(name):
                 self.running[name].ask(
                     "load", variant=candidate.name, out=str(candidate.folder.absolute()), threads=threads

@@ -8,19 +8,23 @@ from pathlib import Path
 from compress.bench.worker import Worker
 
 CHILD = Path(__file__).with_name("child.py")
-_SECONDS = 1800.0  # for one answer: converting a large model on a busy core
+CONVERT_SECONDS = 1800.0  # for one conversion of a large model on a busy core
+ANSWER_SECONDS = 1200.0  # for one answer of a model: torch.compile compiles in the first
 
 
-def start(python: Path, peer: str, threads: int, *, ours: bool, program: Path = CHILD) -> Worker:
-    """The process of one candidate; its `ask` raises CompressError when it refuses, dies or says nothing for long."""
-    return Worker([str(python), str(program), peer], _variables(python, threads, ours), _SECONDS)
+def start(
+    python: Path, peer: str, threads: int, *, ours: bool, program: Path = CHILD, seconds: float = CONVERT_SECONDS
+) -> Worker:
+    """The process of one candidate; its `ask` raises CompressError when it refuses or dies, or has not answered in `seconds`: then
+    it is killed, with all that it started."""
+    return Worker([str(python), str(program), peer], _variables(python, threads, ours), seconds)
 
 
 def _variables(python: Path, threads: int, ours: bool) -> dict[str, str]:
     """Our package for our own candidates alone; the environment's programs first, as when it is activated; threads
     that wait sleep, or they would spin through the next candidate's turn. `CI` turns OpenVINO's telemetry off, in
     convert_model and in NNCF (openvino_telemetry's `disable_in_ci`, which both set): it starts a process for each event,
-    which hangs where there is no network."""
+    which hangs where there is no network. It turns Olive's off too; the other two are Olive's and huggingface_hub's own switches."""
     return {
         **os.environ,
         "PATH": os.pathsep.join([str(python.parent), os.environ.get("PATH", "")]),
@@ -29,5 +33,7 @@ def _variables(python: Path, threads: int, ours: bool) -> dict[str, str]:
         "OMP_WAIT_POLICY": "PASSIVE",
         "HF_HUB_OFFLINE": "1",
         "CI": "true",
+        "OLIVE_DISABLE_TELEMETRY": "1",
+        "HF_HUB_DISABLE_TELEMETRY": "1",
         "TOKENIZERS_PARALLELISM": "false",
     }

@@ -1,4 +1,4 @@
-"""PyTorch: eager, compiled, and its own dynamic int8 of the linear layers."""
+"""PyTorch: eager and compiled, in fp32 and bf16, and its own dynamic int8 of the linear layers."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ from heads import class_name, side_by_side
 ENVIRONMENT = "pytorch"
 PACKAGES = ("torch", "transformers")
 VARIANTS = {
-    "PyTorch eager": "transformers, attn_implementation=sdpa, fp32, or bf16 where the CPU has it",
+    "PyTorch eager": "transformers, attn_implementation=sdpa, fp32",
     "PyTorch compiled": "the same with torch.compile: of fixed shapes at batch 1, of dynamic shapes above",
+    "PyTorch eager bf16": "as `PyTorch eager`, the model in bf16",
+    "PyTorch compiled bf16": "as `PyTorch compiled`, the model in bf16",
     "PyTorch dynamic int8": "torch.ao.quantization.quantize_dynamic of the linear layers, eager",
 }
+NEEDS_BF16 = ("PyTorch eager bf16", "PyTorch compiled bf16")
 
 
 def convert(variant: str, model: Path, out: Path) -> None:
@@ -28,17 +31,12 @@ def load(variant: str, out: Path, threads: int) -> Callable[[np.ndarray, np.ndar
     import transformers
 
     torch.set_num_threads(threads)
-    kind = torch.bfloat16 if "int8" not in variant and _fast_bf16() else torch.float32
+    kind = torch.bfloat16 if variant in NEEDS_BF16 else torch.float32
     model = getattr(transformers, class_name(out / "checkpoint"))
     model = model.from_pretrained(out / "checkpoint", attn_implementation="sdpa", dtype=kind).eval()
     if "int8" in variant:
         return _predictor(torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear}, dtype=torch.qint8))
     return _compiled(model) if "compiled" in variant else _predictor(model)
-
-
-def _fast_bf16() -> bool:
-    flags = Path("/proc/cpuinfo").read_text(encoding="utf-8").split() if Path("/proc/cpuinfo").is_file() else []
-    return bool({"avx512_bf16", "amx_bf16", "bf16"} & set(flags))
 
 
 def _compiled(model: Any) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:

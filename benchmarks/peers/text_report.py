@@ -1,15 +1,16 @@
-"""Results of text_to_answer.py -> Markdown.
+"""All measurements of text_to_answer.py on file -> Markdown.
 
-python benchmarks/peers/text_report.py RESULT.json > PAGE.md
+python benchmarks/peers/text_report.py reports/text-to-answer > reports/text-to-answer.md
 """
 
 from __future__ import annotations
 
-import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from filed import cpu_kind, filed
 from report import digits, table, threads_phrase
 from text_measuring import AGAIN, FIRST
 from text_ours import VARIANTS as OURS
@@ -17,14 +18,18 @@ from text_parts import MODEL, WHOLE
 
 _HEAD = """# Text to answer
 
+Texts in, answers out, tokenizer and all Python in between included, each candidate in a process and an environment of
+its own. The model is MiniLM-L6 (6 x 384) with a head of two labels, the texts are made of the tokenizer's words.
+Tokenizers use one thread and waiting threads sleep, in all of them. `{first}` is measured twice: the second shows the noise.
+`make peers` measures it again and files the figures by the kind of CPU ([the files](text-to-answer/)); this page is drawn
+from all that are on file.
+"""
+_SETTING = """## {kind}
+
 `{command}`
 
-{date}, {cpu}, {cores} usable core(s), {isa}
-
-Texts in, answers out, tokenizer and all Python in between included, each candidate in a process and an environment of
-its own. The model is MiniLM-L6 (6 x 384) with a head of two labels. {count:,} texts made of the tokenizer's words:
-{mean:.0f} tokens on average, {median:.0f} in the middle, 99% have at most {p99:.0f}, the longest {longest}.
-Tokenizers use one thread and waiting threads sleep, in all of them. `{first}` is measured twice: the second shows the noise.
+{date}, {cpu}, {cores} usable core(s), {isa}. {count:,} texts: {mean:.0f} tokens on average, {median:.0f} in the middle, 99% have at
+most {p99:.0f}, the longest {longest}. {note}
 """
 _EXPLAINED = """* The ratio says how many times as fast `{first}` is, by {clock}. CPU time is that of all threads; other work
   on the machine disturbs it least.
@@ -33,7 +38,7 @@ _EXPLAINED = """* The ratio says how many times as fast `{first}` is, by {clock}
 * MB is resident memory before and after the one call with all texts. Before it, those {tried:,} texts had been answered
   once in each way and once more.
 """
-_SHORT = """## Short texts: where do 100 µs go?
+_SHORT = """### Short texts: where do 100 µs go?
 
 One text of {words} words, answered {repeats:,} times by `{first}` with one thread; CPU time. The parts are the functions that
 `predict` calls, in its order. Around the model there are {around:.0f} µs.
@@ -42,13 +47,18 @@ One text of {words} words, answered {repeats:,} times by `{first}` with one thre
 GOAL = 4  # times as fast as the pipelines of optimum, by all texts in one call
 
 
-def render(result: dict[str, Any]) -> str:
-    machine, texts = result["machine"], result["texts"]
-    head = {**texts, **{key: machine[key] for key in ("cpu", "cores")}, "isa": ", ".join(machine["isa"])}
-    parts = [_HEAD.format(command=result["command"], date=result["date"], first=FIRST, **head)]
+def render(results: Sequence[dict[str, Any]]) -> str:
+    """The whole page; a result is what `text_to_answer.py` writes."""
+    return "\n".join([_HEAD.format(first=FIRST), *(part for result in results for part in _result(result))])
+
+
+def _result(result: dict[str, Any]) -> list[str]:
+    machine = {**result["machine"], "isa": ", ".join(result["machine"]["isa"])}
+    setting = {**result, **result["texts"], **machine, "kind": cpu_kind(result["machine"])}
+    parts = [_SETTING.format(**{"note": "", **setting}).rstrip() + "\n"]
     for run in result["runs"]:
-        parts += [f"## {threads_phrase(run['threads'])}\n", *_run(run, result)]
-    return "\n".join([*parts, _short(result["short"]), _glossary(result)])
+        parts += [f"### {threads_phrase(run['threads'])}\n", *_run(run, result)]
+    return [*parts, _short(result["short"]), _glossary(result)]
 
 
 def _run(run: dict[str, Any], result: dict[str, Any]) -> list[str]:
@@ -56,13 +66,13 @@ def _run(run: dict[str, Any], result: dict[str, Any]) -> list[str]:
     explained = _EXPLAINED.format(first=FIRST, clock=rule, tried=run["tried"])
     return [
         f"Load average of the machine before: {run['load']:.1f}\n",
-        f"### {result['texts']['count']:,} texts in one call\n",
+        f"#### {result['texts']['count']:,} texts in one call\n",
         _whole(run, ways),
         _goal(run, ways),
         explained,
-        f"### The ways, {run['tried']:,} texts: texts / {'CPU s' if ways == 'cpu' else 's'}\n",
+        f"#### The ways, {run['tried']:,} texts: texts / {'CPU s' if ways == 'cpu' else 's'}\n",
         _ways(run, ways),
-        f"### Single texts, {result['requests']} requests, medians of {result['rounds']} rounds: ms p50 / p99 (answers / s)\n",
+        f"#### Single texts, {result['requests']} requests, medians of {result['rounds']} rounds: ms p50 / p99 (answers / s)\n",
         _callers(run),
         *(f"* **{name}**: {reason}" for name, reason in run["failed"].items()),
         "",
@@ -146,7 +156,7 @@ def _latency(found: dict[str, Any] | None) -> str:
 
 
 def _glossary(result: dict[str, Any]) -> str:
-    lines = ["## What was measured\n", *(f"* {name}: {what}" for name, what in result["variants"].items()), ""]
+    lines = ["### What was measured\n", *(f"* {name}: {what}" for name, what in result["variants"].items()), ""]
     for peer, ways in result["ways"].items():
         versions = ", ".join(f"{name} {version}" for name, version in result["versions"][peer].items())
         described = "; ".join(f"`{way}`: {what}" for way, what in ways.items())
@@ -155,7 +165,7 @@ def _glossary(result: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    print(render(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))), end="")
+    print(render(filed(Path(sys.argv[1]))), end="")
 
 
 if __name__ == "__main__":

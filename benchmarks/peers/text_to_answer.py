@@ -1,10 +1,11 @@
 """Texts to answers: our `Classifier`, tokenizer included, beside the pipelines of optimum and transformers and a CrossEncoder.
 
-    python benchmarks/peers/text_to_answer.py --threads 1 --threads 2 --out runs/peers --report reports/text-to-answer.md
+    python benchmarks/peers/text_to_answer.py --threads 1 --threads 2 --out runs/peers --report reports/text-to-answer
 
 Makes an environment per peer as run.py does, a classifier of MiniLM-L6's weights, our files and optimum's. Each candidate
 answers ragged texts in one call, and then single texts of 1, 4 and 16 callers at once, in rounds of random order. Texts are
-made of the tokenizer's words (ragged_texts.py). Linux alone, for the memory.
+made of the tokenizer's words (ragged_texts.py). --report adds the figures to the file of this kind of CPU in that folder, and draws
+the page beside it from all that are on file. Linux alone, for the memory.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import numpy as np
 import tokenizers
 from checkpoints import make_checkpoint
 from environments import environment
+from filed import file_result, filed
 from heads import HEADS
 from process import start
 from ragged_texts import ragged_texts
@@ -58,6 +60,7 @@ def main() -> None:
         "date": datetime.date.today().isoformat(),
         "machine": Machine.here().model_dump(mode="json"),
         "texts": texts,
+        "note": arguments.note,
         "rounds": arguments.rounds,
         "requests": arguments.requests,
         "variants": {name: what for module in peers.values() for name, what in module.VARIANTS.items()},
@@ -71,11 +74,10 @@ def main() -> None:
         run = measure(candidates, model, threads, arguments.texts, arguments.rounds, arguments.requests, say)
         result["runs"].append({**run, "failed": {**failed, **run["failed"]}})
         write_text(arguments.out / "text.json", json.dumps(result, indent=1) + "\n")
-    page = render(result)
-    if arguments.report:
-        write_text(arguments.report, page)
-        write_text(arguments.report.with_suffix(".json"), json.dumps(result) + "\n")
-    print(page)
+        if arguments.report:
+            say("filed", str(file_result(result, arguments.report)))
+            write_text(arguments.report.with_suffix(".md"), render(filed(arguments.report)))
+    print(render([result]))
 
 
 def _arguments() -> argparse.Namespace:
@@ -86,7 +88,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--requests", type=int, default=300, help="of single texts in a round")
     parser.add_argument("--peer", action="append", choices=PEERS, help="default: all")
     parser.add_argument("--out", type=Path, default=Path("runs/peers"))
-    parser.add_argument("--report", type=Path)
+    parser.add_argument("--report", type=Path, help="folder of a file for each kind of CPU; the page is beside it")
+    parser.add_argument("--note", default="", help="a sentence for the report: what a reader must know of this machine")
     return parser.parse_args()
 
 

@@ -1,0 +1,53 @@
+"""Measurements on file: one JSON for each kind of CPU, so that one made elsewhere adds to those that there are."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from compress.atomic import write_text
+
+Result = dict[str, Any]  # what `run.py` or `text_to_answer.py` measures at once
+_VENDORS = ("amd", "intel", "apple", "ampere", "arm", "neoverse")
+
+
+def cpu_kind(machine: dict[str, Any]) -> str:
+    """Vendor and vector extensions of a `Machine`, e.g. `intel-avx2-avx512f-avx512_vnni`: what decides which kernels run."""
+    words = re.findall("[a-z]+", machine["cpu"].lower())
+    vendor = next((word for word in _VENDORS if word in words), "".join(words[:1]) or "cpu")
+    return "-".join([vendor, *machine["isa"]])
+
+
+def file_result(result: Result, folder: Path) -> Path:
+    """Add `result` to the file of its kind of CPU. It takes the place of earlier runs of the same head, model and threads; all
+    others stay."""
+    path = folder / f"{cpu_kind(result['machine'])}.json"
+    kept = [*_without(_results(path), {_key(run) for run in result["runs"]}), result]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, json.dumps({"results": kept}) + "\n")
+    return path
+
+
+def filed(folder: Path) -> list[Result]:
+    """All that is on file: kind by kind, in each the newest first."""
+    found = [result for path in sorted(folder.glob("*.json")) for result in reversed(_results(path))]
+    return sorted(found, key=lambda result: (cpu_kind(result["machine"]), -int(result["date"].replace("-", ""))))
+
+
+def _results(path: Path) -> list[Result]:
+    return json.loads(path.read_text(encoding="utf-8"))["results"] if path.is_file() else []
+
+
+def _without(results: list[Result], again: set[tuple[Any, ...]]) -> Iterator[Result]:
+    for result in results:
+        runs = [run for run in result["runs"] if _key(run) not in again]
+        if runs:
+            yield {**result, "runs": runs}
+
+
+def _key(run: dict[str, Any]) -> tuple[Any, ...]:
+    """Texts are answered by one model alone."""
+    return run.get("kind"), run.get("model"), run["threads"]
