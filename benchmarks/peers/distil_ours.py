@@ -21,7 +21,7 @@ def distil(case: str, pad: str, job: dict[str, Any]) -> Any:
         teacher=job["teacher"],
         train=job["train"],
         dev=job["dev"],
-        tuning=job["dev"],
+        tuning=job["held_out"],
         seeds=[job["seed"]],
         precision="fp32",
         threads=job["threads"],

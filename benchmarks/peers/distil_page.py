@@ -34,8 +34,8 @@ they do by default), gradients clipped to 1, dropout 0.1. {rounds} round(s), eac
 * `times ours` is how often as fast `{first}` is, by that rate.
 * A step is the median of the CPU seconds between two optimizer steps. `before` are those to the end of the first step, less such a
   step: what is done once.
-* MiB is the peak of the process up to the last step. The score is the accuracy on {tuning:,} tuning texts, in points, the mean of the rounds;
-  all students are scored by the same code.
+* MiB is the peak of the process up to the last step. The score is the accuracy on {tuning:,} tuning texts, in points, the mean of the
+  rounds; all students are scored by the same code. After so few steps it says that they train, and little more.
 * Lines are those that a user writes for both cases, without blank ones, comments and the text that a file begins with.
   Those of the three libraries hold {parts} for tokens, models and attention scores, which are the same in each.
 

@@ -44,7 +44,7 @@ from compress.tasks import BucketSampler, Split, encode, resolve_task
 
 STUDENT = "tiny-3l-384"
 BATCH_SIZE, LEARNING_RATE, MAX_LENGTH = 32, 1e-4, 128
-_TUNING, _DEV = 500, 64  # texts; the latter are what `compress run` asks for besides
+_TUNING, _DEV = 500, 64  # texts; the latter are what `compress run` asks for besides, twice
 _PROGRAM = Path(__file__).with_name("distil_child.py")
 
 
@@ -120,7 +120,12 @@ def prepare(arguments: argparse.Namespace) -> dict[str, Any]:
     data = TaskSource(spec, folder, arguments.data_dir).data
     order = np.random.default_rng(0).permutation(len(data.train))
     train = data.train.select(order[: arguments.examples])
-    parts = {"train": train, "dev": data.train.select(order[-_DEV:]), "tuning": data.tuning.select(np.arange(_TUNING))}
+    parts = {
+        "train": train,
+        "dev": data.train.select(order[-_DEV:]),
+        "held_out": data.train.select(order[-2 * _DEV : -_DEV]),
+        "tuning": data.tuning.select(np.arange(_TUNING)),
+    }
     for name, split in parts.items():
         rows = zip(split.texts[0], split.labels.tolist(), strict=True)
         lines = [json.dumps({"text": text, "label": data.labels[label]}) for text, label in rows]
