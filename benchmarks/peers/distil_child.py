@@ -3,9 +3,9 @@
 Runs in the peer's environment. A peer is a module here with
   ENVIRONMENT, PACKAGES   as in child.py
   FILES                   what a user of the library writes: its lines are counted
-  distil(case, pad, job)  -> the trained student. `job`: folders `teacher` and `student` of checkpoints, files `train`, `dev`, `held_out` and `tuning`
-                          of a text and a label a line, `epochs`, `batch_size`, `learning_rate`, `seed`, `threads`, the folder `out`,
-                          and `batches`, of rows of `train`, for whoever takes the same batches as ours
+  distil(case, pad, job)  -> the trained student. `job`: folders `teacher` and `student` of checkpoints, files `train`, `dev`,
+                          `held_out` and `tuning` of a text and a label a line, `epochs`, `batch_size`, `learning_rate`, `seed`,
+                          `threads`, the folder `out`, and `batches`, of rows of `train`, for whoever takes the same batches as ours
 What is measured, torch says: the first lookup of words begins it, steps of the optimizer end it. So neither reading files nor loading
 models counts. A peer that goes on after it has distilled is stopped there, and has `student(job)`.
 """
