@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -107,6 +108,14 @@ def test_textbrewer_compares_alike(peers: Any, outputs: Any) -> None:
     assert total == pytest.approx(by_hand(student, teacher, mask, of_batch=True), rel=1e-5)
 
 
+def test_shares_of_padding(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(PEERS.parent)
+    found = importlib.import_module("padding").shares(np.array([8] * 32 + [32] * 32))
+    assert found["ours"] == 0
+    assert found["longest"] == pytest.approx(1 - 20 / 128)
+    assert found["random"] == pytest.approx(1 - 20 / 32)  # each half has a long text
+
+
 def test_a_users_lines(peers: Any, tmp_path: Path) -> None:
     path = tmp_path / "some.py"
     path.write_text('"""What\n\nit is."""\n\nimport a  # why\n\n# a comment\nx = 1\n')
@@ -141,7 +150,6 @@ def test_the_page(peers: Any) -> None:
         "parts": 30,
         "tuning": 500,
         "versions": {"distil_textbrewer": {"textbrewer": "1.0"}},
-        "padding": [{"task": "sst2", "texts": 9, "mean": 5.0, "ours": 0.2, "random": 0.5, "longest": 0.9}],
         "runs": runs,
         "failed": {"torchdistill": "no such wheel"},
     }
@@ -149,5 +157,4 @@ def test_the_page(peers: Any) -> None:
     assert "| compress | 25% | 75 (75 to 75) | 7.5 | 1.00 | 1.000 | 1.0 | 900 | 80.0 | 40 |" in text
     assert "| TextBrewer | 25% | 38 (38 to 38) | 3.75 | 2.00 | 2.000 | 2.0 | 900 | 80.0 | 90 |" in text
     assert "* logits, TextBrewer: 2.00 times, reached" in text
-    assert "| sst2 | 9 | 5.0 | 20.0% | 50.0% | 90.0% | 1.250 |" in text
     assert "* torchdistill did not run: no such wheel" in text

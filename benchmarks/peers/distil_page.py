@@ -43,9 +43,7 @@ they do by default), gradients clipped to 1, dropout 0.1. {rounds} round(s), eac
 
 
 def render(result: dict[str, Any]) -> str:
-    return "\n".join(
-        [_head(result), *(_case(case, result) for case in CASES), _goal(result), _padding(result), _notes(result)]
-    )
+    return "\n".join([_head(result), *(_case(case, result) for case in CASES), _goal(result), _notes(result)])
 
 
 def _head(result: dict[str, Any]) -> str:
@@ -138,35 +136,6 @@ def _goal(result: dict[str, Any]) -> str:
                 reached = "reached" if first / other >= GOAL else "missed"
                 lines.append(f"* {case}, {one.name}: {first / other:.2f} times, {reached}")
     return f"## The goal: {GOAL} times TextBrewer\n\n" + "\n".join(lines) + "\n"
-
-
-def _padding(result: dict[str, Any]) -> str:
-    if not result["padding"]:
-        return ""
-    rows = [
-        [
-            found["task"],
-            f"{found['texts']:,}",
-            f"{found['mean']:.1f}",
-            *(f"{found[way]:.1%}" for way in ("ours", "random", "longest")),
-            f"{1 / (1 - found['ours']):.3f}",
-        ]
-        for found in result["padding"]
-    ]
-    heads = [
-        "task",
-        "texts",
-        "tokens of a text",
-        "padding in ours",
-        "in random order",
-        "at 128 tokens",
-        "at most gained",
-    ]
-    text = (
-        "Texts side by side, with a mask that keeps each to itself, would have no padding. The last column says how often as fast a step\n"
-        "could be at most: if all of its time went by its tokens, padding included, and the masks cost nothing.\n"
-    )
-    return f"## Would batches without padding pay?\n\n{text}\n{table(heads, rows)}\n"
 
 
 def _notes(result: dict[str, Any]) -> str:

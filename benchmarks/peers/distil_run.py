@@ -67,7 +67,6 @@ def main() -> None:
         "lines": {peer: lines_of(peer) for peer in sorted({one.peer for one in candidates()})},
         "parts": _written(Path(__file__).with_name("distil_parts.py")),
         "tuning": _TUNING,
-        "padding": [padding(task, arguments) for task in arguments.padding_task],
         "runs": [],
         "failed": failed,
     }
@@ -94,7 +93,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--padding-task", action="append", default=[], help="whose share of padding is counted")
     parser.add_argument("--environments", type=Path, default=Path("runs/peers/environments"))
     parser.add_argument("--out", type=Path, default=Path("runs/distillation-peers"))
     parser.add_argument("--report", type=Path)
@@ -166,21 +164,6 @@ def _lengths(split: Split, teacher: Path | str) -> np.ndarray:
 def _batches(train: Split, teacher: Path) -> list[list[int]]:
     """Those that our loop takes in its first epoch, for whoever takes the same."""
     return [batch.tolist() for batch in BucketSampler(_lengths(train, teacher), BATCH_SIZE, 0).epoch(0)]
-
-
-def padding(task: str, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Shares of padding in batches of a task's training texts: in ours, in those of a random order, and at `MAX_LENGTH`."""
-    spec, folder = resolve_task(task)
-    lengths = _lengths(TaskSource(spec, folder, arguments.data_dir).data.train, arguments.teacher)
-    order = np.random.default_rng(0).permutation(len(lengths))
-    ways = {
-        "ours": BucketSampler(lengths, BATCH_SIZE, 0).epoch(0),
-        "random": [order[at : at + BATCH_SIZE] for at in range(0, len(order), BATCH_SIZE)],
-    }
-    padded = {way: sum(len(batch) * lengths[batch].max() for batch in batches) for way, batches in ways.items()}
-    padded["longest"] = len(lengths) * MAX_LENGTH
-    shares = {way: 1 - float(lengths.sum() / count) for way, count in padded.items()}
-    return {"task": task, "texts": len(lengths), "mean": float(lengths.mean()), **shares}
 
 
 def _check_starts(runs: list[dict[str, Any]]) -> None:
