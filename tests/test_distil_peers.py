@@ -81,6 +81,7 @@ def test_layers_are_compared_alike(peers: Any, outputs: Any) -> None:
     )
 
 
+@pytest.mark.slow  # imports the Trainer
 def test_logits_are_compared_alike(peers: Any, outputs: Any) -> None:
     student, teacher, mask = outputs
     labels = torch.tensor([1, 0])
