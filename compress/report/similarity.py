@@ -8,7 +8,7 @@ from typing import Any
 
 from ..recorded_similarity import LayerSimilarity
 from ..results import Result
-from .drawing import below, beside, heading, layered, room
+from .drawing import below, beside, heading, layered, room, wrapped
 from .points import WIDTH
 from .runs import Task
 from .tables import NOTHING, Column, Line, Table, text_cells
@@ -25,6 +25,7 @@ READING = (
 )
 
 _CELL = (31, 24)  # pixels, width and height
+_SPACING = 30  # pixels between two maps
 # Of cells, from far to near, and of their figures: none is a colour that a page gives its own, so that figures stand out in the dark too.
 _STATES: tuple[Colour, Colour] = ((0xE6, 0xF0, 0xF8), (0x00, 0x5A, 0x93))
 _ATTENTION: tuple[Colour, Colour] = ((0xFC, 0xEE, 0xE0), (0xA3, 0x47, 0x00))
@@ -134,12 +135,15 @@ def _student(title: str, found: LayerSimilarity) -> Any:
         most = max((value for row in found.attention for value in _figures(row).values()), default=1.0) or 1.0
         caption = "Divergence of attention, bits"
         maps.append(_chart(caption, found.model, found.attention, first=1, colours=_ATTENTION, ends=(most, 0.0)))
-    columns = sum(len(rows[0]) for rows in (found.states, found.attention) if rows)
+    widths = [len(rows[0]) * _CELL[0] for rows in (found.states, found.attention) if rows]
     subtitle = (
         f"{found.tokens:,} tokens of {found.texts:,} texts of the tuning split. Darker: nearer. Layer 0: embeddings."
     )
-    arranged = beside if columns * _CELL[0] <= WIDTH else below
-    return arranged(*maps, spacing=30, title=heading(title, [subtitle], WIDTH))
+    if sum(widths) > WIDTH:
+        return below(*maps, spacing=_SPACING, title=heading(title, [subtitle], WIDTH))
+    names = room([f"{_name(found.model)} {len(found.states)}"])
+    whole = sum(widths) + len(widths) * names + _SPACING * (len(widths) - 1)
+    return beside(*maps, spacing=_SPACING, title=heading(title, [subtitle], min(whole, WIDTH)))
 
 
 def _chart(
@@ -174,7 +178,8 @@ def _chart(
             text=alt.Text("label:N"), color=alt.Color("figure:N", scale=None, legend=None)
         ),
     )
-    title = {"text": caption, "anchor": "start", "fontSize": 12, "offset": 8}
+    words = wrapped(caption, wide * len(rows[0]) + room(own))
+    title = {"text": words, "anchor": "start", "frame": "bounds", "fontSize": 12, "offset": 8}
     return layered(*layers, width=wide * len(rows[0]), height=high * len(rows), title=title)
 
 
