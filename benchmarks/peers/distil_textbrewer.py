@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from distil_parts import OUTPUTS, PAIRS, loader, models
-from textbrewer import BasicDistiller, DistillationConfig, GeneralDistiller, TrainingConfig
+from textbrewer import BasicDistiller, DistillationConfig, GeneralDistiller, TrainingConfig  # pyright: ignore[reportMissingImports]
 from torch.optim import AdamW
 from transformers import get_linear_schedule_with_warmup
 

@@ -11,11 +11,11 @@ from distil_layers_loss import layers_loss
 from distil_parts import OUTPUTS, models, tokens
 from torch import Tensor, nn
 from torch.utils.data import RandomSampler
-from torchdistill.core.distillation import get_distillation_box
-from torchdistill.core.interfaces.registry import register_forward_proc_func
-from torchdistill.datasets.registry import register_collate_func
-from torchdistill.losses.registry import register_mid_level_loss
-from torchdistill.optim.registry import register_scheduler
+from torchdistill.core.distillation import get_distillation_box  # pyright: ignore[reportMissingImports]
+from torchdistill.core.interfaces.registry import register_forward_proc_func  # pyright: ignore[reportMissingImports]
+from torchdistill.datasets.registry import register_collate_func  # pyright: ignore[reportMissingImports]
+from torchdistill.losses.registry import register_mid_level_loss  # pyright: ignore[reportMissingImports]
+from torchdistill.optim.registry import register_scheduler  # pyright: ignore[reportMissingImports]
 from transformers import DataCollatorWithPadding, get_linear_schedule_with_warmup
 
 ENVIRONMENT = "torchdistill"

@@ -29,7 +29,7 @@ class DistillationTrainer(Trainer):
         self.teacher, self.outputs = teacher, OUTPUTS[case]
         self.loss_of = logits_loss if case == "logits" else layers_loss
 
-    def compute_loss(self, model: Any, inputs: Any, return_outputs: bool = False, **options: Any) -> Any:
+    def compute_loss(self, model: Any, inputs: Any, return_outputs: Any = False, num_items_in_batch: Any = None) -> Any:
         output = model(**inputs, **self.outputs)
         with torch.no_grad():
             target = self.teacher(**inputs, **self.outputs)
