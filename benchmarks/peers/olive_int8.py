@@ -18,8 +18,8 @@ _CALIBRATION = 96  # sequences, as many as ours
 _PASSES = "olive run with the passes OnnxConversion (dynamic), OrtTransformersOptimization (model_type=bert) and"
 VARIANTS = {
     "Olive dynamic": f"{_PASSES} OnnxDynamicQuantization",
-    "Olive static": f"{_PASSES} OnnxStaticQuantization (activation_type=uint8, per_channel, MatMul and Gemm), in QDQ, ranges from {_CALIBRATION} "
-    "sequences of random ids",
+    "Olive static": f"{_PASSES} OnnxStaticQuantization (activation_type=uint8, per_channel, MatMul and Gemm), in QDQ, ranges from "
+    f"{_CALIBRATION} sequences of random ids",
 }
 _TASKS = {"classification": "text-classification", "tagging": "token-classification", "span": "question-answering"}
 _DATA = "random_ids"
