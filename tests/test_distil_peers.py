@@ -155,6 +155,10 @@ def test_the_page(peers: Any) -> None:
         "failed": {"torchdistill": "no such wheel"},
     }
     text = page.render(result)
+    assert (
+        "| candidate | padding | tokens/s | examples/s | times ours | s a step | before, s | MiB | score | lines |"
+        in text
+    )
     assert "| compress | 25% | 75 (75 to 75) | 7.5 | 1.00 | 1.000 | 1.0 | 900 | 80.0 | 40 |" in text
     assert "| TextBrewer | 25% | 38 (38 to 38) | 3.75 | 2.00 | 2.000 | 2.0 | 900 | 80.0 | 90 |" in text
     assert "* logits, TextBrewer: 2.00 times, reached" in text
