@@ -104,7 +104,8 @@ def test_of_several_teachers_the_page_names_the_one_that_it_shows(cli, run_of: M
 
     def ensemble(result: dict[str, Any]) -> None:
         teachers = [
-            {"name": name, "licence": "unknown", "origin": origin, **taught} for name in (result["teacher"], "other-teacher")
+            {"name": name, "licence": "unknown", "origin": origin, **taught}
+            for name in (result["teacher"], "other-teacher")
         ]
         result["ensemble"] = {"teachers": teachers, **taught}
 
