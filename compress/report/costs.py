@@ -123,7 +123,7 @@ def part_of(kind: str) -> Part:
     name, _, model = kind.partition(" ")
     if name in ("export", "quantize"):
         return Part.EXPORT
-    if name == "pretrain" or (name in ("finetune", "choose", "adopt") and model.startswith("teacher")):
+    if name in ("grow", "pretrain") or (name in ("finetune", "choose", "adopt") and model.startswith("teacher")):
         return Part.TEACHER
     return Part.PLAIN_TEXT if name in ("tokenize", "masked_lm", "general") else Part.TASK
 

@@ -34,6 +34,7 @@ STAGES = (
 @pytest.mark.parametrize(
     ("kind", "part"),
     [
+        ("grow grown", Part.TEACHER),
         ("pretrain teacher", Part.TEACHER), ("finetune teacher-lr3e-05", Part.TEACHER), ("choose teacher", Part.TEACHER),
         ("adopt teacher", Part.TEACHER), ("finetune student", Part.TASK), ("tokenize text-8000000", Part.PLAIN_TEXT),
         ("masked_lm masked-lm", Part.PLAIN_TEXT), ("general encoder", Part.PLAIN_TEXT), ("augment augmented", Part.TASK),
