@@ -123,6 +123,29 @@ def test_a_users_lines(peers: Any, tmp_path: Path) -> None:
     assert peers("distil_run")._written(path) == 2
 
 
+def test_a_library_that_does_not_answer_in_its_time_is_left_out(peers: Any, tmp_path: Path) -> None:
+    program = tmp_path / "python"
+    program.write_text("#!/bin/sh\nexec sleep 600\n")
+    program.chmod(0o755)
+    failed: dict[str, str] = {}
+    with peers("distil_run")._children({"textbrewer": program}, 1, failed, 0.2) as (children, versions):
+        assert children == versions == {}
+    assert "no answer in 0.2 s" in failed["distil_textbrewer"]
+
+
+@pytest.mark.parametrize(("words", "fits"), [(["--examples", "32", "--epochs", "1"], False), (["--epochs", "1"], True)])
+def test_one_step_alone_cannot_be_timed(
+    peers: Any, words: list[str], fits: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["distil_run.py", "--teacher", "it", *words])
+    if fits:
+        assert peers("distil_run")._arguments().examples == 1024
+        return
+    with pytest.raises(SystemExit):
+        peers("distil_run")._arguments()
+    assert "expected two batches of 32 or more" in capsys.readouterr().err
+
+
 def test_the_page(peers: Any) -> None:
     page = peers("distil_page")
     seconds = {"compress": (2.0, 3.0, 4.0), "compress, again": (2.0, 3.0, 4.0), "TextBrewer": (4.0, 6.0, 8.0)}
@@ -155,6 +178,10 @@ def test_the_page(peers: Any) -> None:
         "failed": {"torchdistill": "no such wheel"},
     }
     text = page.render(result)
+    assert (
+        "| candidate | padding | tokens/s | examples/s | times ours | s a step | before, s | MiB | score | lines |"
+        in text
+    )
     assert "| compress | 25% | 75 (75 to 75) | 7.5 | 1.00 | 1.000 | 1.0 | 900 | 80.0 | 40 |" in text
     assert "| TextBrewer | 25% | 38 (38 to 38) | 3.75 | 2.00 | 2.000 | 2.0 | 900 | 80.0 | 90 |" in text
     assert "* logits, TextBrewer: 2.00 times, reached" in text

@@ -97,7 +97,6 @@ def _case(case: str, result: dict[str, Any]) -> str:
         "padding",
         "tokens/s",
         "examples/s",
-        "of ours",
         "times ours",
         "s a step",
         "before, s",

@@ -27,7 +27,7 @@ import torch
 from distil_page import render
 from distil_variants import CASES, candidates
 from environments import environment
-from process import start
+from process import CONVERT_SECONDS, start
 
 from compress.atomic import write_text
 from compress.bench.worker import Worker
@@ -66,11 +66,11 @@ def main() -> None:
         "job": {name: job[name] for name in ("examples", "epochs", "batch_size", "learning_rate", "threads")},
         "lines": {peer: lines_of(peer) for peer in sorted({one.peer for one in candidates()})},
         "parts": _written(Path(__file__).with_name("distil_parts.py")),
-        "tuning": _TUNING,
+        "tuning": job["tuning_texts"],
         "runs": [],
         "failed": failed,
     }
-    with _children(pythons, arguments.threads, failed) as (children, result["versions"]):
+    with _children(pythons, arguments.threads, failed, arguments.seconds) as (children, result["versions"]):
         for number in range(arguments.rounds):
             for run in _round(number, children, job, arguments.case or [*CASES], failed):
                 result["runs"].append(run)
@@ -93,10 +93,16 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=CONVERT_SECONDS, help="for one training")
     parser.add_argument("--environments", type=Path, default=Path("runs/peers/environments"))
     parser.add_argument("--out", type=Path, default=Path("runs/distillation-peers"))
     parser.add_argument("--report", type=Path)
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    if -(-arguments.examples // BATCH_SIZE) * arguments.epochs < 2:
+        parser.error(
+            f"--examples and --epochs: expected two batches of {BATCH_SIZE} or more, as steps are timed between updates"
+        )
+    return arguments
 
 
 def _pythons(arguments: argparse.Namespace) -> tuple[dict[str, Path], dict[str, str]]:
@@ -122,7 +128,7 @@ def prepare(arguments: argparse.Namespace) -> dict[str, Any]:
         "train": train,
         "dev": data.train.select(order[-_DEV:]),
         "held_out": data.train.select(order[-2 * _DEV : -_DEV]),
-        "tuning": data.tuning.select(np.arange(_TUNING)),
+        "tuning": data.tuning.select(np.arange(min(_TUNING, len(data.tuning)))),
     }
     for name, split in parts.items():
         rows = zip(split.texts[0], split.labels.tolist(), strict=True)
@@ -135,6 +141,7 @@ def prepare(arguments: argparse.Namespace) -> dict[str, Any]:
         **{name: str(out / f"{name}.jsonl") for name in parts},
         "out": str(out / "run"),
         "examples": len(train),
+        "tuning_texts": len(parts["tuning"]),
         "epochs": arguments.epochs,
         "batch_size": BATCH_SIZE,
         "learning_rate": LEARNING_RATE,
@@ -218,16 +225,18 @@ def _round(
 
 @contextmanager
 def _children(
-    pythons: dict[str, Path], threads: int, failed: dict[str, str]
+    pythons: dict[str, Path], threads: int, failed: dict[str, str], seconds: float
 ) -> Iterator[tuple[dict[str, Worker], dict[str, Any]]]:
-    """A process for each library, with its imports done, and the versions that it says."""
+    """A process for each library, with its imports done, and the versions that it says; killed where a training takes more `seconds`."""
     found, versions = {}, {}
     with ExitStack() as stack:
         for peer, name in {one.peer: one.environment for one in candidates()}.items():
             if name not in pythons:
                 continue
             try:
-                child = stack.enter_context(start(pythons[name], peer, threads, ours=name == "", program=_PROGRAM))
+                child = stack.enter_context(
+                    start(pythons[name], peer, threads, ours=name == "", program=_PROGRAM, seconds=seconds)
+                )
                 versions[peer] = child.ask("versions")
                 found[peer] = child
             except CompressError as error:

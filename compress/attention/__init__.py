@@ -15,6 +15,7 @@ from ..report.attention import AttentionMaps, ModelMaps, token_limit
 from ..results import MODELS, Result
 from ..runtime.cutting import Cutter
 from ..runtime.folder import read_json
+from ..runtime.reading import check_unicode
 from ..tasks.batches import check_room
 from .matching import match_layers
 
@@ -22,8 +23,9 @@ __all__ = ["attention_maps", "match_layers"]
 
 
 def attention_maps(run: Path, text: str, pair: str | None = None, *, store: Path) -> AttentionMaps:
-    """Of the fp32 teacher and the last other fp32 model of a finished `run`, each with its own tokens, cut as in training and to what a
-    page can hold. Raises `CompressError`: the run, its artefacts, a model whose attention cannot be read, or the texts."""
+    """Of the fp32 teacher, the first of several, and the last other fp32 model of a finished `run`, each with its own tokens, cut to the
+    run's `max_length` and to what a page can hold. Raises `CompressError`: the run, its artefacts, a model whose attention cannot be
+    read, or the texts."""
     result = finished(run)
     names = dict.fromkeys(model.name for model in result.models if model.precision == "fp32")
     if len(names) < 2:
@@ -44,14 +46,17 @@ def attention_maps(run: Path, text: str, pair: str | None = None, *, store: Path
     )
     teacher, student = (_read(result, roles[role], folders[role], text, pair, limit) for role in roles)
     matched, why = match_layers(result, student=len(student.weights), teacher=len(teacher.weights))
-    return AttentionMaps(
-        f"{result.recipe.get('title') or result.run}: {result.teachers} and its student", teacher, student, matched, why
-    )
+    which = ", the first of its teachers," if result.ensemble else ""
+    title = f"{result.recipe.get('title') or result.run}: {result.teacher}{which} and its student"
+    return AttentionMaps(title, teacher, student, matched, why)
 
 
 def _check_texts(run: Path, result: Result, text: str, pair: str | None) -> None:
     for option, value in (("--text", text), ("--pair", pair)):
-        if value is not None and not value.strip():
+        if value is None:
+            continue
+        check_unicode(option, value)
+        if not value.strip():
             raise CompressError(f"{option}: expected words, found none")
     columns = setting(run, result, "text", list)
     paired = len(columns) > 1 and not HEADS[result.task.kind].bare

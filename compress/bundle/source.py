@@ -47,7 +47,7 @@ def finished(run: Path) -> Result:
     if not run.is_dir():
         raise CompressError(f"{run}: expected a run directory, found {'a file' if run.exists() else 'nothing'}")
     if (run / "bundle.json").is_file():
-        raise CompressError(f"{run}: is a bundle already; expected a run directory, which one is made of")
+        raise CompressError(f"{run}: is a bundle; expected the run directory that it was made from")
     if not (run / "result.json").exists() and (runs := sorted(path.parent.name for path in run.glob("*/result.json"))):
         raise CompressError(f"{run}: holds runs and is none; name one of them, such as {run / runs[0]}")
     for name in ("result.json", MODELS):

@@ -136,7 +136,9 @@ def _command() -> str:
 
 
 def _shown(word: str) -> str:
-    """`torch:PATH` and `--out=PATH`, too."""
+    """`torch:PATH`, `--out=PATH` and `-oPATH`, too."""
+    if word.startswith("-o"):
+        return "-o" + shown(word[2:]) if word[2:] else word
     for mark in (":", "="):
         before, between, path = word.partition(mark)
         if between and "/" not in before and not before.startswith("~"):

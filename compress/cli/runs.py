@@ -247,13 +247,15 @@ def report(
 
     With limits, it says which model to ship.
     """
-    from ..report import collect, recommendation_of, summary_table, tasks_of, write_report
+    from ..report import check_report_folder, collect, recommendation_of, summary_table, tasks_of, write_report
     from .screen import console
 
     limits = limits_of(max_latency_ms, max_size_mb, min_score)
     results = collect(runs)
+    place = out or _only_folder(runs)
+    check_report_folder(place)
     recommended = recommendation_of(results, limits, runs)
-    place, tasks = out or _only_folder(runs), tasks_of(results, runs)
+    tasks = tasks_of(results, runs)
     written = write_report(results, place, folders=runs, recommended=recommended, tasks=tasks)
     if json:
         import json as encoder

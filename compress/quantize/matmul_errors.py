@@ -14,7 +14,8 @@ from .weights import to_int8
 
 _AT_ONCE = 128  # tokens
 _ENOUGH = 256  # tokens may show that one of two ways is not the better one,
-_SURE = 6.0  # where they show it by so many standard errors: by luck once in 10⁹ times
+_SURE = 6.0  # where they show it by so many standard errors: of normal ones by luck once in 10⁹ times
+_FAIR = 0.8  # of the other way's mean error on all tokens: with less on those so far, the few that err most are still to come
 _TINY = float(np.finfo(np.float32).tiny)
 
 Array = np.ndarray
@@ -83,11 +84,13 @@ def _rounded(weight: Array, repeats: Array | None, spec: Quantize) -> Array:
 
 def _is_larger(errors: Array, least: Array) -> bool:
     """Whether the sum of `errors`, of which there may be more, is not below that of `least`: it is already, or the mean excess on the
-    rows so far, `_ENOUGH` and more, is `_SURE` times its standard error."""
+    rows so far, `_ENOUGH` and a `_FAIR` sample of all, is `_SURE` times its standard error."""
     if not errors.sum() < least.sum():  # written so that NaN is larger
         return True
     count = len(errors)
     if count < _ENOUGH or count == len(least):
+        return False
+    if least[:count].mean() < _FAIR * least.mean():
         return False
     excess = errors - least[:count]
     return bool(excess.mean() > _SURE * excess.std() / count**0.5)

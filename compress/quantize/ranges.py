@@ -65,7 +65,7 @@ class Seen:
             low, high = self.ends[count - 1], self.ends[count]  # the innermost of both ends
             values = values[(values < low) | (values > high)]
         ends = np.concatenate([self.ends, values])
-        if ends.size > 2 * count:
+        if ends.size >= 2 * count:
             ends = np.partition(ends, (count - 1, ends.size - count))
             ends = np.concatenate([ends[:count], ends[-count:]])
         self.ends = ends

@@ -28,6 +28,7 @@ from . import pruned_picture, reliability, similarity
 from .collect import collect
 from .intervals import metric_giving
 from .page import tasks_of
+from .points import shape_of
 from .predictions import find_predictions, load_answers, own_file, write_answers
 from .recommendation import Recommendation, recommend, ship_command
 from .runs import Task, group
@@ -137,7 +138,7 @@ def _pictures(results: Sequence[Result]) -> list[str]:
     tasks = group(results, lambda *_: None)
     searched = any(model.info.get("divergence") for result in results for model in result.models)
     found = (
-        (_SIZES, any(task.shapes for task in tasks)),
+        (_SIZES, any(map(shape_of, tasks))),
         (_SEARCHED, searched),
         (_PRUNED, any(map(pruned_picture.is_drawn, results))),
         (_RELIABILITY, any(map(reliability.is_drawn, tasks))),

@@ -11,14 +11,13 @@ import numpy as np
 from ..results import Result
 from .predictions import find_predictions, load_answers, token_counts
 from .runs import Task
-from .tables import Cell, Column, Line, Table, text_cells
+from .tables import Cell, Column, Line, Table, of_first_split, row_word, text_cells
 
 READING = (
     "Agreement is the share of examples on which a model decides as its teacher does, be that right or wrong, on the first reported split: "
     "of each class by the gold labels, and of each quarter by length in the teacher's tokens.",
 )
 _PARTING = (
-    Column("Row"),
     Column("Teacher says", numeric=False),
     Column("Its confidence"),
     Column("Model says", numeric=False),
@@ -78,12 +77,14 @@ def agreement_table(task: Task, folders: Sequence[Path]) -> Table | None:
 
 def disagreement_tables(task: Task) -> list[Table]:
     """Of each fp32 student the examples on which it and the teacher part, both most sure; of several seeds the first."""
-    tables = []
+    tables, info = [], task.first.task
+    columns = (Column(row_word(info)), *_PARTING)
     for row in task.rows:
         found = row.model.disagreements
         if found and not row.eager:
             caption = (
-                f"{row.label}: rows of {task.first.task.splits[0]} on which it and {task.teacher} part, both most sure"
+                f"{row.label}: {row_word(info).lower()}s of {of_first_split(info)} on which it and {task.teacher} part, both most sure"
+                f"{', of the first seed' if len(row.models) > 1 else ''}"
             )
             lines = (
                 text_cells(
@@ -96,7 +97,7 @@ def disagreement_tables(task: Task) -> list[Table]:
                 )
                 for each in found
             )
-            tables.append(Table(caption, _PARTING, tuple(map(Line, lines))))
+            tables.append(Table(caption, columns, tuple(map(Line, lines))))
     return tables
 
 

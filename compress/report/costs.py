@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -13,8 +13,8 @@ from .tables import NOTHING, Column, Line, Table, text_cells
 
 READING = (
     "What a recipe took is the wall-clock time of its stages times their threads, the mean over seeds, whether they were built in this "
-    "run or came from the store; where a GPU trained, GPU-hours. Stages that recipes share count in each. Scoring and measuring "
-    "are left out.",
+    "run or came from the store; where a GPU trained, GPU-hours. Stages that recipes share count in each; those that tasks share count "
+    "once over tasks. Scoring and measuring are left out.",
 )
 CORES = "core-hours"
 _HOUR = 3600  # seconds
@@ -48,8 +48,8 @@ class Cost:
 
 
 def costs_table(task: Task) -> Table | None:
-    """A line for each recipe; None where no stages are on record."""
-    costs = {variant.label: _parts(variant) for variant in task.variants if variant.first.stages}
+    """A line for each recipe whose runs all have stages on record; None where there are none."""
+    costs = {variant.label: _parts([variant]) for variant in task.variants if _is_recorded(variant)}
     if not costs:
         return None
     unit = unit_of(cost for parts in costs.values() for cost in parts.values())
@@ -63,10 +63,10 @@ def costs_table(task: Task) -> Table | None:
     return Table(f"{task.first.task.title}: what each recipe took", columns, lines)
 
 
-def compression(task: Task, label: str) -> Cost:
-    """Of the variant with this label, without its teacher's training; the mean over seeds."""
-    variant = next(variant for variant in task.variants if variant.label == label)
-    return _whole(_parts(variant))
+def compression(variants: Sequence[Variant]) -> Cost | None:
+    """Of one recipe on one task or several, without the training of teachers; the mean over seeds, a stage that tasks share once.
+    None where a run has no stages on record."""
+    return _whole(_parts(variants)) if all(map(_is_recorded, variants)) else None
 
 
 def unit_of(costs: Iterable[Cost]) -> str:
@@ -91,24 +91,41 @@ def _whole(parts: dict[Part, Cost]) -> Cost:
     return sum((cost for part, cost in parts.items() if part is not Part.TEACHER), Cost())
 
 
-def _parts(variant: Variant) -> dict[Part, Cost]:
-    """The means over seeds."""
-    sums: dict[Part, Cost] = {}
+def _is_recorded(variant: Variant) -> bool:
+    return all(run.stages for run in variant.runs)
+
+
+def _parts(variants: Sequence[Variant]) -> dict[Part, Cost]:
+    """Of one recipe the sums over tasks of the means over seeds. A stage of several tasks counts once: where most seeds share it."""
+    stages: dict[tuple[str, str], Cost] = {}
+    for variant in variants:
+        for identity, cost in _means(variant).items():
+            stages[identity] = max(stages.get(identity, cost), cost, key=lambda each: each.cores + each.gpus)
+    parts: dict[Part, Cost] = {}
+    for (kind, _), cost in stages.items():
+        part = part_of(kind)
+        parts[part] = parts.get(part, Cost()) + cost
+    return parts
+
+
+def _means(variant: Variant) -> dict[tuple[str, str], Cost]:
+    """(Kind, key) of each stage -> its mean over the seeds, of which some may share it."""
+    sums: dict[tuple[str, str], Cost] = {}
     for run in variant.runs:
         for stage in run.stages:
-            part = part_of(stage)
-            sums[part] = sums.get(part, Cost()) + cost_of(stage, run)
-    return {part: cost / len(variant.runs) for part, cost in sums.items()}
+            identity = stage.kind, stage.key
+            sums[identity] = sums.get(identity, Cost()) + cost_of(stage, run)
+    return {identity: cost / len(variant.runs) for identity, cost in sums.items()}
 
 
-def part_of(stage: StageRecord) -> Part:
-    """By the stage's kind, `distill student`: its name, and the model that it makes."""
-    kind, _, made = stage.kind.partition(" ")
-    if kind in ("export", "quantize"):
+def part_of(kind: str) -> Part:
+    """By the kind of a `StageRecord`, `distill student`: the stage's name, and the model that it makes."""
+    name, _, model = kind.partition(" ")
+    if name in ("export", "quantize"):
         return Part.EXPORT
-    if kind == "pretrain" or (kind in ("finetune", "choose", "adopt") and made.startswith("teacher")):
+    if name in ("grow", "pretrain") or (name in ("finetune", "choose", "adopt") and model.startswith("teacher")):
         return Part.TEACHER
-    return Part.PLAIN_TEXT if kind in ("tokenize", "masked_lm", "general") else Part.TASK
+    return Part.PLAIN_TEXT if name in ("tokenize", "masked_lm", "general") else Part.TASK
 
 
 def cost_of(stage: StageRecord, run: Result) -> Cost:

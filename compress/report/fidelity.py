@@ -12,7 +12,7 @@ from ..spec.kinds import KINDS
 from ..tasks import TASK_KINDS
 from . import numbers, sensitivity
 from .runs import Task, Variant, title
-from .tables import NOTHING, Cell, Column, Line, Table, against, text_cells
+from .tables import NOTHING, Cell, Column, Line, Table, against, of_first_split, row_word, text_cells
 
 LISTED = 20  # flipped rows of a model and seed
 Found = tuple[Result, ModelResult, Fidelity]
@@ -169,8 +169,7 @@ def _alone(found: list[Found], seeds: bool) -> Iterator[Table]:
 
 def _flips(found: list[Found], seeds: bool) -> Table:
     run, _, fidelity = found[0]
-    unit = KINDS[run.task.kind].unit
-    row = "Row" if unit == "text" else unit.capitalize()
+    row = row_word(run.task)
     columns = (
         *((Column("Seed", numeric=False),) if seeds else ()),
         Column(row, numeric=False),
@@ -184,7 +183,7 @@ def _flips(found: list[Found], seeds: bool) -> Table:
         for run, _, each in found
         for flip in each.flipped[:LISTED]
     ]
-    caption = f"{row}s of {fidelity.split} that flip, those of which fp32 is most sure first"
+    caption = f"{row}s of {of_first_split(run.task)} that flip, those of which fp32 is most sure first"
     if any(len(each.flipped) > LISTED for _, _, each in found):
         caption += f" ({LISTED} a seed; all in the result file)" if seeds else f" ({LISTED} of {fidelity.flips:,})"
     return Table(caption, columns, tuple(lines), headings=2 if seeds else 1)

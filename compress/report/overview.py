@@ -94,12 +94,16 @@ def overview_table(tasks: Sequence[Task]) -> Table | None:
 
 
 def _took(overall: Overall, tasks: Sequence[Task]) -> Cost | None:
-    """Over all tasks; None for the baseline, and where no stages are on record."""
+    """Over all tasks; None for the baseline, and where a run has no stages on record."""
     recipes = [row.recipe for row in overall.rows]
     if overall.is_baseline or not all(recipes):
         return None
-    costs = [compression(task, recipe) for task, recipe in zip(tasks, recipes, strict=True)]
-    return sum(costs, Cost()) if any(costs) else None
+    return compression(
+        [
+            next(variant for variant in task.variants if variant.label == recipe)
+            for task, recipe in zip(tasks, recipes, strict=True)
+        ]
+    )
 
 
 def _line(overall: Overall, took: Cost | None, unit: str) -> Line:

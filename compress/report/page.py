@@ -29,7 +29,7 @@ from .details import Detail, details, environment
 from .fidelity import Section, section
 from .intervals import how_over_seeds, over_seeds
 from .layer_mixes import mix_sentences
-from .points import describe
+from .points import describe, shape_of
 from .recommendation import Recommendation
 from .runs import Task, group
 from .tables import Table, latency_table, main_table
@@ -225,7 +225,7 @@ def _task_page(task: Task, number: int, folders: Sequence[Path]) -> TaskPage:
         disagreements=tuple(disagreement_tables(task)),
         fidelity=section(task),
         plot=describe(task),
-        sizes=describe(task, by_size=True) if task.shapes else "",
+        sizes=describe(task, by_size=True) if shape_of(task) else "",
         curves=tuple(curves_of(task, folders)),
         details=tuple(details(task)),
     )

@@ -16,7 +16,7 @@ from .drawing import inline, specification, svg
 from .names import Names
 from .page import Page
 from .plot import chart
-from .points import legend_of
+from .points import legend_of, shape_of
 from .runs import Task
 from .sensitivity import charts
 
@@ -34,7 +34,7 @@ def html_report(page: Page, tasks: Sequence[Task]) -> str:
         "report.html.j2",
         page=page,
         charts=[_inline(chart(task)) for task in tasks],
-        sizes=[_inline(chart(task, by_size=True)) if task.shapes else "" for task in tasks],
+        sizes=[_inline(chart(task, by_size=True)) if shape_of(task) else "" for task in tasks],
         legends=[legend_of(task) for task in tasks],
         curves=[[_curves(each) for each in task.curves] for task in page.tasks],
         sensitivity=inline(sensitivity(tasks)) if page.sensitivity else "",
@@ -60,8 +60,8 @@ def plot(tasks: Sequence[Task]) -> str:
 
 
 def sizes(tasks: Sequence[Task]) -> str:
-    """The same by file size, of the tasks in which time was measured."""
-    return svg(specification([chart(task, by_size=True) for task in tasks if task.shapes])) + "\n"
+    """The same by file size, of the tasks whose own charts are by time."""
+    return svg(specification([chart(task, by_size=True) for task in tasks if shape_of(task)])) + "\n"
 
 
 def sensitivity(tasks: Sequence[Task]) -> str:

@@ -9,6 +9,7 @@ from typing import Literal
 from ..recorded_fidelity import Delta
 from ..recorded_teachers import EnsembleScore
 from ..results import Latency, TaskInfo
+from ..spec.kinds import KINDS
 from ..timing import headline
 from . import numbers
 from .families import Corrected
@@ -31,6 +32,17 @@ class Cell:
     def __str__(self) -> str:
         separator = " " if self.note.startswith("(") else ", "
         return separator.join(part for part in (self.text, self.note) if part)
+
+
+def row_word(info: TaskInfo) -> str:
+    """What numbers count the examples of a split: `Row` of its file, or `Word`, `Question`."""
+    unit = KINDS[info.kind].unit
+    return "Row" if unit == "text" else unit.capitalize()
+
+
+def of_first_split(info: TaskInfo) -> str:
+    """Whose examples those numbers count: `dev`, or `m and mm, one after the other`, where the headline is the mean over these."""
+    return f"{' and '.join(info.splits[1:])}, one after the other," if info.sizes else info.splits[0]
 
 
 def text_cells(*texts: str) -> tuple[Cell, ...]:

@@ -98,6 +98,25 @@ def test_the_page_stands_alone_and_may_be_written_again(cli, run_of: Make) -> No
     assert Path("page.html").read_text(encoding="utf-8") == "mine"
 
 
+def test_of_several_teachers_the_page_names_the_one_that_it_shows(cli, run_of: Make) -> None:
+    taught = {"tuning_score": 90.0, "scores": {"dev": {"accuracy": 90.0}}, "headline": 90.0, "predictions": "it"}
+    origin = {"kind": "random", "name": "toy", "files": {}}
+
+    def ensemble(result: dict[str, Any]) -> None:
+        teachers = [
+            {"name": name, "licence": "unknown", "origin": origin, **taught}
+            for name in (result["teacher"], "other-teacher")
+        ]
+        result["ensemble"] = {"teachers": teachers, **taught}
+
+    run = run_of()
+    change(run, ensemble)
+    code, _, err = call(cli, run)
+    assert code == 0, err
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert ", the first of its teachers, and its student</h1>" in page and "other-teacher" not in page
+
+
 def test_a_long_text_is_cut_with_a_note(cli, run_of: Make) -> None:
     assert call(cli, run_of(), text="good film " * 5000).code == 0
     page = Path("page.html").read_text(encoding="utf-8")
@@ -121,6 +140,8 @@ def test_what_cannot_be_shown_is_one_line(cli, run_of: Make, tmp_path: Path) -> 
     run = run_of()
     code, _, err = call(cli, run, text=" ")
     assert code == 2 and err.endswith("--text: expected words, found none\n")
+    code, _, err = call(cli, run, text="good \udcff film")
+    assert code == 2 and "--text: expected Unicode text, found half of a surrogate pair" in err
     code, _, err = call(cli, tmp_path / "runs")
     assert code == 2 and "holds runs and is none; name one of them" in err
     (tmp_path / "page.html").mkdir()

@@ -42,7 +42,7 @@ def test_json_has_every_measurement_and_profile(cli, model: Path, monkeypatch: p
 
 
 def test_pages_are_written_where_they_are_asked_for_and_refused_before_anything_is_measured(
-    cli, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cli, model: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("compress.bench.measure", lambda *given: planted_row(1.0))
     code, out, err = cli("bench", model.resolve(), "--shape=1x8", "--out=pages")
@@ -52,6 +52,10 @@ def test_pages_are_written_where_they_are_asked_for_and_refused_before_anything_
     name = model.resolve().relative_to(tmp_path) if model.is_relative_to(tmp_path) else model.name
     assert document["command"] == f"compress bench {name} --shape=1x8 --out=pages"
     assert document["latency"][0]["latency"][0]["p50"] == 2.0
+    elsewhere = tmp_path_factory.mktemp("outside") / "elsewhere"
+    assert cli("bench", model, f"-o{elsewhere}").code == 0
+    document = json.loads((elsewhere / "bench.json").read_text(encoding="utf-8"))
+    assert document["command"].endswith(" -oelsewhere")
 
     monkeypatch.setattr("compress.bench.measure", lambda *given: pytest.fail("measured"))
     Path("pages/bench.md").write_text("mine", encoding="utf-8")

@@ -86,6 +86,7 @@ def test_what_is_not_a_runs_own_stays_and_reports_replace_nothing_else(
         "report.md",
         "report.html",
         "plot.svg",
+        "sizes.svg",
         "sensitivity.svg",
         "pruned.svg",
         "reliability.svg",

@@ -61,6 +61,14 @@ def test_clearly_worse_is_seen_on_few_tokens(monkeypatch: pytest.MonkeyPatch) ->
     assert own(luck[:256], least)
 
 
+def test_a_way_that_mends_the_few_tokens_that_err_most_is_not_left_before_they_come() -> None:
+    least = np.full(2048, 0.01)
+    least[[700, 1900]] = 20
+    better = np.full(2048, 0.0101)
+    assert better.sum() < least.sum()
+    assert not any(matmul_errors._is_larger(better[:count], least) for count in range(128, 2049, 128))
+
+
 def test_any_part_of_mixed_rows_has_short_texts_and_long_ones() -> None:
     rows = mixed(np.arange(1000)[:, None])[:, 0]
     assert sorted(rows) == list(range(1000))

@@ -82,6 +82,15 @@ def test_the_ends_of_the_values_tell_a_percentile_as_all_of_them_do(percentile: 
         assert RANGES["percentile"](ends, percentile) == RANGES["percentile"](seen(batches), percentile)
 
 
+def test_the_ends_are_the_least_and_the_largest_however_many_values_come_at_once() -> None:
+    values = np.array([5, 1, 9, 3, 2, 7, 0, 8, 4, 6], np.float32)
+    for size in (1, 2, 3, 4, 6, 10):  # 4: just as many as are kept
+        found = Seen()
+        for start in range(0, len(values), size):
+            found.add_ends(values[start : start + size], 2)
+        assert sorted(found.ends) == [0, 1, 8, 9] and set(found.ends[:2]) == {0, 1}
+
+
 @pytest.mark.parametrize(("method", "passes"), [("percentile", 1), ("mse", 2), ("minmax", 1)])
 def test_texts_are_read_no_more_often_than_a_range_needs(
     method: str, passes: int, tiny_onnx: Callable[..., Path], monkeypatch: pytest.MonkeyPatch

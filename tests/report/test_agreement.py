@@ -12,7 +12,7 @@ from compress.errors import CompressError
 from compress.recorded_fidelity import Disagreement
 from compress.report.agreement import agreement_table, disagreement_tables
 from compress.report.page import page_of, tasks_of
-from compress.report.tables import Table
+from compress.report.tables import Table, of_first_split
 from compress.results import PREDICTIONS, Result
 
 Make = Callable[..., Result]
@@ -128,4 +128,26 @@ def test_examples_on_which_a_student_and_the_teacher_part(fake: Make) -> None:
     assert [[str(cell) for cell in line.cells] for line in table.lines] == [
         ["7", "negative", "98.8%", "positive", "75.0%", "model"]
     ]
+    assert str(table.columns[0]) == "Row" and "first seed" not in table.caption
     assert disagreement_tables(tasks_of([result])[0]) == []
+    of_words = result.task.model_copy(update={"kind": "tagging"})
+    seeds = [
+        result.model_copy(update={"models": models, "task": of_words, "seed": seed, "run": f"run-{seed}"})
+        for seed in (0, 1)
+    ]
+    (table,) = disagreement_tables(tasks_of(seeds)[0])
+    assert str(table.columns[0]) == "Word" and "words of dev" in table.caption and "of the first seed" in table.caption
+
+
+def test_numbers_of_a_mean_over_splits_count_through_all_of_them(fake: Make) -> None:
+    info = fake(task="mnli").task
+    assert of_first_split(info) == "dev_matched"
+    rows = {**info.data.rows, "dev_matched": 10, "dev_mismatched": 10}
+    mean = info.model_copy(
+        update={
+            "splits": ("mean", "dev_matched", "dev_mismatched"),
+            "headline": "mean",
+            "data": info.data.model_copy(update={"rows": rows}),
+        }
+    )
+    assert of_first_split(mean) == "dev_matched and dev_mismatched, one after the other,"

@@ -158,10 +158,13 @@ def test_without_a_sweep_the_page_says_what_a_plot_needs_and_the_old_picture_goe
         assert "A plot needs shapes or threads that differ" in (tmp_path / f"bench.{kind}").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", ["bench.md", "bench.json"])
-def test_a_file_of_somebody_elses_stays(name: str, tmp_path: Path) -> None:
-    (tmp_path / name).write_text("mine", encoding="utf-8")
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("bench.md", "mine"), ("bench.json", "mine"), ("bench.md", "# Notes\n\n```sh\ncompress bench my-int8\n```\n")],
+)
+def test_a_file_of_somebody_elses_stays(name: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
     with pytest.raises(CompressError, match=f"{name}: is no page of `compress bench` and is not replaced"):
         write_bench(measurements(), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [name]
-    assert (tmp_path / name).read_text(encoding="utf-8") == "mine"
+    assert (tmp_path / name).read_text(encoding="utf-8") == text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -12,8 +12,15 @@ from compress.report.page import tasks_of
 from compress.results import Result, StageRecord
 
 
-def stage(kind: str, seconds: float, **info: object) -> StageRecord:
-    return StageRecord(kind=kind, key="0" * 64, cached=False, seconds=seconds, info=info)
+def stage(kind: str, seconds: float, *, key: str = "0", **info: object) -> StageRecord:
+    return StageRecord(kind=kind, key=key * 64, cached=False, seconds=seconds, info=info)
+
+
+def on_another_task(stages: Sequence[StageRecord], key: str = "1") -> list[StageRecord]:
+    """The same with keys of their own, but for what comes from plain text."""
+    return [
+        each if part_of(each.kind) is Part.PLAIN_TEXT else each.model_copy(update={"key": key * 64}) for each in stages
+    ]
 
 
 STAGES = (
@@ -27,6 +34,7 @@ STAGES = (
 @pytest.mark.parametrize(
     ("kind", "part"),
     [
+        ("grow grown", Part.TEACHER),
         ("pretrain teacher", Part.TEACHER), ("finetune teacher-lr3e-05", Part.TEACHER), ("choose teacher", Part.TEACHER),
         ("adopt teacher", Part.TEACHER), ("finetune student", Part.TASK), ("tokenize text-8000000", Part.PLAIN_TEXT),
         ("masked_lm masked-lm", Part.PLAIN_TEXT), ("general encoder", Part.PLAIN_TEXT), ("augment augmented", Part.TASK),
@@ -35,7 +43,7 @@ STAGES = (
     ],
 )  # fmt: skip
 def test_a_stage_counts_where_it_belongs(kind: str, part: Part) -> None:
-    assert part_of(stage(kind, 1)) is part
+    assert part_of(kind) is part
 
 
 def test_hours_are_wall_clock_times_threads_and_means_over_seeds(fake: Callable[..., Result]) -> None:
@@ -62,12 +70,31 @@ def test_hours_of_gpus_stand_apart_and_count_each(fake: Callable[..., Result]) -
     ]
 
 
-def test_over_tasks_hours_add_up(fake: Callable[..., Result]) -> None:
-    tasks = tasks_of([fake(stages=STAGES), fake(task="mrpc", stages=STAGES)])
-    assert compression(tasks[0], "distilbert").cores == pytest.approx(1 + 1 + 0.2)
+def test_over_tasks_hours_add_up_but_what_tasks_share_counts_once(fake: Callable[..., Result]) -> None:
+    tasks = tasks_of([fake(stages=STAGES), fake(task="mrpc", stages=on_another_task(STAGES))])
+    one = compression([tasks[0].variants[0]])
+    assert one is not None and one.cores == pytest.approx(1 + 1 + 0.2)
     table = overview_table(tasks)
     assert table is not None and str(table.columns[-1]) == "Took, core-hours"
-    assert [str(line.cells[-1]) for line in table.lines] == ["–", "4.4", "4.4"]
+    assert [str(line.cells[-1]) for line in table.lines] == ["–", "3.4", "3.4"]  # an hour of the 4.4 is both tasks'
+
+
+def test_of_seeds_with_plain_text_stages_of_their_own_the_mean_counts_once(fake: Callable[..., Result]) -> None:
+    general = [stage("general encoder", 3600 * hours, key=key, threads=1) for hours, key in ((1, "a"), (3, "b"))]
+    tasks = tasks_of(
+        [
+            fake(task=task, seed=seed, stages=[general[seed], stage("distill student", 3600, key=task[0], threads=1)])
+            for task in ("sst2", "mrpc")
+            for seed in (0, 1)
+        ]
+    )
+    table = overview_table(tasks)
+    assert table is not None and {str(line.cells[-1]) for line in table.lines[1:]} == {"4.0"}  # 2 of plain text, 1 + 1
+
+
+def test_of_a_task_without_stages_on_record_no_sum_is_made(fake: Callable[..., Result]) -> None:
+    table = overview_table(tasks_of([fake(stages=STAGES), fake(task="mrpc", stages=())]))
+    assert table is not None and {str(line.cells[-1]) for line in table.lines} == {"–"}
 
 
 def test_without_stages_there_is_no_table(fake: Callable[..., Result]) -> None:

@@ -15,10 +15,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from compress.cli.runs import report as report_command
 from compress.errors import CompressError
 from compress.report import collect, markdown_table, render, summary_table, write_report
 from compress.report.page import page_of, tasks_of
-from compress.results import Result, read_result
+from compress.results import Result, read_result, write_result
 
 NASTY = "<script>alert(1)</script>|*`_[x](http://evil.example)"
 
@@ -294,3 +295,25 @@ def test_reporting_imports_no_torch() -> None:
         "print([m for m in ('torch', 'transformers', 'altair', 'pandas', 'scipy', 'compress.pipeline') if m in sys.modules])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_a_folder_of_somebody_elses_is_refused_before_intervals_are_drawn(
+    fake: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, own = tmp_path / "run", tmp_path / "own"
+    run.mkdir()
+    own.mkdir()
+    write_result(fake(), run)
+    (own / "report.md").write_text("mine", encoding="utf-8")
+    monkeypatch.setattr("compress.report.tasks_of", lambda *_: pytest.fail("the results were grouped first"))
+    with pytest.raises(CompressError, match=r"report\.md: is no report of this tool's"):
+        report_command([run], own)
+
+
+def test_where_the_teacher_has_no_times_the_one_chart_is_by_size(fake: Callable[..., Result], tmp_path: Path) -> None:
+    whole = fake()
+    untimed = whole.models[0].model_copy(update={"onnx": None, "torch_eager": None})
+    written = write_report([whole.model_copy(update={"models": (untimed, *whole.models[1:])})], tmp_path)
+    assert "sizes.svg" not in {path.name for path in written}
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert page.count("score against file size") == 1

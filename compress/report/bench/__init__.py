@@ -14,6 +14,7 @@ from .sweeps import sweeps_of
 
 __all__ = ["Measurements", "check_bench_folder", "write_bench"]
 PAGE, HTML, PICTURE, DATA = NAMES = ("bench.md", "bench.html", "bench.svg", "bench.json")
+_MARK = "<!-- compress bench -->"  # the last line of every bench.md
 
 
 def write_bench(measured: Measurements, out: Path) -> list[Path]:
@@ -24,7 +25,7 @@ def write_bench(measured: Measurements, out: Path) -> list[Path]:
     check_bench_folder(out)
     sweeps, models = sweeps_of(measured), measured.models
     page = page_of(measured, sweeps)
-    texts = {PAGE: markdown_bench(page), HTML: html_bench(page, sweeps, models)}
+    texts = {PAGE: f"{markdown_bench(page)}\n{_MARK}\n", HTML: html_bench(page, sweeps, models)}
     texts |= {PICTURE: picture(sweeps, models) + "\n"} if sweeps else {}
     texts[DATA] = json.dumps(measured.document(), indent=1, ensure_ascii=False, default=str) + "\n"
     try:
@@ -41,7 +42,7 @@ def write_bench(measured: Measurements, out: Path) -> list[Path]:
 def check_bench_folder(out: Path) -> None:
     """Raises `CompressError` where pages in `out` would replace a file that is not of this command."""
     page = out / PAGE
-    if page.is_file() and b"```sh\ncompress bench " in page.read_bytes():  # the command that every such page has
+    if page.is_file() and page.read_bytes().endswith(_MARK.encode() + b"\n"):
         return
     found = next((name for name in NAMES if (out / name).exists()), None)
     if found is not None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import numbers
-from ..drawing import heading, specification, svg, wrapped
+from ..drawing import heading, layered, specification, svg, wrapped
 from ..plot import tooltip
 from ..points import COLOURS, SHAPES
 from .sweeps import Point, Sweep
@@ -38,15 +38,15 @@ def _chart(sweep: Sweep, models: Sequence[str]) -> Any:
     layers = [base.mark_line(strokeWidth=1.5, opacity=0.85, aria=False).encode(y=y, color=colour)]
     if known := [row for row in rows if "high" in row]:
         bars = alt.Chart(alt.Data(values=known)).mark_rule(strokeWidth=2, opacity=0.65, aria=False)
-        layers.append(bars.encode(x=x, y=_with_field(y, "low"), y2="high:Q", color=colour))
+        layers.append(bars.encode(x=x, y=_with_field(y, "low"), y2=alt.Y2("high:Q"), color=colour))
     marks = base.mark_point(size=60, opacity=1, filled=True).encode(
         y=y,
         color=colour,
         shape=alt.Shape("label:N", scale=alt.Scale(domain=labels, range=shapes), legend=legend),
-        description="tip:N",
+        description=alt.Description("tip:N"),
     )
     title = heading(sweep.title, [f"{_capital(sweep.fixed)}. Bars: 95% interval."], WIDTH)
-    return alt.layer(*layers, marks).properties(width=WIDTH, height=HEIGHT, title=title)
+    return layered(*layers, marks, width=WIDTH, height=HEIGHT, title=title)
 
 
 def _axes(sweep: Sweep) -> tuple[Any, Any]:

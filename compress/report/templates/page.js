@@ -46,9 +46,11 @@ addEventListener("pointerover", (event) => {
   tip.style.top = `${place.bottom + 8 + scrollY}px`;
 });
 
-// Recipes of a figure's charts come and go with their boxes; the front and the legend's words stay.
+// Recipes of a figure's charts come and go with their boxes; the front and the legend's words stay. All begin shown: a browser that
+// reloads a page may keep a box as it was left.
 document.querySelectorAll("fieldset.legend").forEach((legend) => {
   legend.hidden = false;
+  legend.querySelectorAll("input").forEach((box) => { box.checked = true; });
   legend.addEventListener("change", ({ target }) => {
     const drawn = `.chart :is([fill="${target.value}"], [stroke="${target.value}"])`;
     legend.parentElement.querySelectorAll(drawn).forEach((mark) => { mark.style.visibility = target.checked ? "" : "hidden"; });
