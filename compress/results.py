@@ -150,6 +150,7 @@ class ModelResult(Record):
     )
     disagreements: tuple[Disagreement, ...] = Field(
         default=(),
+        max_length=10,
         description="with the baseline on the first split, up to ten, of which both are surest first; of fp32 models, where answers "
         "have a probability",
     )

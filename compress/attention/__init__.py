@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..bundle.source import artefact, finished, model_entry, setting
 from ..errors import CompressError
 from ..models.checkpoints import load_classifier, load_tokenizer
@@ -93,4 +95,8 @@ def _read(result: Result, name: str, folder: Path, text: str, pair: str | None, 
     (encoding,) = tokenizer.encode_batch([shorter])
     model: Any = load_classifier(folder, kind=result.task.kind, labels=result.task.labels, trained=True).eval()
     weights = attention_weights(model, encoding.ids, encoding.type_ids)
+    if not all(np.isfinite(layer).all() for layer in weights if layer is not None):
+        raise CompressError(
+            f"{folder}: the attention of {name} is not finite: its weights are damaged; run the recipe again"
+        )
     return ModelMaps(name, tuple(encoding.tokens), tuple(weights), cut=bool(encoding.overflowing) or shorter != texts)
