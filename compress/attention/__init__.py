@@ -50,7 +50,8 @@ def attention_maps(run: Path, text: str, pair: str | None = None, *, store: Path
     matched, why = match_layers(result, student=len(student.weights), teacher=len(teacher.weights))
     which = ", the first of its teachers," if result.ensemble else ""
     title = f"{result.recipe.get('title') or result.run}: {result.teacher}{which} and its student"
-    return AttentionMaps(title, teacher, student, matched, why)
+    texts = (text,) if pair is None else (text, pair)
+    return AttentionMaps(title, teacher, student, matched, why, run=result.run, texts=texts)
 
 
 def _check_texts(run: Path, result: Result, text: str, pair: str | None) -> None:

@@ -197,7 +197,7 @@ MaxLatency = Annotated[
     float | None,
     typer.Option(
         "--max-latency-ms",
-        help="CPU time of one text of 128 tokens, or as many as the task allows; one thread.",
+        help="CPU time of one text of 128 tokens, or of the longest that was timed, where the task's are shorter; one thread.",
         rich_help_panel=LIMITS,
     ),
 ]

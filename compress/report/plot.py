@@ -29,7 +29,8 @@ def chart(task: Task, *, by_size: bool = False) -> Any:
     domain = [round(value, 4) for value in frame.y]
     y = alt.Y("y:Q", title=_y_title(task), scale=alt.Scale(domain=domain, zero=False, nice=False))
     layers = [*_lines(points, x, y), _marks(points, x, y)]
-    title = heading(task.first.task.title, _subtitle(task), WIDTH)
+    name = f"{task.first.task.title}, by file size" if by_size else task.first.task.title
+    title = heading(name, _subtitle(task, by_size), WIDTH)
     return layered(*layers, width=WIDTH, height=HEIGHT, title=title)
 
 
@@ -48,12 +49,12 @@ def _y_title(task: Task) -> str:
     return f"{name[0].upper()}{name[1:]}, points"
 
 
-def _subtitle(task: Task) -> list[str]:
+def _subtitle(task: Task, by_size: bool) -> list[str]:
     seeds = max(len(variant.runs) for variant in task.variants)
     lines = [
         f"Bars: 95% interval of the difference to {task.teacher}; one that crosses the dotted line: not distinguishable."
     ]
-    front = "Step line: Pareto front. Area: file size."
+    front = "Step line: Pareto front." if by_size else "Step line: Pareto front. Area: file size."
     lines.append(f"{front} Points: mean over {seeds} seeds." if seeds > 1 else front)
     notes = dict.fromkeys(note for result in task.results for note in result.task.data.notes)
     return [*lines, *(f"Note: {note}." for note in notes)]

@@ -99,7 +99,8 @@ def main_table(task: Task) -> Table:
     lines = [_line(task, row, metrics, shapes) for row in task.rows]
     lines += _mean_lines(task, metrics, len(shapes))
     lines += [*_noise_line(task, len(metrics), shapes), *_published_lines(task, metrics, len(shapes))]
-    return Table(f"{task.first.task.title}: accuracy, size and speed", columns, tuple(lines), headings=2)
+    shown = "accuracy, size and speed" if shapes else "accuracy and size"
+    return Table(f"{task.first.task.title}: {shown}", columns, tuple(lines), headings=2)
 
 
 def metric_name(task: Task) -> str:

@@ -113,13 +113,13 @@ def test_tables_have_every_figure_the_control_and_what_is_too_noisy() -> None:
     table = sweep_table(sweeps_of(measured)[0])
     assert [str(column) for column in table.columns[:4]] == ["Model", "Length, tokens", "CPU time, ms", "95% interval"]
     assert [str(cell) for cell in table.lines[0].cells] == [
-        "teacher", "16", "14.4", "13.0 to 15.8", "1.0×, too noisy", "36",
+        "teacher", "16", "14.4", "13.0 to 15.8", "1.00×, too noisy", "36",
     ]  # fmt: skip
     assert [line.kind for line in table.lines] == ["model"] * 6 + ["reference"] * 2
     every = main_table(measured)
     assert len(every.lines) == 4 * 3 * 2
     assert [str(cell) for cell in every.lines[0].cells] == [
-        "teacher", "1", "1 × 16", "14.4", "1.0×, too noisy", "16.0, 12.8 to 20.0", "–", "–", "62.5", "1.0×, too noisy", "200", "12.5",
+        "teacher", "1", "1 × 16", "14.4", "1.00×, too noisy", "16.0, 12.8 to 20.0", "–", "–", "62.5", "1.00×, too noisy", "200", "12.5",
     ]  # fmt: skip
     assert any("beyond ±3%" in line for line in page_of(measured, sweeps_of(measured)).reading)
     quiet = measurements(again=1.05)
@@ -137,7 +137,7 @@ def test_the_folder_has_the_page_in_three_forms_and_the_figures(tmp_path: Path) 
     written = write_bench(measured, tmp_path / "out")
     assert [path.name for path in written] == ["bench.md", "bench.html", "bench.svg", "bench.json"]
     text, page = ((tmp_path / f"out/bench.{kind}").read_text(encoding="utf-8") for kind in ("md", "html"))
-    assert "(bench.svg)" in text and "| student | 16 | 7.20 | 6.48 to 7.92 | 2.0× | 36 |" in text
+    assert "(bench.svg)" in text and "| student | 16 | 7.20 | 6.48 to 7.92 | 2.00× | 36 |" in text
     assert page.count("<svg") == 1 and page.count('class="chart"') == 1
     assert "teacher, 1 × 16, one thread: time by operator" in page
     assert not re.search(r'(?:src|href)="(?!#)', page)

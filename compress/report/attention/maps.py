@@ -28,13 +28,16 @@ class ModelMaps:
 
 @dataclass(frozen=True)
 class AttentionMaps:
-    """`matched`: for each layer of the student that of the teacher, from 1; `matching`: what matched them."""
+    """`texts`: of the user's own, one or a pair. `matched`: for each layer of the student that of the teacher, from 1; `matching`: what
+    matched them."""
 
     title: str
     teacher: ModelMaps
     student: ModelMaps
     matched: tuple[int, ...]
     matching: str
+    run: str = ""
+    texts: tuple[str, ...] = ()
 
 
 def token_limit(heads: int) -> int:

@@ -41,7 +41,7 @@ def _column(axis: str) -> Column:
 
 def _cells(name: str, point: Point) -> tuple[Cell, ...]:
     ends = NOTHING if point.interval is None else _interval(point.interval)
-    speedup = Cell(numbers.times(point.speedup), _TOO_NOISY if point.noisy else "")
+    speedup = Cell(f"{point.speedup:.2f}×", _TOO_NOISY if point.noisy else "")
     return (*text_cells(name, f"{point.x:,}", numbers.significant(point.y), ends), speedup, Cell(f"{point.runs:,}"))
 
 
@@ -87,7 +87,7 @@ def _times(row: Latency, noisy: bool) -> tuple[Cell, ...]:
     note = _TOO_NOISY if noisy else ""
     cpu = NOTHING if row.cpu_p50 is None else numbers.significant(row.cpu_p50)
     ratios = (
-        Cell(NOTHING) if ratio is None else Cell(numbers.times(ratio), note) for ratio in (row.cpu_speedup, row.speedup)
+        Cell(NOTHING) if ratio is None else Cell(f"{ratio:.2f}×", note) for ratio in (row.cpu_speedup, row.speedup)
     )
     cpu_ratio, ratio = ratios
     clock = (
