@@ -53,6 +53,9 @@ class Display(Listener):
         if self._live is not None:
             self._live.stop()
 
+    def run(self, name: str, number: int, count: int) -> None:
+        self._line(f"[bold]{number} of {count}[/]  {name}")
+
     def stage(self, label: str, cached: bool) -> None:
         self._label, self._rate, self._examples, self._steps = label, 0.0, 0.0, 0
         self._unfinished = False

@@ -147,6 +147,8 @@ def _run_all(request: Request, listener: Listener, peers: Peers | None = None) -
     if peers is not None:
         peers.planned(plans)
     _tell_outlook(plans, request, listener)
+    for note in dict.fromkeys(note for plan in plans for note in plan.notes):
+        listener.notice(note)
     cache = Store(request.root / ".store", on_notice=listener.notice)
     contexts = [_context(plan, request, listener, peers) for plan in plans]
     for plan, context in zip(plans, contexts, strict=True):
@@ -155,10 +157,12 @@ def _run_all(request: Request, listener: Listener, peers: Peers | None = None) -
     for plan, context in zip(plans, contexts, strict=True):
         _check_texts(plan, context, cache)
     reported = {plan.task.fingerprint: ReportedSource.of(plan.task) for plan in plans}
-    return [
-        _run(plan, request, context, reported[plan.task.fingerprint], cache)
-        for plan, context in zip(plans, contexts, strict=True)
-    ]
+    results = []
+    for number, (plan, context) in enumerate(zip(plans, contexts, strict=True), 1):
+        if len(plans) > 1:
+            listener.run(plan.name, number, len(plans))
+        results.append(_run(plan, request, context, reported[plan.task.fingerprint], cache))
+    return results
 
 
 def _tell_outlook(plans: list[Plan], request: Request, listener: Listener) -> None:
@@ -231,8 +235,6 @@ def _context(plan: Plan, request: Request, listener: Listener, peers: Peers | No
 
 
 def _run(plan: Plan, request: Request, context: Context, reported: ReportedSource, cache: Store) -> Result:
-    for note in plan.notes:
-        context.listener.notice(note)
     artifacts, cached = build_nodes(plan, plan.nodes, context, cache)
     models = models_of(plan, artifacts)
     scored = {model.label: predictions(model, reported, context, cache) for model in models}

@@ -132,3 +132,9 @@ def test_the_last_plain_line_of_a_count_is_the_whole(capsys: pytest.CaptureFixtu
         for done in (0, 1, 2, 2):
             shown.progress("shapes timed" if done == 2 else "1 x 32", done, 2)
     assert capsys.readouterr().err == "        1 x 32: 0 of 2\n        shapes timed: 2 of 2\n"
+
+
+def test_each_of_several_runs_has_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with Display() as shown:
+        shown.run("distilbert-x-seed0-abc123", 2, 12)
+    assert capsys.readouterr().err == "2 of 12  distilbert-x-seed0-abc123\n"

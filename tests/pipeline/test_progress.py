@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tokenizers import Tokenizer
 from worlds import encoder_world
 
 from compress.pipeline import Listener, Request, plan_all
+from compress.pipeline import run as running
 from compress.pipeline.plan import Context, Job
 
 STUDENT = "name: small\ntitle: Small\narchitecture: bert\nlayers: 1\n"
@@ -57,3 +60,35 @@ def test_how_far_a_stage_has_come_is_told(request_: Request, tmp_path: Path, kin
     assert named == what
     assert done > 0
     assert total == {"augment": done, "tokenize": getattr(node.spec, "max_tokens", 0)}[kind]
+
+
+@pytest.mark.parametrize("seeds", [(0,), (0, 1)])
+def test_each_of_several_runs_is_named_and_a_note_that_they_share_comes_once(
+    request_: Request, monkeypatch: pytest.MonkeyPatch, seeds: tuple[int, ...]
+) -> None:
+    seen: list[str] = []
+
+    class Runs(Listener):
+        def run(self, name: str, number: int, count: int) -> None:
+            seen.append(f"{number} of {count}: {name}")
+
+        def notice(self, line: str) -> None:
+            seen.append(f"note: {line}")
+
+    def ran(plan: Any, *_: Any) -> None:
+        seen.append(f"ran {plan.name}")
+
+    monkeypatch.setattr(running, "_run", ran)
+    for name in ("_tell_outlook", "preflight", "build_nodes", "_check_texts"):
+        monkeypatch.setattr(running, name, lambda *_: None)
+    monkeypatch.setattr(running.ReportedSource, "of", lambda *_: None)
+    asked = replace(request_, seeds=seeds)
+    plans = [replace(plan, notes=("of all", f"of seed {plan.seed}")) for plan in plan_all(asked)]
+    monkeypatch.setattr(running, "plan_all", lambda *_: plans)
+    running._run_all(asked, Runs())
+    names = [plan.name for plan in plans]
+    notes = ["note: of all", *(f"note: of seed {seed}" for seed in seeds)]
+    if len(seeds) == 1:
+        assert seen == [*notes, f"ran {names[0]}"]
+    else:
+        assert seen == [*notes, f"1 of 2: {names[0]}", f"ran {names[0]}", f"2 of 2: {names[1]}", f"ran {names[1]}"]

@@ -13,6 +13,9 @@ from .sources import TaskSource
 class Listener:
     """What a run tells its caller. The command line overrides these; the default is silence."""
 
+    def run(self, name: str, number: int, count: int) -> None:
+        """The `number`th of several runs begins."""
+
     def stage(self, label: str, cached: bool) -> None:
         """A stage begins, or was found in the store."""
 
