@@ -26,8 +26,8 @@ READING = (
 
 @dataclass(frozen=True)
 class Recommendation:
-    """`lines`: sentences; `commands`: a `compress ship` for each task, that works from here; `script`: the same for a page, with folders as
-    `shown` has them; `models`: what these ship, each with its run; `missed`: whether limits are."""
+    """`lines`: sentences; `commands`: a `compress ship` for each task, that works from here, none where limits are missed; `script`:
+    the same for a page, with folders as `shown` has them; `models`: what these ship, each with its run; `missed`: whether limits are."""
 
     lines: tuple[str, ...]
     commands: tuple[str, ...]
@@ -59,12 +59,14 @@ def recommend(tasks: Sequence[Task], limits: Limits, folders: Sequence[Path] = (
     elif not choice.missed:
         lines.append("No other model meets this.")
     picked = tuple(_best_seed(task, row) for task, row in zip(tasks, chosen.rows, strict=True))
+    if choice.missed:
+        return Recommendation(tuple(lines), (), "", picked, missed=True)
     places = [str(_folder_of(run, folders)) for run, _ in picked]
     here, recorded = (
         tuple(ship_command(run, model, place) for (run, model), place in zip(picked, named, strict=True))
         for named in (places, map(shown, places))
     )
-    return Recommendation(tuple(lines), here, "\n".join(recorded), picked, bool(choice.missed))
+    return Recommendation(tuple(lines), here, "\n".join(recorded), picked, missed=False)
 
 
 def _measured(number: int, overall: Overall, score: float, tasks: Sequence[Task], limits: Limits) -> Measured:

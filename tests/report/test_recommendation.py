@@ -74,6 +74,7 @@ def test_the_recommendation_is_what_brute_force_finds(seed: int, fake: Callable[
     if not meeting:
         assert "no model meets this; the nearest is" in found.lines[0]
         assert all(line.startswith("It misses --") for line in found.lines[1:]) and len(found.lines) > 1
+        assert found.commands == () and found.script == ""
         return
     by_score = min(meeting, key=lambda one: (-one[0], one[1], one[2]))
     by_cost = min(meeting, key=lambda one: (one[1], one[2], -one[0]))
