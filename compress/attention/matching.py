@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import CompressError
 from ..losses.loss import Pairs
 from ..models.cards import load_student
-from ..models.layer_maps import copied_layers, matched_layers
+from ..models.layer_maps import copied_layers, evenly_spaced, matched_layers
 from ..results import Result
 from ..spec.stages import Losses
 
@@ -19,7 +19,7 @@ _STAGES = ("distill", "general")  # whose losses may match layers of the two
 def match_layers(result: Result, *, student: int, teacher: int) -> tuple[tuple[int, ...], str]:
     """For each layer of the student one of the teacher's, from 1, and what says so: the map of the last stage whose losses match layers; or
     else which layers the student was copied from; or else evenly spaced ones, which also serve a layer that a map leaves out."""
-    found = {m: max(1, (2 * m * teacher + student) // (2 * student)) for m in range(1, student + 1)}
+    found = dict(evenly_spaced(student, teacher))
     why = "even spacing" if student != teacher else "their place"
     for pairs, reason in (*_mapped(result, student, teacher), *_copied(result, student, teacher)):
         if all(mine <= student and theirs <= teacher for mine, theirs in pairs):

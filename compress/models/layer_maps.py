@@ -29,12 +29,18 @@ def layer_pairs(rule: LayerMap, *, student_layers: int, teacher_layers: int) -> 
         )
     layers = range(1, student_layers + 1)
     if rule == "uniform":
-        return tuple((m, (2 * m * teacher_layers + student_layers) // (2 * student_layers)) for m in layers)
+        return evenly_spaced(student_layers, teacher_layers)
     if rule == "top":
         return tuple((m, m + teacher_layers - student_layers) for m in layers)
     if rule == "bottom":
         return tuple((m, m) for m in layers)
     return _checked(rule, student_layers, teacher_layers)
+
+
+def evenly_spaced(student_layers: int, teacher_layers: int) -> Pairs:
+    """g(m) = m · N / M, rounded half up; the first layer where a student is so much deeper that this is none."""
+    numbers = range(1, student_layers + 1)
+    return tuple((m, max(1, (2 * m * teacher_layers + student_layers) // (2 * student_layers))) for m in numbers)
 
 
 def _checked(pairs: Pairs, student_layers: int, teacher_layers: int) -> Pairs:
