@@ -128,12 +128,12 @@ def _run(request: Request, report: Path | None, limits: Limits | None, *, json: 
         return
     runs = [request.root / result.run for result in results]
     folder = place or runs[0]
+    tasks = tasks_of(results, runs)
     recommended, failure = None, None
     try:
-        recommended = recommendation_of(results, limits, runs)
+        recommended = recommendation_of(tasks, limits, runs)
     except CompressError as error:  # what was run has its report all the same
         failure = error
-    tasks = tasks_of(results, runs)
     write_report(results, folder, folders=runs, recommended=recommended, tasks=tasks)
     if json:
         typer.echo("[" + ",\n".join(result.model_dump_json() for result in results) + "]")
@@ -254,8 +254,8 @@ def report(
     results = collect(runs)
     place = out or _only_folder(runs)
     check_report_folder(place)
-    recommended = recommendation_of(results, limits, runs)
     tasks = tasks_of(results, runs)
+    recommended = recommendation_of(tasks, limits, runs)
     written = write_report(results, place, folders=runs, recommended=recommended, tasks=tasks)
     if json:
         import json as encoder

@@ -61,7 +61,7 @@ def write_report(
     `recommended`: what the report says on which model to ship. `tasks`: `tasks_of(results, folders)`, where they are known.
     The same results give the same bytes. A report of the same results that is there already is kept: it tells
     when and how they were first made, and a run that was cached throughout costs no drawing.
-    Raises `CompressError` where results do not go together, `out` cannot be written, is another run's folder, or has files
+    Raises `CompressError` where results cannot stand in one report, `out` cannot be written, is another run's folder, or has files
     of these names that are not ours.
     """
     check_report_folder(out)
@@ -90,12 +90,10 @@ def write_report(
 
 
 def recommendation_of(
-    results: Sequence[Result], limits: Limits | None, folders: Sequence[Path] = ()
+    tasks: Sequence[Task], limits: Limits | None, folders: Sequence[Path] = ()
 ) -> Recommendation | None:
-    """As `recommend`, of results as `collect` gives them; None without limits."""
-    if limits is None:
-        return None
-    return recommend(tasks_of(results), limits, folders)
+    """As `recommend`; None without limits."""
+    return None if limits is None else recommend(tasks, limits, folders)
 
 
 def _has_answers(results: Sequence[Result], folders: Sequence[Path], out: Path) -> bool:
@@ -133,7 +131,7 @@ def _pictures(results: Sequence[Result]) -> list[str]:
     """Beside the plot, where there are any: by size, if time was measured; of the models that were searched, of those that
     were pruned, of those that decide, and of layers that were compared.
 
-    Raises `CompressError` where results do not go together.
+    Raises `CompressError` where results cannot stand in one report.
     """
     tasks = group(results, lambda *_: None)
     searched = any(model.info.get("divergence") for result in results for model in result.models)
