@@ -65,6 +65,9 @@ class Flip(Record):
     gold: Literal["fp32", "int8", "neither"] = Field(description="which of the two the gold label agrees with")
 
 
+MOST_DISAGREEMENTS = 10  # of a model, on record
+
+
 class Disagreement(Record):
     """An example that a model decides otherwise than the baseline."""
 

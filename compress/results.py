@@ -29,7 +29,7 @@ from .recorded import (
     contradictions,
     read_json,
 )
-from .recorded_fidelity import Delta, Disagreement, EntityScore, Fidelity, ReliabilityBin
+from .recorded_fidelity import MOST_DISAGREEMENTS, Delta, Disagreement, EntityScore, Fidelity, ReliabilityBin
 from .recorded_latency import Latency, Runtime
 from .recorded_pruning import PruningRecord
 from .recorded_similarity import LayerSimilarity
@@ -150,7 +150,7 @@ class ModelResult(Record):
     )
     disagreements: tuple[Disagreement, ...] = Field(
         default=(),
-        max_length=10,
+        max_length=MOST_DISAGREEMENTS,
         description="with the baseline on the first split, up to ten, of which both are surest first; of fp32 models, where answers "
         "have a probability",
     )

@@ -8,6 +8,7 @@ import numpy as np
 
 from ...fidelity import calibration_error, flipped, logit_difference, reliability, surest
 from ...recorded_fidelity import (
+    MOST_DISAGREEMENTS,
     Delta,
     Disagreement,
     EntityFlips,
@@ -18,8 +19,6 @@ from ...recorded_fidelity import (
     ReliabilityBin,
 )
 from ...tasks import TaskKind
-
-_LISTED = 10  # disagreements with the teacher
 
 
 def fidelity(
@@ -80,7 +79,7 @@ def disagreements(
             model_confidence=round(float(sure[1][row]), 4),
             gold="teacher" if right[0][row] else "model" if right[1][row] else "neither",
         )
-        for row in surest(*answers, sure, _LISTED)
+        for row in surest(*answers, sure, MOST_DISAGREEMENTS)
     )
 
 
