@@ -86,9 +86,14 @@ def similarity(tasks: Sequence[Task]) -> str:
 
 def html(name: str, *, scripts: Sequence[str] = ("page.js",), **values: Any) -> str:
     """A page, with names of its own and the one script that it may run: `scripts` of `templates/`, one after the other."""
+    return template(name).render(names=Names(), **script_of(scripts), **values)
+
+
+def script_of(scripts: Sequence[str] = ("page.js",)) -> dict[str, str]:
+    """The one script of a page and the hash by which the page allows it, as templates name them."""
     script = "\n".join(template(each).render() for each in scripts)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return template(name).render(names=Names(), script=script, script_hash=digest, **values)
+    return {"script": script, "script_hash": digest}
 
 
 def template(name: str) -> Template:

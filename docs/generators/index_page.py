@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
 from html import escape
 from pathlib import Path
@@ -12,7 +10,7 @@ from typing import Any
 from markdown_it import MarkdownIt
 
 from compress.report.names import Names
-from compress.report.render import template
+from compress.report.render import script_of, template
 
 REPORTS = Path(__file__).resolve().parents[2] / "reports"
 _RIGHT = re.compile(r' style="text-align:right"')
@@ -35,12 +33,11 @@ def index_page() -> str:
     )  # what is before the first heading; then a level, a heading and what is below it, again and again
     sections = zip(parts[1::3], parts[2::3], parts[3::3], strict=True)
     body = "".join(_part(*section, names) for section in sections)
-    script = template("page.js").render()
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    macros: Any = template("macros.html.j2").make_module({"script_hash": digest, "names": names})
+    script = script_of()
+    macros: Any = template("macros.html.j2").make_module({"names": names, **script})
     head = macros.head(title)
     page = f'<!doctype html>\n<html lang="en">\n<head>\n{head}</head>\n<body>\n<main>\n{body}</main>\n'
-    return f"{page}<script>{script}</script>\n</body>\n</html>\n"
+    return f"{page}<script>{script['script']}</script>\n</body>\n</html>\n"
 
 
 def _part(level: str, heading: str, below: str, names: Names) -> str:
