@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ..results import Result
+from . import numbers
 from .predictions import find_predictions, load_answers, token_counts
 from .runs import Task
 from .tables import Cell, Column, Line, Table, of_first_split, row_word, text_cells
@@ -42,7 +43,7 @@ class Group:
         return float(same[self.members].mean())
 
     def cell(self, same: np.ndarray) -> Cell:
-        return Cell(f"{100 * self.share(same):.1f}%")
+        return Cell(numbers.share(self.share(same)))
 
 
 @dataclass(frozen=True)
@@ -90,19 +91,15 @@ def disagreement_tables(task: Task) -> list[Table]:
                 text_cells(
                     str(each.row),
                     each.teacher,
-                    _percent(each.teacher_confidence),
+                    numbers.share(each.teacher_confidence),
                     each.model,
-                    _percent(each.model_confidence),
+                    numbers.share(each.model_confidence),
                     each.gold,
                 )
                 for each in found
             )
             tables.append(Table(caption, columns, tuple(map(Line, lines))))
     return tables
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f}%"
 
 
 def _groups(task: Task, gold: np.ndarray, lengths: np.ndarray | None) -> Iterator[Group | Least]:

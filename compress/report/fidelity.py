@@ -190,7 +190,7 @@ def _flips(found: list[Found], seeds: bool) -> Table:
 
 
 def _flip(flip: Flip) -> tuple[Cell, ...]:
-    return text_cells(str(flip.row), flip.fp32, flip.int8, f"{100 * flip.confidence:.1f}%", flip.gold)
+    return text_cells(str(flip.row), flip.fp32, flip.int8, numbers.share(flip.confidence), flip.gold)
 
 
 def _parts(found: list[Found]) -> Table:

@@ -59,6 +59,11 @@ def percent(ratio: float) -> str:
     return f"{100 * ratio:.0f}%" if ratio >= 0.1 else f"{100 * ratio:.1f}%"
 
 
+def share(value: float) -> str:
+    """A share of examples, or a confidence: `98.8%`."""
+    return f"{100 * value:.1f}%"
+
+
 def seconds(value: float) -> str:
     """Coarser as it grows: `4.2 s`, `3 min 12 s`, `2 h 05 min`."""
     if value < 60:

@@ -114,7 +114,7 @@ def _line(overall: Overall, took: Cost | None, unit: str) -> Line:
         Cell(overall.rows[0].name),
         *(Cell(numbers.points(row.headline)) for row in overall.rows),
         Cell(numbers.points(overall.headline)),
-        Cell(NOTHING if share is None else f"{100 * share:.1f}%"),
+        Cell(NOTHING if share is None else numbers.share(share)),
         against(overall.delta),
         Cell(" to ".join(dict.fromkeys(map(numbers.megabytes, (sizes[0], sizes[-1]))))),
         Cell(NOTHING if took is None else text(took, unit)),

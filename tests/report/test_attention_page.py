@@ -19,14 +19,20 @@ def model(name: str, tokens: int, layers: int, heads: int, first: str = "[CLS]")
 
 
 def written(folder: Path, teacher: ModelMaps, student: ModelMaps) -> str:
-    maps = AttentionMaps("<b>mine</b>", teacher, student, (1, 2), "even spacing")
+    maps = AttentionMaps("<b>mine</b>", teacher, student, (1, 2), "even spacing", "<i>run</i>", ("</script>a", "b"))
     return write_attention(maps, folder / "page.html").read_text(encoding="utf-8")
 
 
 def test_no_token_is_markup_and_weights_keep_three_digits(tmp_path: Path) -> None:
     pair = model("teacher", 3, 2, 2, "</script><b>"), model("student", 4, 2, 1, "<!--")
     page = written(tmp_path, *pair)
-    assert "</script><b>" not in page and "<!--" not in page and "<b>mine" not in page
+    assert (
+        "</script><b>" not in page
+        and "<!--" not in page
+        and "<b>mine" not in page
+        and "<i>run" not in page
+        and "</script>a" not in page
+    )
     found = page_maps(page)
     for role, maps in zip(("teacher", "student"), pair, strict=True):
         assert found[role]["tokens"] == list(maps.tokens)

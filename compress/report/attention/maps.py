@@ -36,8 +36,8 @@ class AttentionMaps:
     student: ModelMaps
     matched: tuple[int, ...]
     matching: str
-    run: str = ""
-    texts: tuple[str, ...] = ()
+    run: str
+    texts: tuple[str, ...]
 
 
 def token_limit(heads: int) -> int:
