@@ -167,6 +167,7 @@ def test_the_page(peers: Any) -> None:
         "command": "python it.py",
         "date": "2026-01-01",
         "task": "sst2",
+        "note": "A quiet machine.",
         "load": 0.0,
         "machine": {"cpu": "One", "cores": 1, "isa": ["avx2"]},
         "job": {"examples": 30, "epochs": 1, "batch_size": 10, "learning_rate": 1e-4, "threads": 1},
@@ -178,6 +179,7 @@ def test_the_page(peers: Any) -> None:
         "failed": {"torchdistill": "no such wheel"},
     }
     text = page.render(result)
+    assert "load average 0.0 before. A quiet machine." in text
     assert (
         "| candidate | padding | tokens/s | examples/s | times ours | s a step | before, s | MiB | score | lines |"
         in text

@@ -21,7 +21,7 @@ _HEAD = """# Distillation beside other libraries
 
 `{command}`
 
-{date}, {cpu}, {cores} usable core(s), {isa}; load average {load:.1f} before
+{date}, {cpu}, {cores} usable core(s), {isa}; load average {load:.1f} before. {note}
 
 The teacher is MiniLM-L6 (6 x 384), fine-tuned on {task}; the student its layers 1, 3 and 5 with its head, the same weights in
 every candidate. {examples:,} texts of {task}, {epochs} epochs of {steps} batches of {batch_size}, {threads} thread(s), fp32. AdamW at
@@ -49,7 +49,7 @@ def render(result: dict[str, Any]) -> str:
 def _head(result: dict[str, Any]) -> str:
     machine, job = result["machine"], result["job"]
     return _HEAD.format(
-        **{name: result[name] for name in ("command", "date", "task", "load")},
+        **{name: result[name] for name in ("command", "date", "task", "load", "note")},
         **job,
         **{name: machine[name] for name in ("cpu", "cores")},
         isa=", ".join(machine["isa"]),

@@ -63,6 +63,7 @@ def main() -> None:
         "machine": Machine.here().model_dump(mode="json"),
         "load": os.getloadavg()[0],
         "task": arguments.task,
+        "note": arguments.note,
         "job": {name: job[name] for name in ("examples", "epochs", "batch_size", "learning_rate", "threads")},
         "lines": {peer: lines_of(peer) for peer in sorted({one.peer for one in candidates()})},
         "parts": _written(Path(__file__).with_name("distil_parts.py")),
@@ -97,6 +98,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--environments", type=Path, default=Path("runs/peers/environments"))
     parser.add_argument("--out", type=Path, default=Path("runs/distillation-peers"))
     parser.add_argument("--report", type=Path)
+    parser.add_argument(
+        "--note", default="", help="for the report: what a reader must know of the teacher and the machine"
+    )
     arguments = parser.parse_args()
     if -(-arguments.examples // BATCH_SIZE) * arguments.epochs < 2:
         parser.error(
