@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from filelock import FileLock
 
 from .. import processes
-from ..errors import CompressError, did_you_mean
+from ..errors import CompressError, Interrupted, did_you_mean
 from ..machine import training_precision, usable_cores
 from ..results import Result
 from ..spec.kinds import KINDS
@@ -159,10 +161,23 @@ def _run_all(request: Request, listener: Listener, peers: Peers | None = None) -
     reported = {plan.task.fingerprint: ReportedSource.of(plan.task) for plan in plans}
     results = []
     for number, (plan, context) in enumerate(zip(plans, contexts, strict=True), 1):
-        if len(plans) > 1:
-            listener.run(plan.name, number, len(plans))
-        results.append(_run(plan, request, context, reported[plan.task.fingerprint], cache))
+        if len(plans) == 1:
+            results.append(_run(plan, request, context, reported[plan.task.fingerprint], cache))
+            continue
+        listener.run(plan.name, number, len(plans))
+        with _told_of(plan.name):
+            results.append(_run(plan, request, context, reported[plan.task.fingerprint], cache))
     return results
+
+
+@contextmanager
+def _told_of(name: str) -> Iterator[None]:
+    """What ends one of several runs says which."""
+    try:
+        yield
+    except (CompressError, Interrupted) as error:
+        error.args = (f"{name}: {error}", *error.args[1:])
+        raise
 
 
 def _tell_outlook(plans: list[Plan], request: Request, listener: Listener) -> None:

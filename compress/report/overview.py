@@ -39,6 +39,12 @@ class Overall:
         return _mean([row.headline for row in self.rows])
 
     @property
+    def megabytes(self) -> str:
+        """Of the file; from the smallest to the largest, where it differs by task."""
+        sizes = sorted(row.model.file_bytes for row in self.rows)
+        return " to ".join(dict.fromkeys(map(numbers.megabytes, (sizes[0], sizes[-1]))))
+
+    @property
     def is_baseline(self) -> bool:
         """Of its recipe, or of all."""
         return all(row.delta is None for row in self.rows)
@@ -108,7 +114,6 @@ def _took(overall: Overall, tasks: Sequence[Task]) -> Cost | None:
 
 def _line(overall: Overall, took: Cost | None, unit: str) -> Line:
     share = overall.share
-    sizes = sorted(row.model.file_bytes for row in overall.rows)
     cells = (
         Cell(overall.recipe or "baseline"),
         Cell(overall.rows[0].name),
@@ -116,7 +121,7 @@ def _line(overall: Overall, took: Cost | None, unit: str) -> Line:
         Cell(numbers.points(overall.headline)),
         Cell(NOTHING if share is None else numbers.share(share)),
         against(overall.delta),
-        Cell(" to ".join(dict.fromkeys(map(numbers.megabytes, (sizes[0], sizes[-1]))))),
+        Cell(overall.megabytes),
         Cell(NOTHING if took is None else text(took, unit)),
     )
     return Line(cells, "baseline" if overall.is_baseline else "model")

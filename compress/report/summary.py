@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..results import Result
 from . import markdown, numbers
+from .overview import Overall, over_tasks
 from .page import tasks_of
 from .points import shape_of
 from .runs import Row, Shape, Task
@@ -87,16 +88,64 @@ def _terminal_rows(task: Task) -> Iterator[tuple[Row, list[str]]]:
 
 
 def markdown_table(results: Sequence[Result], folders: Sequence[Path] = ()) -> str:
-    """The teacher and each recipe's final model as Markdown, for the README; below it where the numbers come from."""
+    """The teacher and each recipe's final model as Markdown, for the README; below it where the numbers come from.
+
+    Several tasks with models of the same recipes share one table, of a column for each task's score.
+    """
     tasks = tasks_of(results, folders)
     seeds = sorted({len(variant.runs) for task in tasks for variant in task.variants})
     source = f"{lede(results)} {' or '.join(map(str, seeds))} {'seed' if seeds == [1] else 'seeds'}.".strip()
-    notes = [f"*{markdown.escape(note)}*" for note in _notes(tasks, MAIN_SHAPES[:2])]
-    return "\n\n".join([markdown.table(_final_table(tasks)), markdown.escape(source), *notes])
-
-
-def _final_table(tasks: Sequence[Task]) -> Table:
+    notes = _notes(tasks, MAIN_SHAPES[:2])
     shapes = [shape for shape in MAIN_SHAPES[:2] if any(shape in task.shapes for task in tasks)]
+    models = _final_overalls(tasks)
+    if models:
+        metrics = ", ".join(f"{task.first.task.title} {metric_name(task)}" for task in tasks)
+        timed = f" Times: {tasks[0].first.task.title}'s models." if shapes else ""
+        source = f"{source} Scores: {metrics}.{timed}"
+    table = _wide_table(tasks, models, shapes) if models else _final_table(tasks, shapes)
+    below = [f"*{markdown.escape('. '.join(note.rstrip('.') for note in notes))}.*"] if notes else []
+    return "\n\n".join([markdown.table(table), markdown.escape(source), *below])
+
+
+def _final_overalls(tasks: Sequence[Task]) -> list[Overall]:
+    """The baseline, and the last model of each recipe that every task has; none where not every recipe has one."""
+    shared = over_tasks(tasks) if len(tasks) > 1 else []
+    kept = [
+        overall
+        for overall in shared
+        if all(any(row is final for final in _final_rows(task)) for task, row in zip(tasks, overall.rows, strict=True))
+    ]
+    return kept if all(len(_final_rows(task)) == len(kept) for task in tasks) else []
+
+
+def _wide_table(tasks: Sequence[Task], models: Sequence[Overall], shapes: Sequence[Shape]) -> Table:
+    columns = (
+        Column("Recipe", numeric=False),
+        Column("Model", numeric=False),
+        Column("MB"),
+        *(Column(task.first.task.title) for task in tasks),
+        Column("Mean"),
+        Column(f"Against {teacher_word(tasks)}"),
+        *(Column(f"{_clock(tasks[:1])} {numbers.shape(*shape)}", "ms") for shape in shapes),
+    )
+    return Table("Results", columns, tuple(_wide_line(tasks[0], overall, shapes) for overall in models))
+
+
+def _wide_line(first: Task, overall: Overall, shapes: Sequence[Shape]) -> Line:
+    row = overall.rows[0]
+    cells = (
+        Cell(overall.recipe or "baseline"),
+        Cell(row.name),
+        Cell(overall.megabytes),
+        *(Cell(score_of(each, None)) for each in overall.rows),
+        Cell(numbers.points(overall.headline)),
+        against(overall.delta),
+        *(times_of(first, row.latency(shape), row is first.baseline, wall=False) for shape in shapes),
+    )
+    return Line(cells, "baseline" if overall.is_baseline else "model")
+
+
+def _final_table(tasks: Sequence[Task], shapes: list[Shape]) -> Table:
     columns = (
         Column("Task", numeric=False),
         Column("Recipe", numeric=False),

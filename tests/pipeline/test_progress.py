@@ -11,6 +11,7 @@ import pytest
 from tokenizers import Tokenizer
 from worlds import encoder_world
 
+from compress.errors import CheckFailed, CompressError, Interrupted
 from compress.pipeline import Listener, Request, plan_all
 from compress.pipeline import run as running
 from compress.pipeline.plan import Context, Job
@@ -92,3 +93,27 @@ def test_each_of_several_runs_is_named_and_a_note_that_they_share_comes_once(
         assert seen == [*notes, f"ran {names[0]}"]
     else:
         assert seen == [*notes, f"1 of 2: {names[0]}", f"ran {names[0]}", f"2 of 2: {names[1]}", f"ran {names[1]}"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"), [(CompressError, 2), (CheckFailed, 1), (lambda message: Interrupted(message, 15), 143)]
+)
+@pytest.mark.parametrize("seeds", [(0,), (0, 1)])
+def test_what_ends_one_of_several_runs_names_it(
+    request_: Request, monkeypatch: pytest.MonkeyPatch, seeds: tuple[int, ...], kind: Callable[[str], Any], code: int
+) -> None:
+    ends = kind("no room")
+
+    def fails(*_: Any) -> None:
+        raise ends
+
+    monkeypatch.setattr(running, "_run", fails)
+    for name in ("_tell_outlook", "preflight", "build_nodes", "_check_texts"):
+        monkeypatch.setattr(running, name, lambda *_: None)
+    monkeypatch.setattr(running.ReportedSource, "of", lambda *_: None)
+    asked = replace(request_, seeds=seeds)
+    first = plan_all(asked)[0].name
+    with pytest.raises(type(ends)) as raised:
+        running._run_all(asked, Listener())
+    assert str(raised.value) == (f"{first}: no room" if len(seeds) > 1 else "no room")
+    assert raised.value.exit_code == code

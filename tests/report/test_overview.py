@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from compress.report import markdown_table
 from compress.report.overview import over_tasks, overview_table
 from compress.report.page import tasks_of
 from compress.results import Result
@@ -82,3 +83,26 @@ def test_there_is_a_table_of_several_tasks_with_more_than_the_baseline_alone(fak
     assert table is not None
     assert [str(column) for column in table.columns[2:5]] == ["SST-2", "STS-B", "Mean"]
     assert [line.kind for line in table.lines] == ["baseline", "model", "model"]
+
+
+def test_tasks_of_the_same_recipes_share_one_table_in_the_readme(fake: Callable[..., Result]) -> None:
+    tasks = ("sst2", "stsb", "mrpc")
+    runs = [fake(recipe, task) for task in tasks for recipe in ("distilbert", "int8")]
+    heading, _, *rows = markdown_table(runs).split("\n\n")[0].splitlines()
+    shown = [task.first.task.title for task in tasks_of(runs)]
+    assert [cell.strip() for cell in heading.split("|")[4:7]] == shown
+    assert [tuple(cell.strip() for cell in row.split("|")[1:3]) for row in rows] == [
+        ("baseline", "teacher fp32"),
+        ("distilbert", "student int8"),
+        ("int8", "teacher int8"),
+    ]
+    last = [each for each in over_tasks(tasks_of(runs)) if each.rows[0].name != "student fp32"]
+    for row, overall in zip(rows, last, strict=True):
+        cells = [cell.strip() for cell in row.split("|")]
+        assert cells[4:7] == [f"{each.headline:.2f}" for each in overall.rows]
+        assert cells[7] == f"{overall.headline:.2f}"
+
+
+def test_tasks_of_different_recipes_keep_a_row_of_each_in_the_readme(fake: Callable[..., Result]) -> None:
+    table = markdown_table([fake("distilbert", "sst2"), fake("int8", "mrpc")])
+    assert "SST-2 (accuracy)" in table and "MRPC (" in table
