@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from compress.catalog import load_recipe
+from compress.errors import CompressError
 from compress.quantize.methods import QUANTIZERS
 
 PEERS = Path(__file__).parents[1] / "benchmarks/peers"
@@ -203,6 +204,11 @@ def test_a_new_measurement_replaces_its_like_alone(peers: Any, tmp_path: Path, r
         ("2026-01-02", [("classification", 1), ("tagging", 1)]),
         ("2026-01-04", [("classification", 1)]),
     ]
+
+
+def test_a_folder_without_measurements_is_one_line(peers: Any, tmp_path: Path) -> None:
+    with pytest.raises(CompressError, match="no measurements on file"):
+        peers("filed").filed(tmp_path)
 
 
 def test_the_page_is_drawn_from_all_kinds_of_cpu(peers: Any, tmp_path: Path, result: dict[str, Any]) -> None:

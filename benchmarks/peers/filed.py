@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from compress.atomic import write_text
+from compress.errors import CompressError
 
 Result = dict[str, Any]  # what `run.py` or `text_to_answer.py` measures at once
 _VENDORS = ("amd", "intel", "apple", "ampere", "arm", "neoverse")
@@ -32,9 +34,20 @@ def file_result(result: Result, folder: Path) -> Path:
 
 
 def filed(folder: Path) -> list[Result]:
-    """All that is on file: kind by kind, in each the newest first."""
+    """All that is on file: kind by kind, in each the newest first. Raises `CompressError` where nothing is."""
     found = [result for path in sorted(folder.glob("*.json")) for result in reversed(_results(path))]
+    if not found:
+        raise CompressError(f"{folder}: no measurements on file; make some with `make peers`")
     return sorted(found, key=lambda result: (cpu_kind(result["machine"]), -int(result["date"].replace("-", ""))))
+
+
+def print_page(render: Callable[[list[Result]], str]) -> None:
+    """The page of the folder that the command line names."""
+    try:
+        print(render(filed(Path(sys.argv[1]))), end="")
+    except CompressError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
 
 
 def _results(path: Path) -> list[Result]:

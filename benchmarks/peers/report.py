@@ -6,13 +6,11 @@ python benchmarks/peers/report.py reports/peers > reports/peers.md
 from __future__ import annotations
 
 import statistics
-import sys
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
-from filed import cpu_kind, filed
+from filed import cpu_kind, print_page
 from inputs import CELLS, clock, way_name
 from measuring import AGAIN
 from ours import DEFAULT
@@ -217,7 +215,7 @@ def _glossary(results: Sequence[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    print(render(filed(Path(sys.argv[1]))), end="")
+    print_page(render)
 
 
 if __name__ == "__main__":

@@ -5,12 +5,10 @@ python benchmarks/peers/text_report.py reports/text-to-answer > reports/text-to-
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from filed import cpu_kind, filed
+from filed import cpu_kind, print_page
 from report import digits, table, threads_phrase
 from text_measuring import AGAIN, FIRST
 from text_ours import VARIANTS as OURS
@@ -165,7 +163,7 @@ def _glossary(result: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    print(render(filed(Path(sys.argv[1]))), end="")
+    print_page(render)
 
 
 if __name__ == "__main__":
