@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -161,22 +161,20 @@ def _run_all(request: Request, listener: Listener, peers: Peers | None = None) -
     reported = {plan.task.fingerprint: ReportedSource.of(plan.task) for plan in plans}
     results = []
     for number, (plan, context) in enumerate(zip(plans, contexts, strict=True), 1):
-        if len(plans) == 1:
-            results.append(_run(plan, request, context, reported[plan.task.fingerprint], cache))
-            continue
-        listener.run(plan.name, number, len(plans))
-        with _told_of(plan.name):
+        if len(plans) > 1:
+            listener.run(plan.name, number, len(plans))
+        with _named_in_errors(plan.name) if len(plans) > 1 else nullcontext():
             results.append(_run(plan, request, context, reported[plan.task.fingerprint], cache))
     return results
 
 
 @contextmanager
-def _told_of(name: str) -> Iterator[None]:
-    """What ends one of several runs says which."""
+def _named_in_errors(run: str) -> Iterator[None]:
+    """An error that ends one of several runs begins with its name."""
     try:
         yield
     except (CompressError, Interrupted) as error:
-        error.args = (f"{name}: {error}", *error.args[1:])
+        error.args = (f"{run}: {error}", *error.args[1:])
         raise
 
 

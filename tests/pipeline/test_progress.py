@@ -63,6 +63,14 @@ def test_how_far_a_stage_has_come_is_told(request_: Request, tmp_path: Path, kin
     assert total == {"augment": done, "tokenize": getattr(node.spec, "max_tokens", 0)}[kind]
 
 
+@pytest.fixture
+def nothing_before_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_tell_outlook", "preflight", "build_nodes", "_check_texts"):
+        monkeypatch.setattr(running, name, lambda *_: None)
+    monkeypatch.setattr(running.ReportedSource, "of", lambda *_: None)
+
+
+@pytest.mark.usefixtures("nothing_before_runs")
 @pytest.mark.parametrize("seeds", [(0,), (0, 1)])
 def test_each_of_several_runs_is_named_and_a_note_that_they_share_comes_once(
     request_: Request, monkeypatch: pytest.MonkeyPatch, seeds: tuple[int, ...]
@@ -80,9 +88,6 @@ def test_each_of_several_runs_is_named_and_a_note_that_they_share_comes_once(
         seen.append(f"ran {plan.name}")
 
     monkeypatch.setattr(running, "_run", ran)
-    for name in ("_tell_outlook", "preflight", "build_nodes", "_check_texts"):
-        monkeypatch.setattr(running, name, lambda *_: None)
-    monkeypatch.setattr(running.ReportedSource, "of", lambda *_: None)
     asked = replace(request_, seeds=seeds)
     plans = [replace(plan, notes=("of all", f"of seed {plan.seed}")) for plan in plan_all(asked)]
     monkeypatch.setattr(running, "plan_all", lambda *_: plans)
@@ -95,6 +100,7 @@ def test_each_of_several_runs_is_named_and_a_note_that_they_share_comes_once(
         assert seen == [*notes, f"1 of 2: {names[0]}", f"ran {names[0]}", f"2 of 2: {names[1]}", f"ran {names[1]}"]
 
 
+@pytest.mark.usefixtures("nothing_before_runs")
 @pytest.mark.parametrize(
     ("kind", "code"), [(CompressError, 2), (CheckFailed, 1), (lambda message: Interrupted(message, 15), 143)]
 )
@@ -108,9 +114,6 @@ def test_what_ends_one_of_several_runs_names_it(
         raise ends
 
     monkeypatch.setattr(running, "_run", fails)
-    for name in ("_tell_outlook", "preflight", "build_nodes", "_check_texts"):
-        monkeypatch.setattr(running, name, lambda *_: None)
-    monkeypatch.setattr(running.ReportedSource, "of", lambda *_: None)
     asked = replace(request_, seeds=seeds)
     first = plan_all(asked)[0].name
     with pytest.raises(type(ends)) as raised:
