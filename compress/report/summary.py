@@ -97,7 +97,7 @@ def markdown_table(results: Sequence[Result], folders: Sequence[Path] = ()) -> s
     source = f"{lede(results)} {' or '.join(map(str, seeds))} {'seed' if seeds == [1] else 'seeds'}.".strip()
     notes = _notes(tasks, MAIN_SHAPES[:2])
     shapes = [shape for shape in MAIN_SHAPES[:2] if any(shape in task.shapes for task in tasks)]
-    models = _final_overalls(tasks)
+    models = _shared_finals(tasks)
     if models:
         metrics = ", ".join(f"{task.first.task.title} {metric_name(task)}" for task in tasks)
         timed = f" Times: {tasks[0].first.task.title}'s models." if shapes else ""
@@ -107,15 +107,17 @@ def markdown_table(results: Sequence[Result], folders: Sequence[Path] = ()) -> s
     return "\n\n".join([markdown.table(table), markdown.escape(source), *below])
 
 
-def _final_overalls(tasks: Sequence[Task]) -> list[Overall]:
-    """The baseline, and the last model of each recipe that every task has; none where not every recipe has one."""
-    shared = over_tasks(tasks) if len(tasks) > 1 else []
-    kept = [
+def _shared_finals(tasks: Sequence[Task]) -> list[Overall]:
+    """`_final_rows` over several tasks; none of one task, or where tasks differ in their recipes."""
+    if len(tasks) < 2:
+        return []
+    finals = [_final_rows(task) for task in tasks]
+    shared = [
         overall
-        for overall in shared
-        if all(any(row is final for final in _final_rows(task)) for task, row in zip(tasks, overall.rows, strict=True))
+        for overall in over_tasks(tasks)
+        if all(any(row is each for each in rows) for row, rows in zip(overall.rows, finals, strict=True))
     ]
-    return kept if all(len(_final_rows(task)) == len(kept) for task in tasks) else []
+    return shared if all(len(rows) == len(shared) for rows in finals) else []
 
 
 def _wide_table(tasks: Sequence[Task], models: Sequence[Overall], shapes: Sequence[Shape]) -> Table:

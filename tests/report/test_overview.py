@@ -88,7 +88,8 @@ def test_there_is_a_table_of_several_tasks_with_more_than_the_baseline_alone(fak
 def test_tasks_of_the_same_recipes_share_one_table_in_the_readme(fake: Callable[..., Result]) -> None:
     tasks = ("sst2", "stsb", "mrpc")
     runs = [fake(recipe, task) for task in tasks for recipe in ("distilbert", "int8")]
-    heading, _, *rows = markdown_table(runs).split("\n\n")[0].splitlines()
+    table, source, *_ = markdown_table(runs).split("\n\n")
+    heading, _, *rows = table.splitlines()
     shown = [task.first.task.title for task in tasks_of(runs)]
     assert [cell.strip() for cell in heading.split("|")[4:7]] == shown
     assert [tuple(cell.strip() for cell in row.split("|")[1:3]) for row in rows] == [
@@ -101,6 +102,10 @@ def test_tasks_of_the_same_recipes_share_one_table_in_the_readme(fake: Callable[
         cells = [cell.strip() for cell in row.split("|")]
         assert cells[4:7] == [f"{each.headline:.2f}" for each in overall.rows]
         assert cells[7] == f"{overall.headline:.2f}"
+    assert [cell.strip() for cell in heading.split("|")[9:11]] == ["p50 1 × 32, ms", "p50 1 × 128, ms"]
+    first = markdown_table([run for run in runs if run.task.title == shown[0]]).split("\n\n")[0].splitlines()[2:]
+    assert [row.split("|")[9:11] for row in rows] == [row.split("|")[7:9] for row in first]
+    assert f"Times: {shown[0]}'s models." in source
 
 
 def test_tasks_of_different_recipes_keep_a_row_of_each_in_the_readme(fake: Callable[..., Result]) -> None:
