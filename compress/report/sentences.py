@@ -50,7 +50,7 @@ def _finding(task: Task, row: Row, baseline: Row) -> str:
     teacher = task.teacher_of(row.recipe)
     kept = f"{row.label}: {numbers.points(row.headline)} points where {teacher} has {numbers.points(baseline.headline)}"
     if baseline.headline > 0:
-        kept += f" ({100 * row.headline / baseline.headline:.1f}%)"
+        kept += f" ({numbers.share(row.headline / baseline.headline)})"
     delta = row.delta
     if delta:
         kept += f", a difference of {numbers.signed(delta.points)} ({numbers.signed(delta.low)} to {numbers.signed(delta.high)})"
