@@ -7,6 +7,7 @@ import re
 import textwrap
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any
 
 VEGALITE = "6.4"
@@ -14,18 +15,47 @@ FONT = "system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif"
 # Of text, lesser text, lines and ground. style.css gives a page's own colours to what is drawn in one of them.
 INK, SOFT, LINE, PAPER = "#1f2328", "#6e7781", "#d8dee4", "#ffffff"
 _LARGE, _SMALL = 15, 11.5  # pixels, of titles and of text below them
+GAP = 12  # pixels between pictures, which have a margin of their own
 CHARACTER = 7.2  # pixels, of the widest usual font at 11.5 pixels: fonts differ from the one a drawing is laid out with
 _MARK = re.compile(
     r'(<path aria-label="([^"]*)" role="graphics-symbol" aria-roledescription="(?:point|line mark)"[^>]*)/>'
 )
+_SIZE = re.compile(r'width="(\d+)" height="(\d+)" viewBox="[^"]*"')  # of a whole picture, in pixels
 _UNSEEN = re.compile(r'<path class="(?:back|fore)ground"[^>]* d="(?:M0,0h0v0h0Z)?"[^>]*/>')
 _GROUP = re.compile(r"<g [^>]*>")
 _WORDS = re.compile(r' (?:role|aria-[a-z]+)="[^"]*"')  # of a group: the chart's own label says what it shows
 _IDLE = re.compile(r' (?:class="[^"]*"|pointer-events="none"|aria-hidden="true"|opacity="1")')
 
 
-def svg(document: dict[str, Any]) -> str:
-    return _drawn(json.dumps(document))
+def svg(charts: Sequence[Any], *, columns: int = 2) -> str:
+    """The SVG of one or several charts, in columns where they are more than two."""
+    drawn = [_drawn(json.dumps(specification(chart))) for chart in charts]
+    return drawn[0] if len(drawn) == 1 else _sheet(drawn, columns if len(drawn) > 2 else 1)
+
+
+def _sheet(drawn: Sequence[str], columns: int) -> str:
+    """Pictures beside and below each other as one. Each is laid out once, by itself, which a page of it shows as well."""
+    sizes = [tuple(map(int, found.groups())) for found in map(_SIZE.search, drawn) if found]
+    lefts = _starts([max(width for width, _ in sizes[column::columns]) for column in range(columns)])
+    rows = range(0, len(sizes), columns)
+    tops = _starts([max(height for _, height in sizes[row : row + columns]) for row in rows])
+    parts = [
+        f'<g transform="translate({lefts[place % columns]},{tops[place // columns]})">{_inside(each)}</g>'
+        for place, each in enumerate(drawn)
+    ]
+    width, height = lefts[-1] - GAP, tops[-1] - GAP
+    size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
+    ground = f'<rect width="{width}" height="{height}" fill="{PAPER}"/>'
+    return _SIZE.sub(size, drawn[0][: drawn[0].index(">") + 1], count=1) + ground + "".join(parts) + "</svg>"
+
+
+def _starts(lengths: Sequence[int]) -> list[int]:
+    """Where each begins, and where one after the last would."""
+    return list(accumulate((length + GAP for length in lengths), initial=0))
+
+
+def _inside(drawn: str) -> str:
+    return drawn[drawn.index(">") + 1 : drawn.rindex("</svg>")]
 
 
 @lru_cache(maxsize=64)
@@ -49,15 +79,9 @@ def inline(picture: str) -> str:
     return _MARK.sub(r"\1><title>\2</title></path>", picture)
 
 
-def specification(charts: Sequence[Any], *, columns: int = 2) -> dict[str, Any]:
-    """A Vega-Lite document of one or several charts, in columns where they are more than two."""
-    parts = [_plain(chart) for chart in charts]
-    if len(parts) == 1:
-        return {"config": _config(), **parts[0]}
-    channels = ("x", "y", "fill", "shape", "color")
-    apart = {"scale": dict.fromkeys(channels, "independent")}
-    shown = columns if len(parts) > 2 else 1
-    return {"config": _config(), "concat": parts, "columns": shown, "spacing": 40, "resolve": apart}
+def specification(chart: Any) -> dict[str, Any]:
+    """A Vega-Lite document of a chart."""
+    return {"config": _config(), **_plain(chart)}
 
 
 def layered(*charts: Any, **properties: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from . import curves, markdown, pruned_picture
 from . import reliability as reliability_picture
 from . import similarity as similarity_picture
 from .curves import Curves
-from .drawing import inline, specification, svg
+from .drawing import inline, svg
 from .names import Names
 from .page import Page
 from .plot import chart
@@ -45,43 +45,42 @@ def html_report(page: Page, tasks: Sequence[Task]) -> str:
 
 
 def _inline(drawn: Any) -> str:
-    return inline(svg(specification([drawn])))
+    return inline(svg([drawn]))
 
 
 def _curves(found: Curves) -> tuple[str, str, str]:
     """Title, words, picture."""
-    document = specification(curves.charts(found), columns=1)
-    return found.title, curves.describe(found), inline(svg(document))
+    return found.title, curves.describe(found), inline(svg(curves.charts(found), columns=1))
 
 
 def plot(tasks: Sequence[Task]) -> str:
     """All tasks' charts as one SVG on white, legible in light and dark surroundings."""
-    return svg(specification([chart(task) for task in tasks])) + "\n"
+    return svg([chart(task) for task in tasks]) + "\n"
 
 
 def sizes(tasks: Sequence[Task]) -> str:
     """The same by file size, of the tasks whose own charts are by time."""
-    return svg(specification([chart(task, by_size=True) for task in tasks if shape_of(task)])) + "\n"
+    return svg([chart(task, by_size=True) for task in tasks if shape_of(task)]) + "\n"
 
 
 def sensitivity(tasks: Sequence[Task]) -> str:
     """The searched models' charts as one SVG on white."""
-    return svg(specification(charts(tasks))) + "\n"
+    return svg(charts(tasks)) + "\n"
 
 
 def pruned(tasks: Sequence[Task]) -> str:
     """What pruning left in each run, as one SVG on white."""
-    return svg(specification(pruned_picture.charts(tasks), columns=1)) + "\n"
+    return svg(pruned_picture.charts(tasks), columns=1) + "\n"
 
 
 def reliability(tasks: Sequence[Task]) -> str:
     """How often models are right where they are equally sure, task by task, as one SVG on white."""
-    return svg(specification(reliability_picture.charts(tasks))) + "\n"
+    return svg(reliability_picture.charts(tasks)) + "\n"
 
 
 def similarity(tasks: Sequence[Task]) -> str:
     """Students' layers beside their teachers', one map below the other, as one SVG on white."""
-    return svg(specification(similarity_picture.charts(tasks), columns=1)) + "\n"
+    return svg(similarity_picture.charts(tasks), columns=1) + "\n"
 
 
 def html(name: str, *, scripts: Sequence[str] = ("page.js",), **values: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import median
@@ -172,10 +173,15 @@ def group(results: Sequence[Result], delta_of: DeltaOf) -> list[Task]:
     for result in results:
         tasks.setdefault(result.task.name, []).append(result)
     several = len(machines(results)) > 1
-    return [_task(found, delta_of, machines(results) if several else []) for found in tasks.values()]
+    known = [_variants(found, machines(results) if several else []) for found in tasks.values()]
+    asked = [(variant, name) for variants in known for variant in variants for name in _names(variant)[1:]]
+    # Drawing examples again takes most of a report's time, and NumPy does that without holding up Python's other threads.
+    with ThreadPoolExecutor() as pool:
+        deltas = pool.map(lambda each: delta_of(*each), asked)
+        return [Task(variants, tuple(_as_family(list(_rows(variants, deltas))))) for variants in known]
 
 
-def _task(results: list[Result], delta_of: DeltaOf, known: list[Machine]) -> Task:
+def _variants(results: list[Result], known: list[Machine]) -> tuple[Variant, ...]:
     runs: dict[str, dict[int, Result]] = {}
     for result in results:
         seeds = runs.setdefault(_identity(result), {})
@@ -186,22 +192,26 @@ def _task(results: list[Result], delta_of: DeltaOf, known: list[Machine]) -> Tas
             )
     ordered = [tuple(seeds[seed] for seed in sorted(seeds)) for seeds in runs.values()]
     labels = row_labels([found[0] for found in ordered], known)
-    variants = tuple(Variant(label, found) for label, found in zip(labels, ordered, strict=True))
-    return Task(variants, tuple(_as_family(list(_rows(variants, delta_of)))))
+    return tuple(Variant(label, found) for label, found in zip(labels, ordered, strict=True))
 
 
-def _rows(variants: tuple[Variant, ...], delta_of: DeltaOf) -> Iterator[Row]:
-    """Every baseline once, then what each recipe made of it."""
+def _names(variant: Variant) -> list[str]:
+    """Its models' titles, the baseline's first."""
+    return list(dict.fromkeys(title(model) for model in variant.first.models))
+
+
+def _rows(variants: tuple[Variant, ...], deltas: Iterator[Delta | None]) -> Iterator[Row]:
+    """Every baseline once, then what each recipe made of it, with the next of `deltas` for each model."""
     baselines = list(dict.fromkeys(map(_baseline, variants)))
     written = set()
     for variant in variants:
-        names = list(dict.fromkeys(title(model) for model in variant.first.models))
+        names = _names(variant)
         if _baseline(variant) not in written:
             alone = len(baselines) == 1
             yield from _of_model(variant, names[0], "" if alone else variant.label, None)
         written.add(_baseline(variant))
         for name in names[1:]:
-            yield from _of_model(variant, name, variant.label, delta_of(variant, name))
+            yield from _of_model(variant, name, variant.label, next(deltas))
 
 
 def _as_family(rows: Sequence[Row]) -> Iterator[Row]:

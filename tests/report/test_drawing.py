@@ -19,7 +19,7 @@ def drawn() -> str:
 
     rows = alt.Data(values=[{"a": x, "b": x * x, "label": f"point {x}: {x * x}"} for x in range(5)])
     chart = alt.Chart(rows).encode(x="a:Q", y="b:Q", description="label:N")
-    document = specification([chart.mark_point() + chart.mark_line()])
+    document = specification(chart.mark_point() + chart.mark_line())
     return vl_convert.vegalite_to_svg(document, vl_version=VEGALITE)
 
 
@@ -54,8 +54,29 @@ def test_charts_that_are_put_together_are_those_of_altair() -> None:
         (beside(layered(*marks), other, spacing=9), alt.hconcat(alt.layer(*marks), other, spacing=9)),
     ):
         assert mine == {name: part for name, part in theirs.to_dict().items() if name not in ("$schema", "config")}
-    several = specification([layered(*marks), other, beside(*marks)])
-    alt.Chart.from_dict({"$schema": alt.SCHEMA_URL, **several}, validate=True)
+    both = specification(beside(layered(*marks), other))
+    alt.Chart.from_dict({"$schema": alt.SCHEMA_URL, **both}, validate=True)
+
+
+@pytest.mark.parametrize(("count", "columns", "shown"), [(2, 2, 1), (3, 2, 2), (4, 2, 2), (5, 3, 3), (3, 1, 1)])
+def test_charts_of_a_sheet_are_whole_and_apart(count: int, columns: int, shown: int) -> None:
+    """Each is what it is alone; none reaches into another or beyond the sheet; one row or column is one."""
+    charts = [
+        alt.Chart(alt.Data(values=[{"a": 1}]), width=50 + 30 * n, height=90 - 9 * n).mark_point() for n in range(count)
+    ]
+    alone = [ElementTree.fromstring(svg([chart])) for chart in charts]
+    sheet = ElementTree.fromstring(svg(charts, columns=columns))
+    assert sheet.get("font-family") == FONT and sheet[0].tag.endswith("rect")
+    placed = []
+    for group, picture in zip(sheet[1:], alone, strict=True):
+        assert [ElementTree.tostring(part) for part in group] == [ElementTree.tostring(part) for part in picture]
+        left, top = map(int, group.get("transform", "").removeprefix("translate(").rstrip(")").split(","))
+        placed.append((left, top, left + int(picture.get("width", "")), top + int(picture.get("height", ""))))
+    for at, (left, top, right, bottom) in enumerate(placed):
+        assert all(right < other[0] or bottom < other[1] or left > other[2] or top > other[3] for other in placed[:at])
+        assert (left, top) == (placed[at % shown][0], placed[at // shown * shown][1])
+    ends = str(max(place[2] for place in placed)), str(max(place[3] for place in placed))
+    assert (sheet.get("width"), sheet.get("height")) == ends and sheet.get("viewBox") == "0 0 {} {}".format(*ends)
 
 
 def test_the_same_picture_is_drawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,5 +84,5 @@ def test_the_same_picture_is_drawn_once(monkeypatch: pytest.MonkeyPatch) -> None
 
     drawn: list[dict] = []
     monkeypatch.setattr(vl_convert, "vegalite_to_svg", lambda document, **_: drawn.append(document) or "<svg/>")
-    document = {"mark": "point", "width": 57.57911838676986}
-    assert svg(document) == svg(dict(document)) and drawn == [document]
+    chart = {"mark": "point", "width": 57.57911838676986}
+    assert svg([chart]) == svg([dict(chart)]) and drawn == [specification(chart)]

@@ -55,7 +55,7 @@ def tasks(*records: PruningRecord) -> Any:
 
 
 def drawn(*records: PruningRecord) -> str:
-    return svg(specification(pruned_picture.charts(tasks(*records)), columns=1))
+    return svg(pruned_picture.charts(tasks(*records)), columns=1)
 
 
 def cells(picture: str) -> dict[tuple[int, int], bool]:
@@ -99,7 +99,7 @@ def test_several_budgets_are_a_curve_with_the_whole_models_score() -> None:
     assert picture.count("Tuning score, pruned: 80.00") == 2
     assert "Tuning score, repaired: 88.00; Share" in picture and "Tuning score, repaired: 86.00; Share" in picture
     (chart,) = pruned_picture.charts(tasks(curve))[1:]
-    dataset = specification([chart])["layer"]
+    dataset = specification(chart)["layer"]
     assert dataset[0]["data"]["values"] == [{"y": 90}]
     intervals = [(row["y"], row["low"], row["high"]) for row in dataset[1]["data"]["values"] if "low" in row]
     assert intervals == [(88, 87, 89), (86, 87, 89)]
@@ -110,8 +110,8 @@ def test_several_budgets_are_a_curve_with_the_whole_models_score() -> None:
 def test_without_a_repair_the_interval_is_at_the_pruned_models_score() -> None:
     shape = ((0,), (1,)), (16, 16)
     bare = record(point(*shape, reached=0.75, repaired=None), point(*shape, repaired=None))
-    chart = specification(pruned_picture.charts(tasks(bare))[1:])
-    assert [row["low"] for row in chart["layer"][1]["data"]["values"]] == [87, 87]
+    (chart,) = pruned_picture.charts(tasks(bare))[1:]
+    assert [row["low"] for row in specification(chart)["layer"][1]["data"]["values"]] == [87, 87]
     assert "repaired" not in drawn(bare)
 
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from compress.report import sensitivity
-from compress.report.drawing import specification, svg
+from compress.report.drawing import svg
 
 DIVERGENCE = {
     "layer.0.up/MatMul": {"static": 0.02, "dynamic": 0.03},
@@ -35,7 +35,7 @@ def tasks(kind: str = "classification", **info: Any) -> Any:
 
 
 def test_it_has_every_product_of_the_searched_models_alone(tmp_path: Path) -> None:
-    drawn = svg(specification(sensitivity.charts(tasks())))
+    drawn = svg(sensitivity.charts(tasks()))
     for matmul in DIVERGENCE:
         assert matmul.removesuffix("/MatMul") in drawn
     assert "KL divergence" in drawn
@@ -49,7 +49,7 @@ def test_in_words_the_worst_come_first_with_what_became_of_them() -> None:
 
 
 def test_a_score_has_another_measure_and_an_unsearched_model_no_picture() -> None:
-    drawn = svg(specification(sensitivity.charts(tasks(kind="regression", goal={"drop": 0.5}))))
+    drawn = svg(sensitivity.charts(tasks(kind="regression", goal={"drop": 0.5})))
     assert "mean squared difference" in drawn
     assert sensitivity.searched(tasks(divergence={})) == []
     assert sensitivity.describe(tasks(divergence={})) == ""

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from compress.recorded_similarity import LayerSimilarity
 from compress.report import similarity, write_report
-from compress.report.drawing import INK, LINE, PAPER, SOFT, specification, svg
+from compress.report.drawing import INK, LINE, PAPER, SOFT, svg
 from compress.report.page import tasks_of
 from compress.results import Result, read_result
 
@@ -60,7 +60,7 @@ def test_every_figure_stands_in_a_table_and_in_a_cell_of_its_map(fake: Callable[
         [str(number), *(f"{value:.4f}" for value in row)] for number, row in enumerate(STATES)
     ]
     assert [str(column) for column in attention.columns] == ["Student layer", "Teacher 1", "Teacher 2", "Teacher 3"]
-    picture = svg(specification(similarity.charts(tasks_of([result])), columns=1))
+    picture = svg(similarity.charts(tasks_of([result])), columns=1)
     texts = re.findall(r"<text[^>]*>(0\.\d\d)</text>", picture)
     assert texts == [f"{value:.2f}" for table in (STATES, ATTENTION) for row in table for value in row]
     rows = re.findall(r"<text[^>]*>(Student \d)</text>", picture)
@@ -76,7 +76,7 @@ def test_layers_without_heads_and_what_is_left_out(fake: Callable[..., Result]) 
     assert "student layer 2 is nearest to teacher layer 3 (0.02 bits apart)" in found.sentences[1]
     assert found.sentences[2] == f"distilbert, SST-2: not compared: {problem}."
     assert [str(cell) for cell in found.tables[1].lines[0].cells] == ["1", "–", "–", "–"]
-    picture = svg(specification(similarity.charts(tasks_of([result])), columns=1))
+    picture = svg(similarity.charts(tasks_of([result])), columns=1)
     assert len(re.findall(r"<text[^>]*>0\.\d\d</text>", picture)) == 12 + 3
 
 

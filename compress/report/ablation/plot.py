@@ -6,7 +6,7 @@ from typing import Any
 
 from ...recorded_fidelity import Delta
 from .. import numbers
-from ..drawing import PAPER, SOFT, heading, layered, room, specification, svg
+from ..drawing import PAPER, SOFT, heading, layered, room, svg
 from ..plot import tooltip
 from ..points import COLOURS
 from ..tables import NOT_DISTINGUISHABLE, against
@@ -17,7 +17,7 @@ WIDTH, STEP = 460, 28  # pixels, of the difference axis and per row
 
 def picture(ablation: Ablation) -> str:
     """SVG on white."""
-    return svg(specification([_chart(ablation)]))
+    return svg([_chart(ablation)])
 
 
 def describe(ablation: Ablation) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import numbers
-from ..drawing import heading, layered, specification, svg, wrapped
+from ..drawing import heading, layered, svg, wrapped
 from ..plot import tooltip
 from ..points import COLOURS, SHAPES
 from .sweeps import Point, Sweep
@@ -18,7 +18,7 @@ _SHORT = 26  # characters of a name of which two stand side by side in the legen
 
 def picture(sweeps: Sequence[Sweep], models: Sequence[str]) -> str:
     """SVG on white of one sweep or several; each of the `models` has one colour and one shape in all."""
-    return svg(specification([_chart(sweep, models) for sweep in sweeps]))
+    return svg([_chart(sweep, models) for sweep in sweeps])
 
 
 def _chart(sweep: Sweep, models: Sequence[str]) -> Any:
