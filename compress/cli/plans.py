@@ -61,6 +61,14 @@ def _outlook(plan: Plan, root: Path) -> dict[str, Any]:
     }
 
 
+def in_all(plans: list[Plan], root: Path) -> str | None:
+    """What several runs leave to train together, where none needs the hub to be asked."""
+    at_hand = check_at_hand(plans, root)
+    if len(plans) < 2 or len(at_hand) < len(plans):
+        return None
+    return f"{len(plans)} runs in all, with what they share once: {estimate(plans, root, assume=True)}"
+
+
 def plan_document(plan: Plan, root: Path) -> dict[str, Any]:
     """One plan as plain data."""
     cache = Store(root / ".store")

@@ -222,15 +222,17 @@ def plan(
     """Show what `run` would do: stages, what is cached, sizes and FLOPs. Runs and writes nothing."""
     request = request_of(locals())
     from ..pipeline import plan_all
-    from .plans import plan_documents, print_plans
+    from .plans import in_all, plan_documents, print_plans
 
-    documents = plan_documents(plan_all(request), request.root)
+    documents = plan_documents(plans := plan_all(request), request.root)
     if json:
         import json as encoder
 
         typer.echo(encoder.dumps(documents, indent=1))
     else:
         print_plans(documents)
+        if total := in_all(plans, request.root):
+            typer.echo(total)
 
 
 def report(

@@ -17,7 +17,7 @@ from worlds import encoder_world
 
 import compress
 from compress.catalog import names
-from compress.cli.plans import plan_documents
+from compress.cli.plans import in_all, plan_documents
 from compress.errors import CompressError, Interrupted
 from compress.models.dimensions import dimensions
 from compress.pipeline import Listener, Request, plan_all, run_all
@@ -171,6 +171,18 @@ def test_a_plan_refuses_what_a_run_would(world: Path) -> None:
 def test_a_plan_of_what_is_yet_to_train_imports_no_torch(world: Path) -> None:
     words = ["plan", "int8", "--task", str(world / "task.yaml"), "--teacher", str(world / "teacher")]
     assert HEAVY & imported([*words, "-o", str(world / "runs")]) == set()
+
+
+def test_the_total_of_several_runs_counts_what_they_share_once(world: Path) -> None:
+    """Two recipes of one teacher, which is fine-tuned once; each plan alone counts it."""
+    (world / "one.yaml").write_text("{name: one, title: S, architecture: distilbert, layers: 1}")
+    both = replace(request(world), recipes=("distilbert", "minilm"), student=str(world / "one.yaml"))
+    alone = [sum(document["training"]["steps"].values()) for document in plan_documents(plan_all(both), both.root)]
+    (teacher,) = plan_documents(plan_all(request(world)), both.root)[0]["training"]["steps"].values()
+    total = in_all(plan_all(both), both.root)
+    assert total is not None and total.startswith("2 runs in all")
+    assert f"training: {sum(alone) - teacher:,} steps" in total
+    assert in_all(plan_all(request(world)), both.root) is None
 
 
 def test_the_data_line_counts_pairs(world: Path) -> None:
