@@ -83,7 +83,7 @@ def bench(
     from ..provenance import running_code
     from ..report.bench import Measurements, check_bench_folder, write_bench
     from ..results import Machine
-    from .bench_tables import print_profile, print_times
+    from .bench_tables import print_measurements
     from .display import Display
 
     if runs is not None and rigor is not None:
@@ -122,10 +122,7 @@ def bench(
     if json:
         _print_json(measured)
         return
-    print_times(measured)
-    for name, found in profiles.items():
-        for each in found:
-            print_profile(name, each)
+    print_measurements(measured)
     for path in written:
         typer.echo(path)
 

@@ -140,6 +140,8 @@ def test_the_folder_has_the_page_in_three_forms_and_the_figures(tmp_path: Path) 
     assert "(bench.svg)" in text and "| student | 16 | 7.20 | 6.48 to 7.92 | 2.00× | 36 |" in text
     assert page.count("<svg") == 1 and page.count('class="chart"') == 1
     assert "teacher, 1 × 16, one thread: time by operator" in page
+    for written_text in (text, page):
+        assert "a whole run 1.20× the floor" in written_text.replace("\\", "")
     assert not re.search(r'(?:src|href)="(?!#)', page)
     document = json.loads((tmp_path / "out/bench.json").read_text(encoding="utf-8"))
     assert document == json.loads(json.dumps(measured.document()))

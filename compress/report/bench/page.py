@@ -11,8 +11,9 @@ from ..render import html, template
 from ..tables import Table
 from .measurements import Measurements
 from .plot import picture
+from .profiles import Profiled, profiled
 from .sweeps import BATCHES, THREADS, Sweep, describe
-from .tables import main_table, profile_tables, sweep_table
+from .tables import main_table, sweep_table
 
 _CLOCKS = (
     "CPU time is the p50 of the CPU time of a model's process during a run, on one thread: it holds on a busy machine too. Latency is "
@@ -53,7 +54,7 @@ class Page:
     warnings: tuple[str, ...]
     sections: tuple[Section, ...]
     table: Table
-    profiles: tuple[Table, ...]
+    profiles: tuple[Profiled, ...]
     reading: tuple[str, ...]
     environment: tuple[tuple[str, str], ...]
     command: str
@@ -67,7 +68,7 @@ def page_of(measured: Measurements, sweeps: Sequence[Sweep]) -> Page:
         warnings=tuple(measured.warnings()),
         sections=tuple(_sections(sweeps)),
         table=main_table(measured),
-        profiles=tuple(profile_tables(measured)),
+        profiles=tuple(profiled(measured)),
         reading=tuple(_reading(measured, sweeps)),
         environment=tuple(_environment(measured)),
         command=measured.command,

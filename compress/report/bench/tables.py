@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ...bench import AGAIN
 from ...results import Latency
@@ -11,9 +10,6 @@ from .. import numbers
 from ..tables import NOTHING, Cell, Column, Line, Table, text_cells
 from .measurements import Measurements
 from .sweeps import Point, Sweep
-
-if TYPE_CHECKING:
-    from ...bench.profile import Profile
 
 _TOO_NOISY = "too noisy"
 _CONTROL = f"A/A: {AGAIN}"
@@ -99,35 +95,3 @@ def _times(row: Latency, noisy: bool) -> tuple[Cell, ...]:
 
 def _percentile(value: float | None, ends: tuple[float, float] | None) -> Cell:
     return Cell(NOTHING) if value is None else Cell(numbers.significant(value), _interval(ends) if ends else "")
-
-
-def profile_tables(measured: Measurements) -> Iterator[Table]:
-    """The operators of each model and shape, the longest first."""
-    for name, found in measured.profiles.items():
-        yield from (_profile_table(name, profile) for profile in found)
-
-
-def _profile_table(name: str, profile: Profile) -> Table:
-    columns = (
-        Column("Operator", numeric=False),
-        Column("Group", numeric=False),
-        Column("Count"),
-        Column("Time", "ms"),
-        Column("Share"),
-        Column("MACs", "M"),
-    )
-    lines = [
-        Line(
-            text_cells(
-                kind.op,
-                kind.group,
-                str(kind.count),
-                numbers.significant(kind.milliseconds),
-                numbers.percent(kind.share),
-                numbers.millions(kind.macs) if kind.macs else NOTHING,
-            )
-        )
-        for kind in profile.kinds
-    ]
-    shape = numbers.shape(profile.batch, profile.length)
-    return Table(f"{name}, {shape}, one thread: time by operator", columns, tuple(lines))
