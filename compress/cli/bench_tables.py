@@ -13,36 +13,36 @@ if TYPE_CHECKING:
 
 def print_measurements(measured: Measurements) -> None:
     """Every measurement, then the operators of every profile."""
-    from ..report.bench.profiles import profiled
+    from ..report.bench.profiles import profile_sections
     from ..report.bench.tables import main_table
     from .screen import console
 
     out = console()
     out.print(_shown(main_table(measured)))
     for warning in measured.warnings():
-        out.print(warning, style="yellow", markup=False)
-    for each in profiled(measured):
-        out.print(f"\n{each.table.caption}", markup=False)
+        out.print(warning, style="yellow", markup=False, emoji=False)
+    for each in profile_sections(measured):
+        out.print(f"\n{each.table.caption}", markup=False, emoji=False)
         out.print(_shown(each.table))
         for line in each.words:
-            out.print(line, markup=False)
+            out.print(line, markup=False, emoji=False)
 
 
 def _shown(table: Table) -> rich.table.Table:
-    """A report's table on a terminal, units and remarks on lines of their own."""
+    """A report's table on a terminal, units and remarks on lines of their own. No number is broken, however narrow it is."""
     from rich.table import Table as RichTable
     from rich.text import Text
 
     shown = RichTable(box=None, pad_edge=False)
-    for column in table.columns:
+    for place, column in enumerate(table.columns):
         words = Text("\n".join(part for part in (column.text, column.unit) if part))
-        shown.add_column(words, justify="right" if column.numeric else "left", overflow="fold")
+        cells = [words, *(Text(_words(line.cells[place])) for line in table.lines)]
+        whole = max((len(word) for cell in cells for word in cell.plain.split()), default=0) if column.numeric else None
+        shown.add_column(words, justify="right" if column.numeric else "left", overflow="fold", min_width=whole)
     for line in table.lines:
-        shown.add_row(*map(_words, line.cells), style="dim" if line.kind == "reference" else "")
+        shown.add_row(*(Text(_words(cell)) for cell in line.cells), style="dim" if line.kind == "reference" else "")
     return shown
 
 
 def _words(cell: Cell) -> str:
-    from rich.markup import escape
-
-    return escape("\n".join(part for part in (cell.text, cell.note) if part))
+    return "\n".join(part for part in (cell.text, cell.note) if part)

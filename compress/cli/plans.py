@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,12 +62,12 @@ def _outlook(plan: Plan, root: Path) -> dict[str, Any]:
     }
 
 
-def in_all(plans: list[Plan], root: Path) -> str | None:
-    """What several runs leave to train together, where none needs the hub to be asked."""
-    at_hand = check_at_hand(plans, root)
-    if len(plans) < 2 or len(at_hand) < len(plans):
+def training_total(plans: list[Plan], documents: list[dict[str, Any]], root: Path) -> str | None:
+    """What several plans leave to train together, where none has to ask the hub. `documents`: theirs."""
+    if len(plans) < 2 or any(document["data"] is None for document in documents):
         return None
-    return f"{len(plans)} runs in all, with what they share once: {estimate(plans, root, assume=True)}"
+    total = str(replace(estimate(plans, root, assume=True), smaller=None)).removeprefix("training: ")
+    return f"training of all {len(plans)} runs, what they share counted once: {total}"
 
 
 def plan_document(plan: Plan, root: Path) -> dict[str, Any]:

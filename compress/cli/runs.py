@@ -222,7 +222,7 @@ def plan(
     """Show what `run` would do: stages, what is cached, sizes and FLOPs. Runs and writes nothing."""
     request = request_of(locals())
     from ..pipeline import plan_all
-    from .plans import in_all, plan_documents, print_plans
+    from .plans import plan_documents, print_plans, training_total
 
     documents = plan_documents(plans := plan_all(request), request.root)
     if json:
@@ -231,7 +231,7 @@ def plan(
         typer.echo(encoder.dumps(documents, indent=1))
     else:
         print_plans(documents)
-        if total := in_all(plans, request.root):
+        if total := training_total(plans, documents, request.root):
             typer.echo(total)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..results import LOG
 from . import numbers
-from .drawing import CHARACTER, beside, heading
+from .drawing import CHARACTER, below, beside, heading
 from .points import COLOURS
 from .predictions import own_file
 from .runs import Task, Variant
@@ -53,10 +53,11 @@ def describe(curves: Curves) -> str:
     return f"{curves.title}. {' '.join(map(_words, curves.trainings))}"
 
 
-def charts(curves: Curves) -> list[Any]:
+def chart(curves: Curves) -> dict[str, Any]:
     """A row for each stage: its losses, and its score where it has one; a line for each seed."""
     models = dict.fromkeys(training.model for training in curves.trainings)
-    return [_chart(name, [each for each in curves.trainings if each.model == name]) for name in models]
+    rows = [_row(name, [each for each in curves.trainings if each.model == name]) for name in models]
+    return below(*rows, spacing=40, resolve={"scale": dict.fromkeys(("x", "y", "color"), "independent")})
 
 
 def _trainings(variant: Variant, folders: Sequence[Path]) -> Iterator[Training]:
@@ -105,7 +106,7 @@ def _words(training: Training) -> str:
     return f"{training.model}, seed {training.seed}, {steps:,} steps: {', '.join(falls)}{score}."
 
 
-def _chart(model: str, trainings: Sequence[Training]) -> Any:
+def _row(model: str, trainings: Sequence[Training]) -> Any:
     import altair as alt
 
     losses = [

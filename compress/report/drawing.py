@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import textwrap
 from collections.abc import Sequence
@@ -15,12 +16,12 @@ FONT = "system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif"
 # Of text, lesser text, lines and ground. style.css gives a page's own colours to what is drawn in one of them.
 INK, SOFT, LINE, PAPER = "#1f2328", "#6e7781", "#d8dee4", "#ffffff"
 _LARGE, _SMALL = 15, 11.5  # pixels, of titles and of text below them
-GAP = 12  # pixels between pictures, which have a margin of their own
+_GAP = 12  # pixels between pictures, which have a margin of their own
 CHARACTER = 7.2  # pixels, of the widest usual font at 11.5 pixels: fonts differ from the one a drawing is laid out with
 _MARK = re.compile(
     r'(<path aria-label="([^"]*)" role="graphics-symbol" aria-roledescription="(?:point|line mark)"[^>]*)/>'
 )
-_SIZE = re.compile(r'width="(\d+)" height="(\d+)" viewBox="[^"]*"')  # of a whole picture, in pixels
+_SIZE = re.compile(r'width="([\d.]+)" height="([\d.]+)" viewBox="[^"]*"')  # of a whole picture, in pixels
 _UNSEEN = re.compile(r'<path class="(?:back|fore)ground"[^>]* d="(?:M0,0h0v0h0Z)?"[^>]*/>')
 _GROUP = re.compile(r"<g [^>]*>")
 _WORDS = re.compile(r' (?:role|aria-[a-z]+)="[^"]*"')  # of a group: the chart's own label says what it shows
@@ -34,8 +35,8 @@ def svg(charts: Sequence[Any], *, columns: int = 2) -> str:
 
 
 def _sheet(drawn: Sequence[str], columns: int) -> str:
-    """Pictures beside and below each other as one. Each is laid out once, by itself, which a page of it shows as well."""
-    sizes = [tuple(map(int, found.groups())) for found in map(_SIZE.search, drawn) if found]
+    """Pictures beside and below each other as one, each as it is alone."""
+    sizes = list(map(_size, drawn))
     lefts = _starts([max(width for width, _ in sizes[column::columns]) for column in range(columns)])
     rows = range(0, len(sizes), columns)
     tops = _starts([max(height for _, height in sizes[row : row + columns]) for row in rows])
@@ -43,22 +44,31 @@ def _sheet(drawn: Sequence[str], columns: int) -> str:
         f'<g transform="translate({lefts[place % columns]},{tops[place // columns]})">{_inside(each)}</g>'
         for place, each in enumerate(drawn)
     ]
-    width, height = lefts[-1] - GAP, tops[-1] - GAP
+    width, height = lefts[-1] - _GAP, tops[-1] - _GAP
     size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
     ground = f'<rect width="{width}" height="{height}" fill="{PAPER}"/>'
     return _SIZE.sub(size, drawn[0][: drawn[0].index(">") + 1], count=1) + ground + "".join(parts) + "</svg>"
 
 
+def _size(drawn: str) -> tuple[int, int]:
+    """Pixels, of which a part counts as one."""
+    match = _SIZE.search(drawn)
+    if match is None:
+        raise RuntimeError("a picture has no size")
+    width, height = (math.ceil(float(length)) for length in match.groups())
+    return width, height
+
+
 def _starts(lengths: Sequence[int]) -> list[int]:
     """Where each begins, and where one after the last would."""
-    return list(accumulate((length + GAP for length in lengths), initial=0))
+    return list(accumulate((length + _GAP for length in lengths), initial=0))
 
 
 def _inside(drawn: str) -> str:
     return drawn[drawn.index(">") + 1 : drawn.rindex("</svg>")]
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=512)
 def _drawn(document: str) -> str:
     """Once, where a picture is a file of its own and part of the page."""
     import vl_convert

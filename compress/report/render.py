@@ -50,7 +50,7 @@ def _inline(drawn: Any) -> str:
 
 def _curves(found: Curves) -> tuple[str, str, str]:
     """Title, words, picture."""
-    return found.title, curves.describe(found), inline(svg(curves.charts(found), columns=1))
+    return found.title, curves.describe(found), inline(svg([curves.chart(found)]))
 
 
 def plot(tasks: Sequence[Task]) -> str:

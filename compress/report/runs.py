@@ -10,6 +10,7 @@ from functools import cached_property
 from statistics import median
 
 from ..errors import CompressError
+from ..machine import usable_cores
 from ..recorded_fidelity import Delta
 from ..results import Latency, Machine, ModelResult, Result, Runtime
 from ..timing import doubts_of, uses_cpu_time
@@ -174,10 +175,10 @@ def group(results: Sequence[Result], delta_of: DeltaOf) -> list[Task]:
         tasks.setdefault(result.task.name, []).append(result)
     several = len(machines(results)) > 1
     known = [_variants(found, machines(results) if several else []) for found in tasks.values()]
-    asked = [(variant, name) for variants in known for variant in variants for name in _names(variant)[1:]]
+    pairs = [(variant, name) for variants in known for variant in variants for name in _names(variant)[1:]]
     # Drawing examples again takes most of a report's time, and NumPy does that without holding up Python's other threads.
-    with ThreadPoolExecutor() as pool:
-        deltas = pool.map(lambda each: delta_of(*each), asked)
+    with ThreadPoolExecutor(usable_cores()) as pool:
+        deltas = pool.map(lambda each: delta_of(*each), pairs)
         return [Task(variants, tuple(_as_family(list(_rows(variants, deltas))))) for variants in known]
 
 

@@ -12,12 +12,13 @@ from types import SimpleNamespace
 
 import pytest
 from child_imports import HEAVY, imported
+from recipe_runs import compress as command
 from tokenizers import Tokenizer
 from worlds import encoder_world
 
 import compress
 from compress.catalog import names
-from compress.cli.plans import in_all, plan_documents
+from compress.cli.plans import plan_documents, training_total
 from compress.errors import CompressError, Interrupted
 from compress.models.dimensions import dimensions
 from compress.pipeline import Listener, Request, plan_all, run_all
@@ -174,15 +175,22 @@ def test_a_plan_of_what_is_yet_to_train_imports_no_torch(world: Path) -> None:
 
 
 def test_the_total_of_several_runs_counts_what_they_share_once(world: Path) -> None:
-    """Two recipes of one teacher, which is fine-tuned once; each plan alone counts it."""
+    """Two recipes of one teacher, which is fine-tuned once; each plan alone counts it. Of a task at the hub nobody knows."""
     (world / "one.yaml").write_text("{name: one, title: S, architecture: distilbert, layers: 1}")
-    both = replace(request(world), recipes=("distilbert", "minilm"), student=str(world / "one.yaml"))
-    alone = [sum(document["training"]["steps"].values()) for document in plan_documents(plan_all(both), both.root)]
-    (teacher,) = plan_documents(plan_all(request(world)), both.root)[0]["training"]["steps"].values()
-    total = in_all(plan_all(both), both.root)
-    assert total is not None and total.startswith("2 runs in all")
-    assert f"training: {sum(alone) - teacher:,} steps" in total
-    assert in_all(plan_all(request(world)), both.root) is None
+    words = ["plan", "distilbert", "minilm", "--task", str(world / "task.yaml"), "--teacher", str(world / "teacher")]
+    words += ["--student", str(world / "one.yaml"), "-o", str(world / "runs")]
+    documents = json.loads(command(*words, "--json", cwd=world).stdout)
+    steps = [document["training"]["steps"] for document in documents]
+    shared = steps[0]["finetune teacher"]
+    assert shared == steps[1]["finetune teacher"] > 0
+    last = command(*words, cwd=world).stdout.splitlines()[-1]
+    assert last.startswith("training of all 2 runs, what they share counted once: ")
+    assert f" {sum(sum(each.values()) for each in steps) - shared:,} steps, " in last
+    assert "training of all" not in command("plan", "distilbert", *words[3:], cwd=world).stdout
+    plans = plan_all(replace(request(world), seeds=(0, 1)))
+    known = plan_documents(plans, world / "runs")
+    assert training_total(plans, known, world / "runs") is not None
+    assert training_total(plans, [known[0], {**known[1], "data": None}], world / "runs") is None
 
 
 def test_the_data_line_counts_pairs(world: Path) -> None:

@@ -91,7 +91,7 @@ def test_in_words_each_training_of_each_seed(logged: Callable[..., Any]) -> None
 def test_the_picture_has_every_term_and_its_labels_stand_apart(steps: int, logged: Callable[..., Any]) -> None:
     (task,), folder = logged([*lines("teacher", steps), *lines("student", steps, every=1)])
     (found,) = curves.curves_of(task, [folder])
-    drawn = svg(curves.charts(found), columns=1)
+    drawn = svg([curves.chart(found)])
     assert faults(drawn) == []
     for words in ("teacher: loss terms, weighted", "student: tuning split", ">soft_target<", ">hard_label<"):
         assert words in drawn

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 
@@ -61,9 +62,8 @@ def test_charts_that_are_put_together_are_those_of_altair() -> None:
 @pytest.mark.parametrize(("count", "columns", "shown"), [(2, 2, 1), (3, 2, 2), (4, 2, 2), (5, 3, 3), (3, 1, 1)])
 def test_charts_of_a_sheet_are_whole_and_apart(count: int, columns: int, shown: int) -> None:
     """Each is what it is alone; none reaches into another or beyond the sheet; one row or column is one."""
-    charts = [
-        alt.Chart(alt.Data(values=[{"a": 1}]), width=50 + 30 * n, height=90 - 9 * n).mark_point() for n in range(count)
-    ]
+    rows = alt.Data(values=[{"a": 1}])
+    charts = [alt.Chart(rows, width=50.5 + 30 * n, height=90.2 - 9 * n).mark_point() for n in range(count)]
     alone = [ElementTree.fromstring(svg([chart])) for chart in charts]
     sheet = ElementTree.fromstring(svg(charts, columns=columns))
     assert sheet.get("font-family") == FONT and sheet[0].tag.endswith("rect")
@@ -71,7 +71,8 @@ def test_charts_of_a_sheet_are_whole_and_apart(count: int, columns: int, shown: 
     for group, picture in zip(sheet[1:], alone, strict=True):
         assert [ElementTree.tostring(part) for part in group] == [ElementTree.tostring(part) for part in picture]
         left, top = map(int, group.get("transform", "").removeprefix("translate(").rstrip(")").split(","))
-        placed.append((left, top, left + int(picture.get("width", "")), top + int(picture.get("height", ""))))
+        width, height = (math.ceil(float(picture.get(name, ""))) for name in ("width", "height"))
+        placed.append((left, top, left + width, top + height))
     for at, (left, top, right, bottom) in enumerate(placed):
         assert all(right < other[0] or bottom < other[1] or left > other[2] or top > other[3] for other in placed[:at])
         assert (left, top) == (placed[at % shown][0], placed[at // shown * shown][1])
@@ -83,6 +84,9 @@ def test_the_same_picture_is_drawn_once(monkeypatch: pytest.MonkeyPatch) -> None
     import vl_convert
 
     drawn: list[dict] = []
-    monkeypatch.setattr(vl_convert, "vegalite_to_svg", lambda document, **_: drawn.append(document) or "<svg/>")
-    chart = {"mark": "point", "width": 57.57911838676986}
-    assert svg([chart]) == svg([dict(chart)]) and drawn == [specification(chart)]
+    empty = '<svg width="1" height="1" viewBox="0 0 1 1"></svg>'
+    monkeypatch.setattr(vl_convert, "vegalite_to_svg", lambda document, **_: drawn.append(document) or empty)
+    charts = [{"mark": "point", "width": 57.57911838676986 + number} for number in range(100)]
+    sheet = svg(charts)
+    assert [svg([dict(chart)]) for chart in charts] == [lean(empty)] * 100 and svg(charts) == sheet
+    assert drawn == [specification(chart) for chart in charts]

@@ -11,7 +11,7 @@ from ..render import html, template
 from ..tables import Table
 from .measurements import Measurements
 from .plot import picture
-from .profiles import Profiled, profiled
+from .profiles import ProfileSection, profile_sections
 from .sweeps import BATCHES, THREADS, Sweep, describe
 from .tables import main_table, sweep_table
 
@@ -54,7 +54,7 @@ class Page:
     warnings: tuple[str, ...]
     sections: tuple[Section, ...]
     table: Table
-    profiles: tuple[Profiled, ...]
+    profiles: tuple[ProfileSection, ...]
     reading: tuple[str, ...]
     environment: tuple[tuple[str, str], ...]
     command: str
@@ -68,7 +68,7 @@ def page_of(measured: Measurements, sweeps: Sequence[Sweep]) -> Page:
         warnings=tuple(measured.warnings()),
         sections=tuple(_sections(sweeps)),
         table=main_table(measured),
-        profiles=tuple(profiled(measured)),
+        profiles=tuple(profile_sections(measured)),
         reading=tuple(_reading(measured, sweeps)),
         environment=tuple(_environment(measured)),
         command=measured.command,

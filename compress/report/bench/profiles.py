@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Profiled:
+class ProfileSection:
     """One model at one shape."""
 
     table: Table
     words: tuple[str, ...]
 
 
-def profiled(measured: Measurements) -> Iterator[Profiled]:
+def profile_sections(measured: Measurements) -> Iterator[ProfileSection]:
     """Of each model and shape."""
-    for name, found in measured.profiles.items():
-        yield from (Profiled(_operators(name, profile), _floor(profile)) for profile in found)
+    for name, profiles in measured.profiles.items():
+        yield from (ProfileSection(_operators(name, profile), _floor(profile)) for profile in profiles)
 
 
 def _operators(name: str, profile: Profile) -> Table:
