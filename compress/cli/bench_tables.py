@@ -14,11 +14,12 @@ if TYPE_CHECKING:
 def print_measurements(measured: Measurements) -> None:
     """Every measurement, then the operators of every profile."""
     from ..report.bench.profiles import profile_sections
-    from ..report.bench.tables import main_table
+    from ..report.bench.tables import main_table, memory_table
     from .screen import console
 
     out = console()
-    out.print(_shown(main_table(measured)))
+    for table in (main_table(measured), memory_table(measured)):
+        out.print(_shown(table), "")
     for warning in measured.warnings():
         out.print(warning, style="yellow", markup=False, emoji=False)
     for each in profile_sections(measured):

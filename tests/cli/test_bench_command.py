@@ -72,13 +72,13 @@ def test_the_tables_name_threads_cpu_time_and_the_floor(cli, model: Path) -> Non
     assert code == 0, err
     *head, first, again = out.splitlines()[:4]
     rest = out.splitlines()[4:]
-    for title in ("Model", "Threads", "Batch × length", "CPU p50", "Clock p50", "Speed-up", "Peak memory"):
+    for title in ("Model", "Shape", "CPU p50", "Clock p50", "Speed-up"):
         assert title in "\n".join(head)
-    assert first.split()[:5] == [f"{model.parent.name}/model.onnx", "1", "1", "×", "8"]
+    assert first.split()[:4] == [f"{model.parent.name}/model.onnx", "1", "×", "8"]
     assert AGAIN in again
     text = "\n".join(rest)
     assert f"{model.parent.name}/model.onnx, 1 × 8, one thread: time by operator" in text
-    for words in ("fp32 matmuls", "attention", "Arithmetic floor", "× their floor", "a whole run"):
+    for words in ("Peak memory", "fp32 matmuls", "attention", "Arithmetic floor", "× their floor", "a whole run"):
         assert words in text
 
 
@@ -158,7 +158,7 @@ def test_rigor_marks_every_ratio_of_a_shape_whose_control_is_off(
     assert out.count("3.80 to 4.50") == 2
     assert "The machine was busy" not in out  # that begins at 10%
     cells = [line.split() for line in out.splitlines() if "32 × 8" in line]
-    assert [row[-6:-3] for row in cells] == [["3.00", "–", "500"]] * 2  # of 36 runs nobody knows a p99
+    assert [row[-4:-1] for row in cells] == [["3.00", "–", "500"]] * 2  # of 36 runs nobody knows a p99
 
     code, out, _ = cli("bench", model, "--shape", "1x8", "--rigor", "full", "--json")
     assert code == 0

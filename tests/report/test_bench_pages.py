@@ -14,7 +14,7 @@ from compress.report.bench import write_bench
 from compress.report.bench.page import page_of
 from compress.report.bench.plot import picture
 from compress.report.bench.sweeps import Sweep, describe, sweeps_of
-from compress.report.bench.tables import main_table, sweep_table
+from compress.report.bench.tables import main_table, memory_table, sweep_table
 
 from .bench_toys import measurements
 
@@ -119,8 +119,16 @@ def test_tables_have_every_figure_the_control_and_what_is_too_noisy() -> None:
     every = main_table(measured)
     assert len(every.lines) == 4 * 3 * 2
     assert [str(cell) for cell in every.lines[0].cells] == [
-        "teacher", "1", "1 × 16", "14.4", "1.00×, too noisy", "16.0, 12.8 to 20.0", "–", "–", "62.5", "1.00×, too noisy", "200", "12.5",
+        "teacher", "1", "1 × 16", "14.4", "1.00×, too noisy", "16.0, 12.8 to 20.0", "62.5", "1.00×, too noisy",
     ]  # fmt: skip
+    memory = memory_table(measured)
+    assert [str(cell) for cell in memory.lines[0].cells] == ["teacher", "1", "200", "12.5"]
+    assert [line.kind for line in memory.lines] == ["baseline", "model", "model", "reference"] * 2
+    alone = measurements(threads=(1,), p90=20.0)
+    assert [column.text for column in main_table(alone).columns][:6] == [
+        "Model", "Shape", "CPU p50", "Speed-up", "Clock p50", "p90",
+    ]  # fmt: skip
+    assert [str(cell) for cell in memory_table(alone).lines[0].cells] == ["teacher", "200", "12.5"]
     assert any("beyond ±3%" in line for line in page_of(measured, sweeps_of(measured)).reading)
     quiet = measurements(again=1.05)
     assert "too noisy" not in str(main_table(quiet))

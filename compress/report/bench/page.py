@@ -13,7 +13,7 @@ from .measurements import Measurements
 from .plot import picture
 from .profiles import ProfileSection, profile_sections
 from .sweeps import BATCHES, THREADS, Sweep, describe
-from .tables import main_table, sweep_table
+from .tables import main_table, memory_table, sweep_table
 
 _CLOCKS = (
     "CPU time is the p50 of the CPU time of a model's process during a run, on one thread: it holds on a busy machine too. Latency is "
@@ -53,7 +53,7 @@ class Page:
     lede: str
     warnings: tuple[str, ...]
     sections: tuple[Section, ...]
-    table: Table
+    tables: tuple[Table, ...]
     profiles: tuple[ProfileSection, ...]
     reading: tuple[str, ...]
     environment: tuple[tuple[str, str], ...]
@@ -67,7 +67,7 @@ def page_of(measured: Measurements, sweeps: Sequence[Sweep]) -> Page:
         lede=_lede(measured),
         warnings=tuple(measured.warnings()),
         sections=tuple(_sections(sweeps)),
-        table=main_table(measured),
+        tables=(main_table(measured), memory_table(measured)),
         profiles=tuple(profile_sections(measured)),
         reading=tuple(_reading(measured, sweeps)),
         environment=tuple(_environment(measured)),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import Literal
 
 from ...bench import AGAIN
-from ...results import Latency
+from ...results import Latency, Runtime
 from .. import numbers
 from ..tables import NOTHING, Cell, Column, Line, Table, text_cells
 from .measurements import Measurements
@@ -46,50 +47,76 @@ def _interval(ends: tuple[float, float]) -> str:
 
 
 def main_table(measured: Measurements) -> Table:
-    """A line for each model, number of threads and shape."""
+    """A line for each model, number of threads and shape; without the columns in which nothing would stand or all would be alike."""
+    threads, percentiles = _named_threads(measured), _percentiles(measured)
     columns = (
         Column("Model", numeric=False),
-        Column("Threads"),
-        Column("Batch × length", numeric=False),
+        *threads,
+        Column("Shape", numeric=False),
         Column("CPU p50", "ms"),
         Column("Speed-up", "CPU"),
         Column("Clock p50", "ms"),
-        Column("p90", "ms"),
-        Column("p99", "ms"),
+        *(Column(name, "ms") for name in percentiles),
         Column("Texts", "per s"),
         Column("Speed-up", "clock"),
-        Column("Peak memory", "MB"),
-        Column("Load", "ms"),
     )
-    return Table("Every measurement", columns, tuple(_lines(measured)), headings=3)
-
-
-def _lines(measured: Measurements) -> Iterator[Line]:
+    lines = []
     for found in measured.runtimes:
         noisy = measured.noisy(found)
-        for number, (name, runtime) in enumerate(found.items()):
-            kind = "reference" if name == AGAIN else "baseline" if number == 0 else "model"
-            ends = text_cells(numbers.megabytes(runtime.peak_memory_bytes), numbers.significant(runtime.load_ms))
+        for name, runtime in found.items():
             for row in runtime.latency:
-                heading = text_cells(_CONTROL if name == AGAIN else name, str(runtime.threads), _shape(row))
-                yield Line((*heading, *_times(row, (row.batch, row.length) in noisy), *ends), kind)
+                heading = (
+                    *_heading(name, runtime)[: 1 + len(threads)],
+                    *text_cells(numbers.shape(row.batch, row.length)),
+                )
+                times = _times(row, percentiles, noisy=(row.batch, row.length) in noisy)
+                lines.append(Line((*heading, *times), _kind(measured, name)))
+    return Table("Every measurement", columns, tuple(lines), headings=2 + len(threads))
 
 
-def _shape(row: Latency) -> str:
-    return numbers.shape(row.batch, row.length)
+def memory_table(measured: Measurements) -> Table:
+    """A line for each model and number of threads."""
+    threads = _named_threads(measured)
+    columns = (Column("Model", numeric=False), *threads, Column("Peak memory", "MB"), Column("Load", "ms"))
+    lines = [
+        Line(
+            (
+                *_heading(name, runtime)[: 1 + len(threads)],
+                *text_cells(numbers.megabytes(runtime.peak_memory_bytes), numbers.significant(runtime.load_ms)),
+            ),
+            _kind(measured, name),
+        )
+        for found in measured.runtimes
+        for name, runtime in found.items()
+    ]
+    return Table("Memory and loading", columns, tuple(lines), headings=1 + len(threads))
 
 
-def _times(row: Latency, noisy: bool) -> tuple[Cell, ...]:
+def _named_threads(measured: Measurements) -> tuple[Column, ...]:
+    return (Column("Threads"),) if len(measured.runtimes) > 1 else ()
+
+
+def _percentiles(measured: Measurements) -> list[str]:
+    """Those beside the p50 that a measurement has."""
+    rows = [row for found in measured.runtimes for runtime in found.values() for row in runtime.latency]
+    return [name for name in ("p90", "p99") if any(getattr(row, name) is not None for row in rows)]
+
+
+def _heading(name: str, runtime: Runtime) -> tuple[Cell, ...]:
+    return text_cells(_CONTROL if name == AGAIN else name, str(runtime.threads))
+
+
+def _kind(measured: Measurements, name: str) -> Literal["baseline", "model", "reference"]:
+    return "reference" if name == AGAIN else "baseline" if name == measured.models[0] else "model"
+
+
+def _times(row: Latency, percentiles: Sequence[str], *, noisy: bool) -> tuple[Cell, ...]:
     note = _TOO_NOISY if noisy else ""
     cpu = NOTHING if row.cpu_p50 is None else numbers.significant(row.cpu_p50)
-    ratios = (
+    cpu_ratio, ratio = (
         Cell(NOTHING) if ratio is None else Cell(f"{ratio:.2f}×", note) for ratio in (row.cpu_speedup, row.speedup)
     )
-    cpu_ratio, ratio = ratios
-    clock = (
-        _percentile(value, ends)
-        for value, ends in ((row.p50, row.p50_interval), (row.p90, row.p90_interval), (row.p99, row.p99_interval))
-    )
+    clock = (_percentile(getattr(row, name), getattr(row, f"{name}_interval")) for name in ("p50", *percentiles))
     return (Cell(cpu), cpu_ratio, *clock, Cell(numbers.significant(row.examples_per_second)), ratio)
 
 
