@@ -46,6 +46,7 @@ class Options(TypedDict, total=False):
     refit: bool
     overrides: Sequence[str]
     threads: int | None
+    jobs: int
     fsdp: bool
     bench: BenchSettings | None
     checkpoint_seconds: float

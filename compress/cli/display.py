@@ -64,6 +64,9 @@ class Display(Listener):
             self._task = None
         self._line(f"[dim]cached[/]  {label}" if cached else f"[bold]run[/]     {label}")
 
+    def made(self, label: str, run: str) -> None:
+        self._line(f"[dim]made[/]    {label} of {run}, by another process")
+
     def notice(self, line: str) -> None:
         """Quiet, too: it is no progress."""
         self._console.print(f"[yellow]note[/]    {line}")

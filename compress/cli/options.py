@@ -163,6 +163,17 @@ Threads = Annotated[
         rich_help_panel="Machine",
     ),
 ]
+Jobs = Annotated[
+    int,
+    typer.Option(
+        "--jobs",
+        "-j",
+        min=1,
+        max=MOST_THREADS,
+        help="Processes that share the work, and the cores unless --threads says how many each has.",
+        rich_help_panel="Machine",
+    ),
+]
 Fsdp = Annotated[
     bool,
     typer.Option(
@@ -235,7 +246,7 @@ def request_of(words: Mapping[str, Any]) -> Request:
 
     files = ("train", "dev", "text", "pair", "label", "kind", "max_length")
     lists = ("recipes", "tasks", "corpus", "overrides")
-    plain = ("student", "base_seed", "data_dir", "tuning", "refit", "threads", "fsdp")
+    plain = ("student", "base_seed", "data_dir", "tuning", "refit", "threads", "jobs", "fsdp")
     return Request(
         own=own_files(**{name: words[name] for name in files}, corpus=tuple(words["corpus"] or ())),
         seeds=seed_range(words["seed"], words["seeds"]),

@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from ..paths import check_folder
-from ..spec.limits import MOST_THREADS
 from .options import (
     Corpus,
     DataDir,
     Dev,
+    Jobs,
     Json,
     KindOfTask,
     Label,
@@ -50,14 +50,6 @@ Try = Annotated[
         metavar="NAME=[VALUES]",
         help="What to vary beside the recipes: `student`, or a setting as --set names it, e.g. "
         "'quantize.method=[dynamic, smoothquant]'; repeat for several.",
-    ),
-]
-
-
-Jobs = Annotated[
-    int,
-    typer.Option(
-        "--jobs", "-j", min=1, max=MOST_THREADS, help="Processes that share the trials.", rich_help_panel="Machine"
     ),
 ]
 
@@ -107,7 +99,7 @@ def search(
     axes = [axis_of(text) for text in tries or ()]
     check_folder(out, "--out")
     with Display(quiet=quiet) as display:
-        found = find(request, limits, axes, trials, display, jobs)
+        found = find(request, limits, axes, trials, display)
     document = search_document(found, request, limits)
     written = write_search(document, request.root)
     if json:

@@ -13,6 +13,7 @@ from .distributed import run_job
 from .plan import Context, Job, Node, Plan
 from .stages.export import say_what_rounding_does
 from .stages.learnt import recorded_guess, say_whether_it_learnt
+from .training.text import text_of
 
 
 def build_nodes(
@@ -33,6 +34,19 @@ def build_nodes(
             say_whether_it_learnt(plan, node, artifacts[node.id], context)
         say_what_rounding_does(node, artifacts[node.id], context)
     return artifacts, cached
+
+
+def check_texts(plan: Plan, context: Context, cache: Store) -> None:
+    """Is there enough text for every stage that is left to read it? Known before any training, for the price of tokenizing."""
+    texts: dict[str, Artifact] = {}
+    for node in plan.nodes:
+        name = node.inputs.get("text")
+        if name is None or cache.path(node.key).exists():
+            continue
+        if name not in texts:
+            text = next(other for other in plan.nodes if other.id == name)
+            texts[name] = cache.find(text.key) or build_nodes(plan, (text,), context, cache)[0][name]
+        text_of(plan, node, texts[name])  # raises where there is too little
 
 
 def _built(plan: Plan, node: Node[Spec], inputs: dict[str, Artifact], context: Context, cache: Store) -> Artifact:

@@ -13,6 +13,7 @@ import yaml
 
 from .. import catalog
 from ..errors import CompressError
+from ..machine import usable_cores
 from ..paths import shown, without_places
 from ..quantize.methods import QUANTIZERS
 from ..spec.limits import LARGEST_SEED, MOST_SEEDS, MOST_THREADS
@@ -34,6 +35,7 @@ class Request:
     `path=value` for every recipe that is named (one given as an object is run as it is).
     `base_seed` is that of the teacher, the choice of its layers (`init: prune`), the general stage and the augmentation, which the
     seeds then share (default: every seed has its own). With `fsdp` the processes of torchrun split what they train.
+    `jobs` processes share the stages, and the cores where `threads` of each are not given.
     Without `bench` no latency is measured. `command` is what results say they were made by; default: the
     `compress run` that makes each.
     """
@@ -52,6 +54,7 @@ class Request:
     refit: bool = False
     overrides: tuple[str, ...] = ()
     threads: int | None = None
+    jobs: int = 1
     fsdp: bool = False
     bench: BenchSettings | None = field(default_factory=BenchSettings)
     checkpoint_seconds: float = 60.0
@@ -93,6 +96,13 @@ def check_numbers(request: Request) -> None:
         raise CompressError(f"seeds: expected at most {MOST_SEEDS}, found {len(request.seeds)}")
     if request.threads is not None and not 1 <= request.threads <= MOST_THREADS:
         raise CompressError(f"threads: expected 1 to {MOST_THREADS}, found {request.threads}")
+    if not 1 <= request.jobs <= MOST_THREADS:
+        raise CompressError(f"jobs: expected 1 to {MOST_THREADS}, found {request.jobs}")
+
+
+def threads_of(request: Request) -> int:
+    """Of each process that trains or evaluates."""
+    return request.threads or max(1, usable_cores() // request.jobs)
 
 
 def overrides_for(request: Request, name: str) -> list[str]:

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 from filelock import FileLock
 
 from .. import processes
-from ..errors import CompressError, Interrupted, did_you_mean
-from ..machine import training_precision, usable_cores
+from ..errors import CompressError, did_you_mean
+from ..helpers import Helpers
+from ..machine import training_precision
 from ..results import Result
 from ..spec.kinds import KINDS
 from ..spec.recipe import Recipe
 from ..store import Artifact, Store, as_user_error
 from ..tasks import check_data_dir
-from .building import build_nodes
+from .building import build_nodes, check_texts
 from .distributed import Peers, follow, lead
 from .estimate import data_line, estimate
 from .lengths import mean_length
@@ -27,17 +27,26 @@ from .plan.sources import TaskSource, TextSource
 from .plan.teachers import TeacherSource, resolve_teacher
 from .planner import make_plan
 from .preflight import preflight
-from .request import Request, check_numbers, command_line, load_recipe, overrides_for, tasks_of, teacher_words
+from .request import (
+    Request,
+    check_numbers,
+    command_line,
+    load_recipe,
+    overrides_for,
+    tasks_of,
+    teacher_words,
+    threads_of,
+)
 from .results.assemble import BENCH, Made, build_result, described
 from .results.ensemble import teacher_predictions
 from .results.measure import benchmark, models_of, predictions
 from .results.reported import ReportedSource
 from .results.run_folder import finished, write_run
 from .results.similarity import layer_similarity
+from .side_by_side import build_missing, missing_stages, named_in_errors
 from .stages.adopt import ADOPT
 from .stages.finetune import FINETUNE
 from .stages.registry import STAGES
-from .training.text import text_of
 
 
 def plan_all(request: Request) -> list[Plan]:
@@ -46,6 +55,8 @@ def plan_all(request: Request) -> list[Plan]:
         raise CompressError(
             "--fsdp splits a model among processes, and this is one alone; start two or more by torchrun"
         )
+    if request.jobs > 1 and processes.count() > 1:
+        raise CompressError("--jobs: under torchrun all processes train one model; leave it out")
     check_numbers(request)
     tasks: list[TaskSource] = []
     resolved = tasks_of(request)
@@ -145,6 +156,7 @@ def run_all(request: Request, listener: Listener | None = None) -> list[Result]:
 
 def _run_all(request: Request, listener: Listener, peers: Peers | None = None) -> list[Result]:
     plans = plan_all(request)
+    request, jobs = replace(request, jobs=1, threads=threads_of(request)), request.jobs
     preflight(plans, request.root)
     if peers is not None:
         peers.planned(plans)
@@ -157,25 +169,30 @@ def _run_all(request: Request, listener: Listener, peers: Peers | None = None) -
         adopted = tuple(node for node in plan.nodes if node.kind is ADOPT and not node.inputs)
         build_nodes(plan, adopted, context, cache)  # is every teacher fit for every task? Known before any training
     for plan, context in zip(plans, contexts, strict=True):
-        _check_texts(plan, context, cache)
+        check_texts(plan, context, cache)
     reported = {plan.task.fingerprint: ReportedSource.of(plan.task) for plan in plans}
-    results = []
-    for number, (plan, context) in enumerate(zip(plans, contexts, strict=True), 1):
+    numbers = {plan.name: number for number, plan in enumerate(plans, 1)}
+
+    def begin(plan: Plan) -> None:
         if len(plans) > 1:
-            listener.run(plan.name, number, len(plans))
-        with _named_in_errors(plan.name) if len(plans) > 1 else nullcontext():
+            listener.run(plan.name, numbers[plan.name], len(plans))
+
+    if jobs > 1 and len(missing := missing_stages(plans, contexts, request.root)) > 1:
+        with Helpers(_help, (request,), min(jobs, len(missing)) - 1):
+            build_missing(missing, cache, on_run=begin)
+    results = []
+    for plan, context in zip(plans, contexts, strict=True):
+        begin(plan)
+        with named_in_errors(plan.name) if len(plans) > 1 else nullcontext():
             results.append(_run(plan, request, context, reported[plan.task.fingerprint], cache))
     return results
 
 
-@contextmanager
-def _named_in_errors(run: str) -> Iterator[None]:
-    """An error that ends one of several runs begins with its name."""
-    try:
-        yield
-    except (CompressError, Interrupted) as error:
-        error.args = (f"{run}: {error}", *error.args[1:])
-        raise
+def _help(request: Request) -> None:
+    """Build stages beside the process that the command began."""
+    plans = plan_all(request)
+    contexts = [_context(plan, request, Listener(), None) for plan in plans]
+    build_missing(missing_stages(plans, contexts, request.root), Store(request.root / ".store"))
 
 
 def _tell_outlook(plans: list[Plan], request: Request, listener: Listener) -> None:
@@ -191,25 +208,12 @@ def _tell_outlook(plans: list[Plan], request: Request, listener: Listener) -> No
 
         plan = left[0]
         kind, length = plan.task.spec.kind, round(max(1.0, mean_length(plan)))
-        threads = request.threads or usable_cores()
+        threads = threads_of(request)
         rate = probe(plan.teacher.config, kind=kind, length=length, precision=plan.precision, threads=threads)
         rates = {work.key: rate for work in found.work} | found.rates
         found = replace(found, rates=rates, by="a probe of a few steps")
     if found.work:
         listener.outlook(str(found))
-
-
-def _check_texts(plan: Plan, context: Context, cache: Store) -> None:
-    """Is there enough text for every stage that is left to read it? Known before any training, for the price of tokenizing."""
-    texts: dict[str, Artifact] = {}
-    for node in plan.nodes:
-        name = node.inputs.get("text")
-        if name is None or cache.path(node.key).exists():
-            continue
-        if name not in texts:
-            text = next(other for other in plan.nodes if other.id == name)
-            texts[name] = cache.find(text.key) or build_nodes(plan, (text,), context, cache)[0][name]
-        text_of(plan, node, texts[name])  # raises where there is too little
 
 
 def build_stage(request: Request, name: str, listener: Listener | None = None) -> Artifact:
@@ -234,11 +238,10 @@ def build_stage(request: Request, name: str, listener: Listener | None = None) -
 
 
 def _context(plan: Plan, request: Request, listener: Listener, peers: Peers | None) -> Context:
-    threads = request.threads or usable_cores()
     return Context(
         plan.task,
         plan.precision,
-        threads,
+        threads_of(request),
         listener,
         request.checkpoint_seconds,
         list(plan.notes),

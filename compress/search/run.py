@@ -10,13 +10,13 @@ from typing import Any
 
 from ..candidates import Choice, Limits, Measured, choose, front
 from ..errors import CheckFailed, CompressError
-from ..machine import usable_cores
+from ..helpers import Helpers
 from ..models.checkpoints import load_tokenizer, pad_id
 from ..models.dimensions import read_config
 from ..paths import shown
 from ..pipeline import BenchSettings, Listener, Plan, Request, build_stage, plan_all, run_all
 from ..pipeline.plan.students import resolve_student
-from ..pipeline.request import command_line, load_recipe, overrides_for
+from ..pipeline.request import command_line, load_recipe, overrides_for, threads_of
 from ..pipeline.stages.prune_budget import least_mb
 from ..pipeline.stages.registry import STAGES
 from ..results import Result
@@ -27,7 +27,6 @@ from .latency import Latencies, cpu_milliseconds, length_of, shape_of, untrained
 from .sizes import KnownSizes, known_sizes
 from .space import RECIPE, STUDENT, Axis, Point, overrides_of
 from .study import Outcome, Search, Trial, check_optuna
-from .workers import Helpers
 
 FOLDER = "search"  # below --out
 _KEPT = 0.95  # of a model's parameters: an exported graph may fold a few into others
@@ -51,19 +50,17 @@ def search(
     axes: Sequence[Axis],
     trials: int,
     listener: Listener | None = None,
-    processes: int = 1,
 ) -> Found:
-    """Up to `trials` of the request's recipes with the values of `axes`, kept in `search` below the request's root, by so many
-    `processes` on this machine.
+    """Up to `trials` of the request's recipes with the values of `axes`, kept in `search` below the request's root; its `jobs` processes
+    share them.
 
     The tuning split alone decides; the reported split is read once, for the front. Raises `CompressError` for wrong input before
     any work, and what `run_all` raises.
     """
     listener = listener or Listener()
-    if processes > 1 and request.threads is None:
-        request = replace(request, threads=max(1, usable_cores() // processes))
+    request, jobs = replace(request, jobs=1, threads=threads_of(request)), request.jobs
     study = opened(request, limits, axes)
-    with Helpers(work_on, (request, limits, axes, trials), processes - 1):
+    with Helpers(work_on, (request, limits, axes, trials), jobs - 1):
         finished = study.run(trials, _work(request, limits, listener))
     measured = [
         Measured(trial.number, **trial.info) for trial in finished if trial.refused is None and trial.same_as is None

@@ -66,6 +66,16 @@ class Store:
                 self.last_problem = f"{folder}: {problem}"
                 return None
 
+    def is_building(self, key: str) -> bool:
+        """Whether another process is at the artefact `key` now."""
+        with as_user_error(self.root):
+            self.sweep()
+            try:
+                with FileLock(self.root / ".locks" / key, timeout=0):
+                    return False
+            except Timeout:
+                return True
+
     def build(self, key: str, make: Make, *, describe: dict[str, Any]) -> Artifact:
         """The artefact `key`, made by `make(out, work) -> info` unless it is there already.
 

@@ -68,7 +68,6 @@ def finish(result: results.Result, request: Any, _: Any) -> list[results.Result]
     logits = np.random.default_rng(0).normal(size=(1000, 2)).astype(np.float32)
     document, measured = result.model_dump(mode="json"), {"measurements": ["cards", *("scores" for _ in models)]}
     fakes: dict[str, Any] = {
-        "_build": ({}, {}),
         "models_of": models,
         "predictions": (SimpleNamespace(key="scores"), {"dev": logits}),
         "layer_similarity": (None, None),

@@ -1,4 +1,4 @@
-"""Processes beside the first one of a search."""
+"""Processes beside the first one of a command."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import psutil
 import pytest
 from search_child import toy_search, wait_to_be_ended, work_beside
 
-from compress.search.workers import Helpers
+from compress.helpers import Helpers
 
 
 def test_helpers_share_the_trials_and_are_waited_for(tmp_path: Path) -> None:

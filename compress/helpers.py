@@ -1,4 +1,4 @@
-"""Further processes of a search on this machine, which end with the one that started them."""
+"""Further processes of a command on this machine, which share its work and end with the one that started them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from multiprocessing.connection import wait
 from multiprocessing.context import SpawnProcess
 from typing import Any
 
-from .. import signals
-from ..errors import CompressError, Interrupted
+from . import signals
+from .errors import CompressError, Interrupted
 
 _GRACE = 20.0  # seconds in which an interrupted training saves what it has
 
@@ -21,7 +21,7 @@ _GRACE = 20.0  # seconds in which an interrupted training saves what it has
 class Helpers:
     """`count` processes that each call `work(*arguments)`. A context manager: on leaving, none is left.
 
-    One that fails leaves its trial to the process that started it, which meets the same error and tells it.
+    One that fails leaves what it was at to the process that started it, which meets the same error and tells it.
     """
 
     def __init__(self, work: Callable[..., None], arguments: tuple[Any, ...], count: int) -> None:

@@ -1,0 +1,84 @@
+"""The stages of several runs, built by several processes: each takes the next whose inputs are there and that no other is at."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import CompressError, Interrupted
+from ..fields import Spec
+from ..store import Store
+from .building import build_nodes
+from .plan import Context, Node, Plan
+
+_PAUSE = 0.2  # seconds after which to look again whether another process has finished
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage that is missing, of the first run that has it."""
+
+    plan: Plan
+    context: Context
+    node: Node[Spec]
+
+    def inputs(self) -> Iterator[str]:
+        """Keys of what it is made of."""
+        keys = {node.id: node.key for node in self.plan.nodes}
+        return (keys[name] for name in self.node.inputs.values())
+
+
+def missing_stages(plans: Sequence[Plan], contexts: Sequence[Context], root: Path) -> dict[str, Stage]:
+    """By key, each once, in the order of the plans: those that the store in `root` lacks."""
+    found: dict[str, Stage] = {}
+    for plan, context in zip(plans, contexts, strict=True):
+        for node in plan.nodes:
+            if not (root / ".store" / node.key).is_dir():
+                found.setdefault(node.key, Stage(plan, context, node))
+    return found
+
+
+def build_missing(
+    missing: Mapping[str, Stage], cache: Store, *, on_run: Callable[[Plan], None] = lambda plan: None
+) -> None:
+    """Build these stages, beside other processes that do the same; return when all are there.
+
+    What another process fails of is left, and built here: the error is this process's then. `on_run` is called before a stage of
+    another run than the last. Raises as `run_all`.
+    """
+    left, last = dict(missing), None
+    while left:
+        key = next(
+            (key for key, stage in left.items() if cache.path(key).is_dir() or _is_free(key, stage, cache)), None
+        )
+        if key is None:
+            time.sleep(_PAUSE)
+            continue
+        stage = left.pop(key)
+        if cache.path(key).is_dir():
+            stage.context.seen[key] = False  # before this run it was not there
+            stage.context.listener.made(stage.node.label, stage.plan.name)
+            continue
+        if stage.plan is not last:
+            on_run(stage.plan)
+        last = stage.plan
+        with named_in_errors(stage.plan.name):
+            build_nodes(stage.plan, stage.plan.needed_for(stage.node.id), stage.context, cache)
+
+
+def _is_free(key: str, stage: Stage, cache: Store) -> bool:
+    """Whether all is there that it is made of, and no other process is at it."""
+    return all(cache.path(needed).is_dir() for needed in stage.inputs()) and not cache.is_building(key)
+
+
+@contextmanager
+def named_in_errors(run: str) -> Iterator[None]:
+    """An error that ends one of several runs begins with its name."""
+    try:
+        yield
+    except (CompressError, Interrupted) as error:
+        error.args = (f"{run}: {error}", *error.args[1:])
+        raise
