@@ -25,7 +25,14 @@ _SIZE = re.compile(r'width="([\d.]+)" height="([\d.]+)" viewBox="[^"]*"')  # of 
 _UNSEEN = re.compile(r'<path class="(?:back|fore)ground"[^>]* d="(?:M0,0h0v0h0Z)?"[^>]*/>')
 _GROUP = re.compile(r"<g [^>]*>")
 _WORDS = re.compile(r' (?:role|aria-[a-z]+)="[^"]*"')  # of a group: the chart's own label says what it shows
-_IDLE = re.compile(r' (?:class="[^"]*"|pointer-events="none"|aria-hidden="true"|opacity="1")')
+_IDLE = re.compile(
+    r' (?:class="[^"]*"|pointer-events="none"|aria-hidden="true"|opacity="1"|[xy]2="0"|stroke-width="1"|transform="translate\(0,0\)")'
+)
+_PLACES = re.compile(r' (?:transform|d|[xy]2?|width|height|viewBox)="[^"]*"')
+_LONG = re.compile(r"-?\d+\.\d{3,}")
+_ALIKE = re.compile(r"<g>((?:<line [^>]*/>){2,}|(?:<text [^>]*>[^<]*</text>){2,})</g>")
+_TAG = re.compile(r"<(?:line|text) [^>]*>")
+_INHERITED = re.compile(r' ((?:stroke(?:-[a-z]+)?|fill(?:-opacity)?|font-[a-z]+|text-anchor)="[^"]*")')
 
 
 def svg(charts: Sequence[Any], *, columns: int = 2) -> str:
@@ -78,10 +85,25 @@ def _drawn(document: str) -> str:
 
 
 def lean(picture: str) -> str:
-    """The same picture without what Vega writes for its own scripts, the font said once: a quarter to a third fewer bytes."""
+    """The same picture without what Vega writes for its own scripts, the font said once, what lines or texts of a group have in common
+    said by the group, and lengths to a hundredth of a pixel: half of the bytes."""
     picture = _GROUP.sub(lambda group: _WORDS.sub("", group[0]), _UNSEEN.sub("", picture))
     family = f' font-family="{FONT}"'
-    return _IDLE.sub("", picture).replace(family, "").replace("<svg", f"<svg{family}", 1)
+    picture = _IDLE.sub("", picture).replace(family, "").replace("<svg", f"<svg{family}", 1)
+    picture = _PLACES.sub(lambda places: _LONG.sub(_rounded, places[0]), picture)
+    return _ALIKE.sub(_hoisted, picture)
+
+
+def _rounded(number: re.Match[str]) -> str:
+    return f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
+
+
+def _hoisted(group: re.Match[str]) -> str:
+    """A group of lines or texts alone that says what all of them say, of what they inherit."""
+    each = [set(_INHERITED.findall(tag)) for tag in _TAG.findall(group[1])]
+    common = set.intersection(*each)
+    own = _INHERITED.sub(lambda said: "" if said[1] in common else said[0], group[1])
+    return f"<g{''.join(sorted(f' {said}' for said in common))}>{own}</g>"
 
 
 def inline(picture: str) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 _WIDTH = 0.6  # of a character, in font sizes: DejaVu Sans, the widest of the usual sans-serif fonts, in running text
+_INHERITED = ("font-size", "text-anchor")
 _STEP = re.compile(r"(translate|rotate)\(([-\d.e]+)(?:,([-\d.e]+))?\)")
 
 
@@ -30,7 +31,7 @@ def boxes(svg: str) -> tuple[Box, list[Box]]:
     root = ElementTree.fromstring(svg)
     whole = Box("", 0, 0, float(root.attrib["width"]), float(root.attrib["height"]))
     found: list[Box] = []
-    _walk(root, 0.0, 0.0, False, found)
+    _walk(root, 0.0, 0.0, False, {}, found)
     return whole, found
 
 
@@ -49,7 +50,10 @@ def faults(svg: str) -> list[str]:
     return [*outside, *shortened, *overlapping, *unsaid]
 
 
-def _walk(element: ElementTree.Element, x: float, y: float, turned: bool, found: list[Box]) -> None:
+def _walk(
+    element: ElementTree.Element, x: float, y: float, turned: bool, inherited: dict[str, str], found: list[Box]
+) -> None:
+    inherited = {**inherited, **{name: element.attrib[name] for name in _INHERITED if name in element.attrib}}
     for kind, first, second in _STEP.findall(element.attrib.get("transform", "")):
         if kind == "rotate":
             assert float(first) in (-90, 270)
@@ -59,23 +63,23 @@ def _walk(element: ElementTree.Element, x: float, y: float, turned: bool, found:
         else:
             x, y = x + float(first), y + float(second or 0)
     if element.tag.endswith("}text"):
-        found += _lines(element, x, y, turned)
+        found += _lines(element, x, y, turned, inherited)
     for child in element:
         if not element.tag.endswith("}text"):
-            _walk(child, x, y, turned, found)
+            _walk(child, x, y, turned, inherited, found)
 
 
-def _lines(element: ElementTree.Element, x: float, y: float, turned: bool) -> list[Box]:
+def _lines(element: ElementTree.Element, x: float, y: float, turned: bool, inherited: dict[str, str]) -> list[Box]:
     if float(element.attrib.get("opacity", 1)) == 0 or element.attrib.get("display") == "none":
         return []
-    size = float(element.attrib["font-size"].removesuffix("px"))
+    size = float(inherited["font-size"].removesuffix("px"))
     spans = [child for child in element if child.tag.endswith("tspan")]
     texts = [(child.text or "", float(child.attrib.get("dy", 0))) for child in spans] or [(element.text or "", 0.0)]
     made, down = [], 0.0
     for text, step in texts:
         down += step
         width = len(text) * size * _WIDTH
-        start = {"start": 0.0, "middle": -width / 2, "end": -width}[element.attrib.get("text-anchor", "start")]
+        start = {"start": 0.0, "middle": -width / 2, "end": -width}[inherited.get("text-anchor", "start")]
         if turned:
             made.append(Box(text, x + down - size * 0.8, y - start - width, x + down + size * 0.2, y - start))
         else:
