@@ -11,7 +11,7 @@ from typing import Any
 
 from ..results import LOG
 from . import numbers
-from .drawing import CHARACTER, below, beside, heading
+from .drawing import CHARACTER, below, beside, channel, heading, mark
 from .points import COLOURS
 from .predictions import own_file
 from .runs import Task, Variant
@@ -106,9 +106,7 @@ def _words(training: Training) -> str:
     return f"{training.model}, seed {training.seed}, {steps:,} steps: {', '.join(falls)}{score}."
 
 
-def _row(model: str, trainings: Sequence[Training]) -> Any:
-    import altair as alt
-
+def _row(model: str, trainings: Sequence[Training]) -> dict[str, Any]:
     losses = [
         {"step": step, "value": value, "term": name, "seed": training.seed}
         for training in trainings
@@ -121,35 +119,28 @@ def _row(model: str, trainings: Sequence[Training]) -> Any:
         for step, value in training.tuning
     ]
     terms = list(dict.fromkeys(row["term"] for row in losses))
-    size = max(map(len, terms)) * CHARACTER + 60
-    legend = alt.Legend(title=None, orient="bottom", columns=max(1, int(WIDTH / size)), columnPadding=40, labelLimit=0)
-    scale = alt.Scale(domain=terms, range=[COLOURS[place % len(COLOURS)] for place in range(len(terms))])
-    left = _lines(losses, f"{model}: loss terms, weighted", "Loss").encode(
-        color=alt.Color("term:N", scale=scale, legend=legend)
-    )
+    columns = max(1, int(WIDTH / (max(map(len, terms)) * CHARACTER + 60)))
+    legend = {"title": None, "orient": "bottom", "columns": columns, "columnPadding": 40, "labelLimit": 0}
+    scale = {"domain": terms, "range": [COLOURS[place % len(COLOURS)] for place in range(len(terms))]}
+    left = _lines(losses, f"{model}: loss terms, weighted", "Loss")
+    left["encoding"]["color"] = channel("term:N", scale=scale, legend=legend)
     if not scores:
         return left
     right = _lines(scores, f"{model}: tuning split", "Score, points", point=len(scores) < _MOST)
     return beside(left, right, spacing=50)
 
 
-def _lines(rows: Sequence[Mapping[str, Any]], title: str, name: str, *, point: bool = False) -> Any:
-    import altair as alt
-
+def _lines(rows: Sequence[Mapping[str, Any]], title: str, name: str, *, point: bool = False) -> dict[str, Any]:
     values = [row["value"] for row in rows]
     logarithmic = name == "Loss" and min(values) > 0 and max(values) / min(values) > _SPAN
-    scale = alt.Scale(type="log") if logarithmic else alt.Scale(zero=False)
-    axis = alt.Axis(tickCount=4, format="~g") if logarithmic else alt.Axis(tickCount=5)
-    x = alt.X(
-        "step:Q", title="Optimizer step", axis=alt.Axis(tickCount=4, grid=False), scale=alt.Scale(zero=True, nice=False)
-    )
-    y = alt.Y("value:Q", title=name, scale=scale, axis=axis)
-    mark = alt.Chart(alt.Data(values=list(rows))).mark_line(
-        strokeWidth=1.5,
-        color=COLOURS[0],
-        opacity=0.85,
-        aria=False,
-        point={"aria": False, "size": 20, "fill": COLOURS[0], "stroke": COLOURS[0]} if point else False,
-    )
-    caption = heading(title, [], WIDTH)
-    return mark.encode(x=x, y=y, detail=alt.Detail("seed:N")).properties(width=WIDTH, height=HEIGHT, title=caption)
+    scale = {"type": "log"} if logarithmic else {"zero": False}
+    axis = {"tickCount": 4, "format": "~g"} if logarithmic else {"tickCount": 5}
+    steps = {"axis": {"tickCount": 4, "grid": False}, "scale": {"zero": True, "nice": False}}
+    encoding = {
+        "x": channel("step:Q", title="Optimizer step", **steps),
+        "y": channel("value:Q", title=name, scale=scale, axis=axis),
+        "detail": channel("seed:N"),
+    }
+    dot = {"aria": False, "size": 20, "fill": COLOURS[0], "stroke": COLOURS[0]} if point else False
+    lines = mark("line", rows, encoding, strokeWidth=1.5, color=COLOURS[0], opacity=0.85, aria=False, point=dot)
+    return {**lines, "width": WIDTH, "height": HEIGHT, "title": heading(title, [], WIDTH)}

@@ -8,7 +8,7 @@ from typing import Any
 from ..recorded_pruning import PruningRecord
 from ..results import Result
 from . import numbers
-from .drawing import PAPER, SOFT, beside, heading, layered
+from .drawing import PAPER, SOFT, beside, channel, heading, layered, mark
 from .labels import name_of
 from .plot import tooltip
 from .points import COLOURS
@@ -81,9 +81,7 @@ def _shape(result: Result) -> Any:
     return beside(_heads(result), _neurons(result), spacing=30, title=title)
 
 
-def _heads(result: Result) -> Any:
-    import altair as alt
-
+def _heads(result: Result) -> dict[str, Any]:
     whole, _ = _whole(result)
     width = CELL * whole
     cells = [
@@ -93,48 +91,37 @@ def _heads(result: Result) -> Any:
         for state in (_KEPT if head in heads else _TAKEN,)
     ]
     counts = [{"layer": number, "label": str(len(heads) or "none")} for number, heads, _ in _layers(result)]
-    y = alt.Y("layer:O", title="Layer", axis=alt.Axis(ticks=False, domain=False, labelOverlap=False))
-    scale = alt.Scale(domain=[_KEPT, _TAKEN], range=[COLOURS[0], PAPER])
-    texts = (
-        alt.Chart(alt.Data(values=counts))
-        .mark_text(**_BESIDE)
-        .encode(x=alt.value(width), y=y, text=alt.Text("label:N"))
-    )
-    squares = (
-        alt.Chart(alt.Data(values=cells))
-        .mark_point(shape="square", size=(CELL - 6) ** 2, stroke=SOFT, strokeWidth=0.8, opacity=1)
-        .encode(
-            x=alt.X(
-                "head:O",
-                title="Head, from 0",
-                axis=alt.Axis(labelAngle=0, ticks=False, domain=False, labelOverlap=False),
-            ),
-            y=y,
-            fill=alt.Fill("state:N", scale=scale, legend=alt.Legend(title=None, orient="bottom")),
-            description=alt.Description("tip:N"),
-        )
-    )
+    plain = {"ticks": False, "domain": False, "labelOverlap": False}
+    y = channel("layer:O", title="Layer", axis=plain)
+    colours = {"domain": [_KEPT, _TAKEN], "range": [COLOURS[0], PAPER]}
+    encoding = {
+        "x": channel("head:O", title="Head, from 0", axis={"labelAngle": 0, **plain}),
+        "y": y,
+        "fill": channel("state:N", scale=colours, legend={"title": None, "orient": "bottom"}),
+        "description": channel("tip:N"),
+    }
+    square = {"shape": "square", "size": (CELL - 6) ** 2, "stroke": SOFT, "strokeWidth": 0.8, "opacity": 1}
+    squares = mark("point", cells, encoding, **square)
+    texts = mark("text", counts, {"x": {"value": width}, "y": y, "text": channel("label:N")}, **_BESIDE)
     return layered(squares, texts, width=width, height={"step": CELL})
 
 
-def _neurons(result: Result) -> Any:
-    import altair as alt
-
+def _neurons(result: Result) -> dict[str, Any]:
     _, whole = _whole(result)
     rows = [
         {"layer": number, "kept": neurons, "whole": whole, "label": _label(neurons, whole)}
         for number, _, neurons in _layers(result)
     ]
-    y = alt.Y("layer:O", title=None, axis=alt.Axis(labels=False, ticks=False, domain=False))
-    axis = alt.Axis(values=[0, whole], format=",d")
-    kept, all_of_them = (
-        alt.X(f"{name}:Q", title="Neurons", scale=alt.Scale(domain=[0, whole], nice=False), axis=axis)
-        for name in ("kept", "whole")
-    )
-    base = alt.Chart(alt.Data(values=rows)).encode(y=y)
-    bars = base.mark_bar(height=CELL - 6, color=COLOURS[0], aria=False).encode(x=kept)
-    frames = base.mark_bar(height=CELL - 6, fill=None, stroke=SOFT, strokeWidth=0.8, aria=False).encode(x=all_of_them)
-    texts = base.mark_text(**_BESIDE).encode(x=alt.value(NEURONS), text=alt.Text("label:N"))
+    y = channel("layer:O", title=None, axis={"labels": False, "ticks": False, "domain": False})
+    how = {
+        "title": "Neurons",
+        "scale": {"domain": [0, whole], "nice": False},
+        "axis": {"values": [0, whole], "format": ",d"},
+    }
+    bar = {"height": CELL - 6, "aria": False}
+    bars = mark("bar", rows, {"x": channel("kept:Q", **how), "y": y}, color=COLOURS[0], **bar)
+    frames = mark("bar", rows, {"x": channel("whole:Q", **how), "y": y}, fill=None, stroke=SOFT, strokeWidth=0.8, **bar)
+    texts = mark("text", rows, {"x": {"value": NEURONS}, "y": y, "text": channel("label:N")}, **_BESIDE)
     return layered(bars, frames, texts, width=NEURONS, height={"step": CELL})
 
 
@@ -142,23 +129,20 @@ def _label(neurons: int, whole: int) -> str:
     return f"{neurons:,} ({numbers.percent(neurons / whole)})" if neurons else "none"
 
 
-def _curve(result: Result, record: PruningRecord) -> Any:
-    import altair as alt
-
+def _curve(result: Result, record: PruningRecord) -> dict[str, Any]:
     rows = _points(record)
     kinds = list(dict.fromkeys(row["kind"] for row in rows))
-    colours = alt.Scale(domain=kinds, range=[COLOURS[1], COLOURS[0]][-len(kinds) :])
-    base = alt.Chart(alt.Data(values=rows)).encode(
-        x=alt.X("x:Q", title=_UNITS[record.budget], scale=alt.Scale(zero=False, padding=16)),
-        color=alt.Color("kind:N", scale=colours, legend=alt.Legend(title=None, orient="bottom", symbolOpacity=1)),
-    )
-    y, low = (alt.Y(f"{name}:Q", title=_SCORE, scale=alt.Scale(zero=False)) for name in ("y", "low"))
-    whole = alt.Chart(alt.Data(values=[{"y": record.whole}]))
+    colours = {"domain": kinds, "range": [COLOURS[1], COLOURS[0]][-len(kinds) :]}
+    base = {
+        "x": channel("x:Q", title=_UNITS[record.budget], scale={"zero": False, "padding": 16}),
+        "color": channel("kind:N", scale=colours, legend={"title": None, "orient": "bottom", "symbolOpacity": 1}),
+    }
+    y, low = (channel(f"{name}:Q", title=_SCORE, scale={"zero": False}) for name in ("y", "low"))
     layers = (
-        whole.mark_rule(strokeDash=[2, 3], color=SOFT, aria=False).encode(y=y),
-        base.mark_rule(strokeWidth=2, opacity=0.65, aria=False).encode(y=low, y2=alt.Y2("high:Q")),
-        base.mark_line(strokeWidth=1.5, aria=False).encode(y=y),
-        base.mark_point(size=50, opacity=1, filled=True).encode(y=y, description=alt.Description("tip:N")),
+        mark("rule", [{"y": record.whole}], {"y": y}, strokeDash=[2, 3], color=SOFT, aria=False),
+        mark("rule", rows, {**base, "y": low, "y2": {"field": "high"}}, strokeWidth=2, opacity=0.65, aria=False),
+        mark("line", rows, {**base, "y": y}, strokeWidth=1.5, aria=False),
+        mark("point", rows, {**base, "y": y, "description": channel("tip:N")}, size=50, opacity=1, filled=True),
     )
     below = [f"Stage {record.stage}. Bars: 95% interval of the difference to the whole model, the dotted line."]
     width, height = CURVE

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..recorded_fidelity import ReliabilityBin
 from . import numbers
-from .drawing import SOFT, heading, layered, wrapped
+from .drawing import SOFT, channel, heading, layered, mark, wrapped
 from .plot import tooltip
 from .points import COLOURS, HEIGHT, SHAPES, WIDTH, colour_of
 from .runs import Row, Task
@@ -64,9 +64,7 @@ def _words(task: Task, row: Row) -> str:
     return f"{task.first.task.title}, {row.label}. Right decisions by confidence: {bins}."
 
 
-def _chart(task: Task) -> Any:
-    import altair as alt
-
+def _chart(task: Task) -> dict[str, Any]:
     rows = _rows(task)
     labels = ["\n".join(wrapped(row.label, WIDTH)) for row in rows]
     colours = [colour_of(row, task) for row in rows]
@@ -77,22 +75,29 @@ def _chart(task: Task) -> Any:
         for each in _shown(row)
     ]
     low = min(value[name] for value in values for name in ("x", "y"))
-    scale = alt.Scale(domain=[min(int(low * 10), 9) / 10, 1], nice=False)
-    x = alt.X("x:Q", title="Mean confidence", scale=scale, axis=alt.Axis(format=".0%", tickCount=5))
-    y = alt.Y("y:Q", title="Right decisions", scale=scale, axis=alt.Axis(format=".0%", tickCount=5))
-    legend = alt.Legend(title=None, orient="bottom", columns=1, labelExpr="split(datum.label, '\\n')", labelLimit=0)
-    fill = alt.Fill("label:N", scale=alt.Scale(domain=labels, range=colours), legend=legend)
-    shape = alt.Shape("label:N", scale=alt.Scale(domain=labels, range=shapes), legend=legend)
-    ends = alt.Chart(alt.Data(values=[{"x": end, "y": end} for end in scale["domain"]]))
-    base = alt.Chart(alt.Data(values=values)).encode(x=x, y=y)
+    domain = [min(int(low * 10), 9) / 10, 1]
+    axes = {"scale": {"domain": domain, "nice": False}, "axis": {"format": ".0%", "tickCount": 5}}
+    places = {
+        "x": channel("x:Q", title="Mean confidence", **axes),
+        "y": channel("y:Q", title="Right decisions", **axes),
+    }
+    legend = {
+        "title": None,
+        "orient": "bottom",
+        "columns": 1,
+        "labelExpr": "split(datum.label, '\\n')",
+        "labelLimit": 0,
+    }
+    look = {
+        "fill": channel("label:N", scale={"domain": labels, "range": colours}, legend=legend),
+        "shape": channel("label:N", scale={"domain": labels, "range": shapes}, legend=legend),
+        "description": channel("tip:N"),
+    }
+    colour = {"color": channel("colour:N", scale=None, legend=None)}
     layers = (
-        ends.mark_line(strokeDash=[2, 3], color=SOFT, aria=False).encode(x=x, y=y),
-        base.mark_line(strokeWidth=1.2, opacity=0.65, aria=False).encode(
-            color=alt.Color("colour:N", scale=None, legend=None)
-        ),
-        base.mark_point(size=55, opacity=0.92, strokeWidth=0).encode(
-            fill=fill, shape=shape, description=alt.Description("tip:N")
-        ),
+        mark("line", [{"x": end, "y": end} for end in domain], places, strokeDash=[2, 3], color=SOFT, aria=False),
+        mark("line", values, {**places, **colour}, strokeWidth=1.2, opacity=0.65, aria=False),
+        mark("point", values, {**places, **look}, size=55, opacity=0.92, strokeWidth=0),
     )
     below = [f"Below the dotted line: surer than right. Bins of {_LEAST} decisions or more."]
     return layered(*layers, width=WIDTH, height=HEIGHT, title=heading(task.first.task.title, below, WIDTH))

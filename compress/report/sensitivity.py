@@ -7,7 +7,7 @@ from typing import Any
 
 from ..results import ModelResult, Result
 from . import numbers
-from .drawing import PAPER, SOFT, heading, room
+from .drawing import PAPER, SOFT, channel, heading, mark, room
 from .labels import name_of
 from .plot import tooltip
 from .points import COLOURS
@@ -70,27 +70,32 @@ def table(result: Result, model: ModelResult, caption: str) -> Table:
     return Table(caption, columns, tuple(lines))
 
 
-def _chart(result: Result, model: ModelResult) -> Any:
-    import altair as alt
-
+def _chart(result: Result, model: ModelResult) -> dict[str, Any]:
     rows = _rows(model)
     labels = [row["matmul"] for row in rows]
-    axis = alt.Axis(title=None, labelLimit=0, labelOverlap=False, minExtent=room(labels), ticks=False, domain=False)
-    y = alt.Y("matmul:N", sort=labels, axis=axis, scale=alt.Scale(domain=labels))
-    x = alt.X(
-        "divergence:Q", title=_measure(result), scale=alt.Scale(type="log"), axis=alt.Axis(tickCount=6, format=".0e")
-    )
     kinds = list(_KINDS.values())
-    legend = alt.Legend(title=None, orient="bottom", columns=2, columnPadding=60, labelLimit=0)
-    fill = alt.Fill("kind:N", scale=alt.Scale(domain=kinds, range=[COLOURS[0], COLOURS[1], PAPER]), legend=legend)
-    points = (
-        alt.Chart(alt.Data(values=rows))
-        .mark_point(size=50, stroke=SOFT, opacity=1)
-        .encode(x=x, y=y, fill=fill, description=alt.Description("tip:N"))
-    )
+    axis = {
+        "title": None,
+        "labelLimit": 0,
+        "labelOverlap": False,
+        "minExtent": room(labels),
+        "ticks": False,
+        "domain": False,
+    }
+    legend = {"title": None, "orient": "bottom", "columns": 2, "columnPadding": 60, "labelLimit": 0}
+    colours = {"domain": kinds, "range": [COLOURS[0], COLOURS[1], PAPER]}
+    encoding = {
+        "x": channel(
+            "divergence:Q", title=_measure(result), scale={"type": "log"}, axis={"tickCount": 6, "format": ".0e"}
+        ),
+        "y": channel("matmul:N", sort=labels, axis=axis, scale={"domain": labels}),
+        "fill": channel("kind:N", scale=colours, legend=legend),
+        "description": channel("tip:N"),
+    }
+    points = mark("point", rows, encoding, size=50, stroke=SOFT, opacity=1)
     subtitle = ["Each matmul as int8 alone, on texts of the tuning split; further right: more of the answers is lost."]
     caption = heading(_title(result, model), subtitle, WIDTH)
-    return points.properties(width=WIDTH, height=STEP * len(rows), title=caption)
+    return {**points, "width": WIDTH, "height": STEP * len(rows), "title": caption}
 
 
 def _title(result: Result, model: ModelResult) -> str:

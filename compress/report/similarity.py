@@ -8,7 +8,7 @@ from typing import Any
 
 from ..recorded_similarity import LayerSimilarity
 from ..results import Result
-from .drawing import below, beside, heading, layered, room, wrapped
+from .drawing import below, beside, channel, heading, layered, mark, room, wrapped
 from .points import WIDTH
 from .runs import Task
 from .tables import NOTHING, Column, Line, Table, text_cells
@@ -156,8 +156,6 @@ def _chart(
     ends: tuple[float, float],
 ) -> Any:
     """`ends`: the values that have the first and the second of `colours`."""
-    import altair as alt
-
     own = [f"{_name(model)} {first + number}" for number in range(len(rows))]
     cells = [
         {"own": layer, "teacher": first + place, "label": f"{value:.2f}"} | _paint(value, colours, ends)
@@ -167,16 +165,16 @@ def _chart(
     ]
     wide, high = _CELL
     plain = {"ticks": False, "domain": False, "labelOverlap": False, "labelAngle": 0}
-    across = alt.Scale(domain=[first + place for place in range(len(rows[0]))])
-    x = alt.X("teacher:O", title="Teacher layer", scale=across, axis=alt.Axis(**plain))
-    names = alt.Axis(**plain, labelLimit=0, labelPadding=4, minExtent=room(own))
-    y = alt.Y("own:O", title=None, scale=alt.Scale(domain=own), axis=names)
-    base = alt.Chart(alt.Data(values=cells)).encode(x=x, y=y)
+    across = {"domain": [first + place for place in range(len(rows[0]))]}
+    names = {**plain, "labelLimit": 0, "labelPadding": 4, "minExtent": room(own)}
+    places = {
+        "x": channel("teacher:O", title="Teacher layer", scale=across, axis=plain),
+        "y": channel("own:O", title=None, scale={"domain": own}, axis=names),
+    }
+    fill, figure = (channel(f"{name}:N", scale=None, legend=None) for name in ("fill", "figure"))
     layers = (
-        base.mark_rect(aria=False).encode(color=alt.Color("fill:N", scale=None, legend=None)),
-        base.mark_text(fontSize=11, aria=False).encode(
-            text=alt.Text("label:N"), color=alt.Color("figure:N", scale=None, legend=None)
-        ),
+        mark("rect", cells, {**places, "color": fill}, aria=False),
+        mark("text", cells, {**places, "text": channel("label:N"), "color": figure}, fontSize=11, aria=False),
     )
     words = wrapped(caption, wide * len(rows[0]) + room(own))
     title = {"text": words, "anchor": "start", "frame": "bounds", "fontSize": 12, "offset": 8}

@@ -104,7 +104,7 @@ def markdown_table(results: Sequence[Result], folders: Sequence[Path] = ()) -> s
         source = f"{source} Scores: {metrics}.{timed}"
     table = _wide_table(tasks, models, shapes) if models else _final_table(tasks, shapes)
     below = [f"*{markdown.escape('. '.join(note.rstrip('.') for note in notes))}.*"] if notes else []
-    return "\n\n".join([markdown.table(table), markdown.escape(source), *below])
+    return "\n\n".join([markdown.table(table), " ".join([markdown.escape(source), *below])])
 
 
 def _shared_finals(tasks: Sequence[Task]) -> list[Overall]:

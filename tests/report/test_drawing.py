@@ -10,7 +10,23 @@ from collections import Counter
 import altair as alt
 import pytest
 
-from compress.report.drawing import FONT, VEGALITE, beside, inline, layered, lean, specification, svg
+from compress.report import reliability
+from compress.report.drawing import (
+    FONT,
+    VEGALITE,
+    below,
+    beside,
+    channel,
+    inline,
+    layered,
+    lean,
+    mark,
+    specification,
+    svg,
+)  # fmt: skip
+from compress.report.page import tasks_of
+from compress.report.plot import chart
+from compress.results import Result
 
 SHAPE = ("d", "transform", "x", "y", "x2", "y2", "width", "height")
 STYLE = (
@@ -31,9 +47,9 @@ USUAL = {"x2": "0", "y2": "0", "stroke-width": "1", "transform": "translate(0,0)
 def drawn() -> str:
     import vl_convert
 
-    rows = alt.Data(values=[{"a": x, "b": x * x, "label": f"point {x}: {x * x}"} for x in range(5)])
-    chart = alt.Chart(rows).encode(x="a:Q", y="b:Q", description="label:N")
-    document = specification(chart.mark_point() + chart.mark_line())
+    rows = [{"a": x, "b": x * x, "label": f"point {x}: {x * x}"} for x in range(5)]
+    encoding = {"x": channel("a:Q"), "y": channel("b:Q"), "description": channel("label:N")}
+    document = specification(layered(mark("point", rows, encoding), mark("line", rows, encoding)))
     return vl_convert.vegalite_to_svg(document, vl_version=VEGALITE)
 
 
@@ -70,26 +86,39 @@ def test_marks_keep_their_labels(drawn: str) -> None:
     assert inline(lean(drawn)).count("<title>point ") == inline(drawn).count("<title>point ") >= 5
 
 
-def test_charts_that_are_put_together_are_those_of_altair() -> None:
-    """Altair checks these; ours are not checked again."""
-    base = alt.Chart(alt.Data(values=[{"a": 1, "b": 2}])).encode(x="a:Q", y="b:Q")
-    other = alt.Chart(alt.Data(values=[{"a": 3}])).mark_rule().encode(x="a:Q")
-    marks = base.mark_point(), base.mark_line()
-    for mine, theirs in (
-        (layered(*marks, width=90), alt.layer(*marks).properties(width=90)),
-        (layered(marks[0], other), alt.layer(marks[0], other)),
-        (beside(layered(*marks), other, spacing=9), alt.hconcat(alt.layer(*marks), other, spacing=9)),
+def test_charts_are_those_that_altair_makes() -> None:
+    rows = [{"a": 1, "b": 2}]
+    base = alt.Chart(alt.Data(values=rows)).encode(
+        x=alt.X("a:Q", title=None), y="b:O", y2="c:Q", color=alt.value("red")
+    )
+    lone = alt.Chart(alt.Data(values=[{"a": 3}])).mark_rule(aria=False).encode(x="a:N")
+    encoding = {"x": channel("a:Q", title=None), "y": channel("b:O"), "y2": {"field": "c"}, "color": {"value": "red"}}
+    mine = [mark("point", rows, encoding, size=9, fill=None), mark("line", rows, encoding)]
+    theirs = [base.mark_point(size=9, fill=None), base.mark_line()]
+    other = mark("rule", [{"a": 3}], {"x": channel("a:N")}, aria=False)
+    for made, expected in (
+        (layered(*mine, width=90), alt.layer(*theirs).properties(width=90)),
+        (layered(mine[0], other), alt.layer(theirs[0], lone)),
+        (beside(layered(*mine), other, spacing=9), alt.hconcat(alt.layer(*theirs), lone, spacing=9)),
+        (below(other, mine[1]), alt.vconcat(lone, theirs[1])),
     ):
-        assert mine == {name: part for name, part in theirs.to_dict().items() if name not in ("$schema", "config")}
-    both = specification(beside(layered(*marks), other))
-    alt.Chart.from_dict({"$schema": alt.SCHEMA_URL, **both}, validate=True)
+        assert made == {name: part for name, part in expected.to_dict().items() if name not in ("$schema", "config")}
+
+
+def test_charts_of_a_report_are_in_order(realistic: list[Result]) -> None:
+    """By the schema of Vega-Lite, which Altair has."""
+    tasks = tasks_of(realistic)
+    documents = [*map(chart, tasks), *(chart(task, by_size=True) for task in tasks), *reliability.charts(tasks)]
+    assert documents
+    for document in documents:
+        alt.Chart.from_dict({"$schema": alt.SCHEMA_URL, **specification(document)}, validate=True)
 
 
 @pytest.mark.parametrize(("count", "columns", "shown"), [(2, 2, 1), (3, 2, 2), (4, 2, 2), (5, 3, 3), (3, 1, 1)])
 def test_charts_of_a_sheet_are_whole_and_apart(count: int, columns: int, shown: int) -> None:
     """Each is what it is alone; none reaches into another or beyond the sheet; one row or column is one."""
-    rows = alt.Data(values=[{"a": 1}])
-    charts = [alt.Chart(rows, width=50.5 + 30 * n, height=90.2 - 9 * n).mark_point() for n in range(count)]
+    point = mark("point", [{"a": 1}], {})
+    charts = [{**point, "width": 50.5 + 30 * n, "height": 90.2 - 9 * n} for n in range(count)]
     alone = [ElementTree.fromstring(svg([chart])) for chart in charts]
     sheet = ElementTree.fromstring(svg(charts, columns=columns))
     assert sheet.get("font-family") == FONT and sheet[0].tag.endswith("rect")

@@ -34,7 +34,6 @@ for library in (
     "optimum.utils",
     "rich.console",
     "scipy.optimize",
-    "altair",
     "vl_convert",
     "jinja2",
     *(module.name for module in walk_packages(compress.__path__, "compress.") if module.name != "compress.__main__"),

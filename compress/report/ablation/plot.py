@@ -6,7 +6,7 @@ from typing import Any
 
 from ...recorded_fidelity import Delta
 from .. import numbers
-from ..drawing import PAPER, SOFT, heading, layered, room, svg
+from ..drawing import PAPER, SOFT, channel, heading, layered, mark, room, svg
 from ..plot import tooltip
 from ..points import COLOURS
 from ..tables import NOT_DISTINGUISHABLE, against
@@ -35,56 +35,43 @@ def _of(ablation: Ablation) -> str:
     return titles[0] if len(titles) == 1 else f"mean of {len(titles)} tasks"
 
 
-def _chart(ablation: Ablation) -> Any:
-    import altair as alt
-
+def _chart(ablation: Ablation) -> dict[str, Any]:
     rows = _values(ablation)
     labels = [row["row"] for row in rows]
-    axis = alt.Axis(
-        title=None, labelLimit=0, labelOverlap=False, labelPadding=8, minExtent=room(labels), ticks=False, domain=False
-    )
-    y = alt.Y("row:N", sort=labels, axis=axis, scale=alt.Scale(domain=labels))
-    bars = alt.Chart(alt.Data(values=rows)).mark_rule(strokeWidth=2, color=COLOURS[0], opacity=0.65, aria=False)
+    plain = {"title": None, "labelLimit": 0, "labelOverlap": False, "ticks": False, "domain": False}
+    axis = {**plain, "labelPadding": 8, "minExtent": room(labels)}
+    y = channel("row:N", sort=labels, axis=axis, scale={"domain": labels})
+    bars = {"x": _x("low"), "x2": {"field": "high"}, "y": y}
     layers = [
-        alt.Chart(alt.Data(values=[{"x": 0}])).mark_rule(strokeDash=[2, 3], color=SOFT, aria=False).encode(x=_x("x")),
-        bars.encode(x=_x("low"), x2=alt.X2("high:Q"), y=y),
+        mark("rule", [{"x": 0}], {"x": _x("x")}, strokeDash=[2, 3], color=SOFT, aria=False),
+        mark("rule", rows, bars, strokeWidth=2, color=COLOURS[0], opacity=0.65, aria=False),
         *_marks(rows, y),
     ]
     published = [row for row in rows if "published" in row]
     if published:
-        mark = alt.Chart(alt.Data(values=published)).mark_point(shape="diamond", size=60, color=COLOURS[1])
-        layers.append(mark.encode(x=_x("published"), y=y, description=alt.Description("tip:N")))
+        encoding = {"x": _x("published"), "y": y, "description": channel("tip:N")}
+        layers.append(mark("point", published, encoding, shape="diamond", size=60, color=COLOURS[1]))
     subtitle = [*_subtitle(bool(published)), f"Points to the full recipe: {_of(ablation)}."]
     title = heading(ablation.title, subtitle, WIDTH)
     return layered(*layers, width=WIDTH, height=STEP * len(rows), title=title)
 
 
-def _marks(rows: list[dict[str, Any]], y: Any) -> list[Any]:
+def _marks(rows: list[dict[str, Any]], y: Any) -> list[dict[str, Any]]:
     """Filled where the interval does not hold 0, a ring where it does."""
-    import altair as alt
-
+    encoding = {"x": _x("points"), "y": y, "description": channel("tip:N")}
     layers = []
     for distinguishable in (True, False):
         values = [row for row in rows if row["distinguishable"] is distinguishable]
         if values:
-            inside = COLOURS[0] if distinguishable else PAPER
-            mark = alt.Chart(alt.Data(values=values)).mark_point(
-                size=70, stroke=COLOURS[0], fill=inside, strokeWidth=1.5, opacity=1
-            )
-            layers.append(mark.encode(x=_x("points"), y=y, description=alt.Description("tip:N")))
+            look = {"stroke": COLOURS[0], "fill": COLOURS[0] if distinguishable else PAPER, "strokeWidth": 1.5}
+            layers.append(mark("point", values, encoding, size=70, opacity=1, **look))
     return layers
 
 
-def _x(field: str) -> Any:
+def _x(field: str) -> dict[str, Any]:
     """One axis for all that is drawn along it."""
-    import altair as alt
-
-    return alt.X(
-        f"{field}:Q",
-        title="Difference to the full recipe, points",
-        scale=alt.Scale(zero=True),
-        axis=alt.Axis(tickCount=8),
-    )
+    title = "Difference to the full recipe, points"
+    return channel(f"{field}:Q", title=title, scale={"zero": True}, axis={"tickCount": 8})
 
 
 def _values(ablation: Ablation) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import numbers
-from ..drawing import heading, layered, svg, wrapped
+from ..drawing import channel, heading, layered, mark, svg, wrapped
 from ..plot import tooltip
 from ..points import COLOURS, SHAPES
 from .sweeps import Point, Sweep
@@ -21,9 +21,7 @@ def picture(sweeps: Sequence[Sweep], models: Sequence[str]) -> str:
     return svg([_chart(sweep, models) for sweep in sweeps])
 
 
-def _chart(sweep: Sweep, models: Sequence[str]) -> Any:
-    import altair as alt
-
+def _chart(sweep: Sweep, models: Sequence[str]) -> dict[str, Any]:
     x, y = _axes(sweep)
     shown = sweep.models
     places = [models.index(name) for name in shown]
@@ -32,59 +30,44 @@ def _chart(sweep: Sweep, models: Sequence[str]) -> Any:
     shapes = [SHAPES[place % len(SHAPES)] for place in places]
     by_name = dict(zip(shown, labels, strict=True))
     legend = _legend(labels)
-    colour = alt.Color("label:N", scale=alt.Scale(domain=labels, range=colours), legend=legend)
+    base = {"x": x, "y": y, "color": channel("label:N", scale={"domain": labels, "range": colours}, legend=legend)}
     rows = [_row(point, sweep, by_name[point.model]) for point in sweep.points]
-    base = alt.Chart(alt.Data(values=rows)).encode(x=x)
-    layers = [base.mark_line(strokeWidth=1.5, opacity=0.85, aria=False).encode(y=y, color=colour)]
+    layers = [mark("line", rows, base, strokeWidth=1.5, opacity=0.85, aria=False)]
     if known := [row for row in rows if "high" in row]:
-        bars = alt.Chart(alt.Data(values=known)).mark_rule(strokeWidth=2, opacity=0.65, aria=False)
-        layers.append(bars.encode(x=x, y=_with_field(y, "low"), y2=alt.Y2("high:Q"), color=colour))
-    marks = base.mark_point(size=60, opacity=1, filled=True).encode(
-        y=y,
-        color=colour,
-        shape=alt.Shape("label:N", scale=alt.Scale(domain=labels, range=shapes), legend=legend),
-        description=alt.Description("tip:N"),
-    )
+        ends = {**base, "y": {**y, "field": "low"}, "y2": {"field": "high"}}
+        layers.append(mark("rule", known, ends, strokeWidth=2, opacity=0.65, aria=False))
+    shape = channel("label:N", scale={"domain": labels, "range": shapes}, legend=legend)
+    look = {**base, "shape": shape, "description": channel("tip:N")}
+    layers.append(mark("point", rows, look, size=60, opacity=1, filled=True))
     title = heading(sweep.title, [f"{_capital(sweep.fixed)}. Bars: 95% interval."], WIDTH)
-    return layered(*layers, marks, width=WIDTH, height=HEIGHT, title=title)
+    return layered(*layers, width=WIDTH, height=HEIGHT, title=title)
 
 
-def _axes(sweep: Sweep) -> tuple[Any, Any]:
+def _axes(sweep: Sweep) -> tuple[dict[str, Any], dict[str, Any]]:
     """A step of `x` is a doubling, as lengths, batches and threads are chosen; `y` begins at 0, or is logarithmic too."""
-    import altair as alt
-
     ticks = sorted({point.x for point in sweep.points})
-    across = alt.Scale(type="log", base=2, nice=False, padding=18)
-    x = alt.X("x:Q", title=sweep.x, scale=across, axis=alt.Axis(values=ticks, format=",d", grid=False))
+    across = {"type": "log", "base": 2, "nice": False, "padding": 18}
+    x = channel("x:Q", title=sweep.x, scale=across, axis={"values": ticks, "format": ",d", "grid": False})
     values = [point.y for point in sweep.points]
     if min(values) > 0 and max(values) / min(values) > _SPAN:
         tens = [base * 10.0**power for power in range(-4, 8) for base in (1, 2, 5)]
         ends = min(values) / 1.4, max(values) * 1.4
-        axis = alt.Axis(values=[tick for tick in tens if ends[0] <= tick <= ends[1]], format=",~g")
-        return x, alt.Y("y:Q", title=sweep.y, scale=alt.Scale(type="log", domain=[*ends], clamp=True), axis=axis)
-    return x, alt.Y("y:Q", title=sweep.y, scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=5))
+        axis = {"values": [tick for tick in tens if ends[0] <= tick <= ends[1]], "format": ",~g"}
+        return x, channel("y:Q", title=sweep.y, scale={"type": "log", "domain": [*ends], "clamp": True}, axis=axis)
+    return x, channel("y:Q", title=sweep.y, scale={"zero": True}, axis={"tickCount": 5})
 
 
-def _with_field(axis: Any, field: str) -> Any:
-    """The same axis for another field."""
-    other = axis.copy()
-    other.shorthand = f"{field}:Q"
-    return other
-
-
-def _legend(labels: Sequence[str]) -> Any:
-    import altair as alt
-
-    return alt.Legend(
-        title=None,
-        orient="bottom",
-        columns=2 if max(map(len, labels)) <= _SHORT else 1,
-        columnPadding=60,  # fonts differ: that much more may a label need than Vega thinks
-        labelExpr="split(datum.label, '\\n')",
-        labelLimit=0,
-        symbolSize=100,
-        symbolStrokeWidth=0,
-    )
+def _legend(labels: Sequence[str]) -> dict[str, Any]:
+    return {
+        "title": None,
+        "orient": "bottom",
+        "columns": 2 if max(map(len, labels)) <= _SHORT else 1,
+        "columnPadding": 60,  # fonts differ: that much more may a label need than Vega thinks
+        "labelExpr": "split(datum.label, '\\n')",
+        "labelLimit": 0,
+        "symbolSize": 100,
+        "symbolStrokeWidth": 0,
+    }
 
 
 def _row(point: Point, sweep: Sweep, label: str) -> dict[str, Any]:
