@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from ..machine import has_vnni, isa, saturates
 
-# Whole models, ONNX Runtime, one thread, fp32 time over int8 time. AVX2: reports/minilm-sst2, reports/minilm-mrpc and
-# reports/graphs.md. VNNI: MiniLM-L6 and BERT base at 1 x 128 and 1 x 32, 32 x 128; with AMX and without reports/int8-methods.md.
+# Whole models, ONNX Runtime, one thread, fp32 time over int8 time. AVX2: reports/graphs.md. VNNI: MiniLM-L6 and BERT base at 1 x 128 and
+# 1 x 32, 32 x 128, with AMX and without: reports/int8-methods.md.
 _AVX2, _VNNI = "1.6-2 times", "2.0-3.3 times"
 
 

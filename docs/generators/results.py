@@ -6,7 +6,7 @@ from pathlib import Path
 
 from compress.report import collect, markdown_table
 
-REPORT = "reports/minilm-sst2"  # with the recipes distilbert, tinybert-small, albert and int8
+REPORT = "reports/glue-minilm"  # distilbert, tinybert-small, minilm, albert and int8, on several tasks
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -34,7 +34,7 @@ def test_faults_are_seen() -> None:
     assert len(faults(picture((10, "one")).replace("<text", '<g aria-label="x: undefined"/><text'))) == 1
 
 
-@pytest.mark.parametrize("name", keeping(COMMITTED, ("albert-forms", "conll2003", "minilm-mrpc", "pruned-half")))
+@pytest.mark.parametrize("name", keeping(COMMITTED, ("albert-forms", "conll2003", "glue-minilm", "pruned-half")))
 def test_plots_of_the_committed_results(name: str) -> None:
     tasks = tasks_of(collect([REPORTS / name]))
     for task in tasks:
