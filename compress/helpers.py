@@ -28,6 +28,7 @@ class Helpers:
         context = multiprocessing.get_context("spawn")  # torch and its threads do not survive a fork
         self._new = [context.Process(target=_run, args=(work, arguments)) for _ in range(count)]
         self._started: list[SpawnProcess] = []
+        self._lost: set[int | None] = set()
 
     def __enter__(self) -> Helpers:
         try:
@@ -41,6 +42,15 @@ class Helpers:
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         self._end(_GRACE, terminate=kind is not None)
+
+    def tell_losses(self, notice: Callable[[str], None]) -> None:
+        """A line for each that has failed or was killed, once."""
+        for process in self._started:
+            if process.exitcode and process.pid not in self._lost:
+                self._lost.add(process.pid)
+                notice(
+                    f"a further process has ended with exit code {process.exitcode}; what it was at is taken up again"
+                )
 
     def _end(self, seconds: float, *, terminate: bool) -> None:
         alive = [process for process in self._started if process.pid is not None]

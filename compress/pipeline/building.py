@@ -15,6 +15,8 @@ from .stages.export import say_what_rounding_does
 from .stages.learnt import recorded_guess, say_whether_it_learnt
 from .training.text import text_of
 
+_NOTICES = "notices"  # of a manifest: what the stage had to say
+
 
 def build_nodes(
     plan: Plan, nodes: Sequence[Node[Spec]], context: Context, cache: Store
@@ -30,6 +32,8 @@ def build_nodes(
             context.listener.stage(node.label, found is not None)
         cached[node.id] = context.seen[node.key]
         artifacts[node.id] = found or _built(plan, node, inputs, context, cache)
+        for line in artifacts[node.id].describe.get(_NOTICES, ()):  # whichever run or process built it
+            context.notice(line)
         if node.id not in plan.candidates:  # one that learnt nothing is not chosen
             say_whether_it_learnt(plan, node, artifacts[node.id], context)
         say_what_rounding_does(node, artifacts[node.id], context)
@@ -53,8 +57,11 @@ def _built(plan: Plan, node: Node[Spec], inputs: dict[str, Artifact], context: C
     describe = provenance.manifest_fields(node.kind.name, f"{node.label} on {plan.task.spec.name}")
 
     def make(out: Path, work: Path) -> dict[str, Any]:
+        before = len(context.notices)
         info = run_job(Job(plan, node, inputs, context, out, work))
         describe.update(recorded_guess(node, info, context))
+        if notices := context.notices[before:]:
+            describe[_NOTICES] = notices
         return info
 
     return cache.build(node.key, make, describe=describe)

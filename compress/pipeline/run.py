@@ -43,7 +43,7 @@ from .results.measure import benchmark, models_of, predictions
 from .results.reported import ReportedSource
 from .results.run_folder import finished, write_run
 from .results.similarity import layer_similarity
-from .side_by_side import build_missing, missing_stages, named_in_errors
+from .side_by_side import build_missing, missing_stages, most_at_once, named_in_errors
 from .stages.adopt import ADOPT
 from .stages.finetune import FINETUNE
 from .stages.registry import STAGES
@@ -156,11 +156,12 @@ def run_all(request: Request, listener: Listener | None = None) -> list[Result]:
 
 def _run_all(request: Request, listener: Listener, peers: Peers | None = None) -> list[Result]:
     plans = plan_all(request)
-    request, jobs = replace(request, jobs=1, threads=threads_of(request)), request.jobs
+    jobs = min(request.jobs, most_at_once(plans, request.root))
+    request = replace(request, jobs=1, threads=threads_of(replace(request, jobs=jobs)))
     preflight(plans, request.root)
     if peers is not None:
         peers.planned(plans)
-    _tell_outlook(plans, request, listener)
+    _tell_outlook(plans, request, listener, jobs)
     for note in dict.fromkeys(note for plan in plans for note in plan.notes):
         listener.notice(note)
     cache = Store(request.root / ".store", on_notice=listener.notice)
@@ -177,9 +178,10 @@ def _run_all(request: Request, listener: Listener, peers: Peers | None = None) -
         if len(plans) > 1:
             listener.run(plan.name, numbers[plan.name], len(plans))
 
-    if jobs > 1 and len(missing := missing_stages(plans, contexts, request.root)) > 1:
-        with Helpers(_help, (request,), min(jobs, len(missing)) - 1):
-            build_missing(missing, cache, on_run=begin)
+    if jobs > 1:
+        missing = missing_stages(plans, contexts, request.root)
+        with Helpers(_help, (request,), jobs - 1) as helpers:
+            build_missing(missing, cache, on_run=begin, on_turn=lambda: helpers.tell_losses(listener.notice))
     results = []
     for plan, context in zip(plans, contexts, strict=True):
         begin(plan)
@@ -195,7 +197,7 @@ def _help(request: Request) -> None:
     build_missing(missing_stages(plans, contexts, request.root), Store(request.root / ".store"))
 
 
-def _tell_outlook(plans: list[Plan], request: Request, listener: Listener) -> None:
+def _tell_outlook(plans: list[Plan], request: Request, listener: Listener, jobs: int) -> None:
     """What data there are and how long the training takes, where something is left to do."""
     left = [plan for plan in plans if any(not (request.root / ".store" / node.key).is_dir() for node in plan.nodes)]
     for line in dict.fromkeys(data_line(plan.task) for plan in left):
@@ -213,7 +215,7 @@ def _tell_outlook(plans: list[Plan], request: Request, listener: Listener) -> No
         rates = {work.key: rate for work in found.work} | found.rates
         found = replace(found, rates=rates, by="a probe of a few steps")
     if found.work:
-        listener.outlook(str(found))
+        listener.outlook(f"{found}; {jobs} processes share it" if jobs > 1 else str(found))
 
 
 def build_stage(request: Request, name: str, listener: Listener | None = None) -> Artifact:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,37 +42,53 @@ def missing_stages(plans: Sequence[Plan], contexts: Sequence[Context], root: Pat
     return found
 
 
+def most_at_once(plans: Sequence[Plan], root: Path) -> int:
+    """How many processes the stages that are missing can keep busy: most of them that are equally far from what is there."""
+    depths: dict[str, int] = {}
+    for plan in plans:
+        keys = {node.id: node.key for node in plan.nodes}
+        for node in plan.nodes:
+            before = [depths.get(keys[name], 0) for name in node.inputs.values()]
+            if not (root / ".store" / node.key).is_dir():
+                depths[node.key] = 1 + max(before, default=0)
+    return max(Counter(depths.values()).values(), default=1)
+
+
 def build_missing(
-    missing: Mapping[str, Stage], cache: Store, *, on_run: Callable[[Plan], None] = lambda plan: None
+    missing: Mapping[str, Stage],
+    cache: Store,
+    *,
+    on_run: Callable[[Plan], None] = lambda plan: None,
+    on_turn: Callable[[], None] = lambda: None,
 ) -> None:
     """Build these stages, beside other processes that do the same; return when all are there.
 
     What another process fails of is left, and built here: the error is this process's then. `on_run` is called before a stage of
-    another run than the last. Raises as `run_all`.
+    another run than the last, `on_turn` before every look for what is next. Raises as `run_all`.
     """
     left, last = dict(missing), None
+    several = len({stage.plan.name for stage in left.values()}) > 1
     while left:
-        key = next(
-            (key for key, stage in left.items() if cache.path(key).is_dir() or _is_free(key, stage, cache)), None
-        )
-        if key is None:
+        on_turn()
+        for key, stage in left.items():
+            if any(needed in left for needed in stage.inputs()):
+                continue
+            with cache.claimed(key) as mine:
+                if cache.path(key).is_dir():
+                    stage.context.seen[key] = False  # before this run it was not there
+                    stage.context.listener.made(stage.node.label, stage.plan.name)
+                elif mine:
+                    if stage.plan is not last:
+                        on_run(stage.plan)
+                    last = stage.plan
+                    with named_in_errors(stage.plan.name) if several else nullcontext():
+                        build_nodes(stage.plan, stage.plan.needed_for(stage.node.id), stage.context, cache)
+                else:
+                    continue
+            del left[key]
+            break
+        else:
             time.sleep(_PAUSE)
-            continue
-        stage = left.pop(key)
-        if cache.path(key).is_dir():
-            stage.context.seen[key] = False  # before this run it was not there
-            stage.context.listener.made(stage.node.label, stage.plan.name)
-            continue
-        if stage.plan is not last:
-            on_run(stage.plan)
-        last = stage.plan
-        with named_in_errors(stage.plan.name):
-            build_nodes(stage.plan, stage.plan.needed_for(stage.node.id), stage.context, cache)
-
-
-def _is_free(key: str, stage: Stage, cache: Store) -> bool:
-    """Whether all is there that it is made of, and no other process is at it."""
-    return all(cache.path(needed).is_dir() for needed in stage.inputs()) and not cache.is_building(key)
 
 
 @contextmanager

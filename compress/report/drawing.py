@@ -118,7 +118,7 @@ def specification(chart: dict[str, Any]) -> dict[str, Any]:
 
 
 def mark(kind: str, rows: Sequence[Any], encoding: Mapping[str, Any], **how: Any) -> dict[str, Any]:
-    """A chart of one kind of mark, `how` it looks, as Vega-Lite has it; the way by Altair takes most of a report's time."""
+    """A chart of one kind of mark, and `how` it looks, as Vega-Lite has it: building many by Altair takes longer than drawing them."""
     return {"data": {"values": list(rows)}, "mark": {"type": kind, **how}, "encoding": dict(encoding)}
 
 

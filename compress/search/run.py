@@ -16,7 +16,7 @@ from ..models.dimensions import read_config
 from ..paths import shown
 from ..pipeline import BenchSettings, Listener, Plan, Request, build_stage, plan_all, run_all
 from ..pipeline.plan.students import resolve_student
-from ..pipeline.request import command_line, load_recipe, overrides_for, threads_of
+from ..pipeline.request import check_numbers, command_line, load_recipe, overrides_for, threads_of
 from ..pipeline.stages.prune_budget import least_mb
 from ..pipeline.stages.registry import STAGES
 from ..results import Result
@@ -58,6 +58,7 @@ def search(
     any work, and what `run_all` raises.
     """
     listener = listener or Listener()
+    check_numbers(request)
     request, jobs = replace(request, jobs=1, threads=threads_of(request)), request.jobs
     study = opened(request, limits, axes)
     with Helpers(work_on, (request, limits, axes, trials), jobs - 1):

@@ -42,6 +42,7 @@ class Store:
         self._notice = on_notice or (lambda line: None)
         self._seen: dict[str, tuple[Any, Artifact]] = {}
         self._swept = False
+        self._claimed: set[str] = set()
 
     def path(self, key: str) -> Path:
         """Where the artefact `key` is or would be."""
@@ -66,15 +67,25 @@ class Store:
                 self.last_problem = f"{folder}: {problem}"
                 return None
 
-    def is_building(self, key: str) -> bool:
-        """Whether another process is at the artefact `key` now."""
+    @contextmanager
+    def claimed(self, key: str) -> Iterator[bool]:
+        """Within, no other process builds the artefact `key`; False, and nothing is held, where one is at it now."""
+        lock = FileLock(self.root / ".locks" / key)
         with as_user_error(self.root):
             self.sweep()
             try:
-                with FileLock(self.root / ".locks" / key, timeout=0):
-                    return False
+                lock.acquire(timeout=0)
             except Timeout:
-                return True
+                lock = None
+        if lock is None:
+            yield False
+            return
+        self._claimed.add(key)
+        try:
+            yield True
+        finally:
+            self._claimed.discard(key)
+            lock.release()
 
     def build(self, key: str, make: Make, *, describe: dict[str, Any]) -> Artifact:
         """The artefact `key`, made by `make(out, work) -> info` unless it is there already.
@@ -134,6 +145,9 @@ class Store:
     @contextmanager
     def _lock(self, key: str, describe: dict[str, Any]) -> Iterator[None]:
         """Held by one process per key; the system frees it when its holder dies."""
+        if key in self._claimed:
+            yield
+            return
         lock = FileLock(self.root / ".locks" / key)
         try:
             lock.acquire(timeout=0)

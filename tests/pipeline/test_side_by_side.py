@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import shutil
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
-from filelock import FileLock
 from recipe_runs import compress as command
 from tokenizers import Tokenizer
 from worlds import encoder_world
@@ -19,7 +24,7 @@ from worlds import encoder_world
 from compress.errors import CompressError
 from compress.pipeline import Listener, Request, plan_all, run, run_all
 from compress.pipeline.plan import Context
-from compress.pipeline.side_by_side import build_missing, missing_stages
+from compress.pipeline.side_by_side import build_missing, missing_stages, most_at_once
 from compress.store import Store
 
 
@@ -57,6 +62,13 @@ def stages(root: Path) -> dict[str, dict[str, Any]]:
         files = json.loads(path.read_text(encoding="utf-8"))["files"]
         found[path.parent.name] = {name: entry["sha256"] for name, entry in files.items() if name != "log.jsonl"}
     return found
+
+
+def wait_for(there: Callable[[], bool], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not there():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def test_two_processes_come_to_what_one_does(world: Path) -> None:
@@ -101,6 +113,55 @@ def test_a_further_process_builds_all_that_is_free(world: Path) -> None:
     assert [label for label in heard.begun if not label.startswith(("evaluate", "similarity"))] == heard.elsewhere == []
 
 
+def test_processes_do_share(world: Path) -> None:
+    """The first one waits in its first stage until another has made one."""
+    asked = replace(request(world), seeds=(0, 1), jobs=2)
+
+    class Waiting(Heard):
+        def stage(self, label: str, cached: bool) -> None:
+            super().stage(label, cached)
+            if len(self.begun) == 1:
+                wait_for(lambda: bool(stages(asked.root)), 120)
+
+    heard = Waiting()
+    results = run_all(asked, heard)
+    assert heard.elsewhere
+    built = [node.label for plan in plan_all(asked) for node in plan.nodes]
+    begun = [label for label in heard.begun if not label.startswith(("evaluate", "similarity"))]
+    assert sorted(begun + [label for label, _ in heard.elsewhere]) == sorted(built)
+    assert not any(stage.cached for result in results for stage in result.stages)
+
+
+def test_a_stage_is_claimed_before_its_inputs_are_read(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading them takes long, for their hashes are taken: two that look for work meanwhile must not choose the same."""
+    asked = replace(request(world), seeds=(0, 1))
+    plans = plan_all(asked)
+    find, begun, lock = Store.find, [], threading.Lock()
+
+    def slow(store: Store, key: str) -> Any:
+        time.sleep(0.2)
+        return find(store, key)
+
+    class Counting(Listener):
+        def stage(self, label: str, cached: bool) -> None:
+            with lock:
+                begun.extend([] if cached else [label])
+
+    monkeypatch.setattr(Store, "find", slow)
+
+    def work() -> None:
+        contexts = [Context(plan.task, plan.precision, 1, Counting()) for plan in plans]
+        waited: list[str] = []
+        cache = Store(asked.root / ".store", on_notice=waited.append)
+        build_missing(missing_stages(plans, contexts, asked.root), cache)
+        assert waited == []
+
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(work) for _ in range(2)]:
+            done.result(120)
+    assert sorted(begun) == sorted(node.label for plan in plans for node in plan.nodes)
+
+
 def test_what_another_process_is_at_is_left_to_it_and_taken_up_where_that_ends(world: Path) -> None:
     asked = replace(request(world), seeds=(0, 1))
     plans, heard, cache = plan_all(asked), Heard(), Store(world / "runs/.store")
@@ -108,19 +169,74 @@ def test_what_another_process_is_at_is_left_to_it_and_taken_up_where_that_ends(w
     missing = missing_stages(plans, contexts, asked.root)
     first = plans[0].nodes[0].key
     assert next(iter(missing)) == first
-    cache.sweep()
-    with FileLock(world / "runs/.store/.locks" / first):  # the other process
-        assert cache.is_building(first) and not cache.is_building(plans[1].nodes[0].key)
+    with Store(world / "runs/.store").claimed(first) as mine:  # the other process
+        assert mine
+        with cache.claimed(first) as too:
+            assert not too
         work = threading.Thread(target=build_missing, args=(missing, cache), daemon=True)
         work.start()
-        deadline = time.monotonic() + 120
-        while set(missing) - set(stages(asked.root)) != {node.key for node in plans[0].nodes}:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_for(lambda: set(missing) - set(stages(asked.root)) == {node.key for node in plans[0].nodes}, 120)
         assert heard.begun == [node.label for node in plans[1].nodes]
     work.join(120)
     assert set(stages(asked.root)) == set(missing) and not work.is_alive()
     assert heard.begun == [node.label for plan in reversed(plans) for node in plan.nodes] and heard.elsewhere == []
+
+
+def test_what_vanishes_meanwhile_is_made_again(world: Path) -> None:
+    """As a damaged artefact does, which whoever meets it discards."""
+    asked = request(world)
+    run_all(asked)
+    (plan,), cache = plan_all(asked), Store(world / "runs/.store")
+    teacher, *others = (node.key for node in plan.nodes)
+    for key in others:
+        shutil.rmtree(cache.path(key))
+    missing = missing_stages([plan], [Context(plan.task, plan.precision, 1, Heard())], asked.root)
+    assert set(missing) == set(others)
+    shutil.rmtree(cache.path(teacher))
+    build_missing(missing, cache)
+    assert set(stages(asked.root)) >= {teacher, *others}
+
+
+def test_what_a_stage_has_to_say_is_said_whoever_built_it(world: Path) -> None:
+    asked = replace(request(world), overrides=("quantize.method=dynamic", "quantize.word_bits=4", "finetune.epochs=1"))
+    run._help(asked)
+    (result,) = run_all(asked)
+    assert [line for line in result.settings["notices"] if "words have no 4 bits here" in line]
+
+
+def test_the_chain_of_one_run_has_all_cores(world: Path) -> None:
+    plans = plan_all(replace(request(world), seeds=(0, 1, 2)))
+    assert [most_at_once(plans[:count], world / "runs") for count in (1, 3)] == [1, 3]
+    run_all(request(world))
+    assert most_at_once(plans, world / "runs") == 2
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_all_processes_and_the_same_command_continues(world: Path) -> None:
+    words = [
+        sys.executable,
+        "-m",
+        "compress",
+        "run",
+        "int8",
+        "--task",
+        "task.yaml",
+        "--teacher",
+        "teacher",
+        "--seeds",
+        "2",
+    ]
+    words += ["--no-bench", "--set", "quantize.method=dynamic", "-j", "2", "--set"]
+    with subprocess.Popen([*words, "finetune.epochs=9999"], cwd=world, stderr=subprocess.DEVNULL) as process:
+        watched = psutil.Process(process.pid)
+        wait_for(lambda: len([*(world / "runs/.store").glob(".building/*/work/*")]) > 1, 120)
+        children = watched.children(recursive=True)
+        assert children
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+    assert psutil.wait_procs(children, 30)[1] == []
+    done = subprocess.run([*words, "finetune.epochs=1"], cwd=world, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
 
 
 def test_what_another_process_has_made_is_heard_of_once(world: Path) -> None:
