@@ -64,8 +64,8 @@ class Display(Listener):
             self._task = None
         self._line(f"[dim]cached[/]  {label}" if cached else f"[bold]run[/]     {label}")
 
-    def made(self, label: str, run: str) -> None:
-        self._line(f"[dim]made[/]    {label} of {run}, by another process")
+    def built_elsewhere(self, label: str, run: str) -> None:
+        self._line(f"[dim]built[/]   {label} of {run}, by another process")
 
     def notice(self, line: str) -> None:
         """Quiet, too: it is no progress."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,7 +42,7 @@ from .results.measure import benchmark, models_of, predictions
 from .results.reported import ReportedSource
 from .results.run_folder import finished, write_run
 from .results.similarity import layer_similarity
-from .side_by_side import build_missing, missing_stages, most_at_once, named_in_errors
+from .side_by_side import Turns, build_missing, missing_stages, most_at_once
 from .stages.adopt import ADOPT
 from .stages.finetune import FINETUNE
 from .stages.registry import STAGES
@@ -156,12 +155,11 @@ def run_all(request: Request, listener: Listener | None = None) -> list[Result]:
 
 def _run_all(request: Request, listener: Listener, peers: Peers | None = None) -> list[Result]:
     plans = plan_all(request)
-    jobs = min(request.jobs, most_at_once(plans, request.root))
-    request = replace(request, jobs=1, threads=threads_of(replace(request, jobs=jobs)))
+    request = replace(request, jobs=min(request.jobs, most_at_once(plans, request.root)))
     preflight(plans, request.root)
     if peers is not None:
         peers.planned(plans)
-    _tell_outlook(plans, request, listener, jobs)
+    _tell_outlook(plans, request, listener)
     for note in dict.fromkeys(note for plan in plans for note in plan.notes):
         listener.notice(note)
     cache = Store(request.root / ".store", on_notice=listener.notice)
@@ -172,20 +170,15 @@ def _run_all(request: Request, listener: Listener, peers: Peers | None = None) -
     for plan, context in zip(plans, contexts, strict=True):
         check_texts(plan, context, cache)
     reported = {plan.task.fingerprint: ReportedSource.of(plan.task) for plan in plans}
-    numbers = {plan.name: number for number, plan in enumerate(plans, 1)}
-
-    def begin(plan: Plan) -> None:
-        if len(plans) > 1:
-            listener.run(plan.name, numbers[plan.name], len(plans))
-
-    if jobs > 1:
-        missing = missing_stages(plans, contexts, request.root)
-        with Helpers(_help, (request,), jobs - 1) as helpers:
-            build_missing(missing, cache, on_run=begin, on_turn=lambda: helpers.tell_losses(listener.notice))
+    turns = Turns(plans, listener)
+    if request.jobs > 1:
+        alone = replace(request, jobs=1, threads=threads_of(request))
+        with Helpers(_help, (alone,), request.jobs - 1) as helpers:
+            missing = missing_stages(plans, contexts, request.root)
+            build_missing(missing, cache, turns, on_look=lambda: helpers.tell_losses(listener.notice))
     results = []
     for plan, context in zip(plans, contexts, strict=True):
-        begin(plan)
-        with named_in_errors(plan.name) if len(plans) > 1 else nullcontext():
+        with turns.of(plan):
             results.append(_run(plan, request, context, reported[plan.task.fingerprint], cache))
     return results
 
@@ -194,10 +187,12 @@ def _help(request: Request) -> None:
     """Build stages beside the process that the command began."""
     plans = plan_all(request)
     contexts = [_context(plan, request, Listener(), None) for plan in plans]
-    build_missing(missing_stages(plans, contexts, request.root), Store(request.root / ".store"))
+    build_missing(
+        missing_stages(plans, contexts, request.root), Store(request.root / ".store"), Turns(plans, Listener())
+    )
 
 
-def _tell_outlook(plans: list[Plan], request: Request, listener: Listener, jobs: int) -> None:
+def _tell_outlook(plans: list[Plan], request: Request, listener: Listener) -> None:
     """What data there are and how long the training takes, where something is left to do."""
     left = [plan for plan in plans if any(not (request.root / ".store" / node.key).is_dir() for node in plan.nodes)]
     for line in dict.fromkeys(data_line(plan.task) for plan in left):
@@ -215,7 +210,7 @@ def _tell_outlook(plans: list[Plan], request: Request, listener: Listener, jobs:
         rates = {work.key: rate for work in found.work} | found.rates
         found = replace(found, rates=rates, by="a probe of a few steps")
     if found.work:
-        listener.outlook(f"{found}; {jobs} processes share it" if jobs > 1 else str(found))
+        listener.outlook(f"{found}; {request.jobs} processes share it" if request.jobs > 1 else str(found))
 
 
 def build_stage(request: Request, name: str, listener: Listener | None = None) -> Artifact:

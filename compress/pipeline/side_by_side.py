@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from ..errors import CompressError, Interrupted
 from ..fields import Spec
 from ..store import Store
 from .building import build_nodes
-from .plan import Context, Node, Plan
+from .plan import Context, Listener, Node, Plan
 
 _PAUSE = 0.2  # seconds after which to look again whether another process has finished
 
@@ -32,14 +32,38 @@ class Stage:
         return (keys[name] for name in self.node.inputs.values())
 
 
+class Turns:
+    """Whose turn it is among several runs: its name is said as it changes, and an error that ends them begins with it."""
+
+    def __init__(self, plans: Sequence[Plan], listener: Listener) -> None:
+        self._numbers = {plan.name: number for number, plan in enumerate(plans, 1)}
+        self._listener = listener
+        self._last: str | None = None
+
+    @contextmanager
+    def of(self, plan: Plan) -> Iterator[None]:
+        """Within, it is that run's; of one run alone nothing is said."""
+        if len(self._numbers) == 1:
+            yield
+            return
+        if plan.name != self._last:
+            self._listener.run(plan.name, self._numbers[plan.name], len(self._numbers))
+        self._last = plan.name
+        try:
+            yield
+        except (CompressError, Interrupted) as error:
+            error.args = (f"{plan.name}: {error}", *error.args[1:])
+            raise
+
+
 def missing_stages(plans: Sequence[Plan], contexts: Sequence[Context], root: Path) -> dict[str, Stage]:
     """By key, each once, in the order of the plans: those that the store in `root` lacks."""
-    found: dict[str, Stage] = {}
+    missing: dict[str, Stage] = {}
     for plan, context in zip(plans, contexts, strict=True):
         for node in plan.nodes:
             if not (root / ".store" / node.key).is_dir():
-                found.setdefault(node.key, Stage(plan, context, node))
-    return found
+                missing.setdefault(node.key, Stage(plan, context, node))
+    return missing
 
 
 def most_at_once(plans: Sequence[Plan], root: Path) -> int:
@@ -55,33 +79,25 @@ def most_at_once(plans: Sequence[Plan], root: Path) -> int:
 
 
 def build_missing(
-    missing: Mapping[str, Stage],
-    cache: Store,
-    *,
-    on_run: Callable[[Plan], None] = lambda plan: None,
-    on_turn: Callable[[], None] = lambda: None,
+    missing: Mapping[str, Stage], cache: Store, turns: Turns, *, on_look: Callable[[], None] = lambda: None
 ) -> None:
     """Build these stages, beside other processes that do the same; return when all are there.
 
-    What another process fails of is left, and built here: the error is this process's then. `on_run` is called before a stage of
-    another run than the last, `on_turn` before every look for what is next. Raises as `run_all`.
+    What another process fails of is left, and built here: the error is this process's then. `on_look` is called before every look for
+    what is next. Raises as `run_all`.
     """
-    left, last = dict(missing), None
-    several = len({stage.plan.name for stage in left.values()}) > 1
+    left = dict(missing)
     while left:
-        on_turn()
+        on_look()
         for key, stage in left.items():
             if any(needed in left for needed in stage.inputs()):
                 continue
             with cache.claimed(key) as mine:
                 if cache.path(key).is_dir():
                     stage.context.seen[key] = False  # before this run it was not there
-                    stage.context.listener.made(stage.node.label, stage.plan.name)
+                    stage.context.listener.built_elsewhere(stage.node.label, stage.plan.name)
                 elif mine:
-                    if stage.plan is not last:
-                        on_run(stage.plan)
-                    last = stage.plan
-                    with named_in_errors(stage.plan.name) if several else nullcontext():
+                    with turns.of(stage.plan):
                         build_nodes(stage.plan, stage.plan.needed_for(stage.node.id), stage.context, cache)
                 else:
                     continue
@@ -89,13 +105,3 @@ def build_missing(
             break
         else:
             time.sleep(_PAUSE)
-
-
-@contextmanager
-def named_in_errors(run: str) -> Iterator[None]:
-    """An error that ends one of several runs begins with its name."""
-    try:
-        yield
-    except (CompressError, Interrupted) as error:
-        error.args = (f"{run}: {error}", *error.args[1:])
-        raise

@@ -87,7 +87,7 @@ def _drawn(document: str) -> str:
 
 def lean(picture: str) -> str:
     """The same picture without what Vega writes for its own scripts, the font said once, what lines or texts of a group have in common
-    said by the group, and lengths to a hundredth of a pixel: half of the bytes."""
+    said by the group, and lengths to a hundredth of a pixel."""
     picture = _GROUP.sub(lambda group: _WORDS.sub("", group[0]), _UNSEEN.sub("", picture))
     family = f' font-family="{FONT}"'
     picture = _IDLE.sub("", picture).replace(family, "").replace("<svg", f"<svg{family}", 1)
@@ -118,7 +118,7 @@ def specification(chart: dict[str, Any]) -> dict[str, Any]:
 
 
 def mark(kind: str, rows: Sequence[Any], encoding: Mapping[str, Any], **how: Any) -> dict[str, Any]:
-    """A chart of one kind of mark, and `how` it looks, as Vega-Lite has it: building many by Altair takes longer than drawing them."""
+    """A chart of one kind of mark, and `how` it looks, as Vega-Lite has it."""
     return {"data": {"values": list(rows)}, "mark": {"type": kind, **how}, "encoding": dict(encoding)}
 
 

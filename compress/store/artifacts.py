@@ -148,17 +148,14 @@ class Store:
         if key in self._claimed:
             yield
             return
-        lock = FileLock(self.root / ".locks" / key)
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            label = describe.get("label") or describe.get("kind") or key
-            self._notice(f"waiting for another process that is building {label}")
-            lock.acquire(poll_interval=0.2)
-        try:
+        with self.claimed(key) as mine:
+            if mine:
+                yield
+                return
+        label = describe.get("label") or describe.get("kind") or key
+        self._notice(f"waiting for another process that is building {label}")
+        with FileLock(self.root / ".locks" / key).acquire(poll_interval=0.2):
             yield
-        finally:
-            lock.release()
 
     def _discard(self, folder: Path, building: Path) -> None:
         """Away in one step, so that a crash cannot leave it half removed under its own name."""

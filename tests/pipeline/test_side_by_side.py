@@ -24,7 +24,7 @@ from worlds import encoder_world
 from compress.errors import CompressError
 from compress.pipeline import Listener, Request, plan_all, run, run_all
 from compress.pipeline.plan import Context
-from compress.pipeline.side_by_side import build_missing, missing_stages, most_at_once
+from compress.pipeline.side_by_side import Turns, build_missing, missing_stages, most_at_once
 from compress.store import Store
 
 
@@ -38,7 +38,7 @@ class Heard(Listener):
     def stage(self, label: str, cached: bool) -> None:
         self.begun += [] if cached else [label]
 
-    def made(self, label: str, run: str) -> None:
+    def built_elsewhere(self, label: str, run: str) -> None:
         self.elsewhere.append((label, run))
 
 
@@ -95,9 +95,10 @@ def test_two_processes_come_to_what_one_does(world: Path) -> None:
     assert stages(world / "both") == stages(world / "alone")
     assert len(stages(world / "both")) > 9
     said = [line.split()[:2] for line in both.stderr.splitlines()]
-    begun, made = ([words[1] for words in said if words[:1] == [kind]] for kind in ("run", "made"))
+    begun, others = ([words[1] for words in said if words[:1] == [kind]] for kind in ("run", "built"))
     assert (
-        sorted(each for each in begun + made if each in ("finetune", "quantize")) == ["finetune"] * 3 + ["quantize"] * 3
+        sorted(each for each in begun + others if each in ("finetune", "quantize"))
+        == ["finetune"] * 3 + ["quantize"] * 3
     )
     for name in ("report.md", "report.html"):
         assert (world / "both" / "report" / name).is_file()
@@ -147,7 +148,7 @@ def test_a_stage_is_claimed_before_its_inputs_are_read(world: Path, monkeypatch:
     def work() -> None:
         contexts = [Context(plan.task, plan.precision, 1, Listener()) for plan in plans]
         cache = Store(world / "runs/.store", on_notice=waited.append)
-        build_missing(missing_stages(plans, contexts, world / "runs"), cache)
+        build_missing(missing_stages(plans, contexts, world / "runs"), cache, Turns(plans, Listener()))
 
     monkeypatch.setattr("compress.pipeline.side_by_side.build_nodes", build)
     with ThreadPoolExecutor(2) as pool:
@@ -168,7 +169,7 @@ def test_what_another_process_is_at_is_left_to_it_and_taken_up_where_that_ends(w
         assert mine
         with cache.claimed(first) as too:
             assert not too
-        work = threading.Thread(target=build_missing, args=(missing, cache), daemon=True)
+        work = threading.Thread(target=build_missing, args=(missing, cache, Turns(plans, heard)), daemon=True)
         work.start()
         wait_for(lambda: set(missing) - set(stages(asked.root)) == {node.key for node in plans[0].nodes}, 120)
         assert heard.begun == [node.label for node in plans[1].nodes]
@@ -188,7 +189,7 @@ def test_what_vanishes_meanwhile_is_made_again(world: Path) -> None:
     missing = missing_stages([plan], [Context(plan.task, plan.precision, 1, Heard())], asked.root)
     assert set(missing) == set(others)
     shutil.rmtree(cache.path(teacher))
-    build_missing(missing, cache)
+    build_missing(missing, cache, Turns([plan], Listener()))
     assert set(stages(asked.root)) >= {teacher, *others}
 
 
@@ -224,7 +225,7 @@ def test_ctrl_c_ends_all_processes_and_the_same_command_continues(world: Path) -
     words += ["--no-bench", "--set", "quantize.method=dynamic", "-j", "2", "--set"]
     with subprocess.Popen([*words, "finetune.epochs=9999"], cwd=world, stderr=subprocess.DEVNULL) as process:
         watched = psutil.Process(process.pid)
-        wait_for(lambda: len([*(world / "runs/.store").glob(".building/*/work/*")]) > 1, 120)
+        wait_for(lambda: len([*(world / "runs/.store").glob(".building/*/*/*")]) > 1, 120)
         children = watched.children(recursive=True)
         assert children
         process.send_signal(signal.SIGINT)
@@ -240,7 +241,7 @@ def test_what_another_process_has_made_is_heard_of_once(world: Path) -> None:
     contexts = [Context(plan.task, plan.precision, 1, heard) for plan in plans]
     missing = missing_stages(plans, contexts, asked.root)
     run_all(request(world))
-    build_missing(missing, Store(world / "runs/.store"))
+    build_missing(missing, Store(world / "runs/.store"), Turns(plans, heard))
     assert heard.elsewhere == [(node.label, plans[0].name) for node in plans[0].nodes]
     assert heard.begun == [node.label for node in plans[1].nodes]
     assert contexts[0].seen == {

@@ -19,7 +19,7 @@ class Listener:
     def stage(self, label: str, cached: bool) -> None:
         """A stage begins, or was found in the store."""
 
-    def made(self, label: str, run: str) -> None:
+    def built_elsewhere(self, label: str, run: str) -> None:
         """Another process has finished a stage of `run`."""
 
     def step(self, report: Any) -> None:

@@ -61,14 +61,11 @@ def main_table(measured: Measurements) -> Table:
         Column("Speed-up", "clock"),
     )
     lines = []
-    for found in measured.runtimes:
-        noisy = measured.noisy(found)
-        for name, runtime in found.items():
+    for runtimes in measured.runtimes:
+        noisy = measured.noisy(runtimes)
+        for name, runtime in runtimes.items():
             for row in runtime.latency:
-                heading = (
-                    *_heading(name, runtime)[: 1 + len(threads)],
-                    *text_cells(numbers.shape(row.batch, row.length)),
-                )
+                heading = (*_heading(measured, name, runtime), Cell(numbers.shape(row.batch, row.length)))
                 times = _times(row, percentiles, noisy=(row.batch, row.length) in noisy)
                 lines.append(Line((*heading, *times), _kind(measured, name)))
     return Table("Every measurement", columns, tuple(lines), headings=2 + len(threads))
@@ -78,17 +75,11 @@ def memory_table(measured: Measurements) -> Table:
     """A line for each model and number of threads."""
     threads = _named_threads(measured)
     columns = (Column("Model", numeric=False), *threads, Column("Peak memory", "MB"), Column("Load", "ms"))
-    lines = [
-        Line(
-            (
-                *_heading(name, runtime)[: 1 + len(threads)],
-                *text_cells(numbers.megabytes(runtime.peak_memory_bytes), numbers.significant(runtime.load_ms)),
-            ),
-            _kind(measured, name),
-        )
-        for found in measured.runtimes
-        for name, runtime in found.items()
-    ]
+    lines = []
+    for runtimes in measured.runtimes:
+        for name, runtime in runtimes.items():
+            figures = text_cells(numbers.megabytes(runtime.peak_memory_bytes), numbers.significant(runtime.load_ms))
+            lines.append(Line((*_heading(measured, name, runtime), *figures), _kind(measured, name)))
     return Table("Memory and loading", columns, tuple(lines), headings=1 + len(threads))
 
 
@@ -98,12 +89,13 @@ def _named_threads(measured: Measurements) -> tuple[Column, ...]:
 
 def _percentiles(measured: Measurements) -> list[str]:
     """Those beside the p50 that a measurement has."""
-    rows = [row for found in measured.runtimes for runtime in found.values() for row in runtime.latency]
+    rows = [row for runtimes in measured.runtimes for runtime in runtimes.values() for row in runtime.latency]
     return [name for name in ("p90", "p99") if any(getattr(row, name) is not None for row in rows)]
 
 
-def _heading(name: str, runtime: Runtime) -> tuple[Cell, ...]:
-    return text_cells(_CONTROL if name == AGAIN else name, str(runtime.threads))
+def _heading(measured: Measurements, name: str, runtime: Runtime) -> tuple[Cell, ...]:
+    threads = [str(runtime.threads)] if _named_threads(measured) else []
+    return text_cells(_CONTROL if name == AGAIN else name, *threads)
 
 
 def _kind(measured: Measurements, name: str) -> Literal["baseline", "model", "reference"]:
