@@ -236,3 +236,23 @@ def test_hashes_of_outside_files_and_folders(tmp_path: Path):
         hash_folder(tmp_path / "none")
     with pytest.raises(CompressError, match="cannot be read: No such file or directory"):
         hash_file(tmp_path / "none")
+
+
+def test_an_artefact_made_anew_takes_the_place_of_the_old_one(store: Store):
+    old = store.build(KEY, make, describe={"kind": "test"})
+
+    def other(out: Path, work: Path) -> dict:
+        assert names(old.path) == sorted([*FILES, "manifest.json"])  # until the new one is done
+        (out / "figures.json").write_bytes(b"2")
+        return {"steps": 4}
+
+    made = store.build(KEY, other, describe={"kind": "test"}, anew=True)
+    assert (names(made.path), made.info) == (["figures.json", "manifest.json"], {"steps": 4})
+    assert store.build(KEY, refuse, describe={}) == made == Store(store.root).find(KEY)
+
+
+def test_what_fails_to_be_made_anew_leaves_the_old_one(store: Store):
+    old = store.build(KEY, make, describe={"kind": "test"})
+    with pytest.raises(AssertionError, match="built again"):
+        store.build(KEY, refuse, describe={}, anew=True)
+    assert Store(store.root).find(KEY) == old

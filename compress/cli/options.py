@@ -192,6 +192,14 @@ NoBench = Annotated[
         "--no-bench", help="Leave latency out: accuracy, fidelity and sizes alone.", rich_help_panel="Machine"
     ),
 ]
+Rebench = Annotated[
+    bool,
+    typer.Option(
+        "--rebench",
+        help="Measure latency anew, as on a quieter machine; what an earlier run measured goes.",
+        rich_help_panel="Machine",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.", rich_help_panel="Output")]
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="No progress; notes are still shown.", rich_help_panel="Output")

@@ -36,6 +36,7 @@ from .options import (
     Pair,
     Precision,
     Quiet,
+    Rebench,
     Recipes,
     Refit,
     Report,
@@ -86,6 +87,7 @@ def run(
     bench_threads: BenchThreads = 1,
     bench_runs: BenchRuns = 36,
     no_bench: NoBench = False,
+    rebench: Rebench = False,
     report: Report = None,
     max_latency_ms: MaxLatency = None,
     max_size_mb: MaxSize = None,
@@ -102,8 +104,10 @@ def run(
     request = request_of(locals())
     from ..pipeline import BenchSettings
 
+    if no_bench and rebench:
+        raise CompressError("--rebench measures latency, which --no-bench leaves out; give one of the two")
     bench = None if no_bench else BenchSettings(runs=bench_runs, threads=bench_threads)
-    request = replace(request, bench=bench)
+    request = replace(request, bench=bench, rebench=rebench)
     limits = limits_of(max_latency_ms, max_size_mb, min_score)
     _check_measured(limits, bench)
     _run(request, report, limits, json=json, quiet=quiet)
@@ -119,7 +123,7 @@ def _check_measured(limits: Limits | None, bench: BenchSettings | None) -> None:
 
 def _run(request: Request, report: Path | None, limits: Limits | None, *, json: bool, quiet: bool) -> None:
     from ..pipeline import run_all
-    from ..report import recommendation_of, ship_command, summary_table, tasks_of, write_report
+    from ..report import doubts_latency, recommendation_of, ship_command, summary_table, tasks_of, write_report
     from .display import Display
     from .screen import console
 
@@ -141,6 +145,8 @@ def _run(request: Request, report: Path | None, limits: Limits | None, *, json: 
         typer.echo("[" + ",\n".join(result.model_dump_json() for result in results) + "]")
     else:
         console().print(summary_table(results, runs, tasks=tasks))
+        if doubts_latency(tasks):
+            typer.echo("timing: the same command with --rebench measures latency anew; wait for a quiet machine")
         for result, made in zip(results, runs, strict=True):
             lines = [f"run:    {made}", *(f"goal:   {line}" for line in _goals_met(result))]
             lines += [] if recommended else [f"ship:   {ship_command(result, result.final, str(made))}"]

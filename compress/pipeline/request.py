@@ -36,8 +36,8 @@ class Request:
     `base_seed` is that of the teacher, the choice of its layers (`init: prune`), the general stage and the augmentation, which the
     seeds then share (default: every seed has its own). With `fsdp` the processes of torchrun split what they train.
     `jobs` processes share the stages, and the cores where `threads` of each are not given.
-    Without `bench` no latency is measured. `command` is what results say they were made by; default: the
-    `compress run` that makes each.
+    Without `bench` no latency is measured; with `rebench` it is in any case, and what an earlier run measured goes.
+    `command` is what results say they were made by; default: the `compress run` that makes each.
     """
 
     recipes: tuple[str | Recipe, ...]
@@ -57,6 +57,7 @@ class Request:
     jobs: int = 1
     fsdp: bool = False
     bench: BenchSettings | None = field(default_factory=BenchSettings)
+    rebench: bool = False
     checkpoint_seconds: float = 60.0
     command: str | None = None
     own: OwnFiles | None = None

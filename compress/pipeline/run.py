@@ -253,12 +253,12 @@ def _run(plan: Plan, request: Request, context: Context, reported: ReportedSourc
     scored = {model.label: predictions(model, reported, context, cache) for model in models}
     taught = teacher_predictions(plan, artifacts, reported, context, cache)
     similarity, compared = layer_similarity(plan, models, context, cache)
-    measured = benchmark(models, context, request.bench, cache) if request.bench else None
+    measured = benchmark(models, context, request.bench, cache, anew=request.rebench) if request.bench else None
     measurements = [
         described(plan),
         *(artifact.key for artifact, _ in (scored | taught).values()),
         *([compared.key] if compared else []),
-        *([measured[0].key] if measured else []),
+        *([measured.name] if measured else []),
     ]
     folder = request.root / plan.name
     with as_user_error(request.root, "the folder of the runs"):
@@ -269,14 +269,14 @@ def _run(plan: Plan, request: Request, context: Context, reported: ReportedSourc
                 return before
             logits = {label: arrays for label, (_, arrays) in (scored | taught).items()}
             done = {label: artifact for label, (artifact, _) in scored.items()}
-            done |= {BENCH: measured[0]} if measured else {}
+            done |= {BENCH: measured.artifact} if measured else {}
             made = Made(
                 reported,
                 artifacts,
                 cached,
                 models,
                 logits,
-                measured[1] if measured else {},
+                measured.runtimes if measured else {},
                 done,
                 measurements,
                 similarity,

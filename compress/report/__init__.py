@@ -33,11 +33,11 @@ from .predictions import find_predictions, load_answers, own_file, write_answers
 from .recommendation import Recommendation, recommend, ship_command
 from .runs import Task, group
 from .shipment import shipment_of
-from .summary import markdown_table, summary_table
+from .summary import doubts_latency, markdown_table, summary_table
 
 __all__ = [
-    "Recommendation", "check_report_folder", "collect", "find_predictions", "load_answers", "markdown_table", "metric_giving",
-    "own_file", "recommendation_of", "ship_command", "shipment_of", "summary_table", "tasks_of", "write_report",
+    "Recommendation", "check_report_folder", "collect", "doubts_latency", "find_predictions", "load_answers", "markdown_table",
+    "metric_giving", "own_file", "recommendation_of", "ship_command", "shipment_of", "summary_table", "tasks_of", "write_report",
 ]  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from .overview import Overall, over_tasks
 from .page import tasks_of
 from .points import shape_of
 from .runs import Row, Shape, Task
-from .sentences import lede, teacher_word, warnings
+from .sentences import busy, lede, teacher_word, warnings
 from .tables import (
     MAIN_SHAPES,
     NOTHING,
@@ -60,6 +60,12 @@ def summary_table(
         for label, points in _means(task):
             shown.add_row(*map(Text, (label, NOTHING, points, NOTHING, NOTHING)[: len(columns)]), style="dim")
     return shown
+
+
+def doubts_latency(tasks: Sequence[Task]) -> bool:
+    """Whether the table of `tasks` says that the machine was busy."""
+    shapes = [shape for task in tasks if (shape := shape_of(task))]
+    return bool(busy([result for task in tasks for result in task.results], shapes))
 
 
 def _clock(tasks: Sequence[Task]) -> str:

@@ -87,8 +87,9 @@ class Store:
             self._claimed.discard(key)
             lock.release()
 
-    def build(self, key: str, make: Make, *, describe: dict[str, Any]) -> Artifact:
-        """The artefact `key`, made by `make(out, work) -> info` unless it is there already.
+    def build(self, key: str, make: Make, *, describe: dict[str, Any], anew: bool = False) -> Artifact:
+        """The artefact `key`, made by `make(out, work) -> info` unless it is there already. `anew`: made in any case; the one that
+        is there goes when the new one is done.
 
         `out` starts empty and becomes the artefact. `work` outlives an interruption, for
         checkpoints, and goes when the artefact is done. Other processes that build the same key
@@ -97,12 +98,13 @@ class Store:
         and leaves no artefact; a full disk, or a folder that cannot be written, becomes a
         `CompressError`.
         """
-        if found := self.find(key):
+        if (found := self.find(key)) and not anew:
             return found
         with as_user_error(self.root):
             self.sweep()
             with self._lock(key, describe):
-                return self.find(key) or self._make(key, make, describe)
+                found = self.find(key)
+                return found if found and not anew else self._make(key, make, describe)
 
     def _make(self, key: str, make: Make, describe: dict[str, Any]) -> Artifact:
         building, work = self.root / ".building" / key, self.work(key)
@@ -118,6 +120,8 @@ class Store:
                 started = time.perf_counter()
                 info = make(out, work)
                 manifest.write(out, key, describe, info, time.perf_counter() - started)
+                if self.path(key).is_dir():
+                    self._discard(self.path(key), building)
                 out.rename(self.path(key))
                 sync(self.root)
         except BaseException:
@@ -159,7 +163,7 @@ class Store:
 
     def _discard(self, folder: Path, building: Path) -> None:
         """Away in one step, so that a crash cannot leave it half removed under its own name."""
-        doomed = building / "damaged"
+        doomed = building / "doomed"
         building.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(doomed, ignore_errors=True)
         folder.rename(doomed)

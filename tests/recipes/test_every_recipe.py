@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 
 from compress.catalog import names
 from compress.pipeline import Request, plan_all
-from compress.results import Result
+from compress.results import Result, read_result
 from compress.spec.task import TaskSpec
 from compress.tasks import load_reported
 
@@ -275,6 +275,27 @@ def test_a_recipe_that_differs_in_its_int8_shares_all_artefacts_before(world: Pa
     assert len(until[0]) > 4
     assert until[0] == until[1]
     assert keys[0] != keys[1]
+
+
+def test_latency_is_measured_anew_where_that_is_asked_for(run: Run, world: Path) -> None:
+    folder, first = run("int8")
+    words = (*arguments("int8"), "--json")
+    known = compress(*words, cwd=world)
+    assert Result.model_validate(json.loads(known.stdout)[0]) == first, known.stderr
+    anew = compress(*words, "--rebench", cwd=world)
+    result = Result.model_validate(json.loads(anew.stdout)[0])
+    assert [model.onnx for model in result.models] != [model.onnx for model in first.models], anew.stderr
+    for left, right in zip(result.models, first.models, strict=True):
+        assert left.model_copy(update={"onnx": right.onnx, "torch_eager": right.torch_eager}) == right
+    assert result.command == first.command
+    assert read_result(folder) == result  # and the next run finds it so
+    assert Result.model_validate(json.loads(compress(*words, cwd=world).stdout)[0]) == result
+
+
+def test_latency_is_not_measured_anew_and_left_out(world: Path) -> None:
+    done = compress(*arguments("logits"), "--rebench", cwd=world)
+    assert done.returncode == 2
+    assert "--no-bench" in done.stderr
 
 
 @pytest.mark.slow

@@ -106,10 +106,20 @@ def _lengths(model: Model, context: Context) -> tuple[int, ...]:
     return tuple(int(length) for length in lengths[sampled(len(lengths))])
 
 
+@dataclass(frozen=True)
+class Latencies:
+    """`runtimes`: of each label; torch eager under `<model>-torch`, the baseline's copy under `baseline again`. `name`: another one
+    for figures taken anew, though it be of the same models and settings."""
+
+    artifact: Artifact
+    name: str
+    runtimes: dict[str, results.Runtime]
+
+
 def benchmark(
-    models: list[Model], context: Context, settings: BenchSettings, cache: Store
-) -> tuple[Artifact, dict[str, results.Runtime]]:
-    """The measurement, and label -> runtime; torch eager under `<model>-torch`, the baseline's copy under `baseline again`."""
+    models: list[Model], context: Context, settings: BenchSettings, cache: Store, *, anew: bool = False
+) -> Latencies:
+    """Measured, or as the store has it; `anew`: measured in any case."""
     inputs = {model.label: model.key for model in models}
     settings = replace(settings, shapes=_fitting(settings.shapes, models))
     spec = {**asdict(settings), "lengths": context.task.fingerprint}
@@ -138,7 +148,8 @@ def benchmark(
         return {}
 
     label = f"bench {', '.join(model.label for model in models)}"
-    context.listener.stage(label, cache.find(key) is not None)
-    artifact = cache.build(key, make, describe=manifest_fields("bench", label))
-    document = json.loads((artifact.path / "latency.json").read_text(encoding="utf-8"))
-    return artifact, {name: results.Runtime.model_validate(runtime) for name, runtime in document.items()}
+    context.listener.stage(label, not anew and cache.find(key) is not None)
+    artifact = cache.build(key, make, describe=manifest_fields("bench", label), anew=anew)
+    text = (artifact.path / "latency.json").read_text(encoding="utf-8")
+    runtimes = {name: results.Runtime.model_validate(runtime) for name, runtime in json.loads(text).items()}
+    return Latencies(artifact, store.key("latencies", BENCH_VERSION, {"figures": text}, {"bench": key}, {}), runtimes)
