@@ -85,6 +85,8 @@ def test_without_text_what_needs_it_is_left_out_and_said(case: Case):
     assert not {"text", "masked-lm", "encoder"} & keys(plan).keys()
     assert plan.notes == (
         "general distillation is left out: no plain text was given; say --corpus PATH",
+        "student narrow begins with random weights, which the texts of one task teach little: without plain text rather take a "
+        "student that begins with its teacher's weights (in its card, init: copy, project or convert)",
         "augment: teacher teacher has no masked-LM head and none was trained; "
         "all candidates are neighbours in the embedding table",
     )

@@ -55,6 +55,11 @@ def plan(draft: Draft, stage: Stage) -> None:
     if spec.enabled is True:
         raise draft.fails(stage.id, problem)
     draft.notes.append(f"{stage.id} distillation is left out: {problem.split(', or')[0]}")
+    if draft.student.init == "random" and not is_random_init(draft):
+        draft.notes.append(
+            f"student {draft.student.name} begins with random weights, which the texts of one task teach little: without plain "
+            "text rather take a student that begins with its teacher's weights (in its card, init: copy, project or convert)"
+        )
 
 
 def _add(draft: Draft, stage: Stage) -> None:
