@@ -61,6 +61,7 @@ def test_a_kind_of_task_touches_at_most_nine_files_of_the_package() -> None:
     assert len(touched) <= 9, touched
 
 
+@pytest.mark.slow
 def test_what_the_page_adds_works(extended: Path) -> None:
     tests = [name for name, _ in FILE.findall(PAGE) if name.startswith("tests/")]
     environment = {**os.environ, "PYTHONPATH": str(extended)}
