@@ -160,6 +160,16 @@ def machines(results: Sequence[Result]) -> list[Machine]:
     return [found[name] for name in dict.fromkeys(map(machine_of, results))]
 
 
+def told_apart(results: Sequence[Result]) -> list[Machine]:
+    """The machines that the names of rows must tell apart; none where each task was run on one, and all times are of one."""
+    timed = [result for result in results if timed_threads([result])]
+    tasks = {
+        result.task.name: [other for other in results if other.task.name == result.task.name] for result in results
+    }
+    mixed = any(len(machines(found)) > 1 for found in (timed, *tasks.values()))
+    return machines(results) if mixed else []
+
+
 def timed_threads(results: Iterable[Result]) -> list[int]:
     """The different numbers of threads with which models were timed; none where none was."""
     return sorted({model.onnx.threads for result in results for model in result.models if model.onnx})
@@ -173,8 +183,8 @@ def group(results: Sequence[Result], delta_of: DeltaOf) -> list[Task]:
     tasks: dict[str, list[Result]] = {}
     for result in results:
         tasks.setdefault(result.task.name, []).append(result)
-    several = len(machines(results)) > 1
-    known = [_variants(found, machines(results) if several else []) for found in tasks.values()]
+    apart = told_apart(results)
+    known = [_variants(found, apart) for found in tasks.values()]
     pairs = [(variant, name) for variants in known for variant in variants for name in _names(variant)[1:]]
     # Drawing examples again takes most of a report's time, and NumPy does that without holding up Python's other threads.
     with ThreadPoolExecutor(usable_cores()) as pool:

@@ -253,6 +253,39 @@ def test_machines_that_timed_nothing_have_no_latencies_to_confuse(fake: Callable
     assert warning.endswith("2 different machines: [A] AMD EPYC 9R14; [B] Intel Xeon 8488C.")
 
 
+def without_times(result: Result) -> Result:
+    models = tuple(model.model_copy(update={"onnx": None, "torch_eager": None}) for model in result.models)
+    return result.model_copy(update={"models": models, "noise": ()})
+
+
+def on_another_machine(result: Result) -> Result:
+    return result.model_copy(
+        update={
+            "machine": result.machine.model_copy(update={"cpu": "Intel Xeon 8488C"}),
+            "settings": {**result.settings, "precision": "bf16"},
+        }
+    )
+
+
+def test_tasks_of_two_machines_that_are_timed_on_one_share_the_names_of_rows(fake: Callable[..., Result]) -> None:
+    one = fake()
+    other = one.model_copy(update={"task": one.task.model_copy(update={"name": "mrpc", "title": "MRPC"})})
+    other = on_another_machine(other)
+    untimed = [one, without_times(other)]
+    assert {row.recipe for task in tasks_of(untimed) for row in task.rows if row.recipe} == {"distilbert"}
+    (warning,) = sentences.warnings(untimed)
+    assert f"{one.task.title} on [A] AMD EPYC 9R14, trained in {one.settings['precision']}" in warning
+    assert "MRPC on [B] Intel Xeon 8488C, trained in bf16" in warning
+    assert warning.endswith("All times are of [A].")
+    assert sentences.lede(untimed) == sentences.lede([one])
+    timed = [one, other]
+    assert {row.recipe for task in tasks_of(timed) for row in task.rows if row.recipe} == {
+        "distilbert [A]",
+        "distilbert [B]",
+    }
+    assert "Latencies of different machines cannot be compared" in sentences.warnings(timed)[0]
+
+
 def test_one_recipe_run_in_several_ways_is_told_apart(fake: Callable[..., Result]) -> None:
     other = fake(teacher="bert-base", student="distilbert-6l", run="x")
     labels = [variant.label for variant in only([fake(), other]).variants]
