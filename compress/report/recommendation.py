@@ -16,6 +16,7 @@ from . import numbers
 from .overview import Overall, over_tasks
 from .predictions import own_file
 from .runs import Row, Task
+from .tradeoffs import listed
 
 LENGTH = 128  # tokens of the text whose time is limited, or as many as the task allows
 READING = (
@@ -49,7 +50,7 @@ def recommend(tasks: Sequence[Task], limits: Limits, folders: Sequence[Path] = (
     choice = choose(models, limits)
     chosen = found[choice.model.number][0]
     lines = [
-        f"{_stated(limits)}: {'no model meets this; the nearest is ' if choice.missed else ''}{_described(chosen, choice.model)}."
+        f"{_stated(limits, tasks)}: {'no model meets this; the nearest is ' if choice.missed else ''}{_described(chosen, choice.model)}."
     ]
     lines += [f"It misses {line}." for line in choice.missed]
     rest = [model for model in models if model is not choice.model and limits.meets(model)]
@@ -71,14 +72,19 @@ def recommend(tasks: Sequence[Task], limits: Limits, folders: Sequence[Path] = (
 
 def _measured(number: int, overall: Overall, score: float, tasks: Sequence[Task], limits: Limits) -> Measured:
     size = max(model.file_bytes for row in overall.rows for model in row.models) / 1e6
-    times = [_time(task, row) for task, row in zip(tasks, overall.rows, strict=True)]
+    times = [_time(task, row) for task, row in zip(tasks, overall.rows, strict=True) if _is_timed(task)]
     known = [time for time in times if time is not None]
-    if limits.max_latency_ms is not None and len(known) < len(times):
+    if limits.max_latency_ms is not None and (not known or len(known) < len(times)):
         raise CompressError(
             f"--max-latency-ms: expected CPU times of one text of {LENGTH} tokens of all models, found none of "
             f"{overall.label}; run its recipe on one thread without --no-bench"
         )
-    return Measured(number, score, size, sum(known) / len(known) if len(known) == len(times) else None)
+    return Measured(number, score, size, sum(known) / len(known) if known and len(known) == len(times) else None)
+
+
+def _is_timed(task: Task) -> bool:
+    """Whether any of its models was: a report may have tasks that were run without latency."""
+    return any(_time(task, row) is not None for row in task.rows if not row.eager)
 
 
 def _time(task: Task, row: Row) -> float | None:
@@ -126,13 +132,15 @@ def _training_score(run: Result, name: str) -> float | None:
     return last.info["tuning_score"]
 
 
-def _stated(limits: Limits) -> str:
+def _stated(limits: Limits, tasks: Sequence[Task]) -> str:
+    timed = [task.first.task.title for task in tasks if _is_timed(task)]
+    on = f" on {listed(timed)}" if 0 < len(timed) < len(tasks) else ""
     parts = (
-        (limits.max_latency_ms, "at most {:g} ms for a text of 128 tokens"),
-        (limits.max_size_mb, "at most {:g} MB"),
-        (limits.min_score, "at least {:g} points on the tuning split"),
+        (limits.max_latency_ms, "at most", f"ms for a text of 128 tokens{on}"),
+        (limits.max_size_mb, "at most", "MB"),
+        (limits.min_score, "at least", "points on the tuning split"),
     )
-    return "With " + ", ".join(text.format(limit) for limit, text in parts if limit is not None)
+    return "With " + ", ".join(f"{most} {limit:g} {what}" for limit, most, what in parts if limit is not None)
 
 
 def _described(overall: Overall, model: Measured) -> str:

@@ -144,6 +144,24 @@ def test_a_student_that_is_distilled_again_has_the_score_of_its_last_training(fa
     assert [tuning_score(run, model) for model in run.models[:2]] == [95.0, 84.0]
 
 
+def test_tasks_that_were_not_timed_bring_no_times(fake: Callable[..., Result]) -> None:
+    run = _with(fake(), (95.0, 90.0, 91.0), (9.0, 3.0, 2.0), (90.0, 70.0, 18.0))
+    other = _with(fake(), (85.0, 80.0, 81.0), (1.0, 1.0, 1.0), (90.0, 70.0, 18.0))
+    other = other.model_copy(
+        update={
+            "task": other.task.model_copy(update={"name": "mrpc", "title": "MRPC"}),
+            "models": tuple(model.model_copy(update={"onnx": None, "torch_eager": None}) for model in other.models),
+        }
+    )
+    (first, *_) = recommend(tasks_of([run, other]), Limits(max_latency_ms=2.5)).lines
+    assert f"at most 2.5 ms for a text of 128 tokens on {run.task.title}: " in first
+    assert "student int8 (tuning 86.00 points" in first and "2.00 ms" in first
+    (first, *_) = recommend(
+        tasks_of([run, run.model_copy(update={"task": other.task})]), Limits(max_latency_ms=2.5)
+    ).lines
+    assert "at most 2.5 ms for a text of 128 tokens: " in first
+
+
 def test_a_limit_of_latency_needs_times(fake: Callable[..., Result]) -> None:
     run = _with(fake(), (95.0, 90.0, 91.0), (9.0, 3.0, 2.0), (90.0, 70.0, 18.0))
     untimed = run.model_copy(update={"models": tuple(model.model_copy(update={"onnx": None}) for model in run.models)})
