@@ -49,6 +49,7 @@ class Options(TypedDict, total=False):
     jobs: int
     fsdp: bool
     bench: BenchSettings | None
+    rebench: bool
     checkpoint_seconds: float
     command: str | None
 
