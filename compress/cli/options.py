@@ -196,7 +196,7 @@ Rebench = Annotated[
     bool,
     typer.Option(
         "--rebench",
-        help="Measure latency anew, as on a quieter machine; what an earlier run measured goes.",
+        help="Measure latency anew, for instance on a quieter machine; what an earlier run measured goes.",
         rich_help_panel="Machine",
     ),
 ]

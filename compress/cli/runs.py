@@ -104,8 +104,6 @@ def run(
     request = request_of(locals())
     from ..pipeline import BenchSettings
 
-    if no_bench and rebench:
-        raise CompressError("--rebench measures latency, which --no-bench leaves out; give one of the two")
     bench = None if no_bench else BenchSettings(runs=bench_runs, threads=bench_threads)
     request = replace(request, bench=bench, rebench=rebench)
     limits = limits_of(max_latency_ms, max_size_mb, min_score)

@@ -88,7 +88,8 @@ def several(teacher: str | tuple[str, ...] | None) -> tuple[str, ...]:
 
 
 def check_numbers(request: Request) -> None:
-    """Raises `CompressError` for seeds that generators do not take, and for more seeds or threads than anybody means."""
+    """Raises `CompressError` for seeds that generators do not take, and for more seeds or threads than anybody means; and for latency
+    that is to be measured anew and left out."""
     seeds = [*request.seeds, *([] if request.base_seed is None else [request.base_seed])]
     wrong = next((seed for seed in seeds if not 0 <= seed <= LARGEST_SEED), None)
     if wrong is not None:
@@ -99,6 +100,8 @@ def check_numbers(request: Request) -> None:
         raise CompressError(f"threads: expected 1 to {MOST_THREADS}, found {request.threads}")
     if not 1 <= request.jobs <= MOST_THREADS:
         raise CompressError(f"jobs: expected 1 to {MOST_THREADS}, found {request.jobs}")
+    if request.rebench and request.bench is None:
+        raise CompressError("--rebench measures latency, which --no-bench leaves out; give one of the two")
 
 
 def threads_of(request: Request) -> int:
