@@ -23,7 +23,7 @@ def row_labels(firsts: list[Result], known: list[Machine]) -> list[str]:
         for index, difference in zip(places, _differences([firsts[index] for index in places]), strict=True):
             labels[index] = f"{label} ({difference})" if difference else label
     if known:
-        ids = [identified(machine) for machine in known]
+        ids = [_identified(machine) for machine in known]
         labels = [
             f"{label} [{letter(ids.index(machine_of(result)))}]" for label, result in zip(labels, firsts, strict=True)
         ]
@@ -74,8 +74,8 @@ def name_of(result: Result) -> str:
 
 def machine_of(result: Result) -> str:
     """What two runs of one kind of machine have in common."""
-    return identified(result.machine)
+    return _identified(result.machine)
 
 
-def identified(machine: Machine) -> str:
+def _identified(machine: Machine) -> str:
     return f"{machine.cpu}|{','.join(machine.isa)}"

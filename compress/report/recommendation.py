@@ -74,12 +74,13 @@ def _measured(number: int, overall: Overall, score: float, tasks: Sequence[Task]
     size = max(model.file_bytes for row in overall.rows for model in row.models) / 1e6
     times = [_time(task, row) for task, row in zip(tasks, overall.rows, strict=True) if _is_timed(task)]
     known = [time for time in times if time is not None]
-    if limits.max_latency_ms is not None and (not known or len(known) < len(times)):
+    latency = sum(known) / len(known) if known and len(known) == len(times) else None
+    if limits.max_latency_ms is not None and latency is None:
         raise CompressError(
             f"--max-latency-ms: expected CPU times of one text of {LENGTH} tokens of all models, found none of "
             f"{overall.label}; run its recipe on one thread without --no-bench"
         )
-    return Measured(number, score, size, sum(known) / len(known) if known and len(known) == len(times) else None)
+    return Measured(number, score, size, latency)
 
 
 def _is_timed(task: Task) -> bool:

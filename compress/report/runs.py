@@ -160,14 +160,19 @@ def machines(results: Sequence[Result]) -> list[Machine]:
     return [found[name] for name in dict.fromkeys(map(machine_of, results))]
 
 
-def told_apart(results: Sequence[Result]) -> list[Machine]:
-    """The machines that the names of rows must tell apart; none where each task was run on one, and all times are of one."""
+def lettered(results: Sequence[Result]) -> list[Machine]:
+    """The machines that the names of rows must have a letter for; none where each task was run on one, and all times are of one."""
     timed = [result for result in results if timed_threads([result])]
-    tasks = {
-        result.task.name: [other for other in results if other.task.name == result.task.name] for result in results
-    }
-    mixed = any(len(machines(found)) > 1 for found in (timed, *tasks.values()))
-    return machines(results) if mixed else []
+    parts = [timed, *by_task(results).values()]
+    return machines(results) if any(len(machines(part)) > 1 for part in parts) else []
+
+
+def by_task(results: Sequence[Result]) -> dict[str, list[Result]]:
+    """By the task's name, in the order in which tasks first appear."""
+    tasks: dict[str, list[Result]] = {}
+    for result in results:
+        tasks.setdefault(result.task.name, []).append(result)
+    return tasks
 
 
 def timed_threads(results: Iterable[Result]) -> list[int]:
@@ -180,11 +185,8 @@ def group(results: Sequence[Result], delta_of: DeltaOf) -> list[Task]:
     if not results:
         raise CompressError("no results to report; name at least one finished run")
     check_together(results)
-    tasks: dict[str, list[Result]] = {}
-    for result in results:
-        tasks.setdefault(result.task.name, []).append(result)
-    apart = told_apart(results)
-    known = [_variants(found, apart) for found in tasks.values()]
+    letters = lettered(results)
+    known = [_variants(part, letters) for part in by_task(results).values()]
     pairs = [(variant, name) for variants in known for variant in variants for name in _names(variant)[1:]]
     # Drawing examples again takes most of a report's time, and NumPy does that without holding up Python's other threads.
     with ThreadPoolExecutor(usable_cores()) as pool:

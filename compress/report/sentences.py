@@ -8,8 +8,8 @@ from ..goals import in_words, outcome
 from ..results import Latency, Result
 from ..timing import headline, warning_of
 from . import numbers
-from .labels import identified, letter, machine_of
-from .runs import Row, Shape, Task, called, machines, timed_threads, title, told_apart
+from .labels import letter, machine_of
+from .runs import Row, Shape, Task, called, lettered, machines, timed_threads, title
 from .tables import MAIN_SHAPES, TEACHERS_MEAN, doubt, taught_by
 from .tradeoffs import listed, tradeoff_sentence
 
@@ -110,7 +110,7 @@ def lede(results: Sequence[Result]) -> str:
     """Where the times come from, in a line, or, without any, the scores; several machines are a warning instead."""
     timed = [result for result in results if timed_threads([result])] or results
     several = machines(timed)
-    if len(several) > 1 or told_apart(results):
+    if len(several) > 1 or lettered(results):
         return ""
     threads = timed_threads(results)
     parts = [several[0].cpu, ", ".join(several[0].isa)]
@@ -137,7 +137,7 @@ def warnings(results: Sequence[Result], shapes: Collection[Shape] = ()) -> list[
     """What a reader must know before comparing anything in the report, which has the times of `shapes`."""
     found = []
     several, threads = machines(results), timed_threads(results)
-    if len(several) > 1 and not told_apart(results):
+    if len(several) > 1 and not lettered(results):
         found.append(_places(results))
     elif len(several) > 1:
         named = "; ".join(f"[{letter(index)}] {machine.cpu}" for index, machine in enumerate(several))
@@ -155,12 +155,13 @@ def warnings(results: Sequence[Result], shapes: Collection[Shape] = ()) -> list[
 
 def _places(results: Sequence[Result]) -> str:
     """Which tasks were run on which machine, each on one, and in which precision models were trained there."""
-    parts, timed = [], ""
-    for index, machine in enumerate(machines(results)):
-        here = [result for result in results if machine_of(result) == identified(machine)]
+    parts, timed, places = [], "", dict[str, list[Result]]()
+    for result in results:
+        places.setdefault(machine_of(result), []).append(result)
+    for index, here in enumerate(places.values()):
         titles = listed(list(dict.fromkeys(result.task.title for result in here)))
         precisions = listed(sorted({str(result.settings.get("precision")) for result in here}))
-        parts.append(f"{titles} on [{letter(index)}] {machine.cpu}, trained in {precisions}")
+        parts.append(f"{titles} on [{letter(index)}] {here[0].machine.cpu}, trained in {precisions}")
         timed = letter(index) if timed_threads(here) else timed
     times = f" All times are of [{timed}]." if timed else ""
     return f"These runs were made on {len(parts)} different machines: {'; '.join(parts)}.{times}"

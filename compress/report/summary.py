@@ -44,7 +44,7 @@ def summary_table(
     from rich.text import Text
 
     tasks = tasks or tasks_of(results, folders)
-    shown_shapes = list(dict.fromkeys(shape for task in tasks if (shape := shape_of(task))))
+    shown_shapes = _shown_shapes(tasks)
     shapes = [numbers.shape(*shape) for shape in shown_shapes]
     notes = Text("\n".join(_notes(tasks, shown_shapes)))
     shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, caption=notes if notes else None, caption_justify="left")
@@ -64,8 +64,11 @@ def summary_table(
 
 def doubts_latency(tasks: Sequence[Task]) -> bool:
     """Whether the table of `tasks` says that the machine was busy."""
-    shapes = [shape for task in tasks if (shape := shape_of(task))]
-    return bool(busy([result for task in tasks for result in task.results], shapes))
+    return bool(busy([result for task in tasks for result in task.results], _shown_shapes(tasks)))
+
+
+def _shown_shapes(tasks: Sequence[Task]) -> list[Shape]:
+    return list(dict.fromkeys(shape for task in tasks if (shape := shape_of(task))))
 
 
 def _clock(tasks: Sequence[Task]) -> str:
