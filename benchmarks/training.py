@@ -66,10 +66,11 @@ def main() -> None:
     parser.add_argument("--task", default="sst2")
     parser.add_argument("--data-dir", type=Path, default=None)
     parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--threads", type=int, default=usable_cores(), help="default: one per usable core")
     parser.add_argument("--bf16", action="store_true", help="measure bf16 also where the CPU emulates it")
     add_json(parser)
     arguments = parser.parse_args()
-    torch.set_num_threads(usable_cores())
+    torch.set_num_threads(arguments.threads)
     precisions = ["fp32", *(["bf16"] if fast_bf16() or arguments.bf16 else [])]
     found: dict[str, list[float]] = {precision: [] for precision in precisions}
     for round_ in range(ROUNDS):
@@ -77,7 +78,7 @@ def main() -> None:
             found[precision].append(tokens_per_second(arguments, precision, round_))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     write_json(arguments.json, {"tokens_per_second": found, "peak_memory_kib": peak})
-    print(f"CPU: {Machine.here().cpu}, {', '.join(Machine.here().isa)}; {usable_cores()} threads\n\n{code_line()}\n")
+    print(f"CPU: {Machine.here().cpu}, {', '.join(Machine.here().isa)}; {arguments.threads} threads\n\n{code_line()}\n")
     print("| precision | tokens/s, median of rounds | slowest | fastest |\n|-|-|-|-|")
     for precision, rates in found.items():
         print(f"| {precision} | {statistics.median(rates):,.0f} | {min(rates):,.0f} | {max(rates):,.0f} |")

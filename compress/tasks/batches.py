@@ -146,6 +146,10 @@ class TaskBatches:
     def groups(self, indices: np.ndarray) -> np.ndarray | None:
         return self.encoded.groups(indices)
 
+    def tokens(self) -> np.ndarray:
+        """Ids that stand in some batch, padding among them, int64 in ascending order."""
+        return np.flatnonzero(np.bincount(np.concatenate([*self.encoded.input_ids, [self.pad_id]])))
+
     def collate(self, indices: np.ndarray) -> dict[str, np.ndarray]:
         return collate(self.encoded, indices, self.pad_id)
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,7 +22,8 @@ from ..spec.stages import Training
 from . import sharding, sharing, state
 from .gradients import Gradients, TeacherFeatures
 from .loading import Batches, Loader
-from .schedule import grown, learning_rate, total_steps
+from .schedule import grown, learning_rate, left_by_decay, total_steps
+from .word_rows import WordRows, cut_words
 
 _ADVICE = "stopped before the weights were touched. Lower learning_rate, or train with --precision fp32"
 _NO_ROOM = "beside the examples, for the gradients' sum, AdamW's state or the tuning split; a smaller model or more memory is needed"
@@ -86,16 +88,20 @@ def train(
     place: Any = partial(accelerator.prepare_model, evaluation_mode=True)
     trained = sharding.split(model, place, accelerator.device) if split else model
     place(model, device_placement=not split)
+    words = None if split else cut_words(model, objective, data, lambda steps: left_by_decay(settings, steps, total))
     loader = Loader(data, ahead=accelerator.device.type == "cuda")
     gradients = Gradients(trained, place(objective), accelerator, loader, teacher, settings.micro_batch_size)
     optimizer = accelerator.prepare_optimizer(_optimizer(trained, objective, settings))
-    run = _Run(gradients, optimizer, loader, settings, evaluate, work, total, model)
+    run = _Run(gradients, optimizer, loader, settings, evaluate, work, total, model, words)
     torch.manual_seed(sharing.own_seed(data.seed))
-    run.resume()
     trained.train()
-    with signals.deferred(), loader:
-        run.to_the_end(on_step, on_notice, checkpoint_seconds)
-    run.load_best()
+    try:
+        run.resume()
+        with signals.deferred(), loader:
+            run.to_the_end(on_step, on_notice, checkpoint_seconds)
+        run.load_best()
+    finally:
+        run.put_words_back()
     progress = run.progress
     return Outcome(progress.step, progress.best_step, progress.best_score, progress.history)
 
@@ -112,7 +118,8 @@ def _optimizer(model: nn.Module, objective: Objective, settings: Training) -> to
 
 @dataclass
 class _Run:
-    """The state of one training run between steps. `model`: the one to keep, which is trained unless its weights are split."""
+    """The state of one training run between steps. `model`: the one to keep, which is trained unless its weights are split.
+    `words`: its table of words, where that is cut."""
 
     gradients: Gradients
     optimizer: torch.optim.Optimizer
@@ -122,9 +129,11 @@ class _Run:
     work: Path
     total: int
     model: nn.Module
+    words: WordRows | None
 
     def __post_init__(self) -> None:
         self.progress = state.Progress()
+        self._weights_of = 0  # steps
 
     def to_the_end(
         self, on_step: Callable[[StepReport], None], notice: Callable[[str], None], checkpoint_seconds: float
@@ -160,7 +169,7 @@ class _Run:
         losses = self._checked(*self.gradients.of(indices, following))
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        self.progress.step = number + 1
+        self.progress.step = self._weights_of = number + 1
         seconds = time.perf_counter() - started
         epoch = self.progress.step / len(self.data)
         tuning = self._maybe_evaluate()
@@ -222,7 +231,8 @@ class _Run:
             sharding.gather(self.gradients.model, self.model if first else None)
         if not first:
             return 0.0
-        score = evaluate(self.model.to(self.gradients.accelerator.device))
+        with nullcontext() if self.words is None else self.words.whole(self.progress.step):
+            score = evaluate(self.model.to(self.gradients.accelerator.device))
         self.model.to(home)
         return score
 
@@ -250,7 +260,7 @@ class _Run:
         if len(set(processes.gather(found and found.step))) > 1:
             raise CompressError(f"{path}: not the same file for every process; all nodes share the folder of --out")
         if found is not None:
-            self.progress = found
+            self.progress, self._weights_of = found, found.step
             self.gradients.micro = found.micro_batch_size or self.gradients.micro
         sharing.make_alike(self.gradients.modules)
 
@@ -264,6 +274,12 @@ class _Run:
         if first:
             state.load_weights(self._best_path(step), modules)
         sharing.make_alike(modules[1:] if split else modules)
+        self._weights_of = step
+
+    def put_words_back(self) -> None:
+        """The table of words is whole again."""
+        if self.words is not None:
+            self.words.put_back(self._weights_of)
 
 
 def make_accelerator(precision: str) -> Accelerator:

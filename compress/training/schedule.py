@@ -30,6 +30,11 @@ def learning_rate(settings: Training, step: int, total: int) -> float:
     return settings.learning_rate * left
 
 
+def left_by_decay(settings: Training, steps: int, total: int) -> float:
+    """What weight decay alone leaves of a weight after `steps` of `total` steps of AdamW, as a factor."""
+    return math.prod(1 - learning_rate(settings, step, total) * settings.weight_decay for step in range(steps))
+
+
 def grown(settings: Training, step: int, total: int, batch: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
     """The examples of `batch` that optimizer step `step` (from 0) trains on: all, once `batch_warmup` is over.
 

@@ -129,7 +129,8 @@ def _of_process(rank: int) -> str:
 def restore(
     path: Path, modules: Iterable[nn.Module], optimizer: torch.optim.Optimizer, rank: int = 0
 ) -> Progress | None:
-    """Put the saved state back; None when there is none to use (absent, or not a whole file).
+    """Put the saved state back; None when there is none to use (absent, not a whole file, or of tensors of other shapes, as
+    another version of this code may have them).
 
     The generators are those of process `rank`; where the state is of fewer processes, they stay as they are.
     """
@@ -139,7 +140,10 @@ def restore(
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
     except (FileNotFoundError, SafetensorError):
         return None
-    for name, tensor in trainable(modules).items():
+    named = trainable(modules)
+    if any(f"model.{name}" not in tensors or tensors[f"model.{name}"].shape != named[name].shape for name in named):
+        return None
+    for name, tensor in named.items():
         put(tensors[f"model.{name}"], tensor)
     _restore_optimizer(optimizer, tensors)
     own = _of_process(rank)
