@@ -38,11 +38,13 @@ class WordRows:
         self._places = torch.full_like(table.weight[:, 0], -1, dtype=torch.int64)  # a row that is not there is an error
         self._places[self._used] = torch.arange(len(used), device=self._places.device)
         self._rows = nn.Parameter(table.weight.detach()[self._used])
+        self._place_of_padding = next(
+            (place for place, token in enumerate(used.tolist()) if token == self._padding), None
+        )
         self._cut()
 
     def _cut(self) -> None:
-        place = -1 if self._padding is None else int(self._places[self._padding])
-        self._put(self._rows, None if place < 0 else place)
+        self._put(self._rows, self._place_of_padding)
         self._hook = self._table.register_forward_pre_hook(lambda table, ids: (self._places[ids[0]], *ids[1:]))
 
     def _put(self, weight: Tensor, padding: int | None) -> None:
