@@ -6,8 +6,9 @@ that runs beside it the weights and the features that losses read. Every text is
 
 The 30% are measured: of five sizes, in both precisions, the estimate with them is from 1% below to 8% above what a process grew
 by that trained on a CPU. Not counted: torch itself and its libraries or CUDA context (about 0.5 GB), what an allocator keeps
-beside what is used, and the data. Activations are counted as a layer of BERT keeps them: the gated feed-forward part of a
-ModernBERT, and the scores by position of a DeBERTa or an XLNet, keep more.
+beside what is used, and the data; nor what is saved where the table of words is cut to those of the data. Activations are counted
+as a layer of BERT keeps them: the gated feed-forward part of a ModernBERT, and the scores by position of a DeBERTa or an XLNet,
+keep more.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,7 +22,7 @@ from . import sharding, sharing, state
 from .gradients import Gradients, TeacherFeatures
 from .loading import Batches, Loader
 from .schedule import grown, learning_rate, left_by_decay, total_steps
-from .word_rows import WordRows, cut_words
+from .word_rows import Words, cut_words
 
 _ADVICE = "stopped before the weights were touched. Lower learning_rate, or train with --precision fp32"
 _NO_ROOM = "beside the examples, for the gradients' sum, AdamW's state or the tuning split; a smaller model or more memory is needed"
@@ -88,9 +87,9 @@ def train(
     place: Any = partial(accelerator.prepare_model, evaluation_mode=True)
     trained = sharding.split(model, place, accelerator.device) if split else model
     place(model, device_placement=not split)
-    words = None if split else cut_words(model, objective, data, lambda steps: left_by_decay(settings, steps, total))
     loader = Loader(data, ahead=accelerator.device.type == "cuda")
     gradients = Gradients(trained, place(objective), accelerator, loader, teacher, settings.micro_batch_size)
+    words = Words() if split else cut_words(model, objective, data, lambda steps: left_by_decay(settings, steps, total))
     optimizer = accelerator.prepare_optimizer(_optimizer(trained, objective, settings))
     run = _Run(gradients, optimizer, loader, settings, evaluate, work, total, model, words)
     torch.manual_seed(sharing.own_seed(data.seed))
@@ -101,7 +100,7 @@ def train(
             run.to_the_end(on_step, on_notice, checkpoint_seconds)
         run.load_best()
     finally:
-        run.put_words_back()
+        words.put_back(run.weights_of)
     progress = run.progress
     return Outcome(progress.step, progress.best_step, progress.best_score, progress.history)
 
@@ -119,7 +118,7 @@ def _optimizer(model: nn.Module, objective: Objective, settings: Training) -> to
 @dataclass
 class _Run:
     """The state of one training run between steps. `model`: the one to keep, which is trained unless its weights are split.
-    `words`: its table of words, where that is cut."""
+    `words`: its table of words."""
 
     gradients: Gradients
     optimizer: torch.optim.Optimizer
@@ -129,11 +128,11 @@ class _Run:
     work: Path
     total: int
     model: nn.Module
-    words: WordRows | None
+    words: Words
 
     def __post_init__(self) -> None:
         self.progress = state.Progress()
-        self._weights_of = 0  # steps
+        self.weights_of = 0  # optimizer steps
 
     def to_the_end(
         self, on_step: Callable[[StepReport], None], notice: Callable[[str], None], checkpoint_seconds: float
@@ -169,7 +168,7 @@ class _Run:
         losses = self._checked(*self.gradients.of(indices, following))
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        self.progress.step = self._weights_of = number + 1
+        self.progress.step = self.weights_of = number + 1
         seconds = time.perf_counter() - started
         epoch = self.progress.step / len(self.data)
         tuning = self._maybe_evaluate()
@@ -231,7 +230,7 @@ class _Run:
             sharding.gather(self.gradients.model, self.model if first else None)
         if not first:
             return 0.0
-        with nullcontext() if self.words is None else self.words.whole(self.progress.step):
+        with self.words.whole(self.progress.step):
             score = evaluate(self.model.to(self.gradients.accelerator.device))
         self.model.to(home)
         return score
@@ -240,14 +239,17 @@ class _Run:
         return self.work / f"best-{step}.safetensors"
 
     def _write_best(self, step: int) -> None:
-        state.save_weights(self._best_path(step), self.gradients.modules)
+        with self.words.whole(self.progress.step):
+            state.save_weights(self._best_path(step), self.gradients.modules)
 
     def save(self) -> None:
         """A checkpoint; only then do weights that it no longer names go."""
         own = {name: drawn.tolist() for name, drawn in state.generators().items()}
         everyone = processes.gather(own)
         drawn = [{name: torch.tensor(values, dtype=torch.uint8) for name, values in each.items()} for each in everyone]
-        state.save(self.work / "state.safetensors", self.progress, self.gradients.modules, self.optimizer, drawn)
+        path, to_file = self.work / "state.safetensors", self.words.to_file
+        with self.words.whole(self.progress.step):
+            state.save(path, self.progress, self.gradients.modules, self.optimizer, drawn, to_file)
         for path in self.work.glob("best-*.safetensors") if processes.is_first() else ():
             if path != self._best_path(self.progress.best_step or 0):
                 path.unlink()
@@ -256,11 +258,11 @@ class _Run:
         if processes.is_first():
             self.work.mkdir(parents=True, exist_ok=True)
         path, rank = self.work / "state.safetensors", processes.rank()
-        found = state.restore(path, self.gradients.modules, self.optimizer, rank)
+        found = state.restore(path, self.gradients.modules, self.optimizer, rank, self.words.from_file)
         if len(set(processes.gather(found and found.step))) > 1:
             raise CompressError(f"{path}: not the same file for every process; all nodes share the folder of --out")
         if found is not None:
-            self.progress, self._weights_of = found, found.step
+            self.progress, self.weights_of = found, found.step
             self.gradients.micro = found.micro_batch_size or self.gradients.micro
         sharing.make_alike(self.gradients.modules)
 
@@ -272,14 +274,9 @@ class _Run:
                 sharding.gather(self.gradients.model, self.model if first else None)
             return
         if first:
-            state.load_weights(self._best_path(step), modules)
+            state.load_weights(self._best_path(step), modules, self.words.from_file)
         sharing.make_alike(modules[1:] if split else modules)
-        self._weights_of = step
-
-    def put_words_back(self) -> None:
-        """The table of words is whole again."""
-        if self.words is not None:
-            self.words.put_back(self._weights_of)
+        self.weights_of = step
 
 
 def make_accelerator(precision: str) -> Accelerator:

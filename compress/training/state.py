@@ -1,11 +1,11 @@
 """What a resumed run needs to continue bit for bit, in one safetensors file that is whole or absent.
 
 Of several processes all call what saves, and the first writes. The file is the same whether weights were split among them
-or not.
+or not, and whether the table of words was cut or not.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -17,6 +17,13 @@ from torch import Tensor, nn
 from .. import processes
 from ..atomic import replacing
 from .parts import is_split, like, put, whole
+
+# (a parameter, a tensor of its shape in a file or in memory) -> that tensor in memory or in the file, where they differ.
+Reshape = Callable[[Tensor, Tensor], Tensor]
+
+
+def _same(parameter: Tensor, tensor: Tensor) -> Tensor:
+    return tensor
 
 
 @dataclass
@@ -90,11 +97,11 @@ def _kept(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return found
 
 
-def load_weights(path: Path, modules: Iterable[nn.Module]) -> None:
+def load_weights(path: Path, modules: Iterable[nn.Module], from_file: Reshape = _same) -> None:
     """Put weights of `save_weights` back."""
     tensors = load_file(path)
     for name, tensor in trainable(modules).items():
-        put(tensors[name], tensor)
+        put(from_file(tensor, tensors[name]), tensor)
 
 
 def _write(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
@@ -111,11 +118,15 @@ def save(
     modules: Iterable[nn.Module],
     optimizer: torch.optim.Optimizer,
     drawn: Sequence[Mapping[str, Tensor]] = (),
+    to_file: Reshape = _same,
 ) -> None:
-    """All that `restore` needs, in one file. `drawn`: the `generators` of every process; default: this one's."""
+    """All that `restore` needs, in one file. `drawn`: the `generators` of every process; default: this one's. `to_file`: of what the
+    optimizer keeps of a parameter."""
     tensors = {f"model.{name}": tensor for name, tensor in trainable(modules).items()}
+    trained = _trained(optimizer)
     for index, moments in optimizer.state_dict()["state"].items():
-        tensors |= {f"optimizer.{index}.{name}": torch.as_tensor(value) for name, value in moments.items()}
+        kept = {name: to_file(trained[index], torch.as_tensor(value)) for name, value in moments.items()}
+        tensors |= {f"optimizer.{index}.{name}": value for name, value in kept.items()}
     tensors = _kept(tensors)
     for rank, states in enumerate(drawn or [generators()]):
         tensors |= {_of_process(rank) + name: state for name, state in states.items()}
@@ -127,10 +138,13 @@ def _of_process(rank: int) -> str:
 
 
 def restore(
-    path: Path, modules: Iterable[nn.Module], optimizer: torch.optim.Optimizer, rank: int = 0
+    path: Path,
+    modules: Iterable[nn.Module],
+    optimizer: torch.optim.Optimizer,
+    rank: int = 0,
+    from_file: Reshape = _same,
 ) -> Progress | None:
-    """Put the saved state back; None when there is none to use (absent, not a whole file, or of tensors of other shapes, as
-    another version of this code may have them).
+    """Put the saved state back; None when there is none to use (absent, or not a whole file).
 
     The generators are those of process `rank`; where the state is of fewer processes, they stay as they are.
     """
@@ -140,12 +154,9 @@ def restore(
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
     except (FileNotFoundError, SafetensorError):
         return None
-    named = trainable(modules)
-    if any(f"model.{name}" not in tensors or tensors[f"model.{name}"].shape != named[name].shape for name in named):
-        return None
-    for name, tensor in named.items():
-        put(tensors[f"model.{name}"], tensor)
-    _restore_optimizer(optimizer, tensors)
+    for name, tensor in trainable(modules).items():
+        put(from_file(tensor, tensors[f"model.{name}"]), tensor)
+    _restore_optimizer(optimizer, tensors, from_file)
     own = _of_process(rank)
     states = {name.removeprefix(own): tensor for name, tensor in tensors.items() if name.startswith(f"{own}rng.")}
     if states:
@@ -153,12 +164,17 @@ def restore(
     return Progress(**json.loads(metadata["progress"]))
 
 
-def _restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
-    trained = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+def _trained(optimizer: torch.optim.Optimizer) -> list[Tensor]:
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
+def _restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor], from_file: Reshape) -> None:
+    trained = _trained(optimizer)
     state: dict[int, dict[str, Tensor]] = {}
     for name, tensor in tensors.items():
         if name.startswith("optimizer."):
             _, index, moment = name.split(".", 2)
             own = trained[int(index)]
+            tensor = from_file(own, tensor)
             state.setdefault(int(index), {})[moment] = like(tensor, own) if tensor.shape == own.shape else tensor
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})

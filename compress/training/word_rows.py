@@ -8,7 +8,7 @@ AdamW does to it is weight decay, a product over the steps, which is made up for
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -17,6 +17,9 @@ from torch import Tensor, nn
 
 from ..models.features import WORDS
 from ..objective import Objective
+
+# Of a table. Whole, it takes four times its size: weights, gradient, two moments. Cut to a share, four times that, and itself.
+_MOST = 0.75
 
 
 @runtime_checkable
@@ -28,19 +31,35 @@ class KnownTokens(Protocol):
         ...
 
 
-class WordRows:
-    """The table of a model, cut to the rows `used`. `decay`: optimizer steps done -> what weight decay has left of a row that has
-    no gradient."""
+class Words:
+    """The table of a model's words, as it is."""
 
-    def __init__(self, table: nn.Embedding, used: Tensor, decay: Callable[[int], float]) -> None:
+    def whole(self, steps: int) -> AbstractContextManager[None]:
+        """While open, the model has its whole table, as it is after `steps`."""
+        return nullcontext()
+
+    def put_back(self, steps: int) -> None:
+        """Give the model its own table again, as it is after `steps`."""
+
+    def to_file(self, parameter: Tensor, tensor: Tensor) -> Tensor:
+        """What an optimizer keeps of `parameter`; if that is the table, of all rows."""
+        return tensor
+
+    def from_file(self, parameter: Tensor, tensor: Tensor) -> Tensor:
+        """A weight of all rows, or what an optimizer keeps of one, as it is here."""
+        return tensor
+
+
+class CutWords(Words):
+    """The table, cut to the rows `used`. `decay`: optimizer steps done -> what weight decay has left of a row without a gradient."""
+
+    def __init__(self, table: nn.Embedding, used: np.ndarray, decay: Callable[[int], float]) -> None:
         self._table, self._whole, self._padding, self._decay = table, table.weight, table.padding_idx, decay
-        self._used = used.to(table.weight.device)
+        self._used = torch.from_numpy(used).to(table.weight.device)
         self._places = torch.full_like(table.weight[:, 0], -1, dtype=torch.int64)  # a row that is not there is an error
         self._places[self._used] = torch.arange(len(used), device=self._places.device)
         self._rows = nn.Parameter(table.weight.detach()[self._used])
-        self._place_of_padding = next(
-            (place for place, token in enumerate(used.tolist()) if token == self._padding), None
-        )
+        self._place_of_padding = next(iter(np.flatnonzero(used == self._padding).tolist()), None)
         self._cut()
 
     def _cut(self) -> None:
@@ -50,42 +69,51 @@ class WordRows:
     def _put(self, weight: Tensor, padding: int | None) -> None:
         self._table.weight, self._table.num_embeddings, self._table.padding_idx = weight, len(weight), padding
 
-    @torch.no_grad()
-    def _after(self, steps: int) -> Tensor:
-        """All rows as they are after `steps`, made from what they were at the beginning: the same whenever it is asked for."""
-        rows = self._whole * self._decay(steps)
-        rows[self._used] = self._rows
-        return rows
-
     @contextmanager
     def whole(self, steps: int) -> Iterator[None]:
-        """While open, the model has its whole table, as it is after `steps`."""
+        with torch.no_grad():  # made from what it was at the beginning, so the same whenever it is asked for
+            rows = self._whole * self._decay(steps)
+            rows[self._used] = self._rows
         self._hook.remove()
-        self._put(nn.Parameter(self._after(steps), requires_grad=False), self._padding)
+        self._put(nn.Parameter(rows, requires_grad=False), self._padding)
         try:
             yield
         finally:
             self._cut()
 
+    @torch.no_grad()
     def put_back(self, steps: int) -> None:
-        """Give the model its own table again, as it is after `steps`."""
+        """In place: it may be called because there was no memory left."""
         self._hook.remove()
-        with torch.no_grad():
-            self._whole.copy_(self._after(steps))
+        self._whole *= self._decay(steps)
+        self._whole[self._used] = self._rows
         self._put(self._whole, self._padding)
 
+    def to_file(self, parameter: Tensor, tensor: Tensor) -> Tensor:
+        if not self._is_of_rows(parameter, tensor, len(self._rows)):
+            return tensor
+        every = tensor.new_zeros(self._whole.shape)
+        every[self._used.to(tensor.device)] = tensor
+        return every
 
-def cut_words(model: Any, objective: Objective, data: object, decay: Callable[[int], float]) -> WordRows | None:
+    def from_file(self, parameter: Tensor, tensor: Tensor) -> Tensor:
+        return tensor[self._used.to(tensor.device)] if self._is_of_rows(parameter, tensor, len(self._whole)) else tensor
+
+    def _is_of_rows(self, parameter: Tensor, tensor: Tensor, count: int) -> bool:
+        return parameter is self._rows and tensor.shape[:1] == (count,)
+
+
+def cut_words(model: Any, objective: Objective, data: object, decay: Callable[[int], float]) -> Words:
     """Cut the word table of `model`, in place, to what `data` reads.
 
-    None, and the model as it was, where that is not known or is everything, and where more than a look-up needs the table: a tied
-    output layer, a loss, or fake quantization; or where it is not trained.
+    It stays as it is where that is not known or is more than `_MOST` of it; where more than a look-up needs the table: a tied
+    output layer, a loss, or fake quantization; and where it is not trained.
     """
     table = model.get_input_embeddings()
     if not isinstance(data, KnownTokens) or WORDS in objective.student_features or not _looks_up_alone(model, table):
-        return None
+        return Words()
     used = data.tokens()
-    return WordRows(table, torch.from_numpy(used), decay) if len(used) < len(table.weight) else None
+    return CutWords(table, used, decay) if len(used) <= _MOST * len(table.weight) else Words()
 
 
 def _looks_up_alone(model: nn.Module, table: nn.Module) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +12,14 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from torch import nn
-from training_toys import BAD, GOOD, OTHER, fit, same, toy_data, toy_model, weights
+from training_toys import BAD, GOOD, OTHER, fit, toy_data, toy_model, weights
 
 from compress.losses.hard_label import HardLabel
 from compress.objective import Objective
 from compress.spec.stages import Training
 from compress.tasks import TaskBatches
-from compress.training import loop
-from compress.training.word_rows import cut_words
+from compress.training import StepReport, loop
+from compress.training.word_rows import CutWords, Words, cut_words
 
 PAD, READ = 0, [0, 2, 3, GOOD, BAD, OTHER]
 UNREAD = [token for token in range(13) if token not in READ]
@@ -41,13 +43,8 @@ def left(steps: int, total: int = 8) -> float:
 def test_the_weights_are_those_of_training_the_whole_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     cut, whole = toy_model(dropout=0), toy_model(dropout=0)
     fit(cut, SETTINGS, tmp_path / "cut")
-    monkeypatch.setattr(loop, "cut_words", lambda *anything: None)
+    monkeypatch.setattr(loop, "cut_words", lambda *anything: Words())
     fit(whole, SETTINGS, tmp_path / "whole")
-    rows = {
-        name: load_file(tmp_path / name / "state.safetensors")["model.0.bert.embeddings.word_embeddings.weight"]
-        for name in ("cut", "whole")
-    }
-    assert (len(rows["cut"]), len(rows["whole"])) == (len(READ), 13)
     after = weights(whole)
     for name, tensor in weights(cut).items():
         torch.testing.assert_close(tensor, after[name], rtol=2e-5, atol=2e-6, msg=name)
@@ -106,7 +103,7 @@ def test_padding_has_no_gradient_in_the_cut_table():
 
 def test_a_token_that_is_not_in_the_data_is_an_error_rather_than_another_row():
     model = toy_model()
-    assert cut_words(model, Objective((HardLabel(),)), batches(), lambda steps: 1.0)
+    assert isinstance(cut_words(model, Objective((HardLabel(),)), batches(), lambda steps: 1.0), CutWords)
     with pytest.raises(IndexError):
         model.get_input_embeddings()(torch.tensor([UNREAD]))
 
@@ -129,7 +126,7 @@ def test_a_table_that_is_more_than_looked_up_and_trained_stays_whole(change: Any
     model = toy_model()
     own = model.get_input_embeddings().weight
     change(model)
-    assert cut_words(model, Objective((HardLabel(),)), batches(), lambda steps: 1.0) is None
+    assert not isinstance(cut_words(model, Objective((HardLabel(),)), batches(), lambda steps: 1.0), CutWords)
     assert model.get_input_embeddings().weight is own
 
 
@@ -137,22 +134,49 @@ def test_so_does_one_that_a_loss_reads_and_one_of_which_all_is_read(monkeypatch:
     model = toy_model()
     reads = Objective((HardLabel(),))
     reads.student_features |= {"words"}
-    assert cut_words(model, reads, batches(), lambda steps: 1.0) is None
+    assert not isinstance(cut_words(model, reads, batches(), lambda steps: 1.0), CutWords)
     monkeypatch.setattr(TaskBatches, "tokens", lambda self: np.arange(13))
-    assert cut_words(model, Objective((HardLabel(),)), batches(), lambda steps: 1.0) is None
+    assert not isinstance(cut_words(model, Objective((HardLabel(),)), batches(), lambda steps: 1.0), CutWords)
 
 
-def test_a_state_of_the_whole_table_begins_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """As an earlier version left it."""
-    with monkeypatch.context() as earlier:
-        earlier.setattr(loop, "cut_words", lambda *anything: None)
-        fit(toy_model(), SETTINGS, tmp_path)
-    resumed, alone = toy_model(), toy_model()
-    assert fit(resumed, SETTINGS, tmp_path).steps == fit(alone, SETTINGS, tmp_path / "alone").steps
-    assert same(weights(resumed), weights(alone))
+class Killed(Exception):
+    pass
+
+
+def until(last: int, steps: list[int]) -> Callable[[StepReport], None]:
+    """Notes the steps; the one after `last` does not end."""
+
+    def note(report: StepReport) -> None:
+        if report.step > last:
+            raise Killed
+        steps.append(report.step)
+
+    return note
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_state_of_a_cut_table_goes_on_whole_and_the_other_way_round(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: bool
+):
+    """As it does where --fsdp, which cuts nothing, comes or goes."""
+    ended, states = list[dict[str, torch.Tensor]](), list[dict[str, torch.Tensor]]()
+    for killed_cut, resumed_cut in ((first, first), (first, not first)):
+        work, steps, model = tmp_path / str(resumed_cut), list[int](), toy_model(dropout=0)
+        for cut, last in ((killed_cut, 5), (resumed_cut, 8)):
+            monkeypatch.setattr(loop, "cut_words", cut_words if cut else lambda *anything: Words())
+            model = toy_model(dropout=0)
+            with pytest.raises(Killed) if last < 8 else nullcontext():
+                fit(model, SETTINGS, work, on_step=until(last, steps), checkpoint_seconds=0)
+        assert steps == [1, 2, 3, 4, 5, 6, 7, 8]
+        ended.append(weights(model))
+        states.append(load_file(work / "state.safetensors"))
+    for one, other in (ended, states):
+        assert one.keys() == other.keys()
+        for name, tensor in one.items():
+            torch.testing.assert_close(other[name], tensor, rtol=2e-5, atol=2e-6, msg=name)
 
 
 def test_data_whose_tokens_are_not_known_trains_the_whole_table():
     model = toy_model()
-    assert cut_words(model, Objective((HardLabel(),)), object(), lambda steps: 1.0) is None
+    assert not isinstance(cut_words(model, Objective((HardLabel(),)), object(), lambda steps: 1.0), CutWords)
     assert len(table(model)) == 13
