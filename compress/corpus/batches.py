@@ -11,6 +11,7 @@ from ..errors import CompressError
 from .shards import TokenShards
 
 SHORTEST = 8
+_READ_AT_ONCE = 1 << 22  # tokens
 
 
 class TextBatches:
@@ -74,6 +75,17 @@ class TextBatches:
             order = np.random.default_rng([self.seed % 2**64, epoch]).permutation(self.count)
             self._epoch, self._order = epoch, order
         return self._order[position * self.batch_size : (position + 1) * self.batch_size]
+
+    def tokens(self) -> np.ndarray:
+        """Ids that stand in the corpus, and all special ones, int64 in ascending order."""
+        special = self.shards.special
+        found = np.zeros(self.shards.vocabulary, bool)
+        found[[number for number in (special.cls, special.sep, special.pad, *special.every) if number is not None]] = (
+            True
+        )
+        for start in range(0, len(self.shards), _READ_AT_ONCE):
+            found[self.shards.read(start, _READ_AT_ONCE)] = True
+        return np.flatnonzero(found)
 
     def lengths(self, indices: np.ndarray) -> np.ndarray:
         return np.full(len(indices), self.length, dtype=np.int64)

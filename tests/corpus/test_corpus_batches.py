@@ -50,6 +50,14 @@ def test_every_token_is_used_once_an_epoch_up_to_the_tail(tmp_path: Path):
         assert ids[:, 1:-1].ravel().tolist() == stream(5000)[: data.count * 30].tolist()
 
 
+def test_tokens_are_those_of_the_text_and_special_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("compress.corpus.batches._READ_AT_ONCE", 700)
+    data = batches(tmp_path, 2000)
+    read = np.concatenate([data.collate(ids)["input_ids"].ravel() for ids in epoch(data, 0)])
+    assert set(read.tolist()) <= set(data.tokens().tolist()) == {*stream(2000).tolist(), *data.shards.special.every}
+    assert len(data.tokens()) < data.shards.vocabulary
+
+
 def test_sequences_are_full_and_dressed(tmp_path: Path):
     data = batches(tmp_path)
     batch = data.collate(data.indices(0))
