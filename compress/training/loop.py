@@ -98,9 +98,9 @@ def train(
         run.resume()
         with signals.deferred(), loader:
             run.to_the_end(on_step, on_notice, checkpoint_seconds)
-        run.load_best()
     finally:
-        words.put_back(run.weights_of)
+        words.put_back(run.progress.step)
+    run.load_best()
     progress = run.progress
     return Outcome(progress.step, progress.best_step, progress.best_score, progress.history)
 
@@ -132,7 +132,6 @@ class _Run:
 
     def __post_init__(self) -> None:
         self.progress = state.Progress()
-        self.weights_of = 0  # optimizer steps
 
     def to_the_end(
         self, on_step: Callable[[StepReport], None], notice: Callable[[str], None], checkpoint_seconds: float
@@ -168,7 +167,7 @@ class _Run:
         losses = self._checked(*self.gradients.of(indices, following))
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        self.progress.step = self.weights_of = number + 1
+        self.progress.step = number + 1
         seconds = time.perf_counter() - started
         epoch = self.progress.step / len(self.data)
         tuning = self._maybe_evaluate()
@@ -262,7 +261,7 @@ class _Run:
         if len(set(processes.gather(found and found.step))) > 1:
             raise CompressError(f"{path}: not the same file for every process; all nodes share the folder of --out")
         if found is not None:
-            self.progress, self.weights_of = found, found.step
+            self.progress = found
             self.gradients.micro = found.micro_batch_size or self.gradients.micro
         sharing.make_alike(self.gradients.modules)
 
@@ -274,9 +273,8 @@ class _Run:
                 sharding.gather(self.gradients.model, self.model if first else None)
             return
         if first:
-            state.load_weights(self._best_path(step), modules, self.words.from_file)
+            state.load_weights(self._best_path(step), modules)
         sharing.make_alike(modules[1:] if split else modules)
-        self.weights_of = step
 
 
 def make_accelerator(precision: str) -> Accelerator:

@@ -97,11 +97,11 @@ def _kept(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return found
 
 
-def load_weights(path: Path, modules: Iterable[nn.Module], from_file: Reshape = _same) -> None:
+def load_weights(path: Path, modules: Iterable[nn.Module]) -> None:
     """Put weights of `save_weights` back."""
     tensors = load_file(path)
     for name, tensor in trainable(modules).items():
-        put(from_file(tensor, tensors[name]), tensor)
+        put(tensors[name], tensor)
 
 
 def _write(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
@@ -120,7 +120,7 @@ def save(
     drawn: Sequence[Mapping[str, Tensor]] = (),
     to_file: Reshape = _same,
 ) -> None:
-    """All that `restore` needs, in one file. `drawn`: the `generators` of every process; default: this one's. `to_file`: of what the
+    """All that `restore` needs, in one file. `drawn`: the `generators` of every process; default: this one's. `to_file`: for what the
     optimizer keeps of a parameter."""
     tensors = {f"model.{name}": tensor for name, tensor in trainable(modules).items()}
     trained = _trained(optimizer)
