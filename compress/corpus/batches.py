@@ -78,11 +78,10 @@ class TextBatches:
 
     def tokens(self) -> np.ndarray:
         """Ids that stand in the corpus, and all special ones, int64 in ascending order."""
-        special = self.shards.special
-        found = np.zeros(self.shards.vocabulary, bool)
-        found[[number for number in (special.cls, special.sep, special.pad, *special.every) if number is not None]] = (
-            True
-        )
+        special, found = self.shards.special, np.zeros(self.shards.vocabulary, bool)
+        for number in (special.cls, special.sep, special.pad, *special.every):
+            if number is not None:
+                found[number] = True
         for start in range(0, len(self.shards), _READ_AT_ONCE):
             found[self.shards.read(start, _READ_AT_ONCE)] = True
         return np.flatnonzero(found)
