@@ -33,7 +33,7 @@ class Interrupted(BaseException):
 
     def __init__(self, message: str, signal_number: int) -> None:
         super().__init__(message)
-        self.exit_code = 128 + signal_number
+        self.signal_number, self.exit_code = signal_number, 128 + signal_number
 
 
 def with_article(title: str) -> str:

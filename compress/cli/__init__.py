@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 import typer
 
@@ -113,14 +113,23 @@ def main() -> None:
             typer.echo(f"error: {path}: {said}; see `{path} -h`", err=True)
         sys.exit(error.exit_code)
     except (CompressError, Interrupted) as error:
-        if not processes.is_first() and processes.first_ends(_PATIENCE):
-            sys.exit(error.exit_code)  # it has told the same
-        who = "" if processes.is_first() else f"process {processes.rank()}: "
-        for line in str(error).splitlines():
-            typer.echo(f"error: {who}{line}", err=True)
-        sys.exit(error.exit_code)
+        _end(error)
     except OSError as error:
         if error.errno not in _TOLD:
             raise
         typer.echo(f"error: {error.filename or 'the output'}: {error.strerror}; nothing half-written is kept", err=True)
         sys.exit(2)
+    except Exception as error:
+        stop = signals.behind(error)
+        if stop is None:
+            raise
+        _end(stop)
+
+
+def _end(error: CompressError | Interrupted) -> NoReturn:
+    if not processes.is_first() and processes.first_ends(_PATIENCE):
+        sys.exit(error.exit_code)  # it has told the same
+    who = "" if processes.is_first() else f"process {processes.rank()}: "
+    for line in str(error).splitlines():
+        typer.echo(f"error: {who}{line}", err=True)
+    sys.exit(error.exit_code)

@@ -1,0 +1,110 @@
+"""A stop signal ends the command, wherever it comes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from compress import signals
+from compress.errors import CheckFailed, Interrupted
+
+LOST = """
+import os, signal, sys, time
+from compress import signals
+from compress.errors import Interrupted
+
+class Finalized:
+    def __del__(self):
+        os.kill(os.getpid(), signal.{name})
+        for _ in range(1000):  # the handler runs between two lines of Python
+            pass
+
+signals.install()
+try:
+    Finalized()
+    time.sleep(30)
+except Interrupted as stop:
+    sys.exit(stop.exit_code)
+"""
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_a_signal_in_a_finalizer_of_which_python_drops_what_is_raised_still_stops(name: str, code: int):
+    found = subprocess.run([sys.executable, "-c", LOST.format(name=name)], capture_output=True, text=True, timeout=20)
+    assert (found.returncode, found.stderr) == (code, "")
+
+
+def test_what_else_a_finalizer_raises_is_shown_as_ever():
+    lines = (
+        "from compress import signals",
+        "signals.install()",
+        "type('Broken', (), {'__del__': lambda self: 1 / 0})()",
+    )
+    found = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, timeout=20)
+    assert found.returncode == 0
+    assert "ZeroDivisionError" in found.stderr
+
+
+CLASS = """
+import os, signal
+from compress import cli
+
+class Attribute:
+    def __set_name__(self, owner, name):
+        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(1000):
+            pass
+
+def app(**anything):
+    type("Owner", (), {"attribute": Attribute()})
+
+cli.app = app
+cli.main()
+"""
+
+
+def test_a_signal_in_the_middle_of_a_class_statement_ends_the_command_as_any():
+    found = subprocess.run([sys.executable, "-c", CLASS], capture_output=True, text=True, timeout=20)
+    assert found.returncode == 130
+    assert found.stderr.startswith("error: interrupted; ")
+
+
+@pytest.fixture
+def installed():
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    hook = sys.unraisablehook
+    signals.install()
+    yield
+    sys.unraisablehook = hook
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_signal_is_not_forgotten_where_what_it_waits_for_fails():
+    with pytest.raises(Interrupted, match="step 3: loss is nan") as stop, signals.deferred():
+        os.kill(os.getpid(), signal.SIGINT)
+        raise CheckFailed("step 3: loss is nan")
+    assert stop.value.exit_code == 130
+    assert isinstance(stop.value.__cause__, CheckFailed)
+    assert signals.requested() is None
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_failure_alone_comes_out_as_it_is():
+    with pytest.raises(CheckFailed, match=r"^nan$"), signals.deferred():
+        raise CheckFailed("nan")
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_second_signal_stops_at_once():
+    with pytest.raises(Interrupted) as stop, signals.deferred():
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert signals.requested() == signal.SIGTERM
+        os.kill(os.getpid(), signal.SIGINT)
+        pytest.fail("went on")
+    assert stop.value.exit_code == 130
