@@ -11,6 +11,7 @@ from ..atomic import write_text
 from ..errors import CompressError
 
 IDENTITY = "search.lock.json"
+KEYS = "keys"  # recipe and student -> hash of all that goes into its model
 _NAMES = {"axes": "--try"}  # of what the command line calls otherwise
 
 
@@ -27,11 +28,12 @@ def claim(folder: Path, identity: dict[str, Any]) -> None:
     except (OSError, ValueError) as error:
         raise CompressError(f"{path}: cannot be read: {error}; choose another folder with --out") from None
     wanted = json.loads(text)
-    other = [name for name in sorted({*wanted, *found}) if wanted.get(name) != found.get(name)]
+    names = sorted({*wanted, *found} - {KEYS})
+    other = [name for name in (*names, KEYS) if wanted.get(name) != found.get(name)]
     if other:
-        there, here = (_shown(other[0], document.get(other[0])) for document in (found, wanted))
+        differing = _differing(other[0], found.get(other[0]), wanted.get(other[0]))
         raise CompressError(
-            f"{folder}: holds another search: {_NAMES.get(other[0], other[0])} is {there} there and {here} here; "
+            f"{folder}: holds another search: {differing}; "
             f"rename {folder} once it has ended, and this one uses the stages that it finished; or begin anew with --out {_free(folder)}"
         )
 
@@ -39,6 +41,14 @@ def claim(folder: Path, identity: dict[str, Any]) -> None:
 def _free(folder: Path) -> Path:
     """Beside `folder`: `search-2`, or the first number after it that nothing has."""
     return next(path for number in count(2) if not (path := folder.with_name(f"{folder.name}-{number}")).exists())
+
+
+def _differing(name: str, there: Any, here: Any) -> str:
+    if name == KEYS:
+        former = there if isinstance(there, dict) else {}
+        changed = [made for made, key in here.items() if former.get(made) != key]
+        return f"the files of its recipe, teacher or student, or a library, have changed since, for {', '.join(changed or here)}"
+    return f"{_NAMES.get(name, name)} is {_shown(name, there)} there and {_shown(name, here)} here"
 
 
 def _shown(name: str, value: Any) -> str:

@@ -23,6 +23,7 @@ from ..results import Result
 from ..runtime.folder import MODEL_FILES
 from ..store import Artifact, Store
 from ..tasks import gold_of, headline, score
+from .identity import KEYS
 from .latency import Latencies, cpu_milliseconds, length_of, shape_of, untrained_latency
 from .sizes import KnownSizes, known_sizes
 from .space import RECIPE, STUDENT, Axis, Point, overrides_of
@@ -94,8 +95,9 @@ def opened(request: Request, limits: Limits, axes: Sequence[Axis]) -> Search:
     check_optuna()
     recipes = Axis(RECIPE, tuple(str(word) for word in request.recipes))
     stages = _checked(request, axes)
-    plan, *others = _plannable(request, axes)
-    corpus = next((each.corpus for each in (plan, *others) if each.corpus is not None), None)
+    plans = _plannable(request, axes)
+    plan = next(iter(plans.values()))
+    corpus = next((each.corpus for each in plans.values() if each.corpus is not None), None)
     identity = {
         "recipes": list(recipes.values),
         "axes": [[axis.name, list(axis.values)] for axis in axes],
@@ -108,6 +110,9 @@ def opened(request: Request, limits: Limits, axes: Sequence[Axis]) -> Search:
         "precision": plan.precision,
         "refit": request.refit,
         "seed": request.seeds[0],
+        KEYS: {
+            name: _last_key(each) for name, each in plans.items()
+        },  # of what the files named above hold, and of libraries
     }
     return Search(request.root / FOLDER, identity, (recipes, *axes), stages, objectives=2, seed=request.seeds[0])
 
@@ -120,6 +125,11 @@ def _work(request: Request, limits: Limits, listener: Listener) -> Callable[[int
         return _outcome(number, point, request, limits, latencies, listener)
 
     return work
+
+
+def _last_key(plan: Plan) -> str:
+    """Of its last model, which all that the plan does goes into."""
+    return {node.id: node.key for node in plan.nodes}[plan.models[-1]]
 
 
 def _checked(request: Request, axes: Sequence[Axis]) -> dict[str, set[str]]:
@@ -157,21 +167,22 @@ def _naming_try(error: CompressError, names: Iterable[str]) -> str:
     return text
 
 
-def _plannable(request: Request, axes: Sequence[Axis]) -> list[Plan]:
-    """One plan of each recipe, with the first student that it takes. Raises `CompressError`, of the
-    recipe's last student, where it takes none: so does a task, a teacher or a file that is not there."""
+def _plannable(request: Request, axes: Sequence[Axis]) -> dict[str, Plan]:
+    """Recipe, and student where these vary -> the plan, of all that go together. Raises `CompressError`, of the recipe's last
+    student, where it takes none: so does a task, a teacher or a file that is not there."""
     students = next((axis.values for axis in axes if axis.name == STUDENT), ())
-    plans: list[Plan] = []
+    plans: dict[str, Plan] = {}
     for word in map(str, request.recipes):
         distils = any(stage.id == "distill" for stage in load_recipe(word).stages)
         points = [{RECIPE: word, STUDENT: value} for value in students] if distils and students else [{RECIPE: word}]
+        found: dict[str, Plan] = {}
         for point in points:
             try:
-                plans.append(plan_all(_request(request, point))[0])
-                break
+                found[" ".join(map(str, point.values()))] = plan_all(_request(request, point))[0]
             except CompressError:
-                if point is points[-1]:
+                if point is points[-1] and not found:
                     raise
+        plans |= found
     return plans
 
 
@@ -210,9 +221,9 @@ def _outcome(
     sizes = known_sizes(plan)
     if why := _too_large(plan, sizes, limits):
         return Outcome(refused=why)
+    if why := _too_slow(plan, sizes, limits, latencies):
+        return Outcome(refused=why)
     try:
-        if why := _too_slow(plan, sizes, limits, latencies):
-            return Outcome(refused=why)
         artifact = build_stage(asked, plan.models[-1], listener)
     except CheckFailed as error:  # such as a training that learnt nothing; the others go on
         return Outcome(refused=str(error))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from compress.search.identity import IDENTITY
 from compress.search.run import command_of, opened
 from compress.search.space import Axis
 
+CATALOGUE = Path(__file__).parents[2]
 LIMITS = Limits(max_size_mb=5)
 
 
@@ -83,6 +85,30 @@ def test_other_text_tuning_limits_and_values_are_another_search(request_: Reques
     (tmp_path / "text.txt").write_text("the film is bad .\n" * 20)
     with pytest.raises(CompressError, match="holds another search: corpus is"):
         opened(request_, LIMITS, ())
+
+
+def test_files_that_changed_since_are_another_search(request_: Request, tmp_path: Path) -> None:
+    own, student = tmp_path / "own.yaml", tmp_path / "small.yaml"
+    own.write_text((CATALOGUE / "recipes" / "distilbert.yaml").read_text().replace("name: distilbert", "name: own"))
+    student.write_text(
+        (CATALOGUE / "students" / "distil-1l.yaml").read_text().replace("name: distil-1l", "name: small")
+    )
+    request_ = replace(request_, recipes=("int8", str(own)), corpus=())
+    axes = (Axis("student", (str(student),)),)
+    opened(request_, LIMITS, axes)
+    opened(request_, LIMITS, axes)
+    for path, old, new, changed in (
+        (own, "temperature: 2.0", "temperature: 3.0", f"{own} {student}"),
+        (student, "layers: 1", "layers: 2", f"{own} {student}"),
+        (tmp_path / "tiny.yaml", "hidden: 32", "hidden: 64", f"{own} {student}, int8"),
+    ):
+        kept = path.read_text()
+        assert old in kept
+        path.write_text(kept.replace(old, new))
+        with pytest.raises(CompressError, match=f"have changed since, for {re.escape(changed)};"):
+            opened(request_, LIMITS, axes)
+        path.write_text(kept)
+    opened(request_, LIMITS, axes)
 
 
 @pytest.mark.parametrize("text", ["null", "[]", "{"])
