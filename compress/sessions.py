@@ -119,9 +119,17 @@ def check_version(path: Path, found: Structure) -> None:
     others = (
         each for each in sorted(path.parent.glob("*.onnx")) if each != path and not each.stem.endswith("_unpadded")
     )
-    opening = [other.name for other in others if requirements(read_structure(other)).allow(version)]
+    opening = [other.name for other in others if _allows(other, version)]
     advice = f"; {opening[0]} beside it opens with that" if opening else "; export with opset: 20 for older ones"
     raise CompressError(f"{path}: needs {needed}, found onnxruntime {version}{advice}")
+
+
+def _allows(path: Path, version: str) -> bool:
+    """Whether `version` of ONNX Runtime opens the file at `path`, as far as is known: not where it is broken, or no ONNX file."""
+    try:
+        return requirements(read_structure(path)).allow(version)
+    except CompressError:
+        return False
 
 
 def check_inputs(path: Path, found: Structure) -> None:
@@ -171,7 +179,7 @@ def session_options(threads: int | None = None, spinning: bool = False) -> onnxr
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads or usable_cores()
     options.inter_op_num_threads = 1
-    options.log_severity_level = 3
+    options.log_severity_level = 4  # fatal: ONNX Runtime raises all other errors, and would also write them to stderr
     for pool in ("intra_op", "inter_op"):
         options.add_session_config_entry(f"session.{pool}.allow_spinning", str(int(spinning)))
     return options

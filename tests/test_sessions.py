@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -136,6 +137,31 @@ def test_an_unknown_operator_is_a_compress_error_and_nothing_is_printed(good: Pa
     with pytest.raises(CompressError, match="ONNX Runtime cannot load it"):
         open_session(good)
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_run_that_fails_prints_nothing(good: Path, capfd) -> None:
+    graph = onnx.load(good)
+    graph.graph.input[0].type.tensor_type.shape.dim[1].dim_param = "k"
+    good.write_bytes(graph.SerializeToString())
+    session = open_session(good, threads=1)
+    with pytest.raises(Exception, match="MatMul"):  # the binding's own types share no base but Exception
+        session.run(None, {"x": np.ones((1, 3), np.float32)})
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("content", [b"version https://git-lfs.github.com/spec/v1\n", b""])
+def test_a_broken_file_beside_a_model_hides_no_version_that_it_needs(
+    good: Path, content: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(onnxruntime, "__version__", "1.16.3")
+    (good.parent / "a.onnx").write_bytes(content)
+    with pytest.raises(CompressError, match=r"m\.onnx: needs onnxruntime 1\.18 or later .*; export with opset: 20"):
+        open_session(good)
+    older = onnx.load(good)
+    older.opset_import[0].version, older.ir_version = 18, 8
+    onnx.save(older, good.parent / "older.onnx")
+    with pytest.raises(CompressError, match=r"m\.onnx: needs .*; older\.onnx beside it opens with that"):
+        open_session(good)
 
 
 def test_sessions_import_neither_torch_nor_onnx(good: Path) -> None:

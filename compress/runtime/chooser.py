@@ -79,10 +79,11 @@ class Chooser(Opened):
             pairs = [(context, ending) for context, endings in read for ending in endings]
             encodings, cut = self._cutter(pairs)
             ends = np.cumsum([len(endings) for _, endings in read])
-            for question in sorted(set(np.searchsorted(ends, cut, side="right").tolist())):
-                self._cutter.check_apart(f"questions[{answered + question}]: ", read[question][1])
+            shortened = set(np.searchsorted(ends, cut, side="right").tolist())
             scores = self._scores(encodings, batch_size, tokens)[:, 0]
-            for (_, endings), found in zip(read, np.split(scores, ends[:-1]), strict=True):
+            for number, ((_, endings), found) in enumerate(zip(read, np.split(scores, ends[:-1]), strict=True)):
+                if number in shortened:
+                    self._cutter.check_apart(f"questions[{answered}]: ", endings)
                 if not np.isfinite(found).all():
                     raise CheckFailed(
                         f"{self.model}: gives a non-finite score for questions[{answered}]; do not use this model"

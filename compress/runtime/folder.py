@@ -31,6 +31,8 @@ _UNITS: dict[str, Unit] = {
     "ForMultipleChoice": "choice",
     "Model": "pair",
 }
+# Families that count positions from the row after the padding's: that many rows of the table are for no token of a text.
+POSITIONS_AFTER_PADDING = ("camembert", "mpnet", "roberta", "xlm-roberta")
 _WIDTHS = ("hidden_size", "dim", "d_model")  # what families call the numbers of a token's vector
 _MOST_JSON, _MOST_TOKENIZER = 64 << 20, 1 << 30  # bytes
 EXPECTED = "expected a bundle (its layout is in docs/bundle.md)"
@@ -94,13 +96,13 @@ def read_settings(folder: Path) -> Settings:
     config = read_json(folder / "config.json")
     bundle = read_json(folder / "bundle.json", optional=True)
     tokenizer = read_json(folder / "tokenizer_config.json", optional=True)
-    unit, columns = _unit(folder, config, bundle), bundle.get("text_columns")
+    unit = _unit(folder, config, bundle)
     labels = () if unit in ("pair", "choice") else label_names(folder / "config.json", config)
     labels = output_names("choice", labels) if unit == "choice" else labels
     return Settings(
         labels=labels,
         kind=_kind(folder, config, bundle, unit, len(labels)),
-        columns=tuple(map(str, columns)) if isinstance(columns, list) and len(columns) in (1, 2, 3) else None,
+        columns=_columns(folder / "bundle.json", bundle, unit),
         max_length=_max_length(folder, bundle, tokenizer, config),
         pad_id=whole_number(folder / "config.json", config, "pad_token_id", 0),
         truncation_side="left" if tokenizer.get("truncation_side") == "left" else "right",
@@ -145,6 +147,19 @@ def _unit(folder: Path, config: dict[str, Any], bundle: dict[str, Any]) -> Unit:
             f"{_task(bundle)['kind']}, as bundle.json has it; ship or download the bundle again"
         )
     return unit
+
+
+def _columns(path: Path, bundle: dict[str, Any], unit: Unit) -> tuple[str, ...] | None:
+    """What the bundle.json at `path` calls the texts of an example. CompressError: they are more than the model reads."""
+    columns = bundle.get("text_columns")
+    if not isinstance(columns, list) or not columns:
+        return None
+    most = 3 if unit == "choice" else 2
+    if len(columns) > most:
+        raise CompressError(
+            f"{path}: text_columns: expected at most {most} for this kind of model, found {len(columns)}; ship or download the bundle again"
+        )
+    return tuple(map(str, columns))
 
 
 def _threshold(path: Path, config: dict[str, Any]) -> float:
@@ -218,7 +233,10 @@ def _max_length(folder: Path, bundle: dict[str, Any], tokenizer: dict[str, Any],
         if isinstance(bundle["max_length"], int) and bundle["max_length"] > 0:
             return bundle["max_length"]
         raise CompressError(f"{folder / 'bundle.json'}: max_length: expected tokens, found {bundle['max_length']!r}")
-    limits = (tokenizer.get("model_max_length"), config.get("max_position_embeddings"))
+    positions = config.get("max_position_embeddings")
+    if config.get("model_type") in POSITIONS_AFTER_PADDING and isinstance(positions, int | float):
+        positions -= whole_number(folder / "config.json", config, "pad_token_id", 1) + 1  # 1: transformers' default
+    limits = (tokenizer.get("model_max_length"), positions)
     return min([int(limit) for limit in limits if isinstance(limit, int | float) and 0 < limit < 10**6], default=512)
 
 

@@ -78,7 +78,7 @@ class Opened:
 
     @property
     def columns(self) -> int | None:
-        """Texts per example, 1 or 2; None where the folder does not say."""
+        """Texts per example, 1 or 2, of a choice up to 3; None where the folder does not say."""
         return None if self.settings.columns is None else len(self.settings.columns)
 
     @property

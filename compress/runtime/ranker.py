@@ -12,6 +12,7 @@ from ..errors import CheckFailed, CompressError
 from .classifier import Classifier
 from .kinds.ranking import RANKING
 from .opened import Options, check_sizes
+from .reading import check_unicode
 
 
 class Ranked(NamedTuple):
@@ -52,10 +53,13 @@ class Ranker(Classifier):
         check_sizes(top=top)
         if not isinstance(query, str):
             raise CompressError(f"query: expected a text, found {type(query).__name__}")
+        check_unicode("query", query)
         if isinstance(passages, (str, bytes)) or not isinstance(passages, Sequence):
             raise CompressError(f"passages: expected texts in a list, found {type(passages).__name__}")
-        if wrong := [i for i, passage in enumerate(passages) if not isinstance(passage, str)]:
-            raise CompressError(f"passages[{wrong[0]}]: expected a text, found {type(passages[wrong[0]]).__name__}")
+        for place, passage in enumerate(passages):
+            if not isinstance(passage, str):
+                raise CompressError(f"passages[{place}]: expected a text, found {type(passage).__name__}")
+            check_unicode(f"passages[{place}]", passage)
         scores = self.logits([(query, passage) for passage in passages], batch_size=batch_size, tokens=tokens)[:, 0]
         if not np.isfinite(scores).all():
             first = int(np.isfinite(scores).argmin())

@@ -102,10 +102,15 @@ class Reader(Opened):
         return (answers[0] for answers in found) if n is None else (answers[:n] for answers in found)
 
     def predict(
-        self, pairs: Pair | Iterable[Pair], *, batch_size: int | None = None, tokens: int | None = None
+        self,
+        pairs: Pair | Iterable[Pair],
+        *,
+        impossible: bool | None = None,
+        batch_size: int | None = None,
+        tokens: int | None = None,
     ) -> list[Answer]:
         """The list of what `answers` yields."""
-        return list(self.answers(pairs, batch_size=batch_size, tokens=tokens))
+        return list(self.answers(pairs, impossible=impossible, batch_size=batch_size, tokens=tokens))
 
     def outputs(
         self,

@@ -11,7 +11,9 @@ import pytest
 from runtime_toys import bag, describe
 
 from compress.errors import CompressError
+from compress.models.families import FAMILIES
 from compress.runtime import Classifier
+from compress.runtime.folder import POSITIONS_AFTER_PADDING
 
 
 def test_precision_int8_where_there_is_one(folder: Path) -> None:
@@ -64,6 +66,10 @@ def test_a_form_that_the_bundle_lists_and_lacks_is_not_replaced_by_another(folde
         (_write("tokenizer.json", "{}"), r"tokenizer\.json: not a tokenizer"),
         (_write("onnx/model.onnx", "not a graph"), r"model\.onnx: not an ONNX file"),
         (_write("bundle.json", '{"max_length": "many"}'), r"bundle\.json: max_length: expected tokens, found 'many'"),
+        (
+            _write("bundle.json", '{"text_columns": ["a", "b", "c"]}'),
+            r"bundle\.json: text_columns: expected at most 2 for this kind of model, found 3; ship or download",
+        ),
         (_write("bundle.json", '{"max_length": 2}'), "max_length is 2; expected more than the 2 special tokens"),
     ],
 )
@@ -105,3 +111,20 @@ def test_texts_are_cut_to_the_tightest_limit_that_the_folder_names(folder: Path)
     (folder / "bundle.json").unlink()
     (folder / "tokenizer_config.json").write_text('{"model_max_length": 1e30}')
     assert Classifier(folder).settings.max_length == 24
+
+
+@pytest.mark.parametrize(("padding", "longest"), [(1, 24), (3, 22), (None, 24)])
+def test_rows_of_the_table_of_positions_up_to_the_paddings_are_for_no_token(
+    folder: Path, padding: int | None, longest: int
+) -> None:
+    (folder / "tokenizer_config.json").write_text('{"model_max_length": 1e30}')
+    config = json.loads((folder / "config.json").read_text()) | {"max_position_embeddings": 26, "pad_token_id": padding}
+    for family in POSITIONS_AFTER_PADDING:
+        (folder / "config.json").write_text(json.dumps(config | {"model_type": family}))
+        assert Classifier(folder).settings.max_length == longest
+    (folder / "config.json").write_text(json.dumps(config | {"model_type": "bert"}))
+    assert Classifier(folder).settings.max_length == 26
+
+
+def test_families_that_count_positions_after_padding_are_those_of_the_registry() -> None:
+    assert set(POSITIONS_AFTER_PADDING) == {name for name, family in FAMILIES.items() if family.positions_after_padding}

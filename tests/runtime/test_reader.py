@@ -112,6 +112,7 @@ def test_a_question_without_an_answer(folder: Path) -> None:
     assert (none.answer, none.start, none.end) == ("", 0, 0)
     assert none.score > 0.9
     assert reader.answer(*PAIR, impossible=True).answer == "the guy"
+    assert reader.predict([plain, PAIR], impossible=True) == [none, reader.answer(*PAIR, impossible=True)]
     several = reader.answer(*plain, impossible=True, n=3)
     assert several[0] == none
     assert all(one.answer for one in several[1:])

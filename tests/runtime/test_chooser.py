@@ -1,0 +1,47 @@
+"""Chooser: answers up to a question whose endings are the same once they are cut, and the columns of its bundle."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from runtime_toys import bag, describe
+
+from compress.errors import CompressError
+from compress.runtime import Chooser
+
+LONG = "a " * 60
+CLASH = ("text", [f"{LONG}b", f"{LONG}c"])
+APART = ("text", ["a", f"{LONG}b"])  # one is cut, and they differ all the same
+
+
+@pytest.fixture
+def chooser_folder(tmp_path: Path) -> Path:
+    folder = bag(tmp_path / "chooser", logits_bias=(0.0,))
+    config = json.loads((folder / "config.json").read_text()) | {"architectures": ["BertForMultipleChoice"]}
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+@pytest.mark.parametrize("window", [None, 2])
+@pytest.mark.parametrize("source", [list, iter])
+def test_endings_that_are_cut_alike_end_the_answers_after_those_before(
+    chooser_folder: Path, source: Callable, window: int | None
+) -> None:
+    chooser, questions = Chooser(chooser_folder, threads=1), [("a", ["b", "c"]), APART, ("d", ["e", "f", "g"])]
+    expected = [answer.ending for answer in chooser.predict(questions)]
+    answers = chooser.choices(source([*questions, CLASH, ("a", ["b", "c"])]), window=window)
+    assert [next(answers).ending for _ in questions] == expected
+    with pytest.raises(CompressError, match=r"questions\[3\]: two endings of .* expected shorter ones"):
+        next(answers)
+
+
+def test_a_bundle_of_a_choice_has_up_to_three_columns(chooser_folder: Path) -> None:
+    columns = ["sent1", "sent2", "ending", "more"]
+    describe(chooser_folder, task={"kind": "choice"}, text_columns=columns[:3])
+    assert Chooser(chooser_folder).columns == 3
+    describe(chooser_folder, task={"kind": "choice"}, text_columns=columns)
+    with pytest.raises(CompressError, match=r"bundle\.json: text_columns: expected at most 3 .* found 4"):
+        Chooser(chooser_folder)
