@@ -7,7 +7,8 @@ anything else of this package.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
@@ -34,13 +35,13 @@ class Options(TypedDict, total=False):
     label: str
     kind: KindName | None
     max_length: int | None
-    teacher: str | Sequence[str] | None
-    student: str | None
-    seeds: Sequence[int]
+    teacher: str | Path | Sequence[str | Path] | None
+    student: str | Path | None
+    seeds: int | Sequence[int]
     base_seed: int | None
     data_dir: str | Path | None
     tuning: str | Path | None
-    corpus: Sequence[str]
+    corpus: str | Path | Sequence[str | Path]
     root: str | Path
     precision: str | None
     refit: bool
@@ -55,9 +56,9 @@ class Options(TypedDict, total=False):
 
 
 def run(
-    recipes: str | Recipe | Sequence[str | Recipe],
+    recipes: str | Path | Recipe | Sequence[str | Path | Recipe],
     *,
-    tasks: str | Sequence[str] = (),
+    tasks: str | Path | Sequence[str | Path] = (),
     progress: bool = False,
     listener: Listener | None = None,
     **options: Unpack[Options],
@@ -81,7 +82,10 @@ def run(
 
 
 def plan(
-    recipes: str | Recipe | Sequence[str | Recipe], *, tasks: str | Sequence[str] = (), **options: Unpack[Options]
+    recipes: str | Path | Recipe | Sequence[str | Path | Recipe],
+    *,
+    tasks: str | Path | Sequence[str | Path] = (),
+    **options: Unpack[Options],
 ) -> list[Plan]:
     """What `run` with the same arguments would do: stages, keys, sizes. Reads the data where they are at hand; computes and
     writes nothing. Raises as `run`."""
@@ -94,7 +98,7 @@ def plan(
     return plans
 
 
-def _request(recipes: Any, tasks: str | Sequence[str], options: Any) -> Any:
+def _request(recipes: Any, tasks: Any, options: Any) -> Any:
     from .pipeline import Request
 
     known = list(Options.__annotations__)
@@ -108,9 +112,13 @@ def _request(recipes: Any, tasks: str | Sequence[str], options: Any) -> Any:
     for name in ("data_dir", "tuning", "root"):
         if isinstance(rest.get(name), str):
             rest[name] = Path(rest[name])
-    for name in ("seeds", "corpus", "overrides", *(["teacher"] if rest.get("teacher") is not None else [])):
+    for name in ("corpus", "overrides", *(["teacher"] if rest.get("teacher") is not None else [])):
         if name in rest:
             rest[name] = _many(rest[name])
+    if "seeds" in rest:
+        rest["seeds"] = _seeds(rest["seeds"])
+    if rest.get("student") is not None:
+        rest["student"] = _word(rest["student"])
     return Request(recipes=_many(recipes), tasks=_many(tasks), own=own, **rest)
 
 
@@ -125,4 +133,19 @@ def _own(options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
 
 
 def _many(value: Any) -> tuple[Any, ...]:
-    return tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
+    from .spec.recipe import Recipe
+
+    alone = isinstance(value, (str, Path, Recipe)) or not isinstance(value, Iterable)
+    return tuple(map(_word, (value,) if alone else value))
+
+
+def _word(value: Any) -> Any:
+    """A path as the command line takes it, which no name of a catalogue or hub can be taken for."""
+    return f"{value.expanduser().absolute()}" if isinstance(value, Path) else value
+
+
+def _seeds(value: Any) -> tuple[int, ...]:
+    try:
+        return tuple(map(index, _many(value)))
+    except TypeError:
+        raise CompressError(f"seeds: expected whole numbers such as [0, 1, 2], found {value!r}") from None

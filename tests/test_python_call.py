@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from recipe_runs import TASK
 
 import compress
 from compress import Options
@@ -21,11 +24,36 @@ from compress.tasks import OwnFiles
         ({"sedes": (0,)}, "no option `sedes`; did you mean `seeds`"),
         ({"overrides": {"distill.epochs": 1}}, r'overrides: expected a list like \["distill.epochs=1"\], found'),
         ({"overrides": "distill.epochs=1"}, "overrides: expected a list"),
+        ({"seeds": ["first"]}, r"seeds: expected whole numbers such as \[0, 1, 2\], found \['first'\]"),
+        ({"seeds": 0.5}, "seeds: expected whole numbers"),
+        ({"teacher": Path("no-such-folder")}, "no-such-folder"),
+        ({"student": Path("no-such-card.yaml")}, "no-such-card.yaml"),
     ],
 )
 def test_a_wrong_argument_is_named(options: dict[str, Any], expected: str) -> None:
     with pytest.raises(CompressError, match=expected):
-        compress.plan("distilbert", tasks=["toy-sentiment"], teacher="bert-mini", **options)
+        compress.plan("distilbert", tasks=["toy-sentiment"], **({"teacher": "bert-mini"} | options))
+
+
+def test_paths_are_taken_where_words_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    root = Path(__file__).parents[1]
+    words = {"teacher": "teachers/bert-mini.yaml", "student": "students/distil-1l.yaml"}
+    for name in ("own/recipe.yaml", "own/task.yaml", *words.values()):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+    for name in words.values():
+        (tmp_path / name).write_text((root / name).read_text())
+    (tmp_path / "own/recipe.yaml").write_text(
+        (root / "recipes/distilbert.yaml").read_text().replace("name: distilbert", "name: recipe")
+    )
+    (tmp_path / "own/task.yaml").write_text(TASK.replace("name: tiny-task", "name: task"))
+    paths: Any = {
+        name: Path(word) for name, word in words.items()
+    }  # one that looks like OWNER/NAME of the hub among them
+    plans = compress.plan(Path("own/recipe.yaml"), tasks=Path("own/task.yaml"), seeds=np.arange(2), **paths)
+    assert [plan.seed for plan in plans] == [0, 1]
+    assert {plan.recipe.name for plan in plans} == {"recipe"}
+    assert {plan.teacher.card.name for plan in plans} == {"bert-mini"}
 
 
 def test_progress_is_shown_or_heard_by_a_listener() -> None:
