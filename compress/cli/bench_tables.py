@@ -21,12 +21,12 @@ def print_measurements(measured: Measurements) -> None:
     for table in (main_table(measured), memory_table(measured)):
         out.print(_shown(table), "")
     for warning in measured.warnings():
-        out.print(warning, style="yellow", markup=False, emoji=False)
+        out.print(warning, style="yellow")
     for each in profile_sections(measured):
-        out.print(f"\n{each.table.caption}", markup=False, emoji=False)
+        out.print(f"\n{each.table.caption}")
         out.print(_shown(each.table))
         for line in each.words:
-            out.print(line, markup=False, emoji=False)
+            out.print(line)
 
 
 def _shown(table: Table) -> rich.table.Table:

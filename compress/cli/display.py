@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import time
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ..pipeline.plan import Listener
-from .screen import console
+from .screen import console, headed
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 _PLAIN_EVERY_SECONDS = 60.0
 
@@ -32,12 +35,12 @@ class Display(Listener):
             from rich.progress import BarColumn, Progress, TextColumn
             from rich.table import Column
 
-            def column(text: str, **how: Any) -> TextColumn:
-                return TextColumn(text, table_column=Column(no_wrap=True, **how))
+            def column(text: str, style: str = "none", **how: Any) -> TextColumn:
+                return TextColumn(text, style=style, markup=False, table_column=Column(no_wrap=True, **how))
 
             # Where the terminal is narrow the last column is cut: speed is left, then nothing of it.
             columns = (
-                column("[bold]{task.description}"),
+                column("{task.description}", style="bold"),
                 column("{task.fields[count]}"),
                 column("{task.fields[left]}"),
                 BarColumn(bar_width=12, table_column=Column(min_width=12)),
@@ -54,7 +57,7 @@ class Display(Listener):
             self._live.stop()
 
     def run(self, name: str, number: int, count: int) -> None:
-        self._line(f"[bold]{number} of {count}[/]  {name}")
+        self._line(headed(f"{number} of {count}", "bold", f"  {name}"))
 
     def stage(self, label: str, cached: bool) -> None:
         self._label, self._rate, self._examples, self._steps = label, 0.0, 0.0, 0
@@ -62,17 +65,17 @@ class Display(Listener):
         if self._task is not None:
             self._live.remove_task(self._task)
             self._task = None
-        self._line(f"[dim]cached[/]  {label}" if cached else f"[bold]run[/]     {label}")
+        self._line(headed("cached", "dim", f"  {label}") if cached else headed("run", "bold", f"     {label}"))
 
     def built_elsewhere(self, label: str, run: str) -> None:
-        self._line(f"[dim]built[/]   {label} of {run}, by another process")
+        self._line(headed("built", "dim", f"   {label} of {run}, by another process"))
 
     def notice(self, line: str) -> None:
         """Quiet, too: it is no progress."""
-        self._console.print(f"[yellow]note[/]    {line}")
+        self._console.print(headed("note", "yellow", f"    {line}"))
 
     def outlook(self, line: str) -> None:
-        self._line(f"[bold]plan[/]    {line}")
+        self._line(headed("plan", "bold", f"    {line}"))
 
     def step(self, report: Any) -> None:
         if self._steps == 1:  # the first one warms up, and says nothing of the others
@@ -110,7 +113,7 @@ class Display(Listener):
             self._task = self._live.add_task(self._label, total=total, **fields)
         self._live.update(self._task, completed=done, total=total, **fields)
 
-    def _line(self, text: str) -> None:
+    def _line(self, text: str | Text) -> None:
         if not self._quiet:
             self._console.print(text)
 

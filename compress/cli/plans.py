@@ -215,21 +215,21 @@ def print_plans(documents: list[dict[str, Any]]) -> None:
     """Tables on stdout."""
     from rich.table import Table
 
-    from .screen import console
+    from .screen import console, headed
 
     screen = console()
     for document in documents:
         student = f" -> {document['student']}, {document['start']}" if document["student"] else ""
         teachers = " + ".join(document["teachers"])
-        screen.print(f"[bold]{document['run']}[/]: {teachers}{student}, {document['precision']}")
+        screen.print(headed(document["run"], "bold", f": {teachers}{student}, {document['precision']}"))
         stages = Table("stage", "state", "settings", box=None, pad_edge=False)
         for stage in document["stages"]:
             stages.add_row(stage["stage"], _state(stage), _spelled(stage))
         screen.print(stages)
         for line in document["outlook"]:
-            screen.print(line, markup=False)
+            screen.print(line)
         for note in document["notes"]:
-            screen.print(f"[yellow]note[/] {note}")
+            screen.print(headed("note", "yellow", f" {note}"))
         sizes = Table("model", "architecture", "parameters", "FLOPs/token", "word table", box=None, pad_edge=False)
         teacher = document["models"]["teacher"]
         for name, model in document["models"].items():

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 from rich.console import Console
+from rich.table import Table
 
-from compress.cli import display
+from compress.cli import display, screen
 from compress.cli.display import Display
 from compress.training import StepReport
 
@@ -138,3 +139,21 @@ def test_each_of_several_runs_has_a_line(capsys: pytest.CaptureFixture[str]) -> 
     with Display() as shown:
         shown.run("distilbert-x-seed0-abc123", 2, 12)
     assert capsys.readouterr().err == "2 of 12  distilbert-x-seed0-abc123\n"
+
+
+def test_brackets_and_colons_of_paths_and_labels_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    words = "./my[old]bert [/tmp] [bold] :smile: [/INST]"
+    with Display() as shown:
+        shown.run(words, 1, 1)
+        shown.stage(words, False)
+        shown.stage(words, True)
+        shown.built_elsewhere(words, words)
+        shown.notice(words)
+        shown.outlook(words)
+        shown.progress(words, 1, 1)
+    table = Table("model")
+    table.add_row(words)
+    screen.console().print(table)
+    out, err = capsys.readouterr()
+    assert [line.count(words) for line in err.splitlines()] == [1, 1, 1, 2, 1, 1, 1]
+    assert words in out
