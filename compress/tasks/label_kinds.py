@@ -11,7 +11,7 @@ from compress.spec.kinds import KINDS, KindName
 from compress.tabular import label_text
 
 from .columns import Rows
-from .kinds.classification import MOST_UNLISTED_LABELS, natural
+from .kinds.classification import MOST_UNLISTED_LABELS, natural, unlabelled
 from .kinds.multilabel import listed_names
 from .number_texts import are_scores, is_number, pointed
 from .tables import Table, brief, label_values, refuse
@@ -31,8 +31,7 @@ def read_kind(
         return "multilabel", listed_names(label, _rows(table, values))
     numbered = list(zip(table.numbers, values, strict=True))
     several = "; --kind multilabel, if texts may have none or several" if kind in (None, "classification") else ""
-    empty = [(n, f"{label}: no label") for n, value in numbered if not _written(value)]
-    refuse(table.place, table.unit, empty, several)
+    refuse(table.place, table.unit, unlabelled(label, table.numbers, values), several)
     if kind is None:
         commas = [(n, f"{label}: found {brief(v)}; write {pointed(v)!r}") for n, v in numbered if not is_number(str(v))]
         if all(is_number(pointed(value)) for value in values):
@@ -59,10 +58,6 @@ def read_kind(
 
 def _rows(table: Table, values: list[Any]) -> Rows:
     return Rows(table.place, table.unit, table.numbers, (), values)
-
-
-def _written(value: Any) -> bool:
-    return value is not None and bool(str(value).strip())
 
 
 def _names(values: Sequence[Any]) -> tuple[str, ...]:

@@ -48,6 +48,13 @@ def test_csv(here: Path) -> None:
     assert data.reported["dev"].labels.tolist() == [i % 2 for i in range(20)]
 
 
+@pytest.mark.parametrize("blank", ["", "  ", '""'])
+def test_a_row_without_a_label_is_no_class_of_its_own(here: Path, blank: str) -> None:
+    with (here / "train.csv").open("a") as file:
+        file.write(f"more words,{blank}\n")
+    refused(task(), here, r"train\.csv: line \d+: label: no label")
+
+
 def test_labels_of_the_spec_give_the_ids(here: Path) -> None:
     assert load_task(task(labels=("pos", "neg")), here, None).reported["dev"].labels.tolist()[:2] == [1, 0]
 

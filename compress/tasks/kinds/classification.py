@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,8 @@ def _label_names(spec: TaskSpec, train: Rows) -> tuple[str, ...]:
     """`labels` of the spec, what the data set declares, or the sorted values of the training column."""
     names = declared_names(spec, train)
     if names is None:
-        found = {name for name, value in zip(train.names(), train.labels, strict=True) if value is not None}
+        refuse(train.place, train.unit, unlabelled(str(spec.label), train.numbers, train.labels))
+        found = set(train.names())
         if len(found) > MOST_UNLISTED_LABELS:
             raise CompressError(
                 f"{train.place}: column {spec.label!r} has {len(found):,} different values; "
@@ -44,6 +46,12 @@ def declared_names(spec: TaskSpec, train: Rows) -> tuple[str, ...] | None:
     if names is not None:
         check_unicode(train.place, spec.label, names)
     return names
+
+
+def unlabelled(column: str, numbers: Iterable[int | str], values: Iterable[Any]) -> list[tuple[int | str, str]]:
+    """The rows without a label, as `refuse` takes them."""
+    pairs = zip(numbers, values, strict=True)
+    return [(number, f"{column}: no label") for number, value in pairs if value is None or not str(value).strip()]
 
 
 def check_unicode(place: str, column: str | tuple[str, ...], names: Iterable[str]) -> None:
