@@ -42,7 +42,8 @@ def with_lengths(candidates: Sequence[Candidate], task: str, data_dir: Path | No
 
 def sampled(count: int) -> np.ndarray:
     """Which of `count` texts are measured, int64."""
-    return np.arange(count)[:: max(1, count // SAMPLE)][:SAMPLE]
+    most = min(count, SAMPLE)
+    return np.arange(most) * count // max(1, most)
 
 
 def _tokenizer_folder(path: Path) -> Path | None:
