@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from tokenizers import Tokenizer, pre_tokenizers
+from tokenizers import Tokenizer, decoders, pre_tokenizers
 
 # Words that carry a sentence's structure (and its negations): replacing one changes what is said or breaks it.
 _FUNCTION_WORDS = """
@@ -29,6 +29,8 @@ _UNSPACED = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
 )
 _SPLIT = pre_tokenizers.BertPreTokenizer()
+_BYTE_MARK = "Ġ"  # byte-level BPE's character for a space
+_FROM_BYTES = decoders.ByteLevel()
 
 Span = tuple[int, int]
 SPARE = 3  # a vocabulary holds a word in at most so many cases: word, Word, WORD
@@ -61,14 +63,21 @@ def word_mark(tokenizer: Tokenizer) -> str:
     if json.loads(tokenizer.to_str())["model"]["type"] == "WordPiece":
         return ""
     tokens = tokenizer.get_vocab()
-    return max(("Ġ", "▁"), key=lambda mark: sum(token.startswith(mark) for token in tokens))
+    return max((_BYTE_MARK, "▁"), key=lambda mark: sum(token.startswith(mark) for token in tokens))
+
+
+def _written(token: str, mark: str) -> str:
+    """As texts have it. A byte-level `token` has a character for each byte; where its bytes are no UTF-8, the word has U+FFFD, which is
+    no letter."""
+    return _FROM_BYTES.decode([token]) if mark == _BYTE_MARK else token
 
 
 def whole_words(tokenizer: Tokenizer) -> tuple[tuple[str, ...], np.ndarray]:
     """The content words that are one token each, in the order of their ids; their ids, int64 [word]."""
     mark = word_mark(tokenizer)
     pairs = sorted((id_, token) for token, id_ in tokenizer.get_vocab().items() if token.startswith(mark))
-    kept = [(id_, token[len(mark) :]) for id_, token in pairs if is_content_word(token[len(mark) :])]
+    words = [(id_, _written(token[len(mark) :], mark)) for id_, token in pairs]
+    kept = [(id_, word) for id_, word in words if is_content_word(word)]
     return tuple(word for _, word in kept), np.array([id_ for id_, _ in kept], np.int64)
 
 

@@ -8,7 +8,8 @@ from .tensors import Tensor
 
 
 class SimilarityMse(LossSpec):
-    """Of sentence vectors: squared difference of the two models' cosines between the texts of a batch; vectors may be of any two widths."""
+    """Of sentence vectors: squared difference of the two models' cosines between the texts of a batch that go through one forward;
+    vectors may be of any two widths."""
 
     name: Literal["similarity_mse"] = "similarity_mse"
 
@@ -19,7 +20,8 @@ def similarity_mse_loss(
     """Mean over all pairs of the batch's texts of (cos_student - cos_teacher)², a text with itself, where both are 1, included.
 
     Zero exactly where all cosines agree (Tung and Mori 2019, arXiv:1907.09682, §3, whose rows are normalised and not the vectors).
-    The texts are those that go through one forward: of a micro-batch, its own."""
+    The texts are those that go through one forward, not all of the batch: with several processes or micro-batches, pairs of texts in
+    different forwards are never compared, and one text alone gives 0."""
     import torch.nn.functional as F
 
     mine, theirs = F.normalize(student, dim=-1), F.normalize(teacher, dim=-1)

@@ -117,6 +117,7 @@ def compute_features(model: nn.Module, batch: Batch, wanted: Iterable[str]) -> F
     whole = not isinstance(model, FSDPModule)  # where weights are split, every forward that begins has to end
     if whole and set(places.values()) == {(HIDDEN, 0)}:
         states: Tensor = first_layer_inputs(model, inputs)[0][0]
+        states = states.transpose(0, 1) if FAMILIES[config.model_type].time_major else states
         return _words(model, names) | dict.fromkeys(places, states)
     inside = frozenset(place for place in places.values() if place[0] in ATTENTION)
     if inside and not FAMILIES[config.model_type].captures_attention:

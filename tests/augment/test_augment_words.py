@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
+from compress.augment import MaskedLmProposer, NeighbourProposer
 from compress.augment.texts import pieces_of, words_of
 from compress.augment.words import FUNCTION_WORDS, content_words, is_content_word, match_case, whole_words
+from compress.corpus.vocabulary import byte_level
 from compress.tasks import Split
 
 
@@ -61,6 +63,20 @@ def test_whole_words_of_each_kind_of_tokenizer(tokenizer: Tokenizer):
     assert whole_words(bpe(["<mask>", "film", "Ġfilm", "Ġthe", "Ġ7", "ing"]))[0] == ("film",)
     unigram = Tokenizer(models.Unigram([("<unk>", 0.0), ("▁film", -1.0), ("ing", -1.0), ("▁", -1.0)], unk_id=0))
     assert whole_words(unigram)[0] == ("film",)
+
+
+def test_byte_level_tokens_become_the_words_of_texts():
+    """A letter with an accent, or of Cyrillic, is two characters of a token. A dash is no word, nor is what ends inside a letter."""
+    lines = ["Der Fußball — schön", "le très bon élève – déjà", "хороший фильм — рыба рука роман реку"] * 20
+    tokenizer = byte_level(lines, 400)
+    assert {"ĠFuÃŁball", "ĠâĢĶ", "ĠâĢ", "ĠÑĢ", "ĠÑħÐ¾Ñ"} <= tokenizer.get_vocab().keys()
+    vocabulary, ids = whole_words(tokenizer)
+    assert {"Fußball", "schön", "très", "bon", "élève", "déjà", "хороший", "фильм", "рыба"} <= set(vocabulary)
+    assert all(any(word in line for line in lines) and is_content_word(word) for word in vocabulary)
+    assert [tokenizer.encode(f" {word}", add_special_tokens=False).ids for word in vocabulary] == [[id_] for id_ in ids]
+    table = np.random.default_rng(0).normal(size=(tokenizer.get_vocab_size(), 8)).astype(np.float32)
+    for proposer in (NeighbourProposer(table, tokenizer), MaskedLmProposer(None, tokenizer)):
+        assert proposer.vocabulary == vocabulary
 
 
 def test_the_tokens_of_each_word(tokenizer: Tokenizer):

@@ -37,6 +37,14 @@ def test_similarity_loss_is_the_mean_over_pairs_of_texts_of_any_widths() -> None
     assert float(similarity_mse_loss(student, teacher)) == pytest.approx(np.mean(gaps), abs=1e-12)
 
 
+def test_pairs_of_texts_in_different_forwards_are_not_compared() -> None:
+    first, second = vectors(6), vectors(6, seed=1)
+    turned = second @ torch.linalg.qr(vectors(6, seed=3, rows=6))[0]
+    parts = [(first, first), (turned, second), (turned[:1], first[:1])]
+    assert [float(similarity_mse_loss(*part)) for part in parts] == pytest.approx([0, 0, 0], abs=1e-12)
+    assert float(similarity_mse_loss(torch.cat([first, turned]), torch.cat([first, second]))) > 0.01
+
+
 def test_both_are_zero_where_directions_agree_whatever_the_lengths() -> None:
     teacher = vectors(6)
     student = teacher * torch.tensor([[0.5], [1], [2], [3], [9]])

@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 import torch
+from family_teachers import classifier_of
+from plain_teachers import PADDING, plain_classifier
 from torch import nn
 
 from compress.models.checkpoints import load_classifier
+from compress.models.families import FAMILIES
 from compress.models.features import compute_features
 
 LABELS = ("no", "maybe", "yes")
@@ -53,6 +56,15 @@ def test_no_layer_runs_and_the_value_is_that_of_a_whole_forward(
     assert alone["embeddings"].shape == (2, 7, 32)  # at the layers' width, after ALBERT's and ELECTRA's mapping
     assert torch.equal(alone["embeddings"], whole["embeddings"])
     assert torch.equal(alone["embeddings"], alone["hidden[0]"])
+
+
+@pytest.mark.parametrize("family", [name for name, family in FAMILIES.items() if not family.layerless])
+def test_alone_they_are_as_beside_other_features(family: str):
+    """[batch, length, hidden], XLNet's too, whose layers take the length first."""
+    model = plain_classifier(family) if family in PADDING else classifier_of(family)
+    batch = BATCH | {"input_ids": IDS.clamp(max=89)}  # of 90 tokens
+    alone = compute_features(model, batch, ["embeddings"])["embeddings"]
+    assert torch.equal(alone, compute_features(model, batch, ["embeddings", "hidden[1]"])["embeddings"])
 
 
 @families

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from pretrain_toys import made
 from tokenizers import Tokenizer
 from worlds import encoder_world
 
 from compress.errors import CompressError
+from compress.models.checkpoints import load_encoder
 from compress.pipeline import Plan, Request, plan_all
 
 STUDENT = "name: half\ntitle: half\narchitecture: distilbert\nlayers: 1\n"
@@ -49,6 +51,20 @@ def test_a_teacher_without_a_head_has_one_trained_first(world: Path):
     assert reads["encoder"]["masked_lm"] == "masked-lm"
     found = made(world, planned, "tokenize", "masked_lm", "general")
     assert set(first_losses(found["encoder"].path)) == {"masked_soft_target", "masked_lm", "hidden_cosine"}
+
+
+def test_the_encoder_of_a_new_head_is_a_trained_copy_that_the_general_stage_starts_from(world: Path):
+    found = made(
+        world, plan(world, "augment.enabled=false", "general.learning_rate=1.0e-12"), "tokenize", "masked_lm", "general"
+    )
+    folders = (world / "teacher", found["masked-lm"].path, found["encoder"].path)
+    encoders: list[Any] = [load_encoder(folder) for folder in folders]
+    own, copy, student = encoders
+    assert torch.equal(copy.get_input_embeddings().weight, own.get_input_embeddings().weight)
+    before, trained = (encoder.encoder.layer[0].attention.self.query.weight for encoder in (own, copy))
+    assert (trained - before).abs().max() > 1e-4
+    # each of the steps moves a weight by its learning rate
+    torch.testing.assert_close(student.transformer.layer[0].attention.q_lin.weight, trained, rtol=0, atol=1e-6)
 
 
 def test_a_teachers_own_head_serves_and_the_student_begins_with_it(world: Path):

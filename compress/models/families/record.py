@@ -49,6 +49,7 @@ class Family:
     `positions_after_padding`: positions are counted from the row after the padding's index.
     `relative_segments`: tokens' segments are read, though there is no table of them.
     `pads_left`: transformers' own model takes batches that are padded on the left; ours, as all, on the right.
+    `time_major`: its layers take and return states [length, batch, hidden], not [batch, length, hidden].
     `tokenizer`: stem of its tokenizer classes, `Bert` of `BertTokenizerFast`.
     `wordpiece_class`: the class that loads a tokenizer of BERT's own kind; None: the general one.
 
@@ -92,6 +93,7 @@ class Family:
     positions_after_padding: bool = False
     relative_segments: bool = False
     pads_left: bool = False
+    time_major: bool = False
     tokenizer: str
     wordpiece_class: str | None = None
 

@@ -75,6 +75,7 @@ XLNET = Family(
     tokenizer="XLNet",
     relative_segments=True,
     pads_left=True,
+    time_major=True,
     layer_path="layer.{}",
     fast=False,
     captures_attention=False,

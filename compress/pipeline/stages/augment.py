@@ -136,4 +136,4 @@ def _others(job: Job[Augment]) -> WordProposer:
     return NeighbourProposer(table, job.plan.teacher.tokenizer)
 
 
-AUGMENT = Kind("augment", 1, Augment, run, plan, check, TRAINING)
+AUGMENT = Kind("augment", 2, Augment, run, plan, check, TRAINING)

@@ -10,7 +10,7 @@ import numpy as np
 from ... import processes
 from ...models.checkpoints import load_classifier, load_tokenizer, pad_id, save_checkpoint
 from ...models.fast_graph import fast_graph_is_for
-from ...models.layer_maps import matched_layers
+from ...models.layer_maps import check_losses, matched_layers
 from ...spec.quantization import Quantize
 from ...spec.recipe import Recipe, Stage
 from ...spec.stages import QuantizeAware
@@ -49,6 +49,8 @@ def plan(draft: Draft, stage: Stage) -> None:
             f"with --set {stage.id}.enabled=false --set quantize.method=smoothquant",
         )
     spec = vector_losses(draft, for_task(draft, (stage.spec,), QuantizeAware), stage.id, against=before, student=before)
+    sizes, where = draft.sizes[before], f"recipe {draft.recipe.name}, stage {stage.id}, model {before}"
+    check_losses(spec.losses, student=sizes, teacher=sizes, where=where)
     check_layer_map(draft, spec, stage.id, before, before)
     described = seeded(draft, spec, draft.seed) | {"precision": "fp32"} | described_threshold(draft)
     described |= {"quantize": quantize_spec(draft.recipe).model_dump(mode="json", include=_READ)}

@@ -11,8 +11,9 @@ from .training import OnText
 
 
 class MaskedLm(OnText):
-    """Train a masked-LM head for a teacher that has none, on plain text, for `augment` or `general`. The teacher itself
-    does not change."""
+    """Train a masked-LM head for a teacher that has none, on plain text, for `augment` or `general`. A copy of the teacher's encoder, all
+    but its table of words, is trained with the head. Stages that use the head use this copy; `finetune` begins with the encoder as it
+    was."""
 
     serves_distill: ClassVar[bool] = True
     reserved: ClassVar[tuple[str, ...]] = ("masked-lm",)

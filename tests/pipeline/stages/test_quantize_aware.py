@@ -112,6 +112,16 @@ def test_the_key_has_what_the_training_depends_on(world: Path) -> None:
         ("alone", ["export.graph=plain"], r"export.graph: `quantize_aware` trains what the fast graph computes"),
         ("alone", ["quantize_aware.layer_map=[[1, 3]]"], r"layer_map: \[1, 3\] is outside a student of 2 layers"),
         ("alone", ["quantize_aware.losses=[{name: masked_lm}]"], r"masked_lm is for other stages"),
+        (
+            "alone",
+            ["quantize_aware.losses=[{name: relation_kl, heads: 7}]"],
+            r"recipe alone, stage quantize_aware, model teacher: relation_kl: 7 relation heads do not divide .* hidden size 32",
+        ),
+        (
+            "alone",
+            ["quantize_aware.losses=[{name: relation_kl, teacher_layer: 9}]"],
+            r"relation_kl: teacher_layer is 9 and the teacher has 2 layers",
+        ),
         ("alone", ["quantize_aware.ranges=fixed"], r"quantize_aware.ranges"),
     ],
 )
