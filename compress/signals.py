@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from . import processes
-from .errors import Interrupted
+from .errors import CompressError, Interrupted
 
 _ECHO = 5.0  # seconds in which torchrun passes on a Ctrl-C that its processes have from the terminal as well
 _AGAIN = 0.05  # seconds after which a signal that was lost is sent once more
@@ -33,7 +33,7 @@ class _Stop:
         raise _interrupted(number)
 
 
-def _interrupted(number: int, failure: Exception | None = None) -> Interrupted:
+def _interrupted(number: int, failure: CompressError | None = None) -> Interrupted:
     lines = [
         "interrupted; finished steps are kept, run the same command to continue",
         *([str(failure)] if failure else []),
@@ -74,13 +74,13 @@ def behind(error: BaseException) -> Interrupted | None:
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """Within: a first signal only sets `requested()`; a second one raises at once, and so does the end for a first, even where
-    what is within failed: the next trial of a search would begin otherwise."""
+    """Within: a first signal only sets `requested()`; a second one raises at once, and so does the end for a first, even after a
+    `CompressError`: a search would begin its next trial otherwise."""
     _stop.deferring = True
-    failure: Exception | None = None
+    failure: CompressError | None = None
     try:
         yield
-    except Exception as error:
+    except CompressError as error:
         failure = error
     finally:
         _stop.deferring = False

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import torch
 from accelerate import Accelerator
-from accelerate.state import AcceleratorState
 from torch import Tensor, nn
 
 from .. import processes, signals
@@ -21,6 +20,7 @@ from ..spec.stages import Training
 from . import sharding, sharing, state
 from .gradients import Gradients, TeacherFeatures
 from .loading import Batches, Loader
+from .precision import in_fp32, own_forward
 from .schedule import grown, learning_rate, left_by_decay, total_steps
 from .word_rows import Words, cut_words
 
@@ -72,7 +72,7 @@ def train(
     """Train `model` in place; afterwards it holds the weights to keep.
 
     `teacher` gives the objective's teacher features for a batch and its example indices;
-    `evaluate` scores the model on the tuning split, in points; without it the last weights are kept. State
+    `evaluate` scores the model on the tuning split, in points and in fp32; without it the last weights are kept. State
     is kept in `work`, where an interrupted run is picked up at its last checkpoint and goes on bit for bit.
     Of several processes, which all call this with the same arguments, each takes its share of every batch; the
     first alone evaluates, writes to `work`, and calls `on_step` and `on_notice`. What stops one stops all, at the same step.
@@ -100,6 +100,7 @@ def train(
             run.to_the_end(on_step, on_notice, checkpoint_seconds)
     finally:
         words.put_back(run.progress.step)
+        model.forward = own_forward(model)
     run.load_best()
     progress = run.progress
     return Outcome(progress.step, progress.best_step, progress.best_score, progress.history)
@@ -229,7 +230,7 @@ class _Run:
             sharding.gather(self.gradients.model, self.model if first else None)
         if not first:
             return 0.0
-        with self.words.whole(self.progress.step):
+        with self.words.whole(self.progress.step), in_fp32(self.model):
             score = evaluate(self.model.to(self.gradients.accelerator.device))
         self.model.to(home)
         return score
@@ -275,13 +276,3 @@ class _Run:
         if first:
             state.load_weights(self._best_path(step), modules)
         sharing.make_alike(modules[1:] if split else modules)
-
-
-def make_accelerator(precision: str) -> Accelerator:
-    """The device at hand with autocast to `precision`: bf16, or fp32 for none.
-
-    accelerate keeps the first precision of a process and refuses another one; runs of one
-    process may differ in it.
-    """
-    AcceleratorState._reset_state()
-    return Accelerator(mixed_precision="bf16" if precision == "bf16" else "no")

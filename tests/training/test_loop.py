@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.optim.optimizer import register_optimizer_step_pre_hook
-from training_toys import fit, same, toy_data, toy_model, weights
+from training_toys import GOOD, fit, same, toy_data, toy_model, weights
 
 from compress.errors import CheckFailed
 from compress.losses.hard_label import HardLabel
@@ -200,3 +200,24 @@ def test_weights_are_fp32_in_every_precision_that_one_process_trains_in(tmp_path
     assert kinds == {torch.bfloat16 if precision == "bf16" else torch.float32}
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
     assert not same(weights(model), before)
+
+
+def test_a_model_that_trains_in_bf16_is_scored_in_fp32_and_left_so(tmp_path: Path):
+    """Decision thresholds are chosen on its answers after the training, for a graph in fp32."""
+    model, dtypes = toy_model(), list[torch.dtype]()
+    tokens = torch.tensor([[1, GOOD, 2]])
+
+    def score(scored: torch.nn.Module) -> float:
+        with torch.no_grad():
+            scored(input_ids=tokens)
+        return 0.0
+
+    settings = Training(epochs=1, batch_size=8)
+    hook = model.classifier.register_forward_hook(lambda module, inputs, output: dtypes.append(output.dtype))
+    steps = fit(model, settings, tmp_path, precision="bf16", evaluate=score).steps
+    score(model.train())
+    assert dtypes == [torch.bfloat16] * steps + [torch.float32] * 2
+    hook.remove()
+    assert (
+        model(input_ids=tokens, return_dict=False)[0].dtype == torch.float32
+    )  # transformers' own decorators are in place

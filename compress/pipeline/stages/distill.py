@@ -91,5 +91,5 @@ def _why_whole(student: Any) -> str | None:
 
 
 DISTILL = Kind(
-    "distill", 2, Distill, run, plan, libraries=TRAINING, trains=True, checkpoint=True, trained_model="student"
+    "distill", 3, Distill, run, plan, libraries=TRAINING, trains=True, checkpoint=True, trained_model="student"
 )
