@@ -14,7 +14,7 @@ _DIGITS = 9  # of points: 57 of 100 right is 56.99999999999999 points
 @dataclass(frozen=True)
 class Measured:
     """What is known of a model, the `number`th of several. `score` in points on the tuning split, more is better; `latency_ms` of
-    one text, None where no limit asks for it; `size_mb` of its file in MB (10^6 bytes)."""
+    one text, None in all models alike where it does not count; `size_mb` of its file in MB (10^6 bytes)."""
 
     number: int
     score: float
@@ -23,7 +23,7 @@ class Measured:
 
     @property
     def costs(self) -> tuple[float, float]:
-        """What is to be small; a latency that was not measured counts as 0 in all models alike."""
+        """What is to be small; a latency that does not count is 0."""
         return (self.latency_ms or 0.0, self.size_mb)
 
 

@@ -209,10 +209,32 @@ def _judged(info: dict[str, Any]) -> None:
         raise ValueError("`reached`: `flipped` is there without `flips` and `flips_interval`")
 
 
+def _trained(info: dict[str, Any]) -> dict[str, Any]:
+    """No field of `_StageInfo`: those come first in what is read, and pages say this one in its place among the others."""
+    if info.get("tuning_score") is not None:
+        _check_points(info, "tuning_score")
+    return info
+
+
+def _quantized(info: dict[str, Any]) -> dict[str, Any]:
+    fidelity = info.get("fidelity") or {}
+    if not isinstance(fidelity, dict):
+        raise ValueError("`fidelity`: expected a mapping")
+    for name in ("fp32_tuning_score", "int8_tuning_score") if fidelity else ():
+        _check_points(fidelity, name)
+    return info
+
+
+def _check_points(fields: dict[str, Any], name: str) -> None:
+    value = fields.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -100 <= value <= 100:
+        raise ValueError(f"`{name}`: expected points, a number from -100 to 100")
+
+
 RecipeRecord = Annotated[dict[str, Any], Known(_Recipe)]
-StageInfo = Annotated[dict[str, Any], Known(_StageInfo)]
+StageInfo = Annotated[dict[str, Any], Known(_StageInfo), AfterValidator(_trained)]
 Settings = Annotated[dict[str, Any], Known(_Settings)]
-ModelInfo = Annotated[dict[str, Any], Known(_ModelInfo), AfterValidator(_searched)]
+ModelInfo = Annotated[dict[str, Any], Known(_ModelInfo), AfterValidator(_searched), AfterValidator(_quantized)]
 
 
 def read_json(file: Path) -> Any:

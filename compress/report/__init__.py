@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from ..atomic import write_text
+from ..atomic import write_bytes, write_text
 from ..candidates import Limits
 from ..errors import CompressError
 from ..results import (
@@ -29,7 +29,7 @@ from .collect import collect
 from .intervals import metric_giving
 from .page import tasks_of
 from .points import shape_of
-from .predictions import find_predictions, load_answers, own_file, write_answers
+from .predictions import find_predictions, identity, load_answers, own_file, packed_answers
 from .recommendation import Recommendation, recommend, ship_command
 from .runs import Task, group
 from .shipment import shipment_of
@@ -65,22 +65,29 @@ def write_report(
     of these names that are not ours.
     """
     check_report_folder(out)
-    if (out / MODELS).exists() and [result.run for result in results] != [_run_in(out)]:
+    own = any((out / name).exists() for name in (MODELS, PREDICTIONS))
+    if (out / MODELS).exists() and list(map(identity, results)) != [_identity_in(out)]:
         raise CompressError(f"{out}: is the folder of another run; choose another folder for the report")
     files = [out / name for name in (*_PAGES, *_pictures(results))]
-    data = out / (RESULT if len(results) == 1 else SEVERAL)
-    answers = [out / PER_EXAMPLE] if _has_answers(results, folders, out) else []
+    data, other = (out / name for name in ((RESULT, SEVERAL) if len(results) == 1 else (SEVERAL, RESULT)))
+    places = [*folders, out]  # the copy of a report that is there serves its own runs again
+    answers = [out / PER_EXAMPLE] if _has_answers(results, places, out) else []
     digest = _digest(results, folders, recommended)
     try:
         out.mkdir(parents=True, exist_ok=True)
+        current = _current([*files, *answers], digest)
+        # Before the data are written: those that are there say whose answers a copy has.
+        copied = [] if current else [(path, packed_answers(results, places)) for path in answers]
         _write_data(results, data)
-        if not answers and not any(find_predictions(result, [out]) for result in results):
-            (out / PER_EXAMPLE).unlink(missing_ok=True)  # of the report that was here before
+        if not own:
+            other.unlink(missing_ok=True)  # of the report that was here before
+        if not answers and not (out / PREDICTIONS).exists():
+            (out / PER_EXAMPLE).unlink(missing_ok=True)  # of it, too
         for name in {_SIZES, _SEARCHED, _PRUNED, _RELIABILITY, _SIMILARITY} - {file.name for file in files}:
-            (out / name).unlink(missing_ok=True)  # of it, too
-        if not _current([*files, *answers], digest):
-            for path in answers:
-                write_answers(results, folders, path)
+            (out / name).unlink(missing_ok=True)
+        for path, content in copied:
+            write_bytes(path, content)
+        if not current:
             _draw(tasks or tasks_of(results, folders), folders, recommended, files, digest)
     except OSError as error:
         raise CompressError(
@@ -120,9 +127,9 @@ def _has_results(out: Path) -> bool:
         return False
 
 
-def _run_in(out: Path) -> str | None:
+def _identity_in(out: Path) -> str | None:
     try:
-        return read_result(out).run
+        return identity(read_result(out))
     except CompressError:
         return None
 

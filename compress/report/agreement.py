@@ -64,12 +64,12 @@ def agreement_table(task: Task, folders: Sequence[Path]) -> Table | None:
     files = [find_predictions(run, folders) for run in task.results]
     if task.first.task.kind != "classification" or not all(files):
         return None
-    found = {run.run: _same(run, file) for run, file in zip(task.results, files, strict=True) if file}
-    groups = list(_groups(task, found[task.first.run][1], token_counts(task.results, folders)))
+    found = {id(run): _same(run, file) for run, file in zip(task.results, files, strict=True) if file}
+    groups = list(_groups(task, found[id(task.first)][1], token_counts(task.results, folders)))
     lines = []
     for row in task.rows:
         if row.delta is not None and not row.eager:
-            same = np.mean([found[run.run][0][model.predictions] for run, model in task.made_by(row)], axis=0)
+            same = np.mean([found[id(run)][0][model.predictions] for run, model in task.made_by(row)], axis=0)
             lines.append(Line((Cell(row.recipe), Cell(row.name), *(group.cell(same) for group in groups))))
     columns = (Column("Recipe", numeric=False), Column("Model", numeric=False), *(group.column for group in groups))
     caption = f"{task.first.task.title}: agreement with {task.teacher}"

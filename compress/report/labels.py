@@ -22,6 +22,12 @@ def row_labels(firsts: list[Result], known: list[Machine]) -> list[str]:
         places = [index for index, found in enumerate(labels) if found == label]
         for index, difference in zip(places, _differences([firsts[index] for index in places]), strict=True):
             labels[index] = f"{label} ({difference})" if difference else label
+    for label in {label for label in labels if labels.count(label) > 1}:
+        places = [index for index, found in enumerate(labels) if found == label]
+        if len({machine_of(firsts[index]) for index in places}) == len(places):
+            continue  # which their letters tell apart
+        for index, digest in zip(places, _differing_files([firsts[index] for index in places]), strict=True):
+            labels[index] = f"{label} ({digest})" if digest else label
     if known:
         ids = [_identified(machine) for machine in known]
         labels = [
@@ -48,6 +54,28 @@ def _differences(results: list[Result]) -> list[str]:
     ]
     found = [", ".join([*less, *more]) for less, more in zip(lacking, own, strict=True)]
     return found if max(map(len, found)) <= _LONGEST else [""] * len(found)
+
+
+def files_of(result: Result) -> dict[str, str] | None:
+    """Files of the checkpoints that its teachers, and a student of its own, start from -> SHA-256; None: they were not recorded."""
+    if result.origin is None:
+        return None
+    several = [teacher.origin for teacher in result.ensemble.teachers] if result.ensemble else [result.origin]
+    named = {
+        **{f"teacher {number}": origin for number, origin in enumerate(several, 1)},
+        "student": result.student_origin,
+    }
+    return {
+        f"{who}: {name}": digest for who, origin in named.items() if origin for name, digest in origin.files.items()
+    }
+
+
+def _differing_files(results: list[Result]) -> list[str]:
+    """The start of the hash of the first file that not all have alike, of each; nothing where it has none."""
+    files = [files_of(result) or {} for result in results]
+    names = dict.fromkeys(name for each in files for name in each)
+    differing = next((name for name in names if len({each.get(name) for each in files}) > 1), "")
+    return [each.get(differing, "")[:8] for each in files]
 
 
 def _settings(result: Result) -> dict[str, dict[str, str]]:

@@ -13,7 +13,7 @@ from . import numbers
 from .costs import Cost, compression, text, unit_of
 from .labels import name_of
 from .runs import Row, Task, Variant
-from .sentences import baseline_of, teacher_word
+from .sentences import teacher_word
 from .tables import NOTHING, Cell, Column, Line, Table, against
 
 READING = (
@@ -72,7 +72,7 @@ def over_tasks(tasks: Sequence[Task]) -> list[Overall]:
         Overall(
             recipe=_label(identity, shared),
             rows=tuple(table[identity] for table in tables),
-            baselines=tuple(baseline_of(task, table[identity]) for task, table in zip(tasks, tables, strict=True)),
+            baselines=tuple(task.baseline_of(table[identity]) for task, table in zip(tasks, tables, strict=True)),
         )
         for identity in shared
     ]

@@ -22,7 +22,8 @@ def chart(task: Task, *, by_size: bool = False) -> dict[str, Any]:
     x = channel("x:Q", title=across, scale=_x_scale(frame), axis=_x_axis(frame))
     domain = [round(value, 4) for value in frame.y]
     y = channel("y:Q", title=_y_title(task), scale={"domain": domain, "zero": False, "nice": False})
-    layers = [*_lines(points, x, y), _marks(points, x, y)]
+    shared = points[0].y if len(task.baselines) == 1 else None
+    layers = [*_lines(points, shared, x, y), _marks(points, x, y)]
     name = f"{task.first.task.title}, by file size" if by_size else task.first.task.title
     title = heading(name, _subtitle(task, by_size), WIDTH)
     return layered(*layers, width=WIDTH, height=HEIGHT, title=title)
@@ -45,9 +46,11 @@ def _y_title(task: Task) -> str:
 
 def _subtitle(task: Task, by_size: bool) -> list[str]:
     seeds = max(len(variant.runs) for variant in task.variants)
-    lines = [
-        f"Bars: 95% interval of the difference to {task.teacher}; one that crosses the dotted line: not distinguishable."
-    ]
+    lines = ["Bars: 95% interval of the difference to the recipe's own teacher."]
+    if len(task.baselines) == 1:
+        lines = [
+            f"Bars: 95% interval of the difference to {task.teacher}; one that crosses the dotted line: not distinguishable."
+        ]
     front = "Step line: Pareto front." if by_size else "Step line: Pareto front. Area: file size."
     lines.append(f"{front} Points: mean over {seeds} seeds." if seeds > 1 else front)
     notes = dict.fromkeys(note for result in task.results for note in result.task.data.notes)
@@ -68,13 +71,14 @@ def _x_axis(frame: Frame) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _lines(points: Sequence[Point], x: Any, y: Any) -> list[dict[str, Any]]:
-    """The teacher's score, the Pareto front, the intervals."""
+def _lines(points: Sequence[Point], teacher: float | None, x: Any, y: Any) -> list[dict[str, Any]]:
+    """The score of the teacher that all share, the Pareto front, the intervals."""
     front = [{"x": point.x, "y": point.y} for point in pareto(points)]
     bars = [
         {"x": p.x, "y": p.low, "high": p.high, "colour": p.colour} for p in points if p.high > p.low and not p.eager
     ]
-    layers = [mark("rule", [{"y": points[0].y}], {"y": y}, strokeDash=[2, 3], color=SOFT, aria=False)]
+    dotted = {"strokeDash": [2, 3], "color": SOFT, "aria": False}
+    layers = [] if teacher is None else [mark("rule", [{"y": teacher}], {"y": y}, **dotted)]
     if len(front) > 1:
         soft = {"color": SOFT, "opacity": 0.75, "aria": False}
         layers.append(mark("line", front, {"x": x, "y": y}, interpolate="step-after", strokeWidth=1.5, **soft))

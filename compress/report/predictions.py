@@ -5,17 +5,20 @@ of a multilabel task's logits, [row, word] of labels of words, [row, example, 2]
 [row, question, ending] of scores of endings, or [row, question, 6] of answers and their scores; row 0 is gold
 (`TaskKind.gold`), and models that answered the same share a row. Beside a matrix of class ids stand the lengths of its examples. Scores,
 differences and intervals are computed from such answers wherever they come from, so that a folder with the copy gives the same page as
-the runs did.
+the runs did. Two machines name a run alike, so a name alone finds no file: the result beside it must be that of the run.
 """
 
 from __future__ import annotations
 
 import glob
+import hashlib
 import io
 import json
 import struct
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -25,33 +28,63 @@ import numpy as np
 
 from ..atomic import write_bytes
 from ..errors import CompressError
-from ..results import PER_EXAMPLE, PREDICTIONS, TOKENS, Result
+from ..results import PER_EXAMPLE, PREDICTIONS, RESULT, SEVERAL, TOKENS, Result, read_results
 from ..tasks import TASK_KINDS
+from .labels import machine_of
 
 # What reading an altered file of arrays raises.
 _BROKEN = (
     *(OSError, ValueError, TypeError, BadZipFile, BadData, EOFError, RuntimeError, MemoryError, OverflowError),
     struct.error,
 )
-_INDEX = "index"  # JSON: name of a matrix -> run -> model -> row
+_INDEX = "index"  # JSON: name of a matrix -> run, where two have one name with its identity -> model -> row
 Index = dict[str, dict[str, dict[str, int]]]
 
 
 def find_predictions(run: Result, folders: Sequence[Path]) -> Path | None:
-    """The file with the answers of `run`: its own in one of `folders`, by the name of its directory, or else a report's copy.
+    """The file with the answers of `run`: its own in one of `folders`, as `own_file` finds it, or else a report's copy.
 
     `folders`: run directories, folders of them, reports, files in these, or patterns of such. Raises `CompressError`: a copy
     that cannot be read.
     """
-    copies = (place / PER_EXAMPLE for place in _places(folders))
-    held = (path for path in copies if path.is_file() and run.run in _rows(_index(path), run, run.task.splits[0]))
+    copies = (place for place in _places(folders) if (place / PER_EXAMPLE).is_file())
+    held = (place / PER_EXAMPLE for place in copies if _has_copy(place, run))
     return own_file(run, folders, PREDICTIONS) or next(held, None)
 
 
 def own_file(run: Result, folders: Sequence[Path], name: str) -> Path | None:
-    """The file `name` of the directory of `run`, where that is one of `folders` or in one."""
-    own = ((place if place.name == run.run else place / run.run) / name for place in _places(folders))
-    return next((path for path in own if path.is_file()), None)
+    """The file `name` of the directory of `run`, where that is one of `folders` or in one and its result is this one."""
+    own = (place if place.name == run.run else place / run.run for place in _places(folders))
+    files = (place / name for place in own if identity(run) in _results_in(place))
+    return next((file for file in files if file.is_file()), None)
+
+
+def identity(run: Result) -> str:
+    """What tells it from a run of its name that another machine made, or that was made again. Times are no part of it."""
+    scores = {model.predictions: model.scores for model in run.models}
+    return hashlib.sha256(json.dumps([run.run, machine_of(run), scores], sort_keys=True).encode()).hexdigest()[:12]
+
+
+def _has_copy(place: Path, run: Result) -> bool:
+    """A name without identity is that of the result beside the copy; an ablation has none."""
+    rows, known = _rows(_index(place / PER_EXAMPLE), run, run.task.splits[0]), _results_in(place)
+    return _marked(run) in rows or (run.run in rows and (not known or identity(run) in known))
+
+
+def _results_in(place: Path) -> set[str]:
+    """The identities of a run directory's result, or of a report's; none of what cannot be read."""
+    files = [file for name in (RESULT, SEVERAL) if (file := place / name).is_file()]
+    stats = [(file, file.stat()) for file in files]
+    return {each for file, stat in stats for each in _identities(file, stat.st_ino, stat.st_mtime_ns, stat.st_size)}
+
+
+@lru_cache(maxsize=512)
+def _identities(file: Path, *_state: int) -> frozenset[str]:
+    """Of the results in a file, which is read again where its state has changed."""
+    try:
+        return frozenset(map(identity, read_results(file)))
+    except CompressError:
+        return frozenset()
 
 
 def _places(folders: Sequence[Path]) -> list[Path]:
@@ -90,7 +123,8 @@ def _answers(file: Path, run: Result, models: Sequence[str], split: str) -> tupl
     kind, stored = TASK_KINDS[run.task.kind], _stored(run)
     wide: Any = np.int64 if np.issubdtype(stored, np.integer) else stored
     if file.name != PREDICTIONS:  # a copy
-        rows = _rows(_index(file), run, split).get(run.run, {})
+        held = _rows(_index(file), run, split)
+        rows = held.get(_marked(run), held.get(run.run, {}))
         (matrix,) = _arrays(file, [_name(run, split)])
         if not all(0 < rows.get(model, 0) < len(matrix) for model in models):
             raise CompressError(
@@ -164,15 +198,22 @@ def token_counts(results: Sequence[Result], folders: Sequence[Path], split: str 
 
 
 def write_answers(results: Sequence[Result], folders: Sequence[Path], path: Path) -> None:
+    """As `packed_answers`, to a file."""
+    write_bytes(path, packed_answers(results, folders))
+
+
+def packed_answers(results: Sequence[Result], folders: Sequence[Path]) -> bytes:
     """The copy of all answers of `results` that are at hand in `folders`. The same answers give the same bytes.
 
     Raises `CompressError` where two runs of a task hold different gold labels, or a file cannot be read.
     """
     matrices: dict[str, _Matrix] = {}
+    names = Counter(name for name, _ in {(run.run, identity(run)) for run in results})
     for run in results:
-        file = find_predictions(run, folders)
-        for split in run.task.splits if file else ():
-            _add(matrices, run, split, file or path)
+        if file := find_predictions(run, folders):
+            key = run.run if names[run.run] == 1 else _marked(run)
+            for split in run.task.splits:
+                _add(matrices, run, key, split, file)
     arrays = {name: np.stack(matrix.rows) for name, matrix in matrices.items()}
     for name, split, runs in _of_tasks(results):
         if name in arrays and (counts := token_counts(runs, folders, split)) is not None:
@@ -180,7 +221,7 @@ def write_answers(results: Sequence[Result], folders: Sequence[Path], path: Path
     index = json.dumps({name: matrix.index for name, matrix in matrices.items()})
     content = io.BytesIO()
     np.savez_compressed(content, allow_pickle=False, **{_INDEX: np.array(index)}, **arrays)
-    write_bytes(path, content.getvalue())
+    return content.getvalue()
 
 
 def _of_tasks(results: Sequence[Result]) -> Iterator[tuple[str, str, list[Result]]]:
@@ -190,7 +231,7 @@ def _of_tasks(results: Sequence[Result]) -> Iterator[tuple[str, str, list[Result
         yield name, split, [run for run in results if _name(run, split) == name]
 
 
-def _add(matrices: dict[str, _Matrix], run: Result, split: str, file: Path) -> None:
+def _add(matrices: dict[str, _Matrix], run: Result, key: str, split: str, file: Path) -> None:
     names = [model.predictions for model in run.models]
     answers, gold = _answers(file, run, names, split)
     stored = _stored(run)
@@ -200,7 +241,12 @@ def _add(matrices: dict[str, _Matrix], run: Result, split: str, file: Path) -> N
             f"{file}: its gold labels differ from those of the other runs of {run.task.name}; report them apart"
         )
     for name, answer in zip(names, answers, strict=True):
-        matrix.add(run.run, name, answer.astype(stored))
+        matrix.add(key, name, answer.astype(stored))
+
+
+def _marked(run: Result) -> str:
+    """Its key in the index where another run of the copy has its name."""
+    return f"{run.run}@{identity(run)}"
 
 
 def _name(run: Result, split: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..candidates import Limits, Measured, choose
@@ -47,11 +47,16 @@ def recommend(tasks: Sequence[Task], limits: Limits, folders: Sequence[Path] = (
             "expected a model whose score on the tuning split is known, in all tasks; found none; run the recipes again"
         )
     models = [_measured(number, overall, score, tasks, limits) for number, (overall, score) in enumerate(found)]
+    untimed = [found[model.number][0].label for model in models if model.latency_ms is None]
+    if untimed:  # none is quicker than another then
+        models = [replace(model, latency_ms=None) for model in models]
     choice = choose(models, limits)
     chosen = found[choice.model.number][0]
     lines = [
         f"{_stated(limits, tasks)}: {'no model meets this; the nearest is ' if choice.missed else ''}{_described(chosen, choice.model)}."
     ]
+    if 0 < len(untimed) < len(models):
+        lines.append(f"Times do not count, since {listed(untimed)} {'was' if len(untimed) == 1 else 'were'} not timed.")
     lines += [f"It misses {line}." for line in choice.missed]
     rest = [model for model in models if model is not choice.model and limits.meets(model)]
     if rest:

@@ -16,7 +16,7 @@ from ..results import Latency, Machine, ModelResult, Result, Runtime
 from ..timing import doubts_of, uses_cpu_time
 from .collect import check_together
 from .families import Corrected, corrected
-from .labels import machine_of, row_labels
+from .labels import files_of, machine_of, row_labels
 
 Shape = tuple[int, int]
 DeltaOf = Callable[["Variant", str], Delta | None]
@@ -44,13 +44,15 @@ class Variant:
 
 @dataclass(frozen=True)
 class Row:
-    """One model on one runtime, over seeds. `recipe` is empty for the baseline that recipes share."""
+    """One model on one runtime, over seeds. `recipe` is empty for the baseline that recipes share. `teachers`: equal for rows that
+    are compared with the same baseline, and for that."""
 
     recipe: str
     name: str
     models: tuple[ModelResult, ...]
     runtimes: tuple[Runtime, ...]
     delta: Delta | None
+    teachers: tuple[object, ...]
     eager: bool = False
     corrected: Corrected | None = None  # of the task's differences to the teacher
 
@@ -110,6 +112,15 @@ class Task:
     def teacher(self) -> str:
         """What headings call the model that others are compared with."""
         return called(self.variants)
+
+    def baseline_of(self, row: Row) -> Row:
+        """The teacher that `row` is compared with: its recipe's own, or the one that all recipes share."""
+        return next(other for other in self.rows if other.teachers == row.teachers)  # written before what it taught
+
+    @property
+    def baselines(self) -> list[Row]:
+        """One, or those of several teachers."""
+        return list({row.teachers: self.baseline_of(row) for row in self.rows}.values())
 
     def teacher_of(self, recipe: str) -> str:
         """The same, of one recipe."""
@@ -195,9 +206,9 @@ def group(results: Sequence[Result], delta_of: DeltaOf) -> list[Task]:
 
 
 def _variants(results: list[Result], known: list[Machine]) -> tuple[Variant, ...]:
-    runs: dict[str, dict[int, Result]] = {}
-    for result in results:
-        seeds = runs.setdefault(_identity(result), {})
+    runs: dict[tuple[object, ...], dict[int, Result]] = {}
+    for result, identity in zip(results, _identities(results), strict=True):
+        seeds = runs.setdefault(identity, {})
         other = seeds.setdefault(result.seed, result)
         if other is not result:
             raise CompressError(
@@ -236,10 +247,11 @@ def _as_family(rows: Sequence[Row]) -> Iterator[Row]:
 
 def _of_model(variant: Variant, name: str, recipe: str, delta: Delta | None) -> Iterator[Row]:
     models = tuple(variant.models(name))
-    yield Row(recipe, name, models, tuple(model.onnx for model in models if model.onnx), delta)
+    teachers = _baseline(variant)
+    yield Row(recipe, name, models, tuple(model.onnx for model in models if model.onnx), delta, teachers)
     eager = tuple(model.torch_eager for model in models if model.torch_eager)
     if eager:
-        yield Row(recipe, name, models, eager, delta, eager=True)
+        yield Row(recipe, name, models, eager, delta, teachers, eager=True)
 
 
 def _baseline(variant: Variant) -> tuple[object, ...]:
@@ -248,11 +260,21 @@ def _baseline(variant: Variant) -> tuple[object, ...]:
     return machine_of(variant.first), *timed_threads(variant.runs), variant.first.teacher, *baselines
 
 
-def _identity(result: Result) -> str:
-    """What must agree for two runs to be seeds of one another."""
+def _identities(results: Sequence[Result]) -> list[tuple[object, ...]]:
+    """What must agree for two runs to be seeds of one another. A result of before the files of checkpoints were recorded goes with the
+    others that agree in all else, where these start from the same files; else it stands alone."""
+    found = [(_how(result), files_of(result)) for result in results]
+    known: dict[str, set[frozenset[tuple[str, str]]]] = {}
+    for how, files in found:
+        known.setdefault(how, set()).update([] if files is None else [frozenset(files.items())])
+    return [(how, *(known[how] if files is None else [frozenset(files.items())])) for how, files in found]
+
+
+def _how(result: Result) -> str:
+    """All that runs have in common but the files of their checkpoints."""
     how = {name: result.settings.get(name) for name in ("precision", "bench")}
     place = [machine_of(result), timed_threads([result])]
-    return json.dumps([result.recipe, result.teacher, result.student, place, how], sort_keys=True, default=str)
+    return json.dumps([result.recipe, result.teachers, result.student, place, how], sort_keys=True, default=str)
 
 
 def _shape(latency: Latency) -> Shape:

@@ -22,7 +22,7 @@ def findings(task: Task) -> list[str]:
     for variant in task.variants:
         mine = [row for row in task.rows if row.recipe == variant.label and not row.eager]
         if mine:
-            found.append(_finding(task, mine[-1], baseline_of(task, mine[-1])))
+            found.append(_finding(task, mine[-1], task.baseline_of(mine[-1])))
     return found
 
 
@@ -38,12 +38,6 @@ def goals(task: Task) -> list[str]:
         for model in run.models
         if model.info.get("goal")
     ]
-
-
-def baseline_of(task: Task, row: Row) -> Row:
-    """The teacher that `row` is compared with: its recipe's own, or the one that all recipes share."""
-    own = [other for other in task.rows if other.recipe == row.recipe and other.delta is None and not other.eager]
-    return own[0] if own and own[0] is not row else task.baseline
 
 
 def _finding(task: Task, row: Row, baseline: Row) -> str:
@@ -88,7 +82,7 @@ def teacher_word(tasks: Sequence[Task]) -> str:
 
 def tradeoffs(task: Task) -> list[str]:
     """For each model that is smaller than its teacher in one respect and not in another: which."""
-    return [text for row in task.rows if not row.eager and (text := _tradeoff(task, row, baseline_of(task, row)))]
+    return [text for row in task.rows if not row.eager and (text := _tradeoff(task, row, task.baseline_of(row)))]
 
 
 def _tradeoff(task: Task, row: Row, baseline: Row) -> str:

@@ -264,6 +264,7 @@ def pages(fake: Callable[..., Result], tmp_path_factory: pytest.TempPathFactory)
         {"model": "student", "step": step, "losses": {"hard_label": 1 / step}, "tuning": 80} for step in range(1, 50)
     )
     log.write_text("".join(f"{json.dumps(step)}\n" for step in steps), encoding="utf-8")
+    write_result(several[0], log.parent)
     write_report(several, out / "report", folders=[out / "logs"])
     rows: dict[str, list[Result]] = {}
     for label, drop in {"full": 0.0, "without augment": 0.3, "map top": -0.05}.items():

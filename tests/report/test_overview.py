@@ -9,6 +9,7 @@ import pytest
 from compress.report import markdown_table
 from compress.report.overview import over_tasks, overview_table
 from compress.report.page import tasks_of
+from compress.report.sentences import findings
 from compress.results import Result
 
 
@@ -111,3 +112,21 @@ def test_tasks_of_the_same_recipes_share_one_table_in_the_readme(fake: Callable[
 def test_tasks_of_different_recipes_keep_a_row_of_each_in_the_readme(fake: Callable[..., Result]) -> None:
     table = markdown_table([fake("distilbert", "sst2"), fake("int8", "mrpc")])
     assert "SST-2 (accuracy)" in table and "MRPC (" in table
+
+
+def test_recipes_that_share_another_teacher_are_compared_with_that(fake: Callable[..., Result]) -> None:
+    """The second recipe of a teacher has no row of its own for it."""
+
+    def of(run: Result, teacher: str, points: float) -> Result:
+        models = (run.models[0].model_copy(update={"headline": points}), *run.models[1:])
+        return run.model_copy(update={"teacher": teacher, "models": models})
+
+    runs = [of(fake("int8"), "small", 80.0), of(fake("distilbert"), "large", 95.0)]
+    runs.append(runs[1].model_copy(update={"recipe": runs[1].recipe | {"name": "logits"}}))
+    (task,) = tasks_of(runs)
+    compared = {row.label: task.baseline_of(row).headline for row in task.rows}
+    assert {points for label, points in compared.items() if label.startswith("int8")} == {80.0}
+    assert {points for label, points in compared.items() if not label.startswith("int8")} == {95.0}
+    assert [row.headline for row in task.baselines] == [80.0, 95.0]
+    (sentence,) = (line for line in findings(task) if line.startswith("logits"))
+    assert "where the teacher has 95.00" in sentence

@@ -93,6 +93,7 @@ def test_the_differences_are_those_of_the_runs(runs: list[Result], tmp_path: Pat
 def test_it_is_small_has_each_answer_once_and_no_text(runs: list[Result], tmp_path: Path) -> None:
     same = runs[0].model_copy(update={"run": "the-same-again"})
     shutil.copytree(tmp_path / "runs" / runs[0].run, tmp_path / "runs" / same.run)
+    write_result(same, tmp_path / "runs" / same.run)
     file = tmp_path / PER_EXAMPLE
     write_answers([*runs, same], [tmp_path / "runs"], file)
     with np.load(file, allow_pickle=False) as arrays:

@@ -9,6 +9,7 @@ import pytest
 
 from compress.report import render
 from compress.report.page import tasks_of
+from compress.report.plot import chart
 from compress.report.points import COLOURS, legend_of, pareto, points_of
 from compress.results import Result
 
@@ -33,6 +34,15 @@ def test_an_interval_stands_around_its_point_so_that_the_teachers_line_is_its_ze
     assert delta is not None
     assert student.low == pytest.approx(student.y - delta.points + delta.low)
     assert (student.low <= teacher.y <= student.high) == (not delta.distinguishable)
+
+
+def test_with_several_teachers_no_line_is_that_of_all(fake: Callable[..., Result]) -> None:
+    one, other = fake(), fake("int8").model_copy(update={"teacher": "another"})
+    for runs, lines in ([one, fake("int8")], 1), ([one, other], 0):
+        (task,) = tasks_of(runs)
+        drawn = chart(task)
+        assert sum(layer["mark"].get("strokeDash") == [2, 3] for layer in drawn["layer"]) == lines
+        assert ("the dotted line" in str(drawn["title"])) == (lines == 1)
 
 
 def test_the_front_is_what_nothing_beats_in_speed_and_score(fake: Callable[..., Result]) -> None:

@@ -162,6 +162,22 @@ def test_tasks_that_were_not_timed_bring_no_times(fake: Callable[..., Result]) -
     assert "at most 2.5 ms for a text of 128 tokens: " in first
 
 
+@pytest.mark.parametrize("slow", ["distilbert", "int8"])
+def test_a_model_that_was_not_timed_is_no_quicker_than_one_that_was(fake: Callable[..., Result], slow: str) -> None:
+    small = _with(fake("distilbert"), (95.0, 90.0, 91.0), (9.0, 3.0, 2.0), (90.0, 70.0, 18.0))
+    large = _with(fake("int8"), (95.0, 92.0), (9.0, 3.0), (90.0, 24.0))
+    runs = [
+        run.model_copy(update={"models": tuple(m.model_copy(update={"onnx": None}) for m in run.models)})
+        if run.recipe["name"] == slow
+        else run
+        for run in (small, large)
+    ]
+    lines = recommend(tasks_of(runs), Limits(min_score=60)).lines
+    assert "distilbert, student int8 (tuning 91.00 points" in lines[0]  # the smallest
+    assert not any(" ms" in line for line in lines)
+    assert lines[1].startswith("Times do not count, since ") and slow in lines[1]
+
+
 def test_a_limit_of_latency_needs_times(fake: Callable[..., Result]) -> None:
     run = _with(fake(), (95.0, 90.0, 91.0), (9.0, 3.0, 2.0), (90.0, 70.0, 18.0))
     untimed = run.model_copy(update={"models": tuple(model.model_copy(update={"onnx": None}) for model in run.models)})
