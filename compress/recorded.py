@@ -14,6 +14,7 @@ from typing_extensions import TypedDict
 
 from .errors import CompressError
 from .fields import NOT_UNICODE, Spec, is_unicode
+from .recorded_info import check_fidelity, check_training
 from .spec.document import MOST_DEPTH, Where, spell
 from .spec.limits import LARGEST_SEED, LARGEST_WHOLE
 
@@ -209,32 +210,10 @@ def _judged(info: dict[str, Any]) -> None:
         raise ValueError("`reached`: `flipped` is there without `flips` and `flips_interval`")
 
 
-def _trained(info: dict[str, Any]) -> dict[str, Any]:
-    """No field of `_StageInfo`: those come first in what is read, and pages say this one in its place among the others."""
-    if info.get("tuning_score") is not None:
-        _check_points(info, "tuning_score")
-    return info
-
-
-def _quantized(info: dict[str, Any]) -> dict[str, Any]:
-    fidelity = info.get("fidelity") or {}
-    if not isinstance(fidelity, dict):
-        raise ValueError("`fidelity`: expected a mapping")
-    for name in ("fp32_tuning_score", "int8_tuning_score") if fidelity else ():
-        _check_points(fidelity, name)
-    return info
-
-
-def _check_points(fields: dict[str, Any], name: str) -> None:
-    value = fields.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not -100 <= value <= 100:
-        raise ValueError(f"`{name}`: expected points, a number from -100 to 100")
-
-
 RecipeRecord = Annotated[dict[str, Any], Known(_Recipe)]
-StageInfo = Annotated[dict[str, Any], Known(_StageInfo), AfterValidator(_trained)]
+StageInfo = Annotated[dict[str, Any], Known(_StageInfo), AfterValidator(check_training)]
 Settings = Annotated[dict[str, Any], Known(_Settings)]
-ModelInfo = Annotated[dict[str, Any], Known(_ModelInfo), AfterValidator(_searched), AfterValidator(_quantized)]
+ModelInfo = Annotated[dict[str, Any], Known(_ModelInfo), AfterValidator(_searched), AfterValidator(check_fidelity)]
 
 
 def read_json(file: Path) -> Any:

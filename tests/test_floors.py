@@ -25,6 +25,7 @@ FLOORS = {
         "recorded_similarity",
         "recorded_teachers",
         "recorded_vocabulary",
+        "recorded_info",
         "runtime",
         "metrics",
         "significance",

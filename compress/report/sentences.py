@@ -163,5 +163,5 @@ def _places(results: Sequence[Result]) -> str:
 
 def busy(results: Sequence[Result], shapes: Collection[Shape]) -> list[str]:
     """A line for each run whose times of `shapes` say that the machine had other work; which figures not to trust."""
-    found = {run.run: text for run in results if (text := warning_of(run, shapes))}
-    return [text if len(results) == 1 else f"{name}: {text}" for name, text in found.items()]
+    found = [(run.run, text) for run in results if (text := warning_of(run, shapes))]
+    return [text if len(results) == 1 else f"{name}: {text}" for name, text in found]

@@ -56,6 +56,18 @@ def test_a_score_of_a_training_that_is_none_is_named(
         collect([folder])
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("layer_mix", 3), ("layer_mix", []), ("layer_mix", ["a"]), ("thresholds", [1]), ("thresholds", {"a": "b"})],
+)
+def test_a_mix_and_thresholds_of_no_numbers_are_named(
+    fake: Callable[..., Result], tmp_path: Path, name: str, value: object
+) -> None:
+    folder = altered(fake(), tmp_path, "stages", 0, {"steps": 9, name: value})
+    with pytest.raises(CompressError, match=rf"result\.json: .*: stages\.0\.info: `{name}`: expected "):
+        collect([folder])
+
+
 @pytest.mark.parametrize("fidelity", [{"fidelity": SCORES}, {"fidelity": None}, {}])
 @pytest.mark.parametrize("score", [{"tuning_score": 81.5}, {"tuning_score": 81}, {"tuning_score": None}, {}])
 def test_scores_that_are_there_or_absent_are_read(
