@@ -22,6 +22,8 @@ Span = tuple[int, int]  # start and end in characters of the context, the end ex
 
 def are_answers(values: Sequence[Any]) -> bool:
     """Whether a column holds answers: most of what it lists has a place, with a text or an end, and no label as entities have."""
+    if any(isinstance(value, dict) and "label" in value for value in values):  # how the hub holds entities
+        return False
     parts = [isinstance(part, dict) and _may_be_answer(part) for value in values for part in _parts(value)]
     return 2 * sum(parts) > len(parts)
 

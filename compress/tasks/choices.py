@@ -14,6 +14,7 @@ from .tables import brief, refuse
 
 FORMS = '["an ending", "another"] or {"label": ["A", "B"], "text": ["an ending", "another"]}'
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_MOST_DIGITS = 20  # of a place
 
 Ending = tuple[str, str]  # what a label may call it, where it has a name, and its text
 
@@ -80,13 +81,12 @@ def place_of(label: Any, endings: Sequence[Ending], column: str) -> int | str:
     if any(_reads_as(name, written) for name in names):
         return f"{column}: expected one of the endings' own labels, {', '.join(names)}, found {brief(label)}"
     if isinstance(label, int | float) and not isinstance(label, bool):
-        inside = written.isdecimal() and int(written) <= last
-        return int(written) if inside else _outside(column, label, last)
+        return int(written) if _is_place(written, last) else _outside(column, label, last)
     if not isinstance(label, str):
         return f"{column}: expected the place of the right ending, its letter or its text, found {brief(label)}"
     found: set[int] = {place for place, (_, text) in enumerate(endings) if text.strip() == written}
     found = {min(found)} if found else found
-    if written.isdecimal() and int(written) <= last:
+    if _is_place(written, last):
         found.add(int(written))
     if len(written) == 1 and (letter := _LETTERS.find(written.upper())) in range(len(endings)):
         found.add(letter)
@@ -105,6 +105,11 @@ def _reads_as(name: str, label: str) -> bool:
     """Whether both are numbers, or both letters, so that the label is not to be counted where endings have such names."""
     letters = len(name) == len(label) == 1 and name.isalpha() and label.isalpha()
     return letters or (name.isdecimal() and label.isdecimal())
+
+
+def _is_place(written: str, last: int) -> bool:
+    """Whether it is a number from 0 to `last`. Of more digits than Python reads it is none."""
+    return written.isdecimal() and len(written) <= _MOST_DIGITS and int(written) <= last
 
 
 def _outside(column: str, label: Any, last: int) -> str:

@@ -33,10 +33,10 @@ def read_conll(path: Path, names: Sequence[str] | None = None, *, labelled: bool
     """Columns of lists, a text's words or labels each. `names` of all columns of the file; by default `tokens`, `column2` … and `tags`,
     or those of CoNLL-U, with the parts of speech as `tags`; only `tokens` where words need not be `labelled` and have nothing beside them.
 
-    Between columns are tabs, where the first line has one, or else spaces. Raises `CompressError` with the lines that have another
-    number of columns.
+    Between columns are tabs, where the first line that does not begin with `#` has one, or else spaces. Raises `CompressError` with the
+    lines that have another number of columns.
     """
-    texts = list(_texts(lines_of(read_text(path))))
+    texts = list(_texts(lines_of(read_text(path)), universal=path.suffix.lower() == ".conllu"))
     if not texts:
         return Table(str(path), "line", (), {})
     universal = names is None and _is_universal(texts[0][1])
@@ -65,13 +65,13 @@ def _is_universal(words: list[list[str]]) -> bool:
     return words[0][0][:1] == "1" and all(len(word) == len(UNIVERSAL) and word[0][:1].isdecimal() for word in words)
 
 
-def _texts(lines: Sequence[str]) -> Iterator[tuple[int, list[list[str]]]]:
-    """The line on which each text starts, and the fields of its words."""
-    first = next((line for line in lines if line.strip() and not _is_beside(line)), "")
-    split = _by_tabs if "\t" in first else _by_spaces
+def _texts(lines: Sequence[str], *, universal: bool) -> Iterator[tuple[int, list[list[str]]]]:
+    """The line on which each text starts, and the fields of its words. `universal`: whether the file is named as one of CoNLL-U."""
+    tabs = "\t" in _first(lines)
+    split = _by_tabs if tabs else _by_spaces
     words: list[list[str]] = []
     for number, line in enumerate([*lines, ""], start=1):
-        if not words and _is_beside(line):
+        if not words and _is_beside(line, parted=tabs or universal):
             continue
         if line.strip() and not line.startswith(_DOCUMENT):
             words.append(split(line))
@@ -80,9 +80,19 @@ def _texts(lines: Sequence[str]) -> Iterator[tuple[int, list[list[str]]]]:
             words = []
 
 
-def _is_beside(line: str) -> bool:
-    """Whether a line before a text's first word is of no word: where a document begins, or a comment such as `# sent_id = 1`."""
-    return line.startswith(_DOCUMENT) or _COMMENT.match(line) is not None
+def _first(lines: Sequence[str]) -> str:
+    """The first line that is surely of a word; where all lines begin with `#`, the first that is no `# key = value`."""
+    words = (line for line in lines if line.strip() and not line.startswith((_DOCUMENT, "#")))
+    return next(words, None) or next(
+        (line for line in lines if line.strip() and not _is_beside(line, parted=False)), ""
+    )
+
+
+def _is_beside(line: str, *, parted: bool) -> bool:
+    """Whether a line before a text's first word is of no word: where a document begins, or a comment such as `# sent_id = 1`; where
+    columns are `parted` by tabs also `# newdoc`, which has none."""
+    bare = parted and line.startswith("#") and "\t" not in line
+    return bare or line.startswith(_DOCUMENT) or _COMMENT.match(line) is not None
 
 
 def _by_tabs(line: str) -> list[str]:

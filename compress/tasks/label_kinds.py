@@ -31,7 +31,8 @@ def read_kind(
         return "multilabel", listed_names(label, _rows(table, values))
     numbered = list(zip(table.numbers, values, strict=True))
     several = "; --kind multilabel, if texts may have none or several" if kind in (None, "classification") else ""
-    refuse(table.place, table.unit, unlabelled(label, table.numbers, values), several)
+    if kind != "embedding":  # where pairs without a score are left out
+        refuse(table.place, table.unit, unlabelled(label, table.numbers, values), several)
     if kind is None:
         commas = [(n, f"{label}: found {brief(v)}; write {pointed(v)!r}") for n, v in numbered if not is_number(str(v))]
         if all(is_number(pointed(value)) for value in values):

@@ -60,8 +60,9 @@ def load_training(
         train, own = train.select(kept), train.select(held)
     else:
         grouped = KINDS[spec.kind].grouped is not None
-        notes += _check_tuning(rows["tuning"].place, own, train, splits, grouped=grouped, plain=plain)
-        own = _without(rows["tuning"].place, own, splits, grouped=grouped)
+        joined = grouped or own.labels_spans
+        notes += _check_tuning(rows["tuning"].place, own, train, splits, grouped=joined, plain=plain)
+        own = _without(rows["tuning"].place, own, splits, grouped=joined)
         if grouped and not scored_queries(own.labels):
             raise CompressError(
                 f"{rows['tuning'].place}: no query that is in no reported split has a relevant passage; expected other queries"
@@ -193,8 +194,8 @@ def _counter(known: Split, *, grouped: bool = False, plain: bool = False) -> Cal
 
 
 def _without(place: str, tuning: Split, reported: dict[str, Split], *, grouped: bool) -> Split:
-    """The examples whose text no reported split has: scores are reported on texts that nothing was chosen by. `grouped`: those whose
-    first text none has, so that no query is parted."""
+    """The examples whose text no reported split has: scores are reported on texts that nothing was chosen by. `grouped`: those of
+    whose query none has an example, or of whose context a question."""
     known = {row for split in reported.values() for row in _keys(split, grouped)}
     kept = np.flatnonzero([row not in known for row in _keys(tuning, grouped)])
     if not len(kept):
@@ -206,4 +207,6 @@ def _without(place: str, tuning: Split, reported: dict[str, Split], *, grouped: 
 
 def _keys(split: Split, grouped: bool) -> list[str]:
     """What tells whether an example stands in another split."""
-    return normalized(Split(split.texts[:1], split.labels) if grouped else split)
+    if not grouped:
+        return normalized(split)
+    return normalized(Split(split.texts[1:] if split.labels_spans else split.texts[:1], split.labels))

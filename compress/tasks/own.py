@@ -26,6 +26,7 @@ from .own_columns import check_apart, check_column, label_names, text_names, wit
 from .own_files import OwnFiles
 from .own_queries import ranks
 from .plain_text import check_scored, is_plain_text
+from .spans import LABEL as SPAN_LABEL
 from .tables import Table
 
 _SPLITS = ("train", "training", "data")  # names of files that say nothing of the task
@@ -115,6 +116,8 @@ def _has_words(table: Table, own: OwnFiles) -> bool:
     if own.kind is not None or own.label not in table.columns:
         return own.kind == "tagging"
     texts, labels = table.columns[own.text], table.columns[own.label]
+    if any(isinstance(value, dict) and SPAN_LABEL in value for value in labels):  # how the hub holds lists of spans
+        return True
     spans = (value[0] for value in labels if isinstance(value, list) and value)
     if any(isinstance(text, list) for text in texts) or any(isinstance(span, dict | list) for span in spans):
         return True

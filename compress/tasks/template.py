@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -22,6 +23,7 @@ from .columns import Rows
 from .delimited import read_table
 from .kinds import TASK_KINDS
 from .kinds.classification import MOST_UNLISTED_LABELS
+from .kinds.embedding import is_blank
 from .own import names_split, own_task
 from .own_columns import check_parted, with_words
 from .own_files import OwnFiles
@@ -49,6 +51,10 @@ _LABEL_WORDS = {
 _TEXT_WORDS = {
     False: "one column, or two for pairs of texts",
     True: "of contexts, of what each ending begins with if there is such a one, and of endings",
+}
+_WITHOUT_TUNING = {
+    False: "without it, a tenth of train is held out",
+    True: "name one, with scores, since no pair of train has a score",
 }
 _LABELS = ("label", "labels", "class", "category", "target", "relevance", "score", "stars", "rating", "sentiment", "intent", "topic",
     "tags", "ner_tags", "entities", "answers",
@@ -144,9 +150,10 @@ def task_yaml(own: OwnFiles, file: Path) -> str:
     refuse."""
     spec, _ = own_task(own)
     train, dev = (read_table(from_home(path)) for path in (own.train, own.dev))
-    prepared = [_prepared(spec, table) for table in (train, dev)]
+    unscored = not KINDS[spec.kind].learnt and all(map(is_blank, train.column(spec.label_columns[0])))
+    prepared = [_texts_alone(spec, train) if unscored else _prepared(spec, train), _prepared(spec, dev)]
     for place, rows in enumerate(prepared):
-        to_split(spec, rows, spec.known_labels or (), training=place == 0)
+        to_split(spec, rows, spec.known_labels or (), training=place == 0 and not unscored)
     longest = max(_words(value) for column in prepared[0].texts for value in column)
     others = [metric for metric in KINDS[spec.kind].metrics if metric not in spec.metrics]
     read = {*spec.text, *ending_columns(spec.text[-1], train.columns), *spec.label_columns}
@@ -174,7 +181,7 @@ def task_yaml(own: OwnFiles, file: Path) -> str:
         "files:  # from this file's folder on",
         f"  train: {_flow(_path(own.train, file))}  # {len(train.numbers):,} examples",
         f"  dev: {_flow(_path(own.dev, file))}  # {len(dev.numbers):,} examples; scores are reported on them, once, at the end",
-        "  # tuning: FILE  # to choose checkpoints and settings on; without it, a tenth of train is held out",
+        f"  # tuning: FILE  # to choose checkpoints and settings on; {_WITHOUT_TUNING[unscored]}",
     ]
     return "\n".join(lines) + "\n"
 
@@ -185,6 +192,10 @@ def _after_folder(train: Path) -> str:
 
 def _prepared(spec: TaskSpec, table: Table) -> Rows:
     return TASK_KINDS[spec.kind].prepared(spec, Rows.of(table, spec))
+
+
+def _texts_alone(spec: TaskSpec, table: Table) -> Rows:
+    return replace(Rows.of(table, spec), labels=[0.0] * len(table.numbers))
 
 
 def _words(text: Any) -> int:

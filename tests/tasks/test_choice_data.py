@@ -207,6 +207,7 @@ def test_what_a_label_may_be(label: Any, endings: Any, place: int, tmp_path: Pat
     [
         ({"label": 2}, r"dev\.jsonl: line 2: label: expected the place of the right ending, from 0 to 1, found 2"),
         ({"label": "7"}, "expected the place of the right ending, from 0 to 1, found '7'"),
+        ({"label": "9" * 5000}, "expected the place of the right ending, from 0 to 1, found '999"),
         ({"label": -1}, "found -1, which marks hidden labels: this split cannot be scored"),
         ({"label": "third"}, "expected the place of the right ending, 0 to 1, its letter or its text, found 'third'"),
         ({"label": None}, "expected the place of the right ending, its letter or its text, found None"),

@@ -87,10 +87,16 @@ def test_answers_that_are_no_spans_are_labels(tmp_path: Path, rows: list[Any], k
     assert own_task(own)[0].kind == kind
 
 
-def test_entities_are_no_answers(tmp_path: Path) -> None:
-    rows = [{"text": f"Ada {n}", "entities": [{"start": 0, "end": 3, "label": "PER"}]} for n in range(9)]
+@pytest.mark.parametrize("columns", [False, True], ids=["objects", "an object of lists"])
+def test_entities_are_no_answers(tmp_path: Path, columns: bool) -> None:
+    """Nor are they in the columns in which the hub holds lists of objects."""
+    entity = {"start": 0, "end": 3, "label": "PER"}
+    value = {name: [each] for name, each in entity.items()} if columns else [entity]
+    rows = [{"text": f"Ada {n}", "entities": value} for n in range(9)]
     own = OwnFiles(*written(tmp_path, jsonl(rows), jsonl(rows), ".jsonl"))
-    assert own_task(own)[0].kind == "tagging"
+    spec, folder = own_task(own)
+    assert spec.kind == "tagging" and spec.labels == ("O", "B-PER", "I-PER")
+    assert load_training(spec, folder, None).train.labels_words
 
 
 @pytest.mark.parametrize("form", ["squad", "columns", "places"])

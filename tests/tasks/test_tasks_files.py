@@ -13,7 +13,7 @@ from whole import TaskData, load_task
 
 from compress.errors import CompressError
 from compress.spec.task import Files, TaskSpec
-from compress.tasks import fingerprint
+from compress.tasks import OwnFiles, fingerprint, load_training, own_task
 
 
 def task(train: str = "train.csv", dev: str | dict[str, str] = "dev.csv", **fields: Any) -> TaskSpec:
@@ -53,6 +53,33 @@ def test_a_row_without_a_label_is_no_class_of_its_own(here: Path, blank: str) ->
     with (here / "train.csv").open("a") as file:
         file.write(f"more words,{blank}\n")
     refused(task(), here, r"train\.csv: line \d+: label: no label")
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+@pytest.mark.parametrize("own", [False, True], ids=["task file", "files alone"])
+def test_a_label_that_is_not_a_number_is_missing(here: Path, suffix: str, own: bool) -> None:
+    """Parquet and JSON have NaN where a label lacks."""
+    import pyarrow
+    import pyarrow.parquet
+
+    rows = [{"text": f"t{i}", "label": float("nan") if i == 4 else float(i % 2)} for i in range(12)]
+    (here / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), here / "a.parquet")
+    with pytest.raises(CompressError, match=rf"a\{suffix}: (line|row) 5: label: no label, found nan"):
+        if own:
+            own_task(OwnFiles(here / f"a{suffix}", here / "dev.csv", "text", label="label"))
+        else:
+            load_training(task(f"a{suffix}", "dev.csv"), here, None)
+
+
+def test_names_of_more_digits_than_python_reads_sort_as_words(here: Path) -> None:
+    long, low = "9" * 5000, "-" + "1" * 4400
+    rows = [f"text {i},{(10, 2, long, low)[i % 4]}" for i in range(40)]
+    (here / "train.csv").write_text("text,label\n" + "\n".join(rows))
+    (here / "dev.csv").write_text("text,label\nx,10\n")
+    assert load_training(task(), here, None).labels == ("2", "10", low, long)
+    own = OwnFiles(here / "train.csv", here / "dev.csv", "text", label="label")
+    assert own_task(own)[0].labels == ("2", "10", low, long)
 
 
 def test_labels_of_the_spec_give_the_ids(here: Path) -> None:

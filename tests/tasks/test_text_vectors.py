@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from compress.errors import CompressError
 from compress.spec.task import Files, TaskSpec
 from compress.tasks import TASK_KINDS, OwnFiles, Split, collate, encode, load_training, own_task, score, wordpiece
 from compress.tasks.kinds.embedding import nearest_kept, paired, vectors_of
+from compress.tasks.template import task_yaml
 from compress.tasks.text_vectors import EncodedTexts
 
 FIRST = ["a good film", "the dull story of a very slow river is not good", "a dog", "a cat sings"]
@@ -163,3 +165,30 @@ def test_the_same_files_are_a_regression_where_nobody_says_otherwise(tmp_path: P
     task, folder = own_task(own)
     assert task.kind == "regression" and task.pairs
     assert not load_training(task, folder, None).train.apart
+
+
+def test_pairs_without_a_score_need_no_task_file(tmp_path: Path) -> None:
+    train, dev = _write(tmp_path, "train.tsv"), _write(tmp_path, "dev.tsv")
+    own = OwnFiles(train, dev, "sentence1", "sentence2", "score", "embedding")
+    header, first, *rest = train.read_text().splitlines()
+    train.write_text("\n".join([header, first.rpartition("\t")[0] + "\t", *rest]) + "\n")
+    data = load_training(*own_task(own), None)
+    assert "train: 1 of 40 pairs have no score, and are left out" in data.notes
+    text = task_yaml(own, tmp_path / "t.yaml")
+    assert "kind: embedding  #" in text and "a tenth of train is held out" in text
+    with pytest.raises(CompressError, match="score: no label"):
+        own_task(replace(own, kind="regression"))
+
+
+def test_texts_alone_need_no_task_file_beside_a_tuning_file(tmp_path: Path) -> None:
+    train, dev = _write(tmp_path, "train.tsv"), _write(tmp_path, "dev.tsv")
+    own = OwnFiles(train, dev, "sentence1", "sentence2", "score", "embedding")
+    header, *rows = train.read_text().splitlines()
+    train.write_text("\n".join([header, *(row.rpartition("\t")[0] + "\t" for row in rows)]) + "\n")
+    data = load_training(*own_task(own), None, _write(tmp_path, "tuning.tsv", 10))
+    assert len(data.train) == 40 and len(data.tuning) == 10
+    text = task_yaml(own, tmp_path / "t.yaml")
+    assert "# 40 examples" in text and "name one, with scores, since no pair of train has a score" in text
+    dev.write_text(train.read_text().replace("train.tsv", "dev.tsv"))
+    with pytest.raises(CompressError, match=r"dev\.tsv: no pair has a score"):
+        task_yaml(own, tmp_path / "t.yaml")

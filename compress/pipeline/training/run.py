@@ -77,7 +77,7 @@ class TrainingRun:
         if teacher_tokenizer is not None:
             reads = self._read_by(teacher, teacher_tokenizer, data.encoded, length)
         scored = LOGITS in self.objective.student_features
-        tuning = task.encoded("tuning", tokenizer, length)
+        tuning = task.encoded("tuning", tokenizer, task.spec.max_length)  # as the model is scored and shipped
         evaluate = tuning_score(task.data, tuning, pad) if scored else None
         info = self.train(data, teacher, evaluate, reads=reads)
         info["examples"] = len(data.encoded)
@@ -87,8 +87,7 @@ class TrainingRun:
 
     def with_threshold(self, tokenizer: Any, info: TrainingInfo) -> TrainingInfo:
         """`info`, and what `choose_threshold` chose for the trained model."""
-        length = self.settings.max_length
-        chosen = choose_threshold(self.model, tokenizer, self.context, max_length=length, stage=self.job.node.id)
+        chosen = choose_threshold(self.model, tokenizer, self.context, max_length=None, stage=self.job.node.id)
         return {**info, **chosen}
 
     def _examples(self, tokenizer: Any, length: int, pad: int) -> TaskBatches:

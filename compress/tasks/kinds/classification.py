@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -20,6 +21,7 @@ from ..tables import brief, refuse
 from .kind import TaskKind
 
 MOST_UNLISTED_LABELS = 100  # more distinct values than this are rather scores or ids than classes
+_MOST_DIGITS = 4000  # of numbers by which names are sorted: Python reads no more than 4,300
 _TINY = 1e-30
 
 
@@ -49,9 +51,14 @@ def declared_names(spec: TaskSpec, train: Rows) -> tuple[str, ...] | None:
 
 
 def unlabelled(column: str, numbers: Iterable[int | str], values: Iterable[Any]) -> list[tuple[int | str, str]]:
-    """The rows without a label, as `refuse` takes them."""
-    pairs = zip(numbers, values, strict=True)
-    return [(number, f"{column}: no label") for number, value in pairs if value is None or not str(value).strip()]
+    """The rows without a label, as `refuse` takes them. Floats that are not finite are none: Parquet and JSON have NaN where one lacks."""
+    problems = []
+    for number, value in zip(numbers, values, strict=True):
+        if isinstance(value, float) and not math.isfinite(value):
+            problems.append((number, f"{column}: no label, found {value}"))
+        elif value is None or not str(value).strip():
+            problems.append((number, f"{column}: no label"))
+    return problems
 
 
 def check_unicode(place: str, column: str | tuple[str, ...], names: Iterable[str]) -> None:
@@ -62,7 +69,7 @@ def check_unicode(place: str, column: str | tuple[str, ...], names: Iterable[str
 
 def natural(name: str) -> tuple[bool, int, str]:
     """The order of label names: numbers by value, then words."""
-    whole = name.removeprefix("-").isdecimal()
+    whole = name.removeprefix("-").isdecimal() and len(name) <= _MOST_DIGITS
     return (not whole, int(name) if whole else 0, name)
 
 

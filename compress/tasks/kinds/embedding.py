@@ -78,7 +78,7 @@ def _nearest(vectors: np.ndarray, rows: np.ndarray, count: int) -> list[list[int
 
 def rated(spec: TaskSpec, rows: Rows) -> Rows:
     """Without the pairs that have no score, and with a note of how many these are. CompressError: none has one."""
-    kept = [row for row, score in enumerate(rows.labels) if not _is_blank(score)]
+    kept = [row for row, score in enumerate(rows.labels) if not is_blank(score)]
     if len(kept) == len(rows):
         return rows
     if not kept:
@@ -91,7 +91,7 @@ def rated(spec: TaskSpec, rows: Rows) -> Rows:
     return replace(rows, numbers=numbers, texts=columns, labels=labels, notes=(*rows.notes, note))
 
 
-def _is_blank(score: Any) -> bool:
+def is_blank(score: Any) -> bool:
     return score is None or (isinstance(score, str) and not score.strip())
 
 
