@@ -11,6 +11,7 @@ from typing import Any
 from .errors import CompressError
 
 _HUB = "hub:"  # what a corpus that is a data set begins with
+NO_PATHS = frozenset({"exclude", "title", "description"})  # fields of recipes, whose words may look like paths
 
 
 def check_folder(folder: Path, option: str) -> None:
@@ -64,9 +65,9 @@ def shown(word: str) -> str:
 
 
 def without_places(document: Any) -> Any:
-    """A document of dictionaries, lists and scalars with every text in it that is a path as `shown`."""
+    """A document of dictionaries, lists and scalars with every text in it that is a path as `shown`; fields of `NO_PATHS` as they are."""
     if isinstance(document, dict):
-        return {name: without_places(value) for name, value in document.items()}
+        return {name: value if name in NO_PATHS else without_places(value) for name, value in document.items()}
     if isinstance(document, list | tuple):
         return [without_places(value) for value in document]
     return shown(document) if isinstance(document, str) else document

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -53,4 +54,6 @@ def init(
     if names_split(own.train):
         typer.echo(f"task `{name}`, after the folder of {own.train.name}; `name` in the file calls it otherwise")
     columns = " and ".join(f"`{name}`" for name in own.texts)
-    typer.echo(f"texts in {columns}, labels in `{own.label}`; now: compress run int8 --teacher DIR --task {file}")
+    typer.echo(
+        f"texts in {columns}, labels in `{own.label}`; now: compress run int8 --teacher DIR --task {shlex.quote(str(file))}"
+    )

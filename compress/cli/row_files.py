@@ -156,13 +156,26 @@ def encodable(row: Row) -> Iterator[None]:
         ) from None
 
 
+class _UnixLines:
+    """`file`, with rows that end in a newline alone."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+
+    def write(self, row: str) -> None:
+        self._file.write(row.removesuffix("\r\n") + "\n")
+
+
 class Writer:
     """Rows to a file of `suffix`'s form, the header with the first; `delimiter`: another than the suffix's."""
 
     def __init__(self, file: IO[str], suffix: str, delimiter: str = "") -> None:
         self._file, self._suffix = file, suffix
         self._header: list[str] = []
-        self._csv = csv.writer(file, delimiter=delimiter or DELIMITERS.get(suffix, ","), lineterminator="\n")
+        # Its own terminator has both characters at which readers end a row: of these alone `csv` quotes the fields that hold one.
+        self._csv = csv.writer(
+            _UnixLines(file), delimiter=delimiter or DELIMITERS.get(suffix, ","), lineterminator="\r\n"
+        )
 
     def write(self, row: Row) -> None:
         """Raises `CompressError` for a row that the file cannot hold."""

@@ -14,7 +14,7 @@ import yaml
 from .. import catalog
 from ..errors import CompressError
 from ..machine import usable_cores
-from ..paths import shown, without_places
+from ..paths import NO_PATHS, shown, without_places
 from ..quantize.methods import QUANTIZERS
 from ..spec.limits import LARGEST_SEED, MOST_SEEDS, MOST_THREADS
 from ..spec.recipe import Recipe
@@ -120,8 +120,7 @@ def overrides_for(request: Request, name: str) -> list[str]:
 
 def command_line(request: Request, plan: Plan) -> str:
     """The command that makes this one run again, whatever else was asked for beside it; paths as `shown` tells them."""
-    word = _recipe_word(request, plan)
-    words = ["compress", "run", shown(word), *_task_words(request, plan)]
+    words = ["compress", "run", shown(plan.word or plan.recipe.name), *_task_words(request, plan)]
     for text, source in zip(several(request.teacher), plan.teachers.values(), strict=False):
         words += ["--teacher", shown(pinned(text, source))]
     for flag, value in (
@@ -144,7 +143,7 @@ def command_line(request: Request, plan: Plan) -> str:
         words += [flag, str(value)] if value != default else []
     words += ["--no-bench"] if request.bench is None else []
     words += ["--refit"] if request.refit else []
-    for override in overrides_for(request, word) if word in request.recipes else ():
+    for override in overrides_for(request, plan.word) if plan.word else ():
         words += ["--set", shown_override(override)]
     return shlex.join(words)
 
@@ -158,6 +157,8 @@ def _pinned_student(request: Request, plan: Plan) -> str | None:
 def shown_override(text: str) -> str:
     """`PATH=VALUE` with what is a path in the value as records name it."""
     name, equals, value = text.partition("=")
+    if not NO_PATHS.isdisjoint(re.split(r"[.\[]", name.strip())):
+        return text
     try:
         given = yaml.safe_load(value)
     except yaml.YAMLError:
@@ -166,11 +167,6 @@ def shown_override(text: str) -> str:
     if told == given:
         return text
     return name + equals + (told if isinstance(told, str) else json.dumps(told, ensure_ascii=False))
-
-
-def _recipe_word(request: Request, plan: Plan) -> str:
-    words = [word for word in request.recipes if isinstance(word, str)]
-    return next((word for word in words if Path(word).stem == plan.recipe.name), plan.recipe.name)
 
 
 def _task_words(request: Request, plan: Plan) -> list[str]:

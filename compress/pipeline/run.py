@@ -70,7 +70,7 @@ def plan_all(request: Request) -> list[Plan]:
     corpus = _corpus(request, recipes)
     known: dict[str, TeacherSource] = {}
     plans: dict[str, Plan] = {}
-    for recipe in recipes:
+    for word, recipe in zip(request.recipes, recipes, strict=True):
         for name in (names := teacher_words(request, recipe)):
             known[name] = known.get(name) or resolve_teacher(name)
         teacher, *others = (known[name] for name in names)
@@ -89,7 +89,8 @@ def plan_all(request: Request) -> list[Plan]:
                     refit=request.refit,
                     others=others,
                 )
-                plans[plan.name] = replace(plan, notes=(*plan.notes, *_without_effect(plan, request)))
+                notes = (*plan.notes, *_without_effect(plan, request))
+                plans[plan.name] = replace(plan, notes=notes, word=word if isinstance(word, str) else None)
     return list(plans.values())
 
 
@@ -155,7 +156,9 @@ def run_all(request: Request, listener: Listener | None = None) -> list[Result]:
 
 def _run_all(request: Request, listener: Listener, peers: Peers | None = None) -> list[Result]:
     plans = plan_all(request)
-    request = replace(request, jobs=min(request.jobs, most_at_once(plans, request.root)))
+    # By the plans alone: what was interrupted goes on with as many threads as before, however few can share what is left.
+    request = replace(request, jobs=min(request.jobs, most_at_once(plans, None)))
+    request = replace(request, threads=threads_of(request), jobs=min(request.jobs, most_at_once(plans, request.root)))
     preflight(plans, request.root)
     if peers is not None:
         peers.planned(plans)
@@ -172,7 +175,7 @@ def _run_all(request: Request, listener: Listener, peers: Peers | None = None) -
     reported = {plan.task.fingerprint: ReportedSource.of(plan.task) for plan in plans}
     turns = Turns(plans, listener)
     if request.jobs > 1:
-        alone = replace(request, jobs=1, threads=threads_of(request))
+        alone = replace(request, jobs=1)
         with Helpers(_help, (alone,), request.jobs - 1) as helpers:
             missing = missing_stages(plans, contexts, request.root)
             build_missing(missing, cache, turns, on_look=lambda: helpers.tell_losses(listener.notice))

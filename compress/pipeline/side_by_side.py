@@ -61,19 +61,20 @@ def missing_stages(plans: Sequence[Plan], contexts: Sequence[Context], root: Pat
     missing: dict[str, Stage] = {}
     for plan, context in zip(plans, contexts, strict=True):
         for node in plan.nodes:
-            if not (root / ".store" / node.key).is_dir():
+            if root is None or not (root / ".store" / node.key).is_dir():
                 missing.setdefault(node.key, Stage(plan, context, node))
     return missing
 
 
-def most_at_once(plans: Sequence[Plan], root: Path) -> int:
-    """How many processes the stages that are missing can keep busy: most of them that are equally far from what is there."""
+def most_at_once(plans: Sequence[Plan], root: Path | None) -> int:
+    """How many processes the stages that are missing in `root`, or all of them, can keep busy: most of them that are equally far from
+    what is there."""
     depths: dict[str, int] = {}
     for plan in plans:
         keys = {node.id: node.key for node in plan.nodes}
         for node in plan.nodes:
             before = [depths.get(keys[name], 0) for name in node.inputs.values()]
-            if not (root / ".store" / node.key).is_dir():
+            if root is None or not (root / ".store" / node.key).is_dir():
                 depths[node.key] = 1 + max(before, default=0)
     return max(Counter(depths.values()).values(), default=1)
 

@@ -64,6 +64,12 @@ def test_a_forgotten_pair_is_one_note_of_plan_and_run(
     assert (folder / ship[-1] / "onnx" / "model_quantized.onnx").is_file()
 
 
+def test_init_says_what_comes_next_as_a_shell_takes_it(cli: Cli, folder: Path) -> None:
+    done = cli("init", *FILES, "-o", "my task.yaml")
+    line = next(line for line in done.out.splitlines() if "; now: " in line)
+    assert shlex.split(line.partition("; now: ")[2])[-2:] == ["--task", "my task.yaml"]
+
+
 def test_init_replaces_nothing_and_writes_nothing_where_it_fails(cli: Cli, folder: Path) -> None:
     (folder / "mine.yaml").write_text("mine")
     done = cli("init", *FILES, "-o", "mine.yaml")

@@ -133,3 +133,17 @@ def test_how_a_path_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert shown_override("augment.glove=/somebody/a.txt") == "augment.glove=a.txt"
     assert shown_override("finetune.learning_rate=1.0e-4") == "finetune.learning_rate=1.0e-4"
     assert json.loads(shown_override('x=["/somebody/a", 2]').removeprefix("x=")) == ["a", 2]
+
+
+def test_words_that_only_look_like_paths_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pattern of matmuls that lost its beginning would keep all of them in fp32."""
+    monkeypatch.chdir(tmp_path)
+    document = {"stages": [{"quantize": {"exclude": ["/encoder/layer.0/.*"]}}], "title": "a/../b: 3/4"}
+    assert without_places(document) == document
+    for text in (
+        'quantize.exclude=["/encoder/layer.0/.*"]',
+        "quantize.exclude[0]=/encoder/.*",
+        "title=a/../b",
+        'quantize={"exclude": ["/encoder/.*"]}',
+    ):
+        assert shown_override(text) == text

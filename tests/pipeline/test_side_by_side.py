@@ -11,9 +11,11 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import psutil
 import pytest
@@ -205,6 +207,17 @@ def test_the_chain_of_one_run_has_all_cores(world: Path) -> None:
     assert [most_at_once(plans[:count], world / "runs") for count in (1, 3)] == [1, 3]
     run_all(request(world))
     assert most_at_once(plans, world / "runs") == 2
+
+
+def test_what_is_interrupted_goes_on_with_as_many_threads(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of two seeds is there, so that one process has all there is to do: with the other's cores it would come to other weights."""
+    monkeypatch.setattr("compress.pipeline.request.usable_cores", lambda: 4)
+    asked = replace(request(world), seeds=(0, 1), jobs=2, threads=None)
+    monkeypatch.setattr(run, "Helpers", lambda *anything: nullcontext(Mock()))
+    whole = [result.settings["threads"] for result in run_all(replace(asked, root=world / "whole"))]
+    run_all(replace(asked, seeds=(0,), jobs=1, threads=2))
+    rest = run_all(asked)[1].settings["threads"]
+    assert (whole, rest) == ([2, 2], 2)
 
 
 @pytest.mark.slow

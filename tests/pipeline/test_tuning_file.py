@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from worlds import encoder_world
 
 from compress.cli.plans import plan_documents
 from compress.errors import CompressError
+from compress.paths import shown
 from compress.pipeline import Request, plan_all, run_all
 from compress.pipeline.request import command_line
 from compress.pipeline.stages.adopt import SEEN_TUNING
@@ -108,3 +111,26 @@ def test_a_run_tunes_on_it_and_its_result_says_so(world: Path) -> None:
     assert result.task.data.rows == {"train": 60, "tuning": 20, "dev": 10}
     assert any(note.endswith("tuning 0 of 20 (0.0%), dev 0 of 10 (0.0%)") for note in result.task.data.notes)
     assert result.models[-1].info["fidelity"]["examples"] == 20
+
+
+def test_a_command_names_the_recipe_by_which_it_was_asked_for(world: Path) -> None:
+    """By another name that --set gave it, and of two files of one name its own."""
+    renamed = replace(request(world), recipes=("int8",), overrides=("name=other", "finetune.epochs=2"))
+    (plan,) = plan_all(renamed)
+    assert plan.recipe.name == "other"
+    words = shlex.split(command_line(renamed, plan))
+    assert words[:3] == ["compress", "run", "int8"] and words[-4:] == [
+        "--set",
+        "name=other",
+        "--set",
+        "finetune.epochs=2",
+    ]
+    recipe = (Path(__file__).parents[2] / "recipes" / "int8.yaml").read_text().replace("name: int8", "name: mine")
+    files = [world / folder / "mine.yaml" for folder in ("a", "b")]
+    for number, file in enumerate(files):
+        file.parent.mkdir()
+        file.write_text(recipe.replace("- finetune:", f"- finetune: {{epochs: {number + 1}}}"))
+    both = replace(request(world), recipes=tuple(map(str, files)))
+    plans = plan_all(both)
+    assert len(plans) == 2
+    assert [shlex.split(command_line(both, plan))[2] for plan in plans] == [shown(str(file)) for file in files]

@@ -58,6 +58,18 @@ def test_rows_keep_their_columns_and_get_answers(folder: Path, table: Path, tmp_
     assert 84 < low < 89 < 91 < high < 95  # 1.96 standard errors are 4.2 points
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
+def test_a_text_with_any_end_of_line_in_it_stays_one_row(folder: Path, tmp_path: Path, suffix: str) -> None:
+    texts = ["a\rb c", "a\nb", "a\r\nb", "\r", "a b"]
+    source, out = tmp_path / "in.jsonl", tmp_path / f"out{suffix}"
+    source.write_text("".join(json.dumps({"text": text, "more": "x"}) + "\n" for text in texts))
+    assert predict(folder, "--input", source, "--output", out).returncode == 0
+    with out.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file, delimiter={".csv": ",", ".tsv": "\t"}[suffix]))
+    assert [row["text"] for row in rows] == texts
+    assert out.read_bytes().endswith(b"\n") and not out.read_bytes().endswith(b"\r\n")
+
+
 def test_without_output_the_table_is_on_stdout_and_the_score_beside_it(folder: Path, table: Path) -> None:
     done = predict(folder, "-i", table, "--text", "text", "--label", "gold")
     assert done.stdout.splitlines()[0] == "number,text,gold,prediction,prediction_score"

@@ -108,7 +108,8 @@ class Plan:
     """One run: a recipe on a task with a seed. Nodes are in the order in which they can run.
 
     `notes`: what the plan leaves out of the recipe, and why, a line each. `pretrained`: the checkpoint that the student starts
-    from, where that is its own. `others`: the teachers beside the first, `teacher`.
+    from, where that is its own. `others`: the teachers beside the first, `teacher`. `word`: name or path by which the recipe was asked
+    for; None: it was handed over as an object.
     """
 
     recipe: Recipe
@@ -124,6 +125,7 @@ class Plan:
     notes: tuple[str, ...] = ()
     pretrained: TeacherSource | None = None
     others: tuple[TeacherSource, ...] = ()
+    word: str | None = None
 
     @property
     def name(self) -> str:
