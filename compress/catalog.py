@@ -64,9 +64,10 @@ def load_card(
         known = ", ".join(names(kind))
         nearest = did_you_mean(name, names(kind))
         hint = f"{nearest} known: {known}" if "did you mean" in nearest else f"; known: {known}"
-        raise CompressError(
-            f"{kind[:-1]} `{name}` is not in the catalogue{hint}; a file is given by its path, {name}.yaml"
-        )
+        way = "a file of your own is given as ./NAME.yaml"
+        if kind in ("teachers", "students"):
+            way = "a checkpoint is given as ./FOLDER or as the hub's OWNER/NAME, a card of your own as ./NAME.yaml"
+        raise CompressError(f"{kind[:-1]} `{name}` is not in the catalogue{hint}; {way}")
     return _matching(catalogue_folder(kind) / f"{name}.yaml", model, overrides, context)
 
 

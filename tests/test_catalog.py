@@ -89,12 +89,13 @@ def test_an_unknown_name_lists_what_there_is():
         "recipe `distlbert` is not in the catalogue; did you mean `distilbert`? known: albert, albert-int8, albert-pretrain, "
         "bert-pretrain, distilbert, distilbert-general, distilbert-int8-qat, int8, logits, minilm, prune, prune-distil, prune-int8, "
         "roberta-pretrain, static, tinybert, tinybert-general, tinybert-int8-auto, tinybert-small, vocabulary-int8; "
-        "a file is given by its path, distlbert.yaml"
+        "a file of your own is given as ./NAME.yaml"
     )
     with pytest.raises(
         CompressError,
         match="teacher `zzz` is not in the catalogue; known: albert-small, bert-base, bert-large, bert-medium, bert-mini, "
-        "bert-mini-256, bert-small, minilm-l6, mpnet-base, roberta-small",
+        "bert-mini-256, bert-small, minilm-l6, mpnet-base, roberta-small; a checkpoint is given as ./FOLDER or as the hub's OWNER/NAME, "
+        r"a card of your own as \./NAME\.yaml",
     ):
         load_teacher("zzz")
     with pytest.raises(CompressError, match=r"student `\.` is not in the catalogue"):

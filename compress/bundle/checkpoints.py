@@ -26,6 +26,8 @@ def take_checkpoint(run: Path, out: Path, *, store: Path, name: str | None = Non
     path = run / CHECKPOINTS
     if not run.is_dir():
         raise CompressError(f"{run}: expected a run directory, found {'a file' if run.exists() else 'nothing'}")
+    if (run / "bundle.json").is_file():
+        raise CompressError(f"{run}: is a bundle; expected the directory of the run that it was made of")
     if not path.is_file():
         raise CompressError(
             f"{run}: the run is not finished, or was made before runs listed their checkpoints: {CHECKPOINTS} is missing; "

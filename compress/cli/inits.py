@@ -33,7 +33,7 @@ def init(
     from ..atomic import write_text
     from ..tasks.own import names_split, task_name
     from ..tasks.own_files import own_files
-    from ..tasks.template import files_in, guessed, task_yaml
+    from ..tasks.template import files_in, guessed, task_yaml, unread_columns
 
     if train is None and dev is None:
         train, dev = files_in(Path())
@@ -53,6 +53,9 @@ def init(
     typer.echo(file)
     if names_split(own.train):
         typer.echo(f"task `{name}`, after the folder of {own.train.name}; `name` in the file calls it otherwise")
+    if rest := unread_columns(own):
+        named = ", ".join(f"`{name}`" for name in rest)
+        typer.echo(f"not used: {named}; a second text is named by --pair, another label column by --label")
     columns = " and ".join(f"`{name}`" for name in own.texts)
     typer.echo(
         f"texts in {columns}, labels in `{own.label}`; now: compress run int8 --teacher DIR --task {shlex.quote(str(file))}"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 WEIGHTS = "model.safetensors"
 _INDEX = "model.safetensors.index.json"
 PICKLES = (".bin", ".pt", ".pth", ".ckpt")
+_FOREIGN = (".h5", ".keras", ".msgpack", ".gguf", ".onnx")  # Keras, TensorFlow, Flax, llama.cpp, ONNX
 _FLOATS = ("F64", "F32", "F16", "BF16")
 
 
@@ -42,7 +43,10 @@ def _instead(folder: Path) -> str:
         return f"found {pickles[0]}, a pickle, which can run code when loaded: convert it to safetensors"
     if (folder / "bundle.json").is_file():
         return "found a bundle, whose weights are in ONNX: `compress ship --with-checkpoint` makes one that has both"
-    return next((f"found {path.name}" for path in sorted(folder.glob("*.safetensors"))), "found none")
+    other = next((path.name for path in sorted(folder.iterdir()) if path.suffix in (".safetensors", *_FOREIGN)), None)
+    if other is None or other.endswith(".safetensors"):
+        return f"found {other or 'none'}"
+    return f"found {other}, the form of another framework: convert it to safetensors"
 
 
 def _shards(folder: Path) -> list[str]:

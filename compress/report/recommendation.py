@@ -38,9 +38,12 @@ class Recommendation:
 
 
 def recommend(tasks: Sequence[Task], limits: Limits, folders: Sequence[Path] = ()) -> Recommendation:
-    """Among the models that every task has and whose tuning score is known. CompressError: there is none, or a limit of latency and
-    no measured times."""
+    """Among the models that every task has and whose tuning score is known. CompressError: there is none, beside teachers, or a limit
+    of latency and no measured times."""
     candidates = over_tasks(tasks)
+    if len(tasks) > 1 and all(overall.is_baseline for overall in candidates):
+        titles = listed([task.first.task.title for task in tasks])
+        raise CompressError(f"expected a recipe that was run on all of {titles}; found none; name the runs of one task")
     found = [(overall, score) for overall in candidates if (score := _tuning_score(overall, tasks)) is not None]
     if not found:
         raise CompressError(

@@ -34,9 +34,13 @@ def shipment_of(source: Path, limits: Limits) -> Shipment:
     tasks = tasks_of(collect([source]))
     if len(tasks) > 1:
         titles = listed([task.first.task.title for task in tasks])
-        raise CompressError(
-            f"{source}: --from takes results of one task, found {titles}; `compress report` with the same limits gives a command for each"
+        runs = [run.run for run in tasks[0].results if (source / run.run).is_dir()]
+        way = (
+            f"name one run, such as {source / runs[0]}"
+            if runs
+            else "`compress report` with the same limits gives a command for each"
         )
+        raise CompressError(f"{source}: --from takes results of one task, found {titles}; {way}")
     found = recommend(tasks, limits)
     if found.missed:
         raise CompressError(f"{source}: {' '.join(found.lines)}")

@@ -189,7 +189,7 @@ def read_json(path: Path, optional: bool = False, expected: str = EXPECTED) -> d
             return {}
         if (path.parent / "result.json").is_file():
             raise CompressError(
-                f"{path.parent}: is a run, not a bundle; `compress ship {path.parent} -o DIR` makes one of it"
+                f"{path.parent}: is a run; `compress ship {path.parent} -o DIR` makes a bundle of it, `compress checkpoint` a checkpoint"
             )
         raise CompressError(f"{path}: no such file; {expected}")
     data = read_regular(path, "a JSON file", _MOST_JSON)

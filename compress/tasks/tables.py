@@ -28,7 +28,9 @@ class Table:
     def column(self, name: str) -> list[Any]:
         if name not in self.columns:
             found = list(self.columns)
-            raise CompressError(f"{self.place}: no column {name!r}{did_you_mean(name, found)}; found {found}")
+            raise CompressError(
+                f"{self.place}: no column {name!r}{did_you_mean(name, found).partition('; known')[0]}; found {found}"
+            )
         return self.columns[name]
 
 

@@ -156,8 +156,7 @@ def task_yaml(own: OwnFiles, file: Path) -> str:
         to_split(spec, rows, spec.known_labels or (), training=place == 0 and not unscored)
     longest = max(_words(value) for column in prepared[0].texts for value in column)
     others = [metric for metric in KINDS[spec.kind].metrics if metric not in spec.metrics]
-    read = {*spec.text, *ending_columns(spec.text[-1], train.columns), *spec.label_columns}
-    rest = [name for name in train.columns if name not in read]
+    rest = _unread(spec, train)
     lines = [
         "# What the texts and labels are, where they come from and how they are scored; docs/tasks.md has all fields.",
         f"#     compress run int8 --teacher DIR --task {' '.join(file.name.split())}",
@@ -184,6 +183,16 @@ def task_yaml(own: OwnFiles, file: Path) -> str:
         f"  # tuning: FILE  # to choose checkpoints and settings on; {_WITHOUT_TUNING[unscored]}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def unread_columns(own: OwnFiles) -> list[str]:
+    """Those of the training file that are neither texts nor labels."""
+    return _unread(own_task(own)[0], read_table(from_home(own.train)))
+
+
+def _unread(spec: TaskSpec, train: Table) -> list[str]:
+    read = {*spec.text, *ending_columns(spec.text[-1], train.columns), *spec.label_columns}
+    return [name for name in train.columns if name not in read]
 
 
 def _after_folder(train: Path) -> str:

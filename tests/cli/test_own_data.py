@@ -70,6 +70,15 @@ def test_init_says_what_comes_next_as_a_shell_takes_it(cli: Cli, folder: Path) -
     assert shlex.split(line.partition("; now: ")[2])[-2:] == ["--task", "my task.yaml"]
 
 
+def test_init_says_what_it_leaves_out(cli: Cli, folder: Path) -> None:
+    for name in ("a.csv", "b.csv"):
+        head, *rows = (folder / name).read_text().splitlines()
+        (folder / name).write_text("\n".join([f"{head},second", *(f"{row},{n}" for n, row in enumerate(rows))]))
+    done = cli("init", *FILES)
+    assert (done.code, done.err) == (0, "")
+    assert "not used: `second`; a second text is named by --pair" in done.out
+
+
 def test_init_replaces_nothing_and_writes_nothing_where_it_fails(cli: Cli, folder: Path) -> None:
     (folder / "mine.yaml").write_text("mine")
     done = cli("init", *FILES, "-o", "mine.yaml")

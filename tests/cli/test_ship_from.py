@@ -159,4 +159,4 @@ def test_a_report_of_several_tasks_is_refused_with_the_way_out(cli: Cli, world: 
     write_result(result.model_copy(update={"run": "other", "task": task}), Path("runs/other"))
     found = cli("ship", "--from", "runs", "--max-latency-ms", 3, "-o", "out")
     assert found.code == 2 and "--from takes results of one task, found" in found.err and "and Other" in found.err
-    assert "`compress report` with the same limits gives a command for each" in found.err
+    assert f"; name one run, such as {Path('runs') / world.name}" in found.err

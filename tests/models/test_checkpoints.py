@@ -50,6 +50,8 @@ def config(folder: Path, **changes: Any) -> None:
 def test_a_pickle_is_never_opened(folder: Path):
     (folder / "model.safetensors").unlink()
     refused(lambda: weight_files(folder), f"{folder}: expected model.safetensors; found none")
+    (folder / "tf_model.h5").touch()
+    refused(lambda: weight_files(folder), "found tf_model.h5, the form of another framework: convert it to safetensors")
     (folder / "bundle.json").write_text("{}")
     refused(lambda: weight_files(folder), "expected model.safetensors; found a bundle, whose weights are in ONNX")
     (folder / "pytorch_model.bin").write_bytes(b"\x80\x04cposix\nsystem\n(S'exit'\ntR.")

@@ -162,6 +162,15 @@ def test_tasks_that_were_not_timed_bring_no_times(fake: Callable[..., Result]) -
     assert "at most 2.5 ms for a text of 128 tokens: " in first
 
 
+def test_tasks_without_a_recipe_in_common_are_told_apart(fake: Callable[..., Result]) -> None:
+    one = _with(fake("distilbert"), (95.0, 90.0, 91.0), (9.0, 3.0, 2.0), (90.0, 70.0, 18.0))
+    other = _with(fake("int8", "stsb"), (85.0, 84.0), (9.0, 3.0), (90.0, 24.0))
+    with pytest.raises(
+        CompressError, match=r"a recipe that was run on all of .* and .*; found none; name the runs of one task"
+    ):
+        recommend(tasks_of([one, other]), Limits(max_size_mb=30))
+
+
 @pytest.mark.parametrize("slow", ["distilbert", "int8"])
 def test_a_model_that_was_not_timed_is_no_quicker_than_one_that_was(fake: Callable[..., Result], slow: str) -> None:
     small = _with(fake("distilbert"), (95.0, 90.0, 91.0), (9.0, 3.0, 2.0), (90.0, 70.0, 18.0))

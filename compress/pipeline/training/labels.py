@@ -25,7 +25,7 @@ def label_order(
     if len(checkpoint) != len(expected):
         raise CompressError(
             f"{where}: the checkpoint has {len(checkpoint)} labels {list(checkpoint)} and the {kind} task "
-            f"{len(expected)}: {list(expected)}"
+            f"{len(expected)}: {list(expected)}; --refit trains a new head"
         )
     if not task or KINDS[kind].outputs:  # transformers' class says which row is which
         return None
