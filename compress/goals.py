@@ -12,7 +12,7 @@ _LEVEL = 0.95
 
 def texts_to_judge(max_flips: float) -> int:
     """Texts on which a goal of `max_flips` percent is judged: as many as make two flips of it, at least 1,000, at most 10,000."""
-    return min(max(ceil(200 / max_flips) if max_flips else 0, LEAST_TEXTS), MOST_TEXTS)
+    return max(ceil(min(200 / max_flips, MOST_TEXTS)) if max_flips else 0, LEAST_TEXTS)
 
 
 def flip_rate(flips: int, texts: int) -> float:

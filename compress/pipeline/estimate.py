@@ -16,7 +16,7 @@ from ..losses import LOSSES
 from ..machine import BF16_PEAKS, memory_bytes, training_gpu
 from ..models.dimensions import Dimensions
 from ..spec.kinds import KINDS
-from ..spec.stages import OnText
+from ..spec.stages import OnText, QuantizeAware
 from ..store import Store
 from ..store.manifest import NAME
 from ..tasks import QuerySampler
@@ -165,9 +165,7 @@ def _work(plan: Plan, node: Node[Any], *, done: int, gpu: bool) -> Work:
     examples = _examples(plan, node)
     length = stage_length(plan, node)
     losses = getattr(spec, "losses", ())
-    taught = model is not plan.sizes["teacher"] and any(
-        loss.weight > 0 and LOSSES[loss.name].needs_teacher for loss in losses
-    )
+    taught = any(loss.weight > 0 and LOSSES[loss.name].needs_teacher for loss in losses)
     each, once = 3 * model.flops_per_example(length), 0.0
     size = _batch(plan, node)
     steps = None if examples is None else max(1, round(spec.epochs * math.ceil(examples / size)))
@@ -176,15 +174,27 @@ def _work(plan: Plan, node: Node[Any], *, done: int, gpu: bool) -> Work:
     if ENSEMBLE in node.inputs:
         once = _of_tables(plan, node)
     elif taught:
-        forward = plan.sizes["teacher"].flops_per_example(teacher_length(plan, node, length))
-        table = examples is not None and _answers_once(plan, node, examples)
+        forward = _teacher_forward(plan, node, length)
+        table = examples is not None and _answers_once(plan, node)
         once, each = ((examples or 0) * forward, each) if table else (0.0, each + forward)
     steps = None if steps is None else max(1, steps - done)
     flops, memory = (steps or 0) * size * each + once, stage_memory(plan, node, gpu=gpu)
     return Work(node.key, node.label, node.stage, steps, flops, model, memory)
 
 
-def _answers_once(plan: Plan, node: Node[Any], examples: int) -> bool:
+def _teacher_forward(plan: Plan, node: Node[Any], length: float) -> float:
+    """FLOPs of an example, of `length` tokens to the student, in the model that the stage learns from."""
+    if isinstance(node.spec, QuantizeAware):  # its own model, as it was
+        return plan.sizes_of(node).flops_per_example(length)
+    return plan.sizes["teacher"].flops_per_example(teacher_length(plan, node, length))
+
+
+def epoch_steps(plan: Plan, node: Node[Any]) -> int:
+    """Optimizer steps of a pass over the task's examples. Reads the data."""
+    return math.ceil(_task_examples(plan, node) / _batch(plan, node))
+
+
+def _answers_once(plan: Plan, node: Node[Any]) -> bool:
     """Whether the teacher answers every example once, before training, as `training.teacher_targets.answers_once` decides by an
     objective."""
     spec = node.spec
@@ -193,8 +203,8 @@ def _answers_once(plan: Plan, node: Node[Any], examples: int) -> bool:
         return False
     unit = KINDS[plan.task.spec.kind].unit
     if unit == "word":  # a text has tokens beside its words', which no table of answers holds
-        return not plan.shares_tokenizer
-    whole = spec.max_steps is None or spec.max_steps >= math.ceil(examples / _batch(plan, node))
+        return not plan.shares_tokenizer and not isinstance(spec, QuantizeAware)
+    whole = spec.max_steps is None or spec.max_steps >= epoch_steps(plan, node)
     return spec.epochs >= 1 and whole
 
 
@@ -208,15 +218,19 @@ def _of_tables(plan: Plan, node: Node[Any]) -> float:
 def _examples(plan: Plan, node: Node[Any]) -> int | None:
     """Of an epoch; None where that is not known before the text is read."""
     if not isinstance(node.spec, OnText):
-        count = round(len(plan.task.data.train) * windows_per_example(plan, node))
-        copies = next((getattr(other.spec, "copies", 0) for other in plan.nodes if other.id == AUGMENTED), 0)
-        return count * (1 + copies) if AUGMENTED in node.inputs else count
+        return _task_examples(plan, node)
     tokens = node.spec.max_tokens
     sources = plan.corpus.sources if plan.corpus else ()
     if all(isinstance(source, FileSource) for source in sources):
         found = sum(_bytes(source.path) for source in sources if isinstance(source, FileSource)) / _BYTES_PER_TOKEN
         tokens = round(min(found, tokens or found))
     return None if tokens is None else max(1, round(tokens / stage_length(plan, node)))
+
+
+def _task_examples(plan: Plan, node: Node[Any]) -> int:
+    count = round(len(plan.task.data.train) * windows_per_example(plan, node))
+    copies = next((getattr(other.spec, "copies", 0) for other in plan.nodes if other.id == AUGMENTED), 0)
+    return count * (1 + copies) if AUGMENTED in node.inputs else count
 
 
 def _batch(plan: Plan, node: Node[Any]) -> float:

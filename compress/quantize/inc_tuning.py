@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Collection, Iterator, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,6 +16,7 @@ from onnx import ModelProto
 
 from ..errors import CompressError
 from ..graphs import split_gemms, stored_weight
+from ..models.families import FAMILIES
 from ..spec.quantization import Quantize
 from .evaluator import Evaluator, asked
 from .inc_folding import fold_weights
@@ -164,12 +166,42 @@ def _whole(plan: QuantizationPlan) -> QuantizationPlan:
 def _candidates(model: ModelProto, int8: Sequence[str]) -> list[tuple[str, ...]]:
     """Modules that are fp32 beside those that always are: none, and then the feed-forward ones, those first that int8 costs
     most: the second of a layer before the first, early layers before late ones."""
-    shapes = _shapes(model, int8)
-    second = [module for module, (wide, narrow) in shapes.items() if wide > narrow]
-    first = [module for module, (narrow, wide) in shapes.items() if wide > narrow]
+    first, second = _feed_forward(_shapes(model, int8))
     half = second[: -(-len(second) // 2)]
     found = ([], second[:1], half, second, second + first)
     return list(dict.fromkeys(map(tuple, found)))
+
+
+def _feed_forward(shapes: Mapping[str, tuple[int, int]]) -> tuple[list[str], list[str]]:
+    """The first and the second modules of the feed-forward layers. The shapes [in, out] tell only where a layer's parts have no names in
+    `Family.layer`: in a pruned model attention narrows too, and feed-forward layers may be narrower than the states."""
+    parts = {module: _part(module) for module in shapes}
+    if any(parts.values()):
+        up, down = ([module for module in parts if parts[module] == part] for part in ("up", "down"))
+        return up, down
+    first = [module for module, (narrow, wide) in shapes.items() if wide > narrow]
+    second = [module for module, (wide, narrow) in shapes.items() if wide > narrow]
+    return first, second
+
+
+def _part(module: str) -> str | None:
+    """Of a layer, by the names of `Family.layer`."""
+    place = _without_numbers(module)
+    return next((part for path, part in _parts().items() if place.endswith(path)), None)
+
+
+@cache
+def _parts() -> dict[str, str]:
+    """Path of a layer's module -> its part, of all families."""
+    return {
+        _without_numbers(f"{family.layer_path}.{name}"): part
+        for family in FAMILIES.values()
+        for part, name in family.layer.items()
+    }
+
+
+def _without_numbers(path: str) -> str:
+    return re.sub(r"\b\d+\b|{}", "#", path)
 
 
 def _shapes(model: ModelProto, names: Sequence[str]) -> dict[str, tuple[int, int]]:

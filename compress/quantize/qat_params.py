@@ -24,7 +24,7 @@ RANGES_FILE = "activation_ranges.json"
 FACTORS_FILE = "smoothing_factors.npz"  # only where inputs are smoothed
 REPEATS_FILE = "channel_copies.npz"  # only where outlier channels are split
 _ABSORBED = ".absorbed"  # of the fast graph's keys and values that have no matmul of their own
-_FIRST = "first_token/Gather"  # the fast graph's node that takes the first token's state
+_FIRST = "first_token/Gather"  # the fast graph's node that takes the first token's state; further ones are numbered
 
 
 @dataclass(frozen=True)
@@ -105,10 +105,12 @@ def _uses(graph: GraphProto, plan: QuantizationPlan) -> tuple[MatmulUse, ...]:
 
 
 def _of_first_token(graph: GraphProto) -> set[str]:
-    """The tensors that follow from the first token's state of the last layer."""
+    """The tensors that follow from a first token's state. Where a vector is of several layers, the states of those before the last go into
+    their sum alone, and no layer's matmul reads them."""
     known: set[str] = set()
     for node in graph.node:  # ONNX lists nodes in topological order
-        if node.name == _FIRST or any(name in known for name in node.input):
+        taken = node.name == _FIRST or node.name.startswith(f"{_FIRST}_")
+        if taken or any(name in known for name in node.input):
             known.update(node.output)
     return known
 

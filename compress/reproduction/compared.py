@@ -48,7 +48,7 @@ class Figure(Record):
 
 
 class RunComparison(Record):
-    """One result. `exact`: machine, versions, threads and code are those on record, so that figures must be the same."""
+    """One result. `exact`: machine, threads, processes, versions and code are those on record, so that figures must be the same."""
 
     recorded: str = Field(description="name of the run on record")
     run: str = Field(description="name of the run made now")

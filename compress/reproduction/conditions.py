@@ -1,6 +1,9 @@
-"""What figures depend on beside their inputs: machine, versions, threads, code."""
+"""What figures depend on beside their inputs: machine, threads, processes, versions, code."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from ..provenance import Code
 from ..results import Result
@@ -10,6 +13,8 @@ from .compared import Condition
 _LIBRARIES = (
     "torch", "onnxruntime", "transformers", "tokenizers", "numpy", "onnx", "onnxscript", "neural-compressor", "torchao",
 )  # fmt: skip
+_DEVICE = "training device"
+_WITHOUT_GPU = {"GPU": (None,), _DEVICE: (None, "cpu")}  # what these say then
 
 
 def conditions_of(recorded: Result, now: Result) -> tuple[Condition, ...]:
@@ -18,22 +23,46 @@ def conditions_of(recorded: Result, now: Result) -> tuple[Condition, ...]:
         ("CPU", then.cpu, here.cpu),
         ("vector extensions", ", ".join(then.isa), ", ".join(here.isa)),
         ("GPU", then.gpu, here.gpu),
-        ("threads", _threads(recorded), _threads(now)),
         *((name, recorded.versions.get(name), now.versions.get(name)) for name in _LIBRARIES),
     ]
-    found = [Condition(name=name, recorded=old, now=new, same=old == new) for name, old, new in pairs]
-    return (*found, _code(recorded, now))
+    compared = [Condition(name=name, recorded=old, now=new, same=old == new) for name, old, new in pairs]
+    return (*compared, *_training(recorded, now), _code(recorded, now))
 
 
 def are_exact(conditions: tuple[Condition, ...]) -> bool:
     """Whether the same computation gives the same bits: all that it depends on is the same, and no GPU trains, which adds up in any
     order."""
-    return all(condition.same and (condition.name != "GPU" or condition.now is None) for condition in conditions)
+    return all(each.same and each.now in _WITHOUT_GPU.get(each.name, (each.now,)) for each in conditions)
 
 
-def _threads(result: Result) -> str | None:
-    threads = result.settings.get("threads")
-    return None if threads is None else str(threads)
+def _training(recorded: Result, now: Result) -> Iterator[Condition]:
+    """A stage from the store may be of another command, with other threads, processes or another device than this one."""
+    for name, values in (("threads", _threads), ("processes", _processes), (_DEVICE, _devices)):
+        then, here = values(recorded), values(now)
+        same = len({*then, *here}) <= 1 and None not in then
+        yield Condition(name=name, recorded=_listed(then), now=_listed(here), same=same)
+
+
+def _listed(values: Sequence[object]) -> str | None:
+    texts = sorted({"not recorded" if value is None else str(value) for value in values})
+    return " or ".join(texts) + (" by stage" if len(texts) > 1 else "") if texts else None
+
+
+def _threads(result: Result) -> list[object]:
+    return [result.settings.get("threads"), *(info.get("threads") for info in _trained(result))]
+
+
+def _processes(result: Result) -> list[object]:
+    return [info.get("processes", 1) for info in _trained(result)]
+
+
+def _devices(result: Result) -> list[object]:
+    return [info.get("device") for info in _trained(result)]
+
+
+def _trained(result: Result) -> list[Mapping[str, Any]]:
+    """What the stages say that train: these alone take steps."""
+    return [stage.info for stage in result.stages if "steps" in stage.info]
 
 
 def _code(recorded: Result, now: Result) -> Condition:

@@ -71,6 +71,8 @@ def fewest_tokens(
     numbers, parts = algorithm.numbers(model), algorithm.parts(model)
     kept, largest = set(permanent), 1
     for number in _by_frequency(counts, 1):
+        if number in permanent:
+            continue
         needed = {number, *(numbers[part] for part in parts(tokenizer.id_to_token(number) or ""))}
         kept |= needed
         largest = max(largest, len(needed - permanent))

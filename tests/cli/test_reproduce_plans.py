@@ -249,3 +249,39 @@ def test_a_stage_of_other_code_or_of_code_that_is_not_on_record_is_not_the_same(
         assert not are_exact(conditions_of(older, of_one_code)) and not are_exact(conditions_of(older, older))
     elsewhere = of_one_code.code.model_copy(update={"commit": "0" * 40})
     assert are_exact(conditions_of(of_one_code.model_copy(update={"code": elsewhere}), of_one_code))
+
+
+@pytest.mark.parametrize(
+    ("fields", "line"),
+    [
+        ({"threads": 9}, ("threads", "1 or 9 by stage", "1")),
+        ({"threads": None}, ("threads", "1 or not recorded by stage", "1")),
+        ({"processes": 2}, ("processes", "1 or 2 by stage", "1")),
+        ({"device": "cuda"}, ("training device", "cpu or cuda by stage", "cpu")),
+    ],
+)
+def test_a_stage_that_was_trained_otherwise_is_not_the_same(
+    of_one_code: Result, fields: dict[str, Any], line: tuple[str, str, str]
+) -> None:
+    """Such as one from the store that another command left there."""
+    older, now = trained_with(of_one_code, fields, {}), trained_with(of_one_code, {}, {})
+    conditions = conditions_of(older, now)
+    (other,) = (each for each in conditions if not each.same)
+    assert (other.name, other.recorded, other.now) == line
+    assert not are_exact(conditions) and not are_exact(conditions_of(older, older))
+
+
+@pytest.mark.parametrize(("fields", "exact"), [({}, True), ({"processes": 2}, True), ({"device": "cuda"}, False)])
+def test_stages_that_were_all_trained_alike_give_the_same_on_a_cpu_alone(
+    of_one_code: Result, fields: dict[str, Any], exact: bool
+) -> None:
+    result = trained_with(of_one_code, fields, fields)
+    assert are_exact(conditions_of(result, result)) == exact
+    assert are_exact(conditions_of(result, trained_with(of_one_code, {}, {}))) == (not fields)
+
+
+def trained_with(result: Result, *several: dict[str, Any]) -> Result:
+    """A training stage for each of `several`, which are parts of its record."""
+    (stage,) = (each for each in result.stages if "steps" in each.info)
+    trained = [stage.model_copy(update={"info": stage.info | fields}) for fields in several]
+    return result.model_copy(update={"stages": (*trained, *(each for each in result.stages if each is not stage))})

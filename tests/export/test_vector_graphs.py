@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from compress.export.fast import build_fast
 from compress.export.fast.heads import GRAPH_HEADS
 from compress.export.forms import FORMS
 from compress.export.tracing import describe, example
-from compress.graphs import head_matmuls, matmuls, output_matmuls
+from compress.graphs import head_matmuls, matmuls, output_matmuls, write_model
 from compress.models.fake_quant import FakeQuant, fake_quantized
 from compress.models.families import FAMILIES
 from compress.models.features import compute_features
@@ -230,14 +231,19 @@ def test_a_simulated_file_gives_the_vectors(graph: Callable[..., Path], tmp_path
     assert np.median(np.abs(found - vectors(path, texts()))) < 1e-4  # a level that is rounded the other way, rarely
 
 
-@pytest.mark.parametrize("pooling", ["mean", "cls"])
+MIX = [0.2, *[0.8 / LAYERS] * LAYERS]
+
+
+@pytest.mark.parametrize(("pooling", "layers"), [("mean", 1), ("cls", 1), ("cls", 2), ("cls", MIX)])
 def test_a_model_in_training_for_int8_computes_what_its_file_does(
-    pooling: str, graph: Callable[..., Path], tmp_path: Path
+    pooling: str, layers: int | list[float], tmp_path: Path
 ) -> None:
     spec = Quantize(method="qat", reduce_range=True)  # 7 bits, as above
-    model, feed = encoder("bert", pooling), texts()
+    model, feed = deepcopy(encoder("bert", pooling)), texts()
+    model.config.sentence_layers = layers
     written = build_fast(model, kind="embedding", pairs=False)
     assert written is not None
+    write_model(written, tmp_path / "model.onnx")
     form, _ = quant_spec_of(written, spec)
     sources = tuple(dict.fromkeys(use.source for use in form.uses if use.source is not None))
     spans = calibrate(written, sources, [feed], method="minmax", percentile=100)
@@ -245,8 +251,10 @@ def test_a_model_in_training_for_int8_computes_what_its_file_does(
     with fake_quantized(model, quant):
         found = expected(model, feed)
     ranges = {name: Range(*ends) for name, ends in quant.found().items()}
-    info = quantize_onnx(graph("bert", pooling), tmp_path, spec, trained=Trained(ranges, {}, {}))
+    info = quantize_onnx(tmp_path / "model.onnx", tmp_path, spec, trained=Trained(ranges, {}, {}))
     assert info["int8_matmuls"] == len(ranges)
+    last = f"layer.{LAYERS - 1}."
+    assert all(use.first == (pooling == "cls" and last in use.name) for use in form.uses)
     # Both round alike; a value that fp32 sums in another order lands half-way and is rounded the other way, rarely.
     assert np.median(np.abs(found - vectors(tmp_path / "model_quantized.onnx", feed))) < 1e-4
 

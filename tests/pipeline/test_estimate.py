@@ -138,6 +138,36 @@ def test_a_teacher_whose_logits_are_kept_answers_each_example_once(
     assert work.flops == pytest.approx(work.steps * 32 * 3 * student + answers * teacher)
 
 
+def test_a_pruned_teacher_learns_from_the_whole_one(world: Path) -> None:
+    """Before the run nothing tells what pruning leaves: it counts as large as its teacher, which runs beside it."""
+    asked = request(world, recipe="prune-distil")
+    (plan,) = plan_all(asked)
+    (work,) = (work for work in estimate([plan], asked.root).work if work.label.startswith("distill"))
+    assert work.model is plan.sizes["teacher"] and work.steps is not None
+    assert work.flops == pytest.approx(work.steps * 32 * 4 * work.model.flops_per_example(mean_length(plan)))
+
+
+@pytest.mark.parametrize(
+    ("losses", "answers"),
+    [("[{name: soft_target}, {name: hidden_mse}]", None), ("[{name: soft_target}]", 36), ("[{name: hard_label}]", 0)],
+)
+@pytest.mark.parametrize(("recipe", "student"), [("distilbert-int8-qat", "distil-1l"), ("alone", None)])
+def test_training_for_int8_learns_from_its_own_model(
+    world: Path, recipe: str, student: str | None, losses: str, answers: int | None
+) -> None:
+    """Whatever its teacher was; `answers`: examples that it answers before, None: at every step."""
+    (world / "alone.yaml").write_text(
+        "{name: alone, title: A, teacher: bert-mini, stages: [finetune: , quantize_aware: , export: , quantize: {method: qat}]}"
+    )
+    asked = request(world, recipe=str(world / "alone.yaml") if student is None else recipe)
+    words = (f"quantize_aware.losses={losses}", "quantize_aware.epochs=2")
+    (plan,) = plan_all(replace(asked, student=student, overrides=words))
+    (work,) = (work for work in estimate([plan], asked.root).work if work.stage == "quantize_aware")
+    forward = plan.sizes["teacher" if student is None else "student"].flops_per_example(mean_length(plan))
+    assert work.steps == 4
+    assert work.flops == pytest.approx((4 * 32 * (4 if answers is None else 3) + (answers or 0)) * forward)
+
+
 def test_hours_are_hours_and_long_training_names_the_smaller_recipe() -> None:
     assert [spell(seconds) for seconds in (20, 61, 99 * 60, 101 * 60, 16.7 * 3600, 80 * 3600)] == [
         "less than a minute", "about 1 min", "about 99 min", "about 1.7 h", "about 17 h", "about 3 days",

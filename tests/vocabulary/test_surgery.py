@@ -208,3 +208,14 @@ def test_room_that_a_merged_token_with_its_parts_does_not_fit_into_is_foreseen()
         assert len(kept_of(own, "abcd", most=most)) == left
         assert fewest_tokens(own, permanent, counts, most=most) <= left
     assert fewest_tokens(own, permanent, counts) == 8
+
+
+def test_an_added_token_that_the_algorithm_could_not_spell_is_counted_once() -> None:
+    """Byte-level BPE spells `€` in three bytes: none of its tokens is that character."""
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    own = Tokenizer(models.BPE({token: number for number, token in enumerate([*letters, "ab"])}, [("a", "b")]))
+    own.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    own.add_tokens(["€"])
+    permanent, counts = permanent_tokens(own), count_texts(own, [["ab €"]])
+    assert counts[own.token_to_id("€")] == 1
+    assert fewest_tokens(own, permanent, counts) == len(kept_tokens(own, permanent, counts)) == len(letters) + 2

@@ -9,7 +9,7 @@ from .writing import Graph
 
 def embed(graph: Graph, encoder: Encoder, tokens: Tokens) -> str:
     """The states before the first layer, in the order of `tokens.ordered`. Positions are a slice of their table, not a
-    look-up."""
+    look-up: they count a padding token inside a text, which transformers does not in families with `positions_after_padding`."""
     scope = f"{encoder.prefix}embeddings"
     words = graph.weight(f"{scope}.word_embeddings.weight", encoder.words)
     positions = graph.weight(f"{scope}.position_embeddings.weight", encoder.positions)

@@ -127,7 +127,9 @@ def _changes(recipe: Recipe, corpus: bool) -> Iterator[_Change]:
         yield gold
         for plain in left_out if len(layers) == 1 and layers[0] is not soft else ():
             yield _Change(
-                f"{plain.label} and {' and '.join(_weighted(soft, SOFT))}", (*plain.overrides, *gold.overrides)
+                f"{plain.label} and {' and '.join(_weighted(soft, SOFT))}",
+                (*plain.overrides, *gold.overrides),
+                moved=plain.moved,
             )
     yield from _layer_maps(layers)
 

@@ -13,6 +13,7 @@ from ...models.heads import HEADS
 from ...paths import shown
 from ...results import Result
 from ...spec.stages import Distill
+from ..estimate import epoch_steps
 from ..plan import Listener, Node, Plan
 from ..preflight import preflight
 from ..request import Request, own_words, several, shown_override
@@ -89,11 +90,10 @@ def _changes_something(label: str, plans: dict[str, list[Plan]], listener: Liste
 def as_long(row: Row, full: Sequence[Plan]) -> Row:
     """The row with the training of what it leaves out given to what is left, task by task, as the plans of `full` have it.
 
-    Without a distill stage the stage that inherits gets its passes; without copies the distill stages pass over the
-    fewer examples more often. Scores are taken as often as before.
+    Without a distill stage the stage that inherits gets its passes, as many as its `max_steps` allows; without copies the distill
+    stages pass over the fewer examples more often. Scores are taken as often as before. Reads the data where steps are limited.
     """
-    tasks = {plan.task.spec.name: {node.stage: node.spec for node in plan.nodes} for plan in full}
-    longer = {task: _longer(row, specs) for task, specs in tasks.items()}
+    longer = {plan.task.spec.name: _longer(row, plan) for plan in full}
     stages = tuple(
         stage.model_copy(update={stage.kind: _with_lengths(stage.spec, stage.id, longer)})
         for stage in row.recipe.stages
@@ -101,12 +101,17 @@ def as_long(row: Row, full: Sequence[Plan]) -> Row:
     return replace(row, recipe=row.recipe.model_copy(update={"stages": stages}))
 
 
-def _longer(row: Row, specs: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def _longer(row: Row, plan: Plan) -> dict[str, dict[str, Any]]:
     """Stage -> the fields of its length that change."""
+    nodes = {node.stage: node for node in plan.nodes}
+    specs: dict[str, Any] = {stage: node.spec for stage, node in nodes.items()}
     if row.moved is not None:
-        gone, heir = (specs[name] for name in row.moved)
-        steps = gone.max_steps + heir.max_steps if gone.max_steps and heir.max_steps else None
-        return {row.moved[1]: {"epochs": gone.epochs + heir.epochs, "max_steps": steps}}
+        gone, heir = row.moved
+        epochs, steps = specs[gone].epochs + specs[heir].epochs, None
+        if specs[gone].max_steps or specs[heir].max_steps:
+            passes = sum(_passes(plan, nodes[stage]) for stage in row.moved)
+            steps = max(1, round(passes * epoch_steps(plan, nodes[heir])))
+        return {heir: {"epochs": epochs, "max_steps": steps}}
     if row.label == WITHOUT_COPIES and "augment" in specs:
         times = 1 + specs["augment"].copies
         trained = {name: spec for name, spec in specs.items() if isinstance(spec, Distill)}
@@ -115,6 +120,12 @@ def _longer(row: Row, specs: dict[str, Any]) -> dict[str, dict[str, Any]]:
             for name, spec in trained.items()
         }
     return {}
+
+
+def _passes(plan: Plan, node: Node[Any]) -> float:
+    """Over its examples, as far as the stage gets."""
+    spec = node.spec
+    return min(spec.epochs, spec.max_steps / epoch_steps(plan, node)) if spec.max_steps else spec.epochs
 
 
 def _with_lengths(spec: Any, stage: str, longer: dict[str, dict[str, dict[str, Any]]]) -> Any:

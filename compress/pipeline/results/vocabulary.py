@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from ...fields import Spec
@@ -15,6 +16,8 @@ from ...tasks import Split
 from ...vocabulary import compare_splits
 from ..plan import Plan
 from .measure import Model
+
+_WORDS = re.compile(r"(word|tok)_embeddings?/")  # in the name of the node that looks words up, in every family
 
 
 def vocabulary_record(
@@ -45,6 +48,7 @@ def vocabulary_record(
 
 def _dropped_bytes(graph: Artifact, spec: Spec, width: int, before: int, after: int) -> int:
     """By how much the file would be larger with all tokens. A table that has become short keeps 8 bits where `word_bits` says 4."""
-    quantized = graph.info.get("int4_gathers") or graph.info.get("int8_gathers")
-    bits = spec.word_bits if quantized and isinstance(spec, Quantize) else 32
+    bits = 32
+    if isinstance(spec, Quantize) and not any(map(_WORDS.search, graph.info["stayed_fp32"])):
+        bits = spec.word_bits
     return before * row_bytes(before, width, bits=bits) - after * row_bytes(after, width, bits=bits)

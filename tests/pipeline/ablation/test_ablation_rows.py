@@ -15,6 +15,7 @@ from compress.pipeline import Request, plan_all
 from compress.pipeline.ablation.rows import Row, rows
 from compress.pipeline.ablation.run import as_long
 from compress.spec.stages import Distill
+from compress.training.schedule import total_steps
 
 TINYBERT = [
     "full",
@@ -93,6 +94,27 @@ def test_a_student_without_a_part_is_trained_as_long(limit: int | None) -> None:
     assert lengths("without intermediate") == {"prediction": (10, 2 * limit if limit else None, 0.5)}
     assert lengths("without augment") == {"intermediate": (35, limit, 5), "prediction": (15, limit, 2.5)}
     assert lengths("without attention_mse") == lengths("full")
+    assert lengths("without intermediate and soft_cross_entropy") == lengths("without intermediate")
+
+
+@pytest.mark.parametrize(
+    ("limits", "steps"),
+    [
+        (("prediction.max_steps=50",), 7 * 169 + 50),
+        (("intermediate.max_steps=50",), 50 + 3 * 169),
+        (("intermediate.max_steps=50", "prediction.max_steps=9999"), 50 + 3 * 169),
+        (("intermediate.batch_size=64", "intermediate.max_steps=85"), 169 + 3 * 169),  # one pass, in half as many steps
+    ],
+)
+def test_the_passes_of_a_stage_end_where_its_steps_do(limits: tuple[str, ...], steps: int) -> None:
+    """Of 5,400 examples, in batches of 32."""
+    overrides = ("intermediate.epochs=7", "prediction.epochs=3", "augment.enabled=false", *limits)
+    found = {row.label: row for row in rows("tinybert-small", overrides, corpus=False)}
+    request = Request(("tinybert-small",), ("toy-sentiment",), teacher="bert-mini")
+    full = plan_all(replace(request, recipes=(found["full"].recipe,)))
+    (plan,) = plan_all(replace(request, recipes=(as_long(found["without intermediate"], full).recipe,)))
+    (spec,) = (node.spec for node in plan.nodes if isinstance(node.spec, Distill))
+    assert total_steps(spec, 169) == steps
 
 
 def test_lengths_of_the_teachers_card_count_too() -> None:
