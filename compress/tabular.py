@@ -40,6 +40,11 @@ def label_list(value: Any) -> list[str] | None:
     return names if all(names) else None
 
 
+def flag(value: Any) -> bool | None:
+    """Of a column that says of each text whether it has a label; None: neither 0 nor 1, false nor true."""
+    return {"0": False, "1": True, "false": False, "true": True}.get(label_text(value).lower())
+
+
 def _parsed(text: str) -> Any:
     if text.startswith("["):
         try:

@@ -11,7 +11,7 @@ from ..errors import CompressError
 from ..runtime.kinds import ANSWER_KINDS, LabelsPrediction, RelevancePrediction
 from ..runtime.reading import check_unicode
 from ..spec.kinds import KINDS, KindName, MetricName
-from ..tabular import label_list, label_text
+from ..tabular import flag, label_list, label_text
 from .row_files import Row, value_of
 
 if TYPE_CHECKING:
@@ -44,10 +44,10 @@ def answers(
     return model.classify(texts, window=window)
 
 
-def text_of(names: tuple[str, ...], row: Row, label: str | None) -> Text:
-    """Also sees that the row has its label, before anything is answered."""
+def text_of(names: tuple[str, ...], row: Row, labels: Sequence[str] = ()) -> Text:
+    """Also sees that the row has its labels, before anything is answered."""
     texts = [value_of(row, name, "--pair" if place else "--text") for place, name in enumerate(names)]
-    if label is not None:
+    for label in labels:
         value_of(row, label, "--label")
     for name, text in zip(names, texts, strict=True):
         check_text(f"{row.place}: {name}", text)
@@ -68,7 +68,10 @@ class Answered(ABC):
 
     def text(self, row: Row) -> Any:
         """What the model is to read of the row. Raises `CompressError`."""
-        return text_of(self._columns, row, self._label)
+        return text_of(self._columns, row, self._label_columns(row))
+
+    def _label_columns(self, row: Row) -> tuple[str, ...]:
+        return () if self._label is None else (self._label,)
 
     def answers(self, texts: Iterator[Any]) -> Iterator[Any]:
         return answers(self.model, texts)
@@ -111,9 +114,23 @@ class AnsweredTexts(Answered):
         self._outputs: list[Any] = []
         self._ids: Mapping[str, int] = {name: index for index, name in enumerate(self._names)}
         self._numbers: Mapping[str, int] = {str(index): index for index in range(len(self._names))}
+        self._numbered = False  # whether one of the file's labels is such a number
+
+    def _label_columns(self, row: Row) -> tuple[str, ...]:
+        """Of a model that gives several labels maybe one for each, of 0 and 1, with commas between their names."""
+        columns = super()._label_columns(row)
+        if KINDS[self._kind].many and columns and columns[0] not in row.values:
+            parts = tuple(part.strip() for part in columns[0].split(","))
+            return parts if len(parts) > 1 else columns
+        return columns
 
     def add(self, row: Row, answer: Prediction) -> None:
         if self._label is None:
+            return
+        columns = self._label_columns(row)
+        if isinstance(answer, LabelsPrediction) and len(columns) > 1:
+            self._gold.append(self._marks(row, columns))
+            self._outputs.append([answer.scores[name] - 0.5 for name in self._names])
             return
         value = value_of(row, self._label, "--label")
         if isinstance(answer, LabelsPrediction):
@@ -133,6 +150,15 @@ class AnsweredTexts(Answered):
             raise CompressError(f"{row.place}: {self._label}: expected a relevance of at least 0, found {gold:g}")
         return gold, self._queries.setdefault(row.values[self._columns[0]], len(self._queries))
 
+    def _marks(self, row: Row, columns: Sequence[str]) -> list[bool]:
+        """Of a column of 0 and 1 for each label."""
+        if sorted(columns) != sorted(self._names):
+            raise CompressError(f"--label: expected the columns {','.join(self._names)}, found {','.join(columns)}")
+        marks = {name: flag(row.values[name]) for name in columns}
+        if wrong := next((name for name, mark in marks.items() if mark is None), None):
+            raise CompressError(f"{row.place}: {wrong}: expected 0 or 1, found {str(row.values[wrong])[:60]!r}")
+        return [bool(marks[name]) for name in self._names]
+
     def _flags(self, row: Row, value: Any) -> list[bool]:
         """Of a list of labels, by their names or numbers."""
         found = label_list(value)
@@ -149,6 +175,7 @@ class AnsweredTexts(Answered):
             near = next((other for other in self._names if other.casefold() == name.casefold()), None)
             hint = f"; did you mean {near!r}?" if near else f"; known: {', '.join(self._names[:10])}"
             raise CompressError(f"{row.place}: {self._label}: unknown label {name[:60]!r}{hint}")
+        self._numbered |= ids is self._numbers
         return ids[name]
 
     def summary(self) -> str:
@@ -157,7 +184,8 @@ class AnsweredTexts(Answered):
         gold, outputs = np.array(self._gold), np.array(self._outputs, dtype=np.float64)
         fields = KINDS[self._kind]
         metrics = _METRICS.get(self._kind, fields.metrics[: fields.usual])
-        return self.scored(metrics, outputs, gold)
+        read = f"; its labels are numbers, 0 for {self._names[0]}" if self._numbered else ""
+        return self.scored(metrics, outputs, gold) + read
 
 
 def _with_interval(name: str, metric: Headline, outputs: np.ndarray, gold: np.ndarray) -> str:

@@ -38,7 +38,7 @@ def write_vectors(
         stack.callback(rows.close)
         out = stack.enter_context(new_file(output, binary=True))
         bar = stack.enter_context(Bar(rows, hidden=False))
-        count = _write(out, model, (str(text_of(names, row, None)) for row in rows), bar)
+        count = _write(out, model, (str(text_of(names, row)) for row in rows), bar)
         if not count:
             raise CompressError(f"{path}: no examples; expected at least one row")
     return f"{output}: {count:,} vectors of {model.width}"

@@ -128,6 +128,25 @@ def test_predict_prints_every_label_and_scores_a_file(cli, bundle: Path, folder:
     assert written[0] == "review,about,prediction" and written[1].endswith(']"')
 
 
+def test_predict_scores_a_column_of_0_and_1_for_each_label(cli, bundle: Path, folder: Path, tmp_path: Path) -> None:
+    """As it scores lists, wherever each column stands."""
+    rows = [json.loads(line) for line in (folder / "dev.jsonl").read_text().splitlines()]
+    lines = [",".join([row["review"], *(str(int(name in row["about"])) for name in WORDS)]) for row in rows]
+    path, names = tmp_path / "in.csv", ",".join(reversed(list(WORDS)))
+    path.write_text("\n".join([",".join(["review", *WORDS]), *lines]) + "\n")
+    one, other = (
+        cli("predict", bundle, "--input", file, "--label", label, "--output", tmp_path / f"{file.stem}-out.csv").out
+        for file, label in ((folder / "dev.jsonl", "about"), (path, names))
+    )
+    assert one == other != ""
+    for label, message in (("art,nature", "--label: expected the columns"), ("art,none", "no column 'none'")):
+        said = cli("predict", bundle, "--input", path, "--label", label)
+        assert said.code == 2 and message in said.err
+    path.write_text(path.read_text().replace(",0,", ",no,", 1))
+    said = cli("predict", bundle, "--input", path, "--label", names)
+    assert said.code == 2 and "expected 0 or 1, found 'no'" in said.err
+
+
 def test_predict_refuses_labels_that_are_no_list(cli, bundle: Path, tmp_path: Path) -> None:
     path = tmp_path / "in.jsonl"
     path.write_text('{"review": "x", "about": 3}\n')

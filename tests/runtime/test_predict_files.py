@@ -144,6 +144,15 @@ def test_a_whole_number_is_a_label_however_json_writes_it(folder: Path, tmp_path
     assert done.stdout.startswith(f"3 texts: accuracy {100 * sum(one.label == '1' for one in answers) / 3:.2f} ")
 
 
+def test_labels_that_are_read_as_numbers_are_said_to_be(folder: Path, tmp_path: Path) -> None:
+    names = Classifier(folder).labels
+    for gold, said in ((0, True), (names[0], False)):
+        path = tmp_path / "in.jsonl"
+        path.write_text(json.dumps({"text": "a b", "gold": gold}))
+        done = predict(folder, "-i", path, "-o", tmp_path / "out.jsonl", "--label", "gold")
+        assert done.stdout.rstrip().endswith(f"; its labels are numbers, 0 for {names[0]}") == said
+
+
 def test_keys_in_another_order_stay_in_their_columns(folder: Path, tmp_path: Path) -> None:
     path, out = tmp_path / "in.jsonl", tmp_path / "out.csv"
     path.write_text('{"text": "a b", "id": 7, "note": null}\n{"note": "é", "id": 8, "text": "c"}\n')

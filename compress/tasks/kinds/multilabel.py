@@ -10,7 +10,7 @@ from compress.errors import CompressError
 from compress.metrics import LabelsHeadline
 from compress.runtime.kinds.multilabel import sigmoid
 from compress.spec.task import TaskSpec
-from compress.tabular import label_list, label_text
+from compress.tabular import flag, label_list
 
 from ..columns import Rows
 from ..ensembles import fit_temperature, mean_of_decisions
@@ -20,7 +20,6 @@ from .classification import MOST_UNLISTED_LABELS, check_unicode, declared_names,
 from .kind import TaskKind
 
 NONE = "(none)"  # how an answer without labels is written
-_FLAGS = {"0": 0, "1": 1, "false": 0, "true": 1, "False": 0, "True": 1}
 _TINY = 1e-30
 
 
@@ -70,13 +69,13 @@ def _read(rows: Rows, names: tuple[str, ...]) -> np.ndarray:
 def _read_flags(rows: Rows, names: tuple[str, ...]) -> np.ndarray:
     labels, problems = np.zeros((len(rows), len(names)), np.uint8), []
     for row, (number, values) in enumerate(zip(rows.numbers, rows.labels, strict=True)):
-        flags = [_FLAGS.get(label_text(value)) for value in values]
+        flags = [flag(value) for value in values]
         problems += [
             (number, f"{name}: expected 0 or 1, found {brief(value)}")
-            for name, value, flag in zip(names, values, flags, strict=True)
-            if flag is None
+            for name, value, known in zip(names, values, flags, strict=True)
+            if known is None
         ]
-        labels[row] = [flag or 0 for flag in flags]
+        labels[row] = [bool(known) for known in flags]
     refuse(rows.place, rows.unit, problems)
     return labels
 
