@@ -128,3 +128,18 @@ def test_inside_cache_only_nothing_is_asked() -> None:
         assert config.HF_HUB_OFFLINE
         raise KeyError
     assert before == (constants.HF_HUB_OFFLINE, config.HF_HUB_OFFLINE)
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("https://user:s3cret@mirror.example/hub", "https://mirror.example/hub"),
+        ("https://mirror.example:8080", "https://mirror.example:8080"),
+        ("http://token@127.0.0.1:9", "http://127.0.0.1:9"),
+    ],
+)
+def test_messages_name_a_mirror_without_its_password(address: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "ENDPOINT", address)
+    assert hub.endpoint() == shown
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    assert f"cannot be reached at {shown};" in hub.out_of_reach("give a folder")

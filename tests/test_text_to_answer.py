@@ -71,16 +71,16 @@ def test_the_fastest_way_is_one_that_no_caller_has_to_write(peers: Any) -> None:
 
 def test_the_median_is_of_the_rounds_that_had_answers(peers: Any) -> None:
     rounds = [
-        {"p50": 0.002, "p99": 0.004, "wall": 2.0, "failed": 0, "raised": []},
-        {"p50": 0.004, "p99": 0.008, "wall": 1.0, "failed": 5, "raised": ["OSError: full"]},
-        {"p50": None, "p99": None, "wall": 0.5, "failed": 10, "raised": ["ValueError: no"]},
+        {"p50": 0.002, "p99": 0.004, "wall": 2.0, "answered": 10, "failed": 0, "raised": []},
+        {"p50": 0.004, "p99": 0.008, "wall": 1.0, "answered": 5, "failed": 5, "raised": ["OSError: full"]},
+        {"p50": None, "p99": None, "wall": 0.5, "answered": 0, "failed": 10, "raised": ["ValueError: no"]},
     ]
-    summary = peers("text_measuring")._summary(rounds, 10)
+    summary = peers("text_measuring")._summary(rounds)
     assert summary["p50"] == pytest.approx(3)  # milliseconds
     assert summary["p99"] == pytest.approx(6)
     assert summary["per_second"] == 5  # of 5, 5 and 0
     assert (summary["failed"], summary["raised"]) == (15, "OSError: full")
-    assert "p50" not in peers("text_measuring")._summary(rounds[2:], 10)
+    assert "p50" not in peers("text_measuring")._summary(rounds[2:])
 
 
 Answer = Callable[[Sequence[str], str], list[float]]
@@ -140,6 +140,7 @@ def test_requests_that_fail_are_counted_and_not_timed(peers: Any, tmp_path: Path
     server = served(peers, tmp_path, answer, ["good", "bad 1", "good", "bad 2", "good"])
     result = server.calls(callers=2, requests=5)
     assert (result["failed"], result["raised"]) == (2, ["ValueError: no answer"])
+    assert result["answered"] == 3 == server.calls(callers=2, requests=300)["answered"]  # of fewer texts than requests
     assert result["p50"] is not None
     only_bad = served(peers, tmp_path, answer, ["bad", "bad"]).calls(callers=1, requests=2)
     assert (only_bad["failed"], only_bad["p50"], only_bad["p99"]) == (2, None, None)

@@ -91,7 +91,8 @@ class TextServer:
             thread.join()
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
         p50, p99 = np.percentile(seconds, [50, 99]).tolist() if seconds else (None, None)
-        return {"p50": p50, "p99": p99, "wall": wall, "cpu": cpu, "failed": len(raised), "raised": raised[:1]}
+        counts = {"answered": len(seconds), "failed": len(raised)}
+        return {"p50": p50, "p99": p99, "wall": wall, "cpu": cpu, **counts, "raised": raised[:1]}
 
     def part_times(self, variant: str, model: str, texts: str, words: int, repeats: int) -> dict[str, float]:
         """Of an answer to the first so many words of the first text that has them; `texts` as above."""

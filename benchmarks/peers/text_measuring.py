@@ -136,15 +136,15 @@ def _ways(children: _Children, count: int) -> dict[str, dict[str, dict[str, floa
 def _callers(children: _Children, callers: int, rounds: int, requests: int) -> dict[str, dict[str, float]]:
     """Medians of the rounds by name: milliseconds of a request, answers a second, and how many requests failed of all."""
     samples = [children.each("calls", callers=callers, requests=requests) for _ in range(rounds)]
-    return {name: _summary([sample[name] for sample in samples], requests) for name in samples[-1]}
+    return {name: _summary([sample[name] for sample in samples]) for name in samples[-1]}
 
 
-def _summary(samples: list[dict[str, Any]], requests: int) -> dict[str, Any]:
+def _summary(samples: list[dict[str, Any]]) -> dict[str, Any]:
     answered = [sample for sample in samples if sample["p50"] is not None]
     times = {key: 1000 * statistics.median(sample[key] for sample in answered) for key in ("p50", "p99") if answered}
     return {
         **times,
-        "per_second": statistics.median((requests - sample["failed"]) / sample["wall"] for sample in samples),
+        "per_second": statistics.median(sample["answered"] / sample["wall"] for sample in samples),
         "failed": sum(sample["failed"] for sample in samples),
         "raised": next((text for sample in samples for text in sample["raised"]), None),
         "samples": samples,

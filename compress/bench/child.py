@@ -37,6 +37,7 @@ class Server:
     def __init__(self) -> None:
         self.runner: Runner | None = None
         self.prepared: dict[tuple[int, ...], Callable[[], object]] = {}
+        self.ran: set[tuple[int, ...]] = set()
 
     def load(self, runtime: str, path: str, threads: int) -> dict[str, Any]:
         for module in IMPORTS[runtime]:
@@ -55,6 +56,9 @@ class Server:
         if tuple(rows) not in self.prepared:
             self.prepare(rows)
         work = self.prepared[tuple(rows)]
+        if tuple(rows) not in self.ran:  # what a runtime does once for a shape, such as compiling for it, is of no run
+            _timed(work)
+            self.ran.add(tuple(rows))
         times = _timed(work)
         return _timed(work) if times[0] < _SETTLE_BELOW_MS else times
 

@@ -50,13 +50,13 @@ def push_bundle(folder: Path, repository: str, *, private: bool = False) -> str:
     holds a bundle this one takes its place, in one commit. Files that no bundle holds stay. CheckFailed: the bundle does not
     verify; nothing was sent. `CompressError`: the hub, the token, or a repository that holds something else; `folder` stays.
     """
-    from huggingface_hub import HfApi, constants
+    from huggingface_hub import HfApi
 
     folder, token = Path(folder), check_push(repository)
     way_out = f"the bundle is whole in {folder}: give the command again with --force"
     _check_verified(folder)
     if not hub.is_reachable():
-        raise CompressError(f"{repository}: not pushed, for {constants.ENDPOINT} cannot be reached; {way_out}")
+        raise CompressError(f"{repository}: not pushed, for {hub.endpoint()} cannot be reached; {way_out}")
     with _one_line_errors(repository, way_out), hub.quiet_client():
         api = HfApi(token=token)
         url = api.create_repo(repository, private=private or None, exist_ok=True)
@@ -106,8 +106,6 @@ def _one_line_errors(repository: str, way_out: str) -> Iterator[None]:
 
 
 def _reason(error: Any) -> str:
-    from huggingface_hub import constants
-
     while getattr(error, "response", None) is None and error.__cause__ is not None:
         error = error.__cause__  # the library says which file, and why in the cause
     status = getattr(getattr(error, "response", None), "status_code", None)
@@ -116,6 +114,6 @@ def _reason(error: Any) -> str:
     if status == 401:
         return hub.BAD_TOKEN
     if status == 403:
-        return f"the token may not write there (403): {constants.ENDPOINT}/settings/tokens gives one that may"
+        return f"the token may not write there (403): {hub.endpoint()}/settings/tokens gives one that may"
     message = getattr(error, "server_message", None)
-    return f"{constants.ENDPOINT} answered {status}{f' ({hub.one_line(message)})' if message else ''}"
+    return f"{hub.endpoint()} answered {status}{f' ({hub.one_line(message)})' if message else ''}"

@@ -64,15 +64,18 @@ class MaskedBatches:
 
     def _select(self, ids: np.ndarray, draws: np.ndarray) -> np.ndarray:
         """Which tokens are selected, bool [batch, length]; where no draw is low enough, the lowest."""
-        draws = np.where(np.isin(ids, self._special), 1.0, draws)
+        special = np.isin(ids, self._special)
+        draws = np.where(special, 1.0, draws)
         if self._continues is not None:
-            draws = _of_first_pieces(draws, self._continues[ids])
+            draws = _of_first_pieces(draws, self._continues[ids], special)
         lowest = draws.min(axis=1, keepdims=True)
         return (draws < SELECTED) | ((draws == lowest) & (lowest < 1))
 
 
-def _of_first_pieces(draws: np.ndarray, continues: np.ndarray) -> np.ndarray:
-    """`draws` [batch, length], each the one of its word's first piece; a word that is cut in front begins with what is left."""
-    places = np.where(continues, 0, np.arange(draws.shape[1]))
-    places[:, :2] = [0, 1]  # [CLS], and the first piece that is there
+def _of_first_pieces(draws: np.ndarray, continues: np.ndarray, special: np.ndarray) -> np.ndarray:
+    """`draws` [batch, length], each the one of its word's first piece; a word that is cut in front, which a special token stands before,
+    begins with what is left."""
+    begins = ~continues
+    begins[:, 1:] |= special[:, :-1]
+    places = np.where(begins, np.arange(draws.shape[1]), 0)
     return np.take_along_axis(draws, np.maximum.accumulate(places, axis=1), axis=1)

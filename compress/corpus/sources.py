@@ -39,11 +39,12 @@ def corpus_sources(words: Sequence[str]) -> tuple[Source, ...]:
     if not words:
         raise CompressError("the corpus: expected at least one text file, folder or hub data set, found none")
     sources = tuple(source for word in words for source in _sources(word))
-    seen: set[str] = set()
+    seen: set[Path | HubSource] = set()
     for source in sources:
-        if str(source) in seen:
+        one = source.path.resolve() if isinstance(source, FileSource) else source
+        if one in seen:
             raise CompressError(f"{source}: given twice in the corpus")
-        seen.add(str(source))
+        seen.add(one)
         if isinstance(source, FileSource) and not any(file_lines(source.path)):
             raise CompressError(f"{source}: holds no text")
     return sources

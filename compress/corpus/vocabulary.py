@@ -54,7 +54,13 @@ def wordpiece(texts: Iterable[str], letters: Sequence[str], size: int, *, lowerc
             f"{len(letters)} different characters at the start and inside of words; found {size}"
         )
     tokenizer = bert_tokenizer(lowercase=lowercase)
-    trainer = trainers.WordPieceTrainer(vocab_size=size, special_tokens=fixed, show_progress=False)
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=size,
+        special_tokens=fixed,
+        limit_alphabet=len(letters),  # or it takes all letters of the text, however many, in the order of its map
+        initial_alphabet=list(letters),
+        show_progress=False,
+    )
     tokenizer.train_from_iterator(texts, trainer)
     return dict(sorted(tokenizer.get_vocab().items(), key=lambda item: item[1]))
 

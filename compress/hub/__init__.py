@@ -2,7 +2,7 @@
 
 from .data_sets import find_cached, load_splits, quiet_data_sets, said
 from .names import is_commit, repository
-from .reach import cache_only, is_reachable, out_of_reach, quiet_client
+from .reach import cache_only, endpoint, is_reachable, out_of_reach, quiet_client
 from .refusals import BAD_TOKEN, LOG_IN, one_line, reason
 from .sums import drop_damaged
 
@@ -11,6 +11,7 @@ __all__ = [
     "LOG_IN",
     "cache_only",
     "drop_damaged",
+    "endpoint",
     "find_cached",
     "is_commit",
     "is_reachable",

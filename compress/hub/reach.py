@@ -20,13 +20,24 @@ def is_reachable() -> bool:
     return not constants.HF_HUB_OFFLINE and _answers(constants.ENDPOINT)
 
 
+def endpoint() -> str:
+    """The hub's address for messages: without a name and password, which that of a mirror may hold."""
+    from huggingface_hub import constants
+
+    scheme, mark, rest = str(constants.ENDPOINT).rpartition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path}"
+
+
 def out_of_reach(ways_out: str) -> str:
     """How a message goes on after what is not in the hub's cache, where the hub was not reached."""
     from huggingface_hub import constants
 
     if constants.HF_HUB_OFFLINE:
         return f"and HF_HUB_OFFLINE forbids to ask the hub; {ways_out}, or unset HF_HUB_OFFLINE"
-    return f"and the hub cannot be reached at {constants.ENDPOINT}; {ways_out} (HF_HUB_OFFLINE=1 reads the cache and does not try)"
+    return (
+        f"and the hub cannot be reached at {endpoint()}; {ways_out} (HF_HUB_OFFLINE=1 reads the cache and does not try)"
+    )
 
 
 @lru_cache(maxsize=4)

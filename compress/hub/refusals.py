@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
+from .reach import endpoint
+
 Kind = Literal["model", "dataset"]
 LOG_IN = "set HF_TOKEN, or log in with `hf auth login`"
 BAD_TOKEN = "the hub does not accept the token (401): set HF_TOKEN to another, or log in with `hf auth login`"
@@ -12,12 +14,11 @@ BAD_TOKEN = "the hub does not accept the token (401): set HF_TOKEN to another, o
 
 def reason(error: BaseException, name: str, revision: str, kind: Kind = "model") -> str:
     """One line about the `error` that the hub's client raised for the repository `name` at `revision`."""
-    from huggingface_hub import constants
     from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
 
     found = next((one for one in _chain(error) if getattr(one, "response", None) is not None), None)
     status = getattr(getattr(found, "response", None), "status_code", None)
-    page = f"{constants.ENDPOINT}/{'datasets/' if kind == 'dataset' else ''}{name}"
+    page = f"{endpoint()}/{'datasets/' if kind == 'dataset' else ''}{name}"
     if isinstance(found, GatedRepoError):
         if status == 401:
             return f"it is gated: accept its conditions at {page}, then {LOG_IN}"
@@ -31,7 +32,7 @@ def reason(error: BaseException, name: str, revision: str, kind: Kind = "model")
     if status == 401:
         return BAD_TOKEN
     if status == 403:
-        return f"the token may not read it (403): {constants.ENDPOINT}/settings/tokens gives one that may"
+        return f"the token may not read it (403): {endpoint()}/settings/tokens gives one that may"
     if status == 429:
         return "the hub counts too many requests (429): wait a few minutes, or log in for a higher limit"
     if status is not None and status >= 500:

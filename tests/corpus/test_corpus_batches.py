@@ -11,6 +11,7 @@ import tokenizers
 from corpus_toys import WORDS, bert_tokenizer, roberta_tokenizer, write_shards
 
 from compress.corpus import MaskedBatches, TextBatches, TokenShards, continuing
+from compress.corpus.masking import _of_first_pieces
 from compress.errors import CompressError
 
 
@@ -218,6 +219,15 @@ def test_the_pieces_of_a_word_are_hidden_together(tmp_path: Path):
     assert within(int(hidden[:, 2:-1][first].sum()), int(first.sum()), 0.15)
     alike = (batch["input_ids"] == 4)[:, 2:-1][goes_on & hidden[:, 2:-1]]
     assert within(int(alike.sum()), len(alike), 0.8)  # what becomes of each piece is drawn for it alone
+
+
+def test_a_word_that_is_cut_behind_a_special_token_begins_with_what_is_left():
+    """As a second segment does that begins within a word."""
+    ids = np.array([[2, 700, 701, 10, 3, 702, 703, 11, 3]])
+    special, continues = ids < 5, ids >= 600
+    draws = np.where(special, 1.0, np.arange(9) / 10)
+    found = _of_first_pieces(draws, continues, special)
+    assert found.tolist() == [[1.0, 0.1, 0.1, 0.3, 1.0, 0.5, 0.5, 0.7, 1.0]]
 
 
 def test_the_tokens_that_go_on_with_a_word_are_known_of_both_styles():

@@ -118,6 +118,19 @@ def test_no_words_and_the_same_file_twice_are_refused(tmp_path: Path):
     path = write_text(tmp_path / "a.txt", text(1))
     with pytest.raises(CompressError, match=r"a\.txt: given twice"):
         corpus_sources([str(path), str(tmp_path)])
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "link.txt").symlink_to(path)
+    with pytest.raises(CompressError, match=r"link\.txt: given twice"):
+        corpus_sources([str(path), str(tmp_path / "b")])
+
+
+def test_configurations_columns_and_commits_of_one_data_set_are_several():
+    words = [
+        f"hub:o/n/{config}@{commit * 40}:{column}" for config in "ab" for commit in "01" for column in ("text", "title")
+    ]
+    assert len(corpus_sources(words)) == 8
+    with pytest.raises(CompressError, match="data set o/n: given twice"):
+        corpus_sources([*words, words[3]])
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")

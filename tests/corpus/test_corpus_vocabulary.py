@@ -59,6 +59,16 @@ def test_every_process_makes_the_same(corpus: Path, tmp_path: Path, kind: str):
     assert first == second
 
 
+def test_text_of_more_letters_than_are_taken_keeps_the_size_and_is_the_same_each_time(tmp_path: Path):
+    """As of Hangul or Chinese: 1,000 letters are taken, each as a token at the start of words and inside of them."""
+    letters = [chr(0xAC00 + number) for number in range(1400)]
+    lines = ["".join(letters[start : start + 7]) for start in range(0, 1400, 7)] * 3
+    sources = corpus_sources([str(write_text(tmp_path / "text.txt", [lines]))])
+    first, second = (train_vocabulary(sources, kind="wordpiece", size=2030, lowercase=False) for _ in range(2))
+    assert first.get_vocab_size() <= 2030
+    assert first.get_vocab() == second.get_vocab()
+
+
 @KINDS
 def test_transformers_reads_the_folder_alike(corpus: Path, tmp_path: Path, kind: Kind):
     assert vocab(corpus, tmp_path / "words", "--kind", kind, "--size", SIZE[kind]).returncode == 0
