@@ -136,7 +136,8 @@ def _many(value: Any) -> tuple[Any, ...]:
     from .spec.recipe import Recipe
 
     alone = isinstance(value, (str, Path, Recipe)) or not isinstance(value, Iterable)
-    return tuple(map(_word, (value,) if alone else value))
+    values: Any = (value,) if alone else value
+    return tuple(map(_word, values))
 
 
 def _word(value: Any) -> Any:

@@ -32,7 +32,8 @@ from compress.tasks import OwnFiles
 )
 def test_a_wrong_argument_is_named(options: dict[str, Any], expected: str) -> None:
     with pytest.raises(CompressError, match=expected):
-        compress.plan("distilbert", tasks=["toy-sentiment"], **({"teacher": "bert-mini"} | options))
+        whole: Any = {"teacher": "bert-mini"} | options
+        compress.plan("distilbert", tasks=["toy-sentiment"], **whole)
 
 
 def test_paths_are_taken_where_words_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,10 +48,9 @@ def test_paths_are_taken_where_words_are(tmp_path: Path, monkeypatch: pytest.Mon
         (root / "recipes/distilbert.yaml").read_text().replace("name: distilbert", "name: recipe")
     )
     (tmp_path / "own/task.yaml").write_text(TASK.replace("name: tiny-task", "name: task"))
-    paths: Any = {
-        name: Path(word) for name, word in words.items()
-    }  # one that looks like OWNER/NAME of the hub among them
-    plans = compress.plan(Path("own/recipe.yaml"), tasks=Path("own/task.yaml"), seeds=np.arange(2), **paths)
+    # One that looks like OWNER/NAME of the hub among them, and whole numbers as NumPy has them.
+    paths: Any = {name: Path(word) for name, word in words.items()} | {"seeds": np.arange(2)}
+    plans = compress.plan(Path("own/recipe.yaml"), tasks=Path("own/task.yaml"), **paths)
     assert [plan.seed for plan in plans] == [0, 1]
     assert {plan.recipe.name for plan in plans} == {"recipe"}
     assert {plan.teacher.card.name for plan in plans} == {"bert-mini"}

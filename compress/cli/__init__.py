@@ -114,16 +114,13 @@ def main() -> None:
         sys.exit(error.exit_code)
     except (CompressError, Interrupted) as error:
         _end(error)
-    except OSError as error:
-        if error.errno not in _TOLD:
+    except Exception as error:
+        if (stop := signals.behind(error)) is not None:
+            _end(stop)
+        if not isinstance(error, OSError) or error.errno not in _TOLD:
             raise
         typer.echo(f"error: {error.filename or 'the output'}: {error.strerror}; nothing half-written is kept", err=True)
         sys.exit(2)
-    except Exception as error:
-        stop = signals.behind(error)
-        if stop is None:
-            raise
-        _end(stop)
 
 
 def _end(error: CompressError | Interrupted) -> NoReturn:

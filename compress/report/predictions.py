@@ -55,8 +55,8 @@ def find_predictions(run: Result, folders: Sequence[Path]) -> Path | None:
 def own_file(run: Result, folders: Sequence[Path], name: str) -> Path | None:
     """The file `name` of the directory of `run`, where that is one of `folders` or in one and its result is this one."""
     own = (place if place.name == run.run else place / run.run for place in _places(folders))
-    files = (place / name for place in own if identity(run) in _results_in(place))
-    return next((file for file in files if file.is_file()), None)
+    wanted = identity(run)
+    return next((place / name for place in own if (place / name).is_file() and wanted in _results_in(place)), None)
 
 
 def identity(run: Result) -> str:

@@ -11,7 +11,7 @@ from ..atomic import write_text
 from ..errors import CompressError
 
 IDENTITY = "search.lock.json"
-KEYS = "keys"  # recipe and student -> hash of all that goes into its model
+FILES = "files"  # recipe and student -> hash of the files that are read for them
 _NAMES = {"axes": "--try"}  # of what the command line calls otherwise
 
 
@@ -28,8 +28,8 @@ def claim(folder: Path, identity: dict[str, Any]) -> None:
     except (OSError, ValueError) as error:
         raise CompressError(f"{path}: cannot be read: {error}; choose another folder with --out") from None
     wanted = json.loads(text)
-    names = sorted({*wanted, *found} - {KEYS})
-    other = [name for name in (*names, KEYS) if wanted.get(name) != found.get(name)]
+    names = sorted({*wanted, *found} - {FILES})
+    other = [name for name in (*names, FILES) if wanted.get(name) != found.get(name)]
     if other:
         differing = _differing(other[0], found.get(other[0]), wanted.get(other[0]))
         raise CompressError(
@@ -44,10 +44,11 @@ def _free(folder: Path) -> Path:
 
 
 def _differing(name: str, there: Any, here: Any) -> str:
-    if name == KEYS:
-        former = there if isinstance(there, dict) else {}
-        changed = [made for made, key in here.items() if former.get(made) != key]
-        return f"the files of its recipe, teacher or student, or a library, have changed since, for {', '.join(changed or here)}"
+    if name == FILES:
+        if not isinstance(there, dict):
+            return "it was begun by an earlier version of compress, which kept less of its files"
+        changed = [name for name, digest in here.items() if there.get(name) != digest]
+        return f"the file of a recipe, teacher or student has changed since, for {', '.join(changed or here)}"
     return f"{_NAMES.get(name, name)} is {_shown(name, there)} there and {_shown(name, here)} here"
 
 

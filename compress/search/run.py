@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
@@ -23,7 +25,7 @@ from ..results import Result
 from ..runtime.folder import MODEL_FILES
 from ..store import Artifact, Store
 from ..tasks import gold_of, headline, score
-from .identity import KEYS
+from .identity import FILES
 from .latency import Latencies, cpu_milliseconds, length_of, shape_of, untrained_latency
 from .sizes import KnownSizes, known_sizes
 from .space import RECIPE, STUDENT, Axis, Point, overrides_of
@@ -110,9 +112,7 @@ def opened(request: Request, limits: Limits, axes: Sequence[Axis]) -> Search:
         "precision": plan.precision,
         "refit": request.refit,
         "seed": request.seeds[0],
-        KEYS: {
-            name: _last_key(each) for name, each in plans.items()
-        },  # of what the files named above hold, and of libraries
+        FILES: {name: _files(each) for name, each in plans.items()},
     }
     return Search(request.root / FOLDER, identity, (recipes, *axes), stages, objectives=2, seed=request.seeds[0])
 
@@ -127,9 +127,16 @@ def _work(request: Request, limits: Limits, listener: Listener) -> Callable[[int
     return work
 
 
-def _last_key(plan: Plan) -> str:
-    """Of its last model, which all that the plan does goes into."""
-    return {node.id: node.key for node in plan.nodes}[plan.models[-1]]
+def _files(plan: Plan) -> str:
+    """Hash of what the files of its recipe, its teachers, its student and those that stages name hold."""
+    document = [
+        plan.recipe.model_dump(mode="json"),
+        [[source.card.model_dump(mode="json"), source.identity] for source in plan.teachers.values()],
+        plan.student and plan.student.model_dump(mode="json"),
+        plan.pretrained and plan.pretrained.identity,
+        {node.id: node.outside for node in plan.nodes},
+    ]
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _checked(request: Request, axes: Sequence[Axis]) -> dict[str, set[str]]:

@@ -60,9 +60,8 @@ def load_training(
         train, own = train.select(kept), train.select(held)
     else:
         grouped = KINDS[spec.kind].grouped is not None
-        joined = grouped or own.labels_spans
-        notes += _check_tuning(rows["tuning"].place, own, train, splits, grouped=joined, plain=plain)
-        own = _without(rows["tuning"].place, own, splits, grouped=joined)
+        notes += _check_tuning(rows["tuning"].place, own, train, splits, grouped=grouped, plain=plain)
+        own = _without(rows["tuning"].place, own, splits, grouped=grouped or own.labels_spans)
         if grouped and not scored_queries(own.labels):
             raise CompressError(
                 f"{rows['tuning'].place}: no query that is in no reported split has a relevant passage; expected other queries"
@@ -166,20 +165,23 @@ def _shared_texts(train: Split, reported: dict[str, Split], *, plain: bool) -> l
 def _check_tuning(
     place: str, tuning: Split, train: Split, reported: dict[str, Split], *, grouped: bool, plain: bool
 ) -> list[str]:
-    """Notes on texts of the tuning file that also stand in other splits. CompressError: it is one of these. `grouped`: as `_without`;
-    `plain`: train is plain text."""
+    """Notes on texts of the tuning file that also stand in other splits; of a reported one, questions on its contexts count too.
+    CompressError: it is one of these. `grouped`: as `_without`; `plain`: train is plain text."""
     notes = []
     for name, split in {"train": train, **reported}.items():
-        shared = _counter(split, grouped=grouped, plain=plain and name == "train")(tuning)
+        asks = tuning.labels_spans and name != "train"
+        shared = _counter(split, grouped=grouped or asks, plain=plain and name == "train")(tuning)
+        texts, stand = ("questions", "are on contexts of") if asks else ("texts", "stand in")
         if 2 * shared > len(tuning):
             use = "models learn by heart" if name == "train" else "scores are reported on"
             raise CompressError(
-                f"{place}: {shared:,} of its {len(tuning):,} texts stand in {name}, which {use}; "
+                f"{place}: {shared:,} of its {len(tuning):,} {texts} {stand} {name}, which {use}; "
                 "expected other examples to choose checkpoints and settings on"
             )
         if shared:
             left_out = "" if name == "train" else ", and are left out"
-            notes.append(f"{shared:,} of {len(tuning):,} tuning texts also stand in {name}{left_out}")
+            also = "are on contexts of" if asks else "also stand in"
+            notes.append(f"{shared:,} of {len(tuning):,} tuning {texts} {also} {name}{left_out}")
     return notes
 
 
@@ -199,9 +201,8 @@ def _without(place: str, tuning: Split, reported: dict[str, Split], *, grouped: 
     known = {row for split in reported.values() for row in _keys(split, grouped)}
     kept = np.flatnonzero([row not in known for row in _keys(tuning, grouped)])
     if not len(kept):
-        raise CompressError(
-            f"{place}: all of its texts stand in splits that scores are reported on; expected other examples"
-        )
+        stand = "questions are on contexts of" if tuning.labels_spans else "texts stand in"
+        raise CompressError(f"{place}: all of its {stand} splits that scores are reported on; expected other examples")
     return tuning.select(kept)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from compress.errors import CompressError
 from compress.paths import from_home
+from compress.spec.kinds import KINDS
 from compress.spec.task import Files, TaskSpec
 
 from .columns import Rows
@@ -69,6 +70,8 @@ class Origin:
             files += [(path.relative_to(place).as_posix(), path) for path in inside]
         if self.spec.hub is not None and self.spec.hub.tuning is not None and "tuning" not in self.paths:
             source += f" tuning {self.spec.hub.tuning}"
+        if KINDS[self.spec.kind].unit == "question" and any(name == "tuning" for name, _ in files):
+            source += " apart by context"  # as such files are held against the reported splits since
         return fingerprint_of(self.spec, source, files)
 
     def read(self, wanted: Callable[[str], bool]) -> tuple[dict[str, Rows], list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -105,7 +106,7 @@ def test_files_that_changed_since_are_another_search(request_: Request, tmp_path
         kept = path.read_text()
         assert old in kept
         path.write_text(kept.replace(old, new))
-        with pytest.raises(CompressError, match=f"have changed since, for {re.escape(changed)};"):
+        with pytest.raises(CompressError, match=f"has changed since, for {re.escape(changed)};"):
             opened(request_, LIMITS, axes)
         path.write_text(kept)
     opened(request_, LIMITS, axes)
@@ -118,3 +119,22 @@ def test_an_identity_that_cannot_be_read_is_named(request_: Request, text: str) 
     path.write_text(text)
     with pytest.raises(CompressError, match=IDENTITY):
         opened(request_, LIMITS, ())
+
+
+def test_a_search_of_an_earlier_version_is_said_to_be_one(request_: Request) -> None:
+    opened(request_, LIMITS, ())
+    path = request_.root / "search" / IDENTITY
+    document = json.loads(path.read_text())
+    del document["files"]
+    path.write_text(json.dumps(document))
+    with pytest.raises(CompressError, match="begun by an earlier version of compress"):
+        opened(request_, LIMITS, ())
+
+
+def test_a_machine_with_another_cpu_takes_part(request_: Request, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though what it quantizes to by its own times has other keys in the store."""
+    request_ = replace(request_, recipes=("int8",), corpus=(), overrides=("quantize.method=auto",))
+    opened(request_, LIMITS, ())
+    monkeypatch.setattr("compress.pipeline.stages.quantize.cpu_name", lambda: "another")
+    monkeypatch.setattr("compress.pipeline.stages.quantize.isa", lambda: ("avx2",))
+    opened(request_, LIMITS, ())

@@ -125,7 +125,7 @@ def _decided(job: Job[Ensemble], table: np.ndarray) -> tuple[np.ndarray, float |
     from ..training.teacher_targets import best_threshold
 
     task = job.context.task
-    windows: Any = task.encoded("tuning", job.plan.source("student").tokenizer, job.spec.max_length)
+    windows: Any = task.encoded("tuning", job.plan.source("student").tokenizer, task.spec.max_length)
     outputs = span_tables.collected(table, windows)
     threshold = float(best_threshold(task.data, outputs, windows.labels))
     return windows.decided(outputs, threshold), threshold if windows.impossible else None
@@ -144,4 +144,4 @@ def table(artifact: Artifact) -> np.ndarray:
     return np.load(artifact.path / _FILE, mmap_mode="r", allow_pickle=False)
 
 
-ENSEMBLE_KIND = Kind("ensemble", 1, Ensemble, run)
+ENSEMBLE_KIND = Kind("ensemble", 2, Ensemble, run)

@@ -153,6 +153,6 @@ def _heads(job: Job[General], student: Any, teacher: Any, folder: Path) -> Maske
 
 
 GENERAL = Kind(
-    "general", 2, General, run, plan, libraries=TRAINING, trains=True, checkpoint=True, trained_model="student",
+    "general", 3, General, run, plan, libraries=TRAINING, trains=True, checkpoint=True, trained_model="student",
     reads_text=True,
 )  # fmt: skip

@@ -64,7 +64,7 @@ def run(job: Job[TeacherLogits]) -> TeacherLogitsInfo:
     model: Any = load_classifier(folder, kind=context.kind, labels=context.labels, trained=True)
     model.to(make_accelerator(context.precision).device)
     tokenizer, pad, data = load_tokenizer(folder), pad_id(model.config.to_dict()), context.task.data
-    held = context.task.encoded("tuning", tokenizer, length)
+    held = context.task.encoded("tuning", tokenizer, context.task.spec.max_length)
     tuning = predict_logits(model, held, pad)
     points = headline(score(data.spec, data.labels, tuning, held.labels))
     if isinstance(held, EncodedSpans):
@@ -86,12 +86,13 @@ def _write_windows(job: Job[TeacherLogits], model: Any, pad: int) -> tuple[float
     task, length, student = job.context.task, job.spec.max_length, job.plan.source("student")
     windows: dict[str, Any] = {
         "train": training_examples(task, student.tokenizer, length, job.inputs.get("augmented")),
-        "tuning": task.encoded("tuning", student.tokenizer, length),
+        "tuning": task.encoded("tuning", student.tokenizer, task.spec.max_length),
     }
     tables = {split: span_tables.created(_table(job.out, split), found) for split, found in windows.items()}
     teacher = job.plan.teachers[job.node.model]
     for split, found in windows.items():
-        parts = None if teacher.shares_tokenizer(student) else teacher.parts_of(found, length)
+        read = length if split == "train" else task.spec.max_length
+        parts = None if teacher.shares_tokenizer(student) else teacher.parts_of(found, read)
         put_token_logits(tables[split], model, found, pad, parts=parts)
     temperature = span_tables.fit_span_temperature(tables["tuning"], windows["tuning"])
     for split, found in windows.items():
@@ -112,4 +113,4 @@ def _table(folder: Path, split: str) -> Path:
     return folder / f"{split}.npy"
 
 
-TEACHER_LOGITS = Kind("teacher_logits", 1, TeacherLogits, run, libraries=TRAINING)
+TEACHER_LOGITS = Kind("teacher_logits", 2, TeacherLogits, run, libraries=TRAINING)
