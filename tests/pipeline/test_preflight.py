@@ -180,7 +180,7 @@ def test_labels_of_a_fine_tuned_teacher_that_are_not_the_tasks(case: Case):
     case.use("bert")
     refused = case.refused(case.plan())
     assert refused.startswith(f"{case.teacher}: the checkpoint has 3 labels ['no', 'maybe', 'yes'] and the ")
-    assert refused.endswith("task 2: ['negative', 'positive']")
+    assert refused.endswith("task 2: ['negative', 'positive']; --refit trains a new head")
     case.use("bert", id2label={"0": "bad", "1": "good"}, label2id={"bad": 0, "good": 1})
     assert "labels ['bad', 'good'] are not the task's ['negative', 'positive']" in case.refused(case.plan())
 
