@@ -61,7 +61,7 @@ def missing_stages(plans: Sequence[Plan], contexts: Sequence[Context], root: Pat
     missing: dict[str, Stage] = {}
     for plan, context in zip(plans, contexts, strict=True):
         for node in plan.nodes:
-            if root is None or not (root / ".store" / node.key).is_dir():
+            if not (root / ".store" / node.key).is_dir():
                 missing.setdefault(node.key, Stage(plan, context, node))
     return missing
 

@@ -134,7 +134,7 @@ def run(job: Job[Prune]) -> PruneInfo:
             f"pruned{repaired}, without training"
         )
     sizes = _sizes(job, model)
-    decided = choose_threshold(pruned, tokenizer, context, max_length=longest, stage=job.node.id)
+    decided = choose_threshold(pruned, tokenizer, context, stage=job.node.id)
     save_checkpoint(pruned.cpu(), tokenizer, job.out)
     return {
         **decided,

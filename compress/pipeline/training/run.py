@@ -87,7 +87,7 @@ class TrainingRun:
 
     def with_threshold(self, tokenizer: Any, info: TrainingInfo) -> TrainingInfo:
         """`info`, and what `choose_threshold` chose for the trained model."""
-        chosen = choose_threshold(self.model, tokenizer, self.context, max_length=None, stage=self.job.node.id)
+        chosen = choose_threshold(self.model, tokenizer, self.context, stage=self.job.node.id)
         return {**info, **chosen}
 
     def _examples(self, tokenizer: Any, length: int, pad: int) -> TaskBatches:

@@ -17,14 +17,13 @@ from .labels import lower_outputs
 from .teacher_targets import best_threshold
 
 
-def choose_threshold(model: Any, tokenizer: Any, context: Context, *, max_length: int | None, stage: str) -> Threshold:
+def choose_threshold(model: Any, tokenizer: Any, context: Context, *, stage: str) -> Threshold:
     """Let the model decide at 0, or one half, what is best decided at another output, by the tuning split; of questions its config says
-    from where on it gives no answer. Nothing where answers go by none. `max_length`: tokens, None for the task's; `stage`: whose model it
-    is, for the notice."""
+    from where on it gives no answer. Nothing where answers go by none. `stage`: whose model it is, for the notice."""
     data = context.task.data
     if TASK_KINDS[data.spec.kind].threshold is None:
         return {}
-    tuning = context.task.encoded("tuning", tokenizer, max_length or data.spec.max_length)
+    tuning = context.task.encoded("tuning", tokenizer, data.spec.max_length)
     logits = collected_logits(model, tuning, pad_id(model.config.to_dict()))
     threshold = best_threshold(data, logits, tuning.labels)
     if isinstance(tuning, EncodedSpans):

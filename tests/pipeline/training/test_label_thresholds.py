@@ -30,7 +30,7 @@ def chosen(monkeypatch: pytest.MonkeyPatch, logits: Any) -> tuple[Any, list[str]
     monkeypatch.setattr(thresholds, "collected_logits", lambda *_: None)
     monkeypatch.setattr(thresholds, "best_threshold", lambda *_: logits)
     context: Any = SimpleNamespace(task=task, notice=notices.append)
-    info = thresholds.choose_threshold(model, None, context, max_length=None, stage="student")
+    info = thresholds.choose_threshold(model, None, context, stage="student")
     return info, notices, model.classifier.bias.detach()
 
 
