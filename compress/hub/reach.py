@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from threading import Thread
 from typing import Any
+from urllib.parse import urlsplit
 
 SECONDS = 4.0  # to answer in
 SILENCE = 20.0  # seconds without a byte of an answer that is under way; the client by itself waits for ever for some
@@ -24,9 +25,8 @@ def endpoint() -> str:
     """The hub's address for messages: without a name and password, which that of a mirror may hold."""
     from huggingface_hub import constants
 
-    scheme, mark, rest = str(constants.ENDPOINT).rpartition("://")
-    host, slash, path = rest.partition("/")
-    return f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path}"
+    parts = urlsplit(constants.ENDPOINT)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
 def out_of_reach(ways_out: str) -> str:
