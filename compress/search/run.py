@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
@@ -23,7 +21,7 @@ from ..pipeline.stages.prune_budget import least_mb
 from ..pipeline.stages.registry import STAGES
 from ..results import Result
 from ..runtime.folder import MODEL_FILES
-from ..store import Artifact, Store
+from ..store import Artifact, Store, key
 from ..tasks import gold_of, headline, score
 from .identity import FILES
 from .latency import Latencies, cpu_milliseconds, length_of, shape_of, untrained_latency
@@ -129,14 +127,11 @@ def _work(request: Request, limits: Limits, listener: Listener) -> Callable[[int
 
 def _files(plan: Plan) -> str:
     """Hash of what the files of its recipe, its teachers, its student and those that stages name hold."""
-    document = [
-        plan.recipe.model_dump(mode="json"),
-        [[source.card.model_dump(mode="json"), source.identity] for source in plan.teachers.values()],
-        plan.student and plan.student.model_dump(mode="json"),
-        plan.pretrained and plan.pretrained.identity,
-        {node.id: node.outside for node in plan.nodes},
-    ]
-    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:16]
+    teachers = [[source.card.model_dump(mode="json"), source.identity] for source in plan.teachers.values()]
+    student = [plan.student and plan.student.model_dump(mode="json"), plan.pretrained and plan.pretrained.identity]
+    outside = {node.id: node.outside for node in plan.nodes}
+    document = {"recipe": plan.recipe_document, "teachers": teachers, "student": student, "outside": outside}
+    return key("search", 1, document, {}, {})
 
 
 def _checked(request: Request, axes: Sequence[Axis]) -> dict[str, set[str]]:

@@ -130,12 +130,14 @@ class Plan:
     @property
     def name(self) -> str:
         """Readable, and different for any two runs that differ."""
-        recipe = self.recipe.model_dump(
-            mode="json", exclude={"title", "description", "paper"}
-        )  # what is for readers only
-        digest = store.key("run", 1, recipe, {node.id: node.key for node in self.nodes}, {})
+        digest = store.key("run", 1, self.recipe_document, {node.id: node.key for node in self.nodes}, {})
         teacher = self.teacher.card.name + (f"+{len(self.others)}" if self.others else "")
         return f"{self.recipe.name}-{teacher}-{self.task.spec.name}-seed{self.seed}-{digest[:6]}"
+
+    @property
+    def recipe_document(self) -> dict[str, Any]:
+        """The recipe, without what is for readers only."""
+        return self.recipe.model_dump(mode="json", exclude={"title", "description", "paper"})
 
     @property
     def teachers(self) -> dict[str, TeacherSource]:
