@@ -60,9 +60,11 @@ def _cut(text: str, most: int) -> str:
 
 def did_you_mean(name: str, known: list[str]) -> str:
     """`; did you mean `x`?` for the nearest known name, or a list of the known ones."""
+    return nearest(name, known) or (f"; known: {', '.join(sorted(known))}" if known else "")
+
+
+def nearest(name: str, known: list[str]) -> str:
+    """`; did you mean `x`?` for the nearest known name; nothing where none is near."""
     import difflib
 
-    near = difflib.get_close_matches(name, known, n=1)
-    if near:
-        return f"; did you mean `{near[0]}`?"
-    return f"; known: {', '.join(sorted(known))}" if known else ""
+    return next((f"; did you mean `{near}`?" for near in difflib.get_close_matches(name, known, n=1)), "")

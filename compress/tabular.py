@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Container
 from typing import Any
 
 CONLL = (".conll", ".conllu", ".bio", ".iob", ".iob2", ".txt")  # suffixes of files of a word a line
@@ -38,6 +39,12 @@ def label_list(value: Any) -> list[str] | None:
         return None
     names = [label_text(part) for part in value]
     return names if all(names) else None
+
+
+def label_columns(name: str, columns: Container[str]) -> tuple[str, ...]:
+    """Those that `name` names: itself, or, where that is none of `columns` and has commas, the parts between them."""
+    parts = tuple(part.strip() for part in name.split(","))
+    return (name,) if name in columns or len(parts) == 1 else parts
 
 
 def flag(value: Any) -> bool | None:

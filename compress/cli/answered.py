@@ -11,7 +11,7 @@ from ..errors import CompressError
 from ..runtime.kinds import ANSWER_KINDS, LabelsPrediction, RelevancePrediction
 from ..runtime.reading import check_unicode
 from ..spec.kinds import KINDS, KindName, MetricName
-from ..tabular import flag, label_list, label_text
+from ..tabular import flag, label_columns, label_list, label_text
 from .row_files import Row, value_of
 
 if TYPE_CHECKING:
@@ -118,25 +118,21 @@ class AnsweredTexts(Answered):
 
     def _label_columns(self, row: Row) -> tuple[str, ...]:
         """Of a model that gives several labels maybe one for each, of 0 and 1, with commas between their names."""
-        columns = super()._label_columns(row)
-        if KINDS[self._kind].many and columns and columns[0] not in row.values:
-            parts = tuple(part.strip() for part in columns[0].split(","))
-            return parts if len(parts) > 1 else columns
-        return columns
+        if self._label is None or not KINDS[self._kind].many:
+            return super()._label_columns(row)
+        return label_columns(self._label, row.values)
 
     def add(self, row: Row, answer: Prediction) -> None:
         if self._label is None:
             return
-        columns = self._label_columns(row)
-        if isinstance(answer, LabelsPrediction) and len(columns) > 1:
-            self._gold.append(self._marks(row, columns))
+        if isinstance(answer, LabelsPrediction):
+            columns = self._label_columns(row)
+            several = len(columns) > 1
+            self._gold.append(self._marks(row, columns) if several else self._flags(row, row.values[self._label]))
             self._outputs.append([answer.scores[name] - 0.5 for name in self._names])
             return
         value = value_of(row, self._label, "--label")
-        if isinstance(answer, LabelsPrediction):
-            self._gold.append(self._flags(row, value))
-            self._outputs.append([answer.scores[name] - 0.5 for name in self._names])
-        elif answer.label is not None:
+        if answer.label is not None:
             self._gold.append(self._id(row, value))
             self._outputs.append([name == answer.label for name in self._names])
         else:

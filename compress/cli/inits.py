@@ -33,7 +33,7 @@ def init(
     from ..atomic import write_text
     from ..tasks.own import names_split, task_name
     from ..tasks.own_files import own_files
-    from ..tasks.template import files_in, guessed, task_yaml, unread_columns
+    from ..tasks.template import files_in, guessed, task_yaml
 
     if train is None and dev is None:
         train, dev = files_in(Path())
@@ -49,12 +49,13 @@ def init(
         raise CompressError(f"{file}: is there already; choose another name with --out")
     if not file.absolute().parent.is_dir():
         raise CompressError(f"{file}: its folder is not there; choose another with --out")
-    write_text(file, task_yaml(own, file))
+    text_of_file, unread = task_yaml(own, file)
+    write_text(file, text_of_file)
     typer.echo(file)
     if names_split(own.train):
         typer.echo(f"task `{name}`, after the folder of {own.train.name}; `name` in the file calls it otherwise")
-    if rest := unread_columns(own):
-        named = ", ".join(f"`{name}`" for name in rest)
+    if unread:
+        named = ", ".join(f"`{name}`" for name in unread)
         typer.echo(f"not used: {named}; a second text is named by --pair, another label column by --label")
     columns = " and ".join(f"`{name}`" for name in own.texts)
     typer.echo(

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from ..errors import CompressError, did_you_mean
+from ..errors import CompressError, nearest
 from ..tabular import DELIMITERS, delimiter_of
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class TableRows:
 def value_of(row: Row, name: str, option: str) -> Any:
     """CompressError: the row has no column `name`, which `option` names."""
     if name not in row.values:
-        near = did_you_mean(name, list(row.values)).partition("; known")[0] or ";"
+        near = nearest(name, list(row.values)) or ";"
         there = ", ".join(map(repr, row.values))
         raise CompressError(f"{row.header}: no column {name!r}{near} name one of {there} with {option}")
     return row.values[name]

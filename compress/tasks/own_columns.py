@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from compress.errors import CompressError, did_you_mean
-from compress.tabular import WORDS
+from compress.errors import CompressError, nearest
+from compress.tabular import WORDS, label_columns
 
 from .answers import ANSWERS, CONTEXT, QUESTION, are_answers
 from .conll import TAGS
@@ -87,9 +87,8 @@ def text_names(table: Table, own: OwnFiles) -> tuple[str, ...]:
 
 def label_names(table: Table, own: OwnFiles) -> str | tuple[str, ...]:
     """Several, where the name is no column, its parts between commas may be, and the task may be of several labels."""
-    parts = tuple(name.strip() for name in own.label.split(","))
-    several = len(parts) > 1 and own.label not in table.columns and own.kind in (None, "multilabel")
-    return parts if several else own.label
+    columns = label_columns(own.label, table.columns)
+    return columns if len(columns) > 1 and own.kind in (None, "multilabel") else own.label
 
 
 def check_apart(own: OwnFiles) -> None:
@@ -110,7 +109,7 @@ def check_column(table: Table, option: str, name: str) -> None:
     if not found:
         raise CompressError(f"{table.place}: no examples; expected at least one row after the header")
     check_parted(table)
-    near = did_you_mean(name, found).partition("; known")[0] or ";"
+    near = nearest(name, found) or ";"
     raise CompressError(
         f"{table.place}: no column {name!r}{near} name one of {', '.join(map(repr, found))} with {option}, or let "
         "`compress init` find the columns"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from compress.errors import CompressError, did_you_mean
+from compress.errors import CompressError, nearest
 from compress.paths import from_home
 from compress.spec.kinds import KINDS, KindName
 
@@ -81,7 +81,7 @@ def own_files(
             raise CompressError(f"{option}: expected a file of labelled examples, found the folder {path}")
     if kind is not None and kind not in KINDS:
         *names, last = KINDS
-        near = did_you_mean(kind, list(KINDS)).partition("; known")[0]
+        near = nearest(kind, list(KINDS))
         raise CompressError(f"--kind: expected {', '.join(names)} or {last}, found {kind!r}{near}")
     if max_length is not None and max_length < 1:
         raise CompressError(f"--max-length: expected at least 1 token, found {max_length}")

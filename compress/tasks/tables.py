@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compress.errors import CompressError, did_you_mean
+from compress.errors import CompressError, nearest
 
 SHOWN = 3  # offending lines shown in a message
 
@@ -28,9 +28,7 @@ class Table:
     def column(self, name: str) -> list[Any]:
         if name not in self.columns:
             found = list(self.columns)
-            raise CompressError(
-                f"{self.place}: no column {name!r}{did_you_mean(name, found).partition('; known')[0]}; found {found}"
-            )
+            raise CompressError(f"{self.place}: no column {name!r}{nearest(name, found)}; found {found}")
         return self.columns[name]
 
 

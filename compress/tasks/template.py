@@ -145,9 +145,10 @@ def _listed(table: Table) -> str:
     return ", ".join(map(repr, table.columns))
 
 
-def task_yaml(own: OwnFiles, file: Path) -> str:
-    """The text of a task file at `file`. Raises `CompressError` as `own_task`, and for texts and labels that `run` would
-    refuse."""
+def task_yaml(own: OwnFiles, file: Path) -> tuple[str, list[str]]:
+    """The text of a task file at `file`, and the columns of the training file that are neither texts nor labels.
+
+    Raises `CompressError` as `own_task`, and for texts and labels that `run` would refuse."""
     spec, _ = own_task(own)
     train, dev = (read_table(from_home(path)) for path in (own.train, own.dev))
     unscored = not KINDS[spec.kind].learnt and all(map(is_blank, train.column(spec.label_columns[0])))
@@ -156,7 +157,8 @@ def task_yaml(own: OwnFiles, file: Path) -> str:
         to_split(spec, rows, spec.known_labels or (), training=place == 0 and not unscored)
     longest = max(_words(value) for column in prepared[0].texts for value in column)
     others = [metric for metric in KINDS[spec.kind].metrics if metric not in spec.metrics]
-    rest = _unread(spec, train)
+    read = {*spec.text, *ending_columns(spec.text[-1], train.columns), *spec.label_columns}
+    rest = [name for name in train.columns if name not in read]
     lines = [
         "# What the texts and labels are, where they come from and how they are scored; docs/tasks.md has all fields.",
         f"#     compress run int8 --teacher DIR --task {' '.join(file.name.split())}",
@@ -182,17 +184,7 @@ def task_yaml(own: OwnFiles, file: Path) -> str:
         f"  dev: {_flow(_path(own.dev, file))}  # {len(dev.numbers):,} examples; scores are reported on them, once, at the end",
         f"  # tuning: FILE  # to choose checkpoints and settings on; {_WITHOUT_TUNING[unscored]}",
     ]
-    return "\n".join(lines) + "\n"
-
-
-def unread_columns(own: OwnFiles) -> list[str]:
-    """Those of the training file that are neither texts nor labels."""
-    return _unread(own_task(own)[0], read_table(from_home(own.train)))
-
-
-def _unread(spec: TaskSpec, train: Table) -> list[str]:
-    read = {*spec.text, *ending_columns(spec.text[-1], train.columns), *spec.label_columns}
-    return [name for name in train.columns if name not in read]
+    return "\n".join(lines) + "\n", rest
 
 
 def _after_folder(train: Path) -> str:

@@ -119,7 +119,7 @@ def test_the_forms_of_published_data_sets_are_found(
     assert (spec.kind, spec.text, spec.label) == ("choice", text, label)
     split = load_reported(spec, folder, None).splits["dev"]
     assert len(split) == 24 and right(split) == [ending] * 12
-    assert "kind: choice" in task_yaml(guessed(OwnFiles(*paths), ()), tmp_path / "task.yaml")
+    assert "kind: choice" in task_yaml(guessed(OwnFiles(*paths), ()), tmp_path / "task.yaml")[0]
 
 
 @pytest.mark.parametrize("kind", [None, "choice"])

@@ -82,7 +82,7 @@ def test_columns_of_0_and_1_are_labels(tmp_path: Path) -> None:
     spec, labels = read(files)
     assert spec.label == NAMES and spec.labels is None and labels.tolist() == ROWS
     path = tmp_path / "task.yaml"
-    path.write_text(task_yaml(files, path))
+    path.write_text(task_yaml(files, path)[0])
     assert "label: [money, sport, tech]" in path.read_text() and "kind: multilabel" in path.read_text()
 
 

@@ -167,7 +167,7 @@ def test_the_written_task_file_is_the_task(own: OwnFiles, tmp_path: Path) -> Non
     for path, labels in ((own.train, ["yes", "1", "a: b", "# c"]), (own.dev, ["yes", "1"])):
         write(path.parent, path.name, labels)
     file = tmp_path / "out.yaml"
-    file.write_text(task_yaml(own, file))
+    file.write_text(task_yaml(own, file)[0])
     assert load(file, TaskSpec) == own_task(own)[0]
     assert fingerprint(load(file, TaskSpec), tmp_path, None) == fingerprint(*own_task(own), None)
 
@@ -177,7 +177,7 @@ def test_where_the_files_stand_has_no_say_and_what_is_in_them_has(own: OwnFiles,
     expected = fingerprint(*own_task(own), None)
     far = tmp_path / "deep" / "er" / "news.yaml"
     far.parent.mkdir(parents=True)
-    far.write_text(task_yaml(own, far))
+    far.write_text(task_yaml(own, far)[0])
     assert fingerprint(load(far, TaskSpec), far.parent, None) == expected
     text = own.train.read_text()
     own.train.write_text(text.replace("\n", "\r\n"))
@@ -246,7 +246,7 @@ def test_forms_that_have_the_same_columns_may_differ(tmp_path: Path) -> None:
 def test_a_task_file_says_that_its_name_is_the_folder_s(tmp_path: Path) -> None:
     for name, said in (("train.csv", True), ("Data-train.csv", True), ("films-train.csv", False)):
         train, dev = write(tmp_path / "shop", name, ["a", "b"] * 4), write(tmp_path / "shop", "b.csv", ["a", "b"] * 4)
-        text = task_yaml(OwnFiles(train, dev, "review", label="stars"), tmp_path / "out.yaml")
+        text, _ = task_yaml(OwnFiles(train, dev, "review", label="stars"), tmp_path / "out.yaml")
         assert (f"its folder's, since {name} names no task" in text) is said
         assert f"name: {'shop' if said else 'films'}  #" in text
 
