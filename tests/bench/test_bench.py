@@ -6,8 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -17,7 +16,6 @@ import numpy as np
 import pytest
 
 from compress.bench import AGAIN, BenchSpec, Candidate, measure, rounds
-from compress.bench.child import Server
 from compress.bench.process import Child, Times
 from compress.cli.benching import _shapes
 from compress.errors import CheckFailed, CompressError
@@ -280,24 +278,6 @@ def test_peak_memory_is_not_the_parent_s() -> None:
     code = "from compress.bench.child import peak_memory_bytes; print(peak_memory_bytes())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert 5e6 < int(done.stdout) < 250e6 < len(ballast)
-
-
-def test_what_a_runtime_does_once_for_a_shape_is_of_no_run() -> None:
-    """However long a run takes, of which the first is its own warm-up."""
-    server, ran = Server(), list[int]()
-
-    class Compiling:
-        def prepare(self, rows: Sequence[int]) -> Callable[[], object]:
-            def work() -> None:
-                time.sleep(0.06 if ran.count(rows[0]) else 0.3)  # compiles at its first run
-                ran.append(rows[0])
-
-            return work
-
-    server.runner = Compiling()  # type: ignore[assignment]
-    for length in (5, 7, 5):
-        assert server.run([length])[0] < 250
-    assert ran == [5, 5, 7, 7, 5]
 
 
 def test_the_child_of_an_onnx_model_imports_little(tiny_onnx) -> None:
