@@ -13,20 +13,14 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from transformers import AutoModelForSequenceClassification
 
 from compress.errors import CheckFailed, CompressError
-from compress.export.fast import build_fast
 from compress.graphs import check_model, get_metadata, matmuls
-from compress.models.families import FAMILIES
-from compress.pruning.removal import without_units
 from compress.quantize import quantize_onnx, weights
 from compress.quantize.evaluator import Evaluator
 from compress.quantize.inc_folding import fold_weights
-from compress.quantize.inc_tuning import _candidates, _part
+from compress.quantize.inc_tuning import _candidates
 from compress.quantize.methods import QUANTIZERS, int8_format, spec_of_file
-from compress.quantize.node_selection import select_nodes
-from compress.quantize.qat_params import tidy
 from compress.sessions import open_session
 from compress.spec.quantization import Quantize
 from compress.tasks import TASK_KINDS
@@ -292,29 +286,6 @@ def test_candidates_are_the_feed_forward_products_early_ones_first(tiny_onnx) ->
     second = [SECOND.format(layer) for layer in (0, 1)]
     first = [f"bert.encoder.layer.{layer}.intermediate.dense" for layer in (0, 1)]
     assert _candidates(model, names) == [(), (second[0],), tuple(second), (*second, *first)]
-
-
-def test_candidates_of_a_pruned_model_are_its_feed_forward_layers_by_name(tiny_checkpoint) -> None:
-    """The first layer has fewer heads, and neurons fewer than the states' width: by shape, other matmuls would be the feed-forward ones."""
-    model = AutoModelForSequenceClassification.from_pretrained(tiny_checkpoint("bert"))
-    heads, width = model.config.num_attention_heads, model.config.intermediate_size
-    graph = build_fast(without_units(model, [range(1), range(heads)], [range(16), range(width)]).eval())
-    assert graph is not None
-    tidy(graph)
-    second = [SECOND.format(layer) for layer in (0, 1)]
-    first = [f"bert.encoder.layer.{layer}.intermediate.dense" for layer in (0, 1)]
-    plan = select_nodes(graph, (), embeddings=True, source=Path("pruned"))
-    assert _candidates(graph, plan.int8) == [(), (second[0],), tuple(second), (*second, *first)]
-
-
-@pytest.mark.parametrize("family", ["bert", "distilbert", "albert", "mpnet"])
-def test_parts_are_known_by_the_names_that_their_family_gives_them(family: str) -> None:
-    known = FAMILIES[family]
-    layer = f"{family}.{known.layer_path.format(11)}"
-    assert {part: _part(f"{layer}.{name}") for part, name in known.layer.items()} == {
-        part: part for part in known.layer
-    }
-    assert _part("classifier") is None and _part("deberta.encoder.layer.0.attention.self.query_proj") is None
 
 
 def test_its_settings() -> None:

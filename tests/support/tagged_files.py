@@ -80,3 +80,7 @@ def dev_words(data: ReportedData) -> list[list[tuple[str, str]]]:
         [(text[start:end], data.labels[label]) for label, start, end in words]
         for text, words in zip(split.texts[0], split.labels, strict=True)
     ]
+
+
+def others(*tags: str) -> list[tuple[list[str], list[str]]]:
+    return [([f"a{number}", "b"], [tags[number % len(tags)], tags[-1]]) for number in range(40)]

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
-from tagged_files import conll, csv_lists, dev_words, jsonl, read, sentences, tagging, written
+from tagged_files import conll, csv_lists, dev_words, jsonl, others, read, sentences, tagging, written
 
 from compress.errors import CompressError
 from compress.metrics.tags import parted
@@ -230,10 +230,6 @@ def test_comments_before_a_text_are_of_no_word(tmp_path: Path) -> None:
     assert found.train.texts == expected.train.texts and found.labels == expected.labels
 
 
-def others(*tags: str) -> list[tuple[list[str], list[str]]]:
-    return [([f"a{number}", "b"], [tags[number % len(tags)], tags[-1]]) for number in range(40)]
-
-
 def test_a_label_called_o_comes_first_among_others(tmp_path: Path) -> None:
     """It is what a word without a token is answered with, in scores as in bundles."""
     written(tmp_path, conll(others("GENE", "O")), conll(others("GENE", "O")[:2]))
@@ -263,40 +259,3 @@ def test_conll_u_gives_forms_and_parts_of_speech(tmp_path: Path) -> None:
     train, data = read(tmp_path, metrics=("accuracy",))
     assert train.labels == ("AUX", "PART", "VERB")
     assert dev_words(data)[0] == [("ca", "AUX"), ("n't", "PART"), ("go0", "VERB")]
-
-
-def conll_u(texts: list[tuple[list[str], list[str]]], *before: str) -> str:
-    """In ten columns, with comment lines `before` each text."""
-    blocks = []
-    for words, tags in texts:
-        rows = (f"{n}\t{word}\t_\t{tag}" + "\t_" * 6 for n, (word, tag) in enumerate(zip(words, tags, strict=True), 1))
-        blocks.append("\n".join([*before, *rows]) + "\n")
-    return "\n".join(blocks)
-
-
-@pytest.mark.parametrize("suffix", [".conllu", ".conll"])
-@pytest.mark.parametrize(
-    "before",
-    [("# newdoc", "# newpar"), ("# newdoc id = x", "# sent_id = 1"), ("# text = a\tb", "# newpar"), ("#", "# a note")],
-)
-def test_all_comments_of_conll_u_are_of_no_word(tmp_path: Path, suffix: str, before: tuple[str, ...]) -> None:
-    """Universal Dependencies' own files begin so."""
-    texts = others("NOUN", "VERB")
-    train, dev = written(tmp_path, conll_u(texts, *before), conll_u(texts[:3], *before), suffix)
-    data, reported = read(tmp_path, files=Files(train=train.name, dev=dev.name), metrics=("accuracy",))
-    assert data.labels == ("NOUN", "VERB")
-    assert dev_words(reported) == [list(zip(*text, strict=True)) for text in texts[:3]]
-
-
-@pytest.mark.parametrize("mark", ["\t", " "])
-def test_words_that_begin_with_a_hash_are_words(tmp_path: Path, mark: str) -> None:
-    texts = [(["#", f"#tag{n}", f"a{n}"], ["O", "X", "O"]) for n in range(20)]
-    written(tmp_path, conll(texts, mark), conll(texts[:2], mark))
-    reported = read(tmp_path, metrics=("accuracy",))[1]
-    assert dev_words(reported) == [list(zip(*text, strict=True)) for text in texts[:2]]
-
-
-def test_columns_are_parted_as_the_first_line_without_a_hash(tmp_path: Path) -> None:
-    texts = [(["New York", f"a{n}"], ["X", "O"]) for n in range(20)]
-    written(tmp_path, "# newdoc\n" + conll(texts), "# newdoc\n" + conll(texts[:1]))
-    assert dev_words(read(tmp_path, metrics=("accuracy",))[1]) == [[("New York", "X"), ("a0", "O")]]
