@@ -91,12 +91,12 @@ def _download(name: str, checkpoint: Checkpoint) -> Path:
 
 
 def fetch(what: str, name: str, revision: str, ways_out: str) -> Path:
-    """The folder of a hub repository at a revision: of a commit what the cache has, else what the hub has now.
+    """The folder of a hub repository at a revision: of a commit what the cache has, if it is known to be all, else what the hub has now.
 
     Raises `CompressError`: `what` cannot be had, and the `ways_out`.
     """
     cached = _cached(name, revision)
-    if cached is not None and is_commit(revision):
+    if cached is not None and is_commit(revision) and _is_whole(name, revision):
         return cached
     where = f"{what}: {name} at {revision}"
     if is_reachable():
@@ -104,6 +104,7 @@ def fetch(what: str, name: str, revision: str, ways_out: str) -> Path:
             with quiet_client():
                 folder = _snapshot(name, revision)
                 found = _lacking(name, folder)
+                _mark_whole(name, folder)
         except Exception as error:  # the hub client raises its own, requests' and OS errors alike
             raise CompressError(f"{where} cannot be downloaded: {reason(error, name, revision)}; {ways_out}") from None
         if found is not None:
@@ -123,6 +124,24 @@ def _snapshot(name: str, revision: str, *, local: bool = False) -> Path:
     from huggingface_hub import snapshot_download
 
     return Path(snapshot_download(name, revision=revision, allow_patterns=list(_HUB_FILES), local_files_only=local))
+
+
+def _is_whole(name: str, commit: str) -> bool:
+    """Whether the cache says of a commit that it has `modules.json`, or has none. Programs that read no sentence encoders leave
+    a folder without it, in which one that pools by [CLS] looks like one that takes the mean."""
+    from huggingface_hub import try_to_load_from_cache
+
+    return try_to_load_from_cache(name, MODULES, revision=commit) is not None
+
+
+def _mark_whole(name: str, folder: Path) -> None:
+    """Asks for `modules.json` by its name, whose absence the client then keeps in its cache."""
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import EntryNotFoundError
+
+    if not (folder / MODULES).is_file():
+        with suppress(EntryNotFoundError):
+            hf_hub_download(name, MODULES, revision=folder.name)
 
 
 def _lacking(name: str, folder: Path) -> str | None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from default_suite import slow
 from hub_downloads import CHUNK, COMMIT, LATER, TRIES, Endpoint, Repository
-from huggingface_hub import constants
+from huggingface_hub import constants, hf_hub_download
 
 TEACHER = "acme/tiny-bert"
 WEIGHTS = "model.safetensors"
@@ -66,6 +66,18 @@ def test_a_download_is_used_and_not_repeated(hub: Endpoint, planned: Any) -> Non
     assert hub.fetched() == []
     hub.asked.clear()
     assert planned(f"{TEACHER}@{COMMIT}")["stages"] == first["stages"]
+    assert hub.asked == []
+
+
+def test_what_another_program_left_is_made_whole(hub: Endpoint, planned: Any) -> None:
+    modules = [{"type": "sentence_transformers.models.Transformer", "path": ""}]
+    files(hub)["modules.json"] = json.dumps(modules).encode()
+    for name in ("config.json", "tokenizer.json", WEIGHTS):
+        hf_hub_download(TEACHER, name, revision=COMMIT)
+    planned(f"{TEACHER}@{COMMIT}")
+    assert len(hub.fetched("modules.json")) == 1
+    hub.asked.clear()
+    planned(f"{TEACHER}@{COMMIT}")
     assert hub.asked == []
 
 
