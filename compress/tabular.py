@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from typing import Any
 
 CONLL = (".conll", ".conllu", ".bio", ".iob", ".iob2", ".txt")  # suffixes of files of a word a line
@@ -32,13 +33,23 @@ def delimiter_of(suffix: str, first: str, columns: int | None = None) -> str:
 
 def label_list(value: Any) -> list[str] | None:
     """Labels of a list, or of a text: a JSON list or Python's form of one, else parts between `|`, between `;` where it has none,
-    or between `,`. An empty text is an empty list; None: no list of texts or numbers, or one with an empty label."""
+    or between `,`. An empty text is an empty list; None: no list of texts or finite numbers, or one with an empty label."""
     if isinstance(value, str):
         value = _parsed(value.strip())
-    if not isinstance(value, list | tuple) or not all(isinstance(part, str | int | float) for part in value):
+    if not isinstance(value, list | tuple) or not all(map(_is_name, value)):
         return None
     names = [label_text(part) for part in value]
     return names if all(names) else None
+
+
+def are_label_lists(values: Sequence[Any]) -> bool:
+    """Whether texts, each of an example, are rather lists of labels: JSON lists, or with `|` between, and fewer names than different
+    values."""
+    texts = {value.strip() for value in values if isinstance(value, str)} - {""}
+    if texts and all(text.startswith("[") for text in texts):
+        return all(label_list(text) is not None for text in texts)
+    names = {name.strip() for text in texts for name in text.split(LABEL_MARKS[0])}
+    return len(names) < len(texts)
 
 
 def label_columns(name: str, columns: Container[str]) -> tuple[str, ...]:
@@ -50,6 +61,10 @@ def label_columns(name: str, columns: Container[str]) -> tuple[str, ...]:
 def flag(value: Any) -> bool | None:
     """Of a column that says of each text whether it has a label; None: neither 0 nor 1, false nor true."""
     return {"0": False, "1": True, "false": False, "true": True}.get(label_text(value).lower())
+
+
+def _is_name(part: Any) -> bool:
+    return isinstance(part, str | int) or (isinstance(part, float) and math.isfinite(part))
 
 
 def _parsed(text: str) -> Any:

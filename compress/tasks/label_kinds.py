@@ -8,7 +8,7 @@ from typing import Any
 from compress.errors import CompressError
 from compress.fields import NOT_UNICODE, is_unicode
 from compress.spec.kinds import KINDS, KindName
-from compress.tabular import label_text
+from compress.tabular import are_label_lists, label_text
 
 from .columns import Rows
 from .kinds.classification import MOST_UNLISTED_LABELS, natural, unlabelled
@@ -27,16 +27,23 @@ def read_kind(
         raise CompressError(f"{table.place}: no examples; expected at least one row after the header")
     if not isinstance(label, str):
         return "multilabel", None
-    if kind == "multilabel" or (kind is None and any(isinstance(value, list) for value in values)):
+    lists = any(isinstance(value, list) for value in values) or are_label_lists(values)
+    if kind == "multilabel" or (kind is None and lists):
         return "multilabel", listed_names(label, _rows(table, values))
     numbered = list(zip(table.numbers, values, strict=True))
-    several = "; --kind multilabel, if texts may have none or several" if kind in (None, "classification") else ""
+    scores = [value for value in values if is_number(str(value))]
+    scored = kind is None and len(scores) > len(values) / 2 and are_scores(scores)
+    classes = kind in (None, "classification") and not scored
+    several = "; --kind multilabel, if texts may have none or several" if classes else ""
     if kind != "embedding":  # where pairs without a score are left out
         refuse(table.place, table.unit, unlabelled(label, table.numbers, values), several)
     if kind is None:
         commas = [(n, f"{label}: found {brief(v)}; write {pointed(v)!r}") for n, v in numbered if not is_number(str(v))]
         if all(is_number(pointed(value)) for value in values):
             refuse(table.place, table.unit, commas)
+        if scored:
+            wrong = [(n, f"{label}: expected a number, found {brief(v)}") for n, v in numbered if not is_number(str(v))]
+            refuse(table.place, table.unit, wrong, "; --kind classification, if they are classes")
         kind = "regression" if are_scores(values) else "classification"
         names = _names(values) if kind == "classification" else ()
         if len(names) > MOST_UNLISTED_LABELS:

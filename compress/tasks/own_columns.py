@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from compress.errors import CompressError, nearest
-from compress.tabular import WORDS, label_columns
+from compress.tabular import DELIMITERS, WORDS, label_columns
 
 from .answers import ANSWERS, CONTEXT, QUESTION, are_answers
 from .conll import TAGS
@@ -109,11 +109,20 @@ def check_column(table: Table, option: str, name: str) -> None:
     if not found:
         raise CompressError(f"{table.place}: no examples; expected at least one row after the header")
     check_parted(table)
+    first = headless(table)
+    headed = "" if first is None else f"; or put a line of names above, if {brief(first)} is a value"
     near = nearest(name, found) or ";"
     raise CompressError(
         f"{table.place}: no column {name!r}{near} name one of {', '.join(map(repr, found))} with {option}, or let "
-        "`compress init` find the columns"
+        f"`compress init` find the columns{headed}"
     )
+
+
+def headless(table: Table) -> str | None:
+    """The name of a column that is one of its values, too, as where a file begins with an example."""
+    if not table.place.lower().endswith(tuple(DELIMITERS)):  # the others name the columns in every row
+        return None
+    return next((name for name, values in table.columns.items() if name.strip() and name in map(str, values)), None)
 
 
 def check_parted(table: Table) -> None:

@@ -25,7 +25,7 @@ from .kinds import TASK_KINDS
 from .kinds.classification import MOST_UNLISTED_LABELS
 from .kinds.embedding import is_blank
 from .own import names_split, own_task
-from .own_columns import check_parted, with_words
+from .own_columns import check_parted, headless, with_words
 from .own_files import OwnFiles
 from .plain_text import is_plain_text
 from .tables import Table, brief
@@ -74,7 +74,7 @@ _TEXTS = (
     "words",
 )
 _PAIRS = (
-    ("sentence1", "sentence2"), ("premise", "hypothesis"), ("question1", "question2"), ("text1", "text2"),
+    ("sentence1", "sentence2"), ("premise", "hypothesis"), ("question1", "question2"), ("text1", "text2"), ("text_a", "text_b"),
     ("question", "context"), ("question", "sentence"), ("question", "answer"), ("question", "passage"), ("query", "passage"),
 )  # fmt: skip
 
@@ -104,6 +104,8 @@ def guessed(own: OwnFiles, given: Sequence[str]) -> OwnFiles:
     if own.kind == "choice" and own.pair is not None:
         return own
     names = {name.lower(): name for name in table.columns}
+    if not given and not names.keys() & {*_LABELS, *_TEXTS, *(name for pair in _PAIRS for name in pair)}:
+        _check_headed(table)
     label = own.label if "label" in given else _label(table, names, {own.text} if "text" in given else set())
     text, pair = own.text, own.pair
     if "text" not in given:
@@ -113,6 +115,16 @@ def guessed(own: OwnFiles, given: Sequence[str]) -> OwnFiles:
         else:
             text = _text(table, names, {label, pair})
     return OwnFiles(own.train, own.dev, text, pair, label, own.kind, own.max_length)
+
+
+def _check_headed(table: Table) -> None:
+    """Raises `CompressError` where a file without a usual name seems to begin with an example."""
+    first = headless(table)
+    if first is not None:
+        raise CompressError(
+            f"{table.place}: its first line is read as the names of the columns, and {brief(first)} is a value, too; put a line of names "
+            "above, or name the columns with --text and --label"
+        )
 
 
 def _label(table: Table, names: dict[str, str], texts: set[str]) -> str:

@@ -65,6 +65,12 @@ def test_lists_written_as_text_are_read_where_the_kind_is_said(tmp_path: Path, f
     assert labels.tolist() == ROWS
 
 
+@pytest.mark.parametrize("form", ["|", "json", "python"])
+def test_lists_that_can_be_nothing_else_need_no_kind(tmp_path: Path, form: str) -> None:
+    written = {"json": lambda names: json.dumps(names).replace('"', '""'), "python": str}.get(form, form.join)
+    assert read(own(tmp_path, [written(names) for names in LISTS], suffix=".csv"))[1].tolist() == ROWS
+
+
 @pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
 def test_texts_are_lists_in_every_form_of_file(tmp_path: Path, suffix: str) -> None:
     """As docs/kinds/multilabel.md says: also beside lists, where a .jsonl has both."""
@@ -91,7 +97,7 @@ def test_columns_of_0_and_1_are_labels(tmp_path: Path) -> None:
     [
         ("a|b;c", ["a", "b;c"]), ("a;b,c", ["a", "b,c"]), ("a, b", ["a", "b"]), ("", []), (" ", []), ("one", ["one"]),
         ('["a, b", 2]', ["a, b", "2"]), ([1.0, "x"], ["1", "x"]), ([], []), ("a||b", None), (["a", ""], None), (None, None),
-        (3, None), ("[broken", None), ("[__import__('os')]", None), ([["a"]], None), ("[" * 5000, None),
+        (3, None), ([1.5, float("nan")], None), ("[broken", None), ("[__import__('os')]", None), ([["a"]], None), ("[" * 5000, None),
     ],
 )  # fmt: skip
 def test_what_is_a_list(value: Any, expected: list[str] | None) -> None:

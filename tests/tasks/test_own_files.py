@@ -13,7 +13,7 @@ from compress.errors import CompressError
 from compress.spec.source import load
 from compress.spec.task import TaskSpec
 from compress.tasks import OwnFiles, fingerprint, load_training, own_files, own_task
-from compress.tasks.template import files_in, guessed, task_yaml
+from compress.tasks.template import guessed, task_yaml
 
 
 def write(folder: Path, name: str, labels: list[Any], *, header: str = "review,stars") -> Path:
@@ -49,6 +49,8 @@ def test_classes_are_found_and_the_task_can_be_read(own: OwnFiles) -> None:
         (["-1", "1"], "classification", ("-1", "1")),
         (["1.0", "two"], "classification", ("1.0", "two")),
         (["nan", "good"], "classification", ("good", "nan")),
+        (["a|b", "b|c"], "classification", ("a|b", "b|c")),
+        (["a|b", "b", "a"], "multilabel", ("a", "b")),
     ],
 )
 def test_numbers_with_a_decimal_point_are_scores(
@@ -118,6 +120,8 @@ def test_a_builtin_task_keeps_its_name_for_itself(tmp_path: Path, name: str) -> 
         ({"train": "unlabelled.csv", "kind": "regression"}, "line 4: stars: no label; line 5: stars: no label$"),
         ({"train": "bars.csv"}, r"expected columns with commas between them, found 'review\|stars'"),
         ({"train": "commas.csv"}, "line 2: stars: found '4,5'; write '4.5'; line 3: stars: found '3,0'; write '3.0'$"),
+        ({"train": "gaps.csv"}, "line 6: stars: expected a number, found 'nan'; .* --kind classification, if they are"),
+        ({"train": "blanks.csv"}, "line 6: stars: no label; line 7: stars: no label$"),
         ({"train": "latin.csv"}, r"latin\.csv:2: expected UTF-8 text, found byte 0xe9"),
         ({"train": "a.xls"}, r"expected a \.csv, \.tsv, .* of a word a line \(\.conll, .*\), found suffix '\.xls'"),
     ],
@@ -128,6 +132,8 @@ def test_what_cannot_be_used_is_told_in_a_line(tmp_path: Path, columns: dict[str
     write(tmp_path, "one.csv", ["a", "a"])
     write(tmp_path, "many.csv", list(range(101)))
     write(tmp_path, "unlabelled.csv", ["a", " "])
+    write(tmp_path, "gaps.csv", [1.5, 2.5, "nan"])
+    write(tmp_path, "blanks.csv", [1.5, 2.5, ""])
     write(tmp_path, "headed.csv", [])
     (tmp_path / "bars.csv").write_text("review|stars\nfine|a\n")
     (tmp_path / "commas.csv").write_text("review;stars\nfine;4,5\ndull;3,0\nso;4\n")
@@ -186,27 +192,6 @@ def test_where_the_files_stand_has_no_say_and_what_is_in_them_has(own: OwnFiles,
     assert fingerprint(*own_task(own), None) == expected
     far.write_text(far.read_text().replace("  dev:", "  quoting: false\n  dev:", 1))
     assert fingerprint(load(far, TaskSpec), far.parent, None) != expected
-
-
-def test_columns_are_guessed(tmp_path: Path) -> None:
-    rows = [f"{i},premise {i},what follows from it {i},{'yes' if i % 2 else 'no'},x" for i in range(20)]
-    for name in ("train", "validation"):
-        (tmp_path / f"{name}.csv").write_text("\n".join(["id,premise,hypothesis,entails,source", *rows]))
-    files = OwnFiles(*files_in(tmp_path))
-    assert files.dev.name == "validation.csv"
-    found = guessed(files, [])
-    assert (found.text, found.pair, found.label) == ("premise", "hypothesis", "entails")
-    found = guessed(OwnFiles(files.train, files.dev, "hypothesis"), ["text"])
-    assert (found.text, found.pair, found.label) == ("hypothesis", None, "entails")
-
-
-def test_what_cannot_be_guessed_is_asked_for(tmp_path: Path) -> None:
-    with pytest.raises(CompressError, match=r"--train: expected .* like train\.csv; name it"):
-        files_in(tmp_path)
-    for name in ("train", "dev"):
-        (tmp_path / f"{name}.csv").write_text("\n".join(["a,b", *(f"{i},text {i}" for i in range(9))]))
-    with pytest.raises(CompressError, match="no column looks like labels; name one of 'a', 'b' with --label"):
-        guessed(OwnFiles(*files_in(tmp_path)), [])
 
 
 @pytest.mark.parametrize(

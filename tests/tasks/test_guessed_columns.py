@@ -1,0 +1,63 @@
+"""Columns of texts and labels that nobody named: found by names and values, or asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from compress.errors import CompressError
+from compress.tasks import OwnFiles, own_task
+from compress.tasks.template import files_in, guessed
+
+
+def test_columns_are_guessed(tmp_path: Path) -> None:
+    rows = [f"{i},premise {i},what follows from it {i},{'yes' if i % 2 else 'no'},x" for i in range(20)]
+    for name in ("train", "validation"):
+        (tmp_path / f"{name}.csv").write_text("\n".join(["id,premise,hypothesis,entails,source", *rows]))
+    files = OwnFiles(*files_in(tmp_path))
+    assert files.dev.name == "validation.csv"
+    found = guessed(files, [])
+    assert (found.text, found.pair, found.label) == ("premise", "hypothesis", "entails")
+    found = guessed(OwnFiles(files.train, files.dev, "hypothesis"), ["text"])
+    assert (found.text, found.pair, found.label) == ("hypothesis", None, "entails")
+
+
+def test_what_cannot_be_guessed_is_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(CompressError, match=r"--train: expected .* like train\.csv; name it"):
+        files_in(tmp_path)
+    for name in ("train", "dev"):
+        (tmp_path / f"{name}.csv").write_text("\n".join(["a,b", *(f"{i},text {i}" for i in range(9))]))
+    with pytest.raises(CompressError, match="no column looks like labels; name one of 'a', 'b' with --label"):
+        guessed(OwnFiles(*files_in(tmp_path)), [])
+
+
+def headless(folder: Path, header: str = "so fine,good") -> OwnFiles:
+    rows = [header, *(f"so fine {i},{('good', 'bad')[i % 2]}" for i in range(9))]
+    for name in ("train", "dev"):
+        (folder / f"{name}.csv").write_text("\n".join(rows))
+    return OwnFiles(*files_in(folder))
+
+
+def test_a_file_that_begins_with_an_example_is_told(tmp_path: Path) -> None:
+    own = headless(tmp_path)
+    with pytest.raises(
+        CompressError, match=r"its first line is read as the names .* 'good' is a value, too; put a line"
+    ):
+        guessed(own, [])
+    with pytest.raises(
+        CompressError, match=r"no column 'text'; .*; or put a line of names above, if 'good' is a value$"
+    ):
+        own_task(own)
+
+
+@pytest.mark.parametrize("header", ["comment,good", "what,rating", "so fine,other"])
+def test_a_line_of_names_may_hold_a_value(tmp_path: Path, header: str) -> None:
+    own = headless(tmp_path, header)
+    found = guessed(own, [])
+    assert [found.text, found.label] == header.split(",")
+
+
+def test_named_columns_may_be_values(tmp_path: Path) -> None:
+    found = guessed(headless(tmp_path, "what,good"), ["label"])
+    assert found.text == "what"
