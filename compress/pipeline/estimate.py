@@ -69,8 +69,13 @@ class Estimate:
             return None
         return sum(work.flops / self.rates[work.key] for work in known)
 
-    def memory_line(self) -> str | None:
-        """What the stage needs that needs most, and what there is; None where nothing is left to train."""
+    def fits(self, jobs: int) -> bool:
+        """Whether a CPU's memory suffices for the stages that need most, as many as `jobs` at once; a GPU's is not known here."""
+        return self.device is not None or self._most_memory(jobs) <= memory_bytes()
+
+    def memory_line(self, jobs: int = 1) -> str | None:
+        """What the stage needs that needs most, what `jobs` of them at once need, and what there is; None where nothing is left to
+        train."""
         if not self.work:
             return None
         work = max(self.work, key=lambda work: work.memory.total)
@@ -79,10 +84,19 @@ class Estimate:
         parts = {"weights": found.weights, "gradients": found.gradients, "AdamW": found.optimizer}
         parts |= {"activations": found.activations} | ({"teacher": found.teacher} if found.teacher else {})
         text = f"memory: about {_gb(found.total)} GB for {work.label} ({', '.join(f'{k} {_gb(v)}' for k, v in parts.items())})"
-        text += f", {found.examples} texts of {found.length} tokens a forward; {here}"
-        if self.device is None and found.total > room:
+        text += f", {found.examples} texts of {found.length} tokens a forward"
+        several = min(jobs, len(self.work)) > 1
+        text += (
+            f"; up to {_gb(self._most_memory(jobs))} GB for {jobs} stages at once; {here}" if several else f"; {here}"
+        )
+        if not self.fits(1):
             text += f": too little; lower micro_batch_size of {work.stage}, or max_length"
+        elif several and not self.fits(jobs):
+            text += ": too little, if these come together; lower --jobs"
         return text
+
+    def _most_memory(self, jobs: int) -> int:
+        return sum(sorted((work.memory.total for work in self.work), reverse=True)[:jobs])
 
     def __str__(self) -> str:
         """`training: 1,240 steps, about 12 min on this machine`."""

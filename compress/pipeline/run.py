@@ -214,6 +214,8 @@ def _tell_outlook(plans: list[Plan], request: Request, listener: Listener) -> No
         found = replace(found, rates=rates, by="a probe of a few steps")
     if found.work:
         listener.outlook(f"{found}; {request.jobs} processes share it" if request.jobs > 1 else str(found))
+    if not found.fits(request.jobs):
+        listener.notice(str(found.memory_line(request.jobs)))
 
 
 def build_stage(request: Request, name: str, listener: Listener | None = None) -> Artifact:

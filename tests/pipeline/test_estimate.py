@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 from child_imports import HEAVY, imported
+from estimated import gpu_of, request
 from recipe_runs import compress as command
 from tokenizers import Tokenizer
 from worlds import encoder_world
@@ -42,14 +43,6 @@ class Told(Listener):
 def world(tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer) -> Path:
     encoder_world(tmp_path, tiny_checkpoint("bert"), toy_tokenizer, text="a film\n" * 90)
     return tmp_path
-
-
-def request(world: Path, *overrides: str, recipe: str = "int8", corpus: bool = False) -> Request:
-    return Request(
-        (recipe,), (str(world / "task.yaml"),), teacher=str(world / "teacher"), root=world / "runs", precision="fp32",
-        threads=1, bench=None, overrides=(*overrides, "quantize.method=dynamic"),
-        corpus=(str(world / "text.txt"),) if corpus else (),
-    )  # fmt: skip
 
 
 def test_steps_are_those_of_the_training(world: Path) -> None:
@@ -254,10 +247,6 @@ def test_a_probe_takes_its_fastest_step_but_the_first(
     assert not list(ends)
 
 
-def gpu_of(monkeypatch: pytest.MonkeyPatch, name: str | None) -> None:
-    monkeypatch.setattr("compress.pipeline.estimate.training_gpu", lambda: name)
-
-
 def test_the_plan_tells_the_memory_of_each_stage_that_trains(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gpu_of(monkeypatch, None)
     (world / "one.yaml").write_text("{name: one, title: S, architecture: distilbert, layers: 1}")
@@ -275,35 +264,6 @@ def test_the_plan_tells_the_memory_of_each_stage_that_trains(world: Path, monkey
         assert memory["optimizer"] == 8 * document["models"][name]["parameters"]
     (line,) = (line for line in document["outlook"] if line.startswith("memory:"))
     assert "16 tokens a forward; this machine has" in line
-
-
-def test_what_does_not_fit_into_memory_says_what_to_lower(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    gpu_of(monkeypatch, None)
-    monkeypatch.setattr("compress.pipeline.estimate.memory_bytes", lambda: 1000)
-    line = estimate(plan_all(request(world)), world / "runs").memory_line()
-    assert line is not None and line.endswith(": too little; lower micro_batch_size of finetune, or max_length")
-
-
-def test_a_stage_is_called_as_settings_call_it(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The distillations of a TinyBERT have names of their own, `intermediate` and `prediction`."""
-    gpu_of(monkeypatch, None)
-    monkeypatch.setattr("compress.pipeline.estimate.memory_bytes", lambda: 1000)
-    (world / "one.yaml").write_text("{name: one, title: S, architecture: bert, layers: 1}")
-    asked = request(world, "general.enabled=false", "augment.enabled=false", recipe="tinybert")
-    found = estimate(plan_all(replace(asked, student=str(world / "one.yaml"))), asked.root)
-    named = [work for work in found.work if work.label == "distill intermediate"]
-    line = replace(found, work=tuple(named)).memory_line()
-    assert line is not None and line.endswith(": too little; lower micro_batch_size of intermediate, or max_length")
-
-
-def test_a_micro_batch_is_what_is_in_memory(world: Path) -> None:
-    whole, small = (
-        estimate(plan_all(request(world, *words)), world / "runs").work[0].memory
-        for words in ((), ("finetune.micro_batch_size=8",))
-    )
-    assert (whole.examples, small.examples) == (32, 8)
-    assert small.activations * 4 == pytest.approx(whole.activations, abs=4)  # rounded
-    assert small.weights == whole.weights
 
 
 def test_a_gpu_that_is_known_has_an_assumed_rate_in_a_plan(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:

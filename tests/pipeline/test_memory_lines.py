@@ -1,0 +1,74 @@
+"""What a plan, and a run before it trains, say of memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from estimated import gpu_of, request
+from tokenizers import Tokenizer
+from worlds import encoder_world
+
+from compress.pipeline import Listener, plan_all, run_all
+from compress.pipeline.estimate import estimate
+
+
+@pytest.fixture
+def world(tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer) -> Path:
+    encoder_world(tmp_path, tiny_checkpoint("bert"), toy_tokenizer, text="a film\n" * 90)
+    return tmp_path
+
+
+def test_what_does_not_fit_into_memory_says_what_to_lower(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu_of(monkeypatch, None)
+    monkeypatch.setattr("compress.pipeline.estimate.memory_bytes", lambda: 1000)
+    line = estimate(plan_all(request(world)), world / "runs").memory_line()
+    assert line is not None and line.endswith(": too little; lower micro_batch_size of finetune, or max_length")
+
+
+def test_a_stage_is_called_as_settings_call_it(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The distillations of a TinyBERT have names of their own, `intermediate` and `prediction`."""
+    gpu_of(monkeypatch, None)
+    monkeypatch.setattr("compress.pipeline.estimate.memory_bytes", lambda: 1000)
+    (world / "one.yaml").write_text("{name: one, title: S, architecture: bert, layers: 1}")
+    asked = request(world, "general.enabled=false", "augment.enabled=false", recipe="tinybert")
+    found = estimate(plan_all(replace(asked, student=str(world / "one.yaml"))), asked.root)
+    named = [work for work in found.work if work.label == "distill intermediate"]
+    line = replace(found, work=tuple(named)).memory_line()
+    assert line is not None and line.endswith(": too little; lower micro_batch_size of intermediate, or max_length")
+
+
+def test_a_micro_batch_is_what_is_in_memory(world: Path) -> None:
+    whole, small = (
+        estimate(plan_all(request(world, *words)), world / "runs").work[0].memory
+        for words in ((), ("finetune.micro_batch_size=8",))
+    )
+    assert (whole.examples, small.examples) == (32, 8)
+    assert small.activations * 4 == pytest.approx(whole.activations, abs=4)  # rounded
+    assert small.weights == whole.weights
+
+
+class Noticing(Listener):
+    def __init__(self) -> None:
+        self.notices: list[str] = []
+
+    def notice(self, line: str) -> None:
+        self.notices.append(line)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_stages_side_by_side_need_the_memory_of_each(world: Path, monkeypatch: pytest.MonkeyPatch, jobs: int) -> None:
+    gpu_of(monkeypatch, None)
+    asked = replace(request(world), seeds=(0, 1), jobs=jobs)
+    found = estimate(plan_all(asked), asked.root)
+    one, other = (work.memory.total for work in found.work)
+    monkeypatch.setattr("compress.pipeline.estimate.memory_bytes", lambda: one + other - 1)
+    assert found.fits(1) and not found.fits(2)
+    line = found.memory_line(2)
+    assert line is not None and line.endswith(": too little, if these come together; lower --jobs")
+    heard = Noticing()
+    run_all(asked, heard)
+    assert (line in heard.notices) is (jobs == 2)
+    assert estimate(plan_all(asked), asked.root).fits(2)  # nothing is left to train
