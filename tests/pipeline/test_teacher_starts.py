@@ -87,6 +87,7 @@ def test_weights_of_a_checkpoint_do_not_begin_anew(world: Path, tiny_checkpoint:
             "architecture: albert, layers: 2,",
             " is for a bert or a roberta, found albert; take recipe albert-pretrain, or",
         ),
+        ("layers: 2,", "architecture: ernie, layers: 2,", " is for a bert or a roberta, found ernie;"),
         ("hidden: 16, heads: 2", "hidden: 16, heads: 16", ": heads are 1 wide, too narrow to tell positions;"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...catalog import names
 from ...errors import CompressError
 from ...models.checkpoints import load_encoder, save_checkpoint
 from ...models.dimensions import word_and_position_widths
@@ -51,7 +52,8 @@ def _check_start(draft: Draft, stage: str) -> None:
     sizes = draft.sizes["teacher"]
     instead = f"say --set {stage}.start=random"
     if not FAMILIES[sizes.architecture].cooccurrence_init:
-        own = f"take recipe {sizes.architecture}-pretrain, or {instead}"
+        recipe = f"{sizes.architecture}-pretrain"
+        own = f"take recipe {recipe}, or {instead}" if recipe in names("recipes") else instead
         known = " or ".join(f"a {name}" for name, family in FAMILIES.items() if family.cooccurrence_init)
         raise draft.fails(stage, f"start: cooccurrence is for {known}, found {sizes.architecture}; {own}")
     try:
