@@ -161,10 +161,10 @@ def _draw(
 ) -> None:
     from . import render
     from .page import page_of
+    from .together import drawn_together
 
     page = page_of(tasks, folders, recommended)
     report, html, plot, *others = files
-    write_text(plot, render.plot(tasks))
     draw = {
         _SIZES: render.sizes,
         _SEARCHED: render.sensitivity,
@@ -172,9 +172,11 @@ def _draw(
         _RELIABILITY: render.reliability,
         _SIMILARITY: render.similarity,
     }
-    for path in others:
-        write_text(path, draw[path.name](tasks))
-    write_text(html, render.html_report(page, tasks))
+    with drawn_together(render.every_chart(tasks)):
+        write_text(plot, render.plot(tasks))
+        for path in others:
+            write_text(path, draw[path.name](tasks))
+        write_text(html, render.html_report(page, tasks))
     write_text(report, render.markdown_report(page, digest))  # last: it holds the digest that says the others are there
 
 

@@ -22,6 +22,7 @@ _TYPES = {"Q": "quantitative", "N": "nominal", "O": "ordinal"}
 _MARK = re.compile(
     r'(<path aria-label="([^"]*)" role="graphics-symbol" aria-roledescription="(?:point|line mark)"[^>]*)/>'
 )
+DRAWN: dict[str, str] = {}  # Vega-Lite document -> its SVG, of those that were drawn ahead
 _SIZE = re.compile(r'width="([\d.]+)" height="([\d.]+)" viewBox="[^"]*"')  # of a whole picture, in pixels
 _UNSEEN = re.compile(r'<path class="(?:back|fore)ground"[^>]* d="(?:M0,0h0v0h0Z)?"[^>]*/>')
 _GROUP = re.compile(r"<g [^>]*>")
@@ -38,7 +39,7 @@ _INHERITED = re.compile(r' ((?:stroke(?:-[a-z]+)?|fill(?:-opacity)?|font-[a-z]+|
 
 def svg(charts: Sequence[dict[str, Any]], *, columns: int = 2) -> str:
     """The SVG of one or several charts, in columns where they are more than two."""
-    drawn = [_drawn(json.dumps(specification(chart))) for chart in charts]
+    drawn = [_drawn(document_of(chart)) for chart in charts]
     return drawn[0] if len(drawn) == 1 else _sheet(drawn, columns if len(drawn) > 2 else 1)
 
 
@@ -79,10 +80,15 @@ def _inside(drawn: str) -> str:
 @lru_cache(maxsize=512)
 def _drawn(document: str) -> str:
     """Once, where a picture is a file of its own and part of the page."""
+    return lean(DRAWN.get(document) or picture(document))
+
+
+def picture(document: str) -> str:
+    """The SVG of a Vega-Lite document, as Vega writes it."""
     import vl_convert
 
     # Of text vl_convert reads numbers less exactly than Python does.
-    return lean(vl_convert.vegalite_to_svg(json.loads(document), vl_version=VEGALITE))
+    return vl_convert.vegalite_to_svg(json.loads(document), vl_version=VEGALITE)
 
 
 def lean(picture: str) -> str:
@@ -110,6 +116,11 @@ def _hoisted(group: re.Match[str]) -> str:
 def inline(picture: str) -> str:
     """A picture for a page: each mark shows its label to a pointer, without a script."""
     return _MARK.sub(r"\1><title>\2</title></path>", picture)
+
+
+def document_of(chart: dict[str, Any]) -> str:
+    """The Vega-Lite document of a chart, as text."""
+    return json.dumps(specification(chart))
 
 
 def specification(chart: dict[str, Any]) -> dict[str, Any]:

@@ -53,6 +53,13 @@ def _curves(found: Curves) -> tuple[str, str, str]:
     return found.title, curves.describe(found), inline(svg([curves.chart(found)]))
 
 
+def every_chart(tasks: Sequence[Task]) -> list[dict[str, Any]]:
+    """All that the pictures of `tasks` are made of."""
+    by_size = [chart(task, by_size=True) for task in tasks if shape_of(task)]
+    own = [*charts(tasks), *pruned_picture.charts(tasks), *reliability_picture.charts(tasks)]
+    return [*map(chart, tasks), *by_size, *own, *similarity_picture.charts(tasks)]
+
+
 def plot(tasks: Sequence[Task]) -> str:
     """All tasks' charts as one SVG on white, legible in light and dark surroundings."""
     return svg([chart(task) for task in tasks]) + "\n"

@@ -1,0 +1,73 @@
+"""Charts that several processes draw are those that one draws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from compress.report import drawing, together
+from compress.report.drawing import channel, mark, svg
+from compress.report.together import drawn_together
+
+
+def charts(count: int, first: float = 0.1) -> list[dict[str, Any]]:
+    encoding = {"x": channel("x:Q"), "y": channel("y:Q")}
+    return [mark("point", [{"x": first + number, "y": 1 / 3}], encoding, tooltip=None) for number in range(count)]
+
+
+@pytest.fixture
+def drawn_here(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What this process draws."""
+    documents: list[str] = []
+
+    def picture(document: str) -> str:
+        documents.append(document)
+        return alone(document)
+
+    alone = drawing.picture
+    monkeypatch.setattr(drawing, "picture", picture)
+    monkeypatch.setattr(together, "picture", picture)
+    drawing._drawn.cache_clear()
+    return documents
+
+
+@pytest.fixture
+def cores(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    return lambda count: monkeypatch.setattr(together, "usable_cores", lambda: count)
+
+
+def test_each_chart_is_drawn_once_by_some_process(drawn_here: list[str], cores: Callable[[int], None]) -> None:
+    expected = svg(charts(17))
+    assert len(drawn_here) == 17
+    drawing._drawn.cache_clear()
+    drawn_here.clear()
+    cores(3)
+    with drawn_together([*charts(17), *charts(2)]):
+        assert svg(charts(17)) == expected
+    assert len(drawn_here) == 9  # the other process has drawn eight
+    assert not drawing.DRAWN
+
+
+def test_few_charts_or_one_core_start_no_process(
+    drawn_here: list[str], cores: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(together, "run", lambda *_: pytest.fail("it started a process"))
+    for count, many in ((2, 15), (1, 40)):
+        cores(count)
+        with drawn_together(charts(many)):
+            assert drawn_here == []
+    with drawn_together([]):
+        pass
+
+
+def test_what_another_process_cannot_draw_is_drawn_here(
+    drawn_here: list[str], cores: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cores(2)
+    monkeypatch.setattr(together, "_PROGRAM", "import sys; sys.exit('no room')")
+    with drawn_together(charts(16, 0.2)):
+        assert len(drawn_here) == 16
+        svg(charts(16, 0.2))
+        assert len(drawn_here) == 16
