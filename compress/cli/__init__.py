@@ -25,7 +25,7 @@ _PATIENCE = 20.0  # seconds; torchrun kills after 30
 
 app = typer.Typer(
     name="compress",
-    help="Compress a BERT teacher by a recipe, measure what it cost, ship a verified int8 ONNX bundle.",
+    help="Compress a BERT teacher by a recipe, measure the cost and ship a verified int8 ONNX bundle.",
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
@@ -86,7 +86,7 @@ def _top(
         False, "--version", callback=_version, is_eager=True, help="Show the version and exit."
     ),
 ) -> None:
-    """Compress a BERT teacher by a recipe, measure what it cost, ship a verified int8 ONNX bundle."""
+    """Compress a BERT teacher by a recipe, measure the cost and ship a verified int8 ONNX bundle."""
     if not processes.is_first() and context.invoked_subcommand not in _TOGETHER:
         raise typer.Exit
 

@@ -46,11 +46,11 @@ Rows = Annotated[
     list[str] | None,
     typer.Option(
         metavar="LABEL",
-        help="Run this row beside `full`, e.g. 'without augment', or 'student CARD' for the recipe with another student; "
+        help="Row to run besides `full`, e.g. 'without augment', or 'student CARD' for the recipe with another student; "
         "repeat for several. Default: all parts.",
     ),
 ]
-Report = Annotated[Path | None, typer.Option(help="Where the report goes. Default: OUT/ablation-RECIPE-TASKS.")]
+Report = Annotated[Path | None, typer.Option(help="Report folder. Default: OUT/ablation-RECIPE-TASKS.")]
 
 
 def ablate(
@@ -82,9 +82,9 @@ def ablate(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Measure what each part of a recipe contributes: run it whole, and without one part at a time.
+    """Measure what each part of a recipe contributes: run it whole, and without each part in turn.
 
-    The fp32 student of each is scored, without latency. Stages that rows share are made once.
+    Each row's fp32 student is scored, without latency. Stages that rows share run once.
     """
     request = request_of({**locals(), "recipes": [recipe]})
     _ablate(request, tuple(rows or ()), report, json=json, quiet=quiet)

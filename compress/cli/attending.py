@@ -13,16 +13,14 @@ from .shipping import Run, Store
 
 def attention(
     run: Run,
-    text: Annotated[str, typer.Option(help="A text of your own.", show_default=False)],
+    text: Annotated[str, typer.Option(help="Text to analyse.", show_default=False)],
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="The page, e.g. attention.html.", show_default=False)
     ],
-    pair: Annotated[
-        str | None, typer.Option(help="The second text, where the task's are pairs.", show_default=False)
-    ] = None,
+    pair: Annotated[str | None, typer.Option(help="Second text, if the task has pairs.", show_default=False)] = None,
     store: Store = None,
 ) -> None:
-    """Show what the heads of a run's teacher and of its student attend to in a text, side by side on a page."""
+    """Show side by side, on one page, what the heads of a run's teacher and student attend to in a text."""
     from ..attention import attention_maps
     from ..report.attention import check_attention_page, write_attention
 

@@ -23,31 +23,31 @@ Models = Annotated[
     typer.Argument(
         metavar="[RUNTIME:]PATH",
         show_default=False,
-        help="Bundles or .onnx files, run by ONNX Runtime; openvino-f32:, openvino-bf16: and torch: (checkpoint"
-        " folders) name another runtime. The first is the baseline.",
+        help="Bundles or .onnx files, run by ONNX Runtime unless prefixed with openvino-f32:, openvino-bf16: or torch:"
+        " (checkpoint folders). The first is the baseline.",
     ),
 ]
 Shapes = Annotated[
     list[str] | None, typer.Option("--shape", metavar="BATCHxLENGTH", help="Default: 1x32, 1x128, 32x128.")
 ]
 Task = Annotated[
-    str | None, typer.Option(help="Also one text at a time, as long as this task's own (never the reported split).")
+    str | None, typer.Option(help="Also time single texts as long as this task's (never the reported split's).")
 ]
 Threads = Annotated[
     list[str] | None,
-    typer.Option("--threads", metavar="N|all", help="Threads per model; repeatable, one measurement each. Default: 1."),
+    typer.Option("--threads", metavar="N|all", help="Threads per model; repeat to measure several. Default: 1."),
 ]
 Profiled = Annotated[
-    bool, typer.Option("--profile", help="Also the time per kind of operator, on one thread, at each shape.")
+    bool, typer.Option("--profile", help="Also time each kind of operator, on one thread, at each shape.")
 ]
 Runs = Annotated[
-    int | None, typer.Option(min=1, help="Timed runs per model and shape. Default: 36.", show_default=False)
+    int | None, typer.Option(min=1, help="Most timed runs per model and shape. Default: 36.", show_default=False)
 ]
 Rigorous = Annotated[
     Literal["quick", "full"] | None,
     typer.Option(
-        help="In place of --runs: at least 1,024 texts and 10 s of each model at each shape, over 3 starts of its process; full:"
-        " 24,576, 600 s and 5 starts.",
+        help="Instead of --runs. quick: at least 1,024 texts and 10 s per model and shape, over 3 process starts; full: 24,576"
+        " texts, 600 s and 5 starts.",
         show_default=False,
     ),
 ]
@@ -75,7 +75,7 @@ def bench(
     out: Out = None,
     json: Json = False,
 ) -> None:
-    """Measure latency only: one process per model, interleaved, with the baseline measured against itself."""
+    """Measure latency only: one process per model, runs interleaved, the baseline timed against itself."""
     from ..bench import RIGOR, BenchSpec, measure
     from ..bench.candidates import find_candidates
     from ..bench.profile import profile as take_profile

@@ -32,8 +32,8 @@ Pair = Annotated[
     list[str] | None,
     typer.Option(
         "--pair",
-        help="The second text of each pair, in the same order, or the endings of one text; of --input, their column, "
-        "or several with commas between.",
+        help="Second text of each pair, in the same order, or the endings of one text; with --input, their column, "
+        "or several, comma-separated.",
     ),
 ]
 Input = Annotated[
@@ -42,8 +42,8 @@ Input = Annotated[
         "--input",
         "-i",
         metavar="FILE",
-        help="A .csv, .tsv or .jsonl file to answer, row by row; of words also .conll or .txt; of questions also SQuAD's .json; "
-        "for .npy also .txt.",
+        help="A .csv, .tsv or .jsonl file to answer row by row. Also .conll or .txt for words, SQuAD's .json for questions, "
+        ".txt for .npy.",
     ),
 ]
 Output = Annotated[
@@ -52,46 +52,46 @@ Output = Annotated[
         "--output",
         "-o",
         metavar="FILE",
-        help="The rows of --input with predictions, or .npy: vectors; new. Default: stdout.",
+        help="New file: --input rows with predictions, or vectors (.npy). Default: stdout.",
     ),
 ]
 TextColumn = Annotated[
-    str | None, typer.Option("--text", metavar="COLUMN", help="Of --input. Default: as the bundle names it.")
+    str | None, typer.Option("--text", metavar="COLUMN", help="Column of --input. Default: the bundle's.")
 ]
 LabelColumn = Annotated[
-    str | None, typer.Option("--label", metavar="COLUMN", help="Of --input: score the answers against these labels.")
+    str | None, typer.Option("--label", metavar="COLUMN", help="Column of --input to score the answers against.")
 ]
 Precision = Annotated[
     str | None,
-    typer.Option(help="int8, fp32, avx2 or qdq. Default: int8 where the bundle has it, with OpenVINO qdq."),
+    typer.Option(help="int8, fp32, avx2 or qdq. Default: int8 (OpenVINO: qdq) if the bundle has it."),
 ]
 Runtime = Annotated[str, typer.Option(help="onnxruntime or openvino.")]
-PrecisionHint = Annotated[str | None, typer.Option(help="What openvino computes in: f32 or bf16. Default: f32.")]
+PrecisionHint = Annotated[str | None, typer.Option(help="OpenVINO's precision: f32 or bf16. Default: f32.")]
 Aggregation = Annotated[
     str | None,
     typer.Option(
-        help="How words are decided: first, average, max or none. Default: first, as training here does.",
+        help="How words are labelled: first, average, max or none. Default: first, as in training.",
         show_default=False,
     ),
 ]
 Verify = Annotated[
     bool,
-    typer.Option("--verify/--no-verify", help="Check the SHA-256 of the files that are run, where a bundle lists it."),
+    typer.Option("--verify/--no-verify", help="Check the SHA-256 of the files used, if the bundle lists it."),
 ]
 
 
 def verify(
     bundle: Annotated[Path, typer.Argument(help="A bundle's folder.", show_default=False)],
     task: Annotated[str | None, typer.Option(help="Recompute the scores on this task's reported split.")] = None,
-    data_dir: Annotated[Path | None, typer.Option(help="Folder of the task's data; recomputes the scores.")] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="Folder of the task's data, to recompute scores.")] = None,
     threads: Threads = None,
     simulate: Annotated[
         bool,
-        typer.Option("--simulate", help="Also what int8 answers on x86 CPUs of the other kind: with or without VNNI."),
+        typer.Option("--simulate", help="Also simulate int8 on the other kind of x86 CPU: with or without VNNI."),
     ] = False,
     json: Json = False,
 ) -> None:
-    """Check a bundle on this CPU: hashes, ONNX checker, labels, answers, and scores where data is given."""
+    """Check a bundle on this CPU: hashes, ONNX checker, labels, answers, and scores if data is given."""
     from ..bundle import verify as check_bundle
 
     report = check_bundle(bundle, task=task, data_dir=data_dir, threads=threads, simulate=simulate)
@@ -123,11 +123,11 @@ def predict(
     verify: Verify = True,
     json: Json = False,
 ) -> None:
-    """Answer with a bundle: label and score, tab-separated; the entities of each text; answer and score; the best ending and its
-    probability; or its vector, and the cosine of a pair.
+    """Answer with a bundle. Its kind decides the output: label and score, tab-separated; entities; answer and score; best ending and
+    probability; or a text's vector or a pair's cosine.
 
-    A line on stdin is a text, or a pair with a tab between: a question and its context; or a context and its endings. Answers come while
-    stdin, or a file, is read.
+    A line of stdin is a text or, tab-separated, a pair, a question and its context, or a context and its endings. Answers are
+    written while the input is read.
     """
     from ..runtime import load
     from ..runtime.tagger import check_aggregation

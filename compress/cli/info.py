@@ -29,7 +29,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 
 def list_(
     kind: Annotated[Kind, typer.Argument(help="What to list.", show_default=False)],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where runs are kept.")] = Path("runs"),
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the runs.")] = Path("runs"),
     json: Json = False,
 ) -> None:
     """List recipes, teachers, students, tasks or finished runs."""
@@ -164,7 +164,7 @@ def doctor(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Show CPU features, threads and versions, and what int8 gains here; warn of combinations known to be bad."""
+    """Show CPU features, threads, versions and what int8 gains here. Warn of combinations known to be bad."""
     from ..machine import training_precision, usable_cores, versions
     from ..results import Machine
     from .advice import advice

@@ -12,7 +12,7 @@ from ..errors import CompressError
 from .options import Dev, KindOfTask, Label, MaxLength, Pair, Text, Train
 
 Out = Annotated[
-    Path | None, typer.Option("--out", "-o", metavar="FILE", help="The task file; new. Default: NAME.yaml here.")
+    Path | None, typer.Option("--out", "-o", metavar="FILE", help="New task file. Default: NAME.yaml here.")
 ]
 
 
@@ -26,9 +26,9 @@ def init(
     max_length: MaxLength = None,
     out: Out = None,
 ) -> None:
-    """Look at files of your own and write a task file with comments, to edit and to give to --task.
+    """Inspect your own files and write a commented task file, to edit and pass to --task.
 
-    Without --train and --dev it takes train.csv and dev.csv, or the like, of this folder. Columns that are not named are guessed.
+    Without --train and --dev, it uses train.csv and dev.csv, or similar, in this folder. It guesses columns that you do not name.
     """
     from ..atomic import write_text
     from ..tasks.own import names_split, task_name

@@ -19,7 +19,9 @@ Recipes = Annotated[list[str], typer.Argument(metavar="RECIPE", help="Recipe nam
 OneOrMoreTasks = Annotated[
     list[str] | None,
     typer.Option(
-        "--task", "-t", help="Task name or YAML file; repeat for several. Your own files instead: --train and --dev."
+        "--task",
+        "-t",
+        help="Task name or YAML file; repeatable, except in `search`. For your own files, use --train and --dev.",
     ),
 ]
 OWN_FILES = "Your own files, in place of a task"
@@ -27,7 +29,7 @@ Train = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Labelled examples (.csv, .tsv, .jsonl, .parquet; .conll or .txt of a word a line; SQuAD's .json) to train and choose on.",
+        help="Labelled examples to train and tune on: .csv, .tsv, .jsonl, .parquet; .conll or .txt, one word per line; SQuAD's .json.",
         rich_help_panel=OWN_FILES,
     ),
 ]
@@ -41,7 +43,7 @@ Text = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
-        help="Column of the texts. Default: text; tokens, of a word a line; question, of SQuAD's; query, beside passage.",
+        help="Text column. Default: text; tokens for one word per line; question for SQuAD; query beside passage.",
         rich_help_panel=OWN_FILES,
     ),
 ]
@@ -49,7 +51,7 @@ Pair = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
-        help="Column of the second texts of pairs, of contexts, or of endings, also several with commas between.",
+        help="Column of second texts, contexts or endings; for endings, also several columns, comma-separated.",
         rich_help_panel=OWN_FILES,
     ),
 ]
@@ -57,8 +59,8 @@ Label = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
-        help="Column of the labels or scores; for multilabel also several columns of 0 and 1, with commas between. Default: label; "
-        "tags, of a word a line; answers, of SQuAD's; relevance or score, of passages.",
+        help="Column of labels or scores; for multilabel, also several columns of 0 and 1, comma-separated. Default: label; "
+        "tags for one word per line; entities for spans; answers for SQuAD; relevance or score for passages.",
         rich_help_panel=OWN_FILES,
     ),
 ]
@@ -66,9 +68,9 @@ KindOfTask = Annotated[
     str | None,
     typer.Option(
         "--kind",
-        help="classification, multilabel, tagging, span, ranking, choice, regression or embedding. Default: as labels and texts are. "
-        "Answers with places make span, lists of words tagging, lists of labels multilabel, and lists of endings choice. Numbers "
-        "beside columns query and passage make ranking; others with a decimal point regression.",
+        help="classification, multilabel, tagging, span, ranking, choice, regression or embedding. Default: inferred from data. "
+        "Answers with positions mean span, lists of words tagging, lists of labels multilabel, and lists of endings choice. Numbers "
+        "beside columns query and passage mean ranking; others with a decimal point, regression.",
         rich_help_panel=OWN_FILES,
     ),
 ]
@@ -76,7 +78,7 @@ MaxLength = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="Tokens; longer texts are cut, or read in windows. Default: 128; 384 for answers to questions.",
+        help="Length limit in tokens; longer texts are cut or read in windows. Default: 128; 384 for span.",
         rich_help_panel=OWN_FILES,
     ),
 ]
@@ -84,29 +86,31 @@ Teachers = Annotated[
     list[str] | None,
     typer.Option(
         "--teacher",
-        help="Teacher card, checkpoint folder, or the hub's OWNER/NAME or OWNER/NAME@REVISION; repeat for several, of which the "
-        "student learns the mean. Default: the recipe's.",
+        help="Teacher card, checkpoint folder, or OWNER/NAME or OWNER/NAME@REVISION on the hub. Repeat for several: the student "
+        "learns their mean. Default: the recipe's.",
         rich_help_panel="Models and stages",
     ),
 ]
 Student = Annotated[
     str | None,
     typer.Option(
-        help="Student card; or, for a pre-trained student with its own tokenizer, a checkpoint folder or the hub's OWNER/NAME or "
-        "OWNER/NAME@REVISION. Default: the recipe's for the teacher's depth.",
+        help="Student card; for a pre-trained student with its own tokenizer, a checkpoint folder, or OWNER/NAME or "
+        "OWNER/NAME@REVISION on the hub. Default: the recipe's for the teacher's depth.",
         rich_help_panel="Models and stages",
     ),
 ]
 Seeds = Annotated[
-    int, typer.Option(min=1, max=MOST_SEEDS, help="Run with this many seeds, from --seed on.", rich_help_panel="Seeds")
+    int, typer.Option(min=1, max=MOST_SEEDS, help="Number of seeds, starting at --seed.", rich_help_panel="Seeds")
 ]
-Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="First seed.", rich_help_panel="Seeds")]
+Seed = Annotated[
+    int, typer.Option(min=0, max=LARGEST_SEED, help="The seed, or the first of --seeds.", rich_help_panel="Seeds")
+]
 BaseSeed = Annotated[
     int | None,
     typer.Option(
         min=0,
         max=LARGEST_SEED,
-        help="Seed of the teacher, the choice of its layers, the general stage and the augmentation, which all seeds then share.",
+        help="Seed for the teacher, the choice of its layers, the general stage and augmentation; all seeds then share these.",
         rich_help_panel="Seeds",
     ),
 ]
@@ -127,12 +131,12 @@ Tuning = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Examples to choose checkpoints and settings on, in the format of the task's files. Default: held out of train.",
+        help="Examples for choosing checkpoints and settings, in the format of the task's files. Default: held out of train.",
         rich_help_panel="Data",
     ),
 ]
 Out = Annotated[
-    Path, typer.Option("--out", "-o", help="Where runs and the store of artefacts are kept.", rich_help_panel="Output")
+    Path, typer.Option("--out", "-o", help="Folder for runs and the artefact store.", rich_help_panel="Output")
 ]
 Precision = Annotated[
     str | None, typer.Option(help="fp32, bf16 or auto. Default: the recipe's.", rich_help_panel="Models and stages")
@@ -141,7 +145,7 @@ Refit = Annotated[
     bool,
     typer.Option(
         "--refit",
-        help="Fine-tune a teacher that is fine-tuned already, or has a head for another kind of task.",
+        help="Fine-tune a teacher that is already fine-tuned, or has a head for another kind of task.",
         rich_help_panel="Models and stages",
     ),
 ]
@@ -159,7 +163,7 @@ Threads = Annotated[
     typer.Option(
         min=1,
         max=MOST_THREADS,
-        help="Threads for training and evaluation. Default: the usable cores.",
+        help="Threads for training and evaluation. Default: the usable cores, shared among --jobs.",
         rich_help_panel="Machine",
     ),
 ]
@@ -170,7 +174,7 @@ Jobs = Annotated[
         "-j",
         min=1,
         max=MOST_THREADS,
-        help="Processes that share the work, and the cores unless --threads says how many each has.",
+        help="Processes to share the work and, unless --threads sets a number for each, the cores.",
         rich_help_panel="Machine",
     ),
 ]
@@ -178,36 +182,32 @@ Fsdp = Annotated[
     bool,
     typer.Option(
         "--fsdp",
-        help="Under torchrun: split weights and optimizer among the processes that train.",
+        help="With torchrun, shard weights and optimizer state across training processes.",
         rich_help_panel="Machine",
     ),
 ]
 BenchThreads = Annotated[
     int, typer.Option(min=1, max=MOST_THREADS, help="Threads for latency.", rich_help_panel="Machine")
 ]
-BenchRuns = Annotated[int, typer.Option(min=1, help="Most timed runs per model and shape.", rich_help_panel="Machine")]
+BenchRuns = Annotated[int, typer.Option(min=1, help="Max timed runs per model and shape.", rich_help_panel="Machine")]
 NoBench = Annotated[
     bool,
-    typer.Option(
-        "--no-bench", help="Leave latency out: accuracy, fidelity and sizes alone.", rich_help_panel="Machine"
-    ),
+    typer.Option("--no-bench", help="Skip latency; measure accuracy, fidelity and sizes.", rich_help_panel="Machine"),
 ]
 Rebench = Annotated[
     bool,
     typer.Option(
         "--rebench",
-        help="Measure latency anew, for instance on a quieter machine; what an earlier run measured goes.",
+        help="Measure latency again, e.g. on a quieter machine. Earlier measurements are discarded.",
         rich_help_panel="Machine",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.", rich_help_panel="Output")]
-Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="No progress; notes are still shown.", rich_help_panel="Output")
-]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Hide progress but not notes.", rich_help_panel="Output")]
 Report = Annotated[
     Path | None,
     typer.Option(
-        help="Where the report goes. Default: the run's folder, or OUT/report for several.", rich_help_panel="Output"
+        help="Report folder. Default: the run's folder, or OUT/report for several runs.", rich_help_panel="Output"
     ),
 ]
 
@@ -216,12 +216,12 @@ MaxLatency = Annotated[
     float | None,
     typer.Option(
         "--max-latency-ms",
-        help="CPU time of one text of 128 tokens, or of the longest that was timed, where the task's are shorter; one thread.",
+        help="CPU time on one thread for a text of 128 tokens, or for the longest text timed if the task's are shorter.",
         rich_help_panel=LIMITS,
     ),
 ]
 MaxSize = Annotated[
-    float | None, typer.Option("--max-size-mb", help="Of the ONNX file, in 10^6 bytes.", rich_help_panel=LIMITS)
+    float | None, typer.Option("--max-size-mb", help="ONNX file size, in 10^6 bytes.", rich_help_panel=LIMITS)
 ]
 MinScore = Annotated[
     float | None, typer.Option("--min-score", help="Points on the tuning split.", rich_help_panel=LIMITS)

@@ -26,27 +26,25 @@ _UsageError: Any = typer.BadParameter.__bases__[0]  # typer gives it no public n
 
 Source = Annotated[
     Path,
-    typer.Argument(metavar="REPORT_OR_RUN", help="A report's folder, a run's or that of runs.", show_default=False),
+    typer.Argument(metavar="REPORT_OR_RUN", help="Folder of a report, a run or several runs.", show_default=False),
 ]
 Out = Annotated[
     Path,
-    typer.Option(
-        "--out", "-o", help="Where the new runs and their store of artefacts are kept.", rich_help_panel="Output"
-    ),
+    typer.Option("--out", "-o", help="Folder for the new runs and their artefact store.", rich_help_panel="Output"),
 ]
 _ELSEWHERE = "Data that are elsewhere by now, in place of those that the commands name"
-DataDir = Annotated[Path | None, typer.Option(help="As of `compress run`.", rich_help_panel=_ELSEWHERE)]
-File = Annotated[Path | None, typer.Option(metavar="FILE", help="As of `compress run`.", rich_help_panel=_ELSEWHERE)]
+DataDir = Annotated[Path | None, typer.Option(help="As in `compress run`.", rich_help_panel=_ELSEWHERE)]
+File = Annotated[Path | None, typer.Option(metavar="FILE", help="As in `compress run`.", rich_help_panel=_ELSEWHERE)]
 Corpus = Annotated[
     list[str] | None,
-    typer.Option(metavar="PATH", help="As of `compress run`; repeat for several.", rich_help_panel=_ELSEWHERE),
+    typer.Option(metavar="PATH", help="As in `compress run`; repeat for several.", rich_help_panel=_ELSEWHERE),
 ]
 Threads = Annotated[
     int | None,
     typer.Option(
         min=1,
         max=MOST_THREADS,
-        help="Threads for training and evaluation. Default: those on record.",
+        help="Threads for training and evaluation. Default: as recorded.",
         rich_help_panel="Machine",
     ),
 ]
@@ -64,9 +62,9 @@ def reproduce(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Make a report's runs again from the commands on record, and say figure by figure what is the same.
+    """Rerun the commands recorded in a report, and say figure by figure what is the same.
 
-    Times are not measured again. The same command continues what was interrupted.
+    Times are not measured again. If interrupted, repeat the command to continue.
     """
     from ..reproduction import MovedData, check_reruns, compare, rerun_all
     from .display import Display

@@ -95,11 +95,11 @@ def run(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Carry a teacher through recipes: fine-tune, distil, export, quantize, measure, report.
+    """Run recipes on a teacher: fine-tune, distil, export, quantize, measure, report.
 
-    Finished stages are kept and shared; an interrupted run continues with the same command.
+    Finished stages are kept and shared. To continue an interrupted run, repeat the command.
 
-    Under torchrun, all of its processes train.
+    Under torchrun, all its processes train.
     """
     request = request_of(locals())
     from ..pipeline import BenchSettings
@@ -225,7 +225,7 @@ def plan(
     overrides: Overrides = None,
     json: Json = False,
 ) -> None:
-    """Show what `run` would do: stages, what is cached, sizes and FLOPs. Runs and writes nothing."""
+    """Show what `run` would do: stages, cache hits, sizes and FLOPs. Runs and writes nothing."""
     request = request_of(locals())
     from ..pipeline import plan_all
     from .plans import plan_documents, print_plans, training_total
@@ -244,16 +244,16 @@ def plan(
 def report(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Run folders or result files.", show_default=False)],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder for the report. Default: RUN, where it is one folder.")
+        Path | None, typer.Option("--out", "-o", help="Folder for the report. Default: RUN, if it is one folder.")
     ] = None,
     max_latency_ms: MaxLatency = None,
     max_size_mb: MaxSize = None,
     min_score: MinScore = None,
     json: Json = False,
 ) -> None:
-    """Write report.md, report.html and the plots from finished runs, or again from a report's own folder.
+    """Write report.md, report.html and the plots from finished runs, or again from a report's folder.
 
-    With limits, it says which model to ship.
+    With limits, say which model to ship.
     """
     from ..report import check_report_folder, collect, recommendation_of, summary_table, tasks_of, write_report
     from .screen import console

@@ -40,7 +40,7 @@ from .options import (
 Trials = Annotated[
     int,
     typer.Option(
-        min=1, help="Trials in all, those of earlier calls counted; a point that is drawn again does not count."
+        min=1, help="Total trials, including those of earlier calls. A combination drawn again does not count."
     ),
 ]
 Try = Annotated[
@@ -48,8 +48,8 @@ Try = Annotated[
     typer.Option(
         "--try",
         metavar="NAME=[VALUES]",
-        help="What to vary beside the recipes: `student`, or a setting as --set names it, e.g. "
-        "'quantize.method=[dynamic, smoothquant]'; repeat for several.",
+        help="What to vary besides the recipes: `student`, or a setting as in --set, e.g. 'distill.epochs=[1, 2]'; repeat for "
+        "several.",
     ),
 ]
 
@@ -83,9 +83,9 @@ def search(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Find the model that meets limits of latency, size and score: try recipes and settings, and choose on the tuning split.
+    """Find the model that meets limits on latency, size and score: try recipes and settings, and choose on the tuning split.
 
-    The same command continues a search that was stopped; started several times at once on one --out, its processes share the trials.
+    To continue a stopped search, repeat the command. To share the trials, run it several times at once on one --out.
     """
     request = request_of({**locals(), "student": None, "base_seed": None, "seeds": 1})
     from ..candidates import Limits

@@ -16,39 +16,39 @@ if TYPE_CHECKING:
 CONTENTS, CARD, HUB, TRITON = "Contents", "Model card", "Hugging Face hub", "Triton Inference Server"
 Run = Annotated[Path, typer.Argument(help="A finished run's folder.", show_default=False)]
 RunOrNone = Annotated[
-    Path | None, typer.Argument(help="A finished run's folder; or none, with --from.", show_default=False)
+    Path | None, typer.Argument(help="A finished run's folder; omit it with --from.", show_default=False)
 ]
 From = Annotated[
     Path | None,
     typer.Option(
         "--from",
         metavar="REPORT_OR_RUN",
-        help="A report's folder, a run's or that of several runs of one task: ship the model that `compress report` recommends "
-        "under the limits. The runs that a report names are looked for in it, beside it and in runs.",
+        help="Folder of a report, a run or several runs of one task: ship the model that `compress report` recommends under the "
+        "limits. Runs that a report names are looked for in it, beside it and in `runs`.",
         rich_help_panel=LIMITS,
     ),
 ]
-Store = Annotated[Path | None, typer.Option(help="The store of artefacts. Default: .store beside the run.")]
+Store = Annotated[Path | None, typer.Option(help="Artefact store. Default: .store beside the run.")]
 Model = Annotated[
-    str | None, typer.Option(help="Which of the run's models. Default: the last one made.", rich_help_panel=CONTENTS)
+    str | None, typer.Option(help="Model to ship. Default: the last one the run made.", rich_help_panel=CONTENTS)
 ]
 Precision = Annotated[
     list[str] | None,
     typer.Option(
-        help="fp32, int8, avx2 or qdq; may be given again. Default: all that the run has.", rich_help_panel=CONTENTS
+        help="fp32, int8, avx2 or qdq; repeat for several. Default: all that the run has.", rich_help_panel=CONTENTS
     ),
 ]
 WithCheckpoint = Annotated[
-    bool, typer.Option("--with-checkpoint", help="Add the weights in safetensors.", rich_help_panel=CONTENTS)
+    bool, typer.Option("--with-checkpoint", help="Add the weights as safetensors.", rich_help_panel=CONTENTS)
 ]
 Licence = Annotated[
     str | None,
-    typer.Option("--license", help="Default: of the weights that the model started from.", rich_help_panel=CARD),
+    typer.Option("--license", help="Default: that of the weights the model started from.", rich_help_panel=CARD),
 ]
 BaseModel = Annotated[
     str | None,
     typer.Option(
-        "--base-model", help="Hub id. Default: of the weights that the model started from.", rich_help_panel=CARD
+        "--base-model", help="Hub id. Default: that of the weights the model started from.", rich_help_panel=CARD
     ),
 ]
 Name = Annotated[str | None, typer.Option("--name", help="Title. Default: the run's name.", rich_help_panel=CARD)]
@@ -56,27 +56,27 @@ Push = Annotated[
     str | None,
     typer.Option(
         metavar="OWNER/NAME",
-        help="Also verify the bundle and commit it to this repository, made if it is not there. The token is HF_TOKEN, or "
-        "that of `hf auth login`.",
+        help="Also verify the bundle and commit it to this repository, created if missing. The token comes from HF_TOKEN or "
+        "`hf auth login`.",
         rich_help_panel=HUB,
     ),
 ]
 Private = Annotated[
-    bool, typer.Option("--private", help="Make the repository private; not one that is there.", rich_help_panel=HUB)
+    bool, typer.Option("--private", help="Make a new repository private, not an existing one.", rich_help_panel=HUB)
 ]
 Triton = Annotated[
     Path | None,
     typer.Option(
         metavar="MODEL_REPOSITORY",
-        help="Also write the graph that the bundle is opened with by default and its config.pbtxt into this model "
-        "repository, under the name of the bundle's folder.",
+        help="Also write the bundle's default graph and its config.pbtxt to this model repository, under the name of the "
+        "bundle's folder.",
         rich_help_panel=TRITON,
     ),
 ]
 
 
 def ship(
-    out: Annotated[Path, typer.Option("--out", "-o", help="The bundle's folder; new.", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", "-o", help="New bundle folder.", show_default=False)],
     run: RunOrNone = None,
     source: From = None,
     max_latency_ms: MaxLatency = None,
@@ -94,7 +94,7 @@ def ship(
     private: Private = False,
     triton: Triton = None,
 ) -> None:
-    """Write the bundle: the ONNX files, tokenizer, config, model card, hashes."""
+    """Write the bundle: ONNX files, tokenizer, config, model card and hashes."""
     from ..bundle import check_model_place, check_push, push_bundle, write_triton_model
     from ..bundle import ship as write_bundle
 
@@ -141,14 +141,14 @@ def _what_ships(
 
 def checkpoint(
     run: Run,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The checkpoint's folder; new.", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", "-o", help="New checkpoint folder.", show_default=False)],
     stage: Annotated[
         str | None,
-        typer.Option(help="Which stage's, e.g. pretrained, teacher or encoder. Default: the last that trained."),
+        typer.Option(help="Stage to use, e.g. pretrained, teacher or encoder. Default: the last that trained."),
     ] = None,
     store: Store = None,
 ) -> None:
-    """Take a checkpoint out of a run, in safetensors: for --teacher of another, or for transformers."""
+    """Copy a checkpoint from a run as safetensors, for another run's --teacher or for transformers."""
     from ..bundle import take_checkpoint
 
     store = store or run.resolve().parent / ".store"

@@ -14,16 +14,16 @@ from ..paths import check_folder
 def vocab(
     corpus: Annotated[
         list[str],
-        typer.Option("--corpus", help="Plain text: a file, a folder, or hub:OWNER/NAME@REVISION; may be given again."),
+        typer.Option("--corpus", help="Plain text: a file, a folder, or hub:OWNER/NAME@REVISION; repeat for several."),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The tokenizer's folder; new.", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", "-o", help="New tokenizer folder.", show_default=False)],
     kind: Annotated[
-        Literal["wordpiece", "bpe"], typer.Option(help="WordPiece as BERT has it, or byte-level BPE as RoBERTa has it.")
+        Literal["wordpiece", "bpe"], typer.Option(help="WordPiece as in BERT, or byte-level BPE as in RoBERTa.")
     ] = "wordpiece",
-    size: Annotated[int, typer.Option(min=1, max=2**31 - 1, help="Tokens, special ones included.")] = 30522,
+    size: Annotated[int, typer.Option(min=1, max=2**31 - 1, help="Most tokens, special ones included.")] = 30522,
     cased: Annotated[bool, typer.Option("--cased", help="WordPiece: keep upper case and accents.")] = False,
 ) -> None:
-    """Train a tokenizer on plain text, for teachers that begin with random weights."""
+    """Train a tokenizer on plain text, for teachers that start from random weights."""
     from ..bundle.place import building, settle
     from ..corpus import corpus_sources, train_vocabulary
     from ..models.checkpoints import save_tokenizer

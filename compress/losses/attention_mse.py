@@ -8,7 +8,7 @@ from .tensors import Tensor, same_document
 
 
 class AttentionMse(LossSpec):
-    """Squared error of the attention scores, before softmax, of matched layers; needs equal head counts."""
+    """Squared error of matched layers' attention scores, before softmax; needs equal head counts."""
 
     name: Literal["attention_mse"] = "attention_mse"
 

@@ -7,7 +7,7 @@ from .tensors import Tensor
 
 
 class MarginMse(LossSpec):
-    """Squared error of the teacher's margins between more and less relevant passages of a query; for ranking alone."""
+    """Squared error against the teacher's margins between more and less relevant passages of a query; ranking only."""
 
     name: Literal["margin_mse"] = "margin_mse"
 

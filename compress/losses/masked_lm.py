@@ -12,19 +12,19 @@ IGNORED = -100  # label of a token that is not masked
 
 
 class MaskedTokens(LossSpec):
-    """Cross-entropy of the masked tokens of plain text (BERT), through a head tied to the model's table of words."""
+    """Cross-entropy of masked tokens of plain text (BERT), through a head tied to the model's word embeddings."""
 
     name: Literal["masked_lm"] = "masked_lm"
     whole_words: bool = Field(
         default=False,
         exclude_if=lambda value: value is False,  # what is dumped decides the store's keys
-        description="all pieces of a word are masked, or none",
+        description="mask all pieces of a word, or none",
     )
     masks: Positive | None = Field(
         default=None,
         exclude_if=lambda value: value is None,
-        description="different choices of masked tokens before a sequence has its first again, 10 in BERT; default: a new "
-        "one each time, as in RoBERTa",
+        description="different maskings of a sequence before the first is used again, 10 in BERT; default: a new one each time, "
+        "as in RoBERTa",
     )
 
 

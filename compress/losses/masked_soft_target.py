@@ -11,8 +11,8 @@ from .tensors import Tensor
 
 
 class MaskedSoftTarget(LossSpec):
-    """T² · KL(teacher ‖ student) over the vocabulary at the masked tokens of plain text (DistilBERT's pre-training), between
-    what the masked-LM heads of both say."""
+    """T² · KL(teacher ‖ student) of both masked-LM heads' predictions over the vocabulary, at the masked tokens of plain text
+    (DistilBERT's pre-training)."""
 
     name: Literal["masked_soft_target"] = "masked_soft_target"
     temperature: PositiveNumber = Field(

@@ -8,8 +8,7 @@ from .tensors import Tensor
 
 
 class NextSentence(LossSpec):
-    """Cross-entropy of whether a segment of plain text follows the one before it or is another document's (BERT), on
-    the pooler's output."""
+    """Cross-entropy for telling the next segment of plain text from one of another document (BERT), on the pooler's output."""
 
     name: Literal["next_sentence"] = "next_sentence"
 

@@ -11,11 +11,11 @@ from .tensors import Tensor, mean_over_tokens, same_document
 
 
 class RelationKl(LossSpec):
-    """KL of the relations between queries, between keys and between values of one layer (MiniLM v2)."""
+    """KL of the query-query, key-key and value-value relations of one layer (MiniLM v2)."""
 
     name: Literal["relation_kl"] = "relation_kl"
     relations: Annotated[tuple[Literal["queries", "keys", "values"], ...], Field(min_length=1)] = Field(
-        default=("queries", "keys", "values"), description="what to relate with itself"
+        default=("queries", "keys", "values"), description="what to relate to itself"
     )
     heads: Positive | None = Field(default=None, description="relation heads; default: the teacher's heads")
     teacher_layer: Positive | None = Field(default=None, description="counted from 1; default: the last")

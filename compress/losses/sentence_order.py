@@ -8,7 +8,7 @@ from .tensors import Tensor
 
 
 class SentenceOrder(LossSpec):
-    """Cross-entropy of whether two consecutive segments of plain text are swapped (ALBERT), on the pooler's output."""
+    """Cross-entropy for detecting swapped consecutive segments of plain text (ALBERT), on the pooler's output."""
 
     name: Literal["sentence_order"] = "sentence_order"
 

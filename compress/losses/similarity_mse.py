@@ -8,8 +8,8 @@ from .tensors import Tensor
 
 
 class SimilarityMse(LossSpec):
-    """Of sentence vectors: squared difference of the two models' cosines between the texts of a batch that go through one forward;
-    vectors may be of any two widths."""
+    """For sentence vectors: squared difference of the two models' cosines between a batch's texts that share a forward pass; the vectors'
+    widths may differ."""
 
     name: Literal["similarity_mse"] = "similarity_mse"
 

@@ -10,8 +10,8 @@ from .tensors import Tensor
 
 
 class SoftCrossEntropy(LossSpec):
-    """Cross-entropy with the teacher's softened classes, for ranking its passages, for choice its endings; for regression, squared error
-    to the gold score; of sentence vectors, 1 less their cosine."""
+    """Cross-entropy with the teacher's softened classes, passages (ranking) or endings (choice); for regression, squared
+    error against the gold score; for sentence vectors, 1 - cosine."""
 
     name: Literal["soft_cross_entropy"] = "soft_cross_entropy"
     temperature: PositiveNumber = Field(

@@ -10,8 +10,8 @@ from .tensors import Tensor
 
 
 class SoftTarget(LossSpec):
-    """T² · KL(teacher ‖ student) of the classes; for ranking, of passages; for choice, of endings; for regression, squared error to the
-    teacher's score; of sentence vectors, 1 less their cosine."""
+    """T² · KL(teacher ‖ student) over classes; for ranking, over passages; for choice, over endings; for regression, squared error against
+    the teacher's score; for sentence vectors, 1 - cosine."""
 
     name: Literal["soft_target"] = "soft_target"
     temperature: PositiveNumber = Field(

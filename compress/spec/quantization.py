@@ -14,7 +14,7 @@ from .stage import StageSpec
 
 
 class Quantize(StageSpec):
-    """Write the fp32 ONNX file again in int8."""
+    """Quantize the fp32 ONNX file to int8."""
 
     RENAMED: ClassVar[Mapping[str, str]] = {"split": "outlier_splitting"}
     files: ClassVar[Mapping[str, str]] = {"calibration_text": "text"}
@@ -30,7 +30,7 @@ class Quantize(StageSpec):
         description="also write a file with 7-bit weights, which cannot saturate, for x86 CPUs without VNNI",
     )
     calibration_examples: Annotated[int, Field(ge=32, le=512)] = Field(
-        default=128, description="training texts, of all lengths alike, that ranges are calibrated on"
+        default=128, description="training texts to calibrate ranges on, spread over all lengths"
     )
     calibration_text: str | None = Field(
         default=None,
@@ -40,7 +40,7 @@ class Quantize(StageSpec):
     )
     calibration: Literal["percentile", "minmax", "mse", "moving_average"] = Field(
         default="percentile",
-        description="how an activation's range is taken from the texts: a `percentile` of its values, their extremes, the least "
+        description="how to take an activation's range from the texts: a `percentile` of its values, their extremes, the least "
         "squared error, or the mean of the batches' extremes",
     )
     percentile: Annotated[float, Field(gt=99, le=100)] = Field(
@@ -48,39 +48,37 @@ class Quantize(StageSpec):
     )
     alpha: Annotated[float, Field(gt=0, le=1)] | None = Field(
         default=None,
-        description="smoothquant, auto: share of the peaks that moves into the weights; default: searched for each layer",
+        description="smoothquant, auto: share of the peaks moved into the weights; default: searched for each input",
     )
     outlier_splitting: bool = Field(
         default=True,
         exclude_if=lambda value: value is True,
-        description="smoothquant, auto: repeat the few outlier channels of a feed-forward layer, each copy with a part of the "
-        "weights, where that makes the layer more exact",
+        description="smoothquant, auto: repeat the few outlier channels of a feed-forward layer, each copy with part of the "
+        "weights, where that lowers the layer's error",
     )
     bias_correction: bool = Field(
-        default=False, description="for calibrated ranges: add to each bias what int8 takes off its matmul on average"
+        default=False, description="for calibrated ranges: correct each bias for int8's mean error in its matmul"
     )
     max_drop: NonNegative = Field(
-        default=0.5, description="auto, inc-static: points that the score on the tuning split may lose"
+        default=0.5, description="auto, inc-static: points the score on the tuning split may lose"
     )
     max_flips: NonNegative = Field(
         default=0.2,
-        description="auto: percent of the decisions that may change, judged on at least 1,000 texts: the tuning split, then "
-        "training texts",
+        description="auto: percent of decisions that may change, judged on the tuning split and, up to 1,000 texts or more "
+        "for a low limit, training texts",
     )
-    per_channel: bool = Field(
-        default=True, description="a scale for each output channel of a weight; false: one for all"
-    )
+    per_channel: bool = Field(default=True, description="one scale per output channel of a weight; false: one for all")
     reduce_range: bool = Field(
         default=False, description="7-bit weights in every int8 file, for CPUs without VNNI; costs some accuracy"
     )
-    embeddings: bool = Field(default=True, description="also quantize embedding tables of 16 rows and more")
+    embeddings: bool = Field(default=True, description="also quantize embedding tables of 16 rows or more")
     word_bits: Literal[4, 8] = Field(
         default=8,
         exclude_if=lambda value: value == 8,
-        description="bits of a value in the table of words; 4, for a table of 1,024 rows and more: half the bytes, and a scale for "
-        "each block of up to 32 values",
+        description="bits per value of the word embeddings; 4, for tables of 1,024 rows or more: half the bytes, with one scale per block "
+        "of up to 32 values",
     )
-    exclude: tuple[str, ...] = Field(default=(), description="nodes that stay fp32: regular expressions on their names")
+    exclude: tuple[str, ...] = Field(default=(), description="nodes to keep fp32: regular expressions on their names")
 
     @field_validator("exclude")
     @classmethod

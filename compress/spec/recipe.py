@@ -110,7 +110,7 @@ class Recipe(Spec):
     )
     precision: Literal["auto", "fp32", "bf16"] = Field(
         default="auto",
-        description="of training; `quantize_aware` is always fp32. auto: bf16 on GPUs that have it and CPUs that gain by it, else fp32",
+        description="for training; `quantize_aware` always uses fp32. auto: bf16 on GPUs with it and CPUs that gain from it, else fp32",
     )
     stages: Annotated[tuple[Stage, ...], Field(min_length=1)] = Field(
         description="each a mapping with one key, its kind; `- export:` takes all defaults"

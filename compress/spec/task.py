@@ -25,26 +25,24 @@ _COLUMNS: dict[tuple[Unit, tuple[int, ...]], str] = {
 
 
 class Files(Spec):
-    """UTF-8 files, relative to the task file: .csv, .tsv, .jsonl or .parquet; .json of SQuAD; .conll, .txt, .bio, .iob or .iob2 of a word
-    a line."""
+    """UTF-8 files, relative to the task file: .csv, .tsv, .jsonl or .parquet; SQuAD's .json; .conll, .conllu, .txt, .bio, .iob or .iob2, a
+    word per line; for `embedding`, `train` may be plain text."""
 
     train: str = Field(description="training examples")
     tuning: str | None = Field(default=None, description="tuning split; default: held out of train")
     dev: str | dict[str, str] = Field(
         description="the reported split; several: name → file, the first for the headline score"
     )
-    header: bool = Field(default=True, description="CSV, TSV: the first row has the columns' names")
+    header: bool = Field(default=True, description="CSV, TSV: the first row holds the column names")
     columns: tuple[str, ...] | None = Field(
         default=None,
-        description="CSV, TSV: the columns' names, with or without a header; of a word a line: all of them",
+        description="CSV, TSV: column names, with or without a header; with a word per line, all of them",
     )
-    quoting: bool = Field(
-        default=True, description="CSV, TSV: false where a quote is an ordinary character, as in GLUE's"
-    )
+    quoting: bool = Field(default=True, description="CSV, TSV: false if a quote is an ordinary character, as in GLUE's")
 
 
 class Hub(Spec):
-    """A data set on the Hugging Face hub, or a folder that `datasets` saved."""
+    """A data set on the Hugging Face hub, or a folder saved by `datasets`."""
 
     path: str = Field(description="OWNER/NAME, or a folder relative to the task file")
     name: str | None = Field(default=None, description="configuration of the data set")
@@ -63,7 +61,7 @@ class Synthetic(Spec):
     """An embedded task, made by the package's seeded generator."""
 
     generator: Literal["sentiment", "entailment", "similarity"] = Field(description="which embedded task")
-    train: Positive = Field(default=6000, description="training examples, the tuning split among them")
+    train: Positive = Field(default=6000, description="training examples, including the tuning split")
     dev: Positive = Field(default=1000, description="examples of the reported split")
     seed: int = Field(default=0, description="of the generator")
 
@@ -75,16 +73,16 @@ class TaskSpec(Spec):
     title: str | None = Field(default=None, description="what reports call it; default: the name")
     kind: KindName = Field(
         default="classification",
-        description="what an answer is: a label, any number of labels, a label for each word, a span of a text, the order of a query's "
-        "passages, one of several endings, a score, or a vector, whose cosine with another text's is held against a score",
+        description="what an answer is: a label, any number of labels, a label per word, a span of a text, the order of a query's "
+        "passages, one of several endings, a score, or a vector, whose cosine with another text's is compared with a score",
     )
     text: Columns = Field(
-        description="one column, or two for pairs of texts, for questions and their contexts, or for contexts and their endings, between "
-        "which a third may say what each ending begins with"
+        description="one column, or two for pairs of texts, questions and contexts, or contexts and endings; a third, between these last "
+        "two, may hold what each ending begins with"
     )
     label: str | tuple[str, ...] = Field(
-        description="column of the label, of the list of labels, tags, spans or answers, of the relevance, of the right ending, or of "
-        "the score; of a multilabel task also several columns of 0 and 1, one for each label"
+        description="column of the label, the list of labels, tags, spans or answers, the relevance, the right ending or the score; for "
+        "a multilabel task also several columns of 0 and 1, one per label"
     )
     labels: tuple[str, ...] | None = Field(
         default=None,
@@ -95,8 +93,7 @@ class TaskSpec(Spec):
     )
     headline: Literal["first", "mean"] = Field(
         default="first",
-        description="where several splits are reported: the headline score is that of the first, or, of an embedding task, the mean over "
-        "all of them",
+        description="with several reported splits: the headline score is the first's or, for an embedding task, the mean over all of them",
     )
     positive: str | None = Field(
         default=None, description="label that `f1` counts as positive; default: the last of two"
@@ -107,9 +104,9 @@ class TaskSpec(Spec):
     tuning_fraction: Annotated[Fraction, Field(gt=0)] = Field(
         default=0.1, description="share of train held out for selection and calibration"
     )
-    tuning_examples: Positive = Field(default=2000, description="upper limit of the tuning split, in examples")
-    files: Files | None = Field(default=None, description="files of your own")
-    hub: Hub | None = Field(default=None, description="a data set of the hub")
+    tuning_examples: Positive = Field(default=2000, description="upper limit on the tuning split, in examples")
+    files: Files | None = Field(default=None, description="your own files")
+    hub: Hub | None = Field(default=None, description="a data set on the hub")
     synthetic: Synthetic | None = Field(default=None, description="an embedded task")
 
     @model_validator(mode="after")

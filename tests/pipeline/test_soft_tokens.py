@@ -102,5 +102,5 @@ def test_a_fine_tuned_teacher_that_is_asked_is_said_to_be(world: Path):
 
 
 def test_a_task_has_no_hidden_tokens(world: Path):
-    with pytest.raises(CompressError, match="masked_soft_target needs plain text, which only the general stage reads"):
+    with pytest.raises(CompressError, match="masked_soft_target needs plain text, which no distill stage reads"):
         plan(world, "prediction.losses=[{name: masked_soft_target}]")

@@ -117,7 +117,7 @@ def test_a_student_without_what_the_loss_needs_is_found_at_once(world: Path):
 
 @pytest.mark.parametrize("loss", [name for name, loss in LOSSES.items() if loss.of_text])
 def test_a_task_has_no_such_labels(world: Path, loss: str):
-    with pytest.raises(CompressError, match=f"{loss} needs plain text, which only the general stage reads"):
+    with pytest.raises(CompressError, match=f"{loss} needs plain text, which no distill stage reads"):
         plan(world, f"intermediate.losses=[{{name: {loss}}}]")
 
 

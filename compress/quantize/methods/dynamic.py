@@ -15,7 +15,7 @@ def _quantize(job: Int8Job) -> dict[str, Any]:
 
 QUANTIZER = Quantizer(
     name="dynamic",
-    summary="activations have their range in each run",
+    summary="activation ranges computed in each run",
     quantize=_quantize,
     int8_format="dynamic",
     unused=NOT_SEARCHED | NOT_CALIBRATED | {"method"},  # the format says it

@@ -15,7 +15,7 @@ def _quantize(job: Int8Job) -> dict[str, Any]:
 
 QUANTIZER = Quantizer(
     name="smoothquant",
-    summary="static, after the peaks of activations move into the weights",
+    summary="static, after activation peaks are moved into the weights",
     quantize=_quantize,
     unused=NOT_SEARCHED,
     evaluates=True,

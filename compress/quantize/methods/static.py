@@ -15,7 +15,7 @@ def _quantize(job: Int8Job) -> dict[str, Any]:
 
 QUANTIZER = Quantizer(
     name="static",
-    summary="activations have ranges that are calibrated on training texts",
+    summary="activation ranges calibrated on training texts",
     quantize=_quantize,
     unused=NOT_SEARCHED | {"method", "alpha", "outlier_splitting"},  # the format says the method
 )

@@ -20,12 +20,12 @@ class Augment(PerTask):
     files: ClassVar[Mapping[str, str]] = {"glove": "glove", "masked_lm": "masked_lm"}
 
     copies: Positive = Field(default=20, description="copies of each example (N_a in the paper)")
-    replace_probability: Fraction = Field(default=0.4, description="of each word in each copy (p_t)")
-    candidates: Positive = Field(default=15, description="words that a replacement is drawn from (K)")
+    replace_probability: Fraction = Field(default=0.4, description="per word and copy (p_t)")
+    candidates: Positive = Field(default=15, description="words to draw a replacement from (K)")
     source: Literal["auto", "masked_lm", "embedding"] = Field(
         default="auto",
         description="where candidates for single-piece words come from. auto: the teacher's own masked-LM head or that of "
-        "the `masked_lm` stage, and the embedding table where there is neither",
+        "the `masked_lm` stage, else the embedding table",
     )
     masked_lm: str | None = Field(default=None, description="a teacher card whose masked-LM head gives the candidates")
     glove: str | None = Field(

@@ -22,5 +22,5 @@ class Distill(PerTask, Losses, Training):
     @model_validator(mode="after")
     def _labels_of_the_task(self) -> Distill:
         if wrong := [loss.name for loss in self.losses if LOSSES[loss.name].of_text]:
-            raise ValueError(f"losses: {', '.join(wrong)} needs plain text, which only the general stage reads")
+            raise ValueError(f"losses: {', '.join(wrong)} needs plain text, which no distill stage reads")
         return self

@@ -14,13 +14,13 @@ class Export(StageSpec):
 
     graph: Literal["auto", "fast", "plain"] = Field(
         default="auto",
-        description="fast: written from the weights, with only what a classifier needs; plain: torch's exporter's; auto: fast "
-        "where the model's family and activation have it, else plain, as the plan says",
+        description="fast: written from the weights, with only what a classifier needs; plain: from torch's exporter; auto: fast "
+        "if the model's family and activation have it, else plain, as the plan says",
     )
     opset: Annotated[int, Field(ge=18, le=23)] = Field(
         default=20,
-        description="20: ONNX Runtime 1.17 and later opens it; 23: attention in one operator, ONNX Runtime 1.24 and later "
-        "open it; the fast graph needs 20 or more",
+        description="20: for ONNX Runtime 1.17 and later; 23: attention in one operator, for ONNX Runtime 1.24 and later; the fast "
+        "graph needs 20 or more",
     )
 
     @model_validator(mode="after")

@@ -35,15 +35,15 @@ else:
 
 
 class Finetune(PerTask, Training):
-    """Fine-tune the teacher on the task's labels. Each combination of listed values is a training of its own."""
+    """Fine-tune the teacher on the task's labels, once for each combination of listed values."""
 
     takes_lists: ClassVar[bool] = True
 
     epochs: OneOrSeveral = Field(
-        default=3.0, description="passes over the training split; of a list the tuning split chooses one"
+        default=3.0, description="passes over the training split; given a list, the tuning split chooses"
     )
     learning_rate: OneOrSeveral = Field(
-        default=5e-5, description="peak, after the warm-up; of a list the tuning split chooses one"
+        default=5e-5, description="peak, after the warm-up; given a list, the tuning split chooses"
     )
 
     @model_validator(mode="after")

@@ -15,13 +15,13 @@ from .training import AnyLoss, Losses, OnText, check_pairs
 
 
 class General(Losses, OnText):
-    """Train the student's encoder on plain text: against the teacher before its fine-tuning, or on the text's own labels."""
+    """Train the student's encoder on plain text: against the teacher before its fine-tuning, or self-supervised."""
 
     serves_distill: ClassVar[bool] = True
     reserved: ClassVar[tuple[str, ...]] = ("encoder",)
 
     losses: Annotated[tuple[AnyLoss, ...], Field(min_length=1)] = Field(
-        default=(EmbeddingMse(), HiddenMse(), AttentionMse()), description="each at most once; none that reads classes"
+        default=(EmbeddingMse(), HiddenMse(), AttentionMse()), description="each at most once; none on classes"
     )
     batch_size: Positive = Field(default=256, description="sequences per optimizer step")
     learning_rate: PositiveNumber = Field(default=1e-4, description="peak")

@@ -11,9 +11,8 @@ from .training import OnText
 
 
 class MaskedLm(OnText):
-    """Train a masked-LM head for a teacher that has none, on plain text, for `augment` or `general`. A copy of the teacher's encoder, all
-    but its table of words, is trained with the head. Stages that use the head use this copy; `finetune` begins with the encoder as it
-    was."""
+    """Train a masked-LM head on plain text, for `augment` or `general`, if the teacher has none. A copy of the teacher's encoder, except
+    its word embeddings, is trained with the head. Stages that use the head use this copy; `finetune` starts from the original encoder."""
 
     serves_distill: ClassVar[bool] = True
     reserved: ClassVar[tuple[str, ...]] = ("masked-lm",)

@@ -12,7 +12,7 @@ from .training import OnText, TextLoss, check_named_once, check_pairs
 
 
 class Pretrain(OnText):
-    """Train the teacher itself on plain text, before its fine-tuning: from random weights, or on from a checkpoint."""
+    """Pre-train the teacher itself on plain text, before fine-tuning: from random weights or from a checkpoint."""
 
     reserved: ClassVar[tuple[str, ...]] = ("pretrained",)
 
@@ -25,13 +25,13 @@ class Pretrain(OnText):
     dropout: Fraction | None = Field(default=0.0, description="of hidden states and attention; null: the model's own")
     held_out: Fraction = Field(
         default=0.01,
-        description="share of the sequences that is not trained on; the reported perplexity is theirs",
+        description="share of sequences not trained on; the reported perplexity is on these",
     )
     start: Literal["random", "cooccurrence"] = Field(
         default="random",
         exclude_if=lambda value: value == "random",  # what is dumped decides the store's keys
-        description="where random weights of a BERT or RoBERTa begin. random: as they are drawn; cooccurrence: from frequencies and "
-        "neighbours of words counted in the text. Weights of a checkpoint, or grown ones, stay as they are",
+        description="how random weights of a BERT or RoBERTa start. random: as drawn; cooccurrence: from word frequencies and neighbours "
+        "counted in the text. Weights from a checkpoint, or grown ones, are left as they are",
     )
     enabled: Literal["auto"] | bool = Field(
         default="auto", exclude=True, description="auto, true: needs `--corpus`; false: left out"

@@ -21,10 +21,10 @@ _USUAL = 0.5
 
 
 class Prune(StageSpec):
-    """Take attention heads and feed-forward neurons out of the last model, without training.
+    """Remove attention heads and feed-forward neurons from the last model, without training.
 
-    It has one budget, or widths: `heads`, `neurons` or both. A falling list of budgets gives the scores at each point; the last one's model
-    goes on. Shares are of the model that comes to the stage, which one before may have pruned already.
+    Set one budget, or widths: `heads`, `neurons` or both. A falling list of budgets gives the scores at each; the model at the last one
+    goes on. Shares are of the model that enters the stage, which an earlier one may have pruned already.
     """
 
     repeats: ClassVar[bool] = True
@@ -32,41 +32,41 @@ class Prune(StageSpec):
 
     flops: Share | tuple[Share, ...] | None = Field(
         default=None,
-        description="share of its layers' FLOPs that is left, at the task's mean length; 0.5 where neither a budget nor widths are given",
+        description="share of the layers' FLOPs to keep, at the task's mean length; 0.5 if neither a budget nor widths are given",
     )
     latency: Share | tuple[Share, ...] | None = Field(
         default=None,
-        description="share of the whole model's time that is left on this CPU, of one text of the task's mean length on one thread, in "
-        "int8 where the recipe quantizes; measured by the run",
+        description="share of the whole model's latency to keep, measured by the run on this CPU: one text of the task's mean length, one "
+        "thread, int8 if the recipe quantizes",
     )
     size_mb: PositiveNumber | tuple[PositiveNumber, ...] | None = Field(
-        default=None, description="of its ONNX file, int8 where the recipe quantizes; in units of 1,000,000 bytes"
+        default=None, description="ONNX file size, int8 if the recipe quantizes; in units of 1,000,000 bytes"
     )
     heads: Counts | tuple[Counts, ...] | None = Field(
         default=None,
         exclude_if=lambda value: value is None,  # what is dumped decides the names of runs
-        description="attention heads that each layer keeps: one number for all layers, or a list with one for each, first to last; where "
-        "`neurons` alone is given, all",
+        description="attention heads to keep per layer: one number for all layers, or a list with one per layer, first to last; all, if "
+        "only `neurons` is given",
     )
     neurons: Counts | tuple[Counts, ...] | None = Field(
         default=None,
         exclude_if=lambda value: value is None,
-        description="feed-forward neurons that each layer keeps, in the same way: a multiple of 16, or all that the layer has; where "
-        "`heads` alone is given, all",
+        description="feed-forward neurons to keep per layer, likewise: a multiple of 16, or all of the layer's; all, if "
+        "only `heads` is given",
     )
     examples: Positive = Field(
         default=2048,
-        description="training examples that tell which heads and neurons matter, and that the repair is fitted to",
+        description="training examples used to judge heads and neurons, and to fit the repair",
     )
     score: ScoreName | Literal["auto"] = Field(
         default="auto",
-        description="what a head or neuron is judged by: `fisher`, how much the loss on labels depends on it; `obs`, the error of its "
-        "layer where the others make up for it by least squares (optimal brain surgeon); auto: `fisher` where labels train models",
+        description="how a head or neuron is judged. fisher: how much the loss on labels depends on it; obs: its layer's error once the "
+        "others make up for it by least squares (optimal brain surgeon); auto: fisher where labels train models, else obs",
     )
     repair: Literal["least_squares", "scale", False] = Field(
         default="least_squares",
-        description="fit the matrices behind the gaps to what the whole model gives: all weights (`least_squares`), or one factor for "
-        "each head and neuron (`scale`); false: nothing is fitted, nor the bias that is left of a whole part",
+        description="fit the output matrices to what the unpruned model gives. least_squares: all weights; scale: one factor per head and "
+        "neuron; false: fit nothing, not even the remaining bias of a fully removed part",
     )
     name: Name | None = Field(default=None, exclude=True, description="tells several prune stages apart")
     enabled: bool = Field(default=True, exclude=True, description="false leaves the stage out")

@@ -16,7 +16,7 @@ from .training import AnyLoss, Losses, PerTask, Training
 
 
 class QuantizeAware(PerTask, Losses, Training):
-    """Train the last model with the roundings of its int8 file, against itself in fp32."""
+    """Train the last model with the rounding of its int8 file, against itself in fp32."""
 
     losses: Annotated[tuple[AnyLoss, ...], Field(min_length=1)] = Field(
         default=(SoftTarget(), HiddenMse()), description="against the same model before this training, layer by layer"
@@ -27,16 +27,16 @@ class QuantizeAware(PerTask, Losses, Training):
     evaluate_every: PositiveNumber = Field(default=0.5, description="epochs between evaluations on the tuning split")
     ranges: Literal["learned", "moving_average"] = Field(
         default="learned",
-        description="how ranges of activations go on from the calibrated ones. learned: by gradient (LSQ+); moving_average: "
-        "by the values seen in training",
+        description="how activation ranges move on from the calibrated ones. learned: by gradient (LSQ+); moving_average: by the "
+        "values seen in training",
     )
     smooth: bool = Field(
         default=True,
-        description="apply SmoothQuant's factors first, found on the calibration texts",
+        description="first apply SmoothQuant's factors, found on the calibration texts",
     )
     range_step: PositiveNumber = Field(
         default=1e-3,
-        description="for `ranges: learned`: share of a range's width by which a step may move its ends at the peak",
+        description="for `ranges: learned`: share of a range's width its ends may move per step at the peak rate",
     )
     enabled: bool = Field(default=True, exclude=True, description="false leaves the stage out")
 

@@ -32,12 +32,12 @@ LayerMap = (
 
 
 class Training(StageSpec):
-    """Settings of the training loop. An unset field comes from the teacher card, and then from here."""
+    """Settings of the training loop. An unset field comes from the teacher card, or else from here."""
 
     takes_lists: ClassVar[bool] = False  # of rates and epochs
 
     epochs: PositiveNumber = Field(default=3.0, description="passes over the training split")
-    max_steps: Positive | None = Field(default=None, description="optimizer steps; stops earlier than `epochs`")
+    max_steps: Positive | None = Field(default=None, description="limit on optimizer steps, within `epochs`")
     batch_size: Positive = Field(default=32, description="examples per optimizer step")
     micro_batch_size: Positive | None = Field(
         default=None, description="examples per forward; gradients accumulate to batch_size"
@@ -45,12 +45,12 @@ class Training(StageSpec):
     batch_warmup: Fraction | None = Field(
         default=None,
         exclude_if=lambda value: value is None,  # what is dumped decides the store's keys
-        description="share of the steps in which batches grow, evenly, from an eighth of batch_size",
+        description="share of steps over which batches grow linearly from an eighth of batch_size",
     )
     learning_rate: PositiveNumber = Field(default=5e-5, description="peak, after the warm-up")
     warmup: Fraction = Field(default=0.1, description="share of the steps with a rising learning rate")
     schedule: Literal["linear", "cosine", "constant"] = Field(
-        default="linear", description="of the learning rate after the warm-up; linear and cosine end at 0"
+        default="linear", description="learning rate after the warm-up; linear and cosine end at 0"
     )
     weight_decay: NonNegative = Field(default=0.01, description="AdamW, not on biases and norms")
     max_grad_norm: PositiveNumber = Field(default=1.0, description="gradients are clipped to this norm")
@@ -72,7 +72,7 @@ class Training(StageSpec):
 
 
 class PerTask(StageSpec):
-    """Fields that differ for a task."""
+    """Settings for individual tasks."""
 
     per_task: dict[str, dict[str, Any]] = Field(
         default_factory=dict, description="task → fields of this stage, e.g. `mrpc: {epochs: 10}`"
@@ -105,15 +105,15 @@ class PerTask(StageSpec):
 
 
 class OnText(Training):
-    """Training on sequences of plain text, which hold the end of a document and the beginning of the next."""
+    """Training on sequences of plain text, which run from one document into the next."""
 
     attention: Literal["sequence", "document"] = Field(
         default="sequence",
         exclude_if=lambda value: value == "sequence",  # what is dumped decides the store's keys
-        description="what a token sees. sequence: all of its sequence; document: its own document alone, which then has a [CLS] and "
-        "positions of its own. Pairs of segments are read as they are",
+        description="what a token attends to. sequence: its whole sequence; document: only its own document, which then has its own "
+        "[CLS] and positions. No effect on pairs of segments",
     )
-    max_tokens: Positive | None = Field(default=None, description="tokens of the text that are read; default: all")
+    max_tokens: Positive | None = Field(default=None, description="tokens of the text to read; default: all")
 
 
 class Losses(StageSpec):

@@ -11,19 +11,19 @@ from ..stage import StageSpec
 
 
 class Vocabulary(StageSpec):
-    """Keep the tokens that texts use, of the last model, and drop the others: its word table gets smaller, and so does its file."""
+    """Keep only those tokens of the last model that texts use: its word embeddings shrink, and so does its file."""
 
     corpus: Literal["auto"] | bool = Field(
         default="auto",
-        description="keep the tokens of `--corpus` too, beside those of the task's train; auto: where it is given",
+        description="keep the tokens of `--corpus` as well as those of the task's train; auto: if it is given",
     )
     most: Positive | None = Field(
         default=None,
-        description="tokens to keep at most: the most frequent of train, then of the corpus; special tokens and single characters "
-        "count, and stay; null: all that are used",
+        description="limit on tokens: the most frequent of train, then of the corpus; special tokens and single characters count, and "
+        "always stay; null: all that are used",
     )
     min_count: Positive = Field(
         default=1,
-        description="times that a token must stand in the corpus to stay for its sake; train's stay however rare",
+        description="occurrences that a token of the corpus needs to stay; those of train stay however rare",
     )
     enabled: bool = Field(default=True, exclude=True, description="false leaves the stage out")
