@@ -1,8 +1,8 @@
-"""Smoothing of attention's context, folded into the projection of the values.
+"""Smoothing of attention's context, folded into the projection of the values, and of what a ReLU gives, into the matmul before it.
 
 The context is P (X V + b) for each head. Each of its channels comes from one column of V and one number of b, so that divided
 by s it is P (X V / s + b / s): nothing is left to multiply when the graph runs. Where each column of V has a scale of its own
-in int8, that takes 1 / s up, and its int8 values stay as they are.
+in int8, that takes 1 / s up, and its int8 values stay as they are. Likewise relu(X V + b) / s is relu(X V / s + b / s), for s > 0.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ DIVIDED = "_divided"  # at the end of the name of a matmul's output that is no l
 
 
 def fold_into_values(graph: GraphProto, factors: Mapping[str, Array]) -> set[str]:
-    """In place: attention's values divided by the factors [channel] of the matmuls that read the context. Returns the names of
-    those matmuls, of `factors`; the others read no context, or one whose values something else reads too."""
+    """In place: attention's values, and what a ReLU takes, divided by the factors [channel] of the matmuls that read what comes of
+    them. Returns the names of those matmuls, of `factors`; the others read neither, or one that something else reads too."""
     view = _View.of(graph)
     folded: set[str] = set()
     for paths, scale in _foldable(view, graph, factors):
@@ -102,18 +102,18 @@ class _Path:
 
 
 def _path(view: _View, matmul: NodeProto) -> _Path | None:
-    """None where the way back goes through another operator than those of attention, or through no attention."""
+    """None where the way back goes through another operator than those of attention and a ReLU, or through neither."""
     nodes: list[NodeProto] = []
-    tensor, attends = matmul.input[0], False
+    tensor, folds = matmul.input[0], False
     while tensor not in view.stored:
         node = view.makers.get(tensor)
         if node is None or node.op_type not in _FOLLOW:
             return None
         nodes.append(node)
         moving = [name for name in node.input if name not in view.stored]
-        attends |= node.op_type == "Attention" or (node.op_type == "MatMul" and len(moving) == 2)
+        folds |= node.op_type in ("Attention", "Relu") or (node.op_type == "MatMul" and len(moving) == 2)
         tensor = moving[0] if node.op_type == "Add" else node.input[_VALUES.get(node.op_type, 0)]
-    if not attends or len(view.stored[tensor].dims) != 2:
+    if not folds or len(view.stored[tensor].dims) != 2:
         return None
     nodes.reverse()
     found = np.arange(view.stored[tensor].dims[1])[None]
@@ -250,6 +250,7 @@ _FOLLOW: Mapping[str, Callable[[_View, NodeProto, Array], Array | None]] = {
     "MatMul": _multiplied,
     "Attention": _attended,
     "Add": _biased,
+    "Relu": lambda view, node, columns: columns,
     "Reshape": _reshaped,
     "Slice": _sliced,
     "Gather": _token,
