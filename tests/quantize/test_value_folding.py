@@ -34,9 +34,11 @@ from compress.sessions import open_session, run_logits
 from compress.spec.quantization import Quantize
 
 Factors = dict[str, np.ndarray]
+RELU = {"bert": {"hidden_act": "relu"}, "distilbert": {"activation": "relu"}}
 MODELS: dict[str, Callable[[], Any]] = {
     **{name: lambda name=name: classifier_of(name) for name in ("bert", "distilbert", "albert", "mpnet", "modernbert")},
     **{name: lambda name=name: plain_classifier(name) for name in ("deberta-v2", "xlnet")},
+    **{f"relu {name}": lambda name=name: classifier_of(name, **RELU[name]) for name in ("bert", "distilbert")},
     "pruned bert": lambda: without_units(whole("bert"), HEADS, NEURONS),
 }
 FAST = covering(("bert", "distilbert", "albert", "mpnet", "pruned bert"), (20, 23))
@@ -148,6 +150,25 @@ def test_of_a_matrix_for_queries_keys_and_values_the_values_alone_change(exporte
             assert same[: 2 * third].all() and not same[2 * third :].any()
             changed += 1
     assert changed == len(folded)
+
+
+def products(model: ModelProto) -> set[str]:
+    """The operators that give what smoothed matmuls multiply by 1 / s."""
+    makers = {name: node.op_type for node in model.graph.node for name in node.output}
+    return {makers[node.input[0]] for node in model.graph.node if node.name.endswith("/Smooth")}
+
+
+@pytest.mark.parametrize("name", ["relu bert", "relu distilbert"])
+def test_what_a_relu_gives_is_divided_before_it(name: str, exported: Callable[..., Path], tmp_path: Path) -> None:
+    path = exported(name)
+    model = onnx.load(path)
+    check_exact(model, path.parent)
+    check_exact(onnx.load(unpadded_beside(path)), path.parent)
+    factors = random_factors(model)
+    assert "Relu" in products(smooth(model, factors, fold=False))
+    assert "Relu" not in products(smooth(model, factors, fold=True))
+    gelu = onnx.load(exported(name.removeprefix("relu ")))
+    assert "Gelu" in products(smooth(gelu, random_factors(gelu), fold=True))  # which is not linear above zero
 
 
 @pytest.mark.parametrize("form", ["static", "qdq"])

@@ -160,4 +160,4 @@ def tuning_fidelity(fp32: np.ndarray, int8: np.ndarray, context: Context) -> Tun
     }
 
 
-QUANTIZE = Kind("quantize", 15, Quantize, run, plan, check, ("onnx", "onnxruntime"), onnx=True)
+QUANTIZE = Kind("quantize", 16, Quantize, run, plan, check, ("onnx", "onnxruntime"), onnx=True)
