@@ -13,7 +13,7 @@ from ..errors import CompressError
 from ..tabular import CONLL, WORDS
 from .answered import Answered, AnsweredTexts
 from .question_rows import AnsweredQuestions, question_columns
-from .row_files import Row, Rows, TableRows, Writer, suffix_of
+from .row_files import MARK, Row, Rows, TableRows, Writer, suffix_of
 
 if TYPE_CHECKING:
     from .answered import Model
@@ -54,6 +54,8 @@ def predict_file(
         stack.callback(rows.close)
         form = rows.suffix if output is None else suffix_of(output, "--output", more)
         out = sys.stdout if output is None else stack.enter_context(new_file(output))
+        if rows.marked and rows.delimiter and form == rows.suffix:
+            out.write(MARK)
         writer = _writer(out, form, rows.delimiter if form == rows.suffix else "")
         answered = _answered(model, path, names, label, form, aggregation)
         read, kept = tee(iter(rows))

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _SUFFIXES = (*DELIMITERS, ".jsonl")
 PLAIN = ".txt"  # a text a line
+MARK = "\ufeff"  # what spreadsheets know UTF-8 by, at the beginning of a file
 
 
 class Row(NamedTuple):
@@ -34,7 +35,7 @@ class Row(NamedTuple):
 
 class Rows:
     """The rows of a file whose form `suffix` names, one at a time; a line of a .txt file is a row with the one column `text`. `line` is
-    where the last one ended, `delimiter` stands between columns."""
+    where the last one ended, `delimiter` stands between columns, and `marked` says whether the file begins with `MARK`."""
 
     def __init__(self, path: Path, suffix: str) -> None:
         self.path, self.suffix, self.line = path, suffix, 0
@@ -42,6 +43,7 @@ class Rows:
             self.file: IO[str] = path.open(encoding="utf-8-sig", newline="" if self.suffix in DELIMITERS else None)
             self.size = os.fstat(self.file.fileno()).st_size
             first = self.file.buffer.peek(1).decode("utf-8", "replace").partition("\n")[0]  # type: ignore[attr-defined]
+            self.marked = first.startswith(MARK)
         except OSError as error:
             raise CompressError(f"{path}: cannot be read: {error.strerror}") from None
         self.delimiter = delimiter_of(self.suffix, first) if self.suffix in DELIMITERS else ""
@@ -110,7 +112,7 @@ class TableRows:
     """The rows of a table, as `Rows` of a file: of forms that are read at once. `suffix`: the form in which they are written, if no other
     is named. `size` and `done` are in rows."""
 
-    delimiter = ""
+    delimiter, marked = "", False
 
     def __init__(self, table: Table, suffix: str) -> None:
         self._table, self.suffix, self.size, self.done = table, suffix, len(table.numbers), 0

@@ -124,7 +124,8 @@ def test_columns_parted_by_semicolons_stay_so(folder: Path, tmp_path: Path) -> N
     path, out = tmp_path / "in.csv", tmp_path / "out.csv"
     path.write_text('\ufeffid;text\n1;"a, b; c"\n2;d, d\n', encoding="utf-8")
     assert predict(folder, "-i", path, "-o", out).returncode == 0
-    rows = list(csv.DictReader(out.read_text().splitlines(), delimiter=";"))
+    assert out.read_bytes().startswith(b"\xef\xbb\xbfid;text;")  # by which spreadsheets know UTF-8
+    rows = list(csv.DictReader(out.read_text(encoding="utf-8-sig").splitlines(), delimiter=";"))
     assert [(row["id"], row["text"]) for row in rows] == [("1", "a, b; c"), ("2", "d, d")]
     expected = Classifier(folder).predict(["a, b; c", "d, d"])
     assert [row["prediction"] for row in rows] == [one.label for one in expected]
