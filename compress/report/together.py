@@ -51,5 +51,5 @@ def _elsewhere(documents: Sequence[str]) -> list[str]:
         file.write_text(f"[{', '.join(documents)}]", encoding="utf-8")
         try:
             return json.loads(run([sys.executable, "-c", _PROGRAM, file, VEGALITE], _SECONDS))
-        except CheckFailed:
+        except (CheckFailed, OSError, ValueError):  # OSError: Python itself cannot be started, as where it is embedded
             return list(map(picture, documents))

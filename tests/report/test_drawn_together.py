@@ -62,11 +62,15 @@ def test_few_charts_or_one_core_start_no_process(
         pass
 
 
+@pytest.mark.parametrize(
+    "case", [("_PROGRAM", "import sys; sys.exit('no room')"), ("_PROGRAM", "print('{')"), ("sys.executable", "/none")]
+)
 def test_what_another_process_cannot_draw_is_drawn_here(
-    drawn_here: list[str], cores: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+    drawn_here: list[str], cores: Callable[[int], None], monkeypatch: pytest.MonkeyPatch, case: tuple[str, str]
 ) -> None:
     cores(2)
-    monkeypatch.setattr(together, "_PROGRAM", "import sys; sys.exit('no room')")
+    name, value = case
+    monkeypatch.setattr(f"compress.report.together.{name}", value)
     with drawn_together(charts(16, 0.2)):
         assert len(drawn_here) == 16
         svg(charts(16, 0.2))
