@@ -168,12 +168,6 @@ class StudentCard(Spec):
     hidden: Positive | None = Field(default=None, description="width of hidden states")
     heads: Positive | None = Field(default=None, description="attention heads per layer")
     intermediate: Positive | None = Field(default=None, description="width of the feed-forward layers")
-    activation: Literal["relu"] | None = Field(
-        default=None,
-        exclude_if=lambda value: value is None,  # what is dumped decides the store's keys
-        description="of the feed-forward layers; default: the teacher's. relu: faster than GELU, above all in int8; distillation makes up "
-        "for the change",
-    )
     init: Init = Field(
         default="copy",
         description="copy: the teacher's weights, at its sizes; prune: the same, of the layers that the fine-tuned teacher's answers "
@@ -271,9 +265,7 @@ class StudentCard(Spec):
     @model_validator(mode="after")
     def _layerless_has_no_layers(self) -> StudentCard:
         layerless = self.family is not None and self.family.layerless
-        if layerless and (
-            beyond := self.model_fields_set & {"layers", "heads", "copy_layers", "vector_layers", "activation"}
-        ):
+        if layerless and (beyond := self.model_fields_set & {"layers", "heads", "copy_layers", "vector_layers"}):
             raise ValueError(f"{min(beyond)}: a `{self.architecture}` has no layers; leave it out")
         if self.static is not None and self.init != "static":
             raise ValueError("`static` and `init: static` come together; found `static` alone")

@@ -14,6 +14,7 @@ from ..runtime.kinds import ANSWER_KINDS, output_names
 from ..runtime.kinds.multilabel import MULTI_LABEL
 from ..spec.kinds import KindName
 from .dimensions import has_segments, read_config, usable_positions
+from .families import FAMILIES
 from .families.fields import MOST_TOKENS
 from .heads import HEADS, auto_class, without_pooler
 from .pretrained import check_loading, load_pretrained, quiet_transformers
@@ -114,18 +115,27 @@ def pad_id(config: dict[str, Any]) -> int:
 
 
 def load_classifier(
-    folder: Path, *, kind: KindName, labels: tuple[str, ...], trained: bool, config: Mapping[str, Any] | None = None
+    folder: Path,
+    *,
+    kind: KindName,
+    labels: tuple[str, ...],
+    trained: bool,
+    config: Mapping[str, Any] | None = None,
+    activation: str | None = None,
 ) -> nn.Module:
     """A transformers model in fp32 with the head for tasks of `kind`, whose label names are `labels`.
 
     `trained`: the head is the checkpoint's own; otherwise it may be new. Raises `CompressError` when any other
     weight is missing or of another shape: it would be random. Of an encoder that makes vectors the config says how (`vector_fields`);
-    `config`: its own in place of that in `folder`, e.g. with fewer layers.
+    `config`: its own in place of that in `folder`, e.g. with fewer layers. `activation`: of its feed-forward layers, in place of the
+    checkpoint's.
     """
     from .layer_mix import add_mix
 
     head = HEADS[kind]
     fields = vector_fields(folder, config or read_config(folder)) if head.bare else label_fields(kind, labels)
+    if activation is not None:
+        fields = {**fields, FAMILIES[read_config(folder)["model_type"]].own_name("hidden_act"): activation}
     model, loading = load_pretrained(auto_class(head), folder, "a classifier", **fields)
     new = () if trained and not head.bare else head.new
     check_loading(folder, loading, lambda name: any(part in name for part in new))

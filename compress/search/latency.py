@@ -71,7 +71,7 @@ def shape_of(plan: Plan, sizes: Dimensions) -> dict[str, Any] | None:
     form = {} if int8 is None else {"format": int8_format(int8, precision), **int8.model_dump(include=READ)}
     return {
         "sizes": asdict(sizes),
-        "activation": _activation(plan, name),
+        "activation": _activation(plan.source(name).config),
         "graph": _export(plan, name).model_dump(mode="json"),
         "kind": plan.task.spec.kind,
         "pairs": plan.task.spec.pairs,
@@ -145,10 +145,8 @@ def cpu_milliseconds(onnx: Path, length: int) -> float:
     return cpu
 
 
-def _activation(plan: Plan, name: str) -> str:
-    config = plan.source(name).config
-    own = plan.student.activation if name == "student" and plan.student is not None else None
-    return str(own or config.get(FAMILIES[config["model_type"]].own_name("hidden_act")))
+def _activation(config: Mapping[str, Any]) -> str:
+    return str(config.get(FAMILIES[config["model_type"]].own_name("hidden_act")))
 
 
 def _export(plan: Plan, name: str) -> Any:

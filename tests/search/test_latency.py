@@ -71,16 +71,6 @@ def test_a_shape_is_of_what_decides_the_time_and_of_nothing_else(place: Path) ->
     assert _shape(_plan(place, "int8")) != usual
 
 
-def test_a_shape_has_the_student_s_own_activation(place: Path) -> None:
-    usual = _plan(place, "distilbert")
-    assert usual.student is not None
-    relu = replace(usual, student=usual.student.model_copy(update={"activation": "relu"}))
-    shapes = [_shape(plan) or {} for plan in (usual, relu)]
-    assert [shape["activation"] == "relu" for shape in shapes] == [False, True]
-    assert shapes[0].keys() == shapes[1].keys()
-    assert model_config(relu, "student", relu.task.data.labels).activation == "relu"
-
-
 def test_the_least_size_goes_by_the_bits_of_a_word(place: Path) -> None:
     def least(bits: int) -> float:
         plan = _plan(place, "int8", f"quantize.word_bits={bits}")

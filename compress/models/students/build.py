@@ -57,10 +57,7 @@ def _family(model: Any) -> Family:
 
 def config_of_student(card: StudentCard, teacher: Any, sizes: Dimensions) -> Any:
     """transformers' config of the student with these `sizes` that `card` makes of a model with the config `teacher`."""
-    config = student_config(teacher, sizes, _kept_layers(card, teacher))
-    if card.activation is not None:
-        setattr(config, FAMILIES[sizes.architecture].own_name("hidden_act"), card.activation)
-    return config
+    return student_config(teacher, sizes, _kept_layers(card, teacher))
 
 
 def student_config(teacher: Any, sizes: Dimensions, layers: Sequence[int] = ()) -> Any:

@@ -142,12 +142,8 @@ def fitting_students(recipe: Recipe, teacher: Dimensions, *, layers: float, init
 
 
 def _fits(recipe: Recipe, card: StudentCard, teacher: Dimensions) -> bool:
-    """With fewer layers, but for what shares them; and with all that the recipe's losses read, its activation included."""
-    if (
-        card.activation is not None
-        or card.init in ("pretrained", "random", "static")
-        or (card.init != "convert" and card.layers >= teacher.layers)
-    ):
+    """With fewer layers, but for what shares them; and with all that the recipe's losses read."""
+    if card.init in ("pretrained", "random", "static") or (card.init != "convert" and card.layers >= teacher.layers):
         return False
     try:
         student = student_dimensions(card, teacher)

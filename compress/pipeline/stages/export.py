@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...models.cards import StudentCard
 from ...models.fast_graph import check_fast_graph, fast_graph_is_for, fast_graph_problem
 from ...spec.recipe import Recipe, Stage
 from ...spec.stages import Export
@@ -37,12 +36,7 @@ def add_export(draft: Draft, spec: Export) -> None:
 def no_fast_graph(draft: Draft, model: str) -> str | None:
     """Why the checkpoint of `model` has no fast graph; None: it has one."""
     source = draft.pretrained if model == "student" and draft.pretrained is not None else draft.teacher
-    own = _activation(draft.student) if model == "student" else None
-    return fast_graph_problem(source.config, family=draft.sizes[model].architecture, activation=own)
-
-
-def _activation(student: StudentCard | None) -> str | None:
-    return None if student is None else student.activation
+    return fast_graph_problem(source.config, family=draft.sizes[model].architecture)
 
 
 def with_graph(recipe: Recipe, nodes: Sequence[Node[Any]]) -> Recipe:
@@ -66,8 +60,7 @@ def check(plan: Plan, node: Node[Export]) -> None:
         source = plan.source_of(node)
         role = "teacher" if source is plan.teacher else "student"
         where = f"recipe {plan.recipe.name}, {role} {source.card.name}"
-        own = _activation(plan.student) if node.model == "student" else None
-        check_fast_graph(source.config, where, family=plan.sizes_of(node).architecture, activation=own)
+        check_fast_graph(source.config, where, family=plan.sizes_of(node).architecture)
 
 
 def run(job: Job[Export]) -> dict[str, Any]:

@@ -2,46 +2,39 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ...losses.hard_label import HardLabel
 from ...machine import cpu_name, isa, versions
 from ...models.checkpoints import load_classifier, load_tokenizer, pad_id, save_checkpoint
 from ...models.dimensions import Dimensions, dimensions, read_config
-from ...models.heads import HEADS, Head
+from ...models.heads import HEADS
 from ...models.pruned_shape import not_prunable, prunable
 from ...quantize.methods import int8_format
 from ...recorded_pruning import PrunedPoint
 from ...spec.recipe import Stage
 from ...spec.stages import Prune
 from ...spec.stages.prune import BudgetName, RepairName, ScoreName
-from ...tasks import TaskBatches, sorted_chunks
+from ...tasks import TaskBatches
 from ..plan import TRAINING, Draft, Job, Kind
 from ..plan.changed import add_changed
 from ..plan.fields import described_threshold
 from ..plan.vectors import learns_labels
 from ..training.info import Threshold
 from .export import no_fast_graph
+from .fit_samples import BATCH, fit_batches, fit_rows, reads_first
 from .layer_costs import READ, int8_of, measured_costs
 from .prune_budget import check, check_least
 from .prune_widths import planned_widths, resized, smallest, widths_of
 from .pruned_scores import TuningComparison
 
 if TYPE_CHECKING:
-    import torch
-
-    from ...models.features import Batch
     from ...pruning.budget import Costs, Kept, UnitScores
 
 _MEASURED = ("latency", "size_mb")
-_BATCH = 32  # examples of a backward
-_MOST_TOKENS = 65_536  # of forwards: in the repair two models' states are held, and the targets of two matrices: 0.8 GB at 768 a token
 
 
 class PruneInfo(Threshold):
@@ -117,7 +110,7 @@ def run(job: Job[Prune]) -> PruneInfo:
     encoded, tuning = (context.task.encoded(split, tokenizer, longest) for split in ("train", "tuning"))
     length = float(encoded.lengths.mean())
     costs = _costs(job, model, length)
-    data = TaskBatches(encoded, batch_size=_BATCH, pad_id=pad, seed=job.node.seed)
+    data = TaskBatches(encoded, batch_size=BATCH, pad_id=pad, seed=job.node.seed)
     scores, examples = _SCORES[spec.score](job, model, data)
     comparison = TuningComparison(
         context.task.data, tuning.labels, partial(tuning_outputs, context.task.data, tuning, pad), model
@@ -169,11 +162,11 @@ def _obs(job: Job[Prune], model: Any, data: TaskBatches) -> tuple[Sequence[UnitS
     """The same by the error of layers."""
     from ...pruning.obs import removal_orders
 
-    rows = _rows(data, job.spec.examples)
+    rows = fit_rows(data, job.spec.examples)
     orders = removal_orders(
         model,
-        _batches(data, rows, model.device),
-        first_token=_reads_first(HEADS[job.context.kind]),
+        fit_batches(data, rows, model.device),
+        first_token=reads_first(HEADS[job.context.kind]),
         on_progress=lambda done, total: job.context.listener.progress("judging layers", done, total),
     )
     return orders, len(rows)
@@ -267,31 +260,11 @@ def _repair(job: Job[Prune], pruned: Any, model: Any, data: TaskBatches, method:
     repair(
         pruned,
         model,
-        _batches(data, _rows(data, job.spec.examples), model.device),
+        fit_batches(data, fit_rows(data, job.spec.examples), model.device),
         method=method,
-        first_token=_reads_first(HEADS[job.context.kind]),
+        first_token=reads_first(HEADS[job.context.kind]),
         on_progress=lambda done, total: job.context.listener.progress(f"repairing layers {which}", done, total),
     )
-
-
-def _reads_first(head: Head) -> bool:
-    """Whether the head reads no token of the last layer but the first."""
-    return not (head.per_token or head.bare)
-
-
-def _rows(data: TaskBatches, examples: int) -> np.ndarray:
-    """Those that a first epoch begins with, no more than fit the memory."""
-    rows = np.concatenate([data.indices(step) for step in range(min(len(data), math.ceil(examples / _BATCH)))])[
-        :examples
-    ]
-    return rows[: max(1, int(np.searchsorted(np.cumsum(data.lengths(rows)), _MOST_TOKENS, side="right")))]
-
-
-def _batches(data: TaskBatches, rows: np.ndarray, device: torch.device) -> Iterator[Batch]:
-    from ...models.predict import to_tensors
-
-    for chunk in sorted_chunks(data.lengths(rows)):
-        yield to_tensors(data.collate(rows[chunk]), device)
 
 
 PRUNE = Kind(

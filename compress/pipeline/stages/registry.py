@@ -24,6 +24,7 @@ from .pretrain import PRETRAIN
 from .prune import PRUNE
 from .quantize import QUANTIZE
 from .quantize_aware import QUANTIZE_AWARE
+from .relu import RELU
 from .teacher_logits import TEACHER_LOGITS
 from .token_vectors import TOKEN_VECTORS
 from .tokenize import TOKENIZE
@@ -46,6 +47,7 @@ _KINDS = (
     DISTILL,
     PRUNE,
     VOCABULARY,
+    RELU,
     QUANTIZE_AWARE,
     EXPORT,
     QUANTIZE,

@@ -14,6 +14,7 @@ from .masked_lm import MaskedLm
 from .pretrain import Pretrain
 from .prune import Prune
 from .quantize_aware import QuantizeAware
+from .relu import Relu
 from .training import Losses, OnText, PerTask, Training
 from .vocabulary import Vocabulary
 
@@ -27,6 +28,7 @@ STAGE_SPECS: dict[str, type[StageSpec]] = {
     "distill": Distill,
     "prune": Prune,
     "vocabulary": Vocabulary,
+    "relu": Relu,
     "quantize_aware": QuantizeAware,
     "export": Export,
     "quantize": Quantize,
@@ -46,6 +48,7 @@ __all__ = [
     "Pretrain",
     "Prune",
     "QuantizeAware",
+    "Relu",
     "Training",
     "Vocabulary",
 ]

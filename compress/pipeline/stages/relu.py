@@ -1,0 +1,99 @@
+"""relu: the last model with ReLU in place of its activation, and output matrices that make up for it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from ...models.checkpoints import load_classifier, load_tokenizer, pad_id, save_checkpoint
+from ...models.dimensions import read_config
+from ...models.families import FAMILIES
+from ...models.heads import HEADS
+from ...models.pruned_shape import prunable
+from ...spec.recipe import Stage
+from ...spec.stages import Relu
+from ...tasks import TaskBatches
+from ..plan import TRAINING, Draft, Job, Kind
+from ..plan.changed import add_changed
+from ..plan.fields import described_threshold
+from ..training.info import Threshold
+from .fit_samples import BATCH, fit_batches, fit_rows, reads_first
+from .pruned_scores import TuningComparison
+
+_NAME = "relu"
+
+
+class ReluInfo(Threshold):
+    """`examples` that the fit is of; points on the tuning split of the model `before`, with ReLU alone, `replaced`, and `fitted`; the share
+    of examples that it decides as before, `same`, where answers are decisions."""
+
+    examples: int
+    before: float
+    replaced: float
+    fitted: float
+    same: float | None
+
+
+def plan(draft: Draft, stage: Stage) -> None:
+    draft.check_student(stage.id)
+    name, way_out = draft.sizes[draft.current].architecture, f"leave it out with --set {stage.id}.enabled=false"
+    if FAMILIES[name] not in prunable():
+        known = ", ".join(family.name for family in prunable())
+        raise draft.fails(stage.id, f"fits layers with weights of their own, those of {known}; found {name}: {way_out}")
+    source = draft.pretrained if draft.current == "student" and draft.pretrained is not None else draft.teacher
+    if source.config.get(FAMILIES[source.config["model_type"]].own_name("hidden_act")) == "relu":
+        raise draft.fails(stage.id, f"{source.card.name} has ReLU already; {way_out}")
+    described = {"examples": stage.spec.examples, "seed": draft.seed} | described_threshold(draft)
+    outside = {"data": draft.task.fingerprint}
+    add_changed(draft, RELU, _NAME, stage.spec, described, stage=stage.id, outside=outside)
+
+
+def run(job: Job[Relu]) -> ReluInfo:
+    """-> checkpoint of the same sizes."""
+    from ...pruning.repair import repair
+    from ...training import make_accelerator
+    from ..training.teacher_targets import tuning_outputs
+    from ..training.thresholds import choose_threshold
+
+    folder, context = job.inputs["model"].path, job.context
+    load = partial(load_classifier, folder, kind=context.kind, labels=context.labels, trained=True)
+    before: Any = load().eval()
+    model: Any = load(activation="relu").eval()
+    for each in (before, model):
+        each.to(make_accelerator(context.precision).device)  # in fp32: no autocast
+    tokenizer, pad = load_tokenizer(folder), pad_id(read_config(folder))
+    train, tuning = (
+        context.task.encoded(split, tokenizer, context.task.spec.max_length) for split in ("train", "tuning")
+    )
+    scores = TuningComparison(
+        context.task.data, tuning.labels, partial(tuning_outputs, context.task.data, tuning, pad), before
+    )
+    replaced = scores.predict(model)
+    data = TaskBatches(train, batch_size=BATCH, pad_id=pad, seed=job.node.seed)
+    rows = fit_rows(data, job.spec.examples)
+    repair(
+        model,
+        before,
+        fit_batches(data, rows, model.device),
+        method="least_squares",
+        first_token=reads_first(HEADS[context.kind]),
+        on_progress=lambda done, total: context.listener.progress("fitting layers", done, total),
+    )
+    fitted = scores.predict(model)
+    points = [scores.points(outputs) for outputs in (scores.whole, replaced, fitted)]
+    context.notice(
+        f"{job.node.id}: tuning score {points[0]:.1f} before, {points[1]:.1f} with ReLU, {points[2]:.1f} fitted, without training"
+    )
+    decided = choose_threshold(model, tokenizer, context, stage=job.node.id)
+    save_checkpoint(model.cpu(), tokenizer, job.out)
+    return {
+        **decided,
+        "examples": len(rows),
+        "before": points[0],
+        "replaced": points[1],
+        "fitted": points[2],
+        "same": scores.same(fitted),
+    }
+
+
+RELU = Kind(_NAME, 1, Relu, run, plan, libraries=TRAINING, checkpoint=True)
