@@ -71,7 +71,7 @@ def shape_of(plan: Plan, sizes: Dimensions) -> dict[str, Any] | None:
     form = {} if int8 is None else {"format": int8_format(int8, precision), **int8.model_dump(include=READ)}
     return {
         "sizes": asdict(sizes),
-        "activation": _activation(plan.source(name).config),
+        "activation": _activation(plan, name),
         "graph": _export(plan, name).model_dump(mode="json"),
         "kind": plan.task.spec.kind,
         "pairs": plan.task.spec.pairs,
@@ -145,8 +145,14 @@ def cpu_milliseconds(onnx: Path, length: int) -> float:
     return cpu
 
 
-def _activation(config: Mapping[str, Any]) -> str:
-    return str(config.get(FAMILIES[config["model_type"]].own_name("hidden_act")))
+def _activation(plan: Plan, name: str) -> str:
+    config = plan.source(name).config
+    return "relu" if _has_relu(plan, name) else str(config.get(FAMILIES[config["model_type"]].own_name("hidden_act")))
+
+
+def _has_relu(plan: Plan, name: str) -> bool:
+    """Whether a stage of the run puts it in place of the activation."""
+    return any(node.kind.name == "relu" and node.model == name for node in plan.nodes)
 
 
 def _export(plan: Plan, name: str) -> Any:
@@ -159,6 +165,8 @@ def model_config(plan: Plan, name: str, labels: tuple[str, ...]) -> Any:
     from ..models.students.build import config_of_student
 
     config = transformers_config({**plan.source(name).config, **label_fields(plan.task.spec.kind, labels)})
-    if name != "student" or plan.pretrained is not None or plan.student is None:
-        return config
-    return config_of_student(plan.student, config, plan.sizes[name])
+    if name == "student" and plan.pretrained is None and plan.student is not None:
+        config = config_of_student(plan.student, config, plan.sizes[name])
+    if _has_relu(plan, name):
+        setattr(config, FAMILIES[config.model_type].own_name("hidden_act"), "relu")
+    return config

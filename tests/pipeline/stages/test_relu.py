@@ -1,0 +1,174 @@
+"""The stage relu: what it makes of a model, of every family that it takes, what it depends on, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from default_suite import keeping
+from family_teachers import LABELS, classifier_of
+from tokenizers import Tokenizer
+from worlds import encoder_world
+
+from compress.errors import CompressError
+from compress.models.checkpoints import load_classifier
+from compress.models.dimensions import read_config
+from compress.models.pruned_shape import prunable
+from compress.pipeline import Listener, Plan, Request, plan_all, run_all
+from compress.pipeline.run import build_stage
+from compress.pruning.repair import repair
+from compress.search.latency import model_config, shape_of
+
+TRAINED = "  - finetune: {max_steps: 8, batch_size: 8, learning_rate: 1.0e-3}\n"
+TEACHER = f"name: alone\ntitle: T\nstages:\n{TRAINED}  - relu:\n  - export:\n  - quantize:\n"
+STUDENT = f"""
+name: small
+title: S
+student: one.yaml
+stages:
+{TRAINED}
+  - distill: {{max_steps: 8, batch_size: 8, losses: [{{name: soft_target}}]}}
+  - prune: {{flops: 0.7, examples: 24}}
+  - relu: {{examples: 24}}
+  - export:
+  - quantize: {{alpha: 0.5}}
+"""
+
+
+@pytest.fixture
+def world(tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer) -> Path:
+    encoder_world(tmp_path, tiny_checkpoint("bert"), toy_tokenizer, text="a film\n")
+    (tmp_path / "alone.yaml").write_text(TEACHER)
+    (tmp_path / "small.yaml").write_text(STUDENT.replace("one.yaml", str(tmp_path / "one.yaml")))
+    (tmp_path / "one.yaml").write_text("{name: one, title: S, layers: 2, architecture: {bert: distilbert}}")
+    return tmp_path
+
+
+def request(world: Path, *overrides: str, recipe: str = "alone") -> Request:
+    words = (str(world / f"{recipe}.yaml"),), (str(world / "task.yaml"),)
+    return Request(
+        *words, teacher=str(world / "teacher"), root=world / "runs", overrides=overrides, threads=1, bench=None
+    )
+
+
+def planned(world: Path, *overrides: str, recipe: str = "alone") -> Plan:
+    return plan_all(request(world, *overrides, recipe=recipe))[0]
+
+
+class Noticing(Listener):
+    def __init__(self) -> None:
+        self.notices: list[str] = []
+
+    def notice(self, line: str) -> None:
+        self.notices.append(line)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "model", "own"), [("alone", "teacher-relu", "hidden_act"), ("small", "student", "activation")]
+)
+def test_the_model_has_relu_and_the_rest_as_before(world: Path, recipe: str, model: str, own: str) -> None:
+    heard = Noticing()
+    (result,) = run_all(request(world, recipe=recipe), heard)
+    assert [found.name for found in result.models] == ["teacher", *[model] * 2]
+    folder, plan = world / "runs" / result.run, planned(world, recipe=recipe)
+    files = json.loads((folder / "models.json").read_text())[f"{model}-int8"]
+    node = next(node for node in plan.nodes if node.kind.name == "relu")
+    after = world / "runs/.store" / node.key
+    before = world / "runs/.store" / next(other.key for other in plan.nodes if other.id == node.inputs["model"])
+    changed = {name for name, value in read_config(after).items() if read_config(before).get(name) != value}
+    assert changed == {own}
+    assert read_config(after)[own] == "relu"
+    info = json.loads((after / "manifest.json").read_text())["info"]
+    (said,) = (line for line in heard.notices if line.startswith(f"{node.id}: tuning score"))
+    assert f"{info['before']:.1f} before, {info['replaced']:.1f} with ReLU, {info['fitted']:.1f} fitted" in said
+    graph = onnx.load(world / "runs/.store" / files["onnx"]).graph
+    operators = [each.op_type for each in graph.node]
+    assert "Gelu" not in operators and operators.count("Relu") >= 2
+    makers = {name: each.op_type for each in graph.node for name in each.output}
+    assert "Relu" not in {makers.get(name) for each in graph.node if each.op_type == "Mul" for name in each.input}
+
+
+def batches() -> list[dict[str, Any]]:
+    torch.manual_seed(3)
+    ids, mask = torch.randint(5, 90, (64, 11)), torch.ones(64, 11, dtype=torch.int64)
+    mask[1, 7:], mask[2, 2:] = 0, 0
+    return [{"input_ids": ids, "attention_mask": mask, "token_type_ids": torch.zeros_like(ids)}]
+
+
+FAMILIES = keeping([family.name for family in prunable()], ["bert", "distilbert", "mpnet"])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_fitted_matrices_make_up_for_the_change(family: str, tmp_path: Path) -> None:
+    """On other texts than those of the fit."""
+    whole = classifier_of(family).eval()
+    whole.save_pretrained(tmp_path)
+    words: dict[str, Any] = {"kind": "classification", "labels": LABELS, "trained": True}
+    alone, fitted = (load_classifier(tmp_path, **words, activation="relu").eval() for _ in range(2))
+    repair(fitted, whole, batches(), method="least_squares", first_token=True)
+    torch.manual_seed(9)
+    ids = torch.randint(5, 90, (16, 11))
+    with torch.no_grad():
+        expected, replaced, repaired = (model(input_ids=ids).logits for model in (whole, alone, fitted))
+    away = [float((found - expected).square().mean().sqrt() / expected.std()) for found in (replaced, repaired)]
+    assert away[0] > 0.01
+    assert away[1] < 0.5 * away[0]
+
+
+def test_keys_are_of_what_the_stage_depends_on(world: Path) -> None:
+    def keys(*overrides: str) -> dict[str, str]:
+        return {node.id: node.key for node in planned(world, *overrides).nodes}
+
+    usual = keys()
+    assert keys("quantize.method=dynamic")["teacher-relu"] == usual["teacher-relu"]
+    others = [keys("relu.examples=24"), keys("finetune.max_steps=1")]
+    assert len({found["teacher-relu"] for found in (usual, *others)}) == 3
+    off = planned(world, "relu.enabled=false")
+    assert off.models == ("teacher-fp32", "teacher-int8")
+
+
+def test_a_model_that_has_relu_is_refused(world: Path) -> None:
+    config = world / "teacher/config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"hidden_act": "relu"}))
+    with pytest.raises(
+        CompressError, match=r"relu: teacher has ReLU already; leave it out with --set relu\.enabled=false"
+    ):
+        planned(world)
+
+
+def test_layers_that_share_weights_are_refused(world: Path) -> None:
+    shutil.rmtree(world / "teacher")
+    whole = classifier_of("albert")
+    whole.save_pretrained(world / "teacher")
+    with pytest.raises(CompressError, match="found albert: leave it out"):
+        planned(world)
+
+
+def test_a_search_tells_its_shapes_apart(world: Path) -> None:
+    plans = planned(world), planned(world, "relu.enabled=false")
+    shapes = [shape_of(plan, plan.sizes["teacher"]) or {} for plan in plans]
+    assert [shape["activation"] == "relu" for shape in shapes] == [True, False]
+    assert model_config(plans[0], "teacher-relu", plans[0].task.data.labels).hidden_act == "relu"
+
+
+def test_a_stopped_fit_begins_again(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(*words: Any, **more: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("compress.pruning.repair.repair", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        build_stage(request(world), "teacher-relu")
+    monkeypatch.undo()
+    once = build_stage(request(world), "teacher-relu")
+    again = build_stage(replace(request(world), root=world / "others"), "teacher-relu")
+    weights = [(made.path / "model.safetensors").read_bytes() for made in (once, again)]
+    assert weights[0] == weights[1]
+    assert np.isfinite(once.info["fitted"])
