@@ -98,7 +98,7 @@ def test_the_model_has_relu_and_the_rest_as_before(world: Path, recipe: str, mod
 
 def batches() -> list[dict[str, Any]]:
     torch.manual_seed(3)
-    ids, mask = torch.randint(5, 90, (64, 11)), torch.ones(64, 11, dtype=torch.int64)
+    ids, mask = torch.randint(5, 90, (1024, 11)), torch.ones(1024, 11, dtype=torch.int64)
     mask[1, 7:], mask[2, 2:] = 0, 0
     return [{"input_ids": ids, "attention_mask": mask, "token_type_ids": torch.zeros_like(ids)}]
 
