@@ -123,6 +123,19 @@ def test_fitted_matrices_make_up_for_the_change(family: str, tmp_path: Path) -> 
     assert away[1] < 0.5 * away[0]
 
 
+def test_it_may_be_trained_for_int8_afterwards(world: Path) -> None:
+    text = (world / "alone.yaml").read_text()
+    text = text.replace(
+        "  - export:\n  - quantize:",
+        "  - quantize_aware: {max_steps: 2, batch_size: 8}\n  - export:\n  - quantize: {method: qat}",
+    )
+    (world / "aware.yaml").write_text(text.replace("name: alone", "name: aware"))
+    (result,) = run_all(request(world, recipe="aware"))
+    assert result.final.precision == "int8"
+    kept = json.loads((world / "runs" / result.run / "checkpoints.json").read_text())
+    assert read_config(world / "runs/.store" / kept[result.final.name])["hidden_act"] == "relu"
+
+
 def test_keys_are_of_what_the_stage_depends_on(world: Path) -> None:
     def keys(*overrides: str) -> dict[str, str]:
         return {node.id: node.key for node in planned(world, *overrides).nodes}
