@@ -86,8 +86,8 @@ def _adopt_encoder(job: Job[Adopt], source: TeacherSource) -> AdoptInfo:
     torch.manual_seed(job.node.seed)
     if source.folder is not None or PRETRAINED in job.inputs:
         folder = base_teacher(source, job.inputs)
-        own = {} if source.card.layers == LAST else {"config": source.config}
-        model: Any = load_classifier(folder, kind=job.context.kind, labels=(), trained=True, **own)
+        own = None if source.card.layers == LAST else source.config
+        model: Any = load_classifier(folder, kind=job.context.kind, labels=(), trained=True, config=own)
     else:
         model = random_classifier(source.config, kind=job.context.kind, labels=())
         grow_into(model, source, seed=job.node.seed)
