@@ -43,13 +43,16 @@ def label_list(value: Any) -> list[str] | None:
 
 
 def are_label_lists(values: Sequence[Any]) -> bool:
-    """Whether texts, each of an example, are rather lists of labels: JSON lists, or with `|` between, and fewer names than different
-    values."""
+    """Whether texts, each of an example, are rather lists of labels: JSON lists; or names with `|` between, fewer of them than different
+    texts, not equally many in each, as where a class has several parts, and in no two texts the same in another order."""
     texts = {value.strip() for value in values if isinstance(value, str)} - {""}
-    if texts and all(text.startswith("[") for text in texts):
-        return all(label_list(text) is not None for text in texts)
-    names = {name.strip() for text in texts for name in text.split(LABEL_MARKS[0])}
-    return len(names) < len(texts)
+    found = [names for text in texts if (names := label_list(text)) is not None]
+    if len(found) < len(texts) or not texts:
+        return False
+    if all(text.startswith("[") for text in texts):
+        return True
+    marked, sets = any(LABEL_MARKS[0] in text for text in texts), set(map(frozenset, found))
+    return marked and len(set(map(len, found))) > 1 and len(frozenset().union(*sets)) < len(texts) == len(sets)
 
 
 def label_columns(name: str, columns: Container[str]) -> tuple[str, ...]:

@@ -68,6 +68,12 @@ _PAPERS: dict[str, tuple[str, str, str, int]] = {
         "Abdaoui, Amine and Pradel, Camille and Sigel, Gr{\\'e}goire",
         2020,
     ),
+    "2004.02984": (
+        "sun2020mobilebert",
+        "{MobileBERT}: a Compact Task-Agnostic {BERT} for Resource-Limited Devices",
+        "Sun, Zhiqing and Yu, Hongkun and Song, Xiaodan and Liu, Renjie and Yang, Yiming and Zhou, Denny",
+        2020,
+    ),
     "2012.15828": (
         "wang2020minilmv2",
         "{MiniLMv2}: Multi-Head Self-Attention Relation Distillation for Compressing Pretrained Transformers",

@@ -54,7 +54,7 @@ def predict_file(
         stack.callback(rows.close)
         form = rows.suffix if output is None else suffix_of(output, "--output", more)
         out = sys.stdout if output is None else stack.enter_context(new_file(output))
-        if rows.marked and rows.delimiter and form == rows.suffix:
+        if output is not None and rows.marked and rows.delimiter and form == rows.suffix:
             out.write(MARK)
         writer = _writer(out, form, rows.delimiter if form == rows.suffix else "")
         answered = _answered(model, path, names, label, form, aggregation)

@@ -106,6 +106,8 @@ def fetch(what: str, name: str, revision: str, ways_out: str) -> Path:
                 found = _lacking(name, folder)
                 _mark_whole(name, folder)
         except Exception as error:  # the hub client raises its own, requests' and OS errors alike
+            if cached is not None and is_commit(revision):  # all that it needs, if not known to be all that there is
+                return cached
             raise CompressError(f"{where} cannot be downloaded: {reason(error, name, revision)}; {ways_out}") from None
         if found is not None:
             raise CompressError(f"{where}: {found}; {ways_out}")
@@ -137,10 +139,9 @@ def _is_whole(name: str, commit: str) -> bool:
 def _mark_whole(name: str, folder: Path) -> None:
     """Asks for `modules.json` by its name, whose absence the client then keeps in its cache."""
     from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import EntryNotFoundError
 
     if not (folder / MODULES).is_file():
-        with suppress(EntryNotFoundError):
+        with suppress(Exception):  # that there is none, above all; without a mark the hub is asked again
             hf_hub_download(name, MODULES, revision=folder.name)
 
 

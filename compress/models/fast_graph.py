@@ -11,10 +11,13 @@ from .families import FAMILIES
 FAST_ACTIVATIONS = ("gelu", "gelu_new", "gelu_pytorch_tanh", "relu", "tanh")  # that it has operators for
 
 
-def fast_graph_problem(config: Mapping[str, Any], *, family: str | None = None) -> str | None:
+def fast_graph_problem(
+    config: Mapping[str, Any], *, family: str | None = None, activation: str | None = None
+) -> str | None:
     """Why a classifier with this config.json has no fast graph, to follow what that is for; None: it has one.
 
-    `family`: of the classifier, where it is a student and the config that of the model which it starts from.
+    `family`: of the classifier, where it is a student and the config that of the model which it starts from; `activation`: its own, where a
+    stage changed it.
     """
     name = family or config["model_type"]
     source, made = FAMILIES.get(config["model_type"]), FAMILIES.get(name)
@@ -24,13 +27,15 @@ def fast_graph_problem(config: Mapping[str, Any], *, family: str | None = None) 
         return None
     if config.get("inner_group_num") not in (None, 1):
         return f"this {name} has several layers in one"
-    activation = config.get(source.own_name("hidden_act")) or "gelu"
+    activation = activation or config.get(source.own_name("hidden_act")) or "gelu"
     return None if activation in FAST_ACTIVATIONS else f"this {name} has another, {activation}"
 
 
-def check_fast_graph(config: Mapping[str, Any], where: str, *, family: str | None = None) -> None:
+def check_fast_graph(
+    config: Mapping[str, Any], where: str, *, family: str | None = None, activation: str | None = None
+) -> None:
     """Raises `CompressError`, which begins with `where`, for a classifier that has no fast graph."""
-    problem = fast_graph_problem(config, family=family)
+    problem = fast_graph_problem(config, family=family, activation=activation)
     if problem is not None:
         raise CompressError(f"{where}: {fast_graph_is_for()}; {problem}: export with graph: plain")
 

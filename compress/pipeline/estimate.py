@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -53,13 +53,14 @@ class Work:
 @dataclass(frozen=True)
 class Estimate:
     """What is left to train of one or several plans. `rates`: FLOP/s by model, where this machine has trained one like it.
-    `device`: the GPU that trains, None for the CPU."""
+    `device`: the GPU that trains, None for the CPU. `side_by_side`: bytes of stages that may train at once, the largest of each plan."""
 
     work: tuple[Work, ...]
     rates: dict[str, float]
     smaller: str | None = None
     by: str = "what it trained before"
     device: str | None = None
+    side_by_side: tuple[int, ...] = ()
 
     @cached_property
     def seconds(self) -> float | None:
@@ -85,18 +86,17 @@ class Estimate:
         parts |= {"activations": found.activations} | ({"teacher": found.teacher} if found.teacher else {})
         text = f"memory: about {_gb(found.total)} GB for {work.label} ({', '.join(f'{k} {_gb(v)}' for k, v in parts.items())})"
         text += f", {found.examples} texts of {found.length} tokens a forward"
-        several = min(jobs, len(self.work)) > 1
-        text += (
-            f"; up to {_gb(self._most_memory(jobs))} GB for {jobs} stages at once; {here}" if several else f"; {here}"
-        )
+        several = min(jobs, len(self.side_by_side))
+        text += f"; up to {_gb(self._most_memory(jobs))} GB for {several} stages at once" if several > 1 else ""
+        text += f"; {here}"
         if not self.fits(1):
             text += f": too little; lower micro_batch_size of {work.stage}, or max_length"
-        elif several and not self.fits(jobs):
+        elif not self.fits(jobs):
             text += ": too little, if these come together; lower --jobs"
         return text
 
     def _most_memory(self, jobs: int) -> int:
-        return sum(sorted((work.memory.total for work in self.work), reverse=True)[:jobs])
+        return sum(sorted(self.side_by_side, reverse=True)[:jobs])
 
     def __str__(self) -> str:
         """`training: 1,240 steps, about 12 min on this machine`."""
@@ -158,12 +158,20 @@ def estimate(plans: Iterable[Plan], root: Path, *, assume: bool = False) -> Esti
     records = _records(cache, precision, "cpu" if gpu is None else "cuda") if left else []
     rates = {each.key: rate for each in left if (rate := _rate_like(records, each.model)) is not None}
     smaller = [found for plan in plans if (found := smaller_recipe(plan.recipe.name))]
-    found = Estimate(left, rates, smaller[0] if smaller else None, device=gpu)
+    found = Estimate(left, rates, smaller[0] if smaller else None, device=gpu, side_by_side=_side_by_side(plans, left))
     peak = BF16_PEAKS.get(gpu or "") if assume and precision == "bf16" else None
     if peak is None or all(work.key in rates for work in left):
         return found
     assumed = {work.key: UTILISATION * peak for work in left} | rates
     return replace(found, rates=assumed, by=f"an assumed {UTILISATION:.0%} of its bf16 peak")
+
+
+def _side_by_side(plans: Iterable[Plan], left: Sequence[Work]) -> tuple[int, ...]:
+    """Bytes of the stage of each plan that needs most, once where several share it: stages of one plan mostly follow each other."""
+    totals = {work.key: work.memory.total for work in left}
+    trained = [[node.key for node in plan.nodes if node.key in totals] for plan in plans]
+    largest = {max(keys, key=lambda key: totals[key]) for keys in trained if keys}
+    return tuple(totals[key] for key in largest)
 
 
 def smaller_recipe(name: str) -> str | None:

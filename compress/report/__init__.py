@@ -161,7 +161,7 @@ def _draw(
 ) -> None:
     from . import render
     from .page import page_of
-    from .together import drawn_together
+    from .parallel_drawing import drawn_ahead
 
     page = page_of(tasks, folders, recommended)
     report, html, plot, *others = files
@@ -172,7 +172,7 @@ def _draw(
         _RELIABILITY: render.reliability,
         _SIMILARITY: render.similarity,
     }
-    with drawn_together(render.every_chart(tasks)):
+    with drawn_ahead(render.every_chart(tasks)):
         write_text(plot, render.plot(tasks))
         for path in others:
             write_text(path, draw[path.name](tasks))

@@ -21,6 +21,7 @@ from ..models.families import FAMILIES
 from ..models.heads import HEADS
 from ..models.pretrained import quiet_transformers
 from ..pipeline import Plan
+from ..pipeline.plan.changed import activation_of
 from ..pipeline.stages.layer_costs import READ, int8_like, int8_of
 from ..quantize.methods import int8_format, quantizer_of
 
@@ -147,12 +148,7 @@ def cpu_milliseconds(onnx: Path, length: int) -> float:
 
 def _activation(plan: Plan, name: str) -> str:
     config = plan.source(name).config
-    return "relu" if _has_relu(plan, name) else str(config.get(FAMILIES[config["model_type"]].own_name("hidden_act")))
-
-
-def _has_relu(plan: Plan, name: str) -> bool:
-    """Whether a stage of the run puts it in place of the activation."""
-    return any(node.kind.name == "relu" and node.model == name for node in plan.nodes)
+    return activation_of(plan.nodes, name) or str(config.get(FAMILIES[config["model_type"]].own_name("hidden_act")))
 
 
 def _export(plan: Plan, name: str) -> Any:
@@ -167,6 +163,6 @@ def model_config(plan: Plan, name: str, labels: tuple[str, ...]) -> Any:
     config = transformers_config({**plan.source(name).config, **label_fields(plan.task.spec.kind, labels)})
     if name == "student" and plan.pretrained is None and plan.student is not None:
         config = config_of_student(plan.student, config, plan.sizes[name])
-    if _has_relu(plan, name):
-        setattr(config, FAMILIES[config.model_type].own_name("hidden_act"), "relu")
+    if (activation := activation_of(plan.nodes, name)) is not None:
+        setattr(config, FAMILIES[config.model_type].own_name("hidden_act"), activation)
     return config

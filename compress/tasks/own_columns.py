@@ -16,6 +16,8 @@ from .spans import SPANS
 from .tables import Table, brief
 from .text_columns import ending_columns
 
+_WORDS_OF_TEXT = 3  # from which on a name is rather a text
+
 
 def with_words(own: OwnFiles, table: Table) -> OwnFiles:
     """Where nobody named the columns, and none has the usual name: those of questions, of a word a line, of spans, or of passages."""
@@ -119,10 +121,13 @@ def check_column(table: Table, option: str, name: str) -> None:
 
 
 def headless(table: Table) -> str | None:
-    """The name of a column that is one of its values, too, as where a file begins with an example."""
+    """The name of a column that is one of its values, too, where another is called by a whole text, as in a file that begins with an
+    example."""
     if not table.place.lower().endswith(tuple(DELIMITERS)):  # the others name the columns in every row
         return None
-    return next((name for name, values in table.columns.items() if name.strip() and name in map(str, values)), None)
+    texts = [name for name in table.columns if len(name.split()) >= _WORDS_OF_TEXT]
+    alike = (name for name, values in table.columns.items() if name.strip() and name in map(str, values))
+    return next((name for name in alike if any(text != name for text in texts)), None)
 
 
 def check_parted(table: Table) -> None:

@@ -81,6 +81,13 @@ def test_what_another_program_left_is_made_whole(hub: Endpoint, planned: Any) ->
     assert hub.asked == []
 
 
+def test_what_another_program_left_is_used_where_the_hub_gives_no_more(hub: Endpoint, planned: Any) -> None:
+    for name in ("config.json", "tokenizer.json", WEIGHTS):
+        hf_hub_download(TEACHER, name, revision=COMMIT)
+    hub.models[TEACHER].tokens = {"hf_right"}
+    assert planned(f"{TEACHER}@{COMMIT}")["stages"]
+
+
 def test_a_broken_download_goes_on_where_it_was(hub: Endpoint, planned: Any) -> None:
     assert len(files(hub)[WEIGHTS]) > 90 * CHUNK
     hub.cuts[WEIGHTS] = [30 * CHUNK + 7, 20 * CHUNK]

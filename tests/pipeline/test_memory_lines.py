@@ -72,3 +72,15 @@ def test_stages_side_by_side_need_the_memory_of_each(world: Path, monkeypatch: p
     run_all(asked, heard)
     assert (line in heard.notices) is (jobs == 2)
     assert estimate(plan_all(asked), asked.root).fits(2)  # nothing is left to train
+
+
+def test_stages_that_follow_each_other_do_not_come_together(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu_of(monkeypatch, None)
+    (world / "one.yaml").write_text("{name: one, title: S, architecture: distilbert, layers: 1}")
+    asked = replace(request(world, recipe="distilbert"), student=str(world / "one.yaml"))
+    found = estimate(plan_all(asked), asked.root)
+    totals = [work.memory.total for work in found.work]
+    assert len(totals) == 2
+    monkeypatch.setattr("compress.pipeline.estimate.memory_bytes", lambda: max(totals))
+    assert found.fits(8)
+    assert "at once" not in str(found.memory_line(8))

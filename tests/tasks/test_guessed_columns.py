@@ -32,7 +32,7 @@ def test_what_cannot_be_guessed_is_asked_for(tmp_path: Path) -> None:
         guessed(OwnFiles(*files_in(tmp_path)), [])
 
 
-def headless(folder: Path, header: str = "so fine,good") -> OwnFiles:
+def headless(folder: Path, header: str = "so very fine,good") -> OwnFiles:
     rows = [header, *(f"so fine {i},{('good', 'bad')[i % 2]}" for i in range(9))]
     for name in ("train", "dev"):
         (folder / f"{name}.csv").write_text("\n".join(rows))
@@ -51,7 +51,9 @@ def test_a_file_that_begins_with_an_example_is_told(tmp_path: Path) -> None:
         own_task(own)
 
 
-@pytest.mark.parametrize("header", ["comment,good", "what,rating", "so fine,other"])
+@pytest.mark.parametrize(
+    "header", ["comment,good", "what,rating", "what,good", "so very fine,other", "so fine 0,other"]
+)
 def test_a_line_of_names_may_hold_a_value(tmp_path: Path, header: str) -> None:
     own = headless(tmp_path, header)
     found = guessed(own, [])

@@ -51,6 +51,9 @@ def test_classes_are_found_and_the_task_can_be_read(own: OwnFiles) -> None:
         (["nan", "good"], "classification", ("good", "nan")),
         (["a|b", "b|c"], "classification", ("a|b", "b|c")),
         (["a|b", "b", "a"], "multilabel", ("a", "b")),
+        (["a|b", "b|a", "a|c", "c|a", "b|c"], "classification", ("a|b", "a|c", "b|a", "b|c", "c|a")),
+        (["a|b", "b|a", "a", "b"], "classification", ("a", "a|b", "b", "b|a")),
+        (["a|", "b|", "a|b|"], "classification", ("a|", "a|b|", "b|")),
     ],
 )
 def test_numbers_with_a_decimal_point_are_scores(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
 from ...fields import Spec
 from ...models.dimensions import Dimensions, dimensions, read_config
-from .plan import Draft, Kind, Plan
+from .plan import Draft, Kind, Node, Plan
 
 S = TypeVar("S", bound=Spec)
 
@@ -31,6 +32,11 @@ def add_changed(
     name = draft.add(kind, name, model, spec, described, inputs=inputs, outside=outside, stage=stage)
     draft.sizes[model] = draft.sizes[before]
     draft.latest[model], draft.current = name, model
+
+
+def activation_of(nodes: Iterable[Node[Spec]], model: str) -> str | None:
+    """Of the feed-forward layers, where a stage of the run changes that of `model`."""
+    return "relu" if any(node.kind.name == "relu" and node.model == model for node in nodes) else None
 
 
 def checkpoint_sizes(plan: Plan, model: str, folder: Path) -> Dimensions:

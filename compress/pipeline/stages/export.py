@@ -10,6 +10,7 @@ from ...spec.recipe import Recipe, Stage
 from ...spec.stages import Export
 from ...store import Artifact
 from ..plan import Context, Draft, Job, Kind, Node, Plan
+from ..plan.changed import activation_of
 
 
 def plan(draft: Draft, stage: Stage) -> None:
@@ -36,7 +37,8 @@ def add_export(draft: Draft, spec: Export) -> None:
 def no_fast_graph(draft: Draft, model: str) -> str | None:
     """Why the checkpoint of `model` has no fast graph; None: it has one."""
     source = draft.pretrained if model == "student" and draft.pretrained is not None else draft.teacher
-    return fast_graph_problem(source.config, family=draft.sizes[model].architecture)
+    own = activation_of(draft.nodes, model)
+    return fast_graph_problem(source.config, family=draft.sizes[model].architecture, activation=own)
 
 
 def with_graph(recipe: Recipe, nodes: Sequence[Node[Any]]) -> Recipe:
@@ -60,7 +62,8 @@ def check(plan: Plan, node: Node[Export]) -> None:
         source = plan.source_of(node)
         role = "teacher" if source is plan.teacher else "student"
         where = f"recipe {plan.recipe.name}, {role} {source.card.name}"
-        check_fast_graph(source.config, where, family=plan.sizes_of(node).architecture)
+        own = activation_of(plan.nodes, node.model)
+        check_fast_graph(source.config, where, family=plan.sizes_of(node).architecture, activation=own)
 
 
 def run(job: Job[Export]) -> dict[str, Any]:

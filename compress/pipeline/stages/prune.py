@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,11 +12,12 @@ from ...losses.hard_label import HardLabel
 from ...machine import cpu_name, isa, versions
 from ...models.checkpoints import load_classifier, load_tokenizer, pad_id, save_checkpoint
 from ...models.dimensions import Dimensions, dimensions, read_config
+from ...models.families import FAMILIES
 from ...models.heads import HEADS
 from ...models.pruned_shape import not_prunable, prunable
 from ...quantize.methods import int8_format
 from ...recorded_pruning import PrunedPoint
-from ...spec.recipe import Stage
+from ...spec.recipe import Recipe, Stage
 from ...spec.stages import Prune
 from ...spec.stages.prune import BudgetName, RepairName, ScoreName
 from ...tasks import TaskBatches
@@ -85,7 +87,14 @@ def _measured_on(draft: Draft, stage: Stage) -> dict[str, Any]:
     int8 = int8_of(draft.recipe)
     form = {} if int8 is None else int8.model_dump(mode="json", include=READ) | {"form": int8_format(int8, "int8")}
     timed = {"cpu": cpu_name(), "isa": list(isa()), "onnxruntime": versions()["onnxruntime"]}
-    return {"int8": form, **(timed if stage.spec.budget == "latency" else {})}
+    later = {"activation": "relu"} if _has_relu_later(draft.recipe, stage.id) else {}
+    return {"int8": form, **(timed | later if stage.spec.budget == "latency" else {})}
+
+
+def _has_relu_later(recipe: Recipe, stage: str) -> bool:
+    """Whether the model that the stage prunes is to have ReLU, with which it is then timed."""
+    after = [each.id for each in recipe.stages].index(stage) + 1
+    return any(each.kind == "relu" and each.is_enabled for each in recipe.stages[after:])
 
 
 def _is_recovered(draft: Draft, stage: Stage) -> bool:
@@ -181,8 +190,10 @@ def _costs(job: Job[Prune], model: Any, length: float) -> Costs:
 
     sizes, budget = _sizes(job, model), job.spec.budget
     if budget in _MEASURED:
-        timed = round(length) if budget == "latency" else None
-        costs = measured_costs(job, model.config, length=timed).costs(sizes)
+        timed, config = round(length) if budget == "latency" else None, copy.deepcopy(model.config)
+        if _has_relu_later(job.plan.recipe, job.node.stage):
+            setattr(config, FAMILIES[config.model_type].own_name("hidden_act"), "relu")
+        costs = measured_costs(job, config, length=timed).costs(sizes)
     else:
         costs = flops_costs(sizes, length)
     if job.spec.budgets:

@@ -172,6 +172,27 @@ def test_a_search_tells_its_shapes_apart(world: Path) -> None:
     assert model_config(plans[0], "teacher-relu", plans[0].task.data.labels).hidden_act == "relu"
 
 
+def test_the_graph_is_that_of_the_model_with_relu(world: Path) -> None:
+    config = world / "teacher/config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"hidden_act": "silu"}))  # no fast graph has it
+    graphs = {node.id: node.spec.graph for node in planned(world).nodes if node.kind.name == "export"}
+    assert graphs == {"teacher-fp32": "plain", "teacher-relu-fp32": "fast"}
+
+
+def test_a_model_that_is_to_have_relu_is_timed_with_it(world: Path) -> None:
+    def keys(recipe: str, budget: str) -> dict[str, str]:
+        return {node.kind.name: node.key for node in planned(world, "prune.flops=null", budget, recipe=recipe).nodes}
+
+    text = (world / "small.yaml").read_text()
+    (world / "gelu.yaml").write_text(
+        text.replace("name: small", "name: gelu").replace("  - relu: {examples: 24}\n", "")
+    )
+    timed = [keys(recipe, "prune.latency=0.7")["prune"] for recipe in ("small", "gelu")]
+    counted = [keys(recipe, "prune.size_mb=0.02")["prune"] for recipe in ("small", "gelu")]
+    assert timed[0] != timed[1]
+    assert counted[0] == counted[1]
+
+
 def test_a_stopped_fit_begins_again(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def stopped(*words: Any, **more: Any) -> None:
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""Many pictures at once: vl_convert draws in one thread of a process, so other processes draw their share."""
+"""Pictures drawn ahead, in several processes: vl_convert draws in one thread of a process, so other processes draw their share."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ json.dump([vl_convert.vegalite_to_svg(each, vl_version=sys.argv[2]) for each in 
 
 
 @contextmanager
-def drawn_together(charts: Sequence[dict[str, Any]]) -> Iterator[None]:
+def drawn_ahead(charts: Sequence[dict[str, Any]]) -> Iterator[None]:
     """Inside, `svg` has these charts drawn."""
     documents = list(dict.fromkeys(map(document_of, charts)))
     processes = max(1, min(usable_cores(), len(documents) // _SHARE))

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from compress.report import drawing, together
+from compress.report import drawing, parallel_drawing
 from compress.report.drawing import channel, mark, svg
-from compress.report.together import drawn_together
+from compress.report.parallel_drawing import drawn_ahead
 
 
 def charts(count: int, first: float = 0.1) -> list[dict[str, Any]]:
@@ -28,14 +28,14 @@ def drawn_here(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     alone = drawing.picture
     monkeypatch.setattr(drawing, "picture", picture)
-    monkeypatch.setattr(together, "picture", picture)
+    monkeypatch.setattr(parallel_drawing, "picture", picture)
     drawing._drawn.cache_clear()
     return documents
 
 
 @pytest.fixture
 def cores(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    return lambda count: monkeypatch.setattr(together, "usable_cores", lambda: count)
+    return lambda count: monkeypatch.setattr(parallel_drawing, "usable_cores", lambda: count)
 
 
 def test_each_chart_is_drawn_once_by_some_process(drawn_here: list[str], cores: Callable[[int], None]) -> None:
@@ -44,7 +44,7 @@ def test_each_chart_is_drawn_once_by_some_process(drawn_here: list[str], cores: 
     drawing._drawn.cache_clear()
     drawn_here.clear()
     cores(3)
-    with drawn_together([*charts(17), *charts(2)]):
+    with drawn_ahead([*charts(17), *charts(2)]):
         assert svg(charts(17)) == expected
     assert len(drawn_here) == 9  # the other process has drawn eight
     assert not drawing.DRAWN
@@ -53,12 +53,12 @@ def test_each_chart_is_drawn_once_by_some_process(drawn_here: list[str], cores: 
 def test_few_charts_or_one_core_start_no_process(
     drawn_here: list[str], cores: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(together, "run", lambda *_: pytest.fail("it started a process"))
+    monkeypatch.setattr(parallel_drawing, "run", lambda *_: pytest.fail("it started a process"))
     for count, many in ((2, 15), (1, 40)):
         cores(count)
-        with drawn_together(charts(many)):
+        with drawn_ahead(charts(many)):
             assert drawn_here == []
-    with drawn_together([]):
+    with drawn_ahead([]):
         pass
 
 
@@ -70,8 +70,8 @@ def test_what_another_process_cannot_draw_is_drawn_here(
 ) -> None:
     cores(2)
     name, value = case
-    monkeypatch.setattr(f"compress.report.together.{name}", value)
-    with drawn_together(charts(16, 0.2)):
+    monkeypatch.setattr(f"compress.report.parallel_drawing.{name}", value)
+    with drawn_ahead(charts(16, 0.2)):
         assert len(drawn_here) == 16
         svg(charts(16, 0.2))
         assert len(drawn_here) == 16
