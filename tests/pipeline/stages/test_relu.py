@@ -175,7 +175,8 @@ def test_a_search_tells_its_shapes_apart(world: Path) -> None:
 def test_the_graph_is_that_of_the_model_with_relu(world: Path) -> None:
     config = world / "teacher/config.json"
     config.write_text(json.dumps(json.loads(config.read_text()) | {"hidden_act": "silu"}))  # no fast graph has it
-    graphs = {node.id: node.spec.graph for node in planned(world).nodes if node.kind.name == "export"}
+    nodes: Any = planned(world).nodes
+    graphs = {node.id: node.spec.graph for node in nodes if node.kind.name == "export"}
     assert graphs == {"teacher-fp32": "plain", "teacher-relu-fp32": "fast"}
 
 
