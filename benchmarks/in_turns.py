@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from records import code_line
+from records import add_json, code_line, write_json
 
 from compress.machine import cpu_name, isa
 from compress.sessions import open_session
@@ -53,18 +53,22 @@ def main() -> None:
         "--shape", action="append", help="BATCHxLENGTH; repeat for several; default: 1x32, 1x128, 8x128"
     )
     parser.add_argument("--rounds", type=int, default=40)
+    add_json(parser)
     arguments = parser.parse_args()
     files = [*arguments.files, arguments.files[0]]
     names = [str(file) for file in arguments.files] + [f"{arguments.files[0]}, again"]
     print(f"CPU: {cpu_name()}, {', '.join(isa())}; 1 thread; {arguments.rounds} rounds")
     print(f"{code_line()}\n\n| shape | file | CPU ms, median | ratio, median | middle half of ratios |\n|-|-|-:|-:|-|")
+    measured: dict[str, dict[str, list[float]]] = {}
     for shape in arguments.shape or ["1x32", "1x128", "8x128"]:
         batch, length = map(int, shape.split("x"))
         times = rounds_of(files, batch, length, arguments.rounds)
         ratios = times / times[:, :1]
+        measured[shape] = {name: each.tolist() for name, each in zip(names, times.T, strict=True)}
         for name, each, ratio in zip(names, times.T, ratios.T, strict=True):
             low, middle, high = np.percentile(ratio, [25, 50, 75])
             print(f"| {shape} | {name} | {np.median(each):.3g} | {middle:.3f} | {low:.3f} to {high:.3f} |", flush=True)
+    write_json(arguments.json, measured)
 
 
 if __name__ == "__main__":

@@ -79,7 +79,7 @@ def test_each_mistake_is_told_in_plain_words(line, model, expected):
     assert mistakes(f"{HEAD}{line}\nstages: [finetune, export]\n", model) == [f"mine.yaml:{expected}"]
 
 
-KINDS = "pretrain, finetune, masked_lm, general, augment, distill, prune, vocabulary, quantize_aware, export, quantize"
+KINDS = "pretrain, finetune, masked_lm, general, augment, distill, prune, vocabulary, relu, quantize_aware, export, quantize"
 NAMED_LOSSES = ", ".join(f"`{name}`" for name in LOSSES)
 STAGES = [
     ("finetune", "3: stages: expected a list, found the text 'finetune'"),
@@ -281,7 +281,7 @@ def test_rules_across_fields_are_placed_at_their_mapping():
     ]
     assert mistakes(f"{HEAD}stages: [export, finetune]") == [
         "mine.yaml:1: stages are export, finetune; expected each at most once, distill and prune apart, in the order "
-        "pretrain, finetune, masked_lm, general, augment, distill, prune, vocabulary, quantize_aware, export, quantize"
+        "pretrain, finetune, masked_lm, general, augment, distill, prune, vocabulary, relu, quantize_aware, export, quantize"
     ]
     assert mistakes("name: A B\ntitle: x", StudentCard)[0] == (
         "mine.yaml:1: name: expected a name of lower-case letters, digits, `.`, `_` and `-`, found the text 'A B'"
