@@ -92,7 +92,7 @@ class Estimate:
         if not self.fits(1):
             text += f": too little; lower micro_batch_size of {work.stage}, or max_length"
         elif not self.fits(jobs):
-            text += ": too little, if these come together; lower --jobs"
+            text += ": too little, if these run at once; lower --jobs"
         return text
 
     def _most_memory(self, jobs: int) -> int:

@@ -16,7 +16,7 @@ from ..errors import CheckFailed
 from ..machine import usable_cores
 from .drawing import DRAWN, VEGALITE, document_of, picture
 
-_SHARE = 8  # charts, at least, that are worth a process: it starts in the time of half as many
+_SHARE = 8  # charts, at least, that are worth a process, which starts in the time of about as many
 _SECONDS = 120.0
 # Nothing of ours: to import it takes longer than to draw.
 _PROGRAM = """

@@ -14,7 +14,8 @@ class StageSpec(Spec):
     """What a recipe says of a stage. A field `enabled`, where it has one, switches it off, or says `auto`.
 
     `repeats`: it may come several times, each with a `name` of its own. `serves_distill`: it is for a distill stage after it. `recovered`:
-    distill stages may stand behind it too, and recover what it makes.
+    distill stages may stand behind it too, and recover what it makes. `activation`: of the feed-forward layers of the model that it leaves,
+    where it is another than before.
     `reserved`: what plans call what it makes; no other stage may be called so. `files`: a field that names a file or a
     checkpoint -> what plans call its hash.
     """
@@ -22,6 +23,7 @@ class StageSpec(Spec):
     repeats: ClassVar[bool] = False
     serves_distill: ClassVar[bool] = False
     recovered: ClassVar[bool] = False
+    activation: ClassVar[str | None] = None
     reserved: ClassVar[tuple[str, ...]] = ()
     files: ClassVar[Mapping[str, str]] = {}
 

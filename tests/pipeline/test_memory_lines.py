@@ -67,7 +67,7 @@ def test_stages_side_by_side_need_the_memory_of_each(world: Path, monkeypatch: p
     monkeypatch.setattr("compress.pipeline.estimate.memory_bytes", lambda: one + other - 1)
     assert found.fits(1) and not found.fits(2)
     line = found.memory_line(2)
-    assert line is not None and line.endswith(": too little, if these come together; lower --jobs")
+    assert line is not None and line.endswith(": too little, if these run at once; lower --jobs")
     heard = Noticing()
     run_all(asked, heard)
     assert (line in heard.notices) is (jobs == 2)

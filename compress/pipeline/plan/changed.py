@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from ...fields import Spec
 from ...models.dimensions import Dimensions, dimensions, read_config
+from ...spec.stage import StageSpec
 from .plan import Draft, Kind, Node, Plan
 
 S = TypeVar("S", bound=Spec)
@@ -36,7 +37,8 @@ def add_changed(
 
 def activation_of(nodes: Iterable[Node[Spec]], model: str) -> str | None:
     """Of the feed-forward layers, where a stage of the run changes that of `model`."""
-    return "relu" if any(node.kind.name == "relu" and node.model == model for node in nodes) else None
+    specs = [node.spec for node in nodes if node.model == model]
+    return next((spec.activation for spec in reversed(specs) if isinstance(spec, StageSpec) and spec.activation), None)
 
 
 def checkpoint_sizes(plan: Plan, model: str, folder: Path) -> Dimensions:

@@ -87,14 +87,17 @@ def _measured_on(draft: Draft, stage: Stage) -> dict[str, Any]:
     int8 = int8_of(draft.recipe)
     form = {} if int8 is None else int8.model_dump(mode="json", include=READ) | {"form": int8_format(int8, "int8")}
     timed = {"cpu": cpu_name(), "isa": list(isa()), "onnxruntime": versions()["onnxruntime"]}
-    later = {"activation": "relu"} if _has_relu_later(draft.recipe, stage.id) else {}
-    return {"int8": form, **(timed | later if stage.spec.budget == "latency" else {})}
+    later = _later_activation(draft.recipe, stage.id)
+    timed |= {} if later is None else {"activation": later}
+    return {"int8": form, **(timed if stage.spec.budget == "latency" else {})}
 
 
-def _has_relu_later(recipe: Recipe, stage: str) -> bool:
-    """Whether the model that the stage prunes is to have ReLU, with which it is then timed."""
+def _later_activation(recipe: Recipe, stage: str) -> str | None:
+    """That the model which the stage prunes is to have, where a stage after it changes that: with it the model is timed."""
     after = [each.id for each in recipe.stages].index(stage) + 1
-    return any(each.kind == "relu" and each.is_enabled for each in recipe.stages[after:])
+    return next(
+        (each.spec.activation for each in recipe.stages[after:] if each.is_enabled and each.spec.activation), None
+    )
 
 
 def _is_recovered(draft: Draft, stage: Stage) -> bool:
@@ -191,8 +194,8 @@ def _costs(job: Job[Prune], model: Any, length: float) -> Costs:
     sizes, budget = _sizes(job, model), job.spec.budget
     if budget in _MEASURED:
         timed, config = round(length) if budget == "latency" else None, copy.deepcopy(model.config)
-        if _has_relu_later(job.plan.recipe, job.node.stage):
-            setattr(config, FAMILIES[config.model_type].own_name("hidden_act"), "relu")
+        if (later := _later_activation(job.plan.recipe, job.node.stage)) is not None:
+            setattr(config, FAMILIES[config.model_type].own_name("hidden_act"), later)
         costs = measured_costs(job, config, length=timed).costs(sizes)
     else:
         costs = flops_costs(sizes, length)

@@ -41,7 +41,7 @@ def plan(draft: Draft, stage: Stage) -> None:
         known = ", ".join(family.name for family in prunable())
         raise draft.fails(stage.id, f"fits layers with weights of their own, those of {known}; found {name}: {way_out}")
     source = draft.pretrained if draft.current == "student" and draft.pretrained is not None else draft.teacher
-    if source.config.get(FAMILIES[source.config["model_type"]].own_name("hidden_act")) == "relu":
+    if source.config.get(FAMILIES[source.config["model_type"]].own_name("hidden_act")) == stage.spec.activation:
         raise draft.fails(stage.id, f"{source.card.name} has ReLU already; {way_out}")
     described = {"examples": stage.spec.examples, "seed": draft.seed} | described_threshold(draft)
     outside = {"data": draft.task.fingerprint}
@@ -58,7 +58,7 @@ def run(job: Job[Relu]) -> ReluInfo:
     folder, context = job.inputs["model"].path, job.context
     load = partial(load_classifier, folder, kind=context.kind, labels=context.labels, trained=True)
     before: Any = load().eval()
-    model: Any = load(activation="relu").eval()
+    model: Any = load(activation=job.spec.activation).eval()
     for each in (before, model):
         each.to(make_accelerator(context.precision).device)  # in fp32: no autocast
     tokenizer, pad = load_tokenizer(folder), pad_id(read_config(folder))

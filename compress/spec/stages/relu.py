@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import Field
 
 from ...fields import Positive
@@ -13,6 +15,8 @@ class Relu(StageSpec):
 
     The output matrices of its layers are then fitted by least squares to what the model gave before.
     """
+
+    activation: ClassVar[str | None] = "relu"
 
     examples: Positive = Field(default=2048, description="training examples used for the fit")
     enabled: bool = Field(default=True, exclude=True, description="false leaves the stage out")
