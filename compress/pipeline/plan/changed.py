@@ -1,4 +1,4 @@
-"""What stages share that make a new model of the current one: prune, vocabulary and quantize_aware."""
+"""What stages share that make a new model of the current one: prune, vocabulary, relu and quantize_aware."""
 
 from __future__ import annotations
 

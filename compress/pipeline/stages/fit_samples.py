@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from ...models.features import Batch
 
 BATCH = 32  # examples
-_MOST_TOKENS = (
-    65_536  # in the repair two models' states are held, and the targets of two matrices: 0.8 GB at 768 a token
-)
+# In the repair two models' states are held, and the targets of two matrices: 0.8 GB at 768 a token.
+_MOST_TOKENS = 65_536
 
 
 def reads_first(head: Head) -> bool:

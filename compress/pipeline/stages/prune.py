@@ -194,7 +194,8 @@ def _costs(job: Job[Prune], model: Any, length: float) -> Costs:
     sizes, budget = _sizes(job, model), job.spec.budget
     if budget in _MEASURED:
         timed, config = round(length) if budget == "latency" else None, copy.deepcopy(model.config)
-        if (later := _later_activation(job.plan.recipe, job.node.stage)) is not None:
+        later = _later_activation(job.plan.recipe, job.node.stage)
+        if timed is not None and later is not None:
             setattr(config, FAMILIES[config.model_type].own_name("hidden_act"), later)
         costs = measured_costs(job, config, length=timed).costs(sizes)
     else:
