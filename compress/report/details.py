@@ -11,6 +11,7 @@ import yaml
 from ..provenance import Code
 from ..results import Machine, ModelResult, Result
 from . import numbers
+from .activations import activation_tables
 from .ensembles import ensemble_tables
 from .entity_types import type_tables
 from .labels import letter
@@ -85,6 +86,7 @@ def _detail(task: Task, variant: Variant) -> Detail:
         *ensemble_tables(variant),
         *type_tables(variant),
         *pruned_tables(variant),
+        *activation_tables(variant),
         *vocabulary_tables(variant),
         _stages(variant),
         _checks(variant),

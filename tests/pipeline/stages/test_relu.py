@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from compress.models.pruned_shape import prunable
 from compress.pipeline import Listener, Plan, Request, plan_all, run_all
 from compress.pipeline.run import build_stage
 from compress.pruning.repair import repair
+from compress.report.activations import activation_tables
 from compress.search.latency import model_config, shape_of
 
 TRAINED = "  - finetune: {max_steps: 8, batch_size: 8, learning_rate: 1.0e-3}\n"
@@ -89,6 +91,16 @@ def test_the_model_has_relu_and_the_rest_as_before(world: Path, recipe: str, mod
     info = json.loads((after / "manifest.json").read_text())["info"]
     (said,) = (line for line in heard.notices if line.startswith(f"{node.id}: tuning score"))
     assert f"{info['before']:.1f} before, {info['replaced']:.1f} with ReLU, {info['fitted']:.1f} fitted" in said
+    variant: Any = SimpleNamespace(runs=[result])
+    (table,) = activation_tables(variant)
+    scores = [f"{info[name]:.2f}" for name in ("before", "replaced", "fitted")]
+    assert [cell.text for cell in table.lines[0].cells] == [
+        "0",
+        node.id,
+        str(info["examples"]),
+        *scores,
+        f"{info['same']:.1%}",
+    ]
     graph = onnx.load(world / "runs/.store" / files["onnx"]).graph
     operators = [each.op_type for each in graph.node]
     assert "Gelu" not in operators and operators.count("Relu") >= 2
