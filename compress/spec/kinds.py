@@ -34,7 +34,7 @@ class KindFields:
     """`metrics`: those that fit the kind; its own files are scored by the first `usual` of them. `named_labels`: whether its labels have
     names, the same ones in all examples. `many`: whether an example may have several of these. `unit`: what is labelled, answered
     and scored. `outputs`: what a model of a kind whose labels have no names gives, where that is more than one number.
-    `columns`: of texts, how many there may be. `max_length`: tokens, of files that no task file speaks of. `grouped`: whether examples
+    `columns`: of texts, how many there may be. `max_length`: tokens, where the task says nothing else. `grouped`: whether examples
     are pairs of texts, of which those of one query or question belong together: what such a group is called, and what its second texts
     are. `learnt`: whether teachers are trained on the labels, which else are to measure with alone, and the teacher is taken as it is.
     `averaged`: whether the headline score may be the mean over several reported splits."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -99,7 +99,8 @@ class TaskSpec(Spec):
         default=None, description="label that `f1` counts as positive; default: the last of two"
     )
     max_length: Positive = Field(
-        default=MAX_LENGTH, description="tokens, special tokens included; longer texts are cut, or read in windows"
+        default=MAX_LENGTH,
+        description="tokens, special tokens included; longer texts are cut, or read in windows; default of a `span` task: 384",
     )
     tuning_fraction: Annotated[Fraction, Field(gt=0)] = Field(
         default=0.1, description="share of train held out for selection and calibration"
@@ -108,6 +109,14 @@ class TaskSpec(Spec):
     files: Files | None = Field(default=None, description="your own files")
     hub: Hub | None = Field(default=None, description="a data set on the hub")
     synthetic: Synthetic | None = Field(default=None, description="an embedded task")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _length_of_the_kind(cls, fields: Any) -> Any:
+        if not isinstance(fields, dict) or "max_length" in fields:
+            return fields
+        usual = [found.max_length for name, found in KINDS.items() if name == fields.get("kind")]
+        return {**fields, "max_length": usual[0]} if usual else fields
 
     @model_validator(mode="after")
     def _consistent(self) -> TaskSpec:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from compress.errors import CompressError
 from compress.paths import from_home
@@ -60,6 +61,7 @@ def own_task(own: OwnFiles) -> tuple[TaskSpec, Path]:
         kind, labels, metrics = _spans(own)
     else:
         kind, labels, metrics = _tags(table, own) if _has_words(table, own) else _of_texts(table, label, own)
+    length: dict[str, Any] = {} if own.max_length is None else {"max_length": own.max_length}
     spec = TaskSpec(
         name=own.name or task_name(train),
         kind=kind,
@@ -67,8 +69,8 @@ def own_task(own: OwnFiles) -> tuple[TaskSpec, Path]:
         label=label,
         labels=labels,
         metrics=metrics,
-        max_length=KINDS[kind].max_length if own.max_length is None else own.max_length,
         files=Files(train=train.name, dev=Path(os.path.relpath(dev, train.parent)).as_posix()),
+        **length,
     )
     return spec, from_home(own.train).parent
 

@@ -11,7 +11,7 @@ from span_files import jsonl, questions, records, squad, written
 
 from compress.errors import CompressError
 from compress.spec.source import load
-from compress.spec.task import TaskSpec
+from compress.spec.task import Files, TaskSpec
 from compress.tasks import OwnFiles, fingerprint, load_training, own_task
 from compress.tasks.template import files_in, guessed, task_yaml
 
@@ -139,3 +139,11 @@ def test_a_file_of_json_that_is_no_squad_is_refused(tmp_path: Path) -> None:
     files = written(tmp_path, json.dumps(records(TRAIN, "list")), squad(DEV))
     with pytest.raises(CompressError, match=r"asked\.json: expected a list `data`, as in "):
         own_task(OwnFiles(*files))
+
+
+def test_a_task_file_that_says_no_length_has_that_of_its_kind() -> None:
+    common: dict[str, Any] = {"name": "t", "label": "answers", "files": Files(train="train.jsonl", dev="dev.jsonl")}
+    span = {**common, "kind": "span", "text": ("question", "context"), "metrics": ("f1_span",)}
+    assert TaskSpec(**span).max_length == 384
+    assert TaskSpec(**span, max_length=64).max_length == 64
+    assert TaskSpec(**common, text=("text",), metrics=("accuracy",)).max_length == 128
