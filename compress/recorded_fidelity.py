@@ -49,6 +49,7 @@ class Delta(Record):
     low: Difference = Field(description="95% paired bootstrap interval")
     high: Difference
     mcnemar_p: Share | None = Field(None, description="exact McNemar test, accuracy tasks only")
+    seeds_p: Share | None = Field(default=None, description="of a mean over several seeds")
 
     @property
     def distinguishable(self) -> bool:

@@ -225,7 +225,7 @@ def test_seeds_far_apart_do_not_reach_beyond_what_scores_can_differ_by() -> None
     gold, base = np.tile([0, 1], 200), worse(400, 0)
     far = paired_bootstrap_seeds(ACCURACY, [(base, worse(400, count)) for count in (10, 390)], gold)
     recorded = recorded_over_seeds([(-2.5, -4, -1), (-97.5, -99, -96)])
-    assert far == (-50.0, -200, 200) and recorded == (-50.0, -200, 200)
+    assert far == (recorded.points, recorded.low, recorded.high) == (-50.0, -200, 200)
 
 
 def test_a_mean_over_tasks_is_made_as_one_task_is() -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 
 from ..atomic import write_bytes, write_text
 from ..candidates import Limits
 from ..errors import CompressError
+from ..provenance import running_code
 from ..results import (
     LOG,
     MODELS,
@@ -140,7 +140,7 @@ def _pictures(results: Sequence[Result]) -> list[str]:
 
     Raises `CompressError` where results cannot stand in one report.
     """
-    tasks = group(results, lambda *_: None)
+    tasks = group(results, lambda *_: None, lambda _: None)
     searched = any(model.info.get("divergence") for result in results for model in result.models)
     found = (
         (_SIZES, any(map(shape_of, tasks))),
@@ -197,7 +197,7 @@ def _current(files: list[Path], digest: str) -> bool:
 
 def _digest(results: Sequence[Result], folders: Sequence[Path], recommended: Recommendation | None) -> str:
     """Of all that the report shows, and of the code that shows it. When a stage was found in the store is left out."""
-    digest = hashlib.sha256(_code())
+    digest = hashlib.sha256(running_code().source.encode())
     digest.update(str(recommended).encode())
     for result in results:
         document = result.model_dump(mode="json", exclude={"created": True, "stages": {"__all__": {"cached"}}})
@@ -206,10 +206,3 @@ def _digest(results: Sequence[Result], folders: Sequence[Path], recommended: Rec
         digest.update(log.read_bytes() if log else b"")
         digest.update(str(find_predictions(result, folders) is not None).encode())
     return digest.hexdigest()[:16]
-
-
-@cache
-def _code() -> bytes:
-    folder = Path(__file__).parent
-    files = sorted(path for path in folder.rglob("*") if path.suffix in (".py", ".j2", ".css", ".js"))
-    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).digest()

@@ -10,14 +10,14 @@ from ..significance import LEVEL, holm, p_of
 
 
 class Corrected(NamedTuple):
-    """A p of one of `family` comparisons, corrected by Holm."""
+    """A p of one of `family` comparisons, corrected by Holm. The interval alone speaks for a comparison without others."""
 
     p: float
     family: int
 
     @property
     def distinguishable(self) -> bool:
-        return self.p < 1 - LEVEL
+        return self.family == 1 or self.p < 1 - LEVEL
 
 
 def corrected(family: Sequence[Delta]) -> list[Corrected]:

@@ -11,7 +11,7 @@ from ..errors import CompressError
 from ..metrics import Headline, MeanHeadline
 from ..recorded_fidelity import Delta
 from ..results import ModelResult, Result
-from ..significance import paired_bootstrap_seeds, recorded_over_seeds
+from ..significance import Paired, delta_over_tasks, recorded_over_seeds
 from ..tasks import TASK_KINDS
 from .predictions import find_predictions, load_answers
 from .runs import Variant
@@ -35,10 +35,29 @@ def over_seeds(folders: Sequence[Path]) -> Callable[[Variant, str], Delta | None
         files = [find_predictions(run, folders) for run in variant.runs]
         if all(files) and len(models) == len(variant.runs):
             return _resampled(variant, models, [file for file in files if file])
-        points, low, high = recorded_over_seeds([(delta.points, delta.low, delta.high) for delta in deltas])
-        return Delta(points=points, low=low, high=high, mcnemar_p=None)
+        return recorded_over_seeds([(delta.points, delta.low, delta.high) for delta in deltas])
 
     return delta_of
+
+
+def best_guess(folders: Sequence[Path]) -> Callable[[Variant], float | None]:
+    """How to get, from the gold of a variant's predictions, the points of the best answer that is the same for every text; None where
+    a model does not choose among classes, or no predictions are at hand."""
+
+    def guess_of(variant: Variant) -> float | None:
+        run = variant.first
+        file = find_predictions(run, folders) if run.task.kind == "classification" else None
+        if file is None:
+            return None
+        model = run.models[0]
+        (outputs,), gold = load_answers(file, run, [model.predictions])
+        metric = metric_giving(model.headline, run, run.task.metrics, outputs, gold, run.task.sizes)
+        if metric is None:
+            return None
+        one_hot = np.eye(len(run.task.labels), dtype=np.float32)
+        return max(metric(np.broadcast_to(each, (len(gold), len(each))), gold) for each in one_hot)
+
+    return guess_of
 
 
 def how_over_seeds(variants: Sequence[Variant], folders: Sequence[Path]) -> str | None:
@@ -65,8 +84,7 @@ def _resampled(variant: Variant, models: Sequence[ModelResult], files: Sequence[
         )
     if metric is None:
         raise RuntimeError("a variant has runs")
-    points, low, high = paired_bootstrap_seeds(metric, pairs, golds[0])
-    return Delta(points=points, low=low, high=high, mcnemar_p=None)
+    return delta_over_tasks([Paired(metric, pairs, golds[0])])
 
 
 def metric_of(run: Result, model: ModelResult, logits: np.ndarray, gold: np.ndarray, file: Path) -> Headline:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from ..recorded_fidelity import Delta
 from ..significance import recorded_over_tasks
 from . import numbers
 from .costs import Cost, compression, text, unit_of
+from .families import Corrected, corrected
 from .labels import name_of
 from .runs import Row, Task, Variant
 from .sentences import teacher_word
@@ -18,7 +19,7 @@ from .tables import NOTHING, Cell, Column, Line, Table, against
 
 READING = (
     "Over tasks, a mean counts each task alike. Its interval takes the tasks' examples as independent: the distances to the ends of the "
-    "tasks' intervals are added in squares.",
+    "tasks' intervals are added in squares. The differences of all models are one family, corrected by Holm.",
 )
 
 
@@ -29,6 +30,8 @@ class Overall:
     recipe: str
     rows: tuple[Row, ...]
     baselines: tuple[Row, ...]
+    counted: tuple[bool, ...]  # of each row, whether it is part of the means
+    corrected: Corrected | None = None  # of the differences of all models
 
     @property
     def label(self) -> str:
@@ -36,7 +39,7 @@ class Overall:
 
     @property
     def headline(self) -> float:
-        return _mean([row.headline for row in self.rows])
+        return self._mean(self.rows)
 
     @property
     def megabytes(self) -> str:
@@ -52,7 +55,7 @@ class Overall:
     @property
     def share(self) -> float | None:
         """Of the baseline's mean; None for the baseline, or where its mean is not above 0."""
-        whole = _mean([row.headline for row in self.baselines])
+        whole = self._mean(self.baselines)
         return None if self.is_baseline or whole <= 0 else self.headline / whole
 
     @property
@@ -60,21 +63,44 @@ class Overall:
         deltas = [row.delta for row in self.rows if row.delta is not None]
         if len(deltas) < len(self.rows):
             return None
+        deltas = [delta for delta, counts in zip(deltas, self.counted, strict=True) if counts]
         points, low, high = recorded_over_tasks([(delta.points, delta.low, delta.high) for delta in deltas])
         return Delta(points=points, low=low, high=high, mcnemar_p=None)
 
+    def _mean(self, rows: Sequence[Row]) -> float:
+        points = [row.headline for row, counts in zip(rows, self.counted, strict=True) if counts]
+        return sum(points) / len(points)
+
 
 def over_tasks(tasks: Sequence[Task]) -> list[Overall]:
-    """The models that every task has, in the order of the first task."""
+    """The models that every task has, in the order of the first task. Tasks on which no teacher beats a guess do not count in the means,
+    as long as others do."""
+    guessed = [task.is_guessed for task in tasks]
+    counted = tuple(not each or all(guessed) for each in guessed)
     tables = [_by_identity(task) for task in tasks]
     shared = [identity for identity in tables[0] if all(identity in table for table in tables)]
-    return [
+    models = [
         Overall(
             recipe=_label(identity, shared),
             rows=tuple(table[identity] for table in tables),
             baselines=tuple(task.baseline_of(table[identity]) for task, table in zip(tasks, tables, strict=True)),
+            counted=counted,
         )
         for identity in shared
+    ]
+    family = iter(corrected([overall.delta for overall in models if overall.delta]))
+    return [replace(overall, corrected=next(family)) if overall.delta else overall for overall in models]
+
+
+def guess_sentences(tasks: Sequence[Task]) -> list[str]:
+    """One for each of several tasks that does not count in the means."""
+    if len(tasks) < 2 or all(task.is_guessed for task in tasks):
+        return []
+    return [
+        f"{task.first.task.title} does not count in means over tasks: {task.teacher} has {numbers.points(task.baseline.headline)} there, "
+        f"no more than the same answer for every text, {numbers.points(task.guess)}"
+        for task in tasks
+        if task.is_guessed and task.guess is not None
     ]
 
 
@@ -120,7 +146,7 @@ def _line(overall: Overall, took: Cost | None, unit: str) -> Line:
         *(Cell(numbers.points(row.headline)) for row in overall.rows),
         Cell(numbers.points(overall.headline)),
         Cell(NOTHING if share is None else numbers.share(share)),
-        against(overall.delta),
+        against(overall.delta, overall.corrected),
         Cell(overall.megabytes),
         Cell(NOTHING if took is None else text(took, unit)),
     )
@@ -165,7 +191,3 @@ def _label(identity: Identity, shared: Sequence[Identity]) -> str:
         word for word, differs in zip((identity.teachers, identity.student), several, strict=True) if differs and word
     ]
     return f"{identity.name} ({', '.join(differing)})" if differing else identity.name
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)

@@ -27,12 +27,14 @@ from .costs import costs_table
 from .curves import Curves, curves_of
 from .details import Detail, details, environment
 from .fidelity import Section, section
-from .intervals import how_over_seeds, over_seeds
+from .intervals import best_guess, how_over_seeds, over_seeds
 from .layer_mixes import mix_sentences
 from .points import describe, shape_of
+from .predictions import find_predictions
 from .recommendation import Recommendation
 from .runs import Task, group
 from .tables import Table, latency_table, main_table
+from .tradeoffs import listed
 from .vocabularies import READING, vocabulary_sentences
 
 SCORES = (
@@ -44,7 +46,7 @@ SCORES = (
 FAMILIES = (
     "All differences to {teacher} on one task are one family of comparisons, corrected by Holm (1979): where the corrected p is 0.05 or "
     "more, a difference whose interval leaves out 0 is not distinguishable either. p is McNemar's exact one for accuracy with one seed, "
-    "else that of the interval. Intervals are not corrected.",
+    "with several seeds that of their spread by Student's t, else that of the interval. Intervals are not corrected.",
 )
 QUESTIONS = (
     "Of questions whole contexts are drawn, each with all questions on it: these err together, and few contexts tell less than their "
@@ -127,7 +129,7 @@ class Page:
 
 def tasks_of(results: Sequence[Result], folders: Sequence[Path] = ()) -> list[Task]:
     """Results grouped, with intervals over seeds from the predictions in `folders` where they are."""
-    return group(results, over_seeds(folders))
+    return group(results, over_seeds(folders), best_guess(folders))
 
 
 def page_of(tasks: Sequence[Task], folders: Sequence[Path] = (), recommended: Recommendation | None = None) -> Page:
@@ -146,7 +148,11 @@ def page_of(tasks: Sequence[Task], folders: Sequence[Path] = (), recommended: Re
     return Page(
         title=_title(tasks),
         lede=sentences.lede(results),
-        warnings=tuple(sentences.warnings(results, {shape for task in tasks for shape in task.shapes})),
+        warnings=(
+            *sentences.warnings(results, {shape for task in tasks for shape in task.shapes}),
+            *(f"{line}." for line in overview.guess_sentences(tasks)),
+            *_without_answers(results, folders),
+        ),
         recommended=recommended,
         overview=over_tasks,
         tasks=pages,
@@ -157,6 +163,15 @@ def page_of(tasks: Sequence[Task], folders: Sequence[Path] = (), recommended: Re
         environment=tuple(environment(results)),
         reading=(*_reading(tasks), *(line for lines in own for line in lines), *_seed_note(tasks, folders)),
     )
+
+
+def _without_answers(results: Sequence[Result], folders: Sequence[Path]) -> list[str]:
+    """What is missing where predictions are gone."""
+    gone = [result.run for result in results if find_predictions(result, folders) is None]
+    if not gone:
+        return []
+    which = "any run" if len(gone) == len(results) else listed(gone)
+    return [f"The predictions of {which} are not at hand: nothing that needs them is shown or computed anew."]
 
 
 def _title(tasks: Sequence[Task]) -> str:

@@ -7,9 +7,10 @@ from typing import Any
 
 from . import numbers
 from .drawing import SOFT, channel, heading, layered, mark, wrapped
-from .points import HEIGHT, WIDTH, Frame, Point, area, frame_of, pareto, points_of, shape_of
+from .points import HEIGHT, WIDTH, Frame, Point, area, frame_of, left_out, pareto, points_of, shape_of
 from .runs import Shape, Task
 from .tables import metric_name
+from .tradeoffs import listed
 
 _SHORT = 40  # characters of a label of which two stand side by side in the legend
 
@@ -22,7 +23,7 @@ def chart(task: Task, *, by_size: bool = False) -> dict[str, Any]:
     x = channel("x:Q", title=across, scale=_x_scale(frame), axis=_x_axis(frame))
     domain = [round(value, 4) for value in frame.y]
     y = channel("y:Q", title=_y_title(task), scale={"domain": domain, "zero": False, "nice": False})
-    shared = points[0].y if len(task.baselines) == 1 else None
+    shared = task.baseline.headline if len(task.baselines) == 1 else None
     layers = [*_lines(points, shared, x, y), _marks(points, x, y)]
     name = f"{task.first.task.title}, by file size" if by_size else task.first.task.title
     title = heading(name, _subtitle(task, by_size), WIDTH)
@@ -45,14 +46,20 @@ def _y_title(task: Task) -> str:
 
 
 def _subtitle(task: Task, by_size: bool) -> list[str]:
-    seeds = max(len(variant.runs) for variant in task.variants)
+    seeds = sorted({len(variant.runs) for variant in task.variants})
     lines = ["Bars: 95% interval of the difference to the recipe's own teacher."]
     if len(task.baselines) == 1:
         lines = [
             f"Bars: 95% interval of the difference to {task.teacher}; one that crosses the dotted line: not distinguishable."
         ]
     front = "Step line: Pareto front." if by_size else "Step line: Pareto front. Area: file size."
-    lines.append(f"{front} Points: mean over {seeds} seeds." if seeds > 1 else front)
+    lines.append(
+        front
+        if seeds == [1]
+        else f"{front} Points: mean over {' to '.join(map(str, seeds[:: max(1, len(seeds) - 1)]))} seeds."
+    )
+    if not by_size and (missing := left_out(task)):
+        lines.append(f"Not shown, since not timed so: {listed(missing)}.")
     notes = dict.fromkeys(note for result in task.results for note in result.task.data.notes)
     return [*lines, *(f"Note: {note}." for note in notes)]
 

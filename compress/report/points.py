@@ -45,10 +45,18 @@ class Frame:
 
 
 def shape_of(task: Task) -> Shape | None:
-    """What the horizontal axis shows: one text of 32 tokens, if that was timed and no run doubts it; None where nothing was timed."""
-    timed = [shape for shape in (*MAIN_SHAPES, *task.shapes) if task.baseline.latency(shape)]
+    """What the horizontal axis shows: of the shapes that most models were timed at one text of 32 tokens, if no run doubts it; None where
+    nothing was timed."""
+    counts = {shape: sum(row.latency(shape) is not None for row in task.rows) for shape in (*MAIN_SHAPES, *task.shapes)}
+    timed = sorted((shape for shape, count in counts.items() if count), key=lambda shape: -counts[shape])
     doubted = {shape for row in task.rows for shape in task.in_doubt(row)}
     return next((shape for shape in timed if shape not in doubted), timed[0] if timed else None)
+
+
+def left_out(task: Task) -> list[str]:
+    """The models that a chart by time cannot show: they were not timed in its shape."""
+    shape = shape_of(task)
+    return [row.label for row in task.rows if shape and not row.eager and row.latency(shape) is None]
 
 
 def points_of(task: Task, *, by_size: bool = False) -> list[Point]:
@@ -130,4 +138,5 @@ def describe(task: Task, *, by_size: bool = False) -> str:
         f"{point.label}: {numbers.points(point.y)} points, {numbers.significant(point.x)} {'ms' if shape else 'MB'}"
         for point in points_of(task, by_size=by_size)
     )
-    return f"{task.first.task.title}: score against {axis}. {listed}."
+    missing = "" if by_size else "".join(f" {label} was not timed so." for label in left_out(task))
+    return f"{task.first.task.title}: score against {axis}. {listed}.{missing}"

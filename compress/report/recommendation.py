@@ -15,7 +15,7 @@ from ..timing import headline
 from . import numbers
 from .overview import Overall, over_tasks
 from .predictions import own_file
-from .runs import Row, Task
+from .runs import Row, Shape, Task, machines, timed_threads
 from .tradeoffs import listed
 
 LENGTH = 128  # tokens of the text whose time is limited, or as many as the task allows
@@ -49,7 +49,14 @@ def recommend(tasks: Sequence[Task], limits: Limits, folders: Sequence[Path] = (
         raise CompressError(
             "expected a model whose score on the tuning split is known, in all tasks; found none; run the recipes again"
         )
+    apart = [task.first.task.title for task in tasks if _is_timed(task) and len(machines(_timed_runs(task))) > 1]
+    if apart and limits.max_latency_ms is not None:
+        raise CompressError(
+            f"--max-latency-ms: expected times of one machine, found those of several on {listed(apart)}; run the recipes on one"
+        )
     models = [_measured(number, overall, score, tasks, limits) for number, (overall, score) in enumerate(found)]
+    if apart:
+        models = [replace(model, latency_ms=None) for model in models]
     untimed = [found[model.number][0].label for model in models if model.latency_ms is None]
     if untimed:  # none is quicker than another then
         models = [replace(model, latency_ms=None) for model in models]
@@ -58,7 +65,9 @@ def recommend(tasks: Sequence[Task], limits: Limits, folders: Sequence[Path] = (
     lines = [
         f"{_stated(limits, tasks)}: {'no model meets this; the nearest is ' if choice.missed else ''}{_described(chosen, choice.model)}."
     ]
-    if 0 < len(untimed) < len(models):
+    if apart:
+        lines.append(f"Times do not count, since those of {listed(apart)} are of several machines.")
+    elif 0 < len(untimed) < len(models):
         lines.append(f"Times do not count, since {listed(untimed)} {'was' if len(untimed) == 1 else 'were'} not timed.")
     lines += [f"It misses {line}." for line in choice.missed]
     rest = [model for model in models if model is not choice.model and limits.meets(model)]
@@ -67,6 +76,8 @@ def recommend(tasks: Sequence[Task], limits: Limits, folders: Sequence[Path] = (
         lines.append(f"The runner-up is {_described(found[second.number][0], second)}.")
     elif not choice.missed:
         lines.append("No other model meets this.")
+    if not apart and not untimed:
+        lines += _doubts([overall for overall, _ in found], tasks)
     picked = tuple(_best_seed(task, row) for task, row in zip(tasks, chosen.rows, strict=True))
     if choice.missed:
         return Recommendation(tuple(lines), (), "", picked, missed=True)
@@ -84,11 +95,37 @@ def _measured(number: int, overall: Overall, score: float, tasks: Sequence[Task]
     known = [time for time in times if time is not None]
     latency = sum(known) / len(known) if known and len(known) == len(times) else None
     if limits.max_latency_ms is not None and latency is None:
+        several = [
+            row.label for task in tasks for row in task.rows if any(runtime.threads != 1 for runtime in row.runtimes)
+        ]
+        why = (
+            f"{listed(list(dict.fromkeys(several)))} ran on more than one thread"
+            if several
+            else f"found none of {overall.label}"
+        )
         raise CompressError(
-            f"--max-latency-ms: expected CPU times of one text of {LENGTH} tokens of all models, found none of "
-            f"{overall.label}; run its recipe on one thread without --no-bench"
+            f"--max-latency-ms: expected CPU times of one text of {LENGTH} tokens of all models; {why}; run the recipe on one thread "
+            "without --no-bench"
         )
     return Measured(number, score, size, latency)
+
+
+def _timed_runs(task: Task) -> list[Result]:
+    return [run for run in task.results if timed_threads([run])]
+
+
+def _doubts(candidates: Sequence[Overall], tasks: Sequence[Task]) -> list[str]:
+    """Which candidates were timed on a busy machine."""
+    busy = [
+        overall.label
+        for overall in candidates
+        if any(_shape(task) in task.in_doubt(row) for task, row in zip(tasks, overall.rows, strict=True))
+    ]
+    if not busy:
+        return []
+    return [
+        f"The machine was busy while {listed(busy)} {'was' if len(busy) == 1 else 'were'} timed: measure again with --rebench."
+    ]
 
 
 def _is_timed(task: Task) -> bool:
@@ -98,16 +135,23 @@ def _is_timed(task: Task) -> bool:
 
 def _time(task: Task, row: Row) -> float | None:
     """That of the slowest seed: whichever ships keeps a limit that this one keeps."""
-    single = [shape for shape in task.shapes if shape[0] == 1 and shape[1] <= LENGTH]
-    if not single or not task.cpu_time:
+    shape = _shape(task)
+    if shape is None or not task.cpu_time:
         return None
-    return max((headline(latency, cpu=True)[0] for latency in row.latencies(max(single))), default=None)
+    return max((headline(latency, cpu=True)[0] for latency in row.latencies(shape)), default=None)
+
+
+def _shape(task: Task) -> Shape | None:
+    """One text, of as many tokens as were timed, up to LENGTH."""
+    return max((shape for shape in task.shapes if shape[0] == 1 and shape[1] <= LENGTH), default=None)
 
 
 def _tuning_score(overall: Overall, tasks: Sequence[Task]) -> float | None:
     """The mean over tasks of the means over seeds, in points; None where one is not known."""
     means = []
-    for task, row in zip(tasks, overall.rows, strict=True):
+    for task, row, counts in zip(tasks, overall.rows, overall.counted, strict=True):
+        if not counts:
+            continue
         scores = [tuning_score(run, model) for run, model in task.made_by(row)]
         known = [score for score in scores if score is not None]
         if len(known) < len(scores):
@@ -143,9 +187,11 @@ def _training_score(run: Result, name: str) -> float | None:
 
 def _stated(limits: Limits, tasks: Sequence[Task]) -> str:
     timed = [task.first.task.title for task in tasks if _is_timed(task)]
+    lengths = {shape[1] for task in tasks if _is_timed(task) and (shape := _shape(task))}
+    long = f"{lengths.pop()}" if len(lengths) == 1 else f"at most {LENGTH}"
     on = f" on {listed(timed)}" if 0 < len(timed) < len(tasks) else ""
     parts = (
-        (limits.max_latency_ms, "at most", f"ms for a text of 128 tokens{on}"),
+        (limits.max_latency_ms, "at most", f"ms for a text of {long} tokens{on}"),
         (limits.max_size_mb, "at most", "MB"),
         (limits.min_score, "at least", "points on the tuning split"),
     )

@@ -20,6 +20,7 @@ from .labels import files_of, machine_of, row_labels
 
 Shape = tuple[int, int]
 DeltaOf = Callable[["Variant", str], Delta | None]
+GuessOf = Callable[["Variant"], float | None]
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,12 @@ class Task:
 
     variants: tuple[Variant, ...]
     rows: tuple[Row, ...]
+    guess: float | None = None  # points of the best answer that is the same for every text
+
+    @property
+    def is_guessed(self) -> bool:
+        """Whether no teacher is better than that, so that scores say little of what was compressed."""
+        return self.guess is not None and all(row.headline <= self.guess for row in self.baselines)
 
     @property
     def first(self) -> Result:
@@ -191,7 +198,7 @@ def timed_threads(results: Iterable[Result]) -> list[int]:
     return sorted({model.onnx.threads for result in results for model in result.models if model.onnx})
 
 
-def group(results: Sequence[Result], delta_of: DeltaOf) -> list[Task]:
+def group(results: Sequence[Result], delta_of: DeltaOf, guess_of: GuessOf) -> list[Task]:
     """Tasks in the order in which they first appear. Raises `CompressError` where results do not go together."""
     if not results:
         raise CompressError("no results to report; name at least one finished run")
@@ -202,7 +209,8 @@ def group(results: Sequence[Result], delta_of: DeltaOf) -> list[Task]:
     # Drawing examples again takes most of a report's time, and NumPy does that without holding up Python's other threads.
     with ThreadPoolExecutor(usable_cores()) as pool:
         deltas = pool.map(lambda each: delta_of(*each), pairs)
-        return [Task(variants, tuple(_as_family(list(_rows(variants, deltas))))) for variants in known]
+        rows = [tuple(_as_family(list(_rows(variants, deltas)))) for variants in known]
+    return [Task(variants, own, guess_of(variants[0])) for variants, own in zip(known, rows, strict=True)]
 
 
 def _variants(results: list[Result], known: list[Machine]) -> tuple[Variant, ...]:

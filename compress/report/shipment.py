@@ -17,7 +17,7 @@ from .sentences import listed
 
 @dataclass(frozen=True)
 class Shipment:
-    """`model` and `precisions` as `compress ship` takes them; `why`: a sentence."""
+    """`model` and `precisions` as `compress ship` takes them; `why`: in sentences."""
 
     folder: Path
     model: str | None
@@ -45,7 +45,7 @@ def shipment_of(source: Path, limits: Limits) -> Shipment:
     if found.missed:
         raise CompressError(f"{source}: {' '.join(found.lines)}")
     ((run, model),) = found.models
-    return Shipment(_folder_of(run, source), *options_of(run, model), found.lines[0])
+    return Shipment(_folder_of(run, source), *options_of(run, model), " ".join(found.lines))
 
 
 def _folder_of(run: Result, source: Path) -> Path:

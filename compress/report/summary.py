@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..results import Result
 from . import markdown, numbers
-from .overview import Overall, over_tasks
+from .overview import Overall, guess_sentences, over_tasks
 from .page import tasks_of
 from .points import shape_of
 from .runs import Row, Shape, Task
@@ -150,7 +150,7 @@ def _wide_line(first: Task, overall: Overall, shapes: Sequence[Shape]) -> Line:
         Cell(overall.megabytes),
         *(Cell(score_of(each, None)) for each in overall.rows),
         Cell(numbers.points(overall.headline)),
-        against(overall.delta),
+        against(overall.delta, overall.corrected),
         *(times_of(first, row.latency(shape), row is first.baseline, wall=False) for shape in shapes),
     )
     return Line(cells, "baseline" if overall.is_baseline else "model")
@@ -193,5 +193,6 @@ def _notes(tasks: Sequence[Task], shapes: Collection[Shape]) -> list[str]:
     results = [result for task in tasks for result in task.results]
     return [
         *warnings(results, shapes),
+        *guess_sentences(tasks),
         *dict.fromkeys(f"{result.task.title}: {note}" for result in results for note in result.task.data.notes),
     ]

@@ -99,7 +99,7 @@ def test_where_none_meets_the_limits_one_line_names_the_nearest(cli: Cli, world:
     found = cli("ship", "--from", "report", "--max-latency-ms", 1.9, "--min-score", 92, "-o", "out")
     assert found.code == 2 and found.out == "" and len(found.err.strip().splitlines()) == 1
     for words in (
-        "report: With at most 1.9 ms for a text of 128 tokens, at least 92 points on the tuning split",
+        "report: With at most 1.9 ms for a text of 32 tokens, at least 92 points on the tuning split",
         "no model meets this; the nearest is bag, student int8",
         "It misses --max-latency-ms: expected at most 1.9 ms, found 2",
         "It misses --min-score: expected at least 92 points, found 90",

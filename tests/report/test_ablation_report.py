@@ -9,6 +9,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,9 +26,11 @@ from compress.report.ablation import (
     findings,
     write_ablation,
 )
+from compress.report.ablation.compare import Measure
 from compress.report.ablation.page import page_of
-from compress.report.ablation.published import TINYBERT, direction, published_of
+from compress.report.ablation.published import TINYBERT, published_of
 from compress.report.ablation.tables import main_table
+from compress.report.families import Corrected
 from compress.results import PER_EXAMPLE, Result
 
 DROPS = {"full": 0.02, "without augment": 0.3, "without hidden_mse": 0.021, "map top": -0.09, "without luck": 0.2}
@@ -162,10 +165,22 @@ def test_published_differences() -> None:
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "expected"), [(-3, -1, "agrees"), (-3, 1, "not distinguishable"), (1, 3, "disagrees")]
+    ("low", "high", "p", "expected"),
+    [
+        (-3, -1, 0.01, "agrees"),
+        (-3, 1, 0.3, "not distinguishable"),
+        (1, 3, 0.01, "disagrees"),
+        (-3, -1, 0.06, "not distinguishable"),
+    ],
 )
-def test_directions(low: float, high: float, expected: str) -> None:
-    assert direction(-2.0, Delta(points=(low + high) / 2, low=low, high=high, mcnemar_p=None)) == expected
+def test_directions(
+    made: Callable[..., Rows], tmp_path: Path, low: float, high: float, p: float, expected: str
+) -> None:
+    """Published: -4.7 points for the map `top`."""
+    ablation = ablated(made(), tmp_path)
+    delta = Delta(points=(low + high) / 2, low=low, high=high, mcnemar_p=None)
+    (entry,) = (entry for entry in ablation.entries if entry.label == "map top")
+    assert ablation.direction(replace(entry, mean=Measure((80.0,), delta, Corrected(p, 4)))) == expected
 
 
 @pytest.fixture

@@ -312,10 +312,11 @@ def test_a_folder_of_somebody_elses_is_refused_before_intervals_are_drawn(
         report_command([run], own)
 
 
-def test_where_the_teacher_has_no_times_the_one_chart_is_by_size(fake: Callable[..., Result], tmp_path: Path) -> None:
+def test_where_the_teacher_has_no_times_the_chart_by_time_says_so(fake: Callable[..., Result], tmp_path: Path) -> None:
     whole = fake()
     untimed = whole.models[0].model_copy(update={"onnx": None, "torch_eager": None})
     written = write_report([whole.model_copy(update={"models": (untimed, *whole.models[1:])})], tmp_path)
-    assert "sizes.svg" not in {path.name for path in written}
+    assert "sizes.svg" in {path.name for path in written}
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert page.count("score against file size") == 1
+    assert "teacher fp32 was not timed so." in page

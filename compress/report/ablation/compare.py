@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,14 @@ import numpy as np
 from ...errors import CompressError
 from ...recorded_fidelity import Delta
 from ...results import Result, TaskInfo
-from ...significance import Paired, mean_over_tasks
+from ...significance import Paired, delta_over_tasks
 from ..collect import check_together
 from ..details import codes
+from ..families import Corrected, corrected
 from ..intervals import metric_of
 from ..predictions import find_predictions, load_answers
-from .published import Published, direction, published_of
+from ..tables import NOT_DISTINGUISHABLE, doubt
+from .published import Published, published_of
 
 
 @dataclass(frozen=True)
@@ -26,10 +28,15 @@ class Measure:
 
     scores: tuple[float, ...]
     delta: Delta | None
+    corrected: Corrected | None = None  # of the differences of all rows on the same task, or of their means
 
     @property
     def mean(self) -> float:
         return sum(self.scores) / len(self.scores)
+
+    @property
+    def is_more_than_chance(self) -> bool:
+        return self.delta is not None and not doubt(self.delta, self.corrected)
 
 
 @dataclass(frozen=True)
@@ -106,8 +113,12 @@ class Ablation:
 
     def direction(self, entry: Entry) -> str | None:
         """`agrees`, `disagrees`, `not distinguishable`; None where nothing is published."""
-        difference = self.difference(entry)
-        return None if difference is None or entry.mean.delta is None else direction(difference, entry.mean.delta)
+        difference, delta = self.difference(entry), entry.mean.delta
+        if difference is None or delta is None:
+            return None
+        if not entry.mean.is_more_than_chance:
+            return NOT_DISTINGUISHABLE
+        return "agrees" if (difference < 0) == (delta.points < 0) else "disagrees"
 
 
 def ablation_of(rows: Mapping[str, Sequence[Result]], *, title: str, command: str, folders: Sequence[Path]) -> Ablation:
@@ -127,7 +138,22 @@ def ablation_of(rows: Mapping[str, Sequence[Result]], *, title: str, command: st
                 f"rows `{label}` and `{other}` were not run on the same tasks and seeds; run both again"
             )
     entries = [_entry(name, full, found, folders) for name, found in runs.items()]
-    return Ablation(title, tuple(entries), command, tuple(folders))
+    return Ablation(title, tuple(_as_families(entries)), command, tuple(folders))
+
+
+def _as_families(entries: Sequence[Entry]) -> list[Entry]:
+    """With the differences on each task corrected together, and those of the means."""
+    on_tasks = {task: _as_family([entry.tasks[task] for entry in entries]) for task in entries[0].tasks}
+    means = _as_family([entry.mean for entry in entries])
+    return [
+        replace(entry, tasks={task: measures[place] for task, measures in on_tasks.items()}, mean=mean)
+        for place, (entry, mean) in enumerate(zip(entries, means, strict=True))
+    ]
+
+
+def _as_family(measures: Sequence[Measure]) -> list[Measure]:
+    family = iter(corrected([measure.delta for measure in measures if measure.delta]))
+    return [replace(measure, corrected=next(family)) if measure.delta else measure for measure in measures]
 
 
 def _by_task(runs: Sequence[Result]) -> dict[str, dict[int, Result]]:
@@ -144,15 +170,11 @@ def _entry(label: str, full: dict[str, Any], mine: dict[str, dict[int, Result]],
     if mine is full:
         return Entry(label, {task: Measure(points, None) for task, points in scores.items()}, Measure(mean, None), runs)
     paired = [_paired(list(full[task].values()), list(seeds.values()), folders) for task, seeds in mine.items()]
-    measures = {task: Measure(scores[task], _delta([pair])) for task, pair in zip(scores, paired, strict=True)}
-    delta = _delta(paired) if len(paired) > 1 else next(iter(measures.values())).delta
+    measures = {
+        task: Measure(scores[task], delta_over_tasks([pair])) for task, pair in zip(scores, paired, strict=True)
+    }
+    delta = delta_over_tasks(paired) if len(paired) > 1 else next(iter(measures.values())).delta
     return Entry(label, measures, Measure(mean, delta), runs)
-
-
-def _delta(paired: Sequence[Paired]) -> Delta:
-    """The mean over tasks of other minus full."""
-    points, low, high = mean_over_tasks(paired)
-    return Delta(points=points, low=low, high=high, mcnemar_p=None)
 
 
 def _paired(full: Sequence[Result], other: Sequence[Result], folders: Sequence[Path]) -> Paired:

@@ -22,7 +22,8 @@ READING = (
     "Scores are in points (0 to 100; correlations and Matthews × 100) of the fp32 student, through ONNX Runtime on "
     "whole splits; of several seeds, the mean ± the sample standard deviation.",
     "Below each score is its difference to the full recipe on the same examples and seeds, with a 95% interval from a "
-    "paired bootstrap; where the interval holds 0, the two are not distinguishable.",
+    "paired bootstrap; where the interval holds 0, the two are not distinguishable. The differences on a task, and those of the means, are "
+    "each one family of comparisons, corrected by Holm (1979): where the corrected p is 0.05 or more, they are not distinguishable either.",
 )
 SEVERAL_SEEDS = (
     "Intervals are for new examples and new seeds: the bootstrap's over examples, widened by the spread of the seeds with "
@@ -80,11 +81,13 @@ def findings(ablation: Ablation) -> Iterator[str]:
     """Which rows differ from the full recipe, and whether they do as published."""
     others = [(entry, entry.mean.delta) for entry in ablation.entries if entry.mean.delta]
     for sign, what in ((-1, "Worse"), (1, "Better")):
-        moved = [(entry, delta) for entry, delta in others if delta.distinguishable and delta.points * sign > 0]
+        moved = [
+            (entry, delta) for entry, delta in others if entry.mean.is_more_than_chance and delta.points * sign > 0
+        ]
         moved.sort(key=lambda pair: -abs(pair[1].points))
         if moved:
             yield f"{what} than the full recipe: {listed([f'“{e.label}” ({numbers.signed(d.points)})' for e, d in moved])}."
-    same = [f"“{entry.label}”" for entry, delta in others if not delta.distinguishable]
+    same = [f"“{entry.label}”" for entry, _ in others if not entry.mean.is_more_than_chance]
     if same:
         yield f"Not distinguishable from the full recipe: {listed(same)}."
     yield from _against_published(ablation)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...recorded_fidelity import Delta
 from .. import numbers
 from ..drawing import PAPER, SOFT, channel, heading, layered, mark, room, svg
 from ..plot import tooltip
 from ..points import COLOURS
 from ..tables import NOT_DISTINGUISHABLE, against
-from .compare import Ablation
+from .compare import Ablation, Measure
 
 WIDTH, STEP = 460, 28  # pixels, of the difference axis and per row
 
@@ -80,13 +79,16 @@ def _values(ablation: Ablation) -> list[dict[str, Any]]:
         delta, difference = entry.mean.delta, ablation.difference(entry)
         if delta is not None:
             row = {"row": entry.label, "points": delta.points, "low": delta.low, "high": delta.high}
-            row |= {"distinguishable": delta.distinguishable, "tip": tooltip(_tip(entry.label, delta, difference))}
+            row |= {
+                "distinguishable": entry.mean.is_more_than_chance,
+                "tip": tooltip(_tip(entry.label, entry.mean, difference)),
+            }
             values.append(row | ({} if difference is None else {"published": difference}))
     return values
 
 
-def _tip(label: str, delta: Delta, published: float | None) -> dict[str, str]:
-    tip = {"Variant": label, "Difference": str(against(delta))}
+def _tip(label: str, measure: Measure, published: float | None) -> dict[str, str]:
+    tip = {"Variant": label, "Difference": str(against(measure.delta, measure.corrected))}
     return tip if published is None else tip | {"Published difference": numbers.signed(published)}
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...recorded_fidelity import Delta
-
 
 @dataclass(frozen=True)
 class Published:
@@ -46,10 +44,3 @@ def published_of(paper: str | None) -> Published | None:
     """The published ablation of a recipe's paper (`arXiv:1909.10351`, or an address that ends so)."""
     number = (paper or "").removeprefix("arXiv:").rstrip("/").rpartition("/")[2]
     return PUBLISHED.get(f"arXiv:{number}")
-
-
-def direction(difference: float, delta: Delta) -> str:
-    """Does ours point where theirs does? An interval that holds 0 points nowhere."""
-    if not delta.distinguishable:
-        return "not distinguishable"
-    return "agrees" if (difference < 0) == (delta.points < 0) else "disagrees"

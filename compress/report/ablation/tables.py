@@ -52,12 +52,14 @@ def _teacher(ablation: Ablation, several: bool) -> Line:
 
 
 def _cell(measure: Measure) -> Cell:
-    return Cell(numbers.scores(list(measure.scores)), str(against(measure.delta)) if measure.delta else "")
+    return Cell(
+        numbers.scores(list(measure.scores)), str(against(measure.delta, measure.corrected)) if measure.delta else ""
+    )
 
 
 def _short(measure: Measure) -> Cell:
     delta = measure.delta
-    sign = "" if delta is None or delta.distinguishable else CHANCE
+    sign = "" if measure.is_more_than_chance else CHANCE
     return Cell(numbers.scores(list(measure.scores)), f"{sign}{numbers.signed(delta.points)}" if delta else "")
 
 

@@ -1,0 +1,152 @@
+"""What a report says of tasks that are guessed, of times not to trust, and of predictions that are gone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from compress.candidates import Limits
+from compress.errors import CompressError
+from compress.report import markdown_table, write_report
+from compress.report.overview import over_tasks
+from compress.report.page import page_of, tasks_of
+from compress.report.recommendation import recommend
+from compress.results import ModelResult, Result, write_result
+
+Made = Callable[..., Result]
+
+
+def on_mrpc(fake: Made, **changes: Any) -> Result:
+    task = fake(task="mrpc").task.model_copy(update={"metrics": ("accuracy",)})
+    return fake(task="mrpc").model_copy(update={"task": task, **changes})
+
+
+def guessing(result: Result, folder: Path) -> Result:
+    """A run directory on 40 texts, 30 of them positive: the teacher has 20 right and the student, which calls all positive, 30."""
+    gold = np.array([1] * 30 + [0] * 10)
+    answers = {"teacher": np.where(np.arange(40) % 2, gold, 1 - gold), "student": np.ones(40, dtype=int)}
+    arrays, models = {"gold/dev": gold}, []
+    for model in result.models:
+        arrays[f"{model.predictions}/dev"] = np.eye(2, dtype=np.float32)[answers[model.name]]
+        score = 100 * float(np.mean(answers[model.name] == gold))
+        changes = {"scores": {"dev": {"accuracy": score}}, "headline": score}
+        models.append(model.model_copy(update=changes))
+    folder.mkdir(parents=True)
+    np.savez(folder / "predictions.npz", allow_pickle=False, **arrays)
+    written = result.model_copy(update={"models": tuple(models)})
+    write_result(written, folder)
+    return written
+
+
+def test_a_task_that_the_teacher_only_guesses_does_not_count_in_means(
+    fake: Made, run_directory: Made, tmp_path: Path
+) -> None:
+    usual = run_directory(fake())
+    guess = guessing(on_mrpc(fake), tmp_path / "runs" / on_mrpc(fake).run)
+    folders = [tmp_path / "runs"]
+    tasks = tasks_of([usual, guess], folders)
+    assert [(task.guess, task.is_guessed) for task in tasks] == [(50.0, False), (75.0, True)]
+    teacher, *students = over_tasks(tasks)
+    assert teacher.headline == usual.models[0].headline
+    for overall, model in zip(students, usual.models[1:], strict=True):
+        assert overall.headline == model.headline and overall.delta is not None and model.delta is not None
+        assert overall.delta.points == pytest.approx(model.delta.points)
+    words = "MRPC does not count in means over tasks: the teacher has 50.00 there, no more than the same answer for every text, 75.00"
+    assert any(words in warning for warning in page_of(tasks, folders).warnings)
+    assert words in markdown_table([usual, guess], folders)
+
+
+def test_where_all_tasks_are_guessed_all_count(fake: Made, tmp_path: Path) -> None:
+    runs = [guessing(each, tmp_path / "runs" / each.run) for each in (fake(), on_mrpc(fake))]
+    tasks = tasks_of(runs, [tmp_path / "runs"])
+    assert over_tasks(tasks)[1].headline == 75
+    assert not any("does not count" in warning for warning in page_of(tasks, [tmp_path / "runs"]).warnings)
+
+
+def test_predictions_that_are_gone_are_missed(fake: Made, run_directory: Made, tmp_path: Path) -> None:
+    run = run_directory(fake())
+    here = page_of(tasks_of([run], [tmp_path / "runs"]), [tmp_path / "runs"]).warnings
+    assert not any("not at hand" in line for line in here)
+    assert any("predictions of any run are not at hand" in line for line in page_of(tasks_of([run])).warnings)
+
+
+def single_threaded(result: Result, **changes: Any) -> Result:
+    """With CPU times and tuning scores; `changes` replace fields of each runtime."""
+
+    def timed(model: ModelResult) -> ModelResult:
+        assert model.onnx is not None
+        rows = tuple(
+            row.model_copy(update={"cpu_p50": row.p50, "cpu_speedup": row.speedup}) for row in model.onnx.latency
+        )
+        runtime = model.onnx.model_copy(update={"latency": rows, **changes})
+        fidelity = {
+            "int8_tuning_score": 90.0,
+            "fp32_tuning_score": 91.0,
+            "flips": 0,
+            "examples": 9,
+            "mean_abs_logit_change": 0.1,
+        }
+        info = model.info | ({"fidelity": fidelity} if model.precision == "int8" else {})
+        return model.model_copy(update={"onnx": runtime, "torch_eager": None, "info": info})
+
+    noise = tuple(row.model_copy(update={"cpu_p50": row.p50, "cpu_speedup": 1.0}) for row in result.noise)
+    return result.model_copy(update={"models": tuple(map(timed, result.models)), "noise": noise})
+
+
+def test_times_of_several_machines_choose_nothing(fake: Made) -> None:
+    one = single_threaded(fake())
+    other = single_threaded(fake("int8"))
+    other = other.model_copy(update={"machine": other.machine.model_copy(update={"cpu": "Another CPU"})})
+    tasks = tasks_of([one, other])
+    lines = recommend(tasks, Limits(min_score=60)).lines
+    assert " ms" not in lines[0] and "Times do not count, since those of SST-2 are of several machines." in lines
+    with pytest.raises(CompressError, match=r"--max-latency-ms: expected times of one machine, .*SST-2"):
+        recommend(tasks, Limits(max_latency_ms=50))
+
+
+def test_times_of_a_busy_machine_are_used_with_a_word_of_warning(fake: Made) -> None:
+    run = single_threaded(fake())
+    assert not any("busy" in line for line in recommend(tasks_of([run]), Limits(max_latency_ms=50)).lines)
+    noise = tuple(row.model_copy(update={"cpu_speedup": 0.5}) for row in run.noise)
+    found = recommend(tasks_of([run.model_copy(update={"noise": noise})]), Limits(max_latency_ms=50))
+    (line,) = (line for line in found.lines if "busy" in line)
+    assert "distilbert, student int8" in line and "--rebench" in line
+
+
+def test_rows_that_ran_on_several_threads_are_named_where_latency_is_limited(fake: Made) -> None:
+    runs = [single_threaded(fake()), single_threaded(fake("int8"), threads=2)]
+    with pytest.raises(
+        CompressError, match=r"--max-latency-ms: .*; int8, .* ran on more than one thread; run the recipe on one"
+    ):
+        recommend(tasks_of(runs), Limits(max_latency_ms=50))
+
+
+def test_the_order_of_runs_does_not_decide_whether_times_are_shown(fake: Made, tmp_path: Path) -> None:
+    timed = fake()
+    models = (model.model_copy(update={"onnx": None, "torch_eager": None}) for model in fake("int8").models)
+    untimed = fake("int8").model_copy(update={"models": tuple(models)})
+    for number, runs in enumerate(([timed, untimed], [untimed, timed])):
+        write_report(runs, tmp_path / str(number))
+        page = (tmp_path / str(number) / "report.md").read_text(encoding="utf-8")
+        assert "score against p50 latency at 1 × 32" in page and "int8, teacher int8 was not timed so." in page
+
+
+def test_a_page_is_drawn_again_where_any_code_changed(
+    fake: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_report([fake()], tmp_path)
+    page = tmp_path / "report.md"
+    before = page.read_text(encoding="utf-8")
+    monkeypatch.setattr("compress.report.numbers.points", lambda value: f"{value:.1f} points")
+    write_report([fake()], tmp_path)
+    assert page.read_text(encoding="utf-8") == before
+    from compress.provenance import running_code
+
+    other = running_code().model_copy(update={"source": "0" * 64})
+    monkeypatch.setattr("compress.report.running_code", lambda: other)
+    write_report([fake()], tmp_path)
+    assert page.read_text(encoding="utf-8") != before

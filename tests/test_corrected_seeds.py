@@ -1,0 +1,67 @@
+"""Comparisons corrected together where each is a mean over seeds: how often a family without any difference has a false one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from default_suite import slow
+
+from compress.recorded_fidelity import Delta
+from compress.report.families import corrected
+from compress.significance import half_width, p_over_seeds, recorded_over_seeds
+
+
+def false_alarms(seeds: int, examples_sd: float, size: int, families: int) -> float:
+    """The share of families in which a difference stands out, where there is none: the seeds' own spread is 1."""
+    rng, found = np.random.default_rng(11), 0
+    for _ in range(families):
+        observed = rng.normal(0, examples_sd, (size, 1)) + rng.normal(0, 1, (size, seeds))
+        widths = half_width(observed, examples_sd**2)
+        deltas = [
+            Delta(
+                points=mean,
+                low=mean - half,
+                high=mean + half,
+                mcnemar_p=None,
+                seeds_p=p_over_seeds(row, examples_sd**2),
+            )
+            for row, mean, half in zip(observed, observed.mean(axis=1), widths, strict=True)
+        ]
+        marks = corrected(deltas)
+        found += any(delta.distinguishable and mark.distinguishable for delta, mark in zip(deltas, marks, strict=True))
+    return found / families
+
+
+@pytest.mark.parametrize(
+    ("seeds", "examples_sd", "size"),
+    [(2, 0.0, 6), (2, 0.3, 6), (3, 0.0, 6), *slow((2, 0.2, 12), (2, 1.0, 6), (3, 0.2, 12), (3, 1.0, 6), (5, 0.3, 6))],
+)
+def test_one_family_in_twenty_at_most_has_a_false_difference(seeds: int, examples_sd: float, size: int) -> None:
+    """By the normal distribution it would be up to three in ten."""
+    families = 600
+    assert false_alarms(seeds, examples_sd, size, families) <= 0.05 + 2.5 * (0.05 * 0.95 / families) ** 0.5
+
+
+def test_p_of_the_limits() -> None:
+    """All variance of the seeds: Student's t. None of it: the normal distribution."""
+    from scipy import stats
+
+    observed = np.array([1.0, 2.0, 4.0])
+    reach = observed.mean() / (observed.std(ddof=1) / 3**0.5)
+    assert p_over_seeds(observed, 0.0) == pytest.approx(2 * stats.t.sf(reach, 2), rel=1e-6)
+    assert p_over_seeds(np.full(3, 2.0), 1.0) == pytest.approx(2 * stats.norm.sf(2), rel=1e-6)
+    assert p_over_seeds(-observed, 0.5) == pytest.approx(p_over_seeds(observed, 0.5))
+    assert p_over_seeds(np.zeros(3), 0.0) == 1
+    assert p_over_seeds(np.full(3, 90.0), 1e-3) == 0
+
+
+def test_without_predictions_p_goes_by_the_spread_of_the_seeds_too() -> None:
+    found = recorded_over_seeds([(-1.0, -2.0, 0.0), (-5.0, -6.0, -4.0)])
+    assert found.seeds_p is not None and found.seeds_p > 0.05
+    assert not found.distinguishable
+
+
+def test_a_comparison_without_others_goes_by_its_interval_alone() -> None:
+    delta = Delta(points=-2.0, low=-3.9, high=-0.1, mcnemar_p=None, seeds_p=0.06)
+    (alone,), several = corrected([delta]), corrected([delta, delta])
+    assert alone.distinguishable and not any(mark.distinguishable for mark in several)
