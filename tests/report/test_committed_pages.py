@@ -1,0 +1,27 @@
+"""The committed pages say what today's code says of the results beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from compress.report import collect, markdown
+from compress.report.overview import overview_table
+from compress.report.page import tasks_of
+from compress.report.tables import main_table
+
+REPORTS = Path(__file__).resolve().parents[2] / "reports"
+COMMITTED = sorted(path.parent.name for kind in ("result.json", "results.json") for path in REPORTS.glob(f"*/{kind}"))
+
+
+@pytest.mark.parametrize("name", COMMITTED)
+def test_the_main_tables_are_those_of_the_results(name: str) -> None:
+    folder = REPORTS / name
+    page = set((folder / "report.md").read_text(encoding="utf-8").splitlines())
+    tasks = tasks_of(collect([folder]), [folder])
+    tables = [*map(main_table, tasks), *([overview] if (overview := overview_table(tasks)) else [])]
+    missing = [
+        line for table in tables for line in markdown.table(table).splitlines() if line.strip() and line not in page
+    ]
+    assert not missing, f"draw it again: compress report reports/{name} -o reports/{name}"
