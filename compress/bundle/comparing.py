@@ -12,12 +12,12 @@ from ..tasks import TASK_KINDS
 from .document import BundleInfo
 from .probes import rows_of
 
-# Relative to the largest logit, at least 1. fp32: the same arithmetic in another order of sums; a wrong
-# weight or a wrong mask shows above 1e-2.
+# Relative to the largest logit, at least 1: the same arithmetic in another order of sums; a wrong weight or a wrong mask shows above 1e-2.
 FP32_TOLERANCE = 5e-4
 # int8 kernels differ by instruction set: x86 CPUs without VNNI sum pairs of products with 16-bit saturation,
 # and one step of rounding in an activation moves on through all layers. What a sound kernel changes is of the
-# size of quantization's own error, which the bundle shows: int8 against fp32 where it was made.
+# size of quantization's own error, which the bundle shows: int8 against fp32 where it was made. The other limit is relative to how far
+# the outputs for the probe lie apart: those of a ranker may all be small.
 INT8_TOLERANCE = 0.25
 INT8_TIMES_QUANTIZATION_ERROR = 3.0
 FLIPS = 2  # of the sixteen probe texts, of a quantized model
@@ -87,7 +87,7 @@ def distance(info: BundleInfo, precision: str, found: np.ndarray, expected: np.n
     if found.shape != expected.shape:
         return f"expected an array {list(expected.shape)}, found {list(found.shape)}", False
     largest = float(differences(info, found, expected).max())
-    limit, changed = _limit(info, precision), flips(info, found, expected)
+    limit, changed = limit_of(info, precision), flips(info, found, expected)
     if of_vectors(info):
         return (
             f"smallest cosine {cosines(found, expected).min():.7f} (at least {1 - limit**2 / 2:.7f})",
@@ -107,14 +107,22 @@ def compared(info: BundleInfo, precision: str, found: np.ndarray) -> str:
     return detail
 
 
-def _limit(info: BundleInfo, precision: str) -> float:
+def limit_of(info: BundleInfo, precision: str) -> float:
     expected = recorded(info, precision)
     quantities = TASK_KINDS[info.task.kind].logits(expected)
-    scale = max(1.0, float(np.abs(quantities[quantities > NEVER]).max(initial=0.0)))
+    largest = float(np.abs(quantities[quantities > NEVER]).max(initial=0.0))
     if precision == "fp32":
-        return FP32_TOLERANCE * scale
+        return FP32_TOLERANCE * max(1.0, largest)
     own = float(differences(info, expected, recorded(info, "fp32")).max()) if "fp32" in info.models else 0.0
+    scale = 1.0 if of_vectors(info) else _spread(quantities) or largest
     return max(INT8_TOLERANCE * scale, INT8_TIMES_QUANTIZATION_ERROR * own)
+
+
+def _spread(quantities: np.ndarray) -> float:
+    """From the least to the largest value of a column, of the column where they lie farthest apart."""
+    known = np.where(quantities > NEVER, quantities, np.nan).reshape(len(quantities), -1)
+    apart = [float(np.ptp(column[~np.isnan(column)])) for column in known.T if not np.isnan(column).all()]
+    return max(apart, default=0.0)
 
 
 def flips(info: BundleInfo, first: np.ndarray, second: np.ndarray) -> int:

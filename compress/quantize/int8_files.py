@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from .params import QuantizationParams, compute_params
 from .portable import make_portable
 from .qat_params import tidy
 from .quantizer import Int8Job
+from .smoothing import most_factors
 
 _UNPADDED_TOLERANCE = 0.02  # of the largest logit; a wrong range or weight shows above 0.1
 
@@ -60,6 +61,16 @@ def write_calibrated(job: Int8Job, *, smooth: bool) -> dict[str, Any]:
     def quantization_of(model: ModelProto, plan: QuantizationPlan) -> Quantization:
         params = compute_params(model, plan, job.int8_format, job.spec, job.feeds, tuning, smoothed=smooth)
         return Quantization(params, plan, params.summary())
+
+    return write_int8(job, quantization_of)
+
+
+def write_largest(job: Int8Job) -> dict[str, Any]:
+    """`write_int8` of a model whose weights mean nothing, as large and as slow as any smoothed one of its shape."""
+
+    def quantization_of(model: ModelProto, plan: QuantizationPlan) -> Quantization:
+        params = compute_params(model, plan, job.int8_format, job.spec, job.feeds, smoothed=False)
+        return Quantization(replace(params, **vars(most_factors(model, plan, job.spec))), plan, {})
 
     return write_int8(job, quantization_of)
 

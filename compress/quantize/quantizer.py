@@ -22,6 +22,7 @@ NOT_SEARCHED = frozenset({"max_drop", "max_flips"})
 NOT_CALIBRATED = frozenset(
     {"calibration_examples", "calibration", "percentile", "alpha", "outlier_splitting", "bias_correction"}
 )
+_CALIBRATION = frozenset({"calibration_examples", "calibration", "percentile", "calibration_text"})
 _OF_THE_FILES = {"portable", "avx2", "calibration_text"}  # which files there are; of the text, keys hold the content
 
 
@@ -33,7 +34,8 @@ class Quantizer:
     its int8 file. `unused`: fields of the spec that its files do not depend on. `other_files`: precision, `avx2` or
     `qdq` -> the method that makes that file beside the `int8` one; itself where none is named.
 
-    `trains`: its ranges are those of a `quantize_aware` stage. `evaluates`: it asks how a candidate answers the tuning split.
+    `smooths`: its files may have SmoothQuant's factors. `trains`: its ranges are those of a `quantize_aware` stage. `evaluates`: it
+    asks how a candidate answers the tuning split.
     `counts_flips`: on further texts too, where `max_flips` needs more. `depends_on`: what of this machine its choice
     goes by, beside the model. `needs_matmuls`: it is of no use to a model that has tables alone. `packages`: distributions, which
     pip installs as `requirement`, that it needs and whose versions change its file. `refuses`: what of a spec it cannot do, if anything.
@@ -45,6 +47,7 @@ class Quantizer:
     int8_format: Literal["dynamic", "static", "qdq"] = "static"
     unused: frozenset[str] = frozenset()
     other_files: Mapping[str, str] = field(default_factory=dict)
+    smooths: bool = False
     trains: bool = False
     evaluates: bool = False
     counts_flips: bool = False
@@ -62,6 +65,13 @@ class Quantizer:
         """What a file depends on, and no more. Files and keys call the int8 format `format`."""
         unused = self.unused | (set() if spec.calibration == "percentile" else {"percentile"})
         return {**spec.model_dump(mode="json", exclude=_OF_THE_FILES | unused), "format": int8_format}
+
+    def read_fields(self, spec: Quantize, int8_format: str) -> frozenset[str]:
+        """Fields that a file in this format depends on; of a method that `trains` those too that the ranges start with."""
+        unread = self.unused - (_CALIBRATION if self.trains else set())
+        unread |= set() if self.trains or self.calibrates(int8_format) else {"calibration_text"}
+        unread |= set() if spec.calibration == "percentile" else {"percentile"}
+        return frozenset(Quantize.model_fields) - unread
 
     def check_packages(self) -> None:
         """CompressError where a package is missing. Nothing is imported."""

@@ -3,8 +3,8 @@
 A matmul X W is (X / s)(s W) for any factors s > 0, one for each channel of X. With s_j = max|X_j|^α / max|W_j|^(1-α)
 (equation 4) outlier channels share the difficulty with the weights. The paper folds 1 / s into the norm before; BERT's norms
 come after the residual, which reads the same tensor, and folding would then need a multiplication by s on that path: as
-dear as the multiplication by 1 / s that stands here, which leaves the rest of the graph alone. Attention's context needs none:
-`value_folding`.
+dear as the multiplication by 1 / s that stands here, which leaves the rest of the graph alone. Attention's context and what a ReLU gives
+need none: `value_folding`.
 
 The minor side of an input is the one, above zero or below, on which it goes less far: what GELU gives is -0.17 at the least.
 An input has 256 quantized values for both sides, and the factors of quiet channels make its minor side as wide as the
@@ -79,6 +79,23 @@ def find_factors(model: ModelProto, plan: QuantizationPlan, feeds: Sequence[Feed
                 found.minor_side_weights.update(dict.fromkeys(group.matmuls, best.minor_side_weight))
             if best.channel_repeats is not None:
                 found.channel_repeats.update(dict.fromkeys(group.matmuls, best.channel_repeats))
+    return found
+
+
+def most_factors(model: ModelProto, plan: QuantizationPlan, spec: Quantize) -> Smoothing:
+    """Random factors for every input that may have some, and as many repeats of channels as there may be: a file smoothed so is no
+    smaller and no faster than any that `find_factors` leads to."""
+    found, random = Smoothing(), np.random.default_rng(0)
+    splits = splittable(model, plan) if spec.outlier_splitting else set()
+    stored = {tensor.name: tensor for tensor in model.graph.initializer}
+    for group in _groups(model, plan):
+        channels = stored[group.weights[0]].dims[0]
+        inverse = random.uniform(0.5, 2, channels).astype(np.float16)
+        found.factors.update(dict.fromkeys(group.matmuls, (1 / inverse).astype(np.float32)))
+        if set(group.weights) <= splits and (extra := extra_channels(channels)):
+            repeats = np.ones(channels, np.int64)
+            repeats[:extra] += 1
+            found.channel_repeats.update(dict.fromkeys(group.matmuls, repeats))
     return found
 
 
@@ -224,11 +241,17 @@ def _peaks(sides: Array, minor_side_weight: float) -> Array:
     return np.maximum(major, minor / minor_side_weight)
 
 
+def _middle(found: Array) -> float:
+    """The median channel; of those that spoke at all, where most did not, as behind a ReLU."""
+    spoke = found[found > 0]
+    return float(np.median(found)) or (float(np.median(spoke)) if spoke.size else 0.0)
+
+
 def _factors(states: Array, weights: Array, alpha: float) -> Array:
     """Equation 4 of the paper, from the peaks of each channel and the largest absolute value of its weights; 1 on average, as
     ranges come after, and the inverses of float16 numbers, as which the file has them. A channel that hardly spoke on the
     sample may speak elsewhere: it counts as one of `_LEAST`."""
-    states, weights = (np.maximum(found, _LEAST * max(float(np.median(found)), 1e-30)) for found in (states, weights))
+    states, weights = (np.maximum(found, _LEAST * max(_middle(found), 1e-30)) for found in (states, weights))
     factors = states**alpha / weights ** (1 - alpha)
     inverse = np.exp(np.log(factors).mean()) / factors
     return 1 / np.clip(inverse, _LEAST_HALF, 1 / _LEAST_HALF).astype(np.float16).astype(np.float32)

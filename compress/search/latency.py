@@ -14,7 +14,7 @@ from filelock import FileLock
 from .. import store
 from ..atomic import write_text
 from ..errors import CompressError
-from ..machine import cpu_name, versions
+from ..machine import cpu_name, isa, versions
 from ..models.checkpoints import label_fields
 from ..models.dimensions import Dimensions, usable_positions
 from ..models.families import FAMILIES
@@ -22,7 +22,7 @@ from ..models.heads import HEADS
 from ..models.pretrained import quiet_transformers
 from ..pipeline import Plan
 from ..pipeline.plan.changed import activation_of
-from ..pipeline.stages.layer_costs import READ, int8_like, int8_of
+from ..pipeline.stages.layer_costs import int8_like, int8_of, read_of
 from ..quantize.methods import int8_format, quantizer_of
 
 _LENGTH, _RUNS = 128, 30
@@ -37,7 +37,7 @@ class Latencies:
 
     def get(self, described: Mapping[str, Any], measure: Callable[[], float]) -> float:
         """Of what is `described`, as it was measured the first time. Raises `CompressError` for a table that cannot be read."""
-        machine = {"onnxruntime": versions()["onnxruntime"], "cpu": cpu_name()}
+        machine = {"onnxruntime": versions()["onnxruntime"], "cpu": cpu_name(), "isa": " ".join(isa())}
         key = store.key("search_latency", 1, dict(described), {}, machine)
         with self._lock:
             table = self._read()
@@ -69,7 +69,7 @@ def shape_of(plan: Plan, sizes: Dimensions) -> dict[str, Any] | None:
         return None
     if int8 is not None and ("max_drop" not in quantizer_of(int8).unused or int8.exclude):
         return None
-    form = {} if int8 is None else {"format": int8_format(int8, precision), **int8.model_dump(include=READ)}
+    form = {} if int8 is None else {"format": int8_format(int8, precision), **read_of(int8)}
     return {
         "sizes": asdict(sizes),
         "activation": _activation(plan, name),

@@ -70,6 +70,22 @@ def test_factors_are_the_papers() -> None:
     assert chosen.channel_repeats == {}  # rows of a table come from no matmul
 
 
+def test_channels_that_were_silent_on_the_sample_are_not_wiped_out() -> None:
+    """Most of them, as behind a ReLU: they count by the channels that spoke."""
+    table = TABLE.copy()
+    table[:, 7:] = 0
+    nodes = [
+        helper.make_node("Gather", ["t", "input_ids"], ["x"], name="rows"),
+        helper.make_node("MatMul", ["x", "w"], ["p"], name="first/MatMul"),
+        helper.make_node("Add", ["p", "b"], ["logits"], name="first/Add"),
+    ]
+    made = model_of(nodes, {"t": table, "w": WEIGHT, "b": np.ones(OUT, np.float32)}, OUT)
+    plan = QuantizationPlan(int8=("first/MatMul",), weight_only=(), kept=(), tables=())
+    factors = find_factors(made, plan, feeds(), Quantize(alpha=0.5)).factors["first/MatMul"]
+    assert (table != 0).any(axis=0).mean() < 0.5
+    assert factors[7:].min() > 0.05 * np.median(factors[:7])
+
+
 def test_outputs_are_the_same_in_fp32_and_other_readers_are_left_alone(tmp_path: Path) -> None:
     factors = find_factors(model(), PLAN, feeds(), Quantize(alpha=0.5)).factors
     smoothed = smooth(model(), factors, fold=True)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from compress.errors import CompressError
+from compress.pipeline.stages.calibration import length_stratified
 from compress.tasks import Split, TaskBatches, encode, wordpiece
 from compress.tasks.query_batches import EncodedQueries, QuerySampler
 
@@ -100,3 +101,13 @@ def test_a_sample_has_whole_queries_and_parts_stay_apart() -> None:
     both = taken.followed_by(encoded)
     assert isinstance(both, EncodedQueries)
     assert len(np.unique(both.labels[:, 1])) == len(np.unique(taken.labels[:, 1])) + len(SIZES)
+
+
+def test_calibration_sees_passages_of_all_lengths_of_few_large_queries() -> None:
+    gold = np.column_stack([np.tile([1.0, 0.0], 300), np.repeat([0, 1], 300)])
+    texts = (["small town"] * 600, [f"river {'near ' * (n % 15)}" for n in range(600)])
+    encoded = encode(wordpiece(300), Split(texts, gold), 32)
+    feeds = length_stratified(encoded, 0, 128)
+    lengths = np.concatenate([feed["attention_mask"].sum(axis=1) for feed in feeds])
+    assert len(lengths) == 128
+    assert set(lengths) == set(encoded.lengths)

@@ -47,10 +47,11 @@ def calibrated_on(draft: Draft, spec: Quantize) -> dict[str, str]:
 
 def length_stratified(encoded: Encoded, pad: int, count: int, *, tokens: int = 4096) -> list[dict[str, np.ndarray]]:
     """Padded batches of `count` texts (all, where there are fewer), evenly spread over those sorted by length; a batch
-    has at most `tokens` of them, padding included."""
-    from ...tasks import collate, sorted_chunks
+    has at most `tokens` of them, padding included. Of the passages of a query some are enough: whole queries, which scores need, would be
+    few and of few lengths."""
+    from ...tasks import Encoded, collate, sorted_chunks
 
-    chosen = encoded.stratified(count)
+    chosen = Encoded.stratified(encoded, count)
     return [collate(encoded, chosen[chunk], pad) for chunk in sorted_chunks(encoded.lengths[chosen], tokens)]
 
 

@@ -16,7 +16,8 @@ from pydantic import TypeAdapter
 from ...atomic import write_text
 from ...models.heads import HEADS, model_from
 from ...models.pruned_shape import FIELD
-from ...quantize.methods import int8_format
+from ...quantize import FILES
+from ...quantize.methods import int8_format, quantizer_of
 from ...sessions import open_session
 from ...spec.quantization import Quantize
 from ...spec.recipe import Recipe
@@ -30,7 +31,7 @@ _MOST_TOKENS = 1_000  # rows of its table of words, which time does not depend o
 _STEPS = 6  # widths that are timed, of heads and of neurons
 _SECONDS, _LEAST_ROUNDS, _MOST_ROUNDS, _WARM_UP, _ROW = 20, 5, 100, 1, 5
 _FEWEST_TOKENS = 64  # rows that texts to time are of
-READ = {"per_channel", "reduce_range", "embeddings", "word_bits"}  # fields of `quantize` that costs depend on
+_READ = {"per_channel", "reduce_range", "embeddings", "word_bits"}  # fields of `quantize` that costs depend on
 
 
 class Shape(NamedTuple):
@@ -171,18 +172,28 @@ def _file(job: Job[Any], model: Any, folder: Path) -> Path:
     return path if spec is None else int8_like(spec, path, folder, tokens=model.config.vocab_size)
 
 
+def read_of(spec: Quantize) -> dict[str, Any]:
+    """What of `spec` the time and the size of its int8 file depend on, as JSON values."""
+    smoothed = {"outlier_splitting"} if quantizer_of(spec).smooths else set()
+    return {**spec.model_dump(mode="json", include=_READ | smoothed), "smoothed": bool(smoothed)}
+
+
 def int8_like(spec: Quantize, source: Path, folder: Path, *, tokens: int) -> Path:
     """`source`, the fp32 file of a model with so many `tokens` and random weights, in the int8 format of `spec`, for its time and size:
-    a file in `folder`, its ranges from random texts."""
+    a file in `folder`, its ranges from random texts, and smoothed wherever it may be, if the method smooths at all."""
     import onnx
 
-    from ...quantize import quantize_onnx
+    from ...quantize.int8_files import write_calibrated, write_largest
+    from ...quantize.quantizer import Int8Job
 
-    method = "dynamic" if int8_format(spec, "int8") == "dynamic" else "static"
-    plain = Quantize(method=method, calibration="minmax", **spec.model_dump(include=READ))
+    smooths = quantizer_of(spec).smooths
+    method = "dynamic" if int8_format(spec, "int8") == "dynamic" else "smoothquant" if smooths else "static"
+    plain = Quantize(method=method, calibration="minmax", **spec.model_dump(include=_READ | {"outlier_splitting"}))
     names = [each.name for each in onnx.load(source, load_external_data=False).graph.input]
-    quantize_onnx(source, folder, plain, feeds=[_feed(names, tokens)])
-    return folder / "model_quantized.onnx"
+    path, quantizer = folder / FILES["static"], quantizer_of(plain)
+    job = Int8Job(quantizer, source, path, plain, quantizer.int8_format, feeds=[_feed(names, tokens)])
+    write_largest(job) if smooths else write_calibrated(job, smooth=False)
+    return path
 
 
 def _feed(names: Sequence[str], tokens: int, shape: tuple[int, int] = (2, 16)) -> dict[str, np.ndarray]:

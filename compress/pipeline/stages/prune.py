@@ -28,7 +28,7 @@ from ..plan.vectors import learns_labels
 from ..training.info import Threshold
 from .export import no_fast_graph
 from .fit_samples import BATCH, fit_batches, fit_rows, reads_first
-from .layer_costs import READ, int8_of, measured_costs
+from .layer_costs import int8_of, measured_costs, read_of
 from .prune_budget import check, check_least
 from .prune_widths import planned_widths, resized, smallest, widths_of
 from .pruned_scores import TuningComparison
@@ -85,7 +85,7 @@ def _measured_on(draft: Draft, stage: Stage) -> dict[str, Any]:
             stage.id, f"{stage.spec.budget} is measured on the fast graph, and {problem}; give a budget of flops"
         )
     int8 = int8_of(draft.recipe)
-    form = {} if int8 is None else int8.model_dump(mode="json", include=READ) | {"form": int8_format(int8, "int8")}
+    form = {} if int8 is None else read_of(int8) | {"form": int8_format(int8, "int8")}
     timed = {"cpu": cpu_name(), "isa": list(isa()), "onnxruntime": versions()["onnxruntime"]}
     later = _later_activation(draft.recipe, stage.id)
     timed |= {} if later is None else {"activation": later}

@@ -13,7 +13,7 @@ from ...machine import cpu_name, isa, versions
 from ...models.checkpoints import load_tokenizer, pad_id
 from ...models.dimensions import read_config
 from ...paths import from_home
-from ...quantize.methods import int8_format, quantizer_of, spec_of_file
+from ...quantize.methods import QUANTIZERS, int8_format, quantizer_of, spec_of_file
 from ...quantize.quantizer import Quantizer
 from ...quantize.weights import LONG, is_long
 from ...quantize.word_blocks import check_blocks
@@ -62,6 +62,27 @@ def plan(draft: Draft, stage: Stage) -> None:
         described |= {"precision": precision} if precision == "avx2" else {}  # its file has a name of its own
         described |= _machine(quantizer)
         draft.add(QUANTIZE, f"{model}-{precision}", model, spec, described, inputs=inputs, outside=read)
+    draft.notes += unread_fields(spec, stage.id)
+
+
+def unread_fields(spec: Quantize, stage: str) -> list[str]:
+    """A line for each field that is set to other than its default, and that no file of the spec depends on."""
+    forms = {precision: int8_format(spec, precision) for precision in spec.precisions}
+    files = {precision: spec_of_file(spec, precision) for precision in forms}
+    read = frozenset[str]().union(*(quantizer_of(files[name]).read_fields(spec, form) for name, form in forms.items()))
+    unread = [
+        name
+        for name, field in Quantize.model_fields.items()
+        if name not in read | {"method"} and getattr(spec, name) != field.default
+    ]
+    return [f"{stage}.{name} has no effect: {_reason(spec, name)}" for name in unread]
+
+
+def _reason(spec: Quantize, name: str) -> str:
+    if name == "percentile" and spec.calibration != "percentile":
+        return f"`calibration: {spec.calibration}` takes no percentile"
+    readers = [f"`{method}`" for method, each in QUANTIZERS.items() if name in each.read_fields(spec, each.int8_format)]
+    return f"method `{spec.method}` does not use it; {', '.join(readers)} {'does' if len(readers) == 1 else 'do'}"
 
 
 def _check_table(draft: Draft, spec: Quantize, stage: str) -> None:
@@ -160,4 +181,4 @@ def tuning_fidelity(fp32: np.ndarray, int8: np.ndarray, context: Context) -> Tun
     }
 
 
-QUANTIZE = Kind("quantize", 16, Quantize, run, plan, check, ("onnx", "onnxruntime"), onnx=True)
+QUANTIZE = Kind("quantize", 17, Quantize, run, plan, check, ("onnx", "onnxruntime"), onnx=True)

@@ -21,6 +21,7 @@ QUANTIZER = Quantizer(
     summary="smoothquant, with fp32 fallbacks until the goal of `max_drop` and `max_flips` is met",
     quantize=_quantize,
     other_files={"qdq": "smoothquant", "avx2": "smoothquant"},
+    smooths=True,
     evaluates=True,
     counts_flips=True,
     depends_on=frozenset({"isa", "cpu"}),  # what this CPU answers, and how fast

@@ -18,5 +18,6 @@ QUANTIZER = Quantizer(
     summary="static, after activation peaks are moved into the weights",
     quantize=_quantize,
     unused=NOT_SEARCHED,
+    smooths=True,
     evaluates=True,
 )
