@@ -144,9 +144,9 @@ def read_glove(path: Path, most: int = MOST_WORDS) -> tuple[list[str], np.ndarra
             for number, line in enumerate(file, start=1):
                 if number > most:
                     break
-                word, _, rest = line.rstrip("\n").partition(" ")
+                word, values = _word_and_vector(path, number, line.rstrip("\n"), len(rows[0]) if rows else None)
                 words.append(word)
-                rows.append(_numbers(path, number, rest, len(rows[0]) if rows else None))
+                rows.append(values)
     except (OSError, UnicodeDecodeError) as error:
         raise CompressError(f"{path}: cannot be read as a file of word vectors: {error}") from None
     if not words:
@@ -154,11 +154,31 @@ def read_glove(path: Path, most: int = MOST_WORDS) -> tuple[list[str], np.ndarra
     return words, np.stack(rows)
 
 
-def _numbers(path: Path, line: int, text: str, width: int | None) -> np.ndarray:
+def _word_and_vector(path: Path, line: int, text: str, width: int | None) -> tuple[str, np.ndarray]:
+    """The first line says how many numbers a line ends with; what stands before them is its word, which may hold spaces, as `. . .`
+    of glove.840B does."""
+    word, *fields = text.split(" ")
+    extra = 0 if width is None else max(0, len(fields) - width)
+    if not all(map(_is_number, fields[:extra])):
+        word, fields = " ".join([word, *fields[:extra]]), fields[extra:]
+    return word, _numbers(path, line, fields, width)
+
+
+def _is_number(field: str) -> bool:
     try:
-        values = np.array(text.split(" "), dtype=np.float32)
+        float(field)
+    except ValueError:
+        return False
+    return True
+
+
+def _numbers(path: Path, line: int, fields: list[str], width: int | None) -> np.ndarray:
+    try:
+        values = np.array(fields, dtype=np.float32)
     except ValueError:
         raise CompressError(f"{path}:{line}: expected a word and numbers separated by spaces") from None
+    if not len(values):
+        raise CompressError(f"{path}:{line}: expected a word and numbers separated by spaces")
     if width not in (None, len(values)) or not np.isfinite(values).all():
         expected = f"{width} finite numbers" if width else "finite numbers"
         raise CompressError(f"{path}:{line}: expected a word and {expected}, found {len(values)}")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 from tokenizers import Tokenizer, decoders, pre_tokenizers
+
+from ..corpus.special import UNSPACED
 
 # Words that carry a sentence's structure (and its negations): replacing one changes what is said or breaks it.
 _FUNCTION_WORDS = """
@@ -25,9 +26,6 @@ here there then now again once further also just only too very even still
 d ll m re s t ve don doesn didn isn aren wasn weren hasn haven hadn won wouldn shouldn couldn mustn needn ain
 """
 FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
-_UNSPACED = re.compile(
-    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
-)
 _SPLIT = pre_tokenizers.BertPreTokenizer()
 _BYTE_MARK = "Ġ"  # byte-level BPE's character for a space
 _FROM_BYTES = decoders.ByteLevel()
@@ -39,7 +37,7 @@ NONE = -1
 
 def is_content_word(word: str) -> bool:
     """Letters alone, two or more, of a script that puts spaces between words, and not a function word."""
-    return len(word) > 1 and word.isalpha() and word.lower() not in FUNCTION_WORDS and not _UNSPACED.search(word)
+    return len(word) > 1 and word.isalpha() and word.lower() not in FUNCTION_WORDS and not UNSPACED.search(word)
 
 
 def content_words(text: str) -> list[Span]:

@@ -9,7 +9,7 @@ from .pairs import PairBatches, sentence_ends
 from .shards import TokenShards
 from .sources import Source, corpus_fingerprint, corpus_sources, paragraphs
 from .special import SpecialIds, continuing, special_ids
-from .tokenizing import text_blocks, tokenize_corpus
+from .tokenizing import text_blocks, text_rules, tokenize_corpus
 from .vocabulary import train_vocabulary
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "sentence_ends",
     "special_ids",
     "text_blocks",
+    "text_rules",
     "tokenize_corpus",
     "train_vocabulary",
     "word_vectors",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,13 @@ from ..errors import CompressError
 PAD = ("[PAD]", "<pad>")
 MASK = ("[MASK]", "<mask>")
 UNKNOWN = ("[UNK]", "<unk>")
+SPACES = ("Ġ", "▁")  # how byte-level BPE and SentencePiece write the space before a word
+
+# Thai, Lao, Burmese, Khmer, kana and Chinese characters: scripts without spaces between words.
+UNSPACED = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+)
+_CJK_SIGNS = re.compile(r"[\u3000-\u303f]")  # their punctuation
 
 
 @dataclass(frozen=True)
@@ -66,9 +74,32 @@ def plain(tokenizer: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
     return own
 
 
+def lacks_leading_space(tokenizer: tokenizers.Tokenizer) -> bool:
+    """Whether a text's first word has another first piece than the same word after a space, as RoBERTa's and ModernBERT's has: the
+    tokenizer marks the space before a word, and puts none in front of a text."""
+    if tokenizer.pre_tokenizer is None:
+        return False
+    normalize = (lambda text: text) if tokenizer.normalizer is None else tokenizer.normalizer.normalize_str
+    bare, spaced = (tokenizer.pre_tokenizer.pre_tokenize_str(normalize(text)) for text in ("a", " a"))
+    return bool(bare and spaced) and spaced[0][0].startswith(SPACES) and not bare[0][0].startswith(SPACES)
+
+
+def spelled_special(tokenizer: tokenizers.Tokenizer) -> frozenset[int]:
+    """Special tokens, but for the unknown one, that `plain` reads in a text where it spells their names: those of a Unigram tokenizer,
+    whose vocabulary holds them as pieces."""
+    own = plain(tokenizer)
+    unknown = token_named(own, UNKNOWN)
+    found: set[int] = set()
+    for number in special_ids(tokenizer).every:
+        name = own.id_to_token(number)
+        if number != unknown and name and number in own.encode(f"a {name} {name}", add_special_tokens=False).ids:
+            found.add(number)
+    return frozenset(found)
+
+
 def continuing(tokenizer: tokenizers.Tokenizer) -> np.ndarray:
     """bool [vocabulary]: the tokens that go on with a word: WordPiece's ## pieces, those of byte-level BPE and of SentencePiece without
-    a space in front.
+    a space in front. Of the latter two each token that begins with a character of a script without spaces begins a word.
 
     Raises `CompressError` for a tokenizer of another kind.
     """
@@ -79,9 +110,11 @@ def continuing(tokenizer: tokenizers.Tokenizer) -> np.ndarray:
         prefix = kinds["model"]["continuing_subword_prefix"]
         goes_on = [number for word, number in words.items() if word.startswith(prefix) and word != prefix]
     elif kinds["model"]["type"] == "BPE" and "ByteLevel" in json.dumps(kinds["pre_tokenizer"]):
-        goes_on = [number for word, number in words.items() if not word.startswith("Ġ")]
+        goes_on = [number for word, number in words.items() if not (word.startswith("Ġ") or _is_unspaced(_bytes(word)))]
     elif kinds["model"]["type"] in ("BPE", "Unigram") and "Metaspace" in json.dumps(kinds["pre_tokenizer"]):
-        goes_on = [number for word, number in words.items() if not word.startswith("▁")]
+        goes_on = [
+            number for word, number in words.items() if not (word.startswith("▁") or _is_unspaced(word.encode()))
+        ]
     else:
         raise CompressError(
             f"whole_words: a {kinds['model']['type']} tokenizer does not say which tokens begin a word; leave whole_words out"
@@ -89,3 +122,22 @@ def continuing(tokenizer: tokenizers.Tokenizer) -> np.ndarray:
     continues[goes_on] = True
     continues[list(special_ids(tokenizer).every)] = False
     return continues
+
+
+def _is_unspaced(text: bytes) -> bool:
+    """Whether UTF-8 begins with a character of a script without spaces, or with so much of one that it can be hardly any other."""
+    size = next((length for least, length in ((0xF0, 4), (0xE0, 3)) if text[:1] >= bytes([least])), 0)
+    if not size:
+        return False
+    ends = (text[:size].ljust(size, fill).decode(errors="replace")[0] for fill in (b"\x80", b"\xbf"))
+    return all(UNSPACED.match(end) or _CJK_SIGNS.match(end) for end in ends)
+
+
+def _bytes(token: str) -> bytes:
+    """What a token of byte-level BPE stands for: a character of it is a byte, those that cannot be printed moved behind the others."""
+    return bytes(_BYTES.get(character, 0) for character in token)
+
+
+_PRINTED = (*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100))
+_MOVED = (byte for byte in range(256) if byte not in _PRINTED)
+_BYTES = {chr(byte): byte for byte in _PRINTED} | {chr(256 + place): byte for place, byte in enumerate(_MOVED)}

@@ -19,7 +19,7 @@ from ..errors import CompressError
 from .progress import Progress
 from .shards import NAME, describe, dtype_for
 from .sources import Source, corpus_fingerprint, paragraphs
-from .special import plain, special_ids
+from .special import UNKNOWN, lacks_leading_space, plain, special_ids, spelled_special, token_named
 
 BLOCK_CHARACTERS = 1 << 18  # given to a thread at once; bounds the memory that the tokenizer's own objects take
 SHARD_TOKENS = 1 << 22  # what a kill can cost: about ten seconds of one thread
@@ -37,7 +37,8 @@ def tokenize_corpus(
 ) -> dict[str, Any]:
     """Write `tokens-00000.bin`, … and `corpus.json` into `out`; the document in the latter is returned.
 
-    Paragraphs are tokenised one by one, without special tokens; [SEP] follows each document. `max_tokens` keeps the
+    Paragraphs are tokenised one by one, without special tokens; [SEP] follows each document. Those after a document's first begin
+    with a space where the tokenizer puts none there itself: their first word is then no part of the word before. `max_tokens` keeps the
     first so many. Finished shards stay in `work` until the caller removes it: after a kill, the same call goes on
     behind them. `on_progress` is given the tokens so far. The tokenizer library is used on `threads`
     threads (it holds no interpreter lock); the outcome does not depend on their number.
@@ -47,9 +48,11 @@ def tokenize_corpus(
     vocabulary = max(tokenizer.get_vocab().values()) + 1
     dtype = dtype_for(vocabulary)
     made_from = [corpus_fingerprint(sources), tokenizer.to_str(), dtype.str, max_tokens, SHARD_TOKENS, BLOCK_CHARACTERS]
-    progress = Progress.resume(work, made_from, dtype, special.sep)
+    own = text_rules(tokenizer)
+    progress = Progress.resume(work, [*made_from, own] if own else made_from, dtype, special.sep)
     on_progress(progress.tokens)
-    blocks = islice(text_blocks(paragraphs(sources)), progress.blocks, None)
+    lines = _spaced(paragraphs(sources)) if "leading_space" in own else paragraphs(sources)
+    blocks = islice(text_blocks(lines), progress.blocks, None)
     with closing(_encoded(blocks, plain(tokenizer), special.sep, dtype, threads)) as encoded:
         _fill(progress, encoded, float("inf") if max_tokens is None else max_tokens, on_progress)
     if not progress.tokens:
@@ -58,6 +61,20 @@ def tokenize_corpus(
     document = describe(dtype, vocabulary, special, progress.shards)
     (out / NAME).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     return document
+
+
+def text_rules(tokenizer: tokenizers.Tokenizer) -> dict[str, str]:
+    """How texts are read otherwise than as the tokenizer reads them alone; nothing for a BERT's. Keys hold it."""
+    rules = {"leading_space": "paragraphs"} if lacks_leading_space(tokenizer) else {}
+    return rules | ({"spelled_special": "unknown"} if spelled_special(tokenizer) else {})
+
+
+def _spaced(lines: Iterator[str]) -> Iterator[str]:
+    """With a space before each paragraph but a document's first."""
+    last = ""
+    for line in lines:
+        yield f" {line}" if line and last else line
+        last = line
 
 
 def _fill(progress: Progress, encoded: Iterator[np.ndarray], limit: float, on_progress: Callable[[int], None]) -> None:
@@ -90,10 +107,19 @@ def _encoded(
     blocks: Iterator[list[str]], tokenizer: tokenizers.Tokenizer, sep: int, dtype: np.dtype, threads: int
 ) -> Generator[np.ndarray, None, None]:
     """The token ids of each block in order, a few blocks ahead of what is asked for."""
+    spelled, unknown = spelled_special(tokenizer), token_named(tokenizer, UNKNOWN)
+
+    def of_text(ids: list[int]) -> list[int]:
+        """Without special tokens whose names the text spells: unknown ones in their place, where there is such a token."""
+        if spelled.isdisjoint(ids):
+            return ids
+        if unknown is None:
+            return [number for number in ids if number not in spelled]
+        return [unknown if number in spelled else number for number in ids]
 
     def encode(block: list[str]) -> np.ndarray:
         encodings = iter(tokenizer.encode_batch_fast([line for line in block if line], add_special_tokens=False))
-        rows = [next(encodings).ids if line else [sep] for line in block]
+        rows = [of_text(next(encodings).ids) if line else [sep] for line in block]
         return np.fromiter(chain.from_iterable(rows), dtype=dtype, count=sum(map(len, rows)))
 
     waiting: deque[Future[np.ndarray]] = deque()

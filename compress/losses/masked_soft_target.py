@@ -5,7 +5,7 @@ from pydantic import Field
 
 from ..fields import PositiveNumber
 from .features import TOKEN_SCORES
-from .loss import Batch, Loss, LossSpec, always
+from .loss import Batch, Loss, LossSpec, Sizes, always
 from .soft_target import soft_target_loss
 from .tensors import Tensor
 
@@ -38,4 +38,16 @@ def _compute(spec: MaskedSoftTarget, student: Tensor, teacher: Tensor, batch: Ba
     return masked_soft_target_loss(student, teacher, temperature=spec.temperature)
 
 
-MASKED_SOFT_TARGET = Loss(MaskedSoftTarget, "tokens", always(TOKEN_SCORES, TOKEN_SCORES), _compute, per_token=True)
+def _problem(spec: MaskedSoftTarget, student: Sizes, teacher: Sizes) -> str | None:
+    if student.vocabulary == teacher.vocabulary:
+        return None
+    return (
+        f"masked_soft_target compares both models' scores of every token, and needs vocabularies of one size: the student has "
+        f"{student.vocabulary}, the teacher {teacher.vocabulary} (vocab_size in config.json); leave the loss out, or start the student "
+        "from its teacher"
+    )
+
+
+MASKED_SOFT_TARGET = Loss(
+    MaskedSoftTarget, "tokens", always(TOKEN_SCORES, TOKEN_SCORES), _compute, per_token=True, problem=_problem
+)

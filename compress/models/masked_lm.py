@@ -72,13 +72,18 @@ def masked_lm_around(encoder: Any, head: Any = None) -> nn.Module:
 
 
 def copy_head(source: Any, target: Any) -> None:
-    """Start the head of one masked language model as that of another, of whatever family, with the same widths and words."""
+    """Start the head of one masked language model as that of another, of whatever family, with the same widths and words.
+
+    A decoder that is tied to the target's table of words keeps that table: the other's may be a matrix of its own."""
     import torch
 
+    table = target.get_input_embeddings().weight
     with torch.no_grad():
         for mine, theirs in zip(_head(target), _head(source), strict=True):
             if isinstance(mine, torch.nn.Module) and isinstance(theirs, torch.nn.Module):
                 for name, parameter in mine.named_parameters():
+                    if parameter is table:
+                        continue
                     parameter.copy_(theirs.get_parameter(name))
 
 

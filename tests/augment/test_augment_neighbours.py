@@ -9,7 +9,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from compress.augment import GloveProposer, NeighbourProposer
-from compress.augment.neighbours import LEAST
+from compress.augment.neighbours import LEAST, read_glove
 from compress.augment.words import whole_words
 from compress.errors import CompressError
 
@@ -86,10 +86,21 @@ def test_neighbours_in_a_glove_file(glove: Path):
     ]
 
 
+def test_words_of_a_glove_file_that_hold_spaces(tmp_path: Path):
+    """As some of glove.840B do: the last numbers are the vector."""
+    path = tmp_path / "vectors.txt"
+    path.write_text("film 1 0\n. . . 5 5\nat name@domain.com 0.1 1\n1 2 3\nmovie 0.9 0.1\n", "utf-8")
+    words, vectors = read_glove(path)
+    assert words == ["film", ". . .", "at name@domain.com", "1", "movie"]
+    np.testing.assert_allclose(vectors, [[1, 0], [5, 5], [0.1, 1], [2, 3], [0.9, 0.1]], rtol=1e-6)
+    assert GloveProposer(path).vocabulary == ("film", "movie")
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
         ("", "empty"),
+        ("film 1 2\nmovie 1 2 3\n", ":2: expected a word and 2 finite numbers, found 3"),
         ("film 1 2\nmovie 1\n", ":2: expected a word and 2 finite numbers, found 1"),
         ("film 1 2\nmovie 1 x\n", ":2: expected a word and numbers"),
         ("film 1 nan\n", ":1: expected a word and finite numbers"),

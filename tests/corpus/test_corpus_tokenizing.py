@@ -57,8 +57,7 @@ def test_packed_sequences_decode_to_the_text_in_order(tmp_path: Path, make):
     assert (packed[:, 0] == info["special"]["cls"]).all()
     assert (packed[:, -1] == info["special"]["sep"]).all()
     decoded = tokenizer.decode(packed[:, 1:-1].ravel().tolist(), skip_special_tokens=True)
-    whole = [" ".join(document) if make is bert_tokenizer else "".join(document) for document in documents]
-    joined = (" " if make is bert_tokenizer else "").join(whole)
+    joined = (" " if make is bert_tokenizer else "").join(" ".join(document) for document in documents)
     joined = joined.replace(" .", ".") if make is bert_tokenizer else joined
     assert len(decoded) > 0.95 * len(joined)
     assert joined.startswith(decoded)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 from loss_checks import grad, softmax
 
-from compress.losses.masked_soft_target import masked_soft_target_loss
+from compress.errors import CompressError
+from compress.losses.masked_soft_target import MaskedSoftTarget, masked_soft_target_loss
+from compress.models.dimensions import dimensions, read_config
+from compress.models.layer_maps import check_losses
 
 
 @pytest.fixture(autouse=True)
@@ -47,3 +54,13 @@ def test_without_hidden_tokens_it_is_zero_and_has_a_gradient():
     found.backward()
     assert found.item() == 0
     assert nothing.grad is not None
+
+
+def test_vocabularies_of_different_sizes_are_refused(tiny_checkpoint: Callable[[str], Path]):
+    sizes = dimensions(read_config(tiny_checkpoint("bert")), classes=0)
+    wider = replace(sizes, vocabulary=sizes.vocabulary + 8)
+    losses = (MaskedSoftTarget(),)
+    check_losses(losses, student=sizes, teacher=sizes, where="here")
+    with pytest.raises(CompressError, match=r"here: masked_soft_target .*: the student has 128, the teacher 120"):
+        check_losses(losses, student=wider, teacher=sizes, where="here")
+    check_losses((MaskedSoftTarget(weight=0),), student=wider, teacher=sizes, where="here")

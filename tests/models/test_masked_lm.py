@@ -16,6 +16,7 @@ from torch import Tensor
 
 from compress.errors import CompressError
 from compress.models.masked_lm import (
+    copy_head,
     decoder,
     has_masked_lm_head,
     load_masked_lm,
@@ -207,3 +208,25 @@ def test_a_config_that_transformers_refuses_is_said_in_one_line(masked_lm: Calla
     with pytest.raises(CompressError) as caught:
         load_masked_lm(path.parent)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_a_copied_head_leaves_the_table_that_a_decoder_is_tied_to(tiny_checkpoint: Callable[[str], Path], tied: bool):
+    """A teacher with an output matrix of its own, whose student's table of words is its output matrix too, or is not."""
+    from transformers import AutoConfig, AutoModelForMaskedLM
+
+    folder = tiny_checkpoint("bert")
+    teacher: Any = AutoModelForMaskedLM.from_config(AutoConfig.from_pretrained(folder, tie_word_embeddings=False))
+    student: Any = AutoModelForMaskedLM.from_config(AutoConfig.from_pretrained(folder, tie_word_embeddings=tied))
+    assert (decoder(student).weight is student.get_input_embeddings().weight) is tied
+    with torch.no_grad():
+        for parameter in teacher.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.1)
+    table = student.get_input_embeddings().weight.detach().clone()
+    copy_head(teacher, student)
+    assert torch.equal(student.get_input_embeddings().weight, table)
+    assert torch.equal(decoder(student).weight, table if tied else decoder(teacher).weight)
+    assert torch.equal(decoder(student).bias, decoder(teacher).bias)
+    names = ("dense.weight", "dense.bias", "LayerNorm.weight", "LayerNorm.bias")
+    mine, theirs = (model.cls.predictions.transform for model in (student, teacher))
+    assert all(torch.equal(mine.get_parameter(name), theirs.get_parameter(name)) for name in names)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from ...augment import MaskedLmProposer, WordProposer
 
 AUGMENTED = "augmented"  # the node, and what stages call its examples
-_GLOVE_LINES = 100
 
 
 class AugmentInfo(TypedDict):
@@ -73,11 +72,17 @@ def _candidates(draft: Draft, spec: Augment, stage: str) -> tuple[str, dict[str,
 
 
 def check(plan: Plan, node: Node[Augment]) -> None:
-    """The first lines of the word vectors parse."""
-    from ...augment import read_glove
-
+    """The word vectors that the stage will read parse."""
     if node.spec.glove is not None:
-        read_glove(from_home(node.spec.glove), _GLOVE_LINES)
+        _check_glove(from_home(node.spec.glove), node.outside["glove"])
+
+
+@cache
+def _check_glove(path: Path, content: str) -> None:
+    """Once for all runs that read the same `content`, its hash."""
+    from ...augment import GloveProposer
+
+    GloveProposer(path)
 
 
 def run(job: Job[Augment]) -> AugmentInfo:

@@ -25,6 +25,7 @@ from .augment import AUGMENTED
 from .ensemble import check_answers_alone, ensemble_inputs, table
 from .general import ENCODER
 from .layer_importance import layer_importance_inputs
+from .projections import described_projections, load_projections, save_projections
 from .prune import PRUNE
 from .token_vectors import token_vector_inputs
 
@@ -52,6 +53,7 @@ def plan(draft: Draft, stage: Stage) -> None:
     inputs |= ensemble_inputs(draft, spec, stage.id)
     inputs |= token_vector_inputs(draft, stage.id) | layer_importance_inputs(draft, stage.id)
     described = seeded(draft, spec, draft.seed) | described_student(draft) | described_threshold(draft)
+    described |= described_projections(draft, spec)
     outside = {"data": draft.task.fingerprint} | own_checkpoint(draft)
     draft.add(DISTILL, name, "student", spec, described, inputs=inputs, outside=outside, stage=stage.id)
     draft.latest["student"] = name
@@ -73,9 +75,11 @@ def run(job: Job[Distill]) -> TrainingInfo:
     own = job.plan.pretrained.tokenizer if job.plan.pretrained is not None else theirs
     answers = table(job.inputs[ENSEMBLE]) if ENSEMBLE in job.inputs else None
     objective = student_objective(job.plan, job.spec)
+    load_projections(objective, job.inputs)
     training = TrainingRun(job, student, objective, answers=answers, whole=_why_whole(student))
     from_tables = job.plan.shares_tokenizer or answers is not None
     info = training.on_task(own, teacher, None if from_tables else theirs)
+    save_projections(objective, job.out)
     if start is not None:
         info["start"] = start
     return info

@@ -27,6 +27,7 @@ from ..training.text import stage_losses, text_of, with_masking
 from .base_teacher import base_teacher, base_teacher_inputs, is_masked_lm, is_random_init
 from .layer_importance import layer_importance_inputs
 from .masked_lm import MASKED_LM_TEACHER, reads_masked_lm
+from .projections import described_projections, save_projections
 from .tokenize import add_text
 
 if TYPE_CHECKING:
@@ -76,9 +77,10 @@ def _add(draft: Draft, stage: Stage) -> None:
     check_kind(draft, spec, stage.id)
     check_student_losses(draft, spec, stage.id)
     check_text(draft, spec, stage.id, "student", "teacher")
-    described = seeded(draft, spec, draft.base_seed) | described_student(draft)
+    described = seeded(draft, spec, draft.base_seed) | described_student(draft) | described_projections(draft, spec)
     if any(LOSSES[loss.name].reads == "tokens" for loss in spec.losses):
-        described |= {"heads": 2}  # version of their code; other general stages do not depend on it
+        tied = draft.teacher.config.get("tie_word_embeddings", True)
+        described |= {"heads": 2 if tied else 3}  # version of their code; other general stages do not depend on it
     teacher = _masked_lm_inputs(draft, stage) if reads_masked_lm(spec.losses) else base_teacher_inputs(draft)
     inputs = {"text": add_text(draft, spec.max_tokens), **teacher, **layer_importance_inputs(draft, stage.id)}
     outside = {"teacher": draft.teacher.identity}
@@ -127,6 +129,7 @@ def run(job: Job[General]) -> TrainingInfo:
     training = TrainingRun(job, student, student_objective(plan, job.spec, masked))
     info = training.train(text if masked is None else with_masking(plan, node, text), teacher, None)
     save_checkpoint(student.eval(), plan.teacher.tokenizer, job.out)
+    save_projections(training.objective, job.out)
     if start is not None:
         info["start"] = start
     if POOLED in training.objective.student_features:

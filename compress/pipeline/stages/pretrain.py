@@ -84,7 +84,9 @@ def run(job: Job[Pretrain]) -> TrainingInfo:
     info = TrainingRun(job, encoder, objective).train(
         text if masked is None else with_masking(plan, node, text), None, None
     )
-    if held is not None:
+    if held is not None and masked is not None:
+        # Where processes held parts of the encoder, that is where it was, and its head where it was trained.
+        model.to(next(masked.parameters()).device)
         _hold_against(job, model, with_masking(plan, node, held), info)
     save_checkpoint(model.eval(), plan.teacher.tokenizer, job.out)
     if counted is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...corpus import text_rules, tokenize_corpus
 from ...fields import Positive, Spec
 from ..plan import Draft, Job, Kind
 
@@ -20,14 +21,13 @@ def add_text(draft: Draft, max_tokens: int | None) -> str:
     if draft.corpus is not None and not draft.has(name):
         outside = {"text": draft.corpus.fingerprint, "tokenizer": draft.teacher.vocabulary}
         spec = Tokenize(max_tokens=max_tokens)
-        draft.add(TOKENIZE, name, "text", spec, spec.model_dump(), outside=outside, seed=0)
+        described = spec.model_dump() | text_rules(draft.teacher.tokenizer)
+        draft.add(TOKENIZE, name, "text", spec, described, outside=outside, seed=0)
     return name
 
 
 def run(job: Job[Tokenize]) -> dict[str, Any]:
     """-> shards."""
-    from ...corpus import tokenize_corpus
-
     corpus, most = job.plan.corpus, job.spec.max_tokens
     if corpus is None:
         raise RuntimeError("a tokenize stage is only planned with a corpus")

@@ -1,0 +1,35 @@
+"""Held-out text after a training in parts: the encoder is still where it was, and its head where it was trained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from pretrain_toys import made, plan
+
+from compress.pipeline.training import teacher_targets
+from compress.pipeline.training.run import TrainingRun
+
+
+def test_the_whole_model_is_where_its_head_is(world: Path, monkeypatch: pytest.MonkeyPatch):
+    """In place of a GPU's memory float64: `.to` takes the head there, weight by weight, and the encoder stays."""
+    train, held_out, to = TrainingRun.train, teacher_targets.held_out_loss, torch.nn.Module.to
+
+    def apart(self: TrainingRun, *rest: Any, **named: Any) -> Any:
+        info = train(self, *rest, **named)
+        self.objective.to(torch.float64)
+        assert {parameter.dtype for parameter in self.model.parameters()} == {torch.float32}
+        monkeypatch.setattr(torch.nn.Module, "to", lambda module, place: to(module, torch.float64))
+        return info
+
+    def checked(model: Any, *rest: Any, **named: Any) -> Any:
+        monkeypatch.setattr(torch.nn.Module, "to", to)
+        assert {parameter.dtype for parameter in model.parameters()} == {torch.float64}
+        return held_out(model, *rest, **named)
+
+    monkeypatch.setattr(TrainingRun, "train", apart)
+    monkeypatch.setattr(teacher_targets, "held_out_loss", checked)
+    found = made(world, plan(world), "tokenize", "pretrain")
+    assert found["pretrained"].info["held_out"]["loss"] > 0
