@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 from .errors import CompressError, did_you_mean
 from .fields import Spec
+from .paths import from_home
 from .spec.document import shown
 from .spec.quantization import Method
 from .spec.recipe import Recipe
@@ -58,7 +59,7 @@ def load_card(
 ) -> Card:
     """A card of the catalogue, or a file of the user's, as `model` validates it."""
     if is_path(name_or_path):
-        return _matching(Path(name_or_path), model, overrides, context)
+        return _matching(from_home(name_or_path), model, overrides, context)
     name = str(name_or_path)
     if name not in names(kind):
         known = ", ".join(names(kind))

@@ -10,6 +10,7 @@ from typing import Any
 
 from .errors import CompressError
 
+OWN_FOLDER = "./"  # what records begin a checkpoint's folder with: names of cards and of the hub have none
 _HUB = "hub:"  # what a corpus that is a data set begins with
 NO_PATHS = frozenset({"exclude", "title", "description"})  # fields of recipes, whose words may look like paths
 

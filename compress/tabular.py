@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import math
 import re
 from collections.abc import Container, Sequence
@@ -13,6 +14,7 @@ WORDS = "tokens"  # what their first column is called
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 LABEL_MARKS = ("|", ";", ",")  # between the labels of a list that is written as text
 _OTHERS = (";", "\t")  # that a .csv may have: spreadsheets write the first where the comma is the decimal sign
+NO_COMMA = re.compile(r"""['"]\s+['"]""")  # between the texts of a list: NumPy writes none
 _QUOTED = re.compile(r'"[^"]*("|$)')  # a field over several lines is closed below the first
 
 
@@ -73,11 +75,19 @@ def _is_name(part: Any) -> bool:
 def _parsed(text: str) -> Any:
     if text.startswith("["):
         try:
-            return ast.literal_eval(text)
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
-            return None
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            return _pythons(text)
     mark = next((mark for mark in LABEL_MARKS if mark in text), None)
     return ([text] if text else []) if mark is None else text.split(mark)
+
+
+def _pythons(text: str) -> Any:
+    """A list as Python writes it; None: there is none, or one without commas, whose texts Python would join."""
+    try:
+        return None if NO_COMMA.search(text) else ast.literal_eval(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
 
 
 def label_text(value: Any) -> str:

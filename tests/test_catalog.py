@@ -145,3 +145,14 @@ def test_an_installed_package_has_its_own_catalogue(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(catalog, "__file__", str(package / "catalog.py"))
     assert catalog.catalogue_folder("students") == package / "catalogue" / "students"
     assert catalog.catalogue_folder("recipes") == tmp_path / "recipes"
+
+
+@pytest.mark.parametrize(("kind", "name"), [("recipes", "int8"), ("teachers", "minilm-l6"), ("students", "distil-1l")])
+def test_a_card_of_ones_own_is_read_from_the_home_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: catalog.Kind, name: str
+):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / f"{name}.yaml").write_text((catalog.catalogue_folder(kind) / f"{name}.yaml").read_text())
+    assert catalog.load_card(kind, f"~/{name}.yaml", CARDS[kind]) == catalog.load_card(kind, name, CARDS[kind])
+    with pytest.raises(CompressError, match="begins with ~ and the name of nobody here"):
+        catalog.load_card(kind, f"~no-such-user/{name}.yaml", CARDS[kind])

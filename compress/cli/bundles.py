@@ -61,6 +61,19 @@ TextColumn = Annotated[
 LabelColumn = Annotated[
     str | None, typer.Option("--label", metavar="COLUMN", help="Column of --input to score the answers against.")
 ]
+Quoting = Annotated[
+    bool,
+    typer.Option(
+        "--quoting/--no-quoting",
+        help="Whether quotes of a .csv or .tsv --input hold fields together; not in GLUE's files.",
+    ),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A,B,…", help="Names of all columns of a .csv or .tsv --input without a header.", show_default=False
+    ),
+]
 Precision = Annotated[
     str | None,
     typer.Option(help="int8, fp32, avx2 or qdq. Default: int8 (OpenVINO: qdq) if the bundle has it."),
@@ -115,6 +128,8 @@ def predict(
     output: Output = None,
     text: TextColumn = None,
     label: LabelColumn = None,
+    quoting: Quoting = True,
+    columns: Columns = None,
     precision: Precision = None,
     threads: Threads = None,
     runtime: Runtime = "onnxruntime",
@@ -133,7 +148,7 @@ def predict(
     from ..runtime.tagger import check_aggregation
     from .answered import answers
 
-    _check_sources(texts, pair, source, {"--output": output, "--text": text, "--label": label})
+    _check_sources(texts, pair, source, {"--output": output, "--text": text, "--label": label, "--columns": columns})
     if aggregation is not None:
         check_aggregation(aggregation, "--aggregation")
     if source is not None and json:
@@ -150,9 +165,9 @@ def predict(
     if model.settings.kind.unit == "question" and pair is None and source is None and texts and texts != ["-"]:
         raise CompressError(f"--pair: {bundle} answers questions about texts; give the context of each with --pair")
     if source is not None:
-        _answer_file(
-            model, source, output, text=text, pair=pair[0] if pair else None, label=label, aggregation=aggregation
-        )
+        names = None if columns is None else [name.strip() for name in columns.split(",")]
+        form: dict[str, Any] = {"quoting": quoting, "columns": names, "aggregation": aggregation}
+        _answer_file(model, source, output, text=text, pair=pair[0] if pair else None, label=label, **form)
         return
     piped = not texts or texts == ["-"]
     examples, kept = tee(_lines(model) if piped else _given(model, texts or [], pair))
@@ -186,17 +201,15 @@ def _check_sources(
         raise CompressError(f"--pair: expected one column of --input, found {len(pair)}")
 
 
-def _answer_file(
-    model: Model, source: Path, output: Path | None, *, aggregation: str | None, **columns: str | None
-) -> None:
+def _answer_file(model: Model, source: Path, output: Path | None, *, aggregation: str | None, **words: Any) -> None:
     from .predictions import VECTORS, predict_file
     from .vector_files import write_vectors
 
     try:
         if output is not None and output.suffix.lower() == VECTORS:
-            told = write_vectors(model, source, output, **columns)
+            told = write_vectors(model, source, output, **words)
         else:
-            told = predict_file(model, source, output, aggregation=aggregation, **columns)  # type: ignore[arg-type]
+            told = predict_file(model, source, output, aggregation=aggregation, **words)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import tee
 from pathlib import Path
@@ -33,16 +33,19 @@ def predict_file(
     pair: str | None,
     label: str | None,
     aggregation: str | None = None,
+    quoting: bool = True,
+    columns: Sequence[str] | None = None,
 ) -> str | None:
     """Answer every row of `path`; the rows with their predictions go to `output`, or stdout. What the scores are, in a line,
-    where `label` names a column of them. `aggregation`: of a model that labels words, as of `Tagger.tag`. Raises `CompressError`."""
+    where `label` names a column of them. `aggregation`: of a model that labels words, as of `Tagger.tag`. `quoting` and
+    `columns` are those of `Rows`. Raises `CompressError`."""
     unit = model.settings.kind.unit
     if unit == "question" and label is not None:
         raise CompressError(
             f"--label: files are scored for labels of texts, and {model.folder} answers questions; "
             "`compress verify` scores it with --task or --data-dir (`compress init` writes a task file for files of yours)"
         )
-    rows = _rows(path, model)
+    rows = _rows(path, model, quoting=quoting, columns=columns)
     names = _columns(model, WORDS if rows.suffix in CONLL and text is None else text, pair)
     if unit == "pair" and label is not None and len(names) == 1:
         raise CompressError(
@@ -68,16 +71,23 @@ def predict_file(
         if not count:
             raise CompressError(f"{path}: no examples; expected at least one row")
         out.flush()
-        return answered.summary() if label is not None else None
+    if label is None:
+        return None
+    try:
+        return answered.summary()
+    except CompressError as error:
+        if output is None:
+            raise
+        raise CompressError(f"{error}; the answers are in {output}") from None
 
 
-def _rows(path: Path, model: Model) -> Rows | TableRows:
+def _rows(path: Path, model: Model, *, quoting: bool, columns: Sequence[str] | None) -> Rows | TableRows:
     from ..runtime import Reader, Tagger
 
     more = CONLL if isinstance(model, Tagger) else (SQUAD,) if isinstance(model, Reader) else ()
     suffix = suffix_of(path, "--input", more)
     if suffix not in more:
-        return Rows(path, suffix)
+        return Rows(path, suffix, quoting=quoting, columns=columns)
     if suffix == SQUAD:
         from ..tasks.squad import read_squad
 

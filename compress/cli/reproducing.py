@@ -19,7 +19,7 @@ from .words import as_meant
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from ..reproduction import Comparison, Figure, MovedData, Rerun, RunComparison
+    from ..reproduction import Comparison, Condition, Figure, MovedData, Rerun, RunComparison
     from ..results import Result
 
 _UsageError: Any = typer.BadParameter.__bases__[0]  # typer gives it no public name
@@ -93,10 +93,10 @@ def reproduce(
 def planned(source: Path, moved: MovedData, out: Path, threads: int | None) -> list[Rerun]:
     """A rerun for each result in `source`, whose commands, files and data are seen to. Raises `CompressError`."""
     from ..report import collect
-    from ..reproduction import check_moved, rerun_of
+    from ..reproduction import check_moved, rerun_of, with_folders
 
     recorded = collect([source])
-    words = [_naming_run(source, result, words_of, result.command) for result in recorded]
+    words = [with_folders(_naming_run(source, result, words_of, result.command), result) for result in recorded]
     check_moved(moved, words)
     folder = source if source.is_dir() else source.parent
     found = []
@@ -166,11 +166,7 @@ def _above(comparison: Comparison) -> Iterator[str]:
 
 def _conditions(run: RunComparison) -> Iterator[str]:
     same = [each.name for each in run.conditions if each.same and each.now is not None]
-    other = [
-        f"{each.name} ({each.recorded or 'not recorded'}; now {each.now or 'none'})"
-        for each in run.conditions
-        if not each.same
-    ]
+    other = [f"{each.name} ({_apart(each)})" for each in run.conditions if not each.same]
     yield f"As recorded: {', '.join(same) or 'nothing'}."
     if other:
         yield f"Not as recorded: {', '.join(other)}."
@@ -178,6 +174,11 @@ def _conditions(run: RunComparison) -> Iterator[str]:
         yield "Figures must be the same."
     else:
         yield "Scores must be the same but for chance: the 95% interval of their difference holds 0. Sizes may differ by 1%."
+
+
+def _apart(condition: Condition) -> str:
+    recorded = condition.recorded or "not recorded"
+    return recorded if condition.now == condition.recorded else f"{recorded}; now {condition.now or 'none'}"
 
 
 def _table(comparison: Comparison) -> Table:

@@ -35,9 +35,14 @@ class Row(NamedTuple):
 
 class Rows:
     """The rows of a file whose form `suffix` names, one at a time; a line of a .txt file is a row with the one column `text`. `line` is
-    where the last one ended, `delimiter` stands between columns, and `marked` says whether the file begins with `MARK`."""
+    where the last one ended, `delimiter` stands between columns, and `marked` says whether the file begins with `MARK`. Of .csv and .tsv
+    files: `quoting`: whether quotes hold fields together; `columns`: their names, where the first line does not have them."""
 
-    def __init__(self, path: Path, suffix: str) -> None:
+    def __init__(self, path: Path, suffix: str, *, quoting: bool = True, columns: Sequence[str] | None = None) -> None:
+        if suffix not in DELIMITERS and (columns or not quoting):
+            option = "--columns" if columns else "--no-quoting"
+            raise CompressError(f"{option}: is for .csv and .tsv files; leave it out for {path.name}")
+        self._quoting, self._columns = quoting, columns
         self.path, self.suffix, self.line = path, suffix, 0
         try:
             self.file: IO[str] = path.open(encoding="utf-8-sig", newline="" if self.suffix in DELIMITERS else None)
@@ -64,16 +69,21 @@ class Rows:
                 f"{self.path}: expected UTF-8 text, found {error.reason} after line {self.line}"
             ) from None
         except csv.Error as error:
-            raise CompressError(f"{self.path}:{self.line + 1}: {error}; check the quotes") from None
+            raise CompressError(
+                f"{self.path}:{self.line + 1}: {error}; check the quotes, or give --no-quoting if they are text"
+            ) from None
 
     def _delimited(self) -> Iterator[Row]:
         csv.field_size_limit(sys.maxsize)
-        reader = csv.reader(self.file, delimiter=self.delimiter, strict=True)
-        header = next(reader, None)
+        quoting = csv.QUOTE_MINIMAL if self._quoting else csv.QUOTE_NONE
+        reader = csv.reader(self.file, delimiter=self.delimiter, strict=True, quoting=quoting)
+        header = next(reader, None) if self._columns is None else list(self._columns)
         if not header:
             raise CompressError(f"{self.path}: empty file")
         if twice := next((name for name in header if header.count(name) > 1), None):
-            raise CompressError(f"{self.path}: line 1: two columns are named {twice!r}; rename one")
+            where = f"{self.path}: line 1" if self._columns is None else "--columns"
+            raise CompressError(f"{where}: two columns are named {twice!r}; rename one")
+        self.line = reader.line_num
         for fields in reader:
             if not fields:
                 continue

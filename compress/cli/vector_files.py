@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -22,7 +22,15 @@ _HEADER = 128  # bytes, whatever the number of rows, which is only known at the 
 
 
 def write_vectors(
-    model: Any, path: Path, output: Path, *, text: str | None, pair: str | None, label: str | None
+    model: Any,
+    path: Path,
+    output: Path,
+    *,
+    text: str | None,
+    pair: str | None,
+    label: str | None,
+    quoting: bool = True,
+    columns: Sequence[str] | None = None,
 ) -> str:
     """The vectors of the column `text` of `path`, default "text", or of the lines of a .txt file, go to `output`: float32 [row, width],
     in NumPy's form. What was written, in a line; memory is bounded however many rows there are. Raises `CompressError`."""
@@ -33,7 +41,7 @@ def write_vectors(
             f"{lost}: a {VECTORS} file holds the vectors of one column; give --output FILE.csv for cosines"
         )
     check_new(output)
-    rows, names = Rows(path, suffix_of(path, "--input", (PLAIN,))), (text or "text",)
+    rows, names = Rows(path, suffix_of(path, "--input", (PLAIN,)), quoting=quoting, columns=columns), (text or "text",)
     with ExitStack() as stack:
         stack.callback(rows.close)
         out = stack.enter_context(new_file(output, binary=True))

@@ -57,6 +57,7 @@ def _built(plan: Plan, node: Node[Spec], inputs: dict[str, Artifact], context: C
     describe = provenance.manifest_fields(node.kind.name, f"{node.label} on {plan.task.spec.name}")
 
     def make(out: Path, work: Path) -> dict[str, Any]:
+        _check_sources(plan, node)
         before = len(context.notices)
         info = run_job(Job(plan, node, inputs, context, out, work))
         describe.update(recorded_guess(node, info, context))
@@ -65,3 +66,10 @@ def _built(plan: Plan, node: Node[Spec], inputs: dict[str, Artifact], context: C
         return info
 
     return cache.build(node.key, make, describe=describe)
+
+
+def _check_sources(plan: Plan, node: Node[Spec]) -> None:
+    """Raises `CompressError` where a checkpoint that the node reads changed since the plan: much may have run before it."""
+    for source in (*plan.teachers.values(), plan.pretrained):
+        if source is not None and source.identity in node.outside.values():
+            source.check_unchanged()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from ..errors import CompressError
 from ..fields import Spec
@@ -89,6 +90,21 @@ def make_plan(
             _ = task.data
         raise
     return plan
+
+
+def noting_equal_seeds(plans: list[Plan]) -> list[Plan]:
+    """With a line on plans that differ in nothing but a seed which no stage uses."""
+    alike: dict[tuple[str, ...], list[Plan]] = {}
+    for plan in plans:
+        alike.setdefault((plan.recipe.name, plan.task.spec.name, *(node.key for node in plan.nodes)), []).append(plan)
+    notes = {
+        plan.name: f"{plan.recipe.name} on {plan.task.spec.name}: seeds {', '.join(str(each.seed) for each in group)} make the same "
+        "models: nothing is drawn at random, so they are no repetitions; give one seed"
+        for group in alike.values()
+        for plan in group
+        if len(group) > 1
+    }
+    return [replace(plan, notes=(*plan.notes, notes[plan.name])) if plan.name in notes else plan for plan in plans]
 
 
 def _plan_teachers(draft: Draft) -> None:

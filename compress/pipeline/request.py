@@ -14,14 +14,14 @@ import yaml
 from .. import catalog
 from ..errors import CompressError
 from ..machine import usable_cores
-from ..paths import NO_PATHS, shown, without_places
+from ..paths import NO_PATHS, OWN_FOLDER, from_home, shown, without_places
 from ..quantize.methods import QUANTIZERS
 from ..spec.limits import LARGEST_SEED, MOST_SEEDS, MOST_THREADS
 from ..spec.recipe import Recipe
 from ..spec.task import TaskSpec
 from ..tasks import OwnFiles, own_task, resolve_task
 from .plan import Plan
-from .plan.teachers import pinned
+from .plan.teachers import TeacherSource, pinned
 from .results.measure import BenchSettings
 
 
@@ -122,12 +122,10 @@ def command_line(request: Request, plan: Plan) -> str:
     """The command that makes this one run again, whatever else was asked for beside it; paths as `shown` tells them."""
     words = ["compress", "run", shown(plan.word or plan.recipe.name), *_task_words(request, plan)]
     for text, source in zip(several(request.teacher), plan.teachers.values(), strict=False):
-        words += ["--teacher", shown(pinned(text, source))]
-    for flag, value in (
-        ("--student", _pinned_student(request, plan)),
-        ("--data-dir", request.data_dir),
-        ("--tuning", request.tuning),
-    ):
+        words += ["--teacher", shown_checkpoint(text, source)]
+    if request.student is not None:
+        words += ["--student", shown_checkpoint(request.student, plan.pretrained)]
+    for flag, value in (("--data-dir", request.data_dir), ("--tuning", request.tuning)):
         words += [flag, shown(str(value))] if value is not None else []
     for text in request.corpus:
         words += ["--corpus", shown(text)]
@@ -148,10 +146,13 @@ def command_line(request: Request, plan: Plan) -> str:
     return shlex.join(words)
 
 
-def _pinned_student(request: Request, plan: Plan) -> str | None:
-    if request.student is None or plan.pretrained is None:
-        return request.student
-    return pinned(request.student, plan.pretrained)
+def shown_checkpoint(text: str, source: TeacherSource | None) -> str:
+    """As `shown`, of a teacher or student that was found as `source`; a folder begins with `OWN_FOLDER`, so that neither a card nor
+    a repository of the hub is taken for it."""
+    if source is None:
+        return shown(text)
+    word = shown(pinned(text, source))
+    return f"{OWN_FOLDER}{word}" if source.folder == from_home(text) and not word.startswith(OWN_FOLDER) else word
 
 
 def shown_override(text: str) -> str:
@@ -179,8 +180,8 @@ def _task_words(request: Request, plan: Plan) -> list[str]:
 
 def own_words(own: OwnFiles, corpus: Sequence[str] = ()) -> list[str]:
     """The options that name these files and their columns, paths as `shown` tells them; without a training file that
-    `corpus` names, and without columns of the usual names, in whose place others may be found."""
-    words = [] if own.train in map(Path, corpus) else ["--train", shown(str(own.train))]
+    is all of `corpus`, and without columns of the usual names, in whose place others may be found."""
+    words = [] if [own.train] == [*map(Path, corpus)] else ["--train", shown(str(own.train))]
     words += ["--dev", shown(str(own.dev))]
     words += ["--text", own.text] if own.text != OwnFiles.text else []
     words += ["--pair", own.pair] if own.pair is not None else []

@@ -24,7 +24,7 @@ from .lengths import mean_length
 from .plan import Context, Listener, Plan
 from .plan.sources import TaskSource, TextSource
 from .plan.teachers import TeacherSource, resolve_teacher
-from .planner import make_plan
+from .planner import make_plan, noting_equal_seeds
 from .preflight import preflight
 from .request import (
     Request,
@@ -91,7 +91,7 @@ def plan_all(request: Request) -> list[Plan]:
                 )
                 notes = (*plan.notes, *_without_effect(plan, request))
                 plans[plan.name] = replace(plan, notes=notes, word=word if isinstance(word, str) else None)
-    return list(plans.values())
+    return noting_equal_seeds(list(plans.values()))
 
 
 def _without_effect(plan: Plan, request: Request) -> list[str]:

@@ -14,7 +14,7 @@ from ..results import PREDICTIONS, ModelResult, Result
 from ..significance import LEVEL, delta, holm, p_of
 from ..tasks import TASK_KINDS
 from .compared import Comparison, Figure, Interval, RunComparison, Verdict
-from .conditions import are_exact, conditions_of
+from .conditions import DECIDED_BY_TIMES, are_exact, conditions_of, is_sized_by_times
 from .reruns import Rerun
 
 HEADLINE = "headline"
@@ -100,7 +100,10 @@ def _figures(pair: _Pair, model: ModelResult, *, exact: bool) -> Iterator[Figure
             yield _score(pair, model, figure, outputs, exact=exact)
     for name in ("file_bytes", "parameters"):
         then, now = getattr(model, name), None if other is None else getattr(other, name)
-        yield Figure(model=label, name=name, recorded=then, now=now, verdict=_of_size(then, now, exact=exact))
+        figure = Figure(model=label, name=name, recorded=then, now=now, verdict=_of_size(then, now, exact=exact))
+        if figure.verdict == "differs" and now is not None and is_sized_by_times(pair.recorded, model):
+            figure = figure.model_copy(update={"verdict": "not judged", "why": DECIDED_BY_TIMES})
+        yield figure
 
 
 def _of_size(then: int, now: int | None, *, exact: bool) -> Verdict:

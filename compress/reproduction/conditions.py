@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..provenance import Code
-from ..results import Result
+from ..provenance import Code, recorded_code
+from ..quantize.methods import QUANTIZERS
+from ..results import ModelResult, Result
 from .compared import Condition
 
 # What computes, converts or tokenizes; the others cannot move a figure.
@@ -14,6 +15,7 @@ _LIBRARIES = (
     "torch", "onnxruntime", "transformers", "tokenizers", "numpy", "onnx", "onnxscript", "neural-compressor", "torchao",
 )  # fmt: skip
 _DEVICE = "training device"
+DECIDED_BY_TIMES = "decided by measured times"
 _WITHOUT_GPU = {"GPU": (None,), _DEVICE: (None, "cpu")}  # what these say then
 
 
@@ -26,13 +28,38 @@ def conditions_of(recorded: Result, now: Result) -> tuple[Condition, ...]:
         *((name, recorded.versions.get(name), now.versions.get(name)) for name in _LIBRARIES),
     ]
     compared = [Condition(name=name, recorded=old, now=new, same=old == new) for name, old, new in pairs]
-    return (*compared, *_training(recorded, now), _code(recorded, now))
+    return (*compared, *_training(recorded, now), *_timed(recorded), _code(recorded, now))
 
 
 def are_exact(conditions: tuple[Condition, ...]) -> bool:
     """Whether the same computation gives the same bits: all that it depends on is the same, and no GPU trains, which adds up in any
     order."""
     return all(each.same and each.now in _WITHOUT_GPU.get(each.name, (each.now,)) for each in conditions)
+
+
+def _timed(recorded: Result) -> Iterator[Condition]:
+    """Times are never measured alike twice, and stages that go by them may choose otherwise."""
+    if stages := list(timed_stages(recorded)):
+        names = ", ".join(label for _, label in stages)
+        yield Condition(name=DECIDED_BY_TIMES, recorded=names, now=names, same=False)
+
+
+def timed_stages(result: Result) -> Iterator[tuple[str, str]]:
+    """(kind, label) of each stage that decides by times which it measures."""
+    for stage in result.recipe.get("stages") or ():
+        for kind, settings in stage.items():
+            settings = settings or {}
+            quantizer = QUANTIZERS.get(str(settings.get("method"))) if kind == "quantize" else None
+            by_cpu = quantizer is not None and "cpu" in quantizer.depends_on
+            by_latency = kind == "prune" and settings.get("latency") is not None
+            if settings.get("enabled") is not False and (by_cpu or by_latency):
+                yield kind, settings.get("name", kind)
+
+
+def is_sized_by_times(result: Result, model: ModelResult) -> bool:
+    """Whether a stage that goes by times chose the size of this model."""
+    kinds = {kind for kind, _ in timed_stages(result)}
+    return ("quantize" in kinds and model.precision == "int8") or ("prune" in kinds and model.name != "teacher")
 
 
 def _training(recorded: Result, now: Result) -> Iterator[Condition]:
@@ -49,20 +76,29 @@ def _listed(values: Sequence[object]) -> str | None:
 
 
 def _threads(result: Result) -> list[object]:
-    return [result.settings.get("threads"), *(info.get("threads") for info in _trained(result))]
+    return [result.settings.get("threads"), *(part.get("threads") for part in (*_trained(result), *_earlier(result)))]
 
 
 def _processes(result: Result) -> list[object]:
-    return [info.get("processes", 1) for info in _trained(result)]
+    return [
+        *(info.get("processes", 1) for info in _trained(result)),
+        *(part.get("processes") for part in _earlier(result)),
+    ]
 
 
 def _devices(result: Result) -> list[object]:
-    return [info.get("device") for info in _trained(result)]
+    return [part.get("device") for part in (*_trained(result), *_earlier(result))]
 
 
 def _trained(result: Result) -> list[Mapping[str, Any]]:
     """What the stages say that train: these alone take steps."""
     return [stage.info for stage in result.stages if "steps" in stage.info]
+
+
+def _earlier(result: Result) -> list[dict[str, Any]]:
+    """What trainings say of their parts before an interruption that had other threads, processes, device or code."""
+    noted = [info.get("earlier_parts") for info in _trained(result)]
+    return [part for parts in noted if isinstance(parts, list) for part in parts if isinstance(part, dict)]
 
 
 def _code(recorded: Result, now: Result) -> Condition:
@@ -75,4 +111,5 @@ def _code(recorded: Result, now: Result) -> Condition:
 
 
 def _codes(result: Result) -> list[Code | None]:
-    return [result.code, *(stage.code for stage in result.stages), *(model.code for model in result.models)]
+    codes = [result.code, *(stage.code for stage in result.stages), *(model.code for model in result.models)]
+    return [*codes, *map(recorded_code, _earlier(result))]

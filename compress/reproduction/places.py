@@ -7,8 +7,11 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from ..catalog import is_path
 from ..errors import CompressError
-from ..paths import from_home
+from ..paths import OWN_FOLDER, from_home
+from ..provenance import TeacherOrigin
+from ..results import Result
 
 _CARDS = {"recipes": "RECIPE", "tasks": "--task", "teacher": "--teacher", "student": "--student"}
 _HUB = "hub:"
@@ -28,6 +31,21 @@ class MovedData:
         """Parameter of `compress run` -> what stands in its place."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         return {name: value for name, value in values.items() if value is not None}
+
+
+def with_folders(words: Mapping[str, Any], recorded: Result) -> dict[str, Any]:
+    """`words` with ./ before a checkpoint's folder: records of before named it as a card would be."""
+    found, teachers = dict(words), recorded.ensemble.teachers if recorded.ensemble else (recorded,)
+    origins = [each.origin for each in teachers]
+    if words["teacher"] and len(words["teacher"]) == len(origins):
+        found["teacher"] = [_folder(word, origin) for word, origin in zip(words["teacher"], origins, strict=True)]
+    if words["student"]:
+        found["student"] = _folder(words["student"], recorded.student_origin)
+    return found
+
+
+def _folder(word: str, origin: TeacherOrigin | None) -> str:
+    return f"{OWN_FOLDER}{word}" if origin is not None and origin.kind == "folder" and origin.name == word else word
 
 
 def check_moved(moved: MovedData, commands: Iterable[Mapping[str, Any]]) -> None:
@@ -61,14 +79,19 @@ def placed(words: Mapping[str, Any], folder: Path, moved: MovedData) -> dict[str
 
 def _card(word: str, folder: Path, option: str) -> str:
     """A card's file, the folder of a checkpoint, or a name as it is: of the catalogue or the hub."""
-    if not word.endswith((".yaml", ".yml")):
-        own = option in ("--teacher", "--student") and (folder / word).is_dir()
-        return str(folder / word) if own else word
-    places = (folder / word, folder / Path(word).name, from_home(word))
-    place = next((path for path in places if path.is_file()), None)
+    if word.endswith((".yaml", ".yml")):
+        places = (folder / word, folder / Path(word).name, from_home(word))
+        place = next((path for path in places if path.is_file()), None)
+    elif option in ("--teacher", "--student"):
+        own = word.startswith(OWN_FOLDER)
+        place = next((path for path in (folder / word, from_home(word))[: 1 + own] if path.is_dir()), None)
+        if place is None and not own:
+            return word
+    else:
+        return word
     if place is None:
         raise CompressError(f"{option} {word}: is neither in {folder} nor here; put it into one of the two")
-    return str(place)
+    return str(place) if is_path(str(place)) else f"{OWN_FOLDER}{place}"
 
 
 def _data(path: Path, folder: Path, name: str) -> Path:

@@ -12,7 +12,7 @@ from ..errors import CheckFailed, CompressError
 from .classifier import Classifier
 from .kinds.ranking import RANKING
 from .opened import Options, check_sizes
-from .reading import check_unicode
+from .reading import TextReader, check_unicode
 
 
 class Ranked(NamedTuple):
@@ -34,6 +34,12 @@ class Ranker(Classifier):
             raise CompressError(
                 f"{self.folder}: its model ranks no passages; open it with compress.runtime.load, which takes the right class"
             )
+        self._reader = TextReader(self.settings.columns or ("query", "passage"))
+
+    @property
+    def columns(self) -> int | None:
+        """Two: a query and a passage, whether or not the folder says so."""
+        return super().columns or 2
 
     def rank(
         self,

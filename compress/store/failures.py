@@ -13,6 +13,7 @@ from ..errors import CompressError
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR}
+STATES = {errno.ENOENT, errno.EEXIST, errno.EISDIR, errno.ENOTEMPTY}  # what is there; not a disk that fails
 LEAST_FREE = 1 << 20
 
 
@@ -37,8 +38,15 @@ def _explain(error: Exception, root: Path, use: str) -> str | None:
     if reason := _said(error, {errno.EIO}):
         where = getattr(error, "filename", None) or root
         return f"{where}: the disk failed ({reason}); see to it or choose a folder on another disk, and run again"
-    if isinstance(error, OSError) and error.errno in REFUSED and str(error.filename).startswith(str(root)):
+    if not isinstance(error, OSError) or not str(error.filename).startswith(str(root)):
+        return None
+    if error.errno in REFUSED:
         return f"{root}: cannot be used as {use} ({error.strerror}); expected a folder that can be read and written"
+    if error.errno not in STATES | {None}:
+        return (
+            f"{error.filename}: cannot be read or written now ({error.strerror}); what is finished stays: run again, and if this stays, "
+            "see to the disk"
+        )
     return None
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +42,19 @@ def key(kind: str, version: int, spec: dict[str, Any], inputs: dict[str, str], l
 
 
 def sha256(path: Path) -> str:
-    """Hex SHA-256 of a file, read in chunks; `OSError` passes through."""
-    with path.open("rb", buffering=0) as file:
+    """Hex SHA-256 of a file, read in chunks; `OSError`, which names the file, passes through."""
+    with naming(path), path.open("rb", buffering=0) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """An `OSError` of a read names no file of itself; here it names `path`."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
 
 
 def sha256_all(paths: Iterable[Path]) -> list[str]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from ..atomic import sync
-from .hashing import sha256_all
+from .hashing import naming, sha256_all
 
 NAME = "manifest.json"
 SCHEMA = 1
@@ -21,16 +22,24 @@ class DamagedError(Exception):
 
 
 def contents(folder: Path) -> dict[str, os.stat_result]:
-    """Relative name -> status of every file below `folder`. Links and special files are refused."""
-    found: dict[str, os.stat_result] = {}
-    for path in folder.rglob("*"):
-        if path.is_dir() and not path.is_symlink():
-            continue
-        name = path.relative_to(folder).as_posix()
-        if path.is_symlink() or not path.is_file():
-            raise DamagedError(f"{name} is a link or a special file")
-        found[name] = path.stat()
-    return found
+    """Relative name -> status of every file below `folder`. Names that start with a dot are left out: they are other tools' records.
+
+    Raises `DamagedError` for links and special files; `OSError` where a folder cannot be read now.
+    """
+    statuses: dict[str, os.stat_result] = {}
+    for place, folders, files in os.walk(folder, onerror=_fail):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for path in (Path(place, name) for name in (*folders, *files) if not name.startswith(".")):
+            status, name = path.lstat(), path.relative_to(folder).as_posix()
+            if stat.S_ISREG(status.st_mode):
+                statuses[name] = status
+            elif not stat.S_ISDIR(status.st_mode):
+                raise DamagedError(f"{name} is a link or a special file")
+    return statuses
+
+
+def _fail(error: OSError) -> None:
+    raise error
 
 
 def _plain(value: Any) -> Any:
@@ -48,7 +57,7 @@ def write(folder: Path, key: str, describe: dict[str, Any], info: dict[str, Any]
     for name, _ in found:
         sync(folder / name)
     files = {
-        name: {"bytes": stat.st_size, "sha256": digest} for (name, stat), digest in zip(found, hashes, strict=True)
+        name: {"bytes": status.st_size, "sha256": digest} for (name, status), digest in zip(found, hashes, strict=True)
     }
     document = {
         "schema": SCHEMA,
@@ -74,10 +83,11 @@ def _digest(document: dict[str, Any]) -> str:
 
 
 def read(folder: Path, key: str) -> dict[str, Any]:
-    """The manifest of `folder`; raises `DamagedError` when it is absent, altered or another artefact's."""
+    """The manifest of `folder`; raises `DamagedError` when it is absent, altered or another artefact's. `OSError` passes through."""
     try:
-        document = json.loads((folder / NAME).read_bytes())
-    except (OSError, ValueError) as error:
+        with naming(folder / NAME):
+            document = json.loads((folder / NAME).read_bytes())
+    except (FileNotFoundError, IsADirectoryError, ValueError) as error:
         raise DamagedError(f"{NAME} cannot be read ({type(error).__name__})") from None
     if not isinstance(document, dict) or document.get("digest") != _digest(document):
         raise DamagedError(f"{NAME} was altered")
@@ -87,17 +97,20 @@ def read(folder: Path, key: str) -> dict[str, Any]:
 
 
 def verify(folder: Path, files: dict[str, dict[str, Any]]) -> None:
-    """Compare every file of `folder` with the manifest's `files`; raises `DamagedError` naming the first difference."""
+    """Compare every file of `folder` with the manifest's `files`; raises `DamagedError` naming the first difference.
+
+    A disk that cannot be read now says nothing of the artefact: `OSError` passes through.
+    """
     found = contents(folder)
     found.pop(NAME, None)
     for name in sorted(files.keys() ^ found.keys()):
         raise DamagedError(f"{name} is {'missing' if name in files else 'not in the manifest'}")
-    for name, stat in found.items():
-        if stat.st_size != files[name]["bytes"]:
-            raise DamagedError(f"{name} has {stat.st_size} bytes, expected {files[name]['bytes']}")
+    for name, status in found.items():
+        if status.st_size != files[name]["bytes"]:
+            raise DamagedError(f"{name} has {status.st_size} bytes, expected {files[name]['bytes']}")
     try:
         hashes = sha256_all(folder / name for name in found)
-    except OSError as error:
+    except FileNotFoundError as error:
         raise DamagedError(f"{error.filename} cannot be read ({error.strerror})") from None
     for name, digest in zip(found, hashes, strict=True):
         if digest != files[name]["sha256"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -108,10 +109,22 @@ def _of_a_folder(path: str, config: str | None, splits: list[str]) -> list[Any]:
 
     try:
         with quiet_data_sets():
-            loaded: Any = datasets.load_dataset(path, config, split=splits)
+            loaded: Any = datasets.load_dataset(path, config, split=splits, cache_dir=_own_cache(Path(path)))
     except Exception as error:  # the library raises a dozen unrelated types: layout, configuration, split
         raise CompressError(f"data set {path}: cannot be read: {said(error)}") from error
     return loaded
+
+
+def _own_cache(folder: Path) -> str:
+    """A cache for just these contents: `datasets` tells files of a folder apart by their times alone, which copies may keep."""
+    from datasets import config
+
+    contents = hashlib.sha256()
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        contents.update(f"{path.relative_to(folder).as_posix()}\0{digest}\0".encode())
+    return str(Path(config.HF_DATASETS_CACHE).expanduser() / f"compress-{contents.hexdigest()[:16]}")
 
 
 def _field(message: str) -> str:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import ast
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from ..tabular import NO_COMMA
 from .columns import Rows
 from .tables import brief, refuse
-
-_BETWEEN = re.compile(r"""['"]\s+['"]""")  # NumPy writes no comma
 
 
 def parsed_lists(rows: Rows, column: str, label: str) -> Rows:
@@ -66,7 +64,7 @@ def json_list(value: Any) -> list[Any] | str:
     if text.startswith("["):
         form = (
             ", a NumPy array as text"
-            if _BETWEEN.search(text)
+            if NO_COMMA.search(text)
             else ", which is not JSON; Python lists have single quotes"
         )
         form += ": write it with json.dumps"

@@ -29,7 +29,8 @@ def read_kind(
         return "multilabel", None
     lists = any(isinstance(value, list) for value in values) or are_label_lists(values)
     if kind == "multilabel" or (kind is None and lists):
-        return "multilabel", listed_names(label, _rows(table, values))
+        most = MOST_UNLISTED_LABELS if kind is None else None
+        return "multilabel", listed_names(label, _rows(table, values), most=most)
     numbered = list(zip(table.numbers, values, strict=True))
     scores = [value for value in values if is_number(str(value))]
     scored = kind is None and len(scores) > len(values) / 2 and are_scores(scores)

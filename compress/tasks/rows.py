@@ -72,6 +72,8 @@ class Origin:
             source += f" tuning {self.spec.hub.tuning}"
         if KINDS[self.spec.kind].unit == "question" and any(name == "tuning" for name, _ in files):
             source += " apart by context"  # as such files are held against the reported splits since
+        if self.spec.kind == "multilabel":
+            source += " lists as JSON"  # before, lists of labels were read as Python's first
         return fingerprint_of(self.spec, source, files)
 
     def read(self, wanted: Callable[[str], bool]) -> tuple[dict[str, Rows], list[str]]:

@@ -76,8 +76,10 @@ def carve_queries(spec: TaskSpec, split: Split, place: str) -> tuple[np.ndarray,
     rows_each = len(split) / len(queries_of(split.labels)) if split.has_choices else 1
     goal = min(int(spec.tuning_examples * rows_each), int(len(split) * spec.tuning_fraction))
     held = np.zeros(len(split), dtype=bool)
+    taken = 0
     for rows in ranked:
-        held[rows] = held.sum() + len(rows) <= goal
+        if taken + len(rows) <= goal:
+            held[rows], taken = True, taken + len(rows)
     if not held.any():
         held[min(ranked, key=len)] = True
     if all(held[rows].all() for rows in ranked):  # one is left to learn from

@@ -1,7 +1,7 @@
 """The loop: batches, forward, objective, backward, clip, step. One, for every kind of training."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -46,12 +46,13 @@ class StepReport:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What training came to. Scores are headline points on the tuning split."""
+    """What training came to. Scores are headline points on the tuning split. `conditions`: as of `state.Progress`, the last ones last."""
 
     steps: int
     best_step: int | None
     best_score: float | None
     history: list[dict[str, float]]
+    conditions: list[dict[str, Any]]
 
 
 def train(
@@ -68,6 +69,7 @@ def train(
     on_notice: Callable[[str], None] = lambda line: None,
     checkpoint_seconds: float = 60.0,
     split: bool = False,
+    conditions: Mapping[str, Any] | None = None,
 ) -> Outcome:
     """Train `model` in place; afterwards it holds the weights to keep.
 
@@ -78,6 +80,7 @@ def train(
     first alone evaluates, writes to `work`, and calls `on_step` and `on_notice`. What stops one stops all, at the same step.
     `split`: each holds its part of the weights and of what the optimizer keeps (`sharding`); `model` stays where it is and
     is filled at the end, in the first process alone. Nothing else may compute with its weights.
+    `conditions`: what of this machine the steps go by, such as threads, as JSON values; the outcome has those of earlier parts too.
     Raises `CheckFailed` on the first non-finite loss, before it reaches a weight, `Interrupted` after a stop
     signal, with the state saved, `CompressError` when there is no memory for one example or the step itself, and `ProcessLost`.
     """
@@ -96,6 +99,7 @@ def train(
     trained.train()
     try:
         run.resume()
+        run.under(dict(conditions or {}))
         with signals.deferred(), loader:
             run.to_the_end(on_step, on_notice, checkpoint_seconds)
     finally:
@@ -103,7 +107,7 @@ def train(
         model.forward = own_forward(model)
     run.load_best()
     progress = run.progress
-    return Outcome(progress.step, progress.best_step, progress.best_score, progress.history)
+    return Outcome(progress.step, progress.best_step, progress.best_score, progress.history, progress.conditions)
 
 
 def _optimizer(model: nn.Module, objective: Objective, settings: Training) -> torch.optim.Optimizer:
@@ -265,6 +269,12 @@ class _Run:
             self.progress = found
             self.gradients.micro = found.micro_batch_size or self.gradients.micro
         sharing.make_alike(self.gradients.modules)
+
+    def under(self, conditions: dict[str, Any]) -> None:
+        """Note what the steps that are left go by."""
+        known = self.progress.conditions
+        if self.progress.step < self.total or not known:
+            self.progress.conditions = [*(each for each in known if each != conditions), conditions]
 
     def load_best(self) -> None:
         step, modules = self.progress.best_step, (self.model, self.gradients.objective)

@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -22,6 +23,9 @@ from .parts import is_split, like, put, whole
 Reshape = Callable[[Tensor, Tensor], Tensor]
 
 
+UNKNOWN: dict[str, Any] = {}
+
+
 def _same(parameter: Tensor, tensor: Tensor) -> Tensor:
     return tensor
 
@@ -30,7 +34,8 @@ def _same(parameter: Tensor, tensor: Tensor) -> Tensor:
 class Progress:
     """Where a run stands: optimizer steps done, the best tuning score so far and the step it was at.
 
-    `micro_batch_size`: examples of a forward, once memory ran out for more.
+    `micro_batch_size`: examples of a forward, once memory ran out for more. `conditions`: each set of machine settings that steps were
+    taken under, JSON values; `UNKNOWN` for steps of before these were kept.
     """
 
     step: int = 0
@@ -38,6 +43,7 @@ class Progress:
     best_step: int | None = None
     history: list[dict[str, float]] = field(default_factory=list)
     micro_batch_size: int | None = None
+    conditions: list[dict[str, Any]] = field(default_factory=list)
 
 
 class Moment:
@@ -161,7 +167,7 @@ def restore(
     states = {name.removeprefix(own): tensor for name, tensor in tensors.items() if name.startswith(f"{own}rng.")}
     if states:
         set_generators(states)
-    return Progress(**json.loads(metadata["progress"]))
+    return Progress(**{"conditions": [UNKNOWN], **json.loads(metadata["progress"])})
 
 
 def _trained(optimizer: torch.optim.Optimizer) -> list[Tensor]:

@@ -174,6 +174,12 @@ def test_a_ranking_opens_as_one(bundle: Path, tmp_path: Path) -> None:
     config = json.loads((bundle / "config.json").read_text())
     (plain / "config.json").write_text(json.dumps(config))
     assert isinstance(load(plain), Ranker)
+    assert load(plain).columns == 2
+    assert Ranker(plain).logits([("music", "town")]) == pytest.approx(
+        Ranker(bundle).logits([("music", "town")]), abs=1e-3
+    )
+    with pytest.raises(CompressError, match="query"):
+        Ranker(plain).predict("music")
     (plain / "config.json").write_text(json.dumps({k: v for k, v in config.items() if k != "sentence_transformers"}))
     assert type(load(plain)) is Classifier
     with pytest.raises(CompressError, match=r"its model ranks no passages; open it with compress\.runtime\.load"):
@@ -192,6 +198,14 @@ def test_predict_prints_scores_and_scores_a_file(cli, bundle: Path, folder: Path
     )
     assert "160 passages: ndcg@10 " in told.err + told.out and "mrr@10 " in told.err + told.out
     assert (tmp_path / "o.csv").read_text().splitlines()[0] == "query,passage,relevance,prediction"
+
+
+def test_a_file_whose_scores_cannot_be_computed_is_answered_all_the_same(cli, bundle: Path, tmp_path: Path) -> None:
+    path, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    path.write_text("".join(f'{{"query": "x", "passage": "y {row}", "relevance": 0}}\n' for row in range(3)))
+    said = cli("predict", bundle, "--input", path, "--label", "relevance", "--output", out)
+    assert said.code == 2 and f"the answers are in {out}" in said.err
+    assert len(out.read_text().splitlines()) == 3
 
 
 def test_predict_refuses_relevances_below_0(cli, bundle: Path, tmp_path: Path) -> None:

@@ -211,6 +211,22 @@ def test_a_file_with_a_header_alone_is_refused(folder: Path, tmp_path: Path) -> 
     assert not (tmp_path / "out.csv").exists()
 
 
+def test_quotes_that_are_text_and_a_file_without_a_header(folder: Path, tmp_path: Path) -> None:
+    """As GLUE's and SemEval's files are."""
+    lines = ['a\t"b c', '"a b"\td']
+    source, out = tmp_path / "in.tsv", tmp_path / "out.jsonl"
+    source.write_text("\n".join(lines) + "\n")
+    done = predict(folder, "--input", source, "--columns", "one,text", "--output", out)
+    assert done.returncode == 2 and "in.tsv:1: " in done.stderr and "--no-quoting" in done.stderr and not out.exists()
+    assert predict(folder, "--input", source, "--columns", "one, text", "--no-quoting", "--output", out).returncode == 0
+    rows = read(out, ".jsonl")
+    assert [(row["one"], row["text"]) for row in rows] == [("a", '"b c'), ('"a b"', "d")]
+    assert [row["prediction"] for row in rows] == [one.label for one in Classifier(folder).predict(['"b c', "d"])]
+    (tmp_path / "in.jsonl").write_text('{"text": "a"}\n')
+    done = predict(folder, "--input", tmp_path / "in.jsonl", "--no-quoting")
+    assert done.returncode == 2 and "--no-quoting: is for .csv and .tsv files" in done.stderr
+
+
 def test_a_run_is_not_taken_for_a_bundle(tmp_path: Path) -> None:
     (tmp_path / "result.json").write_text("{}")
     done = predict(tmp_path, "good")

@@ -73,6 +73,7 @@ def fit(
     checkpoint_seconds: float = 1e9,
     precision: str = "fp32",
     split: bool = False,
+    conditions: dict[str, Any] | None = None,
 ) -> Outcome:
     """`train` on the toy."""
     return train(
@@ -88,6 +89,7 @@ def fit(
         on_notice=on_notice,
         checkpoint_seconds=checkpoint_seconds,
         split=split,
+        conditions=conditions,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,7 @@ def test_columns_of_0_and_1_are_labels(tmp_path: Path) -> None:
     [
         ("a|b;c", ["a", "b;c"]), ("a;b,c", ["a", "b,c"]), ("a, b", ["a", "b"]), ("", []), (" ", []), ("one", ["one"]),
         ('["a, b", 2]', ["a, b", "2"]), ([1.0, "x"], ["1", "x"]), ([], []), ("a||b", None), (["a", ""], None), (None, None),
+        (r'["tech\/ai", "\ud83d\ude00"]', ["tech/ai", "😀"]), ("['a', 'b']", ["a", "b"]), ('["a" "b"]', None),
         (3, None), ([1.5, float("nan")], None), ("[broken", None), ("[__import__('os')]", None), ([["a"]], None), ("[" * 5000, None),
     ],
 )  # fmt: skip
@@ -117,6 +119,12 @@ def test_what_is_no_list_is_refused_by_its_line(tmp_path: Path, change: dict[int
     values = [change.get(row, value) for row, value in enumerate(LISTS)]
     with pytest.raises(CompressError, match=message):
         own_task(own(tmp_path, values))
+
+
+def test_many_labels_are_meant_where_the_kind_is_said(tmp_path: Path) -> None:
+    values = [[f"l{row}-{place}" for place in range(4)] for row in range(30)]
+    spec, _ = own_task(replace(own(tmp_path, values), kind="multilabel"))
+    assert spec.kind == "multilabel" and len(spec.labels or ()) == 120
 
 
 def test_labels_that_train_does_not_know_are_refused_by_the_file_that_has_them(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -99,6 +101,24 @@ def test_a_data_directory_without_the_tasks_data_is_told(repository: Path) -> No
     assert {*data.notes} - {*plain.notes} == {
         "--data-dir holds none of its data, which are read from where the task says"
     }
+
+
+def test_a_folder_whose_times_stayed_is_read_again(tmp_path: Path) -> None:
+    (tmp_path / "sets").mkdir()
+    for name in ("train", "validation"):
+        path = tmp_path / "sets" / f"{name}.jsonl"
+        path.write_text(
+            "".join(json.dumps({"text": f"old {name} {row}", "label": row % 2}) + "\n" for row in range(30))
+        )
+        os.utime(path, (1, 1))
+    spec = TaskSpec(
+        name="t", text=("text",), label="label", labels=("0", "1"), metrics=("accuracy",), hub=Hub(path="sets")
+    )
+    assert load_task(spec, tmp_path, None).train.texts[0][0].startswith("old")
+    for path in (tmp_path / "sets").iterdir():
+        path.write_text(path.read_text().replace("old", "new"))
+        os.utime(path, (1, 1))
+    assert load_task(spec, tmp_path, None).train.texts[0][0].startswith("new")
 
 
 def test_a_folder_in_the_place_of_a_revision_is_told(repository: Path) -> None:

@@ -31,7 +31,7 @@ def resolve_student(name_or_path: str) -> tuple[StudentCard, TeacherSource | Non
     student = load_student(name_or_path)
     if student.checkpoint is None:
         return student, None
-    base = Path(name_or_path).parent if is_path(name_or_path) else Path()
+    base = from_home(name_or_path).parent if is_path(name_or_path) else Path()
     return student, _checkpoint_of(student, student.checkpoint, base)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -63,6 +63,13 @@ class TeacherSource:
             grown = "" if self.small is None else f" grown from {_joined(self._weights)}"
             return f"random {self.config} {words}{grown}"
         return f"{_joined(self._weights)} {_joined(self._words)}"
+
+    def check_unchanged(self) -> None:
+        """Raises `CompressError` where its files are others by now than those that keys stand for. Reads all of them."""
+        if replace(self).identity != self.identity:
+            raise CompressError(
+                f"{self.folder or self.small or self.words}: it changed since this command started; start it again"
+            )
 
     @cached_property
     def _weights(self) -> dict[str, str]:

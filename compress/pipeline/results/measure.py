@@ -124,7 +124,8 @@ def benchmark(
     settings = replace(settings, shapes=_fitting(settings.shapes, models))
     spec = {**asdict(settings), "lengths": context.task.fingerprint}
     libraries = {name: versions()[name] for name in ("onnxruntime", "torch", "transformers")}
-    key = store.key("bench", BENCH_VERSION, spec, inputs, {**libraries, "cpu": cpu_name()})
+    machine = {"cpu": cpu_name(), "isa": " ".join(isa())}
+    key = store.key("bench", BENCH_VERSION, spec, inputs, libraries | machine)
 
     def make(out: Path, work: Path) -> dict[str, Any]:
         from ...bench import NARROW, BenchSpec, Candidate, measure

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import permutations
 from pathlib import Path
 from typing import Any, TypedDict
@@ -53,6 +54,7 @@ def add_adopted(draft: Draft, model: str = "teacher") -> None:
         source, inputs = draft.teachers[model], pretrained_inputs(draft)
         described: dict[str, Any] = {"kind": draft.task.spec.kind, "pooling": source.pooling[0]}
         described |= {} if source.card.layers == LAST else {"layers": source.card.layers}
+        described |= {"seed": draft.base_seed} if _is_drawn(source, inputs) else {}
         draft.add(ADOPT, model, model, Adopt(), described, inputs=inputs, outside=outside, seed=draft.base_seed)
         return
     draft.add(ADOPT, model, model, Adopt(), {}, outside=outside)
@@ -77,6 +79,11 @@ def run(job: Job[Adopt]) -> AdoptInfo:
     return adopt_teacher(source, job.context, job.out)
 
 
+def _is_drawn(source: TeacherSource, inputs: Mapping[str, object]) -> bool:
+    """Whether a sentence encoder has random weights, or grown ones, which a seed draws: it is no checkpoint, and no plain text made it."""
+    return source.folder is None and PRETRAINED not in inputs
+
+
 def _adopt_encoder(job: Job[Adopt], source: TeacherSource) -> AdoptInfo:
     """As it came, as plain text made it, or, of random weights, as they are drawn, for then it guesses."""
     import torch
@@ -84,19 +91,21 @@ def _adopt_encoder(job: Job[Adopt], source: TeacherSource) -> AdoptInfo:
     from ..training.initial_teacher import grow_into
 
     torch.manual_seed(job.node.seed)
-    if source.folder is not None or PRETRAINED in job.inputs:
+    if not _is_drawn(source, job.inputs):
         folder = base_teacher(source, job.inputs)
         own = None if source.card.layers == LAST else source.config
         model: Any = load_classifier(folder, kind=job.context.kind, labels=(), trained=True, config=own)
     else:
         model = random_classifier(source.config, kind=job.context.kind, labels=())
         grow_into(model, source, seed=job.node.seed)
+    tokenizer = source.tokenizer
+    source.check_unchanged()
     setattr(model.config, FIELD, source.pooling[0])
     if source.folder is None:
-        points = _score(model, source.tokenizer, source, job.context)[0]
+        points = _score(model, tokenizer, source, job.context)[0]
     else:
-        points = _check_score(model, source.tokenizer, source, job.context)
-    save_checkpoint(model.eval(), source.tokenizer, job.out)
+        points = _check_score(model, tokenizer, source, job.context)
+    save_checkpoint(model.eval(), tokenizer, job.out)
     return {"tuning_score": points, "label_order": None}
 
 
@@ -105,12 +114,13 @@ def adopt_teacher(source: TeacherSource, context: Context, out: Path) -> AdoptIn
     folder, data = source.folder or Path(), context.task.data
     order = label_order(source.labels, data.labels, kind=data.spec.kind, where=str(folder))
     model: Any = load_classifier(folder, kind=data.spec.kind, labels=data.labels, trained=True)
+    tokenizer = load_tokenizer(folder)
+    source.check_unchanged()
     if order is not None and order != tuple(range(len(order))):
         context.notice(
             f"{folder.resolve().name}: classes reordered from {list(source.labels)} to the task's {list(data.labels)}"
         )
         reorder_head(model, list(order))
-    tokenizer = load_tokenizer(folder)
     points = _check_score(model, tokenizer, source, context)
     for name, value in label_fields(data.spec.kind, data.labels).items():
         setattr(model.config, name, value)

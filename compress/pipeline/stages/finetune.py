@@ -45,7 +45,9 @@ def run(job: Job[Finetune]) -> TrainingInfo:
     else:
         model = random_classifier(source.config, kind=job.context.kind, labels=job.context.labels)
         grow_into(model, source, seed=job.node.seed)
-    return TrainingRun(job, model, Objective((HardLabel(),), kind=job.context.kind)).on_task(source.tokenizer, None)
+    tokenizer = source.tokenizer
+    source.check_unchanged()
+    return TrainingRun(job, model, Objective((HardLabel(),), kind=job.context.kind)).on_task(tokenizer, None)
 
 
 FINETUNE = Kind("finetune", 3, Finetune, run, plan, libraries=TRAINING, trains=True, checkpoint=True)

@@ -45,7 +45,8 @@ class Threshold(TypedDict):
 
 class TrainingInfo(Speed, Threshold):
     """Of any training. Scores are points on the tuning split, None and empty where nothing scores the model. `layer_mix`:
-    of which shares of its embeddings' and each layer's states a model makes vectors that has learnt it."""
+    of which shares of its embeddings' and each layer's states a model makes vectors that has learnt it. `earlier_parts`: threads,
+    processes, device and code of what was trained before an interruption, where they were others; an empty one where they are unknown."""
 
     steps: int
     best_step: int | None
@@ -56,6 +57,7 @@ class TrainingInfo(Speed, Threshold):
     processes: NotRequired[int]
     device: str
     fsdp: NotRequired[bool]
+    earlier_parts: NotRequired[list[dict[str, Any]]]
     examples: NotRequired[int]
     sequences: NotRequired[int]
     sequence_length: NotRequired[int]

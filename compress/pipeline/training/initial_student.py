@@ -75,6 +75,7 @@ def _pretrained_classifier(source: TeacherSource, context: Context) -> nn.Module
     """With the checkpoint's own head where that has one of the task's size, in the order of its labels; else with a new one."""
     folder = source.folder or Path()
     model = load_classifier(folder, kind=context.kind, labels=context.labels, trained=False)
+    source.check_unchanged()
     if KINDS[context.kind].learnt and source.is_fine_tuned(context.kind):
         with suppress(CompressError):  # of other labels: no order is the right one
             order = label_order(source.labels, context.labels, kind=context.kind, where=str(folder))
@@ -87,7 +88,9 @@ def initial_encoder(plan: Plan, inputs: Inputs, teacher: Any, data: TextBatches)
     """As `initial_student`, for a stage on plain text, whose `data` gives the sample."""
     card = card_of(plan, inputs)
     if plan.pretrained is not None:
-        return load_encoder(plan.pretrained.folder or Path()), None
+        encoder = load_encoder(plan.pretrained.folder or Path())
+        plan.pretrained.check_unchanged()
+        return encoder, None
     tokens = sample_tokens(card)
     sample = data.sample(-(-tokens // data.length)) if tokens else None
     student = build_encoder(card, teacher, plan.sizes["student"], sample)

@@ -18,6 +18,7 @@ from ...models.layer_maps import matched_layers
 from ...models.layer_mix import learnt_mix
 from ...models.masked_head import MaskedLmHeads
 from ...objective import Objective
+from ...provenance import running_code
 from ...spec.stages import Losses, Training
 from ...store import Artifact
 from ...tasks import Encoded, EncodedSpans, TaskBatches, encode
@@ -139,6 +140,7 @@ class TrainingRun:
                 on_notice=self.context.notice,
                 checkpoint_seconds=self.context.checkpoint_seconds,
                 split=split,
+                conditions=(conditions := self._conditions(accelerator.device.type)),
             )
         if self.context.peers is not None:
             self.context.peers.trained()
@@ -146,7 +148,15 @@ class TrainingRun:
         from_tables = self._answers is not None or answers_once(objective, data, settings)
         beside = None if from_tables else teacher
         reached = speed(self.model, beside, objective, log.totals(), accelerator)
-        return self._info(outcome, reached, accelerator.device.type, split)
+        info = self._info(outcome, reached, accelerator.device.type, split)
+        if earlier := [each for each in outcome.conditions if each != conditions]:
+            info["earlier_parts"] = earlier
+        return info
+
+    def _conditions(self, device: str) -> dict[str, Any]:
+        """What of this machine the steps go by, which may be otherwise when the training goes on after an interruption."""
+        code = running_code().model_dump(mode="json")
+        return {"threads": self.context.threads, "processes": processes.count(), "device": device, "code": code}
 
     def _splits(self) -> bool:
         """Whether processes hold parts of the model."""

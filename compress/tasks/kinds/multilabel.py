@@ -28,11 +28,11 @@ def _label_names(spec: TaskSpec, train: Rows) -> tuple[str, ...]:
     return declared_names(spec, train) or listed_names(str(spec.label), train)
 
 
-def listed_names(column: str, train: Rows) -> tuple[str, ...]:
+def listed_names(column: str, train: Rows, *, most: int | None = MOST_UNLISTED_LABELS) -> tuple[str, ...]:
     """The different labels of the lists in `column`, in the order of numbers and then of letters. Raises `CompressError` where
-    they are too many to be meant, too few, or a value is no list."""
+    they are more than `most`, too many to be meant, or too few, or a value is no list."""
     names = tuple(sorted({name for found in _lists(train) for name in found}, key=natural))
-    if len(names) > MOST_UNLISTED_LABELS:
+    if most is not None and len(names) > most:
         raise CompressError(
             f"{train.place}: column {column!r} has {len(names):,} different labels; list them under `labels` if they are meant"
         )
