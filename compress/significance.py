@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import cast
 
 import numpy as np
@@ -117,6 +118,25 @@ def recorded_over_tasks(intervals: Sequence[Interval]) -> Interval:
     below = math.hypot(*(points - low for points, low, _ in intervals)) / count
     above = math.hypot(*(high - points for points, _, high in intervals)) / count
     return points, points - below, points + above
+
+
+def delta_of_tasks(deltas: Sequence[Delta]) -> Delta:
+    """`recorded_over_tasks` of recorded differences; of one task that itself. Of means over seeds the p of each task says how many standard
+    errors it lies away, as of a normal distribution; these errors add up in squares, too."""
+    if len(deltas) == 1:
+        return deltas[0]
+    points, low, high = recorded_over_tasks([(delta.points, delta.low, delta.high) for delta in deltas])
+    errors = [_standard_error(delta) for delta in deltas]
+    p = math.erfc(abs(points) * len(deltas) / math.hypot(*errors) / math.sqrt(2)) if any(errors) else None
+    seeds = any(delta.seeds_p is not None for delta in deltas)
+    return Delta(points=points, low=low, high=high, mcnemar_p=None, seeds_p=p if seeds else None)
+
+
+def _standard_error(delta: Delta) -> float:
+    """That of a normal distribution with the p of `delta` over seeds; of one seed, or where p says nothing, that of the interval."""
+    if delta.seeds_p is not None and delta.points and 1e-12 < delta.seeds_p < 1:
+        return abs(delta.points) / NormalDist().inv_cdf(1 - delta.seeds_p / 2)
+    return max(delta.points - delta.low, delta.high - delta.points) / NORMAL_QUANTILE
 
 
 def half_width(observed: np.ndarray, shared: np.ndarray | float) -> np.ndarray:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from statistics import NormalDist
+
 import numpy as np
 import pytest
 from default_suite import slow
 
 from compress.recorded_fidelity import Delta
 from compress.report.families import corrected
-from compress.significance import half_width, p_over_seeds, recorded_over_seeds
+from compress.significance import delta_of_tasks, half_width, p_over_seeds, recorded_over_seeds
 
 
 def false_alarms(seeds: int, examples_sd: float, size: int, families: int) -> float:
@@ -65,3 +67,16 @@ def test_a_comparison_without_others_goes_by_its_interval_alone() -> None:
     delta = Delta(points=-2.0, low=-3.9, high=-0.1, mcnemar_p=None, seeds_p=0.06)
     (alone,), several = corrected([delta]), corrected([delta, delta])
     assert alone.distinguishable and not any(mark.distinguishable for mark in several)
+
+
+def test_over_tasks_the_p_of_each_goes_on() -> None:
+    """Two seeds tell little, whatever the interval of their mean over tasks: its ends are of Student's t, and no normal quantile's."""
+    observed = np.array([1.0, 2.0])
+    wide = float(half_width(observed, 0.0))
+    delta = Delta(points=1.5, low=1.5 - wide, high=1.5 + wide, mcnemar_p=None, seeds_p=p_over_seeds(observed, 0.0))
+    assert delta_of_tasks([delta]) is delta
+    both = delta_of_tasks([delta, delta])
+    z = NormalDist().inv_cdf(1 - (delta.seeds_p or 0) / 2)
+    assert both.seeds_p == pytest.approx(2 * (1 - NormalDist().cdf(z * 2**0.5)), rel=1e-6)
+    one_seed = Delta(points=1.0, low=0.5, high=1.5, mcnemar_p=0.01)
+    assert delta_of_tasks([one_seed, one_seed]).seeds_p is None

@@ -26,6 +26,7 @@ from .comparing import (
     most_flips,
     named,
     of_vectors,
+    own_difference,
     recorded,
     unit_of,
 )
@@ -131,9 +132,8 @@ def _agreement(info: BundleInfo, now: dict[str, np.ndarray], precision: str) -> 
     detail = f"mean difference {mean:.2g}"
     if decides(info):
         detail = f"same {named(info)} on {rows - here} of {rows} {unit_of(info)}s ({rows - there} where it was made), {detail}"
-    undecided = not decides(info) and bool(
-        (differences(info, now[precision], now["fp32"]) > limit_of(info, precision)).any()
-    )
+    most = limit_of(info, precision) + own_difference(info, precision)
+    undecided = not decides(info) and bool((differences(info, now[precision], now["fp32"]) > most).any())
     if undecided or here > there + most_flips(info, rows):
         raise CheckFailed(f"{detail}; use onnx/{MODEL_FILES['fp32']} on this CPU")
     return detail

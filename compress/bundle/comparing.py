@@ -16,8 +16,8 @@ from .probes import rows_of
 FP32_TOLERANCE = 5e-4
 # int8 kernels differ by instruction set: x86 CPUs without VNNI sum pairs of products with 16-bit saturation,
 # and one step of rounding in an activation moves on through all layers. What a sound kernel changes is of the
-# size of quantization's own error, which the bundle shows: int8 against fp32 where it was made. The other limit is relative to how far
-# the outputs for the probe lie apart: those of a ranker may all be small.
+# size of quantization's own error, which the bundle shows: int8 against fp32 where it was made. The other limit is relative to the
+# largest output, at least 1, or to how far the outputs for the probe lie apart, where that is less: those of a ranker may all be small.
 INT8_TOLERANCE = 0.25
 INT8_TIMES_QUANTIZATION_ERROR = 3.0
 FLIPS = 2  # of the sixteen probe texts, of a quantized model
@@ -113,9 +113,17 @@ def limit_of(info: BundleInfo, precision: str) -> float:
     largest = float(np.abs(quantities[quantities > NEVER]).max(initial=0.0))
     if precision == "fp32":
         return FP32_TOLERANCE * max(1.0, largest)
-    own = float(differences(info, expected, recorded(info, "fp32")).max()) if "fp32" in info.models else 0.0
-    scale = 1.0 if of_vectors(info) else _spread(quantities) or largest
-    return max(INT8_TOLERANCE * scale, INT8_TIMES_QUANTIZATION_ERROR * own)
+    scale = max(1.0, largest)
+    if "fp32" not in info.models:  # then nothing says how much quantization itself changes
+        return INT8_TOLERANCE * scale
+    if not of_vectors(info):
+        scale = min(scale, _spread(quantities) or largest)
+    return max(INT8_TOLERANCE * scale, INT8_TIMES_QUANTIZATION_ERROR * own_difference(info, precision))
+
+
+def own_difference(info: BundleInfo, precision: str) -> float:
+    """How far a quantized model was from the fp32 one, at most, where the bundle was made."""
+    return float(differences(info, recorded(info, precision), recorded(info, "fp32")).max())
 
 
 def _spread(quantities: np.ndarray) -> float:

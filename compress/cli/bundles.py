@@ -148,7 +148,18 @@ def predict(
     from ..runtime.tagger import check_aggregation
     from .answered import answers
 
-    _check_sources(texts, pair, source, {"--output": output, "--text": text, "--label": label, "--columns": columns})
+    _check_sources(
+        texts,
+        pair,
+        source,
+        {
+            "--output": output,
+            "--text": text,
+            "--label": label,
+            "--columns": columns,
+            "--no-quoting": None if quoting else True,
+        },
+    )
     if aggregation is not None:
         check_aggregation(aggregation, "--aggregation")
     if source is not None and json:

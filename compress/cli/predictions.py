@@ -13,7 +13,7 @@ from ..errors import CompressError
 from ..tabular import CONLL, WORDS
 from .answered import Answered, AnsweredTexts
 from .question_rows import AnsweredQuestions, question_columns
-from .row_files import MARK, Row, Rows, TableRows, Writer, suffix_of
+from .row_files import MARK, Row, Rows, TableRows, Writer, check_form, suffix_of
 
 if TYPE_CHECKING:
     from .answered import Model
@@ -86,6 +86,7 @@ def _rows(path: Path, model: Model, *, quoting: bool, columns: Sequence[str] | N
 
     more = CONLL if isinstance(model, Tagger) else (SQUAD,) if isinstance(model, Reader) else ()
     suffix = suffix_of(path, "--input", more)
+    check_form(path, suffix, quoting=quoting, columns=columns)
     if suffix not in more:
         return Rows(path, suffix, quoting=quoting, columns=columns)
     if suffix == SQUAD:

@@ -165,13 +165,20 @@ def _above(comparison: Comparison) -> Iterator[str]:
 
 
 def _conditions(run: RunComparison) -> Iterator[str]:
+    from ..reproduction import DECIDED_BY_TIMES
+
     same = [each.name for each in run.conditions if each.same and each.now is not None]
-    other = [f"{each.name} ({_apart(each)})" for each in run.conditions if not each.same]
+    timed = [each.recorded for each in run.conditions if each.name == DECIDED_BY_TIMES]
+    other = [
+        f"{each.name} ({_apart(each)})" for each in run.conditions if not each.same and each.name != DECIDED_BY_TIMES
+    ]
     yield f"As recorded: {', '.join(same) or 'nothing'}."
     if other:
         yield f"Not as recorded: {', '.join(other)}."
+    for stages in timed:
+        yield f"{DECIDED_BY_TIMES.capitalize()}: {stages}; of the models that they make nothing must be the same."
     if run.exact:
-        yield "Figures must be the same."
+        yield "Figures must be the same." if not timed else "Figures of other models must be the same."
     else:
         yield "Scores must be the same but for chance: the 95% interval of their difference holds 0. Sizes may differ by 1%."
 

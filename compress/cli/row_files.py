@@ -39,9 +39,7 @@ class Rows:
     files: `quoting`: whether quotes hold fields together; `columns`: their names, where the first line does not have them."""
 
     def __init__(self, path: Path, suffix: str, *, quoting: bool = True, columns: Sequence[str] | None = None) -> None:
-        if suffix not in DELIMITERS and (columns or not quoting):
-            option = "--columns" if columns else "--no-quoting"
-            raise CompressError(f"{option}: is for .csv and .tsv files; leave it out for {path.name}")
+        check_form(path, suffix, quoting=quoting, columns=columns)
         self._quoting, self._columns = quoting, columns
         self.path, self.suffix, self.line = path, suffix, 0
         try:
@@ -51,7 +49,9 @@ class Rows:
             self.marked = first.startswith(MARK)
         except OSError as error:
             raise CompressError(f"{path}: cannot be read: {error.strerror}") from None
-        self.delimiter = delimiter_of(self.suffix, first) if self.suffix in DELIMITERS else ""
+        self.delimiter = (
+            delimiter_of(self.suffix, first, len(columns) if columns else None) if self.suffix in DELIMITERS else ""
+        )
 
     @property
     def done(self) -> int:
@@ -116,6 +116,13 @@ class Rows:
         for number, line in enumerate(self.file, 1):
             self.line = number
             yield Row(self._place, {"text": line.rstrip("\n")}, str(self.path), number)
+
+
+def check_form(path: Path, suffix: str, *, quoting: bool, columns: Sequence[str] | None) -> None:
+    """CompressError: the options are for tables of another form than that of `path`."""
+    if suffix not in DELIMITERS and (columns or not quoting):
+        option = "--columns" if columns else "--no-quoting"
+        raise CompressError(f"{option}: is for .csv and .tsv files; leave it out for {path.name}")
 
 
 class TableRows:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from ..recorded_fidelity import Delta
-from ..significance import recorded_over_tasks
+from ..significance import delta_of_tasks
 from . import numbers
 from .costs import Cost, compression, text, unit_of
 from .families import Corrected, corrected
@@ -64,8 +64,7 @@ class Overall:
         if len(deltas) < len(self.rows):
             return None
         deltas = [delta for delta, counts in zip(deltas, self.counted, strict=True) if counts]
-        points, low, high = recorded_over_tasks([(delta.points, delta.low, delta.high) for delta in deltas])
-        return Delta(points=points, low=low, high=high, mcnemar_p=None)
+        return delta_of_tasks(deltas)
 
     def _mean(self, rows: Sequence[Row]) -> float:
         points = [row.headline for row, counts in zip(rows, self.counted, strict=True) if counts]

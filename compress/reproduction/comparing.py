@@ -61,7 +61,11 @@ def _run(rerun: Rerun, now: Result, source: Path) -> RunComparison:
         changed_settings=rerun.changed,
         stages=len(rerun.plan.nodes),
         stages_from_store=rerun.stored,
-        figures=tuple(figure for model in recorded.models for figure in _figures(pair, model, exact=exact)),
+        figures=tuple(
+            figure
+            for model in recorded.models
+            for figure in _figures(pair, model, exact=exact and not is_sized_by_times(recorded, model))
+        ),
     )
 
 

@@ -11,6 +11,7 @@ from compress.errors import CompressError
 from compress.paths import from_home
 from compress.spec.kinds import KINDS
 from compress.spec.task import Files, TaskSpec
+from compress.tabular import DELIMITERS
 
 from .columns import Rows
 from .delimited import read_table
@@ -72,7 +73,7 @@ class Origin:
             source += f" tuning {self.spec.hub.tuning}"
         if KINDS[self.spec.kind].unit == "question" and any(name == "tuning" for name, _ in files):
             source += " apart by context"  # as such files are held against the reported splits since
-        if self.spec.kind == "multilabel":
+        if self.spec.kind == "multilabel" and any(path.suffix.lower() in DELIMITERS for _, path in files):
             source += " lists as JSON"  # before, lists of labels were read as Python's first
         return fingerprint_of(self.spec, source, files)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from compress.bundle.answers import _agreement
 from compress.bundle.comparing import compared, distance, limit_of
 from compress.errors import CheckFailed
 
@@ -37,8 +38,26 @@ def test_what_quantization_changed_itself_is_allowed_three_times() -> None:
     assert limit_of(info, "int8") == pytest.approx(0.03)
 
 
+def test_without_fp32_the_largest_output_counts() -> None:
+    info = info_of("ranking", SCORES, SCORES)
+    info.models = ("int8",)
+    assert limit_of(info, "int8") == 0.25
+
+
+def test_what_step_6_allows_is_allowed_beside_fp32_too() -> None:
+    """The model of this CPU is as far from its record as it may be, away from fp32."""
+    fp32, int8 = SCORES, SCORES + 0.01
+    info = info_of("regression", fp32, int8)
+    here = int8 + 0.9 * limit_of(info, "int8")
+    assert distance(info, "int8", here, int8)[1]
+    assert _agreement(info, {"fp32": fp32, "int8": here}, "int8")
+    with pytest.raises(CheckFailed):
+        _agreement(info, {"fp32": fp32, "int8": here + 0.01}, "int8")
+
+
 def test_of_classes_the_column_that_lies_farthest_apart_counts() -> None:
-    logits = np.column_stack([np.linspace(-2, 2, 16), np.linspace(1, -1, 16)])
-    assert limit_of(info_of("classification", logits, logits), "int8") == pytest.approx(0.25 * 4)
+    logits = np.column_stack([np.linspace(-0.2, 0.2, 16), np.linspace(0.1, -0.1, 16)])
+    assert limit_of(info_of("classification", logits, logits), "int8") == pytest.approx(0.25 * 0.4)
+    assert limit_of(info_of("classification", 10 * logits, 10 * logits), "int8") == pytest.approx(0.25 * 2)
     same = np.full((16, 2), 0.4)  # nothing lies apart: a quarter of the outputs
     assert limit_of(info_of("classification", same, same), "int8") == pytest.approx(0.1)

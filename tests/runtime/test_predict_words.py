@@ -117,7 +117,10 @@ def test_what_is_wrong_is_one_line(folder: Path, tmp_path: Path, row: object, wo
     done = predict(folder, "-i", path, "-o", tmp_path / "out.jsonl", *words)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert expected in done.stderr
-    assert not (tmp_path / "out.jsonl").exists()
+    scored = f"the answers are in {tmp_path / 'out.jsonl'}" in done.stderr
+    assert (
+        (tmp_path / "out.jsonl").exists() == scored == expected.startswith(("all 1 words", "in.jsonl: tags: no text"))
+    )
 
 
 def test_a_pair_of_texts_is_refused(folder: Path) -> None:

@@ -174,8 +174,9 @@ def _file(job: Job[Any], model: Any, folder: Path) -> Path:
 
 def read_of(spec: Quantize) -> dict[str, Any]:
     """What of `spec` the time and the size of its int8 file depend on, as JSON values."""
-    smoothed = {"outlier_splitting"} if quantizer_of(spec).smooths else set()
-    return {**spec.model_dump(mode="json", include=_READ | smoothed), "smoothed": bool(smoothed)}
+    if not quantizer_of(spec).smooths:
+        return spec.model_dump(mode="json", include=_READ)
+    return {**spec.model_dump(mode="json", include=_READ | {"outlier_splitting"}), "smoothed": True}
 
 
 def int8_like(spec: Quantize, source: Path, folder: Path, *, tokens: int) -> Path:

@@ -158,5 +158,5 @@ def _pad(model: Any) -> int:
 
 
 QUANTIZE_AWARE = Kind(
-    "quantize_aware", 7, QuantizeAware, run, plan, libraries=(*TRAINING, "onnxruntime"), trains=True, checkpoint=True
+    "quantize_aware", 8, QuantizeAware, run, plan, libraries=(*TRAINING, "onnxruntime"), trains=True, checkpoint=True
 )
