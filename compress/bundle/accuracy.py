@@ -25,8 +25,7 @@ from .document import BundleInfo
 from .report import Step
 
 SCORES = "scores"  # what the steps' names begin with
-POINTS = 0.5  # how far a score may be from the recorded one, either way,
-TEXTS = 2  # of a quantized model at least as far as so many of the split's texts are of all, in percent
+POINTS = 0.5  # how far a score may be from the recorded one, either way
 
 
 @dataclass(frozen=True)
@@ -40,22 +39,17 @@ class Measured:
             yield Step(f"{SCORES} {precision}", name, lambda p=precision: self._compare(folder, p, threads))
 
     def _compare(self, folder: Path, precision: str, threads: int | None) -> str:
-        """Every metric of every reported split. CheckFailed: one is off by more than `POINTS` and `TEXTS` allow."""
+        """Every metric of every reported split. CheckFailed: one is off by more than `POINTS`."""
         recorded = self.info.models[precision].scores  # type: ignore[index]
         lines, off = [], False
         outputs = {name: self._outputs(folder, precision, name, threads) for name in self.data.splits}
-        most = dict.fromkeys(self.data.splits, POINTS)
-        if precision != "fp32":
-            most = {name: max(POINTS, 100 * TEXTS / len(split.labels)) for name, split in self.data.splits.items()}
         for name, scores in reported_scores(self.data, self.data.gathered(outputs), reported_gold(self.data)).items():
             for metric, points in scores.items():
                 then = recorded.get(name, {}).get(metric)
                 lines.append(f"{name} {metric} {points:.2f} (recorded {'none' if then is None else f'{then:.2f}'})")
-                off |= then is None or not abs(points - then) <= most.get(name, POINTS)
+                off |= then is None or not abs(points - then) <= POINTS
         if off:
-            raise CheckFailed(
-                f"{', '.join(lines)}; expected the recorded scores within {max(most.values()):.3g} points"
-            )
+            raise CheckFailed(f"{', '.join(lines)}; expected the recorded scores within {POINTS} points")
         return ", ".join(lines)
 
     def _outputs(self, folder: Path, precision: str, split: str, threads: int | None) -> np.ndarray:
