@@ -70,21 +70,16 @@ def paired_bootstrap_seeds(
     The interval is for new examples and new seeds: `half_width` says how the two kinds of chance go together. The
     bootstrap over examples gives its shape; it draws the same examples for all seeds.
     """
-    return mean_over_tasks([Paired(metric, pairs, gold)], samples=samples, seed=seed)
-
-
-def mean_over_tasks(tasks: Sequence[Paired], *, samples: int = 2000, seed: int = 0) -> Interval:
-    """The mean of the tasks' differences. Tasks share no examples, so those of each are drawn by themselves; they may share
-    what a seed made (a general student, say), so seeds are compared by their means over tasks.
-
-    Raises `CompressError` where tasks have different numbers of seeds, or as `paired_bootstrap` does.
-    """
-    found = delta_over_tasks(tasks, samples=samples, seed=seed)
+    found = mean_over_tasks([Paired(metric, pairs, gold)], samples=samples, seed=seed)
     return found.points, found.low, found.high
 
 
-def delta_over_tasks(tasks: Sequence[Paired], *, samples: int = 2000, seed: int = 0) -> Delta:
-    """`mean_over_tasks`, and of several seeds the p that `p_over_seeds` gives."""
+def mean_over_tasks(tasks: Sequence[Paired], *, samples: int = 2000, seed: int = 0) -> Delta:
+    """The mean of the tasks' differences, of several seeds with the p that `p_over_seeds` gives. Tasks share no examples, so those of each
+    are drawn by themselves; they may share what a seed made (a general student, say), so seeds are compared by their means over tasks.
+
+    Raises `CompressError` where tasks have different numbers of seeds, or as `paired_bootstrap` does.
+    """
     tasks = [_checked(task) for task in tasks]
     if len({len(task.pairs) for task in tasks}) != 1:
         raise CompressError(f"expected as many seeds on every task, found {[len(task.pairs) for task in tasks]}")
@@ -99,37 +94,35 @@ def delta_over_tasks(tasks: Sequence[Paired], *, samples: int = 2000, seed: int 
     return Delta(points=_rounded(points), low=_rounded(low), high=_rounded(high), mcnemar_p=None, seeds_p=p)
 
 
-def recorded_over_seeds(intervals: Sequence[Interval]) -> Delta:
+def recorded_over_seeds(deltas: Sequence[Delta]) -> Delta:
     """The mean over seeds whose predictions are not at hand, from each one's difference and interval on the same examples.
     What variance over examples they share is unknown: at most that of one of them."""
-    observed = np.array([points for points, _, _ in intervals])
-    of_examples = float(np.mean([((high - low) / 2 / NORMAL_QUANTILE) ** 2 for _, low, high in intervals]))
+    observed = np.array([delta.points for delta in deltas])
+    of_examples = float(np.mean([((delta.high - delta.low) / 2 / NORMAL_QUANTILE) ** 2 for delta in deltas]))
     points, half = float(observed.mean()), float(half_width(observed, of_examples))
     low, high = max(points - half, -_LARGEST), min(points + half, _LARGEST)
     return Delta(points=points, low=low, high=high, mcnemar_p=None, seeds_p=p_over_seeds(observed, of_examples))
 
 
-def recorded_over_tasks(intervals: Sequence[Interval]) -> Interval:
-    """The mean over tasks, from each one's difference and interval, whose answers need not be at hand. Tasks share no examples: the
-    distances to the ends of their intervals add up in squares. What a seed made for several tasks is taken for independent, too;
-    `mean_over_tasks` compares seeds by their means."""
-    count = len(intervals)
-    points = sum(points for points, _, _ in intervals) / count
-    below = math.hypot(*(points - low for points, low, _ in intervals)) / count
-    above = math.hypot(*(high - points for points, _, high in intervals)) / count
-    return points, points - below, points + above
+def recorded_over_tasks(deltas: Sequence[Delta]) -> Delta:
+    """The mean over tasks, from each one's difference and interval, whose answers need not be at hand; of one task that itself. Tasks share
+    no examples: the distances to the ends of their intervals add up in squares. What a seed made for several tasks is taken for
+    independent, too; `mean_over_tasks` compares seeds by their means.
 
-
-def delta_of_tasks(deltas: Sequence[Delta]) -> Delta:
-    """`recorded_over_tasks` of recorded differences; of one task that itself. Of means over seeds the p of each task says how many standard
-    errors it lies away, as of a normal distribution; these errors add up in squares, too."""
+    Of means over seeds the p of each task says how many standard errors it lies away, as of a normal distribution: these errors add up in
+    squares, too."""
     if len(deltas) == 1:
         return deltas[0]
-    points, low, high = recorded_over_tasks([(delta.points, delta.low, delta.high) for delta in deltas])
-    errors = [_standard_error(delta) for delta in deltas]
-    p = math.erfc(abs(points) * len(deltas) / math.hypot(*errors) / math.sqrt(2)) if any(errors) else None
-    seeds = any(delta.seeds_p is not None for delta in deltas)
-    return Delta(points=points, low=low, high=high, mcnemar_p=None, seeds_p=p if seeds else None)
+    count = len(deltas)
+    points = sum(delta.points for delta in deltas) / count
+    below = math.hypot(*(delta.points - delta.low for delta in deltas)) / count
+    above = math.hypot(*(delta.high - delta.points for delta in deltas)) / count
+    p = None
+    if any(delta.seeds_p is not None for delta in deltas) and (
+        error := math.hypot(*map(_standard_error, deltas)) / count
+    ):
+        p = math.erfc(abs(points) / error / math.sqrt(2))
+    return Delta(points=points, low=points - below, high=points + above, mcnemar_p=None, seeds_p=p)
 
 
 def _standard_error(delta: Delta) -> float:
@@ -163,8 +156,7 @@ def p_over_seeds(observed: np.ndarray, shared: float) -> float:
 
     The chance a at which the critical value falls to |mean| / √variance. Between the normal value z and Student's t it is
     z + (t - z) · √f here: a correction asks for values far out, where two seeds' t is so long that the weight of the 95%
-    interval, which is right there alone, gave up to three families in ten a false difference. With √f it is at most one in
-    twenty, in families of 6 and 20 and for every share f of the variance.
+    interval is too small. With √f at most one family in twenty has a false difference (tests/test_corrected_seeds.py).
     """
     from scipy.optimize import brentq
     from scipy.special import ndtri, stdtrit

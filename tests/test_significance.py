@@ -12,6 +12,7 @@ from metric_references import BY_HAND, CLASSIFICATION, REGRESSION, headline_of, 
 
 from compress.errors import CompressError
 from compress.metrics import ClassHeadline, CorrelationHeadline
+from compress.recorded_fidelity import Delta
 from compress.significance import (
     FEWEST,
     Interval,
@@ -41,8 +42,16 @@ def discordant(examples: int, base_only: int, other_only: int, seed: int = 0) ->
     return base, other, gold
 
 
-def excludes_zero(interval: Interval) -> bool:
-    return not interval[1] <= 0 <= interval[2]
+def excludes_zero(found: Interval) -> bool:
+    return not found[1] <= 0 <= found[2]
+
+
+def interval(delta: Delta) -> Interval:
+    return delta.points, delta.low, delta.high
+
+
+def delta_of(points: float, low: float, high: float) -> Delta:
+    return Delta(points=points, low=low, high=high, mcnemar_p=None)
 
 
 def swap_test(metric: ClassHeadline, models: Models, rng: np.random.Generator) -> float:
@@ -224,8 +233,8 @@ def test_half_width_of_the_limits() -> None:
 def test_seeds_far_apart_do_not_reach_beyond_what_scores_can_differ_by() -> None:
     gold, base = np.tile([0, 1], 200), worse(400, 0)
     far = paired_bootstrap_seeds(ACCURACY, [(base, worse(400, count)) for count in (10, 390)], gold)
-    recorded = recorded_over_seeds([(-2.5, -4, -1), (-97.5, -99, -96)])
-    assert far == (recorded.points, recorded.low, recorded.high) == (-50.0, -200, 200)
+    recorded = recorded_over_seeds([delta_of(-2.5, -4, -1), delta_of(-97.5, -99, -96)])
+    assert far == interval(recorded) == (-50.0, -200, 200)
 
 
 def test_a_mean_over_tasks_is_made_as_one_task_is() -> None:
@@ -233,29 +242,28 @@ def test_a_mean_over_tasks_is_made_as_one_task_is() -> None:
     gold, base = np.tile([0, 1], 1000), worse(2000, 0)
     counts = ((60, 100, 80), (110, 130, 60))
     tasks = [Paired(ACCURACY, [(base, worse(2000, count)) for count in each], gold) for each in counts]
-    points, low, high = mean_over_tasks(tasks, samples=8000)
+    points, low, high = interval(mean_over_tasks(tasks, samples=8000))
     means = -np.mean(counts, axis=0) / 20
     gaps = [[(output.argmax(1) == gold) - 1.0 for _, output in task.pairs] for task in tasks]
     shared = sum(np.cov(part, ddof=0)[~np.eye(3, dtype=bool)].mean() for part in gaps) * 1e4 / 2000 / 4
     assert points == pytest.approx(means.mean())
     assert (high - low) / 2 == pytest.approx(float(half_width(means, shared)), rel=0.04)
-    assert mean_over_tasks(tasks[:1]) == paired_bootstrap_seeds(ACCURACY, tasks[0].pairs, gold)
+    assert interval(mean_over_tasks(tasks[:1])) == paired_bootstrap_seeds(ACCURACY, tasks[0].pairs, gold)
 
 
 def test_a_mean_over_tasks_from_their_intervals_is_about_that_from_their_answers() -> None:
     gold, base = np.tile([0, 1], 1000), worse(2000, 0)
     tasks = [Paired(ACCURACY, [(base, worse(2000, count))], gold) for count in (60, 110, 400)]
     recorded = recorded_over_tasks([mean_over_tasks([task], samples=8000) for task in tasks])
-    assert recorded == pytest.approx(mean_over_tasks(tasks, samples=8000), rel=0.03)
-    assert recorded_over_tasks([(-2.0, -3.0, 0.0), (4.0, 1.0, 5.0)]) == pytest.approx(
-        (1, 1 - 10**0.5 / 2, 1 + 5**0.5 / 2)
-    )
-    assert recorded_over_tasks([(-2.0, -3.0, 0.0)]) == (-2, -3, 0)
+    assert interval(recorded) == pytest.approx(interval(mean_over_tasks(tasks, samples=8000)), rel=0.03)
+    two = [delta_of(-2.0, -3.0, 0.0), delta_of(4.0, 1.0, 5.0)]
+    assert interval(recorded_over_tasks(two)) == pytest.approx((1, 1 - 10**0.5 / 2, 1 + 5**0.5 / 2))
+    assert recorded_over_tasks(two[:1]) == two[0]
 
 
 def test_a_mean_over_tasks_with_few_changes_may_be_chance() -> None:
     tasks = [Paired(ACCURACY, [(base, other)], gold) for base, other, gold in (discordant(40, n, 0) for n in (2, 3))]
-    assert not excludes_zero(mean_over_tasks(tasks))
+    assert not excludes_zero(interval(mean_over_tasks(tasks)))
 
 
 def test_mcnemar_by_hand() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 from ..recorded_fidelity import Delta
 from ..significance import LEVEL, holm, p_of
@@ -20,5 +21,25 @@ class Corrected(NamedTuple):
         return self.family == 1 or self.p < 1 - LEVEL
 
 
+class Compared(Protocol):
+    """A frozen dataclass with a difference, and how it is corrected."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def delta(self) -> Delta | None: ...
+    @property
+    def corrected(self) -> Corrected | None: ...
+
+
+Member = TypeVar("Member", bound=Compared)
+
+
 def corrected(family: Sequence[Delta]) -> list[Corrected]:
     return [Corrected(p, len(family)) for p in holm([p_of(delta) for delta in family])]
+
+
+def as_family(members: Sequence[Member]) -> list[Member]:
+    """With their differences corrected together; those without one stay as they are."""
+    marks = iter(corrected([member.delta for member in members if member.delta]))
+    return [replace(member, corrected=next(marks)) if member.delta else member for member in members]

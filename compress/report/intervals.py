@@ -11,7 +11,7 @@ from ..errors import CompressError
 from ..metrics import Headline, MeanHeadline
 from ..recorded_fidelity import Delta
 from ..results import ModelResult, Result
-from ..significance import Paired, delta_over_tasks, recorded_over_seeds
+from ..significance import Paired, mean_over_tasks, recorded_over_seeds
 from ..tasks import TASK_KINDS
 from .predictions import find_predictions, load_answers
 from .runs import Variant
@@ -35,7 +35,7 @@ def over_seeds(folders: Sequence[Path]) -> Callable[[Variant, str], Delta | None
         files = [find_predictions(run, folders) for run in variant.runs]
         if all(files) and len(models) == len(variant.runs):
             return _resampled(variant, models, [file for file in files if file])
-        return recorded_over_seeds([(delta.points, delta.low, delta.high) for delta in deltas])
+        return recorded_over_seeds(deltas)
 
     return delta_of
 
@@ -84,7 +84,7 @@ def _resampled(variant: Variant, models: Sequence[ModelResult], files: Sequence[
         )
     if metric is None:
         raise RuntimeError("a variant has runs")
-    return delta_over_tasks([Paired(metric, pairs, golds[0])])
+    return mean_over_tasks([Paired(metric, pairs, golds[0])])
 
 
 def metric_of(run: Result, model: ModelResult, logits: np.ndarray, gold: np.ndarray, file: Path) -> Headline:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..recorded_fidelity import Delta
-from ..significance import delta_of_tasks
+from ..significance import recorded_over_tasks
 from . import numbers
 from .costs import Cost, compression, text, unit_of
-from .families import Corrected, corrected
+from .families import Corrected, as_family
 from .labels import name_of
 from .runs import Row, Task, Variant
 from .sentences import teacher_word
@@ -64,7 +64,7 @@ class Overall:
         if len(deltas) < len(self.rows):
             return None
         deltas = [delta for delta, counts in zip(deltas, self.counted, strict=True) if counts]
-        return delta_of_tasks(deltas)
+        return recorded_over_tasks(deltas)
 
     def _mean(self, rows: Sequence[Row]) -> float:
         points = [row.headline for row, counts in zip(rows, self.counted, strict=True) if counts]
@@ -87,8 +87,7 @@ def over_tasks(tasks: Sequence[Task]) -> list[Overall]:
         )
         for identity in shared
     ]
-    family = iter(corrected([overall.delta for overall in models if overall.delta]))
-    return [replace(overall, corrected=next(family)) if overall.delta else overall for overall in models]
+    return as_family(models)
 
 
 def guess_sentences(tasks: Sequence[Task]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
 
@@ -15,7 +15,7 @@ from ..recorded_fidelity import Delta
 from ..results import Latency, Machine, ModelResult, Result, Runtime
 from ..timing import doubts_of, uses_cpu_time
 from .collect import check_together
-from .families import Corrected, corrected
+from .families import Corrected, as_family
 from .labels import files_of, machine_of, row_labels
 
 Shape = tuple[int, int]
@@ -209,7 +209,7 @@ def group(results: Sequence[Result], delta_of: DeltaOf, guess_of: GuessOf) -> li
     # Drawing examples again takes most of a report's time, and NumPy does that without holding up Python's other threads.
     with ThreadPoolExecutor(usable_cores()) as pool:
         deltas = pool.map(lambda each: delta_of(*each), pairs)
-        rows = [tuple(_as_family(list(_rows(variants, deltas)))) for variants in known]
+        rows = [tuple(_corrected(list(_rows(variants, deltas)))) for variants in known]
     return [Task(variants, own, guess_of(variants[0])) for variants, own in zip(known, rows, strict=True)]
 
 
@@ -246,11 +246,11 @@ def _rows(variants: tuple[Variant, ...], deltas: Iterator[Delta | None]) -> Iter
             yield from _of_model(variant, name, variant.label, next(deltas))
 
 
-def _as_family(rows: Sequence[Row]) -> Iterator[Row]:
-    """With all differences to the teacher corrected together."""
-    found = iter(corrected([row.delta for row in rows if row.delta and not row.eager]))
+def _corrected(rows: Sequence[Row]) -> Iterator[Row]:
+    """With all differences to the teacher corrected together, of each model once."""
+    members = iter(as_family([row for row in rows if not row.eager]))
     for row in rows:
-        yield replace(row, corrected=next(found)) if row.delta and not row.eager else row
+        yield row if row.eager else next(members)
 
 
 def _of_model(variant: Variant, name: str, recipe: str, delta: Delta | None) -> Iterator[Row]:

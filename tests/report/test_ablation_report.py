@@ -34,6 +34,7 @@ from compress.report.families import Corrected
 from compress.results import PER_EXAMPLE, Result
 
 DROPS = {"full": 0.02, "without augment": 0.3, "without hidden_mse": 0.021, "map top": -0.09, "without luck": 0.2}
+NO = "not distinguishable"
 NASTY = "<script>alert(1)</script>|*"
 Rows = dict[str, list[Result]]
 
@@ -166,12 +167,7 @@ def test_published_differences() -> None:
 
 @pytest.mark.parametrize(
     ("low", "high", "p", "expected"),
-    [
-        (-3, -1, 0.01, "agrees"),
-        (-3, 1, 0.3, "not distinguishable"),
-        (1, 3, 0.01, "disagrees"),
-        (-3, -1, 0.06, "not distinguishable"),
-    ],
+    [(-3, -1, 0.01, "agrees"), (-3, 1, 0.3, NO), (1, 3, 0.01, "disagrees"), (-3, -1, 0.06, NO)],
 )
 def test_directions(
     made: Callable[..., Rows], tmp_path: Path, low: float, high: float, p: float, expected: str

@@ -12,10 +12,10 @@ import numpy as np
 from ...errors import CompressError
 from ...recorded_fidelity import Delta
 from ...results import Result, TaskInfo
-from ...significance import Paired, delta_over_tasks
+from ...significance import Paired, mean_over_tasks
 from ..collect import check_together
 from ..details import codes
-from ..families import Corrected, corrected
+from ..families import Corrected, as_family
 from ..intervals import metric_of
 from ..predictions import find_predictions, load_answers
 from ..tables import NOT_DISTINGUISHABLE, doubt
@@ -143,17 +143,12 @@ def ablation_of(rows: Mapping[str, Sequence[Result]], *, title: str, command: st
 
 def _as_families(entries: Sequence[Entry]) -> list[Entry]:
     """With the differences on each task corrected together, and those of the means."""
-    on_tasks = {task: _as_family([entry.tasks[task] for entry in entries]) for task in entries[0].tasks}
-    means = _as_family([entry.mean for entry in entries])
+    on_tasks = {task: as_family([entry.tasks[task] for entry in entries]) for task in entries[0].tasks}
+    means = as_family([entry.mean for entry in entries])
     return [
         replace(entry, tasks={task: measures[place] for task, measures in on_tasks.items()}, mean=mean)
         for place, (entry, mean) in enumerate(zip(entries, means, strict=True))
     ]
-
-
-def _as_family(measures: Sequence[Measure]) -> list[Measure]:
-    family = iter(corrected([measure.delta for measure in measures if measure.delta]))
-    return [replace(measure, corrected=next(family)) if measure.delta else measure for measure in measures]
 
 
 def _by_task(runs: Sequence[Result]) -> dict[str, dict[int, Result]]:
@@ -170,10 +165,8 @@ def _entry(label: str, full: dict[str, Any], mine: dict[str, dict[int, Result]],
     if mine is full:
         return Entry(label, {task: Measure(points, None) for task, points in scores.items()}, Measure(mean, None), runs)
     paired = [_paired(list(full[task].values()), list(seeds.values()), folders) for task, seeds in mine.items()]
-    measures = {
-        task: Measure(scores[task], delta_over_tasks([pair])) for task, pair in zip(scores, paired, strict=True)
-    }
-    delta = delta_over_tasks(paired) if len(paired) > 1 else next(iter(measures.values())).delta
+    measures = {task: Measure(scores[task], mean_over_tasks([pair])) for task, pair in zip(scores, paired, strict=True)}
+    delta = mean_over_tasks(paired) if len(paired) > 1 else next(iter(measures.values())).delta
     return Entry(label, measures, Measure(mean, delta), runs)
 
 
