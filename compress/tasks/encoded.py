@@ -78,6 +78,10 @@ class Encoded:
         order = np.argsort(self.lengths, kind="stable")
         return order[np.linspace(0, len(order) - 1, min(count, len(order))).round().astype(int)]
 
+    def stratified_groups(self, count: int) -> np.ndarray:
+        """The same, of whole groups of rows where scores are of these."""
+        return self.stratified(count)
+
     def compared_by_answers(self) -> Self:
         """For a student that reads other tokens than its teacher, or a table of answers."""
         return self

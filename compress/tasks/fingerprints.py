@@ -26,7 +26,7 @@ def fingerprint_of(spec: TaskSpec, source: str, files: Sequence[tuple[str, Path]
         "spec": spec.model_dump(
             mode="json", exclude={"title": True, "headline": True, "files": beside, "hub": {"tuning"}}
         ),
-        "files": [[f"{name}{path.suffix.lower()}" if own else name, _sha256(path)] for name, path in files],
+        "files": [[f"{name}{path.suffix.lower()}" if own else name, sha256_of(path)] for name, path in files],
     }
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
@@ -38,7 +38,7 @@ def split_fingerprint(split: Split) -> str:
     return hashlib.sha256(json.dumps(document).encode()).hexdigest()
 
 
-def _sha256(path: Path) -> str:
+def sha256_of(path: Path) -> str:
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

@@ -13,6 +13,7 @@ from compress.paths import from_home
 from compress.spec.task import Hub, TaskSpec
 
 from .columns import Rows
+from .fingerprints import sha256_of
 from .glue import LAYOUTS, aliases, is_glue
 from .spans import LABEL
 from .text_columns import text_columns
@@ -121,9 +122,7 @@ def _own_cache(folder: Path) -> str:
 
     contents = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        contents.update(f"{path.relative_to(folder).as_posix()}\0{digest}\0".encode())
+        contents.update(f"{path.relative_to(folder).as_posix()}\0{sha256_of(path)}\0".encode())
     return str(Path(config.HF_DATASETS_CACHE).expanduser() / f"compress-{contents.hexdigest()[:16]}")
 
 

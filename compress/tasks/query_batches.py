@@ -45,7 +45,7 @@ class EncodedQueries(Encoded):
         """The rows of both, in this order; no query of one is taken for one of the other."""
         return super().followed_by(replace(other, labels=numbered_on(self.labels, other.labels)))
 
-    def stratified(self, count: int) -> np.ndarray:
+    def stratified_groups(self, count: int) -> np.ndarray:
         """Whole queries, evenly spread over those sorted by their mean length, as many as have `count` rows on average, but at least one;
         of those that can be scored, where there are any."""
         scored = scored_queries(self.pairs) or queries_of(self.pairs)

@@ -321,7 +321,7 @@ def test_scores_come_back_by_question(toy_tokenizer: Tokenizer, tmp_path: Path) 
     assert found.by_row(outputs).tolist() == scores.tolist()
     both = found.followed_by(found)
     assert both.labels.tolist() == [0, 1, 0, 0, 1, 0] and len(np.unique(both.pairs[:, 1])) == 6
-    taken = both.take(both.stratified(3))
+    taken = both.take(both.stratified_groups(3))
     assert len(taken) in (2, 3, 4) and len(taken.labels) == 1 and taken.pairs[:, 0].sum() == 1
 
 

@@ -92,7 +92,7 @@ def test_a_batch_has_relevance_and_queries() -> None:
 
 def test_a_sample_has_whole_queries_and_parts_stay_apart() -> None:
     encoded = queries()
-    rows = encoded.stratified(20)
+    rows = encoded.stratified_groups(20)
     taken = encoded.take(np.sort(rows))
     assert isinstance(taken, EncodedQueries) and len(rows) == len(set(rows))
     for number in np.unique(taken.labels[:, 1]):

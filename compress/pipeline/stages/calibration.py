@@ -47,11 +47,10 @@ def calibrated_on(draft: Draft, spec: Quantize) -> dict[str, str]:
 
 def length_stratified(encoded: Encoded, pad: int, count: int, *, tokens: int = 4096) -> list[dict[str, np.ndarray]]:
     """Padded batches of `count` texts (all, where there are fewer), evenly spread over those sorted by length; a batch
-    has at most `tokens` of them, padding included. Of the passages of a query some are enough: whole queries, which scores need, would be
-    few and of few lengths."""
-    from ...tasks import Encoded, collate, sorted_chunks
+    has at most `tokens` of them, padding included. Of the passages of a query some are enough."""
+    from ...tasks import collate, sorted_chunks
 
-    chosen = Encoded.stratified(encoded, count)
+    chosen = encoded.stratified(count)
     return [collate(encoded, chosen[chunk], pad) for chunk in sorted_chunks(encoded.lengths[chosen], tokens)]
 
 
@@ -127,10 +126,10 @@ def evaluator(context: Context, spec: Quantize, tokenizer: Tokenizer, pad: int, 
     if quantizer_of(spec).counts_flips and kind.decides and missing > 0:
         train = context.task.encoded("train", tokenizer, length)
         rows = -(-missing * len(train) // max(1, len(train.labels)))  # of so many decisions
-        every = tuning.followed_by(train.take(np.sort(train.stratified(rows))))
+        every = tuning.followed_by(train.take(np.sort(train.stratified_groups(rows))))
         texts["train"] = len(every.labels) - len(tuning.labels)
         context.notice(_of_train(texts, f"{KINDS[data.spec.kind].unit}s"))
-    chosen = np.sort(tuning.stratified(_FEW))
+    chosen = np.sort(tuning.stratified_groups(_FEW))
     few = tuning.take(chosen)
 
     def points(logits: np.ndarray, encoded: Encoded) -> float:
