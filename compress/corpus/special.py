@@ -86,7 +86,9 @@ def lacks_leading_space(tokenizer: tokenizers.Tokenizer) -> bool:
 
 def spelled_special(tokenizer: tokenizers.Tokenizer) -> frozenset[int]:
     """Special tokens, but for the unknown one, that `plain` reads in a text where it spells their names: those of a Unigram tokenizer,
-    whose vocabulary holds them as pieces."""
+    whose vocabulary holds them as pieces. With a large vocabulary it takes a second."""
+    if type(tokenizer.model).__name__ != "Unigram":
+        return frozenset()
     own = plain(tokenizer)
     unknown = token_named(own, UNKNOWN)
     found: set[int] = set()

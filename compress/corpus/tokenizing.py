@@ -48,12 +48,13 @@ def tokenize_corpus(
     vocabulary = max(tokenizer.get_vocab().values()) + 1
     dtype = dtype_for(vocabulary)
     made_from = [corpus_fingerprint(sources), tokenizer.to_str(), dtype.str, max_tokens, SHARD_TOKENS, BLOCK_CHARACTERS]
-    own = text_rules(tokenizer)
+    spelled = spelled_special(tokenizer)
+    own = _rules(tokenizer, spelled)
     progress = Progress.resume(work, [*made_from, own] if own else made_from, dtype, special.sep)
     on_progress(progress.tokens)
     lines = _spaced(paragraphs(sources)) if "leading_space" in own else paragraphs(sources)
     blocks = islice(text_blocks(lines), progress.blocks, None)
-    with closing(_encoded(blocks, plain(tokenizer), special.sep, dtype, threads)) as encoded:
+    with closing(_encoded(blocks, plain(tokenizer), spelled, special.sep, dtype, threads)) as encoded:
         _fill(progress, encoded, float("inf") if max_tokens is None else max_tokens, on_progress)
     if not progress.tokens:
         raise CompressError(f"{', '.join(map(str, sources))}: no token of text to train on")
@@ -65,8 +66,12 @@ def tokenize_corpus(
 
 def text_rules(tokenizer: tokenizers.Tokenizer) -> dict[str, str]:
     """How texts are read otherwise than as the tokenizer reads them alone; nothing for a BERT's. Keys hold it."""
+    return _rules(tokenizer, spelled_special(tokenizer))
+
+
+def _rules(tokenizer: tokenizers.Tokenizer, spelled: frozenset[int]) -> dict[str, str]:
     rules = {"leading_space": "paragraphs"} if lacks_leading_space(tokenizer) else {}
-    return rules | ({"spelled_special": "unknown"} if spelled_special(tokenizer) else {})
+    return rules | ({"spelled_special": "unknown"} if spelled else {})
 
 
 def _spaced(lines: Iterator[str]) -> Iterator[str]:
@@ -104,10 +109,15 @@ def text_blocks(lines: Iterator[str]) -> Iterator[list[str]]:
 
 
 def _encoded(
-    blocks: Iterator[list[str]], tokenizer: tokenizers.Tokenizer, sep: int, dtype: np.dtype, threads: int
+    blocks: Iterator[list[str]],
+    tokenizer: tokenizers.Tokenizer,
+    spelled: frozenset[int],
+    sep: int,
+    dtype: np.dtype,
+    threads: int,
 ) -> Generator[np.ndarray, None, None]:
-    """The token ids of each block in order, a few blocks ahead of what is asked for."""
-    spelled, unknown = spelled_special(tokenizer), token_named(tokenizer, UNKNOWN)
+    """The token ids of each block in order, a few blocks ahead of what is asked for; `spelled`: as of `spelled_special`."""
+    unknown = token_named(tokenizer, UNKNOWN)
 
     def of_text(ids: list[int]) -> list[int]:
         """Without special tokens whose names the text spells: unknown ones in their place, where there is such a token."""

@@ -7,6 +7,9 @@ from typing import Any
 from ...corpus import text_rules, tokenize_corpus
 from ...fields import Positive, Spec
 from ..plan import Draft, Job, Kind
+from ..plan.teachers import TeacherSource
+
+_RULES: dict[str, dict[str, str]] = {}  # hash of a vocabulary -> how its tokenizer reads text
 
 
 class Tokenize(Spec):
@@ -21,9 +24,16 @@ def add_text(draft: Draft, max_tokens: int | None) -> str:
     if draft.corpus is not None and not draft.has(name):
         outside = {"text": draft.corpus.fingerprint, "tokenizer": draft.teacher.vocabulary}
         spec = Tokenize(max_tokens=max_tokens)
-        described = spec.model_dump() | text_rules(draft.teacher.tokenizer)
+        described = spec.model_dump() | _rules(draft.teacher)
         draft.add(TOKENIZE, name, "text", spec, described, outside=outside, seed=0)
     return name
+
+
+def _rules(teacher: TeacherSource) -> dict[str, str]:
+    """Read once for all plans of a command: a large vocabulary takes a second."""
+    if teacher.vocabulary not in _RULES:
+        _RULES[teacher.vocabulary] = text_rules(teacher.tokenizer)
+    return _RULES[teacher.vocabulary]
 
 
 def run(job: Job[Tokenize]) -> dict[str, Any]:
