@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from io import TextIOWrapper
 from itertools import tee
 from pathlib import Path
@@ -146,20 +146,9 @@ def predict(
     """
     from ..runtime import load
     from ..runtime.tagger import check_aggregation
-    from .answered import answers
 
-    _check_sources(
-        texts,
-        pair,
-        source,
-        {
-            "--output": output,
-            "--text": text,
-            "--label": label,
-            "--columns": columns,
-            "--no-quoting": None if quoting else True,
-        },
-    )
+    of_a_file = {"--output": output, "--text": text, "--label": label, "--columns": columns}
+    _check_sources(texts, pair, source, {**of_a_file, "--no-quoting": None if quoting else True})
     if aggregation is not None:
         check_aggregation(aggregation, "--aggregation")
     if source is not None and json:
@@ -169,23 +158,34 @@ def predict(
     model = load(
         bundle, precision=precision, threads=threads, runtime=runtime, precision_hint=precision_hint, verify=verify
     )
-    if pair is not None and model.settings.kind.unit == "word":
+    piped = not texts or texts == ["-"]
+    unit = model.settings.kind.unit
+    if pair is not None and unit == "word":
         raise CompressError(f"--pair: {bundle} labels the words of one text; leave --pair out")
-    if aggregation is not None and model.settings.kind.unit != "word":
+    if aggregation is not None and unit != "word":
         raise CompressError(f"--aggregation: {bundle} labels no words; leave --aggregation out")
-    if model.settings.kind.unit == "question" and pair is None and source is None and texts and texts != ["-"]:
+    if unit == "question" and pair is None and source is None and not piped:
         raise CompressError(f"--pair: {bundle} answers questions about texts; give the context of each with --pair")
     if source is not None:
         names = None if columns is None else [name.strip() for name in columns.split(",")]
         form: dict[str, Any] = {"quoting": quoting, "columns": names, "aggregation": aggregation}
         _answer_file(model, source, output, text=text, pair=pair[0] if pair else None, label=label, **form)
         return
-    piped = not texts or texts == ["-"]
-    examples, kept = tee(_lines(model) if piped else _given(model, texts or [], pair))
-    given = answers(model, examples, window=1 if piped and sys.stdin.isatty() else None, aggregation=aggregation)
+    examples = _lines(model) if piped else _given(model, texts or [], pair)
+    at_once = piped and sys.stdin.isatty()
+    _print_answers(model, examples, window=1 if at_once else None, aggregation=aggregation, json=json)
+
+
+def _print_answers(
+    model: Model, examples: Iterable[Any], *, window: int | None, aggregation: str | None, json: bool
+) -> None:
+    from .answered import answers
+
+    read, kept = tee(examples)
     line = (_json_line if json else _plain_line)(model)
+    answered = answers(model, read, window=window, aggregation=aggregation)
     try:
-        for answer, example in zip(given, kept, strict=False):  # a stream's end is the answers' end
+        for answer, example in zip(answered, kept, strict=False):  # a stream's end is the answers' end
             sys.stdout.write(f"{line(example, answer)}\n")
         sys.stdout.flush()
     except BrokenPipeError:  # the reader has what it wanted

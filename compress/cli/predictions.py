@@ -71,14 +71,15 @@ def predict_file(
         if not count:
             raise CompressError(f"{path}: no examples; expected at least one row")
         out.flush()
-    if label is None:
-        return None
+    return None if label is None else _summary(answered, output)
+
+
+def _summary(answered: Answered, output: Path | None) -> str:
+    """CompressError: there are no scores, which takes nothing from the answers in `output`."""
     try:
         return answered.summary()
     except CompressError as error:
-        if output is None:
-            raise
-        raise CompressError(f"{error}; the answers are in {output}") from None
+        raise CompressError(str(error) if output is None else f"{error}; the answers are in {output}") from None
 
 
 def _rows(path: Path, model: Model, *, quoting: bool, columns: Sequence[str] | None) -> Rows | TableRows:
@@ -86,9 +87,9 @@ def _rows(path: Path, model: Model, *, quoting: bool, columns: Sequence[str] | N
 
     more = CONLL if isinstance(model, Tagger) else (SQUAD,) if isinstance(model, Reader) else ()
     suffix = suffix_of(path, "--input", more)
-    check_form(path, suffix, quoting=quoting, columns=columns)
     if suffix not in more:
         return Rows(path, suffix, quoting=quoting, columns=columns)
+    check_form(path, suffix, quoting=quoting, columns=columns)
     if suffix == SQUAD:
         from ..tasks.squad import read_squad
 
