@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from compress.errors import CompressError
 from compress.report import collect
 from compress.report.intervals import best_guess
 from compress.report.numbers import points, significant
-from compress.report.page import tasks_of
-from compress.report.runs import Row, Task
+from compress.report.runs import Row, Task, group
 
 REPORTS = Path(__file__).resolve().parents[2] / "reports"
 
@@ -50,12 +49,11 @@ def models_table() -> str:
 
 def _models(folder: Path) -> list[Model]:
     try:
-        tasks = tasks_of(collect([folder]))
+        tasks = group(collect([folder]), lambda *_: None, best_guess([folder]))  # differences are not shown
     except CompressError:  # an ablation, or a page of a benchmark
         return []
-    guess = best_guess([folder])
-    real = [task for task in tasks if not replace(task, guess=guess(task.variants[0])).is_guessed]
-    return [_model(folder.name, task, row) for task in real for row in task.rows if row.model.precision == "int8"]
+    rows = [(task, row) for task in tasks if not task.is_guessed for row in task.rows]
+    return [_model(folder.name, task, row) for task, row in rows if row.model.precision == "int8"]
 
 
 def _model(report: str, task: Task, row: Row) -> Model:
