@@ -74,6 +74,11 @@ class Machine(Record):
         )
 
 
+# Words of the notes of `Data` that say what splits have in common.
+ALSO_IN, NEAR_TO = "also stand in", "near to"
+IN_COMMON = (ALSO_IN, NEAR_TO)
+
+
 class Data(Record):
     """What was read: rows per split, and what is known about completeness."""
 

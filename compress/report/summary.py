@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..results import Result
+from ..results import IN_COMMON, Result
 from . import markdown, numbers
 from .overview import Overall, guess_sentences, over_tasks
 from .page import tasks_of
@@ -97,14 +97,16 @@ def _terminal_rows(task: Task) -> Iterator[tuple[Row, list[str]]]:
 
 
 def markdown_table(results: Sequence[Result], folders: Sequence[Path] = ()) -> str:
-    """The teacher and each recipe's final model as Markdown, for the README; below it where the numbers come from.
+    """The teacher and each recipe's final model as Markdown, for the README; below it where the numbers come from, but for
+    what splits have in common, which only the report lists.
 
     Several tasks with models of the same recipes share one table, of a column for each task's score.
     """
     tasks = tasks_of(results, folders)
     seeds = sorted({len(variant.runs) for task in tasks for variant in task.variants})
     source = f"{lede(results)} {' or '.join(map(str, seeds))} {'seed' if seeds == [1] else 'seeds'}.".strip()
-    notes = _notes(tasks, MAIN_SHAPES[:2])
+    notes = _notes(tasks, MAIN_SHAPES[:2], common=False)
+    notes += ["The report counts texts that also stand in train, or nearly"] if _data_notes(tasks, common=True) else []
     shapes = [shape for shape in MAIN_SHAPES[:2] if any(shape in task.shapes for task in tasks)]
     models = _shared_finals(tasks)
     if models:
@@ -188,11 +190,16 @@ def _final_line(task: Task, row: Row, shapes: list[Shape]) -> Line:
     return Line((*heading, *costs, *times), "model" if row.recipe else "baseline")
 
 
-def _notes(tasks: Sequence[Task], shapes: Collection[Shape]) -> list[str]:
-    """A subset, or machines that differ, are said where the numbers are shown."""
+def _notes(tasks: Sequence[Task], shapes: Collection[Shape], *, common: bool = True) -> list[str]:
+    """A subset, or machines that differ, are said where the numbers are shown; where asked, also what splits have in `common`."""
     results = [result for task in tasks for result in task.results]
-    return [
-        *warnings(results, shapes),
-        *guess_sentences(tasks),
-        *dict.fromkeys(f"{result.task.title}: {note}" for result in results for note in result.task.data.notes),
-    ]
+    notes = [*warnings(results, shapes), *guess_sentences(tasks), *_data_notes(tasks, common=False)]
+    return [*notes, *_data_notes(tasks, common=True)] if common else notes
+
+
+def _data_notes(tasks: Sequence[Task], *, common: bool) -> list[str]:
+    """The notes on the tasks' data that say what splits have in common, or the others."""
+    notes = (
+        f"{result.task.title}: {note}" for task in tasks for result in task.results for note in result.task.data.notes
+    )
+    return [note for note in dict.fromkeys(notes) if common == any(words in note for words in IN_COMMON)]

@@ -10,6 +10,7 @@ import numpy as np
 
 from compress.errors import CompressError
 from compress.metrics.ranks import scored_queries
+from compress.results import ALSO_IN
 from compress.spec.kinds import KINDS
 from compress.spec.task import TaskSpec
 
@@ -158,7 +159,7 @@ def _shared_texts(train: Split, reported: dict[str, Split], *, plain: bool) -> l
     for name, split in reported.items():
         shared = count(split)
         if shared:
-            notes.append(f"{shared:,} of {len(split):,} {name} texts also stand in train")
+            notes.append(f"{shared:,} of {len(split):,} {name} texts {ALSO_IN} train")
     return notes
 
 
@@ -180,7 +181,7 @@ def _check_tuning(
             )
         if shared:
             left_out = "" if name == "train" else ", and are left out"
-            also = "are on contexts of" if asks else "also stand in"
+            also = "are on contexts of" if asks else ALSO_IN
             notes.append(f"{shared:,} of {len(tuning):,} tuning {texts} {also} {name}{left_out}")
     return notes
 

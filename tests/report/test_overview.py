@@ -130,3 +130,17 @@ def test_recipes_that_share_another_teacher_are_compared_with_that(fake: Callabl
     assert [row.headline for row in task.baselines] == [80.0, 95.0]
     (sentence,) = (line for line in findings(task) if line.startswith("logits"))
     assert "where the teacher has 95.00" in sentence
+
+
+def test_the_readmes_table_names_subsets_and_leaves_common_texts_to_the_report(fake: Callable[..., Result]) -> None:
+    notes = (
+        "train has 6 of 10 rows: a subset",
+        "3 of 9 dev texts also stand in train",
+        "near to train (x): dev 1 of 9 (11.1%)",
+    )
+    found = fake()
+    data = found.task.data.model_copy(update={"notes": notes})
+    below = markdown_table([found.model_copy(update={"task": found.task.model_copy(update={"data": data})})])
+    assert notes[0] in below and "also stand in train, or nearly" in below
+    assert notes[1] not in below and notes[2] not in below
+    assert "nearly" not in markdown_table([found])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...results import NEAR_TO
 from ...spec.kinds import KINDS
 from ...tasks import RUN, Encoded, ReportedData, TrainingData, is_at_hand, load_reported, near
 from ..plan.sources import DataSource, TaskSource
@@ -44,7 +45,7 @@ class ReportedSource(DataSource):
             f"{name} {count:,} of {len(split):,} ({100 * count / len(split):.1f}%)"
             for (name, split), count in zip(splits.items(), counts, strict=True)
         )
-        return f"near to train ({what}): {', '.join(shares)}"
+        return f"{NEAR_TO} train ({what}): {', '.join(shares)}"
 
     def encoded(self, split: str, tokenizer: Tokenizer, max_length: int) -> Encoded:
         """A reported split as token ids."""
