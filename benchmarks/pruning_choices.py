@@ -105,8 +105,8 @@ def main() -> None:
     page = [
         "# What pruning judges by, and how it repairs\n",
         f"Measured on {machine.cpu}, {', '.join(machine.isa)}, by\n",
-        f"{code_line()}\n",
         f"```\npython benchmarks/pruning_choices.py {shlex.join(map(shown, sys.argv[1:]))}\n```\n",
+        f"{code_line()}\n",
         f"The teacher is `minilm-l6` fine-tuned on the task, one seed; {given.examples:,} training examples tell which heads and neurons "
         "matter, and serve the repair. Scores are on the tuning split, which is held out of train; no reported split was read.\n",
         "## The mean over tasks of the difference to the whole model, repaired, points\n",

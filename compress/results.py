@@ -46,7 +46,7 @@ LOG = "log.jsonl"  # of a run: a line for each optimizer step of its trainings
 PREDICTIONS = "predictions.npz"  # logits and gold of the reported splits
 TOKENS = "tokens"  # in these, of classes: how many tokens of the teacher's each example has
 PER_EXAMPLE = "per_example.npz"  # of a report's runs: class ids or scores, and gold
-RESULT, SEVERAL = "result.json", "results.json"
+RESULT, SEVERAL, ABLATION = "result.json", "results.json", "ablation.json"
 REPORT = (
     "report.md", "report.html", "plot.svg", "sizes.svg", "sensitivity.svg", "pruned.svg", "reliability.svg", "similarity.svg",
 )  # fmt: skip
@@ -76,7 +76,6 @@ class Machine(Record):
 
 # Words of the notes of `Data` that say what splits have in common.
 ALSO_IN, NEAR_TO = "also stand in", "near to"
-IN_COMMON = (ALSO_IN, NEAR_TO)
 
 
 class Data(Record):

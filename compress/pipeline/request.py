@@ -67,8 +67,7 @@ def tasks_of(request: Request) -> list[tuple[TaskSpec, Path | None]]:
     """Every task, with the folder from which its paths start. Raises `CompressError` where there is none."""
     if request.own is None and not request.tasks:
         raise CompressError(
-            "expected --task NAME (`compress list tasks`) or FILE.yaml, or --train FILE and --dev FILE, found neither; "
-            "see `compress run -h`"
+            "expected --task NAME (`compress list tasks`) or FILE.yaml, or --train FILE and --dev FILE, found neither"
         )
     if request.own is not None and request.tasks:
         raise CompressError(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ..errors import CompressError
-from ..results import RESULT, SEVERAL, Result, read_results
+from ..results import ABLATION, RESULT, SEVERAL, Result, read_results
 
 
 def collect(paths: Sequence[Path]) -> list[Result]:
@@ -56,6 +56,10 @@ def _files(path: Path) -> list[Path]:
         here = [path / name for name in (RESULT, SEVERAL) if (path / name).is_file()]
         below = sorted(path.glob(f"*/{RESULT}"))
         if not here and not below:
+            if (path / ABLATION).is_file():
+                raise CompressError(
+                    f"{path}: is of `compress ablate`; to make it again, repeat the command in its ablation.md"
+                )
             raise CompressError(
                 f"{path}: holds no result.json, neither itself nor in a folder below; name a finished run"
             )

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..results import IN_COMMON, Result
+from ..results import ALSO_IN, NEAR_TO, Result
 from . import markdown, numbers
 from .overview import Overall, guess_sentences, over_tasks
 from .page import tasks_of
@@ -46,7 +46,7 @@ def summary_table(
     tasks = tasks or tasks_of(results, folders)
     shown_shapes = _shown_shapes(tasks)
     shapes = [numbers.shape(*shape) for shape in shown_shapes]
-    notes = Text("\n".join(_notes(tasks, shown_shapes)))
+    notes = Text("\n".join(_notes(tasks, shown_shapes, without=(NEAR_TO,))))
     shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, caption=notes if notes else None, caption_justify="left")
     times = [f"{_clock(tasks)} {' or '.join(shapes)}, ms"] if shapes else []
     columns = ("Model", "MB", "Score", f"Against {teacher_word(tasks)}", *times)
@@ -105,8 +105,9 @@ def markdown_table(results: Sequence[Result], folders: Sequence[Path] = ()) -> s
     tasks = tasks_of(results, folders)
     seeds = sorted({len(variant.runs) for task in tasks for variant in task.variants})
     source = f"{lede(results)} {' or '.join(map(str, seeds))} {'seed' if seeds == [1] else 'seeds'}.".strip()
-    notes = _notes(tasks, MAIN_SHAPES[:2], common=False)
-    notes += ["The report counts texts that also stand in train, or nearly"] if _data_notes(tasks, common=True) else []
+    notes = _notes(tasks, MAIN_SHAPES[:2], without=(ALSO_IN, NEAR_TO))
+    if notes != _notes(tasks, MAIN_SHAPES[:2]):
+        notes.append("The report counts texts that also stand in train, or nearly")
     shapes = [shape for shape in MAIN_SHAPES[:2] if any(shape in task.shapes for task in tasks)]
     models = _shared_finals(tasks)
     if models:
@@ -190,16 +191,14 @@ def _final_line(task: Task, row: Row, shapes: list[Shape]) -> Line:
     return Line((*heading, *costs, *times), "model" if row.recipe else "baseline")
 
 
-def _notes(tasks: Sequence[Task], shapes: Collection[Shape], *, common: bool = True) -> list[str]:
-    """A subset, or machines that differ, are said where the numbers are shown; where asked, also what splits have in `common`."""
+def _notes(tasks: Sequence[Task], shapes: Collection[Shape], without: Sequence[str] = ()) -> list[str]:
+    """A subset, or machines that differ, are said where the numbers are shown; notes on the data with words of `without` only in the
+    report."""
     results = [result for task in tasks for result in task.results]
-    notes = [*warnings(results, shapes), *guess_sentences(tasks), *_data_notes(tasks, common=False)]
-    return [*notes, *_data_notes(tasks, common=True)] if common else notes
-
-
-def _data_notes(tasks: Sequence[Task], *, common: bool) -> list[str]:
-    """The notes on the tasks' data that say what splits have in common, or the others."""
-    notes = (
-        f"{result.task.title}: {note}" for task in tasks for result in task.results for note in result.task.data.notes
+    of_data = (
+        f"{result.task.title}: {note}"
+        for result in results
+        for note in result.task.data.notes
+        if not any(words in note for words in without)
     )
-    return [note for note in dict.fromkeys(notes) if common == any(words in note for words in IN_COMMON)]
+    return [*warnings(results, shapes), *guess_sentences(tasks), *dict.fromkeys(of_data)]

@@ -164,7 +164,7 @@ def test_losses_that_make_no_sense_cost_no_training(cli: Cli, tmp_path: Path, lo
     ("words", "parts"),
     [
         (("run", "int8", "--taskk", "sst2"), ("compress run", "--taskk", "--task", "compress run -h")),
-        (("run", "int8"), ("--task", "compress run -h")),
+        (("run", "int8"), ("--task NAME", "compress list tasks", "--train FILE")),
         (("run", "int8", "--task", "sst2", "--bench-runs", "x"), ("--bench-runs", "integer")),
         (("runn",), ("'runn'", "'run'")),
         (("list",), ("recipes", "runs")),

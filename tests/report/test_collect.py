@@ -52,6 +52,12 @@ def test_a_folder_without_results_is_named(tmp_path: Path) -> None:
         collect([tmp_path])
 
 
+def test_an_ablation_says_how_it_is_made_again(tmp_path: Path) -> None:
+    (tmp_path / "ablation.json").write_text("{}")
+    with pytest.raises(CompressError, match=r"compress ablate.*ablation\.md"):
+        collect([tmp_path])
+
+
 def test_a_file_of_no_results_is_named(tmp_path: Path) -> None:
     (tmp_path / "result.json").write_text("[]")
     with pytest.raises(CompressError, match=r"result\.json: an empty list"):

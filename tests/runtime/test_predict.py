@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -31,6 +32,16 @@ def test_lines_of_stdin_are_answered_in_order(folder: Path) -> None:
 def test_no_lines_no_answers(folder: Path) -> None:
     done = predict(folder, "-")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_without_typer_one_line_says_what_to_install(folder: Path, tmp_path: Path) -> None:
+    """As beside a bundle, where only what answers is installed."""
+    (tmp_path / "typer.py").write_text("raise ModuleNotFoundError('absent', name='typer')")
+    program = [sys.executable, "-m", "compress", "predict", str(folder), "a"]
+    paths = os.pathsep.join([str(tmp_path), *sys.path])
+    done = subprocess.run(program, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths})
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "pip install typer" in done.stderr
 
 
 def test_json_tells_the_text_and_what_computed_the_answer(folder: Path) -> None:

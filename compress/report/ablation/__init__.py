@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ...atomic import write_text
 from ...errors import CompressError
-from ...results import PER_EXAMPLE
+from ...results import ABLATION, PER_EXAMPLE
 from ..predictions import write_answers
 from .compare import Ablation, ablation_document, ablation_of
 from .page import findings, html_ablation, markdown_ablation, page_of
@@ -17,7 +17,7 @@ from .tables import ablation_table
 __all__ = [
     "Ablation", "ablation_document", "ablation_of", "ablation_table", "check_ablation_folder", "findings", "write_ablation",
 ]  # fmt: skip
-NAMES = ("ablation.md", "ablation.html", "ablation.svg", "ablation.json")
+NAMES = ("ablation.md", "ablation.html", "ablation.svg", ABLATION)
 
 
 def write_ablation(ablation: Ablation, out: Path) -> list[Path]:
