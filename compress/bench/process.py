@@ -27,7 +27,7 @@ class Child:
 
     def __init__(self, candidate: Candidate, threads: int, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
         self.candidate, self.name, self.threads = candidate, candidate.name, threads
-        command = [sys.executable, "-m", "compress.bench.child"]
+        command = [sys.executable, "-P", "-m", "compress.bench.child"]
         self.worker = Worker(command, environment(threads), timeout_seconds)
 
     def __enter__(self) -> Child:

@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import CheckFailed
 from ..evaluate import threshold_of
 from ..models.sentence_folders import POOLING
-from ..runtime.folder import MODEL_FILES, read_settings, unpadded_beside
+from ..runtime.folder import MODEL_FILES, read_json, read_settings, unpadded_beside
 from ..runtime.kinds import output_names
 from ..runtime.passages import THRESHOLD
 from ..sessions import open_session
@@ -30,7 +30,7 @@ from .comparing import (
     recorded,
     unit_of,
 )
-from .document import BundleInfo
+from .document import CARD, DTYPES, BundleInfo
 from .modules import check_modules
 from .pooling import check_states
 from .probes import probe_logits, unpadded_logits
@@ -42,6 +42,7 @@ def answer_steps(folder: Path, info: BundleInfo, *, simulate: bool = False) -> I
     """Each is to be made before the next is asked for. `simulate`: also what the int8 files answer on x86 CPUs of the other
     kind, with or without VNNI."""
     yield Step("labels", "config.json", lambda: _labels(folder, info))
+    yield Step("settings", "config.json", lambda: _settings(folder, info))
     if KINDS[info.task.kind].unit == "question":
         yield Step("no answer", "config.json", lambda: _threshold(folder, info))
     if of_vectors(info):
@@ -84,6 +85,24 @@ def _labels(folder: Path, info: BundleInfo) -> str:
         if names != info.labels:
             raise CheckFailed(f"{where} has {list(names)}, bundle.json {list(info.labels)}")
     return ", ".join(info.labels) or "none, as of vectors"
+
+
+def _settings(folder: Path, info: BundleInfo) -> str:
+    """What other libraries read where they open the folder is as bundle.json has it."""
+    config, tokenizer = read_json(folder / "config.json"), read_json(folder / "tokenizer_config.json")
+    if CARD not in info.files:
+        raise CheckFailed(f"bundle.json: files: expected {CARD} among them")
+    forms = [DTYPES[name] for name in info.models if name in DTYPES]
+    dtype = (config.get("transformers.js_config") or {}).get("dtype")
+    numbers = {name: number for number, name in enumerate(info.labels)}
+    for where, found, expected in (
+        ("config.json: label2id", config.get("label2id") or numbers, numbers),
+        ("config.json: transformers.js_config.dtype", dtype or "none", [*forms, "none"]),
+        ("tokenizer_config.json: model_max_length", tokenizer.get("model_max_length"), info.max_length),
+    ):
+        if found != expected and not (isinstance(expected, list) and found in expected):
+            raise CheckFailed(f"{where}: expected {expected}, as bundle.json has it; found {found}")
+    return f"at most {info.max_length} tokens"
 
 
 def _threshold(folder: Path, info: BundleInfo) -> str:

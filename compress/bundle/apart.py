@@ -21,7 +21,7 @@ def checks_apart(folder: Path, asked: dict[str, Any]) -> list[Check]:
     """Of `Verification`, with `asked` its options. The last is a failed one where the process did not outlive it."""
     checks: list[Check] = []
     name, file = "graphs", "bundle.json"
-    command = [sys.executable, "-m", "compress.bundle.child"]
+    command = [sys.executable, "-P", "-m", "compress.bundle.child"]
     with Worker(command, environment(asked["threads"] or usable_cores()), _SECONDS) as worker:
         try:
             worker.ask("open", folder=str(folder), **asked)

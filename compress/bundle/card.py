@@ -18,12 +18,11 @@ from ..runtime.folder import MODEL_FILES
 from ..spec.kinds import KINDS
 from ..timing import doubts, headline, uses_cpu_time
 from .comparing import of_vectors
-from .document import BundleInfo, Precision
+from .document import DTYPES, BundleInfo, Precision
 from .papers import bibtex
 from .samples import LANGUAGES, SAMPLES, sample
 
 TEMPLATE = Path(__file__).with_name("card.md.j2")
-DTYPES = {"fp32": "fp32", "int8": "q8"}  # what transformers.js calls them
 
 
 def render(info: BundleInfo, *, has_checkpoint: bool = False, known: bool = True, pruned: bool = False) -> str:
@@ -159,7 +158,7 @@ def _facts(info: BundleInfo) -> dict[str, Any]:
         "named_labels": bool(info.task.labels) and KINDS[info.task.kind].named_labels,
         "input": KIND_WORDS[info.task.kind].input or _INPUTS[len(info.text_columns)],
         "file": f"onnx/{MODEL_FILES[_default(info)]}",
-        "dtypes": " and ".join(f'"{DTYPES[name]}"' for name in info.models if name in DTYPES),
+        "dtypes": "` or `".join(f'"{DTYPES[name]}"' for name in info.models if name in DTYPES),
         "dynamic": any(graph.format == "dynamic" for graph in info.graphs.values()),
         "quantized": _quantized(info),
         "words_of_4_bits": [

@@ -18,12 +18,13 @@ from ..regular import read_regular
 from ..results import Latency, Machine, ModelResult, TaskInfo
 from ..spec.kinds import KINDS
 
-NAME = "bundle.json"
+NAME, CARD = "bundle.json", "README.md"
 SCHEMA = 1
 MOST_BYTES = 16 << 20  # of a bundle.json: ours have some tens of kilobytes
 _BLANK = "0" * 64
 
 Precision = Literal["fp32", "int8", "avx2", "qdq"]
+DTYPES = {"fp32": "fp32", "int8": "q8"}  # what transformers.js calls them
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
@@ -139,7 +140,9 @@ class BundleInfo(_Record):
     digest: Sha256 = Field(_BLANK, description="SHA-256 of this file's text with the digest written as 64 zeros")
 
     @model_validator(mode="after")
-    def _check_labels(self) -> BundleInfo:
+    def _agree(self) -> BundleInfo:
+        if self.fastest is not None and self.fastest not in self.models:
+            raise ValueError(f"`fastest`: expected one of {sorted(self.models)}, found {self.fastest}")
         if not self.labels and KINDS[self.task.kind].unit != "pair":
             raise ValueError(f"`labels`: expected one or more of a {self.task.kind} task, found none")
         return self

@@ -10,14 +10,14 @@ from pathlib import Path, PurePosixPath
 from ..models.sentence_folders import MODULES, POOLING, PROMPTS, TEXTS
 from ..runtime.folder import MODEL_FILES, unpadded_beside
 from ..store.hashing import sha256_all
-from .document import NAME, FileEntry
+from .document import CARD, NAME, FileEntry
 
 GRAPHS = tuple(f"onnx/{name}" for name in MODEL_FILES.values())
 # Beside tokenizer.json, where a checkpoint has them: consumers other than `tokenizers` read some of them.
 TOKENIZER_FILES = ("special_tokens_map.json", "added_tokens.json", "vocab.txt", "vocab.json", "merges.txt")
 # What sentence-transformers opens a sentence encoder by.
 _SENTENCES = {MODULES, POOLING, PROMPTS, TEXTS}
-_HELD = _SENTENCES | {"README.md", "config.json", "tokenizer.json", "tokenizer_config.json", *TOKENIZER_FILES, *GRAPHS}
+_HELD = _SENTENCES | {CARD, "config.json", "tokenizer.json", "tokenizer_config.json", *TOKENIZER_FILES, *GRAPHS}
 _HELD |= {unpadded_beside(Path(name)).as_posix() for name in GRAPHS}
 _WEIGHTS = re.compile(r"model(-\d{5}-of-\d{5})?\.safetensors|model\.safetensors\.index\.json")
 _FROM_THE_HUB = re.compile(

@@ -33,6 +33,16 @@ def check_target(out: Path, force: bool | None) -> None:
         raise CompressError(f"{out}: not replaced, for {foreign[0]!r} is not part of the bundle; move it away first")
 
 
+def check_name(folder: Path) -> None:
+    """CompressError: its path is not UTF-8, which ONNX and ONNX Runtime cannot open."""
+    try:
+        str(folder.absolute()).encode()
+    except UnicodeEncodeError:
+        raise CompressError(
+            f"{str(folder)!a}: its path is not UTF-8, which ONNX Runtime cannot open; use another folder"
+        ) from None
+
+
 def recover(out: Path) -> None:
     """Put a bundle back that a process moved aside from `out` for a new one, and was killed before the new one came."""
     for place, aside in abandoned(out.parent, OLD):

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from .. import hub
 from ..errors import CheckFailed, CompressError
 from ..version import __version__
-from .document import NAME, read_bundle
+from .document import CARD, NAME, read_bundle
 from .files import belongs
 from .verify import verify
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
-_OF_THE_HUB = {".gitattributes", "README.md"}  # what a repository has from its first day
+_OF_THE_HUB = {".gitattributes", CARD}  # what a repository has from its first day
 
 
 def check_push(repository: str) -> str:

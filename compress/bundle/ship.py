@@ -26,12 +26,11 @@ from ..runtime.kinds import ANSWER_KINDS, output_names
 from ..runtime.passages import THRESHOLD
 from ..spec.kinds import KINDS
 from . import card
-from .card import DTYPES
-from .document import BundleInfo, Probe, write_bundle
+from .document import CARD, DTYPES, BundleInfo, Probe, write_bundle
 from .files import TOKENIZER_FILES, is_weights, measure
 from .graph_files import graph_file
 from .modules import check_layers, pooling_of, write_modules
-from .place import building, check_target, recover, settle
+from .place import building, check_name, check_target, recover, settle
 from .probes import probe_logits, probe_texts
 from .source import Source, read_source
 
@@ -60,6 +59,7 @@ def ship(
     Raises `CompressError`: the run, its artefacts, `out`; CheckFailed: a model that does not answer.
     """
     run, out = Path(run), Path(out)
+    check_name(out)
     recover(out)
     check_target(out, force)
     out = out.resolve()
@@ -84,7 +84,7 @@ def _fill(folder: Path, source: Source, with_checkpoint: bool, claims: Mapping[s
             shutil.copyfile(path, folder / path.name)
     info, pruned = _describe(folder, source), PrunedShape.of(read_config(source.checkpoint)) is not None
     info = info.model_copy(update={key: value for key, value in claims.items() if value is not None})
-    (folder / "README.md").write_text(
+    (folder / CARD).write_text(
         card.render(info, has_checkpoint=with_checkpoint, known=_known(source), pruned=pruned), encoding="utf-8"
     )
     write_bundle(info.model_copy(update={"files": measure(folder)}), folder)

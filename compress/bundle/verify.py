@@ -11,7 +11,7 @@ from .apart import checks_apart
 from .document import BundleInfo, read_bundle
 from .files import problems
 from .graph_checks import FIRST_RUN
-from .place import recover
+from .place import check_name, recover
 from .report import Check, Report, check
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def verify(
     or no such data.
     """
     folder = Path(bundle)
+    check_name(folder)
     recover(folder)
     if not folder.is_dir():
         raise CompressError(f"{folder}: expected a bundle's folder, found {'a file' if folder.exists() else 'nothing'}")

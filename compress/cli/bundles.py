@@ -109,12 +109,15 @@ def verify(
 
     report = check_bundle(bundle, task=task, data_dir=data_dir, threads=threads, simulate=simulate)
     if json:
-        typer.echo(report.model_dump_json(indent=1))
+        lines = [report.model_dump_json(indent=1)]
     else:
-        for check in report.checks:
-            typer.echo(f"{'ok  ' if check.passed else 'FAIL'}  {check.name}: {check.detail}")
-        for note in report.notes:
-            typer.echo(f"note  {note}")
+        lines = [f"{'ok  ' if check.passed else 'FAIL'}  {check.name}: {check.detail}" for check in report.checks]
+        lines += [f"note  {note}" for note in report.notes]
+    try:
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
+        sys.stdout.flush()
+    except BrokenPipeError:  # how the checks ended is told all the same
+        _leave_stdout()
     failed = sum(not check.passed for check in report.checks)
     if failed:
         raise CheckFailed(f"{bundle}: {failed} of {len(report.checks)} checks failed")
@@ -189,7 +192,12 @@ def _print_answers(
             sys.stdout.write(f"{line(example, answer)}\n")
         sys.stdout.flush()
     except BrokenPipeError:  # the reader has what it wanted
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more at exit
+        _leave_stdout()
+
+
+def _leave_stdout() -> None:
+    """Nobody reads it any more; the interpreter flushes once more at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 _DATA = (*DELIMITERS, ".json", ".jsonl", ".ndjson", *CONLL)
@@ -222,7 +230,7 @@ def _answer_file(model: Model, source: Path, output: Path | None, *, aggregation
         else:
             told = predict_file(model, source, output, aggregation=aggregation, **words)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _leave_stdout()
         return
     if told is not None:
         typer.echo(told, err=output is None)

@@ -140,7 +140,8 @@ def _run(request: Request, report: Path | None, limits: Limits | None, *, json: 
         failure = error
     write_report(results, folder, folders=runs, recommended=recommended, tasks=tasks)
     if json:
-        typer.echo("[" + ",\n".join(result.model_dump_json() for result in results) + "]")
+        printed = "[" + ",\n".join(result.model_dump_json() for result in results) + "]"
+        typer.echo(_with_recommendation("results", printed, recommended))
     else:
         console().print(summary_table(results, runs, tasks=tasks))
         if doubts_latency(tasks):
@@ -160,6 +161,17 @@ def _print_recommendation(recommended: Recommendation | None) -> None:
     if recommended is not None:
         for line in (*recommended.lines, *(f"ship:   {command}" for command in recommended.commands)):
             typer.echo(line)
+
+
+def _with_recommendation(name: str, printed: str, recommended: Recommendation | None) -> str:
+    """The JSON `printed`; where limits were given, as the field `name` of an object beside what is recommended under them."""
+    import json as encoder
+
+    if recommended is None:
+        return printed
+    chosen = [{"run": run.run, "model": model.name, "precision": model.precision} for run, model in recommended.models]
+    fields = {"missed": recommended.missed, "models": chosen, "lines": recommended.lines, "ship": recommended.commands}
+    return f'{{"{name}": {printed}, "recommended": {encoder.dumps(fields, ensure_ascii=False)}}}'
 
 
 def _report_place(request: Request, report: Path | None) -> Path | None:
@@ -268,7 +280,7 @@ def report(
     if json:
         import json as encoder
 
-        typer.echo(encoder.dumps([str(path) for path in written]))
+        typer.echo(_with_recommendation("files", encoder.dumps([str(path) for path in written]), recommended))
         return
     console().print(summary_table(results, runs, tasks=tasks))
     _print_recommendation(recommended)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ..errors import CompressError
 from ..results import ABLATION, RESULT, SEVERAL, Result, read_results
+from .labels import machine_of
 
 
 def collect(paths: Sequence[Path]) -> list[Result]:
@@ -17,10 +18,17 @@ def collect(paths: Sequence[Path]) -> list[Result]:
     that holds no result, or the two results that cannot stand in one report.
     """
     found: dict[str, tuple[Path, Result]] = {}
+    files: dict[tuple[str, str], tuple[str, Path]] = {}
     for path in paths:
         for file in _files(Path(path)):
             for result in read_results(file):
-                found.setdefault(result.model_dump_json(exclude={"created"}), (file, result))
+                text = result.model_dump_json(exclude={"created"})
+                found.setdefault(text, (file, result))
+                before, other = files.setdefault((result.run, machine_of(result)), (text, file))
+                if before != text:
+                    raise CompressError(
+                        f"{other} and {file}: hold different results of the run {result.run}; leave one out"
+                    )
     check_together(result for _, result in found.values())
     return [result for _, result in found.values()]
 

@@ -105,7 +105,7 @@ def _settings(result: Result) -> Iterator[tuple[str, str]]:
         yield "Latency", ", ".join(f"{name} {value}" for name, value in {**bench, **_timed_runs(result)}.items())
     tuning = result.task.data.rows.get("tuning", settings.get("tuning_examples"))
     if tuning:
-        yield "Tuning split", f"{tuning:,} examples of train, for selection and calibration"
+        yield "Tuning split", f"{tuning:,} examples, for selection and calibration; models are not trained on them"
 
 
 def _timed_runs(result: Result) -> dict[str, str]:

@@ -88,7 +88,9 @@ def _identities(file: Path, *_state: int) -> frozenset[str]:
 
 
 def _places(folders: Sequence[Path]) -> list[Path]:
-    return [path if path.is_dir() else path.parent for folder in folders for path in _matching(folder)]
+    """The directories of `folders` by the names that they have on disk: `.`, or a link, is named for what it is."""
+    found = [path.resolve() for folder in folders for path in _matching(folder)]
+    return [path if path.is_dir() else path.parent for path in found]
 
 
 def _matching(folder: Path) -> list[Path]:

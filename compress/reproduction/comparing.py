@@ -121,7 +121,7 @@ def _score(pair: _Pair, model: ModelResult, figure: Figure, outputs: _Outputs | 
     if figure.now is None:
         return figure.model_copy(update={"why": "no such model or score is made now"})
     figure = figure.model_copy(update=_counts(pair, outputs))
-    if figure.now == figure.recorded and not (exact and figure.changed):
+    if figure.now == figure.recorded and not figure.changed:
         return figure.model_copy(update={"verdict": "same"})
     if exact:
         return figure

@@ -41,6 +41,7 @@ def folder(tmp_path: Path) -> Path:
     model = onnx.load(path)
     set_metadata(model, {"labels": json.dumps(["start", "end"])})
     onnx.save(model, path)
+    (made / "tokenizer_config.json").write_text(json.dumps({"model_max_length": 48}))
     return made
 
 
@@ -100,6 +101,7 @@ def test_a_sound_bundle_passes(folder: Path, info: BundleInfo) -> None:
     expected = f"largest difference 0 (at most {5e-4 * largest:.2g}), answers changed 0 of 16"
     assert checks(folder, info) == {
         "labels": (True, "start, end"),
+        "settings": (True, "at most 48 tokens"),
         "no answer": (True, "null_score_diff_threshold 0"),
         "probe fp32": (True, expected),
     }

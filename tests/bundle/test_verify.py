@@ -37,10 +37,10 @@ def test_a_fresh_bundle_passes_every_check(bundle_of: Callable[[str], Path], tas
     report = verify(bundle_of(task))
     assert report.passed, report
     report.raise_if_failed()
-    names = ["bundle.json", "files", "models", "onnx fp32", "onnx int8", "graphs", "labels", "probe fp32", "probe int8"]
-    names += ["kernels int8", "saturation int8"]
+    names = ["bundle.json", "files", "models", "onnx fp32", "onnx int8", "graphs", "labels", "settings"]
+    names += ["probe fp32", "probe int8", "kernels int8", "saturation int8"]
     assert [check.name for check in report.checks] == [*names, "int8 against fp32"]
-    assert "largest difference 0 " in report.checks[7].detail, "the same machine gives the same bits"
+    assert "largest difference 0 " in report.checks[8].detail, "the same machine gives the same bits"
     assert report.notes == ()
     assert json.loads(report.model_dump_json())["passed"] is True
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -56,6 +57,35 @@ def test_each_score_of_another_seed_has_its_interval(report: str, task: str, nam
         assert each.changed and each.examples == before.task.data.rows["dev"]
     last = [each.headline for each in (before.final, now.final)]
     assert [found[-len(names)].recorded, found[-len(names)].now] == last
+
+
+def test_an_equal_score_by_other_answers_is_judged_by_these(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two answers, one right and one wrong, change places: the accuracy stays."""
+    run = run_of("base", "mrpc", 0)
+    answers = REPORTS / "base" / PER_EXAMPLE
+    load = comparing.load_answers
+
+    def swapped(*words: Any) -> tuple[list[np.ndarray], np.ndarray]:
+        (found,), gold = load(*words)
+        right = found.argmax(-1) == gold
+        one, other = (
+            next(i for i in range(len(gold)) if right[i] == wanted and gold[i] == 1) for wanted in (True, False)
+        )
+        calls.append(0)
+        return ([found[_swap(len(gold), one, other)]] if len(calls) % 2 == 0 else [found]), gold
+
+    calls: list[int] = []
+    monkeypatch.setattr(comparing, "load_answers", swapped)
+    pair = comparing._Pair(run, run, answers, answers)
+    figure = next(each for each in comparing._figures(pair, run.models[1], exact=False) if each.name == "accuracy")
+    assert (figure.now, figure.changed) == (figure.recorded, 2)
+    assert figure.verdict != "same" and figure.interval is not None and figure.interval.points == 0
+
+
+def _swap(count: int, one: int, other: int) -> np.ndarray:
+    order = np.arange(count)
+    order[[one, other]] = other, one
+    return order
 
 
 def test_by_the_same_code_another_seed_differs() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shlex
 import sys
@@ -229,6 +230,11 @@ def test_report_says_what_to_ship(
     for page in ("report.md", "report.html"):
         text = (tmp_path / "report" / page).read_text("utf-8")
         assert "Which to ship" in text and command in text
+    for limit, missed in (("20", False), ("1", True)):
+        code, out, _ = call("report", folder, "-o", tmp_path / "report", "--max-size-mb", limit, "--json")
+        told = json.loads(out)["recommended"]
+        assert (code, told["missed"], bool(told["ship"])) == (0, missed, not missed)
+        assert told["models"] == [{"run": folder.name, "model": "student", "precision": "int8"}]
     code, out, _ = call("report", folder, "-o", tmp_path / "report")
     assert (
         code == 0
