@@ -54,7 +54,7 @@ def find_predictions(run: Result, folders: Sequence[Path]) -> Path | None:
 
 def own_file(run: Result, folders: Sequence[Path], name: str) -> Path | None:
     """The file `name` of the directory of `run`, where that is one of `folders` or in one and its result is this one."""
-    own = (place if place.name == run.run else place / run.run for place in _places(folders))
+    own = (place if place.resolve().name == run.run else place / run.run for place in _places(folders))  # `.` has no name
     wanted = identity(run)
     return next((place / name for place in own if (place / name).is_file() and wanted in _results_in(place)), None)
 
@@ -88,9 +88,7 @@ def _identities(file: Path, *_state: int) -> frozenset[str]:
 
 
 def _places(folders: Sequence[Path]) -> list[Path]:
-    """The directories of `folders` by the names that they have on disk: `.`, or a link, is named for what it is."""
-    found = [path.resolve() for folder in folders for path in _matching(folder)]
-    return [path if path.is_dir() else path.parent for path in found]
+    return [path if path.is_dir() else path.parent for folder in folders for path in _matching(folder)]
 
 
 def _matching(folder: Path) -> list[Path]:
