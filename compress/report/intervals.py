@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,10 +25,12 @@ def over_seeds(folders: Sequence[Path]) -> Callable[[Variant, str], Delta | None
     """How to get the difference of a variant's model to its baseline.
 
     `folders`: where predictions may be, as `find_predictions` takes them. One seed has its difference in
-    its result. Several: from the predictions, or else from their differences and intervals on record.
+    its result. Several: from the predictions, or else from their differences and intervals on record. Seeds that draw nothing
+    make the same model again, and that counts once.
     """
 
     def delta_of(variant: Variant, name: str) -> Delta | None:
+        variant = replace(variant, runs=_made_apart(variant.runs))
         models = variant.models(name)
         deltas = [model.delta for model in models if model.delta]
         if len(deltas) < len(models) or len(models) < 2:
@@ -38,6 +41,12 @@ def over_seeds(folders: Sequence[Path]) -> Callable[[Variant, str], Delta | None
         return recorded_over_seeds(deltas)
 
     return delta_of
+
+
+def _made_apart(runs: Sequence[Result]) -> tuple[Result, ...]:
+    """The first of each of `runs` that are of the same artefacts; all of those on record without any."""
+    found = {tuple(stage.key for stage in run.stages) or run.run: run for run in reversed(runs)}
+    return tuple(reversed(found.values()))
 
 
 def best_guess(folders: Sequence[Path]) -> Callable[[Variant], float | None]:
