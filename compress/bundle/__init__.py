@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .checkpoints import copy_checkpoint, take_checkpoint
+from .checkpoints import checkpoints_of, copy_checkpoint, take_checkpoint
 from .document import BundleInfo, read_bundle
 from .push import check_push, push_bundle
 from .report import Check, Report
@@ -16,6 +16,7 @@ __all__ = [
     "Report",
     "check_model_place",
     "check_push",
+    "checkpoints_of",
     "copy_checkpoint",
     "push_bundle",
     "read_bundle",

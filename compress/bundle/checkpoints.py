@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 from ..errors import CompressError, did_you_mean
 from ..results import CHECKPOINTS
@@ -22,7 +23,17 @@ def take_checkpoint(run: Path, out: Path, *, store: Path, name: str | None = Non
     Raises `CompressError`: the run, the name, artefacts that are gone or changed, `out`.
     """
     check_target(out, None)
-    out = out.resolve()
+    out, found, path = out.resolve(), checkpoints_of(run), run / CHECKPOINTS
+    if name is None:
+        name = next(reversed(found), "")
+    if not isinstance(found.get(name), str):
+        raise CompressError(f"{path}: no checkpoint `{name}`{did_you_mean(name, [*found])}")
+    copy_checkpoint(artefact(store, found[name], path), out)
+    return out
+
+
+def checkpoints_of(run: Path) -> dict[str, Any]:
+    """The stages of a finished `run` that trained, in order, each with the key of its artefact. Raises `CompressError`."""
     path = run / CHECKPOINTS
     if not run.is_dir():
         raise CompressError(f"{run}: expected a run directory, found {'a file' if run.exists() else 'nothing'}")
@@ -33,13 +44,7 @@ def take_checkpoint(run: Path, out: Path, *, store: Path, name: str | None = Non
             f"{run}: the run is not finished, or was made before runs listed their checkpoints: {CHECKPOINTS} is missing; "
             "give `compress run` again"
         )
-    found = read_json(path)
-    if name is None:
-        name = next(reversed(found), "")
-    if not isinstance(found.get(name), str):
-        raise CompressError(f"{path}: no checkpoint `{name}`{did_you_mean(name, [*found])}")
-    copy_checkpoint(artefact(store, found[name], path), out)
-    return out
+    return read_json(path)
 
 
 def copy_checkpoint(artefact: Path, out: Path) -> None:

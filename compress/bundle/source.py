@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ..errors import CompressError, did_you_mean
-from ..results import MODELS, ModelResult, Result, read_result
+from ..results import MODELS, SEVERAL, ModelResult, Result, read_result
 from ..runtime.folder import MODEL_FILES, read_json
 from ..store import Store
 
@@ -50,6 +50,10 @@ def finished(run: Path) -> Result:
         raise CompressError(f"{run}: is a bundle; expected the run directory that it was made from")
     if not (run / "result.json").exists() and (runs := sorted(path.parent.name for path in run.glob("*/result.json"))):
         raise CompressError(f"{run}: holds runs and is none; name one of them, such as {run / runs[0]}")
+    if (run / SEVERAL).is_file():
+        raise CompressError(
+            f"{run}: is a report, and no run; give `--from {run}` with limits, or the folder of one of its runs"
+        )
     for name in ("result.json", MODELS):
         if not (run / name).is_file():
             raise CompressError(

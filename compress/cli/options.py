@@ -100,7 +100,7 @@ Student = Annotated[
     ),
 ]
 Seeds = Annotated[
-    int, typer.Option(min=1, max=MOST_SEEDS, help="Number of seeds, starting at --seed.", rich_help_panel="Seeds")
+    int, typer.Option(min=1, max=MOST_SEEDS, help="How many seeds, starting at --seed.", rich_help_panel="Seeds")
 ]
 Seed = Annotated[
     int, typer.Option(min=0, max=LARGEST_SEED, help="The seed, or the first of --seeds.", rich_help_panel="Seeds")

@@ -149,7 +149,11 @@ def checkpoint(
     store: Store = None,
 ) -> None:
     """Copy a checkpoint from a run as safetensors, for another run's --teacher or for transformers."""
-    from ..bundle import take_checkpoint
+    from ..bundle import checkpoints_of, take_checkpoint
 
     store = store or run.resolve().parent / ".store"
-    typer.echo(take_checkpoint(run, out, store=store, name=stage))
+    place = take_checkpoint(run, out, store=store, name=stage)
+    *others, last = checkpoints_of(run)
+    if stage is None and others:
+        typer.echo(f"note: of stage {last}; for another give --stage {' or '.join(others)}", err=True)
+    typer.echo(place)

@@ -124,7 +124,7 @@ def _doubts(candidates: Sequence[Overall], tasks: Sequence[Task]) -> list[str]:
     if not busy:
         return []
     return [
-        f"The machine was busy while {listed(busy)} {'was' if len(busy) == 1 else 'were'} timed: measure again with --rebench."
+        f"The machine was busy while {listed(busy)} {'was' if len(busy) == 1 else 'were'} timed; `compress run … --rebench` does it again."
     ]
 
 

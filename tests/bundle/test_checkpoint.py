@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from bundle_making import Run, make_run
 
-from compress.bundle import take_checkpoint
+from compress.bundle import ship, take_checkpoint
+from compress.cli.shipping import checkpoint
 from compress.errors import CompressError
 
 
@@ -53,3 +54,20 @@ def test_a_folder_with_files_is_left_alone(run: Run, tmp_path: Path) -> None:
     with pytest.raises(CompressError, match="found files in it"):
         take_checkpoint(run.folder, tmp_path, store=run.store)
     assert (tmp_path / "mine.txt").read_text() == "mine"
+
+
+def test_the_command_says_of_which_stage_it_is_where_nobody_named_one(
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checkpoint(run.folder, tmp_path / "out", store=run.store)
+    printed = capsys.readouterr()
+    assert printed.out == f"{tmp_path / 'out'}\n"
+    assert "stage student" in printed.err and "--stage teacher" in printed.err
+    checkpoint(run.folder, tmp_path / "named", stage="teacher", store=run.store)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_report_is_no_run(tmp_path: Path) -> None:
+    (tmp_path / "results.json").write_text("[]")
+    with pytest.raises(CompressError, match=r"is a report.*--from"):
+        ship(tmp_path, tmp_path / "out", store=tmp_path)
