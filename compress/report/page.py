@@ -19,6 +19,7 @@ from . import (
     sensitivity,
     sentences,
     similarity,
+    units,
 )
 from .agreement import agreement_table, disagreement_tables
 from .choices import choice_sentences
@@ -150,7 +151,7 @@ def page_of(tasks: Sequence[Task], folders: Sequence[Path] = (), recommended: Re
         lede=sentences.lede(results),
         warnings=(
             *sentences.warnings(results, {shape for task in tasks for shape in task.shapes}),
-            *(f"{line}." for line in overview.guess_sentences(tasks)),
+            *(f"{line}." for line in (*overview.guess_sentences(tasks), *units.unit_sentences(tasks, folders))),
             *_without_answers(results, folders),
         ),
         recommended=recommended,

@@ -27,6 +27,7 @@ from .tables import (
     taught_by,
     times_of,
 )
+from .units import unit_sentences
 
 if TYPE_CHECKING:
     import rich.table
@@ -46,7 +47,7 @@ def summary_table(
     tasks = tasks or tasks_of(results, folders)
     shown_shapes = _shown_shapes(tasks)
     shapes = [numbers.shape(*shape) for shape in shown_shapes]
-    notes = Text("\n".join(_notes(tasks, shown_shapes, without=(NEAR_TO,))))
+    notes = Text("\n".join(_notes(tasks, folders, shown_shapes, without=(NEAR_TO,))))
     shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, caption=notes if notes else None, caption_justify="left")
     times = [f"{_clock(tasks)} {' or '.join(shapes)}, ms"] if shapes else []
     columns = ("Model", "MB", "Score", f"Against {teacher_word(tasks)}", *times)
@@ -105,8 +106,8 @@ def markdown_table(results: Sequence[Result], folders: Sequence[Path] = ()) -> s
     tasks = tasks_of(results, folders)
     seeds = sorted({len(variant.runs) for task in tasks for variant in task.variants})
     source = f"{lede(results)} {' or '.join(map(str, seeds))} {'seed' if seeds == [1] else 'seeds'}.".strip()
-    notes = _notes(tasks, MAIN_SHAPES[:2], without=(ALSO_IN, NEAR_TO))
-    if notes != _notes(tasks, MAIN_SHAPES[:2]):
+    notes = _notes(tasks, folders, MAIN_SHAPES[:2], without=(ALSO_IN, NEAR_TO))
+    if any(words in note for result in results for note in result.task.data.notes for words in (ALSO_IN, NEAR_TO)):
         notes.append("The report counts texts that also stand in train, or nearly")
     shapes = [shape for shape in MAIN_SHAPES[:2] if any(shape in task.shapes for task in tasks)]
     models = _shared_finals(tasks)
@@ -191,7 +192,9 @@ def _final_line(task: Task, row: Row, shapes: list[Shape]) -> Line:
     return Line((*heading, *costs, *times), "model" if row.recipe else "baseline")
 
 
-def _notes(tasks: Sequence[Task], shapes: Collection[Shape], without: Sequence[str] = ()) -> list[str]:
+def _notes(
+    tasks: Sequence[Task], folders: Sequence[Path], shapes: Collection[Shape], without: Sequence[str] = ()
+) -> list[str]:
     """A subset, or machines that differ, are said where the numbers are shown; notes on the data with words of `without` only in the
     report."""
     results = [result for task in tasks for result in task.results]
@@ -201,4 +204,9 @@ def _notes(tasks: Sequence[Task], shapes: Collection[Shape], without: Sequence[s
         for note in result.task.data.notes
         if not any(words in note for words in without)
     )
-    return [*warnings(results, shapes), *guess_sentences(tasks), *dict.fromkeys(of_data)]
+    return [
+        *warnings(results, shapes),
+        *guess_sentences(tasks),
+        *unit_sentences(tasks, folders),
+        *dict.fromkeys(of_data),
+    ]

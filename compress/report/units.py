@@ -1,0 +1,42 @@
+"""Whether numbers are right in their own unit, which correlations do not see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from . import numbers
+from .predictions import find_predictions, load_answers
+from .runs import Row, Task
+
+
+def unit_sentences(tasks: Sequence[Task], folders: Sequence[Path]) -> list[str]:
+    """One for each model of a regression whose answers are farther from the scores than their mean is: root mean squares, over all
+    seeds. None where predictions are not at hand."""
+    return [text for task in tasks if task.first.task.kind == "regression" for text in _of_task(task, folders)]
+
+
+def _of_task(task: Task, folders: Sequence[Path]) -> Iterator[str]:
+    for row in (row for row in task.rows if not row.eager):
+        found = _errors(task, row, folders)
+        if found is not None and found[0] > found[1]:
+            mine, constant = map(numbers.significant, found)
+            yield (
+                f"{task.first.task.title}: {row.label}: its numbers are off by {mine} (root mean square), more than the mean of the scores "
+                f"would be, {constant}; correlations do not see that: use its order alone, or train it longer"
+            )
+
+
+def _errors(task: Task, row: Row, folders: Sequence[Path]) -> tuple[float, float] | None:
+    """Of the model, and of the scores' mean."""
+    squares, variances = [], []
+    for run, model in task.made_by(row):
+        file = find_predictions(run, folders)
+        if file is None:
+            return None
+        (answers,), gold = load_answers(file, run, [model.predictions])
+        squares.append(np.mean((answers.reshape(len(gold)) - gold) ** 2))
+        variances.append(np.var(gold))
+    return float(np.mean(squares) ** 0.5), float(np.mean(variances) ** 0.5)
