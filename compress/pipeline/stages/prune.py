@@ -27,7 +27,7 @@ from ..plan.fields import described_threshold
 from ..plan.vectors import learns_labels
 from ..training.info import Threshold
 from .export import no_fast_graph
-from .fit_samples import BATCH, fit_batches, fit_rows, reads_first
+from .fit_samples import BATCH, FitRows, fit_batches, fit_rows, reads_first
 from .layer_costs import int8_of, measured_costs, read_of
 from .prune_budget import check, check_least
 from .prune_widths import planned_widths, resized, smallest, widths_of
@@ -46,6 +46,7 @@ class PruneInfo(Threshold):
     score: ScoreName
     repair: RepairName | None
     examples: int
+    repair_examples: int | None
     mean_length: float
     layer_heads: int
     layer_neurons: int
@@ -147,6 +148,7 @@ def run(job: Job[Prune]) -> PruneInfo:
         "score": spec.score,
         "repair": spec.repair or None,
         "examples": examples,
+        "repair_examples": len(_fit_rows(job, data)) if spec.repair else None,
         "mean_length": length,
         "layer_heads": sizes.heads,
         "layer_neurons": sizes.intermediate,
@@ -174,14 +176,19 @@ def _obs(job: Job[Prune], model: Any, data: TaskBatches) -> tuple[Sequence[UnitS
     """The same by the error of layers."""
     from ...pruning.obs import removal_orders
 
-    rows = fit_rows(data, job.spec.examples)
+    rows = _fit_rows(job, data)
     orders = removal_orders(
         model,
-        fit_batches(data, rows, model.device),
+        fit_batches(data, rows.held, model.device),
         first_token=reads_first(HEADS[job.context.kind]),
+        further=partial(fit_batches, data, rows.further, model.device),
         on_progress=lambda done, total: job.context.listener.progress("judging layers", done, total),
     )
     return orders, len(rows)
+
+
+def _fit_rows(job: Job[Prune], data: TaskBatches) -> FitRows:
+    return fit_rows(data, job.spec.examples, HEADS[job.context.kind])
 
 
 _SCORES = {"fisher": _fisher, "obs": _obs}
@@ -272,16 +279,18 @@ def _sizes(job: Job[Prune], model: Any) -> Dimensions:
 def _repair(job: Job[Prune], pruned: Any, model: Any, data: TaskBatches, method: RepairName, which: str) -> None:
     from ...pruning.repair import repair
 
+    rows = _fit_rows(job, data)
     repair(
         pruned,
         model,
-        fit_batches(data, fit_rows(data, job.spec.examples), model.device),
+        fit_batches(data, rows.held, model.device),
         method=method,
         first_token=reads_first(HEADS[job.context.kind]),
+        further=partial(fit_batches, data, rows.further, model.device),
         on_progress=lambda done, total: job.context.listener.progress(f"repairing layers {which}", done, total),
     )
 
 
 PRUNE = Kind(
-    "prune", 5, Prune, run, plan, check, libraries=TRAINING, checkpoint=True, resized=resized, smallest=smallest
+    "prune", 6, Prune, run, plan, check, libraries=TRAINING, checkpoint=True, resized=resized, smallest=smallest
 )
