@@ -58,6 +58,11 @@ class PruningRecord(Record):
     score: ScoreName = Field(description="what heads and neurons were judged by")
     repair: RepairName | None = Field(description="how the matrices were fitted; none without a repair")
     examples: Size = Field(description="of train, by which heads and neurons were judged")
+    repair_examples: Size | None = Field(
+        default=None,
+        description="of train, by which the repair was fitted; where texts are long, the last layer alone by all of them. None without a "
+        "repair; results of before have none",
+    )
     mean_length: Rate = Field(description="of train, in tokens")
     layer_heads: Size | None = Field(
         default=None, description="of a layer from which nothing was ever taken; results of before have none"

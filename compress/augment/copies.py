@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..errors import CompressError
+from ..metrics.ranks import queries_of
 from ..tasks import Split, of_words
 from .candidates import Candidates, Proposers, find_candidates
 from .texts import Texts, words_of
@@ -46,11 +47,13 @@ def augment(
     work: Path | None = None,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Augmented:
-    """Up to `copies` new examples for each of `split`, labels as their source's; the originals are not among them.
+    """Up to `copies` new examples for each of `split`, labels as their source's; the originals are not among them. Where examples are the
+    passages of queries or the endings of questions, up to `copies` new groups for each group, every one with all of its rows.
 
     In every copy each content word of each text (of both texts of a pair) is replaced with `probability`, by one of
     its `candidates` most likely others, each as likely; the text around it stays as it is. A copy that equals its
-    source or an earlier copy is dropped. The draws depend on `seed` and the example's number alone.
+    source or an earlier copy is dropped, one of a group if all of its rows do. The draws depend on `seed` and the example's number
+    alone.
     Where words are labelled, a copy's labels stand where its words do; `outside` is then the label of what is in no entity, and other
     words are never replaced: another name need not be of the same type. Where spans answer questions, the questions alone are rewritten:
     answers stand in their texts, and were looked for there as they are. `fixed`: the first so many texts of an example stay as they are.
@@ -66,20 +69,28 @@ def augment(
     found = find_candidates(texts, drawn.needed(), tokenizer, proposers, candidates, work=work, on_progress=on_progress)
     columns: list[list[str]] = [[] for _ in split.texts]
     source: list[int] = []
+    numbers: list[int] = []  # of the copies of a group, from 0
     moved: list[np.ndarray] = []
-    for example in range(len(split)):
-        new = _copies(texts, found, example, drawn(example))
-        source += [example] * len(new)
-        for column, made in zip(columns, zip(*new, strict=True), strict=False):  # none where `new` is empty
-            column.extend(rewritten.text for rewritten in made)
-        if split.labels_words:
-            moved += [_moved(split.labels[example], copy[0].edits) for copy in new]
+    for group in _groups(split):
+        for number, copy in enumerate(_copies(texts, found, group, [drawn(example) for example in group])):
+            source += group
+            numbers += [number] * len(group)
+            for column, made in zip(columns, zip(*copy, strict=True), strict=True):
+                column.extend(rewritten.text for rewritten in made)
+            if split.labels_words:
+                moved += [_moved(split.labels[example], row[0].edits) for example, row in zip(group, copy, strict=True)]
     if not source:
         raise CompressError("augmentation made no new example: the texts hold no word that can be replaced")
     rows = np.array(source, np.int64)
-    copy = np.arange(len(rows)) - np.searchsorted(rows, rows)  # sources are in order
-    labels = of_words(moved) if split.labels_words else copied(split.labels, rows, copy)
+    labels = of_words(moved) if split.labels_words else copied(split.labels, rows, np.array(numbers, np.int64))
     return Augmented(replace(split, texts=tuple(columns), labels=labels), rows)
+
+
+def _groups(split: Split) -> list[list[int]]:
+    """The examples that are copied together, in order: a query's passages, a question's endings, or one alone."""
+    if split.ranks_groups or split.has_choices:
+        return [rows.tolist() for rows in queries_of(split.labels)]
+    return [[example] for example in range(len(split))]
 
 
 def _kept_words(texts: Texts, split: Split, outside: int | None, fixed: int) -> list[np.ndarray] | None:
@@ -173,22 +184,33 @@ class Rewritten(NamedTuple):
     edits: tuple[Edit, ...]
 
 
-def _copies(texts: Texts, found: Candidates, example: int, draws: Draws) -> list[tuple[Rewritten, ...]]:
-    """The distinct new ones, in the order drawn; a tuple of one text per column each."""
-    own = texts.of_example[example]
-    seen = {tuple(texts.texts[number] for number in own)}
-    new: list[tuple[Rewritten, ...]] = []
-    for replaced, share in zip(draws.replaced, draws.share, strict=True):
-        made, start = [], 0
-        for number in own:
-            end = start + len(texts.spans[number])
-            made.append(_rewrite(texts, found, number, replaced[start:end], share[start:end]))
-            start = end
-        copy = tuple(rewritten.text for rewritten in made)
+Row = tuple[Rewritten, ...]  # a text per column
+
+
+def _copies(texts: Texts, found: Candidates, group: Sequence[int], draws: Sequence[Draws]) -> list[tuple[Row, ...]]:
+    """The distinct new ones of a group, in the order drawn, a row for each of its examples; `draws`: of each of them."""
+    seen = {tuple(tuple(texts.texts[number] for number in texts.of_example[example]) for example in group)}
+    new: list[tuple[Row, ...]] = []
+    for number in range(len(draws[0].replaced)):
+        rows = tuple(
+            _row(texts, found, example, each.replaced[number], each.share[number])
+            for example, each in zip(group, draws, strict=True)
+        )
+        copy = tuple(tuple(rewritten.text for rewritten in row) for row in rows)
         if copy not in seen:
             seen.add(copy)
-            new.append(tuple(made))
+            new.append(rows)
     return new
+
+
+def _row(texts: Texts, found: Candidates, example: int, replaced: np.ndarray, share: np.ndarray) -> Row:
+    """An example's texts, each with its `replaced` words exchanged."""
+    made, start = [], 0
+    for number in texts.of_example[example]:
+        end = start + len(texts.spans[number])
+        made.append(_rewrite(texts, found, number, replaced[start:end], share[start:end]))
+        start = end
+    return tuple(made)
 
 
 def _rewrite(texts: Texts, found: Candidates, number: int, replaced: np.ndarray, share: np.ndarray) -> Rewritten:

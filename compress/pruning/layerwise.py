@@ -41,6 +41,14 @@ def _once(value: Any) -> Any:
     return value
 
 
+def inputs_at(model: Any, number: int, batch: Batch) -> LayerInputs:
+    """Of this layer, by a run through those before it."""
+    inputs = first_inputs(model, batch)
+    for layer in range(number):
+        inputs.states = layer_states(model, layer, inputs)
+    return inputs
+
+
 def layer_states(model: Any, number: int, inputs: LayerInputs) -> Float[Tensor, "batch length hidden"]:
     """What the layer makes of them."""
     output = layers_of(model)[number](inputs.states, *inputs.arguments, **inputs.keywords)

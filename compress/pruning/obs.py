@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from ..models.features import Batch, layers_of
 from ..models.pruned import head_size, layer_part
-from .layerwise import READERS, LayerInputs, first_inputs, inputs_seen, layer_states, tokens_read
+from .layerwise import READERS, LayerInputs, first_inputs, inputs_at, inputs_seen, layer_states, tokens_read
 from .repair import DAMPING
 
 LEAST_LOST = 1e-3  # of a matrix's output, for a change that can be measured
@@ -43,10 +43,12 @@ def removal_orders(
     batches: Iterable[Batch],
     *,
     first_token: bool,
+    further: Callable[[], Iterable[Batch]] = tuple,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[RemovalOrder]:
     """Of the heads and of the neurons of each layer of `model`, in this order, over the real tokens of padded `batches`; of the last
-    layer over the first token's where the head reads no other (`first_token`).
+    layer over the first token's where the head reads no other (`first_token`), and there over those of `further` texts too, which are run
+    one batch at a time.
 
     An error is the squared change of the output matrix's output, the rest of the matrix and its bias refitted. Each part's are scaled
     so that what it is with half of the units is the change then measured behind the last layer, in what the head reads, as a
@@ -58,7 +60,9 @@ def removal_orders(
         calls = [first_inputs(model, batch) for batch in batches]
         probe = _Probe(model, calls, first_token=first_token)
         for number in range(layers):
-            sums, after = _read(model, number, calls, first_token=first_token and number == layers - 1)
+            of_first = first_token and number == layers - 1
+            more = (inputs_at(model, number, batch) for batch in (further() if of_first else ()))
+            sums, after = _read(model, number, calls, more, first_token=of_first)
             for (units, (part, _)), each in zip(READERS.items(), sums, strict=True):
                 linear, size = layer_part(model, number, part), head_size(model) if units == "heads" else 1
                 if not linear.in_features:
@@ -73,16 +77,22 @@ def removal_orders(
 
 
 def _read(
-    model: Any, number: int, calls: Sequence[LayerInputs], *, first_token: bool
+    model: Any, number: int, calls: Sequence[LayerInputs], further: Iterable[LayerInputs], *, first_token: bool
 ) -> tuple[list[_Sums], list[Float[Tensor, "batch length hidden"]]]:
-    """Of what each output matrix of a layer reads, and what the layer gives."""
+    """Of what each output matrix of a layer reads, and what the layer gives for `calls`."""
     parts = [part for part, _ in READERS.values()]
-    sums, after = [_Sums() for _ in parts], []
-    for inputs in calls:
+    sums = [_Sums() for _ in parts]
+
+    def run(inputs: LayerInputs) -> Float[Tensor, "batch length hidden"]:
         with inputs_seen(model, number, parts) as seen:
-            after.append(layer_states(model, number, inputs))
+            states = layer_states(model, number, inputs)
         for each, read in zip(sums, seen, strict=True):
             each.add(read[tokens_read(inputs, first_token=first_token)])
+        return states
+
+    after = [run(inputs) for inputs in calls]
+    for inputs in further:
+        run(inputs)
     return sums, after
 
 

@@ -6,8 +6,8 @@ factor for each unit, as there, or the whole matrix, as in ZipLM (Kurtic et al. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from ..models.features import Batch, layers_of
 from ..models.pruned import head_size, layer_part
 from ..spec.stages.prune import RepairName
-from .layerwise import READERS, LayerInputs, first_inputs, inputs_seen, layer_states, tokens_read
+from .layerwise import READERS, LayerInputs, first_inputs, inputs_at, inputs_seen, layer_states, tokens_read
 
 DAMPING = 1e-2  # of the mean diagonal of the normal equations, for weights that few examples say anything of
 LARGEST_FACTOR = 10  # in size: a fit that asks for more has explained nothing (Kwon et al.'s code)
@@ -30,6 +30,7 @@ def repair(
     *,
     method: RepairName,
     first_token: bool,
+    further: Callable[[], Iterable[Batch]] = tuple,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> None:
     """Change the output matrices of attention and feed-forward parts of `pruned` in place, so that what goes into each LayerNorm is
@@ -37,27 +38,38 @@ def repair(
     factor for each unit (`scale`). Where no unit is left, the bias is fitted, by either.
 
     Layer after layer, each on what the repaired ones before it give, over the real tokens of padded `batches`; of the last layer only
-    the first token's where the head reads no other (`first_token`).
+    the first token's where the head reads no other (`first_token`). Then each text tells one token, so `further` texts are fitted to
+    there. What `batches` give is held; `further` gives its batches anew each time, and they are run through the models one at a time.
     """
     layers = len(layers_of(whole))
     with torch.inference_mode():
         theirs = [first_inputs(whole, batch) for batch in batches]
         own = [replace(each) for each in theirs]  # the same in both models
         for number in range(layers):
-            _repair_layer(pruned, whole, number, own, theirs, method, first_token=first_token and number == layers - 1)
+            of_first = first_token and number == layers - 1
+            more = further if of_first else tuple
+            inputs = _Inputs(pruned, number, own, more), _Inputs(whole, number, theirs, more)
+            _repair_layer(*inputs, method, first_token=of_first)
             on_progress(number + 1, layers)
 
 
-def _repair_layer(
-    pruned: Any,
-    whole: Any,
-    number: int,
-    own: Sequence[LayerInputs],
-    theirs: Sequence[LayerInputs],
-    method: RepairName,
-    *,
-    first_token: bool,
-) -> None:
+@dataclass(frozen=True)
+class _Inputs:
+    """What goes into a layer of a model: what is held of some batches, and of `further` ones what a run from the first layer gives."""
+
+    model: Any
+    number: int
+    held: Sequence[LayerInputs]
+    further: Callable[[], Iterable[Batch]]
+
+    def __iter__(self) -> Iterator[LayerInputs]:
+        yield from self.held
+        for batch in self.further():
+            yield inputs_at(self.model, self.number, batch)
+
+
+def _repair_layer(own: _Inputs, theirs: _Inputs, method: RepairName, *, first_token: bool) -> None:
+    pruned, whole, number = own.model, theirs.model, own.number
     goals: list[list[Tensor]] = [[] for _ in READERS]
     for inputs in theirs:
         with inputs_seen(whole, number, [norm for _, norm in READERS.values()]) as sums:
@@ -75,7 +87,7 @@ def _repair_layer(
             equations.rescale(linear, head_size(pruned) if units == "heads" else 1)
         else:
             equations.correct(linear)
-    for inputs in own:
+    for inputs in own.held:
         inputs.states = layer_states(pruned, number, inputs)
 
 

@@ -26,7 +26,7 @@ from ..tasks import gold_of, headline, score
 from .identity import FILES
 from .latency import Latencies, cpu_milliseconds, length_of, shape_of, untrained_latency
 from .sizes import KnownSizes, known_sizes
-from .space import RECIPE, STUDENT, Axis, Point, overrides_of
+from .space import RECIPE, STUDENT, Axis, Point, overrides_of, parts_of
 from .study import Outcome, Search, Trial, check_optuna
 
 FOLDER = "search"  # below --out
@@ -94,7 +94,7 @@ def opened(request: Request, limits: Limits, axes: Sequence[Axis]) -> Search:
     search; nothing is written then."""
     check_optuna()
     recipes = Axis(RECIPE, tuple(str(word) for word in request.recipes))
-    stages = _checked(request, axes)
+    parts = _checked(request, axes)
     plans = _plannable(request, axes)
     plan = next(iter(plans.values()))
     corpus = next((each.corpus for each in plans.values() if each.corpus is not None), None)
@@ -112,7 +112,7 @@ def opened(request: Request, limits: Limits, axes: Sequence[Axis]) -> Search:
         "seed": request.seeds[0],
         FILES: {name: _files(each) for name, each in plans.items()},
     }
-    return Search(request.root / FOLDER, identity, (recipes, *axes), stages, objectives=2, seed=request.seeds[0])
+    return Search(request.root / FOLDER, identity, (recipes, *axes), parts, objectives=2, seed=request.seeds[0])
 
 
 def _work(request: Request, limits: Limits, listener: Listener) -> Callable[[int, Point], Outcome]:
@@ -135,21 +135,22 @@ def _files(plan: Plan) -> str:
 
 
 def _checked(request: Request, axes: Sequence[Axis]) -> dict[str, set[str]]:
-    """Recipe -> its stages. Raises `CompressError` for what no trial could take."""
+    """Recipe -> its parts. Raises `CompressError` for what no trial could take."""
     if len(request.seeds) != 1 or len(request.tasks) > 1:
         raise CompressError("search: expected one task and one seed; search for them one by one")
     recipes = {str(word): load_recipe(str(word)) for word in request.recipes}
-    stages = {word: {stage.id for stage in recipe.stages} for word, recipe in recipes.items()}
+    parts = {word: parts_of(recipe) for word, recipe in recipes.items()}
     for axis in axes:
-        having = [word for word, found in stages.items() if axis.stage in found]
+        having = [word for word, found in parts.items() if axis.part in found]
         if not having:
-            raise CompressError(f"--try {axis.name}: none of {', '.join(recipes)} has a stage `{axis.stage}`")
+            part = "student" if axis.name == STUDENT else f"stage `{axis.part}`"
+            raise CompressError(f"--try {axis.name}: none of {', '.join(recipes)} has a {part}")
         for value in axis.values:
             if axis.name == STUDENT:
                 resolve_student(str(value))
             else:
                 _check_value(axis, value, having)
-    return stages
+    return parts
 
 
 def _check_value(axis: Axis, value: object, recipes: Sequence[str]) -> None:
@@ -175,8 +176,8 @@ def _plannable(request: Request, axes: Sequence[Axis]) -> dict[str, Plan]:
     students = next((axis.values for axis in axes if axis.name == STUDENT), ())
     plans: dict[str, Plan] = {}
     for word in map(str, request.recipes):
-        distils = any(stage.id == "distill" for stage in load_recipe(word).stages)
-        points = [{RECIPE: word, STUDENT: value} for value in students] if distils and students else [{RECIPE: word}]
+        own = students if load_recipe(word).student is not None else ()
+        points = [{RECIPE: word, STUDENT: value} for value in own] or [{RECIPE: word}]
         found: dict[str, Plan] = {}
         for point in points:
             try:

@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from ..errors import CompressError
+from ..spec.recipe import Recipe
 
 RECIPE, STUDENT = "recipe", "student"
 Point = Mapping[str, Any]  # axis -> value; an axis without effect on the point's recipe is absent
@@ -19,7 +20,7 @@ Point = Mapping[str, Any]  # axis -> value; an axis without effect on the point'
 @dataclass(frozen=True)
 class Axis:
     """`name`: `recipe`, `student`, or a setting as `--set` names it, e.g. `distill.learning_rate`; `values`: what it may be,
-    JSON scalars. `stage`: an axis of a setting counts only for recipes that have this stage; a student for those that distil."""
+    JSON scalars. `part`: what a recipe has for which the axis counts, a stage or a student; None: it counts for all."""
 
     name: str
     values: tuple[Any, ...]
@@ -31,8 +32,14 @@ class Axis:
             raise CompressError(f"search space: {self.name}: a value is there twice; leave one out")
 
     @property
-    def stage(self) -> str | None:
-        return {RECIPE: None, STUDENT: "distill"}.get(self.name, self.name.partition(".")[0])
+    def part(self) -> str | None:
+        return None if self.name == RECIPE else self.name.partition(".")[0]
+
+
+def parts_of(recipe: Recipe) -> set[str]:
+    """Its stages, and `student`, which no stage is called, where it has one."""
+    student = set() if recipe.student is None else {STUDENT}
+    return student.union(stage.id for stage in recipe.stages)
 
 
 def axis_of(text: str) -> Axis:

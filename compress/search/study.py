@@ -63,21 +63,21 @@ def check_optuna() -> None:
 
 
 class Search:
-    """A search in `folder`. `identity`: JSON of what is searched; a folder of another search is refused. `stages`: recipe -> the
-    stages that it has, which say what axes count for it."""
+    """A search in `folder`. `identity`: JSON of what is searched; a folder of another search is refused. `parts`: recipe -> what
+    it has, which says what axes count for it."""
 
     def __init__(
         self,
         folder: Path,
         identity: dict[str, Any],
         axes: Sequence[Axis],
-        stages: dict[str, set[str]],
+        parts: dict[str, set[str]],
         *,
         objectives: int,
         seed: int,
     ) -> None:
         check_optuna()
-        self.folder, self.axes, self.stages, self.seed = folder, tuple(axes), stages, seed
+        self.folder, self.axes, self.parts, self.seed = folder, tuple(axes), parts, seed
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "locks").mkdir(exist_ok=True)
         with FileLock(folder / "locks" / "folder"):
@@ -217,11 +217,11 @@ class Search:
                 for axis in self.axes
                 if self._counts(axis, recipe)
             ]
-            for recipe in self.stages
+            for recipe in self.parts
         ]
 
     def _counts(self, axis: Axis, recipe: str | None) -> bool:
-        return axis.stage is None or axis.stage in self.stages[str(recipe)]
+        return axis.part is None or axis.part in self.parts[str(recipe)]
 
 
 def _point(trial: optuna.trial.FrozenTrial) -> dict[str, Any]:

@@ -219,3 +219,22 @@ def test_padding_changes_nothing() -> None:
     found, again = (removal_orders(model, each, first_token=False) for each in (batches, others))
     for one, other in zip(found, again, strict=True):
         assert one.order == other.order and np.allclose(one.errors, other.errors)
+
+
+def test_further_texts_tell_of_the_last_layer_alone() -> None:
+    """Its errors are those of all texts, up to the scale, which the texts that are held tell."""
+    model, batches = whole("bert"), padded_batches(6)
+    every, few = (removal_orders(model, each, first_token=True) for each in (batches, batches[:2]))
+    more = removal_orders(model, batches[:2], first_token=True, further=lambda: batches[2:])
+    for place, (all_texts, some, both) in enumerate(zip(every, few, more, strict=True)):
+        if place < 2:  # of the first layer
+            assert both.order == some.order and both.errors.tolist() == some.errors.tolist()
+            continue
+        assert both.order == all_texts.order
+        shares = (each.errors / each.errors[-1] for each in (both, all_texts))
+        np.testing.assert_allclose(*shares, rtol=1e-6)  # the same sums, in float64, of float32 states
+        assert both.errors.tolist() != some.errors.tolist()
+    (per_token, alone) = (
+        removal_orders(model, batches[:2], first_token=False, further=each) for each in (tuple, lambda: batches[2:])
+    )
+    assert [each.errors.tolist() for each in per_token] == [each.errors.tolist() for each in alone]

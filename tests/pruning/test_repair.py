@@ -224,3 +224,39 @@ def test_the_last_layer_is_fitted_to_the_first_token_where_the_head_reads_no_oth
     repair.repair(of_all, model, padded_batches(), method="least_squares", first_token=False)
     errors = [(logits(each) - logits(model)).square().mean() for each in (of_first, of_all)]
     assert errors[0] < errors[1]
+
+
+def test_further_texts_are_fitted_to_by_the_last_layer_alone():
+    """Where all the rest is whole, nothing but the last layer is left to explain."""
+    model, batches, runs = whole("bert"), padded_batches(4), list[int]()
+
+    def further() -> list[dict[str, torch.Tensor]]:
+        runs.append(1)
+        return batches[1:]
+
+    found = []
+    for held, more in ((batches, tuple), (batches[:1], further), (batches[:1], tuple)):
+        pruned = without_units(model, [range(4), HEADS[1]], [range(64), NEURONS[1]])
+        repair.repair(pruned, model, held, method="least_squares", first_token=True, further=more)
+        found.append([layer_part(pruned, 1, part).weight for part in ("output", "down")])
+    assert runs, "the further texts were asked for"
+    for every, some, few in zip(*found, strict=True):
+        assert torch.allclose(some, every, atol=1e-5)  # the sums are the same but for float32's rounding of the states
+        assert not torch.allclose(few, every, atol=1e-2)
+
+
+def test_further_texts_change_no_layer_before_the_last_and_nothing_where_the_head_reads_every_token():
+    model, batches = whole("bert"), padded_batches(4)
+    for first_token in (True, False):
+        states = []
+        for more in (tuple, lambda: batches[1:]):
+            pruned = without_units(model, HEADS, NEURONS)
+            repair.repair(pruned, model, batches[:1], method="least_squares", first_token=first_token, further=more)
+            states.append(pruned.state_dict())
+        changed = {name for name, value in states[0].items() if not torch.equal(value, states[1][name])}
+        last = {
+            f"bert.encoder.layer.1.{part}.dense.{kind}"
+            for part in ("attention.output", "output")
+            for kind in ("weight", "bias")
+        }
+        assert changed == (last if first_token else set())

@@ -112,6 +112,20 @@ def test_plain_text_keeps_more_and_a_limit_fewer(world: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_size_to_prune_to_counts_the_tokens_that_plain_text_keeps(world: Path) -> None:
+    stages = "[finetune, prune: {size_mb: 0.12, examples: 24}, vocabulary, export, quantize: {method: static}]"
+    (world / "cut.yaml").write_text(f"name: cut\ntitle: Cut\nstages: {stages}\n")
+    own = {"task": "long", "teacher": "long-teacher"}
+    tokens = []
+    for corpus in ((), (str(world / "text.txt"),)):
+        result = run(world, str(world / "cut.yaml"), corpus=corpus, **own)
+        (point,) = result.pruning[0].points
+        assert (result.final.file_bytes or 0) / 1e6 == pytest.approx(point.reached, rel=0.02)
+        tokens.append(record(result).tokens)
+    assert tokens[0] < tokens[1]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["roberta", "xlm-roberta", "modernbert", "xlnet", "deberta-v2"])
 def test_teachers_of_other_families_and_algorithms(world: Path, tmp_path: Path, family: str) -> None:
     (plain_teacher if family in ("xlnet", "deberta-v2") else teacher_of)(family, world / family)

@@ -64,6 +64,20 @@ def test_what_is_too_large_by_its_parameters_is_refused_before_any_training(plac
     assert not (place / "small" / ".store").exists()
 
 
+def test_students_vary_for_each_recipe_that_has_one_whatever_its_stages_are_called(place: Path) -> None:
+    """The distill stages of minilm have names, and that of prune-distil trains no student."""
+    axes = ("--try", "student=[distil-1l, tiny-2l]", "--trials", "9")
+    own = ("--task", "tiny-task.yaml", "--teacher", "tiny.yaml", "-o", "students")
+    found = compress("search", "minilm", "prune-distil", "--max-size-mb", "0.001", *axes, *own, cwd=place)
+    assert "no trial was measured" in found.stderr
+    tried = [
+        line.rpartition("recipe=")[2].strip()
+        for line in found.stderr.splitlines()
+        if "trial " in line and "recipe=" in line
+    ]
+    assert {"minilm student=distil-1l", "minilm student=tiny-2l", "prune-distil"} == set(tried)
+
+
 @pytest.mark.slow
 def test_what_is_too_slow_by_its_shape_is_refused_before_any_training(place: Path) -> None:
     own = ("--task", "tiny-task.yaml", "--teacher", "tiny.yaml", "-o", "slow")
@@ -176,6 +190,7 @@ def test_a_folder_of_another_search_is_refused(
         (("int8", *LIMITS, "--try", "epochs"), "expected NAME="),
         (("int8", *LIMITS, "--tuning", "nowhere.csv"), "nowhere.csv"),
         (("distilbert", *LIMITS, "--try", "student=[distilbert-6l]"), "distilbert-6l"),
+        (("prune-distil", *LIMITS, "--try", "student=[tiny-2l]"), "--try student: none of prune-distil has a student"),
     ],
 )
 def test_wrong_input_is_refused_and_nothing_written(place: Path, words: tuple[str, ...], message: str) -> None:

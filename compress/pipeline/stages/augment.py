@@ -141,4 +141,4 @@ def _others(job: Job[Augment]) -> WordProposer:
     return NeighbourProposer(table, job.plan.teacher.tokenizer)
 
 
-AUGMENT = Kind("augment", 2, Augment, run, plan, check, TRAINING)
+AUGMENT = Kind("augment", 3, Augment, run, plan, check, TRAINING)

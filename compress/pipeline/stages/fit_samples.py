@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,12 +27,25 @@ def reads_first(head: Head) -> bool:
     return not (head.per_token or head.bare)
 
 
-def fit_rows(data: TaskBatches, examples: int) -> np.ndarray:
-    """Those that a first epoch begins with, no more than fit the memory."""
+@dataclass(frozen=True)
+class FitRows:
+    """`held`: no more than fit the memory; `further`: those that the last layer is fitted to besides, none where the head reads all of
+    its tokens."""
+
+    held: np.ndarray
+    further: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.held) + len(self.further)
+
+
+def fit_rows(data: TaskBatches, examples: int, head: Head) -> FitRows:
+    """Those that a first epoch begins with."""
     rows = np.concatenate([data.indices(step) for step in range(min(len(data), math.ceil(examples / BATCH)))])[
         :examples
     ]
-    return rows[: max(1, int(np.searchsorted(np.cumsum(data.lengths(rows)), _MOST_TOKENS, side="right")))]
+    held = max(1, int(np.searchsorted(np.cumsum(data.lengths(rows)), _MOST_TOKENS, side="right")))
+    return FitRows(rows[:held], rows[held:] if reads_first(head) else rows[:0])
 
 
 def fit_batches(data: TaskBatches, rows: np.ndarray, device: torch.device) -> Iterator[Batch]:

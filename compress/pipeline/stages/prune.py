@@ -12,12 +12,11 @@ from ...losses.hard_label import HardLabel
 from ...machine import cpu_name, isa, versions
 from ...models.checkpoints import load_classifier, load_tokenizer, pad_id, save_checkpoint
 from ...models.dimensions import Dimensions, dimensions, read_config
-from ...models.families import FAMILIES
 from ...models.heads import HEADS
 from ...models.pruned_shape import not_prunable, prunable
 from ...quantize.methods import int8_format
 from ...recorded_pruning import PrunedPoint
-from ...spec.recipe import Recipe, Stage
+from ...spec.recipe import Stage
 from ...spec.stages import Prune
 from ...spec.stages.prune import BudgetName, RepairName, ScoreName
 from ...tasks import TaskBatches
@@ -27,9 +26,10 @@ from ..plan.fields import described_threshold
 from ..plan.vectors import learns_labels
 from ..training.info import Threshold
 from .export import no_fast_graph
-from .fit_samples import BATCH, fit_batches, fit_rows, reads_first
+from .fit_samples import BATCH, FitRows, fit_batches, fit_rows, reads_first
 from .layer_costs import int8_of, measured_costs, read_of
 from .prune_budget import check, check_least
+from .prune_later import described_later, set_later
 from .prune_widths import planned_widths, resized, smallest, widths_of
 from .pruned_scores import TuningComparison
 
@@ -46,6 +46,7 @@ class PruneInfo(Threshold):
     score: ScoreName
     repair: RepairName | None
     examples: int
+    repair_examples: int | None
     mean_length: float
     layer_heads: int
     layer_neurons: int
@@ -73,8 +74,10 @@ def plan(draft: Draft, stage: Stage) -> None:
     described |= {"score": spec.score, "repair": spec.repair, "seed": draft.seed} | described_threshold(draft)
     described |= {"widths": planned_widths(draft, stage)} if spec.budget == "widths" else {}
     described |= _measured_on(draft, stage) if spec.budget in _MEASURED else {}
+    later, text = described_later(draft, stage.id, spec.budget)
+    described |= later
     own = "student" if _is_recovered(draft, stage) else None
-    suffix, outside = "pruned" if stage.id == "prune" else stage.id, {"data": draft.task.fingerprint}
+    suffix, outside = "pruned" if stage.id == "prune" else stage.id, {"data": draft.task.fingerprint} | text
     add_changed(draft, PRUNE, suffix, spec, described, stage=stage.id, outside=outside, own=own)
 
 
@@ -87,17 +90,7 @@ def _measured_on(draft: Draft, stage: Stage) -> dict[str, Any]:
     int8 = int8_of(draft.recipe)
     form = {} if int8 is None else read_of(int8) | {"form": int8_format(int8, "int8")}
     timed = {"cpu": cpu_name(), "isa": list(isa()), "onnxruntime": versions()["onnxruntime"]}
-    later = _later_activation(draft.recipe, stage.id)
-    timed |= {} if later is None else {"activation": later}
     return {"int8": form, **(timed if stage.spec.budget == "latency" else {})}
-
-
-def _later_activation(recipe: Recipe, stage: str) -> str | None:
-    """That the model which the stage prunes is to have, where a stage after it changes that: with it the model is timed."""
-    after = [each.id for each in recipe.stages].index(stage) + 1
-    return next(
-        (each.spec.activation for each in recipe.stages[after:] if each.is_enabled and each.spec.activation), None
-    )
 
 
 def _is_recovered(draft: Draft, stage: Stage) -> bool:
@@ -116,12 +109,14 @@ def run(job: Job[Prune]) -> PruneInfo:
     if spec.score == "auto":
         raise RuntimeError("the plan says which score it is")
     model: Any = load_classifier(folder, kind=context.kind, labels=context.labels, trained=True).eval()
+    config = copy.deepcopy(model.config)
+    set_later(job, model, config)
     model.to(make_accelerator(context.precision).device)  # in fp32: no autocast
     tokenizer, longest = load_tokenizer(folder), context.task.spec.max_length
     pad = pad_id(read_config(folder))
     encoded, tuning = (context.task.encoded(split, tokenizer, longest) for split in ("train", "tuning"))
     length = float(encoded.lengths.mean())
-    costs = _costs(job, model, length)
+    costs = _costs(job, model, config, length)
     data = TaskBatches(encoded, batch_size=BATCH, pad_id=pad, seed=job.node.seed)
     scores, examples = _SCORES[spec.score](job, model, data)
     comparison = TuningComparison(
@@ -147,6 +142,7 @@ def run(job: Job[Prune]) -> PruneInfo:
         "score": spec.score,
         "repair": spec.repair or None,
         "examples": examples,
+        "repair_examples": len(_fit_rows(job, data)) if spec.repair else None,
         "mean_length": length,
         "layer_heads": sizes.heads,
         "layer_neurons": sizes.intermediate,
@@ -174,34 +170,35 @@ def _obs(job: Job[Prune], model: Any, data: TaskBatches) -> tuple[Sequence[UnitS
     """The same by the error of layers."""
     from ...pruning.obs import removal_orders
 
-    rows = fit_rows(data, job.spec.examples)
+    rows = _fit_rows(job, data)
     orders = removal_orders(
         model,
-        fit_batches(data, rows, model.device),
+        fit_batches(data, rows.held, model.device),
         first_token=reads_first(HEADS[job.context.kind]),
+        further=partial(fit_batches, data, rows.further, model.device),
         on_progress=lambda done, total: job.context.listener.progress("judging layers", done, total),
     )
     return orders, len(rows)
 
 
+def _fit_rows(job: Job[Prune], data: TaskBatches) -> FitRows:
+    return fit_rows(data, job.spec.examples, HEADS[job.context.kind])
+
+
 _SCORES = {"fisher": _fisher, "obs": _obs}
 
 
-def _costs(job: Job[Prune], model: Any, length: float) -> Costs:
-    """What widths cost, in the unit of the budget; CompressError where no shape of the model that came is within it."""
+def _costs(job: Job[Prune], model: Any, config: Any, length: float) -> Costs:
+    """What widths cost with this `config`, in the unit of the budget; CompressError where no shape of the model that came is within it."""
     from ...pruning.budget import flops_costs
 
     sizes, budget = _sizes(job, model), job.spec.budget
     if budget in _MEASURED:
-        timed, config = round(length) if budget == "latency" else None, copy.deepcopy(model.config)
-        later = _later_activation(job.plan.recipe, job.node.stage)
-        if timed is not None and later is not None:
-            setattr(config, FAMILIES[config.model_type].own_name("hidden_act"), later)
-        costs = measured_costs(job, config, length=timed).costs(sizes)
+        costs = measured_costs(job, config, length=round(length) if budget == "latency" else None).costs(sizes)
     else:
         costs = flops_costs(sizes, length)
     if job.spec.budgets:
-        check_least(job.plan, job.node, costs.least / _unit(budget, costs))
+        check_least(job.plan, job.node, costs.least / _unit(budget, costs), vocabulary=config.vocab_size)
     return costs
 
 
@@ -272,16 +269,18 @@ def _sizes(job: Job[Prune], model: Any) -> Dimensions:
 def _repair(job: Job[Prune], pruned: Any, model: Any, data: TaskBatches, method: RepairName, which: str) -> None:
     from ...pruning.repair import repair
 
+    rows = _fit_rows(job, data)
     repair(
         pruned,
         model,
-        fit_batches(data, fit_rows(data, job.spec.examples), model.device),
+        fit_batches(data, rows.held, model.device),
         method=method,
         first_token=reads_first(HEADS[job.context.kind]),
+        further=partial(fit_batches, data, rows.further, model.device),
         on_progress=lambda done, total: job.context.listener.progress(f"repairing layers {which}", done, total),
     )
 
 
 PRUNE = Kind(
-    "prune", 5, Prune, run, plan, check, libraries=TRAINING, checkpoint=True, resized=resized, smallest=smallest
+    "prune", 6, Prune, run, plan, check, libraries=TRAINING, checkpoint=True, resized=resized, smallest=smallest
 )

@@ -15,6 +15,7 @@ from ...spec.stages import Prune
 from ...tasks import encode
 from ..plan import Node, Plan
 from .layer_costs import int8_of
+from .prune_later import later_vocabulary
 
 _SAMPLE = 512  # training texts whose mean length a plan is checked by
 _GRAPH_MB, _MOST_BESIDE = 0.1, 1.1  # more that a file has than its weights: the graph, scales and what stays fp32
@@ -33,14 +34,30 @@ def check(plan: Plan, node: Node[Prune]) -> None:
         before = {stage: other.budgets[-1] for stage, other in _before(plan, node) if other.budget == "flops"}
         check_least(plan, node, costs.least / costs.whole / math.prod(before.values()), after=list(before))
     elif spec.budget == "size_mb":
-        whole = _most_mb(plan, sizes)
-        check_least(plan, node, least_mb(plan, narrowest(sizes)))
+        least, most = _with_tokens_left(plan, sizes)
+        whole = _most_mb(plan, most)
+        check_least(plan, node, least_mb(plan, narrowest(least)), vocabulary=least.vocabulary)
         if spec.budgets[0] >= _GRAPH_MB + _MOST_BESIDE * whole:
             raise CompressError(
-                f"recipe {plan.recipe.name}, stage {node.stage}: size_mb: expected less than the model has, about {whole:.3g}; found "
-                f"{spec.budgets[0]:g}"
+                f"recipe {plan.recipe.name}, stage {node.stage}: size_mb: expected less than the model has, about "
+                f"{whole:.3g}{_tokens(plan, most.vocabulary)}; found {spec.budgets[0]:g}"
             )
         _check_falls(plan, node)
+
+
+def _with_tokens_left(plan: Plan, sizes: Dimensions) -> tuple[Dimensions, Dimensions]:
+    """With the fewest and with the most tokens that a stage `vocabulary` may leave, as far as train tells."""
+    node = later_vocabulary(plan)
+    if node is None or node.kind.smallest is None or node.kind.resized is None:
+        return sizes, sizes
+    least = node.kind.smallest(plan, node, sizes)
+    told = node.spec.most is None and not node.spec.corpus
+    return least, least if told else node.kind.resized(node.spec, sizes) or sizes
+
+
+def _tokens(plan: Plan, vocabulary: int) -> str:
+    node = later_vocabulary(plan)
+    return "" if node is None else f" with the {vocabulary:,} tokens that stage {node.stage} leaves"
 
 
 def _before(plan: Plan, node: Node[Prune]) -> list[tuple[str, Prune]]:
@@ -76,12 +93,16 @@ def _most_mb(plan: Plan, sizes: Dimensions) -> float:
     return 4 * sizes.parameters / 1e6 if int8 is not None and int8.exclude else least_mb(plan, sizes)
 
 
-def check_least(plan: Plan, node: Node[Prune], least: float, *, after: Sequence[str] = ()) -> None:
-    """In the units of the budget; a share is of what the stages `after` leave, where they are named."""
+def check_least(
+    plan: Plan, node: Node[Prune], least: float, *, after: Sequence[str] = (), vocabulary: int | None = None
+) -> None:
+    """In the units of the budget; a share is of what the stages `after` leave, where they are named. `vocabulary`: the tokens of a model
+    that costs so much."""
+    tokens = _tokens(plan, vocabulary) if vocabulary is not None and node.spec.budget == "size_mb" else ""
     share = f" of what is left by stage {' and '.join(after)}" if after else ""
     if (budget := node.spec.budgets[-1]) < least:
         rounded = math.ceil(1000 * least) / 1000
         raise CompressError(
             f"recipe {plan.recipe.name}, stage {node.stage}: {node.spec.budget}: expected at least {rounded:g}{share}, "
-            f"which one head in one layer and no neurons cost; found {budget:g}; for less, prune a narrower student"
+            f"which one head in one layer and no neurons cost{tokens}; found {budget:g}; for less, prune a narrower student"
         )

@@ -70,13 +70,15 @@ def run(job: Job[Relu]) -> ReluInfo:
     )
     replaced = scores.predict(model)
     data = TaskBatches(train, batch_size=BATCH, pad_id=pad, seed=job.node.seed)
-    rows = fit_rows(data, job.spec.examples)
+    head = HEADS[context.kind]
+    rows = fit_rows(data, job.spec.examples, head)
     repair(
         model,
         before,
-        fit_batches(data, rows, model.device),
+        fit_batches(data, rows.held, model.device),
         method="least_squares",
-        first_token=reads_first(HEADS[context.kind]),
+        first_token=reads_first(head),
+        further=partial(fit_batches, data, rows.further, model.device),
         on_progress=lambda done, total: context.listener.progress("fitting layers", done, total),
     )
     fitted = scores.predict(model)
@@ -96,4 +98,4 @@ def run(job: Job[Relu]) -> ReluInfo:
     }
 
 
-RELU = Kind(_NAME, 1, Relu, run, plan, libraries=TRAINING, checkpoint=True)
+RELU = Kind(_NAME, 2, Relu, run, plan, libraries=TRAINING, checkpoint=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from ...corpus import paragraphs, text_blocks
 from ...errors import CompressError
@@ -27,6 +27,10 @@ from ...vocabulary import (
 from ..plan import TRAINING, Draft, Job, Kind, Node, Plan
 from ..plan.changed import add_changed
 from ..plan.fields import WITHOUT_TEXT
+
+if TYPE_CHECKING:
+    import numpy as np
+    from tokenizers import Tokenizer
 
 _NAME = "vocabulary"
 
@@ -88,11 +92,7 @@ def run(job: Job[Vocabulary]) -> VocabularyInfo:
     model = load_classifier(checkpoint.path, kind=context.kind, labels=context.labels, trained=True)
     before, config = load_tokenizer(checkpoint.path), read_config(checkpoint.path)
     train, tuning = context.task.data.train, context.task.data.tuning
-    counts = count_tokens(before, train)
-    others = count_texts(before, _paragraphs(job)) if spec.corpus else None
-    counts[largest_row(model, before.get_vocab().values())] = counts.max() + 1  # the first that there is room for
-    permanent = permanent_tokens(before, named_tokens(config))
-    kept = kept_tokens(before, permanent, counts, others, most=spec.most, least=spec.min_count)
+    kept = kept_of(job, spec, model, before, config)
     after = with_tokens(before, kept)
     keep_rows(model, kept)
     save_checkpoint(model.eval(), after, job.out)
@@ -104,7 +104,16 @@ def run(job: Job[Vocabulary]) -> VocabularyInfo:
     return {"tokens": len(kept), "tokens_before": int(config["vocab_size"]), "texts": rates}
 
 
-def _paragraphs(job: Job[Vocabulary]) -> Iterator[list[str]]:
+def kept_of(job: Job[Any], spec: Vocabulary, model: Any, tokenizer: Tokenizer, config: dict[str, Any]) -> np.ndarray:
+    """The tokens of a model that the stage leaves, in rising order; `job`: of this stage, or of one that asks beforehand."""
+    counts = count_tokens(tokenizer, job.context.task.data.train)
+    others = count_texts(tokenizer, _paragraphs(job)) if spec.corpus else None
+    counts[largest_row(model, tokenizer.get_vocab().values())] = counts.max() + 1  # the first that there is room for
+    permanent = permanent_tokens(tokenizer, named_tokens(config))
+    return kept_tokens(tokenizer, permanent, counts, others, most=spec.most, least=spec.min_count)
+
+
+def _paragraphs(job: Job[Any]) -> Iterator[list[str]]:
     """Of the plain text, a block of them at a time."""
     corpus, listener, done = job.plan.corpus, job.context.listener, 0
     if corpus is None:

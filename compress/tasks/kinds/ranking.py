@@ -56,7 +56,7 @@ def varied_queries(labels: np.ndarray) -> list[np.ndarray]:
 
 
 def copied_groups(labels: np.ndarray, sources: np.ndarray, copy: np.ndarray) -> np.ndarray:
-    """The first copies of a query's passages, or of a question's endings, are a group of their own, and so are the second ones."""
+    """Each copy of a query's passages, or of a question's endings, is a query or question of its own."""
     made = labels[sources]
     made[:, 1] += (copy + 1) * (labels[:, 1].max() + 1)
     return made

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 from default_suite import slow
-from prune_runs import made, planned, request
+from prune_runs import TEACHER_ALONE, made, planned, request
 
 from compress.errors import CompressError
 from compress.pipeline import Plan
 from compress.pipeline.run import build_stage
 from compress.pipeline.stages import layer_costs, prune, prune_budget
 from compress.pruning import scores
+from compress.pruning.budget import narrowest
 
 
 def test_a_list_of_budgets_is_a_curve_whose_last_point_goes_on(world: Path) -> None:
@@ -51,6 +52,49 @@ def test_the_file_is_as_large_as_the_budget_says(world: Path, precision: str, sh
     size = (build_stage(words, f"teacher-pruned-{precision}").path / name).stat().st_size / 1e6
     assert size <= whole + 1e-4  # constants of shapes, which layers of the same width share
     assert size == pytest.approx(point["reached"], rel=0.02)
+
+
+def with_vocabulary(world: Path, settings: str, precision: str = "int8") -> None:
+    """Recipe `both`: pruned, and then only the tokens of train."""
+    recipe = TEACHER_ALONE.replace("alone", "both").replace("  - export:", f"  - vocabulary: {settings}\n  - export:")
+    (world / "both.yaml").write_text(recipe if precision == "int8" else recipe.replace("  - quantize:\n", ""))
+
+
+@pytest.mark.parametrize(("precision", "most"), [("int8", 60), *slow(("int8", None), ("fp32", None))])
+def test_the_budget_counts_the_tokens_that_a_vocabulary_leaves(world: Path, precision: str, most: int | None) -> None:
+    with_vocabulary(world, f"{{most: {most}}}" if most else "{}", precision)
+    settings = ["quantize.method=static"] if precision == "int8" else []
+    file, name = (
+        f"teacher-pruned-{precision}",
+        {"fp32": "model.onnx", "int8": "model_quantized.onnx"}[precision],
+    )
+    whole = build_stage(request(world, "both", *settings, "prune.flops=0.5"), file)
+    budget = round((whole.path / name).stat().st_size / 1e6, 4)
+    words = request(world, "both", *settings, f"prune.size_mb={budget}")
+    (point,) = build_stage(words, "teacher-pruned").info["points"]
+    size = (build_stage(words, file).path / name).stat().st_size / 1e6
+    assert size <= budget + 1e-4  # constants of shapes, as above
+    assert size == pytest.approx(point["reached"], rel=0.02)
+
+
+def test_a_vocabulary_allows_a_smaller_file_and_refusals_name_it(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prune_budget, "_GRAPH_MB", 0.0)
+    with_vocabulary(world, "{most: 60}")
+    alone = planned(world, "alone")
+    least = prune_budget.least_mb(alone, narrowest(alone.sizes["teacher"]))
+    with pytest.raises(CompressError, match=r"expected at least \d.*neurons cost; found"):
+        check(planned(world, "alone", f"prune.size_mb={least - 3e-4}"))
+    check(planned(world, "both", f"prune.size_mb={least - 3e-4}"))
+    with pytest.raises(
+        CompressError, match=r"expected at least .* cost with the \d\d tokens that stage vocabulary leaves; found"
+    ):
+        check(planned(world, "both", "prune.size_mb=0.001"))
+    whole = 1.1 * prune_budget.least_mb(alone, alone.sizes["teacher"]) - 3e-4
+    check(planned(world, "alone", f"prune.size_mb={whole}"))
+    with pytest.raises(
+        CompressError, match=r"expected less than the model has, .* tokens that stage vocabulary leaves; found"
+    ):
+        check(planned(world, "both", f"prune.size_mb={whole}"))
 
 
 @pytest.mark.parametrize(("setting", "most"), [("embeddings=false", False), ("exclude=[classifier]", True)])

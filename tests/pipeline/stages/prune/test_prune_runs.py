@@ -86,6 +86,7 @@ def test_the_result_and_the_report_say_how_it_was_pruned(world: Path, score: str
     (result,) = run_all(words)
     (record,) = result.pruning
     assert (record.stage, record.examples) == ("prune", 24)
+    assert record.repair_examples == (None if method == "false" else 24)
     assert (record.score, record.repair) == (score, None if method == "false" else method)
     (point,) = record.points
     assert 0.4 < point.flops <= 0.5 and (point.repaired is None) == (method == "false")
