@@ -45,8 +45,9 @@ class Rows:
         try:
             self.file: IO[str] = path.open(encoding="utf-8-sig", newline="" if self.suffix in DELIMITERS else None)
             self.size = os.fstat(self.file.fileno()).st_size
-            first = self.file.buffer.peek(1).decode("utf-8", "replace").partition("\n")[0]  # type: ignore[attr-defined]
-            self.marked = first.startswith(MARK)
+            begin = self.file.buffer.peek(1).decode("utf-8", "replace")  # type: ignore[attr-defined]
+            self.marked = begin.startswith(MARK)
+            first = begin.removeprefix(MARK).lstrip("\r\n").partition("\n")[0]
         except OSError as error:
             raise CompressError(f"{path}: cannot be read: {error.strerror}") from None
         self.delimiter = (
@@ -77,11 +78,11 @@ class Rows:
         csv.field_size_limit(sys.maxsize)
         quoting = csv.QUOTE_MINIMAL if self._quoting else csv.QUOTE_NONE
         reader = csv.reader(self.file, delimiter=self.delimiter, strict=True, quoting=quoting)
-        header = next(reader, None) if self._columns is None else list(self._columns)
+        header = next(filter(None, reader), None) if self._columns is None else list(self._columns)
         if not header:
             raise CompressError(f"{self.path}: empty file")
         if twice := next((name for name in header if header.count(name) > 1), None):
-            where = f"{self.path}: line 1" if self._columns is None else "--columns"
+            where = f"{self.path}: line {reader.line_num}" if self._columns is None else "--columns"
             raise CompressError(f"{where}: two columns are named {twice!r}; rename one")
         self.line = reader.line_num
         for fields in reader:

@@ -24,7 +24,7 @@ def read_table(
     quoting: bool = True,
     skip_ragged: int = 0,
 ) -> Table:
-    """The file at `path`; its suffix says what it is.
+    """The file at `path`; its suffix says what it is. Blank lines are no rows.
 
     `names` replaces the header's names (or stands in for a missing header). Up to `skip_ragged` rows with another
     number of fields than the header are left out and listed in `skipped`; more, or any by default, are an error.
@@ -32,7 +32,8 @@ def read_table(
     suffix = path.suffix.lower()
     if suffix in DELIMITERS:
         split, text = _quoted if quoting else _plain, read_text(path)
-        delimiter = delimiter_of(suffix, text.partition("\n")[0], len(names) if names else None)
+        first = text.lstrip("\r\n").partition("\n")[0]
+        delimiter = delimiter_of(suffix, first, len(names) if names else None)
         return _columns(path, split(path, text, delimiter), header, names, skip_ragged)
     if suffix in (".jsonl", ".ndjson"):
         return read_jsonl(path)
@@ -81,23 +82,23 @@ def _refuse_swallowed_rows(path: Path, start: int, row: list[str]) -> None:
 def _columns(
     path: Path, rows: Iterator[tuple[int, list[str]]], header: bool, names: Sequence[str] | None, skip_ragged: int
 ) -> Table:
-    first = next(rows, (1, []))[1] if header else []
+    line, first = next((found for found in rows if found[1]), (1, [])) if header else (1, [])
     expected = list(names) if names is not None else first
     if not expected:
         raise CompressError(
             f"{path}: empty file" if header else f"{path}: no header, so `columns` must name the columns"
         )
     if header and len(first) != len(expected):
-        raise CompressError(f"{path}:1: `columns` names {len(expected)} columns, the file has {len(first)}")
+        raise CompressError(f"{path}:{line}: `columns` names {len(expected)} columns, the file has {len(first)}")
     if len(set(expected)) != len(expected):
         twice = next(name for name in expected if expected.count(name) > 1)
-        raise CompressError(f"{path}:1: two columns are named {twice!r}; name them with `columns`")
+        raise CompressError(f"{path}:{line}: two columns are named {twice!r}; name them with `columns`")
     numbers, good, ragged = [], [], []
     for number, row in rows:
         if len(row) == len(expected):
             numbers.append(number)
             good.append(row)
-        else:
+        elif row or skip_ragged:  # of data that are known to have broken rows, a blank line is one
             ragged.append((number, f"expected {len(expected)} fields, found {len(row)}"))
     if len(ragged) > skip_ragged:
         refuse(str(path), "line", ragged)

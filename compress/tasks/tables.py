@@ -83,8 +83,10 @@ def lines_of(text: str) -> list[str]:
 
 
 def read_jsonl(path: Path) -> Table:
-    documents, problems = [], []
+    numbers, documents, problems = [], [], []
     for number, line in enumerate(lines_of(read_text(path)), start=1):
+        if not line.strip():
+            continue
         try:
             document = json.loads(line)
         except (ValueError, RecursionError) as error:  # json.JSONDecodeError, or a number of too many digits
@@ -92,16 +94,17 @@ def read_jsonl(path: Path) -> Table:
             continue
         if not isinstance(document, dict):
             problems.append((number, f"expected a JSON object, found {brief(document)}"))
+        numbers.append(number)
         documents.append(document)
     refuse(str(path), "line", problems)
     names = list(documents[0]) if documents else []
-    for number, document in enumerate(documents, start=1):
+    for number, document in zip(numbers, documents, strict=True):
         missing = [name for name in names if name not in document]
         if missing:
             problems.append((number, f"no key {missing[0]!r}; found {list(document)}"))
     refuse(str(path), "line", problems)
     columns = {name: [document[name] for document in documents] for name in names}
-    return Table(str(path), "line", range(1, len(documents) + 1), columns)
+    return Table(str(path), "line", numbers, columns)
 
 
 def read_parquet(path: Path) -> Table:

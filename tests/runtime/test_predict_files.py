@@ -59,6 +59,14 @@ def test_rows_keep_their_columns_and_get_answers(folder: Path, table: Path, tmp_
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv"])
+def test_blank_lines_of_a_table_are_no_rows(folder: Path, tmp_path: Path, suffix: str) -> None:
+    source, out = tmp_path / f"in{suffix}", tmp_path / "out.jsonl"
+    source.write_text("\ufeff\n\r\nid;text\n1;a, b\n\n2;\n" if suffix == ".csv" else "\n\nid\ttext\n1\ta, b\n\n2\t\n")
+    assert predict(folder, "--input", source, "--output", out).returncode == 0
+    assert [(row["id"], row["text"]) for row in read(out, ".jsonl")] == [("1", "a, b"), ("2", "")]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
 def test_a_text_with_any_end_of_line_in_it_stays_one_row(folder: Path, tmp_path: Path, suffix: str) -> None:
     texts = ["a\rb c", "a\nb", "a\r\nb", "\r", "a b"]
     source, out = tmp_path / "in.jsonl", tmp_path / f"out{suffix}"
@@ -103,6 +111,8 @@ def test_pairs_are_two_columns(folder: Path, tmp_path: Path) -> None:
             "in.csv: line 2: gold: unknown label 'nobody'; known: ",
         ),
         ("", (), "in.csv: empty file"),
+        ("\n\n", (), "in.csv: empty file"),
+        ("\nid,text,id\n1,a,2\n", (), "in.csv: line 2: two columns are named 'id'; rename one"),
         ('text\n"a\n', ("--text", "text"), "check the quotes"),
         ("text\na\n", ("more",), "--input names the texts, and TEXT gives others"),
         ("text\na\n", ("--json",), "--json: a file is answered in its own form; give --output FILE.jsonl for JSON"),

@@ -14,6 +14,7 @@ from whole import TaskData, load_task
 from compress.errors import CompressError
 from compress.spec.task import Files, TaskSpec
 from compress.tasks import OwnFiles, fingerprint, load_training, own_task
+from compress.tasks.delimited import read_table
 
 
 def task(train: str = "train.csv", dev: str | dict[str, str] = "dev.csv", **fields: Any) -> TaskSpec:
@@ -183,13 +184,34 @@ def test_ragged_rows_show_the_first_few_and_the_count(here: Path, quoting: bool)
     refused(
         task(quoting=quoting),
         here,
-        r"train.csv: line 3: expected 2 fields, found 3; line 4: .*; line 5: [^;]*; 6 such lines in all$",
+        r"train.csv: line 3: expected 2 fields, found 3; line 4: .*; line 5: [^;]*; 5 such lines in all$",
     )
 
 
-def test_a_blank_line_in_the_middle_is_not_dropped(here: Path) -> None:
-    (here / "train.csv").write_text("text,label\na,pos\n\nb,neg\n\n\n")
-    refused(task(), here, r"train.csv: line 3: expected 2 fields, found 0$")
+@pytest.mark.parametrize("quoting", [True, False])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_blank_lines_are_no_rows_and_count_as_lines(here: Path, quoting: bool, end: str) -> None:
+    lines = ["", "", "text;label", "a, b;pos", "", "c, d;neg", ";neg", "", "", ""]
+    (here / "train.csv").write_text(end.join(lines), newline="")
+    table = read_table(here / "train.csv", quoting=quoting)
+    assert (table.columns, table.numbers) == ({"text": ["a, b", "c, d", ""], "label": ["pos", "neg", "neg"]}, [4, 6, 7])
+    (here / "train.csv").write_text(end.join([*lines, "x"]), newline="")
+    refused(task(quoting=quoting), here, r"train.csv: line 11: expected 2 fields, found 1$")
+    (here / "train.csv").write_text(end.join(["", "text,text", "a,pos"]), newline="")
+    refused(task(quoting=quoting), here, r"train.csv:2: two columns are named 'text'")
+
+
+def test_a_quoted_empty_field_is_a_row(here: Path) -> None:
+    (here / "one.csv").write_text('text\na\n""\n\nb\n')
+    assert read_table(here / "one.csv").columns == {"text": ["a", "", "b"]}
+
+
+def test_blank_lines_between_json_objects_are_no_rows(here: Path) -> None:
+    (here / "dev.jsonl").write_text('\n{"text": "a", "label": "pos"}\n \r\n{"text": "b", "label": "neg"}\n\n')
+    table = read_table(here / "dev.jsonl")
+    assert (table.columns["text"], table.numbers) == (["a", "b"], [2, 4])
+    (here / "dev.jsonl").write_text('{"text": "a", "label": "pos"}\n\n{"text": "b"}\n')
+    refused(task(dev="dev.jsonl"), here, r"dev.jsonl: line 3: no key 'label'")
 
 
 def test_missing_column(here: Path) -> None:
