@@ -55,7 +55,9 @@ def load_training(
         notes += completeness(spec, counts)
     notes += [f"{name}: {note}" for name, part in rows.items() for note in part.notes]
     plain = "train" in origin.paths and is_plain_text(spec.kind, origin.paths["train"])
-    notes += _absent_labels(spec, train, names) + _shared_texts(train, splits, plain=plain)
+    tuned = {} if own is None else {"tuning": own}
+    notes += _absent_labels(spec, train, names) + _empty_texts({"train": train, **tuned, **splits})
+    notes += _shared_texts(train, splits, plain=plain)
     if own is None:
         kept, held = carve(spec, train, rows["train"].place)
         train, own = train.select(kept), train.select(held)
@@ -153,6 +155,21 @@ def _absent_labels(spec: TaskSpec, train: Split, names: tuple[str, ...]) -> list
     return [f"train has no example of the label {name!r}" for name in absent]
 
 
+def _empty_texts(splits: dict[str, Split]) -> list[str]:
+    """A note where examples have no text in any column: all of these get the same answer."""
+    counts = {name: sum(map(_is_blank, normalized(split))) for name, split in splits.items()}
+    parts = [f"{count:,} of {len(splits[name]):,} {name}" for name, count in counts.items() if count]
+    if not parts:
+        return []
+    listed = " and ".join(part for part in (", ".join(parts[:-1]), parts[-1]) if part)
+    return [f"{listed} texts {'is' if sum(counts.values()) == 1 else 'are'} empty"]
+
+
+def _is_blank(key: str) -> bool:
+    """Whether an example, as `normalized` has it, has no text in any column."""
+    return not key.strip()
+
+
 def _shared_texts(train: Split, reported: dict[str, Split], *, plain: bool) -> list[str]:
     """A note per reported split that shares texts with train: scores on those say nothing about new texts."""
     count, notes = _counter(train, plain=plain), []
@@ -171,26 +188,29 @@ def _check_tuning(
     notes = []
     for name, split in {"train": train, **reported}.items():
         asks = tuning.labels_spans and name != "train"
-        shared = _counter(split, grouped=grouped or asks, plain=plain and name == "train")(tuning)
+        learnt = name == "train"
+        shared = _counter(split, grouped=grouped or asks, plain=plain and learnt, empty=not learnt)(tuning)
         texts, stand = ("questions", "are on contexts of") if asks else ("texts", "stand in")
         if 2 * shared > len(tuning):
-            use = "models learn by heart" if name == "train" else "scores are reported on"
+            use = "models learn by heart" if learnt else "scores are reported on"
             raise CompressError(
                 f"{place}: {shared:,} of its {len(tuning):,} {texts} {stand} {name}, which {use}; "
                 "expected other examples to choose checkpoints and settings on"
             )
         if shared:
-            left_out = "" if name == "train" else ", and are left out"
+            left_out = "" if learnt else ", and are left out"
             also = "are on contexts of" if asks else ALSO_IN
             notes.append(f"{shared:,} of {len(tuning):,} tuning {texts} {also} {name}{left_out}")
     return notes
 
 
-def _counter(known: Split, *, grouped: bool = False, plain: bool = False) -> Callable[[Split], int]:
+def _counter(
+    known: Split, *, grouped: bool = False, plain: bool = False, empty: bool = False
+) -> Callable[[Split], int]:
     """A function that counts a split's examples that also stand in `known`: whole ones, or, of plain text, where pairs are no examples,
-    those of which it has every text. `grouped`: as `_without`."""
+    those of which it has every text. `empty`: whether those without any text count. `grouped`: as `_without`."""
     if not plain:
-        keys = set(_keys(known, grouped))
+        keys = {key for key in _keys(known, grouped) if empty or not _is_blank(key)}
         return lambda split: sum(key in keys for key in _keys(split, grouped))
     texts = {text for column in known.columns() for text in normalized(column)}
     return lambda split: sum(map(texts.issuperset, zip(*map(normalized, split.columns()), strict=True)))
