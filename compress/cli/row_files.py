@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import CompressError, nearest
-from ..tabular import DELIMITERS, delimiter_of
+from ..tabular import DELIMITERS, delimiter_of, not_utf8
 
 if TYPE_CHECKING:
     from ..tasks.tables import Table
@@ -66,13 +66,22 @@ class Rows:
         try:
             yield from self._delimited() if self.delimiter else self._plain() if self.suffix == PLAIN else self._json()
         except UnicodeDecodeError as error:
-            raise CompressError(
-                f"{self.path}: expected UTF-8 text, found {error.reason} after line {self.line}"
-            ) from None
+            raise self._not_utf8(error) from None
         except csv.Error as error:
             raise CompressError(
                 f"{self.path}:{self.line + 1}: {error}; check the quotes, or give --no-quoting if they are text"
             ) from None
+
+    def _not_utf8(self, error: UnicodeDecodeError) -> CompressError:
+        """The file was decoded in blocks of many lines; it is read again to find the line, unless it can be read only once."""
+        if self.path.is_file():
+            with self.path.open("rb") as file:
+                for before, line in enumerate(file):
+                    try:
+                        line.decode()
+                    except UnicodeDecodeError as found:
+                        return not_utf8(str(self.path), found, before)
+        return not_utf8(str(self.path), error, self.line)
 
     def _delimited(self) -> Iterator[Row]:
         csv.field_size_limit(sys.maxsize)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from compress.errors import CompressError, nearest
+from compress.tabular import not_utf8
 
 SHOWN = 3  # offending lines shown in a message
 
@@ -60,9 +61,7 @@ def read_text(path: Path) -> str:
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        found = f"byte 0x{raw[error.start]:02x}"
-        raise CompressError(f"{path}:{line}: expected UTF-8 text, found {found}; save the file as UTF-8") from None
+        raise not_utf8(str(path), error) from None
 
 
 def read_bytes(path: Path) -> bytes:

@@ -282,6 +282,8 @@ def test_one_empty_text_is_kept(here: Path) -> None:
 def test_not_utf8(here: Path) -> None:
     (here / "dev.csv").write_bytes(b"text,label\nfine,pos\ncaf\xe9,neg\n")
     refused(task(), here, r"dev.csv:3: expected UTF-8 text, found byte 0xe9; save the file as UTF-8$")
+    (here / "dev.csv").write_bytes(b"\xef\xbb\xbftext,label\n\xe9\nfine,pos\n")
+    refused(task(), here, r"dev.csv:2: expected UTF-8 text, found byte 0xe9")
 
 
 def test_unbalanced_quotes(here: Path) -> None:
