@@ -10,11 +10,14 @@ from compress.spec.task import TaskSpec
 from .columns import Rows
 from .data import Split
 from .kinds import TASK_KINDS
-from .tables import brief, refuse
+from .tables import all_have, brief, refuse
 
 
-def to_split(spec: TaskSpec, rows: Rows, names: tuple[str, ...], *, training: bool) -> Split:
-    """The checked split. Raises `CompressError` naming the place and the first offending lines."""
+def to_split(
+    spec: TaskSpec, rows: Rows, names: tuple[str, ...], *, training: bool = False, scored: bool = False
+) -> Split:
+    """The checked split. `training`: whether its labels are learnt; `scored`: whether models are scored on them. Raises `CompressError`
+    naming the place and the first offending lines."""
     if not len(rows):
         raise CompressError(f"{rows.place}: no examples; expected at least one row after the header")
     _check_texts(spec, rows)
@@ -25,8 +28,12 @@ def to_split(spec: TaskSpec, rows: Rows, names: tuple[str, ...], *, training: bo
             raise CompressError(f"{rows.place}: {kind.unvaried}")
         gold = kind.gold(labels, rows.texts)
         raise CompressError(
-            f"{rows.place}: all {len(gold):,} {KINDS[spec.kind].unit}s have the label {kind.written(gold[0], names)!r}; "
+            f"{rows.place}: {all_have(len(gold), KINDS[spec.kind].unit)} the label {kind.written(gold[0], names)!r}; "
             "training needs at least two"
+        )
+    if scored and kind.correlates and not kind.varied(labels):
+        raise CompressError(
+            f"{rows.place}: {all_have(len(labels), KINDS[spec.kind].unit)} the score {labels[0]:g}; a correlation needs at least two"
         )
     return Split(tuple(rows.texts), labels, apart=KINDS[spec.kind].unit == "pair")
 

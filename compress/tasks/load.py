@@ -142,7 +142,10 @@ def _trains_on_texts_alone(spec: TaskSpec, rows: dict[str, Rows]) -> bool:
 
 def _checked(spec: TaskSpec, rows: dict[str, Rows], names: tuple[str, ...]) -> dict[str, Split]:
     labelled = not _trains_on_texts_alone(spec, rows)
-    return {name: to_split(spec, part, names, training=labelled and name == "train") for name, part in rows.items()}
+    return {
+        name: to_split(spec, part, names, training=labelled and name == "train", scored=name != "train")
+        for name, part in rows.items()
+    }
 
 
 def _unanswerable(spec: TaskSpec, train: Rows) -> bool:

@@ -55,6 +55,11 @@ def brief(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "…"
 
 
+def all_have(count: int, unit: str) -> str:
+    """`all 20 texts have`, as a message begins that tells what they have in common."""
+    return f"all {count:,} {unit}s have" if count > 1 else f"the only {unit} has"
+
+
 def read_text(path: Path) -> str:
     """The file as UTF-8 without a byte order mark."""
     raw = read_bytes(path)

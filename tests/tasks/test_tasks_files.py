@@ -248,6 +248,21 @@ def test_unknown_label_in_dev(here: Path) -> None:
     refused(task(), here, r"dev.csv: line 3: unknown label 'POS'; did you mean 'pos'\? known: neg, pos$")
 
 
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [("a,3\nb,3.0\nc,3\n", "all 3 texts have the score 3"), ("a,0.5\n", "the only text has the score 0.5")],
+)
+def test_scores_that_are_all_the_same_have_no_correlation(here: Path, rows: str, told: str) -> None:
+    (here / "train.csv").write_text("text,label\n" + "".join(f"t{i},{i}\n" for i in range(20)))
+    (here / "dev.csv").write_text("text,label\na,1\nb,2\n")
+    (here / "same.csv").write_text("text,label\n" + rows)
+    refused(
+        scores(dev={"one": "dev.csv", "two": "same.csv"}), here, rf"same.csv: {told}; a correlation needs at least two$"
+    )
+    with pytest.raises(CompressError, match=rf"same.csv: {told}; a correlation needs"):
+        load_training(scores(), here, None, here / "same.csv")
+
+
 @pytest.mark.parametrize("bad", ["nan", "inf", "-inf", "high", "", "1e99"])
 def test_bad_scores(here: Path, bad: str) -> None:
     rows = "".join(f"t{i},{i}\n" for i in range(10))
