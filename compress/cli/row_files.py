@@ -40,7 +40,7 @@ class Rows:
 
     def __init__(self, path: Path, suffix: str, *, quoting: bool = True, columns: Sequence[str] | None = None) -> None:
         check_form(path, suffix, quoting=quoting, columns=columns)
-        self._quoting, self._columns = quoting, columns
+        self.quoting, self._columns = quoting, columns
         self.path, self.suffix, self.line = path, suffix, 0
         try:
             self.file: IO[str] = path.open(encoding="utf-8-sig", newline="" if self.suffix in DELIMITERS else None)
@@ -85,7 +85,7 @@ class Rows:
 
     def _delimited(self) -> Iterator[Row]:
         csv.field_size_limit(sys.maxsize)
-        quoting = csv.QUOTE_MINIMAL if self._quoting else csv.QUOTE_NONE
+        quoting = csv.QUOTE_MINIMAL if self.quoting else csv.QUOTE_NONE
         reader = csv.reader(self.file, delimiter=self.delimiter, strict=True, quoting=quoting)
         header = next(filter(None, reader), None) if self._columns is None else list(self._columns)
         if not header:
@@ -139,7 +139,7 @@ class TableRows:
     """The rows of a table, as `Rows` of a file: of forms that are read at once. `suffix`: the form in which they are written, if no other
     is named. `size` and `done` are in rows."""
 
-    delimiter, marked = "", False
+    delimiter, marked, quoting = "", False, True
 
     def __init__(self, table: Table, suffix: str) -> None:
         self._table, self.suffix, self.size, self.done = table, suffix, len(table.numbers), 0
@@ -196,15 +196,15 @@ class _UnixLines:
 
 
 class Writer:
-    """Rows to a file of `suffix`'s form, the header with the first; `delimiter`: another than the suffix's."""
+    """Rows to a file of `suffix`'s form, the header with the first; `delimiter`: another than the suffix's; `quoting`: whether quotes hold
+    fields together."""
 
-    def __init__(self, file: IO[str], suffix: str, delimiter: str = "") -> None:
-        self._file, self._suffix = file, suffix
+    def __init__(self, file: IO[str], suffix: str, delimiter: str = "", *, quoting: bool = True) -> None:
+        self._file, self._suffix, self._quoting = file, suffix, quoting
+        self._delimiter = delimiter or DELIMITERS.get(suffix, ",")
         self._header: list[str] = []
         # Its own terminator has both characters at which readers end a row: of these alone `csv` quotes the fields that hold one.
-        self._csv = csv.writer(
-            _UnixLines(file), delimiter=delimiter or DELIMITERS.get(suffix, ","), lineterminator="\r\n"
-        )
+        self._csv = csv.writer(_UnixLines(file), delimiter=self._delimiter, lineterminator="\r\n")
 
     def write(self, row: Row) -> None:
         """Raises `CompressError` for a row that the file cannot hold."""
@@ -218,10 +218,25 @@ class Writer:
         place, values = row.place, row.values
         if not self._header:
             self._header = list(values)
-            self._csv.writerow(self._header)
+            self._write_cells(place, self._header)
         if odd := sorted(values.keys() ^ set(self._header)):
             raise CompressError(
                 f"{place}: key {odd[0]!r} is not in every row, as a {self._suffix} file has it; give --output FILE.jsonl"
             )
         cells = (values[name] for name in self._header)
-        self._csv.writerow([cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False) for cell in cells])
+        self._write_cells(
+            place, [cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False) for cell in cells]
+        )
+
+    def _write_cells(self, place: str, cells: Sequence[str]) -> None:
+        if self._quoting:
+            self._csv.writerow(cells)
+            return
+        marks = (self._delimiter, "\n", "\r")
+        if parted := next(
+            (name for name, cell in zip(self._header, cells, strict=True) if any(map(cell.count, marks))), None
+        ):
+            raise CompressError(
+                f"{place}: {parted!r} has a {self._delimiter!r} or a line end, which takes quotes to write; give --output FILE.jsonl"
+            )
+        self._file.write(self._delimiter.join(cells) + "\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import subprocess
 from pathlib import Path
@@ -11,6 +12,8 @@ import pytest
 from recipe_runs import compress
 from runtime_toys import describe
 
+from compress.cli.row_files import Row, Writer
+from compress.errors import CompressError
 from compress.runtime import Classifier
 
 
@@ -235,6 +238,25 @@ def test_quotes_that_are_text_and_a_file_without_a_header(folder: Path, tmp_path
     (tmp_path / "in.jsonl").write_text('{"text": "a"}\n')
     done = predict(folder, "--input", tmp_path / "in.jsonl", "--no-quoting")
     assert done.returncode == 2 and "--no-quoting: is for .csv and .tsv files" in done.stderr
+
+
+def test_a_file_whose_quotes_are_text_is_written_like_it(folder: Path, tmp_path: Path) -> None:
+    lines = ["id\ttext", '1\t"b c', '"2"\ta "" d, e', "3\t"]
+    source, out = tmp_path / "in.tsv", tmp_path / "out.tsv"
+    source.write_text("\n".join(lines) + "\n")
+    assert predict(folder, "-i", source, "--no-quoting", "-o", out).returncode == 0
+    assert ["\t".join(line.split("\t")[:2]) for line in out.read_text().splitlines()] == lines
+    assert predict(folder, "-i", source, "--no-quoting").stdout == out.read_text()
+    assert predict(folder, "-i", source, "--no-quoting", "-o", tmp_path / "out.csv").returncode == 0
+    assert [row["text"] for row in read(tmp_path / "out.csv", ".csv")] == ['"b c', 'a "" d, e', ""]
+
+
+def test_an_answer_that_takes_quotes_is_refused_where_there_are_none(tmp_path: Path) -> None:
+    writer = Writer(io.StringIO(), ".csv", quoting=False)
+    with pytest.raises(
+        CompressError, match=r"in\.csv: line 2: 'prediction' has a ',' or a line end.* --output FILE\.jsonl"
+    ):
+        writer.write(Row("in.csv: line 2", {"text": 'a "b', "prediction": [1, 2]}, "in.csv", 2))
 
 
 def test_a_run_is_not_taken_for_a_bundle(tmp_path: Path) -> None:
