@@ -14,7 +14,7 @@ from .columns import Rows
 from .kinds.classification import MOST_UNLISTED_LABELS, natural, unlabelled
 from .kinds.multilabel import listed_names
 from .number_texts import are_scores, is_number, pointed
-from .tables import Table, all_have, brief, label_values, refuse
+from .tables import Table, all_have, brief, label_values, no_examples, refuse
 
 
 def read_kind(
@@ -24,7 +24,7 @@ def read_kind(
     they are."""
     values = label_values(table, label)
     if not values:
-        raise CompressError(f"{table.place}: no examples; expected at least one row after the header")
+        raise no_examples(table.place)
     if not isinstance(label, str):
         return "multilabel", None
     lists = any(isinstance(value, list) for value in values) or are_label_lists(values)

@@ -20,6 +20,7 @@ from .glue import aliases, is_glue, official_paths, read_official
 from .hub import local_folder, pinned_revision, read_hub, read_saved, saved_folder
 from .plain_text import check_scored, is_plain_text, read_plain_text
 from .synthetic import GENERATOR_VERSION, generate
+from .tables import no_examples
 from .unread import unread_texts
 
 OWN = ("train", "tuning")  # names that no reported split may have
@@ -134,7 +135,7 @@ def _file_rows(spec: TaskSpec, name: str, path: Path) -> Rows:
     files = spec.files or Files(train="", dev="")
     table = read_table(path, header=files.header, names=files.columns, quoting=files.quoting)
     if not table.columns:
-        raise CompressError(f"{path}: no examples")
+        raise no_examples(str(path))
     names = aliases(spec) if is_glue(spec) else None
     return replace(Rows.of(table, spec), aliases=names, unread=unread_texts(table, spec))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from compress.errors import CompressError, nearest
-from compress.tabular import not_utf8
+from compress.tabular import CONLL, DELIMITERS, not_utf8
 
 SHOWN = 3  # offending lines shown in a message
 
@@ -55,9 +55,20 @@ def brief(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "…"
 
 
+def counted(count: int, one: str, many: str = "") -> str:
+    """`1 text`, or `2 texts`; `many`: another plural than with an s."""
+    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
+
+
 def all_have(count: int, unit: str) -> str:
     """`all 20 texts have`, as a message begins that tells what they have in common."""
     return f"all {count:,} {unit}s have" if count > 1 else f"the only {unit} has"
+
+
+def no_examples(place: str) -> CompressError:
+    """What to raise for a file or another place without an example."""
+    forms = {**dict.fromkeys(DELIMITERS, "row after the header"), **dict.fromkeys(CONLL, "text")}
+    return CompressError(f"{place}: no examples; expected at least one {forms.get(Path(place).suffix.lower(), 'row')}")
 
 
 def read_text(path: Path) -> str:

@@ -232,7 +232,9 @@ def test_columns_that_do_not_fit(here: Path) -> None:
 @pytest.mark.parametrize("content", ["text,label\n", "text,label"])
 def test_empty_split(here: Path, content: str) -> None:
     (here / "dev.csv").write_text(content)
-    refused(task(), here, r"dev.csv: no examples")
+    refused(task(), here, r"dev.csv: no examples; expected at least one row after the header$")
+    (here / "dev.jsonl").write_text("\n")
+    refused(task(dev="dev.jsonl"), here, r"dev.jsonl: no examples; expected at least one row$")
 
 
 def test_empty_files(here: Path) -> None:
@@ -343,6 +345,10 @@ def test_positive_must_be_a_label(here: Path) -> None:
 def test_too_little_to_hold_any_out(here: Path) -> None:
     (here / "train.csv").write_text("text,label\na,pos\nb,neg\n")
     refused(task(), here, r"train.csv: 2 examples are too few to hold some out for tuning")
+    (here / "train.csv").write_text("text,label\na,pos\n")
+    refused(task(), here, r"train.csv: the only text has the label 'pos'; training needs at least two$")
+    (here / "train.csv").write_text("text,label\na,1\n")
+    refused(scores(), here, r"train.csv: the only text has the label 1.0; training needs at least two$")
 
 
 def test_fields_longer_than_the_csv_modules_limit(here: Path) -> None:
