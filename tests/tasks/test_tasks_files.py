@@ -101,7 +101,7 @@ def test_quoted_newlines_and_delimiters_are_text_and_lines_are_counted_right(her
     data = load_task(task(), here, None)
     assert data.reported["dev"].texts[0] == ['two\nlines, and a "quote"', "plain"]
     (here / "dev.csv").write_text('text,label\n"a\nb\nc",pos\nplain,maybe\n')
-    refused(task(), here, r"dev.csv: line 5: unknown label 'maybe'; known: neg, pos$")
+    refused(task(), here, r"dev.csv: line 5: unknown label 'maybe'; known: neg, pos; ")
     (here / "dev.csv").write_text('text,label\n"a\nb\nc",huh\nplain,pos\n')
     refused(task(), here, r"dev.csv: line 2: unknown label 'huh'")
 
@@ -247,7 +247,11 @@ def test_empty_files(here: Path) -> None:
 
 def test_unknown_label_in_dev(here: Path) -> None:
     (here / "dev.csv").write_text("text,label\na,pos\nb,POS\n")
-    refused(task(), here, r"dev.csv: line 3: unknown label 'POS'; did you mean 'pos'\? known: neg, pos$")
+    refused(
+        task(),
+        here,
+        r"dev.csv: line 3: unknown label 'POS'; did you mean 'pos'\? known: neg, pos; the labels are those of",
+    )
 
 
 @pytest.mark.parametrize(
