@@ -15,6 +15,8 @@ from .conll import read_conll
 from .squad import read_squad
 from .tables import Table, lines_of, read_jsonl, read_parquet, read_text, refuse
 
+_QUOTES_ARE_TEXT = "set `quoting: false` under `files` of a task file if quotes are text"
+
 
 def read_table(
     path: Path,
@@ -66,9 +68,7 @@ def _quoted(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[s
             yield start, row
             start = reader.line_num + 1
     except csv.Error as error:
-        raise CompressError(
-            f"{path}:{start}: {error}; check the quotes, or set `quoting: false` if quotes are text"
-        ) from None
+        raise CompressError(f"{path}:{start}: {error}; check the quotes, or {_QUOTES_ARE_TEXT}") from None
     finally:
         csv.field_size_limit(limit)
 
@@ -76,7 +76,7 @@ def _quoted(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[s
 def _refuse_swallowed_rows(path: Path, start: int, row: list[str]) -> None:
     """A TSV field with both a tab and a newline: an unbalanced quote that was text, and has eaten the next rows."""
     if any("\t" in field and "\n" in field for field in row):
-        raise CompressError(f"{path}:{start}: a quoted field runs over rows; set `quoting: false` if quotes are text")
+        raise CompressError(f"{path}:{start}: a quoted field runs over rows; {_QUOTES_ARE_TEXT}")
 
 
 def _columns(

@@ -259,6 +259,14 @@ def test_an_answer_that_takes_quotes_is_refused_where_there_are_none(tmp_path: P
         writer.write(Row("in.csv: line 2", {"text": 'a "b', "prediction": [1, 2]}, "in.csv", 2))
 
 
+def test_a_checkpoint_is_told_how_bundles_are_made(folder: Path, tmp_path: Path) -> None:
+    for name in ("config.json", "tokenizer.json"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    done = predict(tmp_path, "good")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "model.onnx" in done.stderr and "; `compress ship` makes bundles" in done.stderr
+
+
 def test_a_run_is_not_taken_for_a_bundle(tmp_path: Path) -> None:
     (tmp_path / "result.json").write_text("{}")
     done = predict(tmp_path, "good")

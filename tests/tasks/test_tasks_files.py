@@ -309,7 +309,11 @@ def test_not_utf8(here: Path) -> None:
 
 def test_unbalanced_quotes(here: Path) -> None:
     (here / "dev.csv").write_text('text,label\nfine,pos\n"never closed,neg\nmore,neg\n')
-    refused(task(), here, r"dev.csv:3: unexpected end of data; check the quotes, or set `quoting: false`")
+    refused(
+        task(),
+        here,
+        r"dev.csv:3: unexpected end of data; check the quotes, or set `quoting: false` under `files` of a task file",
+    )
     (here / "dev.csv").write_text('text,label\n"a" b,pos\n')
     refused(task(), here, r"dev.csv:2: .*expected after.*; check the quotes")
 
