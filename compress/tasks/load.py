@@ -61,14 +61,12 @@ def load_training(
     if own is None:
         kept, held = carve(spec, train, rows["train"].place)
         train, own = train.select(kept), train.select(held)
+        _check_held_out(spec, rows["train"].place, own)
     else:
         grouped = KINDS[spec.kind].grouped is not None
         notes += _check_tuning(rows["tuning"].place, own, train, splits, grouped=grouped, plain=plain)
         own = _without(rows["tuning"].place, own, splits, grouped=grouped or own.labels_spans)
-        if grouped and not scored_queries(own.labels):
-            raise CompressError(
-                f"{rows['tuning'].place}: no query that is in no reported split has a relevant passage; expected other queries"
-            )
+        _check_left(spec, rows["tuning"].place, own)
     unread = rows["train"].unread
     advice = () if unread is None else (unread_note(rows["train"].place, unread, spec.text[0]),)
     return TrainingData(spec, names, train, own, origin.found[0], tuple(notes), origin.fingerprint(), advice)
@@ -156,6 +154,30 @@ def _absent_labels(spec: TaskSpec, train: Split, names: tuple[str, ...]) -> list
     present = TASK_KINDS[spec.kind].present(train.labels)
     absent = [name for index, name in enumerate(names) if index not in present]
     return [f"train has no example of the label {name!r}" for name in absent]
+
+
+def _check_left(spec: TaskSpec, place: str, tuning: Split) -> None:
+    """Raises `CompressError` where no model can be scored on what `_without` leaves of a tuning file."""
+    kind = TASK_KINDS[spec.kind]
+    if KINDS[spec.kind].grouped is not None and not scored_queries(tuning.labels):
+        raise CompressError(
+            f"{place}: no query that is in no reported split has a relevant passage; expected other queries"
+        )
+    if kind.correlates and not kind.varied(tuning.labels):
+        raise CompressError(
+            f"{place}: its texts that are in no reported split all have the score {tuning.labels[0]:g}; expected others, too"
+        )
+
+
+def _check_held_out(spec: TaskSpec, place: str, tuning: Split) -> None:
+    """Raises `CompressError` where no model's score on the tuning split could differ from another's. Of a single example none does, which
+    is all that a train of a few examples can spare."""
+    kind = TASK_KINDS[spec.kind]
+    if kind.correlates and len(tuning) > 1 and not kind.varied(tuning.labels):
+        raise CompressError(
+            f"{place}: the {len(tuning):,} examples held out for tuning all have the score {tuning.labels[0]:g}; name a file of examples "
+            "with other scores, too, with --tuning, or as `files.tuning` of the task file"
+        )
 
 
 def _empty_texts(splits: dict[str, Split]) -> list[str]:

@@ -269,6 +269,19 @@ def test_scores_that_are_all_the_same_have_no_correlation(here: Path, rows: str,
         load_training(scores(), here, None, here / "same.csv")
 
 
+def test_a_tuning_split_without_a_correlation_is_refused(here: Path) -> None:
+    (here / "train.csv").write_text("text,label\n" + "".join(f"t{i},{3 + (i == 0)}\n" for i in range(40)))
+    (here / "dev.csv").write_text("text,label\na,1\nb,2\n")
+    refused(
+        scores(), here, r"train.csv: the 4 examples held out for tuning all have the score 3; name a file .* --tuning"
+    )
+    (here / "own.csv").write_text("text,label\na,1\nc,3\nd,3\n")
+    with pytest.raises(CompressError, match=r"own.csv: its texts that are in no reported split all have the score 3;"):
+        load_training(scores(), here, None, here / "own.csv")
+    (here / "own.csv").write_text("text,label\na,1\nc,3\nd,2\n")
+    assert load_training(scores(), here, None, here / "own.csv").tuning.labels.tolist() == [3, 2]
+
+
 @pytest.mark.parametrize("bad", ["nan", "inf", "-inf", "high", "", "1e99"])
 def test_bad_scores(here: Path, bad: str) -> None:
     rows = "".join(f"t{i},{i}\n" for i in range(10))
