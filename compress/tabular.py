@@ -9,6 +9,8 @@ import re
 from collections.abc import Container, Sequence
 from typing import Any
 
+from .errors import CompressError
+
 CONLL = (".conll", ".conllu", ".bio", ".iob", ".iob2", ".txt")  # suffixes of files of a word a line
 WORDS = "tokens"  # what their first column is called
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
@@ -31,6 +33,14 @@ def delimiter_of(suffix: str, first: str, columns: int | None = None) -> str:
     if suffix != ".csv" or fits(usual):
         return usual
     return next((mark for mark in _OTHERS if fits(mark)), usual)
+
+
+def not_utf8(
+    place: str, error: UnicodeDecodeError, before: int = 0, way_out: str = "save the file as UTF-8"
+) -> CompressError:
+    """What to raise for the `error` of bytes that `before` lines of the place precede."""
+    line, byte = before + error.object.count(b"\n", 0, error.start) + 1, error.object[error.start]
+    return CompressError(f"{place}:{line}: expected UTF-8 text, found byte 0x{byte:02x}; {way_out}")
 
 
 def label_list(value: Any) -> list[str] | None:

@@ -114,6 +114,7 @@ class AnsweredTexts(Answered):
         self._outputs: list[Any] = []
         self._ids: Mapping[str, int] = {name: index for index, name in enumerate(self._names)}
         self._numbers: Mapping[str, int] = {str(index): index for index in range(len(self._names))}
+        self._blank = 0  # pairs without a score
         self._numbered = False  # whether one of the file's labels is such a number
 
     def _label_columns(self, row: Row) -> tuple[str, ...]:
@@ -132,6 +133,9 @@ class AnsweredTexts(Answered):
             self._outputs.append([answer.scores[name] - 0.5 for name in self._names])
             return
         value = value_of(row, self._label, "--label")
+        if KINDS[self._kind].unit == "pair" and _is_blank(value):
+            self._blank += 1
+            return
         if answer.label is not None:
             self._gold.append(self._id(row, value))
             self._outputs.append([name == answer.label for name in self._names])
@@ -177,11 +181,31 @@ class AnsweredTexts(Answered):
     def summary(self) -> str:
         import numpy as np
 
+        from ..tasks import TASK_KINDS
+
         gold, outputs = np.array(self._gold), np.array(self._outputs, dtype=np.float64)
         fields = KINDS[self._kind]
+        if not len(gold):
+            raise CompressError("nothing can be scored: no pair has a score")
+        if TASK_KINDS[self._kind].correlates and (gold == gold[0]).all():
+            raise CompressError(f"nothing can be scored: all scores are {gold[0]:g}")
         metrics = _METRICS.get(self._kind, fields.metrics[: fields.usual])
-        read = f"; its labels are numbers, 0 for {self._names[0]}" if self._numbered else ""
-        return self.scored(metrics, outputs, gold) + read
+        rows, notes = self._scored_rows(gold)
+        return "; ".join([self.scored(metrics, outputs[rows], gold[rows]), *notes])
+
+    def _scored_rows(self, gold: np.ndarray) -> tuple[Any, list[str]]:
+        """Those that scores are of, and notes on how labels were read, and on rows that have none."""
+        import numpy as np
+
+        from ..metrics.ranks import scored_queries
+        from ..tasks.kinds.embedding import unscored_note
+        from ..tasks.kinds.ranking import left_out
+
+        notes = [f"its labels are numbers, 0 for {self._names[0]}"] if self._numbered else []
+        if self._blank:
+            notes.append(unscored_note(self._blank, self._blank + len(gold)))
+        found = scored_queries(gold) if self._queries else []
+        return (np.sort(np.concatenate(found)), left_out(gold)) if found else (slice(None), notes)
 
 
 def _with_interval(name: str, metric: Headline, outputs: np.ndarray, gold: np.ndarray) -> str:
@@ -190,6 +214,12 @@ def _with_interval(name: str, metric: Headline, outputs: np.ndarray, gold: np.nd
     drawn = metric.resampled([(outputs, outputs)], gold, _SAMPLES, np.random.default_rng(0))[0]
     low, high = np.percentile(drawn, [2.5, 97.5])
     return f"{name} {metric(outputs, gold):.2f} ({low:.2f} to {high:.2f})"
+
+
+def _is_blank(value: Any) -> bool:
+    from ..tasks.kinds.embedding import is_blank
+
+    return is_blank(value)
 
 
 def _number(row: Row, label: str, value: Any) -> float:

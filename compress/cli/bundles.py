@@ -15,7 +15,7 @@ import typer
 
 from ..errors import CheckFailed, CompressError
 from ..spec.limits import MOST_THREADS
-from ..tabular import CONLL, DELIMITERS
+from ..tabular import CONLL, DELIMITERS, not_utf8
 
 if TYPE_CHECKING:
     from .answered import Model
@@ -268,7 +268,7 @@ def _lines(model: Model) -> Iterator[Text | Question]:
             yield question_in(text, number) if chooses else _split(text, number) if pair else text
             sys.stdout.flush()
     except UnicodeDecodeError as error:
-        raise CompressError(f"stdin: expected UTF-8 text, found {error.reason} after line {number}") from None
+        raise not_utf8("stdin", error, number, "pipe UTF-8") from None
 
 
 def _given(model: Model, texts: list[str], pair: list[str] | None) -> list[Text] | list[Question]:

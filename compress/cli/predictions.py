@@ -59,7 +59,8 @@ def predict_file(
         out = sys.stdout if output is None else stack.enter_context(new_file(output))
         if output is not None and rows.marked and rows.delimiter and form == rows.suffix:
             out.write(MARK)
-        writer = _writer(out, form, rows.delimiter if form == rows.suffix else "")
+        same = form == rows.suffix
+        writer = _writer(out, form, rows.delimiter if same else "", quoting=rows.quoting or not same)
         answered = _answered(model, path, names, label, form, aggregation)
         read, kept = tee(iter(rows))
         count = 0
@@ -99,12 +100,12 @@ def _rows(path: Path, model: Model, *, quoting: bool, columns: Sequence[str] | N
     return TableRows(read_conll(path, labelled=False), suffix)
 
 
-def _writer(file: IO[str], form: str, delimiter: str) -> Writer | WordWriter:
+def _writer(file: IO[str], form: str, delimiter: str, *, quoting: bool) -> Writer | WordWriter:
     if form in CONLL:
         from .word_files import WordWriter
 
         return WordWriter(file)
-    return Writer(file, form, delimiter)
+    return Writer(file, form, delimiter, quoting=quoting)
 
 
 def _answered(

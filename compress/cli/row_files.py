@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import CompressError, nearest
-from ..tabular import DELIMITERS, delimiter_of
+from ..tabular import DELIMITERS, delimiter_of, not_utf8
 
 if TYPE_CHECKING:
     from ..tasks.tables import Table
@@ -40,13 +40,14 @@ class Rows:
 
     def __init__(self, path: Path, suffix: str, *, quoting: bool = True, columns: Sequence[str] | None = None) -> None:
         check_form(path, suffix, quoting=quoting, columns=columns)
-        self._quoting, self._columns = quoting, columns
+        self.quoting, self._columns = quoting, columns
         self.path, self.suffix, self.line = path, suffix, 0
         try:
             self.file: IO[str] = path.open(encoding="utf-8-sig", newline="" if self.suffix in DELIMITERS else None)
             self.size = os.fstat(self.file.fileno()).st_size
-            first = self.file.buffer.peek(1).decode("utf-8", "replace").partition("\n")[0]  # type: ignore[attr-defined]
-            self.marked = first.startswith(MARK)
+            begin = self.file.buffer.peek(1).decode("utf-8", "replace")  # type: ignore[attr-defined]
+            self.marked = begin.startswith(MARK)
+            first = begin.removeprefix(MARK).lstrip("\r\n").partition("\n")[0]
         except OSError as error:
             raise CompressError(f"{path}: cannot be read: {error.strerror}") from None
         self.delimiter = (
@@ -65,23 +66,32 @@ class Rows:
         try:
             yield from self._delimited() if self.delimiter else self._plain() if self.suffix == PLAIN else self._json()
         except UnicodeDecodeError as error:
-            raise CompressError(
-                f"{self.path}: expected UTF-8 text, found {error.reason} after line {self.line}"
-            ) from None
+            raise self._not_utf8(error) from None
         except csv.Error as error:
             raise CompressError(
                 f"{self.path}:{self.line + 1}: {error}; check the quotes, or give --no-quoting if they are text"
             ) from None
 
+    def _not_utf8(self, error: UnicodeDecodeError) -> CompressError:
+        """The file was decoded in blocks of many lines; it is read again to find the line, unless it can be read only once."""
+        if self.path.is_file():
+            with self.path.open("rb") as file:
+                for before, line in enumerate(file):
+                    try:
+                        line.decode()
+                    except UnicodeDecodeError as found:
+                        return not_utf8(str(self.path), found, before)
+        return not_utf8(str(self.path), error, self.line)
+
     def _delimited(self) -> Iterator[Row]:
         csv.field_size_limit(sys.maxsize)
-        quoting = csv.QUOTE_MINIMAL if self._quoting else csv.QUOTE_NONE
+        quoting = csv.QUOTE_MINIMAL if self.quoting else csv.QUOTE_NONE
         reader = csv.reader(self.file, delimiter=self.delimiter, strict=True, quoting=quoting)
-        header = next(reader, None) if self._columns is None else list(self._columns)
+        header = next(filter(None, reader), None) if self._columns is None else list(self._columns)
         if not header:
             raise CompressError(f"{self.path}: empty file")
         if twice := next((name for name in header if header.count(name) > 1), None):
-            where = f"{self.path}: line 1" if self._columns is None else "--columns"
+            where = f"{self.path}: line {reader.line_num}" if self._columns is None else "--columns"
             raise CompressError(f"{where}: two columns are named {twice!r}; rename one")
         self.line = reader.line_num
         for fields in reader:
@@ -129,7 +139,7 @@ class TableRows:
     """The rows of a table, as `Rows` of a file: of forms that are read at once. `suffix`: the form in which they are written, if no other
     is named. `size` and `done` are in rows."""
 
-    delimiter, marked = "", False
+    delimiter, marked, quoting = "", False, True
 
     def __init__(self, table: Table, suffix: str) -> None:
         self._table, self.suffix, self.size, self.done = table, suffix, len(table.numbers), 0
@@ -186,15 +196,15 @@ class _UnixLines:
 
 
 class Writer:
-    """Rows to a file of `suffix`'s form, the header with the first; `delimiter`: another than the suffix's."""
+    """Rows to a file of `suffix`'s form, the header with the first; `delimiter`: another than the suffix's; `quoting`: whether quotes hold
+    fields together."""
 
-    def __init__(self, file: IO[str], suffix: str, delimiter: str = "") -> None:
-        self._file, self._suffix = file, suffix
+    def __init__(self, file: IO[str], suffix: str, delimiter: str = "", *, quoting: bool = True) -> None:
+        self._file, self._suffix, self._quoting = file, suffix, quoting
+        self._delimiter = delimiter or DELIMITERS.get(suffix, ",")
         self._header: list[str] = []
         # Its own terminator has both characters at which readers end a row: of these alone `csv` quotes the fields that hold one.
-        self._csv = csv.writer(
-            _UnixLines(file), delimiter=delimiter or DELIMITERS.get(suffix, ","), lineterminator="\r\n"
-        )
+        self._csv = csv.writer(_UnixLines(file), delimiter=self._delimiter, lineterminator="\r\n")
 
     def write(self, row: Row) -> None:
         """Raises `CompressError` for a row that the file cannot hold."""
@@ -208,10 +218,25 @@ class Writer:
         place, values = row.place, row.values
         if not self._header:
             self._header = list(values)
-            self._csv.writerow(self._header)
+            self._write_cells(place, self._header)
         if odd := sorted(values.keys() ^ set(self._header)):
             raise CompressError(
                 f"{place}: key {odd[0]!r} is not in every row, as a {self._suffix} file has it; give --output FILE.jsonl"
             )
         cells = (values[name] for name in self._header)
-        self._csv.writerow([cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False) for cell in cells])
+        self._write_cells(
+            place, [cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False) for cell in cells]
+        )
+
+    def _write_cells(self, place: str, cells: Sequence[str]) -> None:
+        if self._quoting:
+            self._csv.writerow(cells)
+            return
+        marks = (self._delimiter, "\n", "\r")
+        if parted := next(
+            (name for name, cell in zip(self._header, cells, strict=True) if any(map(cell.count, marks))), None
+        ):
+            raise CompressError(
+                f"{place}: {parted!r} has a {self._delimiter!r} or a line end, which takes quotes to write; give --output FILE.jsonl"
+            )
+        self._file.write(self._delimiter.join(cells) + "\n")

@@ -68,7 +68,7 @@ def find_model(folder: Path, precision: str | None = None) -> tuple[str, Path]:
         if name in there:
             return name, there[name]
     expected = " or ".join(f"onnx/{MODEL_FILES[name]}" for name in wanted)
-    others = f"; it has {' and '.join(there)}" if there else ""
+    others = f"; it has {' and '.join(there)}" if there else "; `compress ship` makes bundles"
     raise CompressError(f"{folder}: expected {expected}, found neither there nor in the folder itself{others}")
 
 

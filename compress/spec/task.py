@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from ..errors import with_article
 from ..fields import Fraction, Name, Positive, Spec
@@ -109,6 +110,18 @@ class TaskSpec(Spec):
     files: Files | None = Field(default=None, description="your own files")
     hub: Hub | None = Field(default=None, description="a data set on the hub")
     synthetic: Synthetic | None = Field(default=None, description="an embedded task")
+    _file: Path | None = PrivateAttr(default=None)
+
+    @property
+    def file(self) -> Path | None:
+        """The task file, for messages alone."""
+        return self._file
+
+    def read_from(self, file: Path) -> TaskSpec:
+        """The same task, with the `file` that it was read from."""
+        found = self.model_copy()
+        found._file = file
+        return found
 
     @model_validator(mode="before")
     @classmethod

@@ -10,13 +10,16 @@ from compress.spec.task import TaskSpec
 from .columns import Rows
 from .data import Split
 from .kinds import TASK_KINDS
-from .tables import brief, refuse
+from .tables import all_have, brief, no_examples, refuse
 
 
-def to_split(spec: TaskSpec, rows: Rows, names: tuple[str, ...], *, training: bool) -> Split:
-    """The checked split. Raises `CompressError` naming the place and the first offending lines."""
+def to_split(
+    spec: TaskSpec, rows: Rows, names: tuple[str, ...], *, training: bool = False, scored: bool = False
+) -> Split:
+    """The checked split. `training`: whether its labels are learnt; `scored`: whether models are scored on them. Raises `CompressError`
+    naming the place and the first offending lines."""
     if not len(rows):
-        raise CompressError(f"{rows.place}: no examples; expected at least one row after the header")
+        raise no_examples(rows.place)
     _check_texts(spec, rows)
     kind = TASK_KINDS[spec.kind]
     labels = kind.read_labels(rows, names)
@@ -25,8 +28,12 @@ def to_split(spec: TaskSpec, rows: Rows, names: tuple[str, ...], *, training: bo
             raise CompressError(f"{rows.place}: {kind.unvaried}")
         gold = kind.gold(labels, rows.texts)
         raise CompressError(
-            f"{rows.place}: all {len(gold):,} {KINDS[spec.kind].unit}s have the label {kind.written(gold[0], names)!r}; "
+            f"{rows.place}: {all_have(len(gold), KINDS[spec.kind].unit)} the label {kind.written(gold[0], names)!r}; "
             "training needs at least two"
+        )
+    if scored and kind.correlates and not kind.varied(labels):
+        raise CompressError(
+            f"{rows.place}: {all_have(len(labels), KINDS[spec.kind].unit)} the score {labels[0]:g}; a correlation needs at least two"
         )
     return Split(tuple(rows.texts), labels, apart=KINDS[spec.kind].unit == "pair")
 
@@ -44,6 +51,5 @@ def _check_texts(spec: TaskSpec, rows: Rows) -> None:
         halves = [n for n, v in zip(rows.numbers, column, strict=True) if not is_unicode(v)]
         refuse(rows.place, rows.unit, [(n, f"{name}: {NOT_UNICODE}") for n in halves])
         if not any(text.strip() for text in column):
-            raise CompressError(
-                f"{rows.place}: column {name!r} is empty in all {len(rows):,} rows; is it the right one?"
-            )
+            every = f"all {len(rows):,} rows" if len(rows) > 1 else "the only row"
+            raise CompressError(f"{rows.place}: column {name!r} is empty in {every}; is it the right one?")

@@ -15,6 +15,8 @@ from .conll import read_conll
 from .squad import read_squad
 from .tables import Table, lines_of, read_jsonl, read_parquet, read_text, refuse
 
+_QUOTES_ARE_TEXT = "set `quoting: false` under `files` of a task file if quotes are text"
+
 
 def read_table(
     path: Path,
@@ -24,7 +26,7 @@ def read_table(
     quoting: bool = True,
     skip_ragged: int = 0,
 ) -> Table:
-    """The file at `path`; its suffix says what it is.
+    """The file at `path`; its suffix says what it is. Blank lines are no rows.
 
     `names` replaces the header's names (or stands in for a missing header). Up to `skip_ragged` rows with another
     number of fields than the header are left out and listed in `skipped`; more, or any by default, are an error.
@@ -32,7 +34,8 @@ def read_table(
     suffix = path.suffix.lower()
     if suffix in DELIMITERS:
         split, text = _quoted if quoting else _plain, read_text(path)
-        delimiter = delimiter_of(suffix, text.partition("\n")[0], len(names) if names else None)
+        first = text.lstrip("\r\n").partition("\n")[0]
+        delimiter = delimiter_of(suffix, first, len(names) if names else None)
         return _columns(path, split(path, text, delimiter), header, names, skip_ragged)
     if suffix in (".jsonl", ".ndjson"):
         return read_jsonl(path)
@@ -65,9 +68,7 @@ def _quoted(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[s
             yield start, row
             start = reader.line_num + 1
     except csv.Error as error:
-        raise CompressError(
-            f"{path}:{start}: {error}; check the quotes, or set `quoting: false` if quotes are text"
-        ) from None
+        raise CompressError(f"{path}:{start}: {error}; check the quotes, or {_QUOTES_ARE_TEXT}") from None
     finally:
         csv.field_size_limit(limit)
 
@@ -75,29 +76,29 @@ def _quoted(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[s
 def _refuse_swallowed_rows(path: Path, start: int, row: list[str]) -> None:
     """A TSV field with both a tab and a newline: an unbalanced quote that was text, and has eaten the next rows."""
     if any("\t" in field and "\n" in field for field in row):
-        raise CompressError(f"{path}:{start}: a quoted field runs over rows; set `quoting: false` if quotes are text")
+        raise CompressError(f"{path}:{start}: a quoted field runs over rows; {_QUOTES_ARE_TEXT}")
 
 
 def _columns(
     path: Path, rows: Iterator[tuple[int, list[str]]], header: bool, names: Sequence[str] | None, skip_ragged: int
 ) -> Table:
-    first = next(rows, (1, []))[1] if header else []
+    line, first = next((found for found in rows if found[1]), (1, [])) if header else (1, [])
     expected = list(names) if names is not None else first
     if not expected:
         raise CompressError(
             f"{path}: empty file" if header else f"{path}: no header, so `columns` must name the columns"
         )
     if header and len(first) != len(expected):
-        raise CompressError(f"{path}:1: `columns` names {len(expected)} columns, the file has {len(first)}")
+        raise CompressError(f"{path}:{line}: `columns` names {len(expected)} columns, the file has {len(first)}")
     if len(set(expected)) != len(expected):
         twice = next(name for name in expected if expected.count(name) > 1)
-        raise CompressError(f"{path}:1: two columns are named {twice!r}; name them with `columns`")
+        raise CompressError(f"{path}:{line}: two columns are named {twice!r}; name them with `columns`")
     numbers, good, ragged = [], [], []
     for number, row in rows:
         if len(row) == len(expected):
             numbers.append(number)
             good.append(row)
-        else:
+        elif row or skip_ragged:  # of data that are known to have broken rows, a blank line is one
             ragged.append((number, f"expected {len(expected)} fields, found {len(row)}"))
     if len(ragged) > skip_ragged:
         refuse(str(path), "line", ragged)

@@ -40,7 +40,7 @@ def context_groups(split: Split) -> np.ndarray:
 
 def near(splits: Sequence[Split], train: Split) -> list[int]:
     """How many examples of each split share `RUN` words in a row with a text of train or, of fewer words, stand in one
-    whole; of pairs, how many share a text with train, on either side; of questions, how many a context."""
+    whole; of pairs, how many share a text with train, on either side; of questions, how many a context. Empty texts are near to none."""
     parts = np.repeat(np.arange(len(splits)), [len(split) for split in splits])
     of_train = train.texts[1:] if train.labels_spans else train.texts
     columns = [
@@ -48,10 +48,11 @@ def near(splits: Sequence[Split], train: Split) -> list[int]:
         for column in zip(*(split.texts[-len(of_train) :] for split in splits), strict=True)
     ]
     if len(train.texts) == 2:
-        known = {words_of(text) for column in of_train for text in column}
+        known = {words_of(text) for column in of_train for text in column} - {""}
         found = np.array([not known.isdisjoint(texts) for texts in zip(*columns, strict=True)], dtype=bool)
     else:
         found = _extracts(HashedTexts.of(columns[0]), HashedTexts.of(map(words_of, train.texts[0])))
+        found &= np.array([text != "" for text in columns[0]], dtype=bool)
     return np.bincount(parts[found], minlength=len(splits)).tolist()
 
 

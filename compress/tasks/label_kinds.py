@@ -14,7 +14,7 @@ from .columns import Rows
 from .kinds.classification import MOST_UNLISTED_LABELS, natural, unlabelled
 from .kinds.multilabel import listed_names
 from .number_texts import are_scores, is_number, pointed
-from .tables import Table, brief, label_values, refuse
+from .tables import Table, all_have, brief, label_values, no_examples, refuse
 
 
 def read_kind(
@@ -24,7 +24,7 @@ def read_kind(
     they are."""
     values = label_values(table, label)
     if not values:
-        raise CompressError(f"{table.place}: no examples; expected at least one row after the header")
+        raise no_examples(table.place)
     if not isinstance(label, str):
         return "multilabel", None
     lists = any(isinstance(value, list) for value in values) or are_label_lists(values)
@@ -58,7 +58,7 @@ def read_kind(
     if len(names) < 2:
         only = ", ".join(names)
         raise CompressError(
-            f"{table.place}: all {len(values):,} examples have the label {only!r}; training needs at least two"
+            f"{table.place}: {all_have(len(values), 'example')} the label {only!r}; training needs at least two"
         )
     if not all(map(is_unicode, names)):
         raise CompressError(f"{table.place}: column {label!r}: {NOT_UNICODE}")

@@ -55,18 +55,18 @@ def load_training(
         notes += completeness(spec, counts)
     notes += [f"{name}: {note}" for name, part in rows.items() for note in part.notes]
     plain = "train" in origin.paths and is_plain_text(spec.kind, origin.paths["train"])
-    notes += _absent_labels(spec, train, names) + _shared_texts(train, splits, plain=plain)
+    tuned = {} if own is None else {"tuning": own}
+    notes += _absent_labels(spec, train, names) + _empty_texts({"train": train, **tuned, **splits})
+    notes += _shared_texts(train, splits, plain=plain)
     if own is None:
         kept, held = carve(spec, train, rows["train"].place)
         train, own = train.select(kept), train.select(held)
+        _check_held_out(spec, rows["train"].place, own)
     else:
         grouped = KINDS[spec.kind].grouped is not None
         notes += _check_tuning(rows["tuning"].place, own, train, splits, grouped=grouped, plain=plain)
         own = _without(rows["tuning"].place, own, splits, grouped=grouped or own.labels_spans)
-        if grouped and not scored_queries(own.labels):
-            raise CompressError(
-                f"{rows['tuning'].place}: no query that is in no reported split has a relevant passage; expected other queries"
-            )
+        _check_left(spec, rows["tuning"].place, own)
     unread = rows["train"].unread
     advice = () if unread is None else (unread_note(rows["train"].place, unread, spec.text[0]),)
     return TrainingData(spec, names, train, own, origin.found[0], tuple(notes), origin.fingerprint(), advice)
@@ -140,7 +140,10 @@ def _trains_on_texts_alone(spec: TaskSpec, rows: dict[str, Rows]) -> bool:
 
 def _checked(spec: TaskSpec, rows: dict[str, Rows], names: tuple[str, ...]) -> dict[str, Split]:
     labelled = not _trains_on_texts_alone(spec, rows)
-    return {name: to_split(spec, part, names, training=labelled and name == "train") for name, part in rows.items()}
+    return {
+        name: to_split(spec, part, names, training=labelled and name == "train", scored=name != "train")
+        for name, part in rows.items()
+    }
 
 
 def _unanswerable(spec: TaskSpec, train: Rows) -> bool:
@@ -151,6 +154,45 @@ def _absent_labels(spec: TaskSpec, train: Split, names: tuple[str, ...]) -> list
     present = TASK_KINDS[spec.kind].present(train.labels)
     absent = [name for index, name in enumerate(names) if index not in present]
     return [f"train has no example of the label {name!r}" for name in absent]
+
+
+def _check_left(spec: TaskSpec, place: str, tuning: Split) -> None:
+    """Raises `CompressError` where no model can be scored on what `_without` leaves of a tuning file."""
+    kind = TASK_KINDS[spec.kind]
+    if KINDS[spec.kind].grouped is not None and not scored_queries(tuning.labels):
+        raise CompressError(
+            f"{place}: no query that is in no reported split has a relevant passage; expected other queries"
+        )
+    if kind.correlates and not kind.varied(tuning.labels):
+        raise CompressError(
+            f"{place}: its texts that are in no reported split all have the score {tuning.labels[0]:g}; expected others, too"
+        )
+
+
+def _check_held_out(spec: TaskSpec, place: str, tuning: Split) -> None:
+    """Raises `CompressError` where no model's score on the tuning split could differ from another's. Of a single example none does, which
+    is all that a train of a few examples can spare."""
+    kind = TASK_KINDS[spec.kind]
+    if kind.correlates and len(tuning) > 1 and not kind.varied(tuning.labels):
+        raise CompressError(
+            f"{place}: the {len(tuning):,} examples held out for tuning all have the score {tuning.labels[0]:g}; name a file of examples "
+            "with other scores, too, with --tuning, or as `files.tuning` of the task file"
+        )
+
+
+def _empty_texts(splits: dict[str, Split]) -> list[str]:
+    """A note where examples have no text in any column: all of these get the same answer."""
+    counts = {name: sum(map(_is_blank, normalized(split))) for name, split in splits.items()}
+    parts = [f"{count:,} of {len(splits[name]):,} {name}" for name, count in counts.items() if count]
+    if not parts:
+        return []
+    listed = " and ".join(part for part in (", ".join(parts[:-1]), parts[-1]) if part)
+    return [f"{listed} texts {'is' if sum(counts.values()) == 1 else 'are'} empty"]
+
+
+def _is_blank(key: str) -> bool:
+    """Whether an example, as `normalized` has it, has no text in any column."""
+    return not key.strip()
 
 
 def _shared_texts(train: Split, reported: dict[str, Split], *, plain: bool) -> list[str]:
@@ -171,26 +213,29 @@ def _check_tuning(
     notes = []
     for name, split in {"train": train, **reported}.items():
         asks = tuning.labels_spans and name != "train"
-        shared = _counter(split, grouped=grouped or asks, plain=plain and name == "train")(tuning)
+        learnt = name == "train"
+        shared = _counter(split, grouped=grouped or asks, plain=plain and learnt, empty=not learnt)(tuning)
         texts, stand = ("questions", "are on contexts of") if asks else ("texts", "stand in")
         if 2 * shared > len(tuning):
-            use = "models learn by heart" if name == "train" else "scores are reported on"
+            use = "models learn by heart" if learnt else "scores are reported on"
             raise CompressError(
                 f"{place}: {shared:,} of its {len(tuning):,} {texts} {stand} {name}, which {use}; "
                 "expected other examples to choose checkpoints and settings on"
             )
         if shared:
-            left_out = "" if name == "train" else ", and are left out"
+            left_out = "" if learnt else ", and are left out"
             also = "are on contexts of" if asks else ALSO_IN
             notes.append(f"{shared:,} of {len(tuning):,} tuning {texts} {also} {name}{left_out}")
     return notes
 
 
-def _counter(known: Split, *, grouped: bool = False, plain: bool = False) -> Callable[[Split], int]:
+def _counter(
+    known: Split, *, grouped: bool = False, plain: bool = False, empty: bool = False
+) -> Callable[[Split], int]:
     """A function that counts a split's examples that also stand in `known`: whole ones, or, of plain text, where pairs are no examples,
-    those of which it has every text. `grouped`: as `_without`."""
+    those of which it has every text. `empty`: whether those without any text count. `grouped`: as `_without`."""
     if not plain:
-        keys = set(_keys(known, grouped))
+        keys = {key for key in _keys(known, grouped) if empty or not _is_blank(key)}
         return lambda split: sum(key in keys for key in _keys(split, grouped))
     texts = {text for column in known.columns() for text in normalized(column)}
     return lambda split: sum(map(texts.issuperset, zip(*map(normalized, split.columns()), strict=True)))

@@ -13,7 +13,7 @@ from .own_choices import choice_text, holds_endings, usual_choice
 from .own_files import OwnFiles
 from .own_queries import PASSAGE, QUERY, RELEVANCES
 from .spans import SPANS
-from .tables import Table, brief
+from .tables import Table, brief, no_examples
 from .text_columns import ending_columns
 
 _WORDS_OF_TEXT = 3  # from which on a name is rather a text
@@ -109,7 +109,7 @@ def check_column(table: Table, option: str, name: str) -> None:
         return
     found = list(table.columns)
     if not found:
-        raise CompressError(f"{table.place}: no examples; expected at least one row after the header")
+        raise no_examples(table.place)
     check_parted(table)
     first = headless(table)
     headed = "" if first is None else f"; or put a line of names above, if {brief(first)} is a value"

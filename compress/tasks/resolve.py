@@ -19,6 +19,6 @@ def resolve_task(name_or_path: str) -> tuple[TaskSpec, Path | None]:
         from compress.spec.source import load
 
         path = from_home(name_or_path)
-        return load(path, TaskSpec), path.parent
+        return load(path, TaskSpec).read_from(path), path.parent
     near = did_you_mean(name_or_path, list(BUILTIN_TASKS))
     raise CompressError(f"no task {name_or_path!r}, and no task file, which ends in .yaml{near}")

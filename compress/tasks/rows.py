@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +20,7 @@ from .glue import aliases, is_glue, official_paths, read_official
 from .hub import local_folder, pinned_revision, read_hub, read_saved, saved_folder
 from .plain_text import check_scored, is_plain_text, read_plain_text
 from .synthetic import GENERATOR_VERSION, generate
+from .tables import no_examples
 from .unread import unread_texts
 
 OWN = ("train", "tuning")  # names that no reported split may have
@@ -62,6 +63,7 @@ class Origin:
     def fingerprint(self) -> str:
         """SHA-256 that changes with any byte of the data and any field of the spec that matters; parses nothing."""
         (source, place), files = self.found, list(self.paths.items())
+        self._check_there(self.paths)
         if source == "synthetic":
             source = f"synthetic {GENERATOR_VERSION}"
         elif source == "hub" and place is None:
@@ -81,6 +83,7 @@ class Origin:
         """The splits whose names are `wanted`, and notes on how they were read."""
         source, place = self.found
         paths = {name: path for name, path in self.paths.items() if wanted(name)}
+        self._check_there(paths)
         if source == "files" and self.spec.files is None:
             return read_official(self.spec, paths)
         rows = {name: _file_rows(self.spec, name, path) for name, path in paths.items()}
@@ -92,6 +95,20 @@ class Origin:
         if source == "saved" and place is not None:
             return read_saved(self.spec, place, splits) | rows, []
         return read_hub(self.spec, self.folder, splits) | rows, _astray(self.spec, self.data_dir, place)
+
+    def _check_there(self, paths: Mapping[str, Path]) -> None:
+        """Raises `CompressError`, with the field, where a file that the task file names is not there."""
+        files = self.spec.files
+        if self.spec.file is None or files is None:
+            return
+        for name, path in paths.items():
+            if path.exists() or path == self.tuning:
+                continue
+            several = name not in OWN and isinstance(files.dev, dict)
+            field = f"files.dev.{name}" if several else f"files.{name if name in OWN else 'dev'}"
+            raise CompressError(
+                f"{self.spec.file}: {field}: {path}: no such file; paths are from the task file's folder"
+            )
 
 
 def _astray(spec: TaskSpec, data_dir: Path | None, place: Path | None) -> list[str]:
@@ -134,7 +151,7 @@ def _file_rows(spec: TaskSpec, name: str, path: Path) -> Rows:
     files = spec.files or Files(train="", dev="")
     table = read_table(path, header=files.header, names=files.columns, quoting=files.quoting)
     if not table.columns:
-        raise CompressError(f"{path}: no examples")
+        raise no_examples(str(path))
     names = aliases(spec) if is_glue(spec) else None
     return replace(Rows.of(table, spec), aliases=names, unread=unread_texts(table, spec))
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from compress.errors import CompressError, nearest
+from compress.tabular import CONLL, DELIMITERS, not_utf8
 
 SHOWN = 3  # offending lines shown in a message
 
@@ -54,15 +55,29 @@ def brief(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "…"
 
 
+def counted(count: int, one: str, many: str = "") -> str:
+    """`1 text`, or `2 texts`; `many`: another plural than with an s."""
+    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
+
+
+def all_have(count: int, unit: str) -> str:
+    """`all 20 texts have`, as a message begins that tells what they have in common."""
+    return f"all {count:,} {unit}s have" if count > 1 else f"the only {unit} has"
+
+
+def no_examples(place: str) -> CompressError:
+    """What to raise for a file or another place without an example."""
+    forms = {**dict.fromkeys(DELIMITERS, "row after the header"), **dict.fromkeys(CONLL, "text")}
+    return CompressError(f"{place}: no examples; expected at least one {forms.get(Path(place).suffix.lower(), 'row')}")
+
+
 def read_text(path: Path) -> str:
     """The file as UTF-8 without a byte order mark."""
     raw = read_bytes(path)
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        found = f"byte 0x{raw[error.start]:02x}"
-        raise CompressError(f"{path}:{line}: expected UTF-8 text, found {found}; save the file as UTF-8") from None
+        raise not_utf8(str(path), error) from None
 
 
 def read_bytes(path: Path) -> bytes:
@@ -83,8 +98,10 @@ def lines_of(text: str) -> list[str]:
 
 
 def read_jsonl(path: Path) -> Table:
-    documents, problems = [], []
+    numbers, documents, problems = [], [], []
     for number, line in enumerate(lines_of(read_text(path)), start=1):
+        if not line.strip():
+            continue
         try:
             document = json.loads(line)
         except (ValueError, RecursionError) as error:  # json.JSONDecodeError, or a number of too many digits
@@ -92,16 +109,17 @@ def read_jsonl(path: Path) -> Table:
             continue
         if not isinstance(document, dict):
             problems.append((number, f"expected a JSON object, found {brief(document)}"))
+        numbers.append(number)
         documents.append(document)
     refuse(str(path), "line", problems)
     names = list(documents[0]) if documents else []
-    for number, document in enumerate(documents, start=1):
+    for number, document in zip(numbers, documents, strict=True):
         missing = [name for name in names if name not in document]
         if missing:
             problems.append((number, f"no key {missing[0]!r}; found {list(document)}"))
     refuse(str(path), "line", problems)
     columns = {name: [document[name] for document in documents] for name in names}
-    return Table(str(path), "line", range(1, len(documents) + 1), columns)
+    return Table(str(path), "line", numbers, columns)
 
 
 def read_parquet(path: Path) -> Table:

@@ -166,7 +166,7 @@ def task_yaml(own: OwnFiles, file: Path) -> tuple[str, list[str]]:
     unscored = not KINDS[spec.kind].learnt and all(map(is_blank, train.column(spec.label_columns[0])))
     prepared = [_texts_alone(spec, train) if unscored else _prepared(spec, train), _prepared(spec, dev)]
     for place, rows in enumerate(prepared):
-        to_split(spec, rows, spec.known_labels or (), training=place == 0 and not unscored)
+        to_split(spec, rows, spec.known_labels or (), training=place == 0 and not unscored, scored=place > 0)
     longest = max(_words(value) for column in prepared[0].texts for value in column)
     others = [metric for metric in KINDS[spec.kind].metrics if metric not in spec.metrics]
     read = {*spec.text, *ending_columns(spec.text[-1], train.columns), *spec.label_columns}

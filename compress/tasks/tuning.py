@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from hashlib import blake2b
+from pathlib import Path
 
 import numpy as np
 
@@ -12,11 +13,13 @@ from compress.errors import CompressError
 from compress.metrics.ranks import queries_of
 from compress.spec.kinds import KINDS
 from compress.spec.task import TaskSpec
+from compress.tabular import CONLL
 
 from .data import Split
 from .grouping import NOWHERE, context_groups, copies, source_groups
 from .kinds import TASK_KINDS
 from .kinds.ranking import varied_queries
+from .tables import counted
 from .words import words_of
 
 SEED = b"tuning-2"
@@ -48,10 +51,9 @@ def carve(spec: TaskSpec, split: Split, place: str) -> tuple[np.ndarray, np.ndar
     if not drawn and split.labels_spans and len(groups) > 1:
         drawn = min(groups, key=len)
     if not drawn:
-        what = "texts, with a blank line after each," if split.labels_words else "texts of one label"
-        what = "contexts" if split.labels_spans else what
         raise CompressError(
-            f"{place}: {len(split):,} examples are too few to hold some out for tuning; expected two different {what} at least"
+            f"{place}: {counted(len(split), 'example')} {_are(len(split))} too few to hold some out for tuning; expected two different "
+            f"{_sources(split, place)} at least"
         )
     held = np.zeros(len(split), dtype=bool)
     held[drawn] = True
@@ -87,16 +89,30 @@ def carve_queries(spec: TaskSpec, split: Split, place: str) -> tuple[np.ndarray,
     return np.flatnonzero(~held), np.flatnonzero(held)
 
 
+def _sources(split: Split, place: str) -> str:
+    """Of which two are needed."""
+    if split.labels_spans:
+        return "contexts"
+    if not split.labels_words:
+        return "texts of one label"
+    return "texts, with a blank line after each," if Path(place).suffix.lower() in CONLL else "texts"
+
+
 def _too_few(split: Split, distinct: int) -> str:
     if split.has_choices:
+        questions = len(queries_of(split.labels))
         return (
-            f"{len(queries_of(split.labels)):,} questions on {distinct:,} contexts are too few to hold some out for tuning; expected two "
-            "contexts at least"
+            f"{counted(questions, 'question')} on {counted(distinct, 'context')} {_are(questions)} too few to hold some out for tuning; "
+            "expected two contexts at least"
         )
     return (
-        f"{len(split):,} passages of {distinct:,} queries are too few to hold some out for tuning; expected two queries at least that have "
-        "passages of different relevance"
+        f"{counted(len(split), 'passage')} of {counted(distinct, 'query', 'queries')} {_are(len(split))} too few to hold some out for "
+        "tuning; expected two queries at least that have passages of different relevance"
     )
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
 def normalized(split: Split) -> list[str]:

@@ -306,5 +306,5 @@ def test_bytes_on_stdin_that_are_no_text(monkeypatch: pytest.MonkeyPatch) -> Non
     )  # as under LC_ALL=C
     monkeypatch.setattr(sys, "stdin", stdin)
     model: Any = SimpleNamespace(columns=1, settings=SimpleNamespace(kind=ANSWER_KINDS["classification"]))
-    with pytest.raises(CompressError, match="stdin: expected UTF-8 text, found invalid start byte"):
+    with pytest.raises(CompressError, match="stdin:2: expected UTF-8 text, found byte 0xff"):
         list(_lines(model))

@@ -200,6 +200,23 @@ def test_predict_prints_scores_and_scores_a_file(cli, bundle: Path, folder: Path
     assert (tmp_path / "o.csv").read_text().splitlines()[0] == "query,passage,relevance,prediction"
 
 
+def test_passages_of_queries_to_which_nothing_is_relevant_do_not_count(
+    cli, bundle: Path, folder: Path, tmp_path: Path
+) -> None:
+    lines = (folder / "dev.jsonl").read_text().splitlines()
+    path = tmp_path / "more.jsonl"
+    path.write_text("\n".join(['{"query": "x", "passage": "y", "relevance": 0}', *lines]) + "\n")
+    whole = cli(
+        "predict", bundle, "--input", folder / "dev.jsonl", "--label", "relevance", "--output", tmp_path / "a.csv"
+    )
+    said = cli("predict", bundle, "--input", path, "--label", "relevance", "--output", tmp_path / "b.csv")
+    queries = len({json.loads(line)["query"] for line in lines}) + 1
+    assert said.out == whole.out.strip() + (
+        f"; 1 of {queries} queries have no passage with a relevance above 0, and are left out of scores\n"
+    )
+    assert len((tmp_path / "b.csv").read_text().splitlines()) == len(lines) + 2
+
+
 def test_a_file_whose_scores_cannot_be_computed_is_answered_all_the_same(cli, bundle: Path, tmp_path: Path) -> None:
     path, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     path.write_text("".join(f'{{"query": "x", "passage": "y {row}", "relevance": 0}}\n' for row in range(3)))

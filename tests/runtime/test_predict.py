@@ -29,6 +29,21 @@ def test_lines_of_stdin_are_answered_in_order(folder: Path) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+def test_the_line_that_is_no_utf8_is_named_wherever_blocks_end(folder: Path, tmp_path: Path) -> None:
+    good, bad = "a é b\n" * 3000, b"caf\xe9\n"
+    done = predict(folder, lines=good.encode() + bad)
+    assert done.returncode == 2 and done.stderr.count(b"\n") == 1
+    assert b"stdin:3001: expected UTF-8 text, found byte 0xe9" in done.stderr
+    for name, header, line in (("in.csv", "\ufefftext\n", 3002), ("in.jsonl", "", 3001)):
+        path, out = tmp_path / name, tmp_path / "out.jsonl"
+        rows = good if header else '{"text": "a é b"}\n' * 3000
+        path.write_bytes((header + rows).encode() + bad)
+        done = predict(folder, "--input", path, "--output", out)
+        told = f"{path}:{line}: expected UTF-8 text, found byte 0xe9; save the file as UTF-8"
+        assert (done.returncode, done.stderr.decode().strip()) == (2, f"error: {told}")
+        assert not out.exists()
+
+
 def test_no_lines_no_answers(folder: Path) -> None:
     done = predict(folder, "-")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import subprocess
 from pathlib import Path
@@ -11,6 +12,8 @@ import pytest
 from recipe_runs import compress
 from runtime_toys import describe
 
+from compress.cli.row_files import Row, Writer
+from compress.errors import CompressError
 from compress.runtime import Classifier
 
 
@@ -59,6 +62,14 @@ def test_rows_keep_their_columns_and_get_answers(folder: Path, table: Path, tmp_
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv"])
+def test_blank_lines_of_a_table_are_no_rows(folder: Path, tmp_path: Path, suffix: str) -> None:
+    source, out = tmp_path / f"in{suffix}", tmp_path / "out.jsonl"
+    source.write_text("\ufeff\n\r\nid;text\n1;a, b\n\n2;\n" if suffix == ".csv" else "\n\nid\ttext\n1\ta, b\n\n2\t\n")
+    assert predict(folder, "--input", source, "--output", out).returncode == 0
+    assert [(row["id"], row["text"]) for row in read(out, ".jsonl")] == [("1", "a, b"), ("2", "")]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
 def test_a_text_with_any_end_of_line_in_it_stays_one_row(folder: Path, tmp_path: Path, suffix: str) -> None:
     texts = ["a\rb c", "a\nb", "a\r\nb", "\r", "a b"]
     source, out = tmp_path / "in.jsonl", tmp_path / f"out{suffix}"
@@ -103,6 +114,8 @@ def test_pairs_are_two_columns(folder: Path, tmp_path: Path) -> None:
             "in.csv: line 2: gold: unknown label 'nobody'; known: ",
         ),
         ("", (), "in.csv: empty file"),
+        ("\n\n", (), "in.csv: empty file"),
+        ("\nid,text,id\n1,a,2\n", (), "in.csv: line 2: two columns are named 'id'; rename one"),
         ('text\n"a\n', ("--text", "text"), "check the quotes"),
         ("text\na\n", ("more",), "--input names the texts, and TEXT gives others"),
         ("text\na\n", ("--json",), "--json: a file is answered in its own form; give --output FILE.jsonl for JSON"),
@@ -225,6 +238,33 @@ def test_quotes_that_are_text_and_a_file_without_a_header(folder: Path, tmp_path
     (tmp_path / "in.jsonl").write_text('{"text": "a"}\n')
     done = predict(folder, "--input", tmp_path / "in.jsonl", "--no-quoting")
     assert done.returncode == 2 and "--no-quoting: is for .csv and .tsv files" in done.stderr
+
+
+def test_a_file_whose_quotes_are_text_is_written_like_it(folder: Path, tmp_path: Path) -> None:
+    lines = ["id\ttext", '1\t"b c', '"2"\ta "" d, e', "3\t"]
+    source, out = tmp_path / "in.tsv", tmp_path / "out.tsv"
+    source.write_text("\n".join(lines) + "\n")
+    assert predict(folder, "-i", source, "--no-quoting", "-o", out).returncode == 0
+    assert ["\t".join(line.split("\t")[:2]) for line in out.read_text().splitlines()] == lines
+    assert predict(folder, "-i", source, "--no-quoting").stdout == out.read_text()
+    assert predict(folder, "-i", source, "--no-quoting", "-o", tmp_path / "out.csv").returncode == 0
+    assert [row["text"] for row in read(tmp_path / "out.csv", ".csv")] == ['"b c', 'a "" d, e', ""]
+
+
+def test_an_answer_that_takes_quotes_is_refused_where_there_are_none(tmp_path: Path) -> None:
+    writer = Writer(io.StringIO(), ".csv", quoting=False)
+    with pytest.raises(
+        CompressError, match=r"in\.csv: line 2: 'prediction' has a ',' or a line end.* --output FILE\.jsonl"
+    ):
+        writer.write(Row("in.csv: line 2", {"text": 'a "b', "prediction": [1, 2]}, "in.csv", 2))
+
+
+def test_a_checkpoint_is_told_how_bundles_are_made(folder: Path, tmp_path: Path) -> None:
+    for name in ("config.json", "tokenizer.json"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    done = predict(tmp_path, "good")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "model.onnx" in done.stderr and "; `compress ship` makes bundles" in done.stderr
 
 
 def test_a_run_is_not_taken_for_a_bundle(tmp_path: Path) -> None:

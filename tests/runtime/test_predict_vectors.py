@@ -105,6 +105,36 @@ def test_rows_of_pairs_get_cosines_and_their_correlation(folder: Path, tmp_path:
     assert done.stdout.startswith("4 pairs: spearman ")
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+def test_pairs_without_a_score_are_answered_and_counted(folder: Path, tmp_path: Path, suffix: str) -> None:
+    rows = [(one, other, "" if i % 2 else i) for i, one in enumerate(TEXTS) for other in TEXTS[:2]]
+    scored, path, out = tmp_path / "scored.csv", tmp_path / f"in{suffix}", tmp_path / "out.csv"
+    for file, kept in ((scored, [row for row in rows if row[2] != ""]), (tmp_path / "in.csv", rows)):
+        with file.open("w", newline="") as stream:
+            csv.writer(stream).writerows([("one", "other", "score"), *kept])
+    if suffix == ".jsonl":
+        path.write_text(
+            "\n".join(json.dumps({"one": a, "other": b, "score": None if s == "" else s}) for a, b, s in rows)
+        )
+    expected = predict(folder, "-i", scored, "-o", tmp_path / "scored.out.csv", "--label", "score")
+    assert expected.stdout.startswith("4 pairs: spearman ")
+    done = predict(folder, "-i", path, "-o", out, "--label", "score")
+    assert done.returncode == 0
+    assert done.stdout == f"{expected.stdout.strip()}; 4 of 8 pairs have no score, and are left out\n"
+    with out.open() as file:
+        assert len([float(row["prediction"]) for row in csv.DictReader(file)]) == len(rows)
+
+
+@pytest.mark.parametrize(("score", "told"), [("", "no pair has a score"), ("3", "all scores are 3")])
+def test_scores_without_a_correlation_are_not_told_as_0(folder: Path, tmp_path: Path, score: str, told: str) -> None:
+    out = tmp_path / "out.csv"
+    (tmp_path / "in.csv").write_text("one,other,score\n" + f"a,b,{score}\nc,d,{score}\n")
+    done = predict(folder, "-i", tmp_path / "in.csv", "-o", out, "--label", "score")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"error: nothing can be scored: {told}; the answers are in {out}\n"
+    assert len(out.read_text().splitlines()) == 3
+
+
 def test_rows_of_one_text_get_vectors(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     done = predict(folder, "-i", rows_file(tmp_path / "in.jsonl"), "-o", out, "--text", "other")

@@ -158,7 +158,7 @@ def test_one_query_is_held_out_where_a_tenth_is_less(tmp_path: Path) -> None:
     own(tmp_path, rows_of(3, passages=20))
     data = load_training(spec_of(), tmp_path, None)
     assert len(data.tuning) == 20 and len(set(data.tuning.texts[0])) == 1
-    with pytest.raises(CompressError, match=r"20 passages of 1 queries are too few .*; expected two queries at least"):
+    with pytest.raises(CompressError, match=r"20 passages of 1 query are too few .*; expected two queries at least"):
         carve(spec_of(), data.tuning, "here")
 
 

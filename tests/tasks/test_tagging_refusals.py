@@ -28,13 +28,24 @@ TRAIN, DEV = sentences("train"), sentences("dev", 12)
         ("Ada\tO\nsaw\tO\n", r"dev\.conll: all 2 words have the label 'O'; expected entities among them"),
         ("Ada\n", r"expected in each line a word and its label, with a tab or spaces between, found 'Ada'"),
         ("\n \n-DOCSTART-\tO\n", r"dev\.conll: no examples"),
-        ("", r"dev\.conll: no examples"),
+        ("", r"dev\.conll: no examples; expected at least one text$"),
     ],
 )
 def test_files_that_cannot_be_read_are_refused(tmp_path: Path, dev: str, message: str) -> None:
     written(tmp_path, conll(TRAIN), dev)
     with pytest.raises(CompressError, match=message):
         read(tmp_path)
+
+
+@pytest.mark.parametrize(("suffix", "blank"), [(".conll", ", with a blank line after each,"), (".jsonl", "")])
+def test_too_few_texts_are_told_in_the_files_form(tmp_path: Path, suffix: str, blank: str) -> None:
+    form = conll if suffix == ".conll" else jsonl
+    paths = written(tmp_path, form(TRAIN[:1]), form(DEV), suffix)
+    files = Files(train=paths[0].name, dev=paths[1].name)
+    with pytest.raises(
+        CompressError, match=rf"1 example is too few to hold .* expected two different texts{blank} at least$"
+    ):
+        read(tmp_path, files=files)
 
 
 @pytest.mark.parametrize(

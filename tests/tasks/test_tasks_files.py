@@ -14,6 +14,7 @@ from whole import TaskData, load_task
 from compress.errors import CompressError
 from compress.spec.task import Files, TaskSpec
 from compress.tasks import OwnFiles, fingerprint, load_training, own_task
+from compress.tasks.delimited import read_table
 
 
 def task(train: str = "train.csv", dev: str | dict[str, str] = "dev.csv", **fields: Any) -> TaskSpec:
@@ -100,7 +101,7 @@ def test_quoted_newlines_and_delimiters_are_text_and_lines_are_counted_right(her
     data = load_task(task(), here, None)
     assert data.reported["dev"].texts[0] == ['two\nlines, and a "quote"', "plain"]
     (here / "dev.csv").write_text('text,label\n"a\nb\nc",pos\nplain,maybe\n')
-    refused(task(), here, r"dev.csv: line 5: unknown label 'maybe'; known: neg, pos$")
+    refused(task(), here, r"dev.csv: line 5: unknown label 'maybe'; known: neg, pos; ")
     (here / "dev.csv").write_text('text,label\n"a\nb\nc",huh\nplain,pos\n')
     refused(task(), here, r"dev.csv: line 2: unknown label 'huh'")
 
@@ -183,13 +184,34 @@ def test_ragged_rows_show_the_first_few_and_the_count(here: Path, quoting: bool)
     refused(
         task(quoting=quoting),
         here,
-        r"train.csv: line 3: expected 2 fields, found 3; line 4: .*; line 5: [^;]*; 6 such lines in all$",
+        r"train.csv: line 3: expected 2 fields, found 3; line 4: .*; line 5: [^;]*; 5 such lines in all$",
     )
 
 
-def test_a_blank_line_in_the_middle_is_not_dropped(here: Path) -> None:
-    (here / "train.csv").write_text("text,label\na,pos\n\nb,neg\n\n\n")
-    refused(task(), here, r"train.csv: line 3: expected 2 fields, found 0$")
+@pytest.mark.parametrize("quoting", [True, False])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_blank_lines_are_no_rows_and_count_as_lines(here: Path, quoting: bool, end: str) -> None:
+    lines = ["", "", "text;label", "a, b;pos", "", "c, d;neg", ";neg", "", "", ""]
+    (here / "train.csv").write_text(end.join(lines), newline="")
+    table = read_table(here / "train.csv", quoting=quoting)
+    assert (table.columns, table.numbers) == ({"text": ["a, b", "c, d", ""], "label": ["pos", "neg", "neg"]}, [4, 6, 7])
+    (here / "train.csv").write_text(end.join([*lines, "x"]), newline="")
+    refused(task(quoting=quoting), here, r"train.csv: line 11: expected 2 fields, found 1$")
+    (here / "train.csv").write_text(end.join(["", "text,text", "a,pos"]), newline="")
+    refused(task(quoting=quoting), here, r"train.csv:2: two columns are named 'text'")
+
+
+def test_a_quoted_empty_field_is_a_row(here: Path) -> None:
+    (here / "one.csv").write_text('text\na\n""\n\nb\n')
+    assert read_table(here / "one.csv").columns == {"text": ["a", "", "b"]}
+
+
+def test_blank_lines_between_json_objects_are_no_rows(here: Path) -> None:
+    (here / "dev.jsonl").write_text('\n{"text": "a", "label": "pos"}\n \r\n{"text": "b", "label": "neg"}\n\n')
+    table = read_table(here / "dev.jsonl")
+    assert (table.columns["text"], table.numbers) == (["a", "b"], [2, 4])
+    (here / "dev.jsonl").write_text('{"text": "a", "label": "pos"}\n\n{"text": "b"}\n')
+    refused(task(dev="dev.jsonl"), here, r"dev.jsonl: line 3: no key 'label'")
 
 
 def test_missing_column(here: Path) -> None:
@@ -210,7 +232,9 @@ def test_columns_that_do_not_fit(here: Path) -> None:
 @pytest.mark.parametrize("content", ["text,label\n", "text,label"])
 def test_empty_split(here: Path, content: str) -> None:
     (here / "dev.csv").write_text(content)
-    refused(task(), here, r"dev.csv: no examples")
+    refused(task(), here, r"dev.csv: no examples; expected at least one row after the header$")
+    (here / "dev.jsonl").write_text("\n")
+    refused(task(dev="dev.jsonl"), here, r"dev.jsonl: no examples; expected at least one row$")
 
 
 def test_empty_files(here: Path) -> None:
@@ -223,7 +247,39 @@ def test_empty_files(here: Path) -> None:
 
 def test_unknown_label_in_dev(here: Path) -> None:
     (here / "dev.csv").write_text("text,label\na,pos\nb,POS\n")
-    refused(task(), here, r"dev.csv: line 3: unknown label 'POS'; did you mean 'pos'\? known: neg, pos$")
+    refused(
+        task(),
+        here,
+        r"dev.csv: line 3: unknown label 'POS'; did you mean 'pos'\? known: neg, pos; the labels are those of",
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [("a,3\nb,3.0\nc,3\n", "all 3 texts have the score 3"), ("a,0.5\n", "the only text has the score 0.5")],
+)
+def test_scores_that_are_all_the_same_have_no_correlation(here: Path, rows: str, told: str) -> None:
+    (here / "train.csv").write_text("text,label\n" + "".join(f"t{i},{i}\n" for i in range(20)))
+    (here / "dev.csv").write_text("text,label\na,1\nb,2\n")
+    (here / "same.csv").write_text("text,label\n" + rows)
+    refused(
+        scores(dev={"one": "dev.csv", "two": "same.csv"}), here, rf"same.csv: {told}; a correlation needs at least two$"
+    )
+    with pytest.raises(CompressError, match=rf"same.csv: {told}; a correlation needs"):
+        load_training(scores(), here, None, here / "same.csv")
+
+
+def test_a_tuning_split_without_a_correlation_is_refused(here: Path) -> None:
+    (here / "train.csv").write_text("text,label\n" + "".join(f"t{i},{3 + (i == 0)}\n" for i in range(40)))
+    (here / "dev.csv").write_text("text,label\na,1\nb,2\n")
+    refused(
+        scores(), here, r"train.csv: the 4 examples held out for tuning all have the score 3; name a file .* --tuning"
+    )
+    (here / "own.csv").write_text("text,label\na,1\nc,3\nd,3\n")
+    with pytest.raises(CompressError, match=r"own.csv: its texts that are in no reported split all have the score 3;"):
+        load_training(scores(), here, None, here / "own.csv")
+    (here / "own.csv").write_text("text,label\na,1\nc,3\nd,2\n")
+    assert load_training(scores(), here, None, here / "own.csv").tuning.labels.tolist() == [3, 2]
 
 
 @pytest.mark.parametrize("bad", ["nan", "inf", "-inf", "high", "", "1e99"])
@@ -260,11 +316,17 @@ def test_one_empty_text_is_kept(here: Path) -> None:
 def test_not_utf8(here: Path) -> None:
     (here / "dev.csv").write_bytes(b"text,label\nfine,pos\ncaf\xe9,neg\n")
     refused(task(), here, r"dev.csv:3: expected UTF-8 text, found byte 0xe9; save the file as UTF-8$")
+    (here / "dev.csv").write_bytes(b"\xef\xbb\xbftext,label\n\xe9\nfine,pos\n")
+    refused(task(), here, r"dev.csv:2: expected UTF-8 text, found byte 0xe9")
 
 
 def test_unbalanced_quotes(here: Path) -> None:
     (here / "dev.csv").write_text('text,label\nfine,pos\n"never closed,neg\nmore,neg\n')
-    refused(task(), here, r"dev.csv:3: unexpected end of data; check the quotes, or set `quoting: false`")
+    refused(
+        task(),
+        here,
+        r"dev.csv:3: unexpected end of data; check the quotes, or set `quoting: false` under `files` of a task file",
+    )
     (here / "dev.csv").write_text('text,label\n"a" b,pos\n')
     refused(task(), here, r"dev.csv:2: .*expected after.*; check the quotes")
 
@@ -304,6 +366,10 @@ def test_positive_must_be_a_label(here: Path) -> None:
 def test_too_little_to_hold_any_out(here: Path) -> None:
     (here / "train.csv").write_text("text,label\na,pos\nb,neg\n")
     refused(task(), here, r"train.csv: 2 examples are too few to hold some out for tuning")
+    (here / "train.csv").write_text("text,label\na,pos\n")
+    refused(task(), here, r"train.csv: the only text has the label 'pos'; training needs at least two$")
+    (here / "train.csv").write_text("text,label\na,1\n")
+    refused(scores(), here, r"train.csv: the only text has the label 1.0; training needs at least two$")
 
 
 def test_fields_longer_than_the_csv_modules_limit(here: Path) -> None:

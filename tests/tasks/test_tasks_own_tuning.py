@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from compress.errors import CompressError
 from compress.spec.task import Files, TaskSpec
-from compress.tasks import BUILTIN_TASKS, TrainingData, fingerprint, load_reported, load_training, near
+from compress.tasks import BUILTIN_TASKS, Split, TrainingData, fingerprint, load_reported, load_training, near
 
 
 def task(**files: Any) -> TaskSpec:
@@ -95,6 +96,29 @@ def test_a_few_shared_texts_are_noted_and_those_of_a_reported_split_left_out(her
     )
     assert data.tuning.texts[0] == [*(f"other {i}" for i in range(5)), "Words number  4"]
     assert data.tuning.labels.tolist() == [1, 0, 1, 0, 1, 0]
+
+
+def test_empty_texts_are_noted_and_are_not_told_as_shared_ones(here: Path) -> None:
+    write(here / "train.csv", ["", "", " ", *(f"words {i}" for i in range(37))])
+    write(here / "dev.csv", ["", *(f"dev {i}" for i in range(9))])
+    data = load_training(task(), here, None)
+    assert data.notes == ("3 of 40 train and 1 of 10 dev texts are empty",)
+    whole = Split(tuple([*a, *b] for a, b in zip(data.train.texts, data.tuning.texts, strict=True)), np.zeros(40))
+    assert near([load_reported(task(), here, None).splits["dev"]], whole) == [0]
+    write(here / "dev.csv", [f"dev {i}" for i in range(9)])
+    data = load_training(task(), here, None, write(here / "own.csv", ["", "other 1"]))
+    assert data.notes == ("3 of 40 train and 1 of 2 tuning texts are empty",)
+
+
+def test_a_pair_is_empty_where_both_its_texts_are(here: Path) -> None:
+    rows = [f"a {i},b {i},{'pos' if i % 2 else 'neg'}" for i in range(20)]
+    (here / "train.csv").write_text("\n".join(["text,other,label", *rows, "x,,pos", ",,neg"]) + "\n")
+    (here / "dev.csv").write_text("text,other,label\n,,pos\ny,,neg\nc,d,pos\n")
+    spec = task().model_copy(update={"text": ("text", "other")})
+    data = load_training(spec, here, None)
+    assert data.notes == ("1 of 22 train and 1 of 3 dev texts are empty",)
+    known = Split((["x", ""], ["", ""]), np.zeros(2))
+    assert near([load_reported(spec, here, None).splits["dev"]], known) == [0]
 
 
 def test_one_of_texts_of_several_reported_splits_is_refused(here: Path) -> None:

@@ -10,7 +10,7 @@ from whole import load_task
 
 from compress.errors import CompressError
 from compress.spec.task import Synthetic, TaskSpec
-from compress.tasks import BUILTIN_TASKS, fingerprint, resolve_task
+from compress.tasks import BUILTIN_TASKS, fingerprint, load_reported, load_training, resolve_task
 
 GOOD = "name: mine\ntext: [text]\nlabel: label\nmetrics: [accuracy]\nfiles: {train: train.csv, dev: dev.csv}\n"
 
@@ -25,6 +25,43 @@ def test_a_task_file(file: Path) -> None:
     spec, folder = resolve_task(str(file))
     assert folder == file.parent
     assert len(load_task(spec, folder, None).reported["dev"]) == 20
+
+
+@pytest.mark.parametrize(
+    ("files", "field", "name"),
+    [
+        ("{train: no.csv, dev: dev.csv}", "files.train", "no.csv"),
+        ("{train: train.csv, dev: no.csv}", "files.dev", "no.csv"),
+        ("{train: train.csv, dev: {one: dev.csv, two: sub/no.csv}}", "files.dev.two", "sub/no.csv"),
+        ("{train: train.csv, dev: dev.csv, tuning: no.csv}", "files.tuning", "no.csv"),
+    ],
+)
+def test_a_file_that_is_not_there_is_told_by_the_task_files_field(
+    file: Path, files: str, field: str, name: str
+) -> None:
+    file.write_text(f"{GOOD.partition('files')[0]}files: {files}\n")
+    spec, folder = resolve_task(str(file))
+    told = f"{file}: {field}: {file.parent / name}: no such file; paths are from the task file's folder"
+    for read in (fingerprint, load_training, load_reported):
+        with pytest.raises(CompressError) as caught:
+            read(spec, folder, None)
+        assert str(caught.value) == told
+
+
+@pytest.mark.parametrize(
+    ("labels", "told"),
+    [
+        ("", "the labels are those of train: correct the row, or list all as `labels` in {}"),
+        ("labels: [neg, pos]\n", "the labels are those in {}: correct the row, or add it to `labels` there"),
+    ],
+)
+def test_an_unknown_label_is_told_with_where_labels_come_from(file: Path, labels: str, told: str) -> None:
+    file.write_text(GOOD + labels)
+    (file.parent / "dev.csv").write_text("text,label\na,pos\nb,odd\n")
+    spec, folder = resolve_task(str(file))
+    with pytest.raises(CompressError) as caught:
+        load_task(spec, folder, None)
+    assert str(caught.value).endswith(f"dev.csv: line 3: unknown label 'odd'; known: neg, pos; {told.format(file)}")
 
 
 def test_mistakes_in_a_task_file(file: Path) -> None:

@@ -86,7 +86,7 @@ def _class_ids(rows: Rows, names: tuple[str, ...]) -> np.ndarray:
     ids = {name: index for index, name in enumerate(names)}
     found = rows.names()
     wrong = [(n, name) for n, name in zip(rows.numbers, found, strict=True) if name not in ids]
-    refuse(rows.place, rows.unit, [(n, unknown_label(name, names)) for n, name in wrong])
+    refuse(rows.place, rows.unit, [(n, unknown_label(name, names)) for n, name in wrong], rows.way_out)
     return np.array([ids[name] for name in found], dtype=np.int64)
 
 

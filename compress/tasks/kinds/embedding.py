@@ -87,8 +87,12 @@ def rated(spec: TaskSpec, rows: Rows) -> Rows:
         )
     columns = tuple([texts[row] for row in kept] for texts in rows.texts)
     numbers, labels = [rows.numbers[row] for row in kept], [rows.labels[row] for row in kept]
-    note = f"{len(rows) - len(kept):,} of {len(rows):,} pairs have no score, and are left out"
+    note = unscored_note(len(rows) - len(kept), len(rows))
     return replace(rows, numbers=numbers, texts=columns, labels=labels, notes=(*rows.notes, note))
+
+
+def unscored_note(blank: int, pairs: int) -> str:
+    return f"{blank:,} of {pairs:,} pairs have no score, and are left out"
 
 
 def is_blank(score: Any) -> bool:

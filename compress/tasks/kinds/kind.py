@@ -85,6 +85,7 @@ class TaskKind:
     )  # of a split's columns
     right: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None  # of (outputs, gold): which answers are right,
     # bool [example]; None as of `confidence`
+    correlates: bool = False  # whether scores are correlations, which gold that is all the same has none of
     calibrated: bool = True  # whether `confidence` is how often answers should be right
     logits: Callable[[np.ndarray], np.ndarray] = _itself  # of outputs: those that are a model's own, not made of them
     width: Callable[[Names], int | None] = _of_names  # outputs of an example; None: as many as the model has

@@ -62,7 +62,7 @@ def _read(rows: Rows, names: tuple[str, ...]) -> np.ndarray:
     for row, (number, found) in enumerate(zip(rows.numbers, _lists(rows), strict=True)):
         problems += [(number, unknown_label(name, names)) for name in found if name not in ids]
         labels[row, [ids[name] for name in found if name in ids]] = 1
-    refuse(rows.place, rows.unit, problems)
+    refuse(rows.place, rows.unit, problems, rows.way_out)
     return labels
 
 

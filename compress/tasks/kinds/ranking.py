@@ -41,13 +41,18 @@ def noted(spec: TaskSpec, rows: Rows) -> Rows:
         gold = None
     if gold is None:
         return rows  # what cannot be read is refused with its lines where all else is checked
+    counted = f"{len(gold):,} passages of {len(queries_of(gold)):,} queries"
+    return replace(rows, notes=(*rows.notes, counted, *left_out(gold)))
+
+
+def left_out(gold: np.ndarray) -> list[str]:
+    """A note on the queries to which nothing is relevant, if there are any."""
     queries, scored = len(queries_of(gold)), len(scored_queries(gold))
-    notes = [f"{len(gold):,} passages of {queries:,} queries"]
-    if scored < queries:
-        notes.append(
-            f"{queries - scored:,} of {queries:,} queries have no passage with a relevance above 0, and are left out of scores"
-        )
-    return replace(rows, notes=(*rows.notes, *notes))
+    if scored == queries:
+        return []
+    return [
+        f"{queries - scored:,} of {queries:,} queries have no passage with a relevance above 0, and are left out of scores"
+    ]
 
 
 def varied_queries(labels: np.ndarray) -> list[np.ndarray]:
@@ -83,4 +88,5 @@ RANKING: TaskKind = replace(
     varied=lambda labels: len(varied_queries(labels)) > 0,
     unvaried="no query has passages of different relevance; training needs some, such as one passage of 1 and others of 0 a query",
     copied=copied_groups,
+    correlates=False,
 )

@@ -55,4 +55,5 @@ REGRESSION = TaskKind(
     confidence=None,
     divergence=lambda fp32, other: float(np.square(other - fp32).mean()),
     mean=mean_of_scores,
+    correlates=True,
 )

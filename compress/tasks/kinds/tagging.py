@@ -95,7 +95,7 @@ def label_ids(rows: Rows, names: tuple[str, ...]) -> np.ndarray:
             if name not in ids:
                 problems.append(rows.of_word(row, place, unknown_label(name, names)))
         labels[row] = np.array([(ids.get(n, 0), *span) for n, *span in words], np.int32).reshape(-1, 3)
-    refuse(rows.place, rows.unit, problems)
+    refuse(rows.place, rows.unit, problems, rows.way_out)
     return labels
 
 
