@@ -18,13 +18,14 @@ def collect(paths: Sequence[Path]) -> list[Result]:
     that holds no result, or the two results that cannot stand in one report.
     """
     found: dict[str, tuple[Path, Result]] = {}
-    files: dict[tuple[str, str], tuple[str, Path]] = {}
+    files: dict[tuple[str, ...], tuple[str, Path]] = {}
     for path in paths:
         for file in _files(Path(path)):
             for result in read_results(file):
                 text = result.model_dump_json(exclude={"created"})
                 found.setdefault(text, (file, result))
-                before, other = files.setdefault((result.run, machine_of(result)), (text, file))
+                timed = str(result.settings.get("bench"))  # the same run on one thread and on two are two rows
+                before, other = files.setdefault((result.run, machine_of(result), timed), (text, file))
                 if before != text:
                     raise CompressError(
                         f"{other} and {file}: hold different results of the run {result.run}; leave one out"

@@ -71,7 +71,7 @@ def best_guess(folders: Sequence[Path]) -> Callable[[Variant], float | None]:
 
 def how_over_seeds(variants: Sequence[Variant], folders: Sequence[Path]) -> str | None:
     """How the intervals over seeds were made; None where there is one seed only."""
-    several = [variant for variant in variants if len(variant.runs) > 1]
+    several = [variant for variant in variants if len(_made_apart(variant.runs)) > 1]
     if not several:
         return None
     at_hand = all(find_predictions(run, folders) for variant in several for run in variant.runs)

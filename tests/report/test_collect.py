@@ -52,6 +52,19 @@ def test_a_folder_without_results_is_named(tmp_path: Path) -> None:
         collect([tmp_path])
 
 
+def test_two_results_of_one_run_are_named_with_their_files(fake: Callable[..., Result], tmp_path: Path) -> None:
+    """Unless they were timed in other ways, which are two rows."""
+    first = fake()
+    other = first.model_copy(update={"settings": {**first.settings, "threads": 9}})
+    on_two = first.model_copy(update={"settings": {**first.settings, "bench": {"runs": 30, "warmup": 5, "threads": 2}}})
+    for name, result in (("a", first), ("b", other), ("c", on_two)):
+        (tmp_path / name).mkdir()
+        write_result(result, tmp_path / name)
+    with pytest.raises(CompressError, match=rf"{tmp_path}/a/result\.json and {tmp_path}/b/result\.json"):
+        collect([tmp_path / "a", tmp_path / "b"])
+    assert len(collect([tmp_path / "a", tmp_path / "c"])) == 2
+
+
 def test_an_ablation_says_how_it_is_made_again(tmp_path: Path) -> None:
     (tmp_path / "ablation.json").write_text("{}")
     with pytest.raises(CompressError, match=r"compress ablate.*ablation\.md"):

@@ -42,6 +42,8 @@ def plan(draft: Draft, stage: Stage) -> None:
     unused = {"masked_lm": None} if source == "embedding" else {}  # a resolved recipe names only what it uses
     spec = spec.model_copy(update={"source": source, **unused})
     described = spec.model_dump(mode="json", exclude={"per_task", "glove", "masked_lm"}) | {"seed": draft.base_seed}
+    # what is copied whole, of all other kinds nothing: copies made before this was so are still theirs
+    described |= {"groups": "whole"} if KINDS[draft.task.spec.kind].grouped else {}
     outside |= {"teacher": draft.teacher.identity, "data": draft.task.fingerprint}
     # of random weights: its trained table
     inputs |= {"teacher": "teacher"} if is_random_init(draft) else base_teacher_inputs(draft)
@@ -141,4 +143,4 @@ def _others(job: Job[Augment]) -> WordProposer:
     return NeighbourProposer(table, job.plan.teacher.tokenizer)
 
 
-AUGMENT = Kind("augment", 3, Augment, run, plan, check, TRAINING)
+AUGMENT = Kind("augment", 2, Augment, run, plan, check, TRAINING)

@@ -178,7 +178,7 @@ def _obs(job: Job[Prune], model: Any, data: TaskBatches) -> tuple[Sequence[UnitS
         further=partial(fit_batches, data, rows.further, model.device),
         on_progress=lambda done, total: job.context.listener.progress("judging layers", done, total),
     )
-    return orders, len(rows)
+    return orders, len(rows.held)  # the last layer alone is judged by more
 
 
 def _fit_rows(job: Job[Prune], data: TaskBatches) -> FitRows:

@@ -51,13 +51,13 @@ def _with_tokens_left(plan: Plan, sizes: Dimensions) -> tuple[Dimensions, Dimens
     if node is None or node.kind.smallest is None or node.kind.resized is None:
         return sizes, sizes
     least = node.kind.smallest(plan, node, sizes)
-    told = node.spec.most is None and not node.spec.corpus
+    told = not node.spec.corpus
     return least, least if told else node.kind.resized(node.spec, sizes) or sizes
 
 
 def _tokens(plan: Plan, vocabulary: int) -> str:
     node = later_vocabulary(plan)
-    return "" if node is None else f" with the {vocabulary:,} tokens that stage {node.stage} leaves"
+    return "" if node is None else f" with the {vocabulary:,} tokens that stage {node.stage} may leave"
 
 
 def _before(plan: Plan, node: Node[Prune]) -> list[tuple[str, Prune]]:

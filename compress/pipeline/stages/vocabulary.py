@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 _NAME = "vocabulary"
+_COUNTED: dict[
+    tuple[str, str, str], np.ndarray
+] = {}  # data, tuning file and tokenizer -> how often train has each token
 
 
 class VocabularyInfo(TypedDict):
@@ -144,9 +148,18 @@ def _smallest(plan: Plan, node: Node[Vocabulary], sizes: Dimensions) -> Dimensio
     """With the tokens that train alone makes stay."""
     source = plan.source_of(node)
     permanent = permanent_tokens(source.tokenizer, named_tokens(source.config))
-    counts = count_tokens(source.tokenizer, plan.task.data.train)
+    counts = _counts_of_train(plan, source.tokenizer)
     fewest = fewest_tokens(source.tokenizer, permanent, counts, most=node.spec.most)
     return replace(sizes, vocabulary=min(sizes.vocabulary, fewest))
+
+
+def _counts_of_train(plan: Plan, tokenizer: Tokenizer) -> np.ndarray:
+    """Counted once in a process: a search plans the same task many times."""
+    key = plan.task.fingerprint, str(plan.task.tuning), hashlib.sha256(tokenizer.to_str().encode()).hexdigest()
+    if key not in _COUNTED:
+        _COUNTED.clear()  # one task's are enough
+        _COUNTED[key] = count_tokens(tokenizer, plan.task.data.train)
+    return _COUNTED[key].copy()
 
 
 VOCABULARY = Kind(
