@@ -6,15 +6,16 @@ import sys
 
 
 def main() -> None:
-    """The command line. Beside a bundle, where little is installed, a missing `typer` is one line."""
+    """The command line. Beside a bundle, where little is installed, a library that is missing is one line."""
     try:
         from .cli import main as command
+
+        command()
     except ModuleNotFoundError as error:
-        if error.name != "typer":
+        if not error.name or error.name.startswith("compress"):
             raise
-        sys.stderr.write("error: typer: not installed; the command line needs it: pip install typer\n")
+        sys.stderr.write(f"error: {error.name}: not installed, and this command needs it: pip install {error.name}\n")
         sys.exit(2)
-    command()
 
 
 if __name__ == "__main__":

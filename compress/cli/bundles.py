@@ -114,8 +114,8 @@ def verify(
         lines = [f"{'ok  ' if check.passed else 'FAIL'}  {check.name}: {check.detail}" for check in report.checks]
         lines += [f"note  {note}" for note in report.notes]
     try:
-        sys.stdout.write("".join(f"{line}\n" for line in lines))
-        sys.stdout.flush()
+        for line in lines:
+            typer.echo(line)
     except BrokenPipeError:  # how the checks ended is told all the same
         _leave_stdout()
     failed = sum(not check.passed for check in report.checks)

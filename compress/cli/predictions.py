@@ -60,7 +60,8 @@ def predict_file(
         if output is not None and rows.marked and rows.delimiter and form == rows.suffix:
             out.write(MARK)
         same = form == rows.suffix
-        writer = _writer(out, form, rows.delimiter if same else "", quoting=rows.quoting or not same)
+        plain = same and not rows.quoting and rows.delimiter == "\t"  # answers may hold commas, and JSON no tab
+        writer = _writer(out, form, rows.delimiter if same else "", quoting=not plain)
         answered = _answered(model, path, names, label, form, aggregation)
         read, kept = tee(iter(rows))
         count = 0

@@ -28,7 +28,7 @@ from .own import names_split, own_task
 from .own_columns import check_parted, headless, with_words
 from .own_files import OwnFiles
 from .plain_text import is_plain_text
-from .tables import Table, brief
+from .tables import Table, brief, no_examples
 from .text_columns import ending_columns
 
 _SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", *CONLL)
@@ -130,6 +130,8 @@ def _check_headed(table: Table) -> None:
 def _label(table: Table, names: dict[str, str], texts: set[str]) -> str:
     named = next((names[name] for name in _LABELS if name in names and names[name] not in texts), None)
     few = [name for name, values in table.columns.items() if name not in texts and _few(values)]
+    if not table.columns:
+        raise no_examples(table.place)
     if named is None and not few:
         raise CompressError(f"{table.place}: no column looks like labels; name one of {_listed(table)} with --label")
     return named or few[-1]

@@ -249,14 +249,21 @@ def test_a_file_whose_quotes_are_text_is_written_like_it(folder: Path, tmp_path:
     assert predict(folder, "-i", source, "--no-quoting").stdout == out.read_text()
     assert predict(folder, "-i", source, "--no-quoting", "-o", tmp_path / "out.csv").returncode == 0
     assert [row["text"] for row in read(tmp_path / "out.csv", ".csv")] == ['"b c', 'a "" d, e', ""]
+    (tmp_path / "commas.csv").write_text(
+        'id,text\n1,"b c\n'
+    )  # answers of some kinds hold commas: there quotes are written
+    assert (
+        predict(folder, "-i", tmp_path / "commas.csv", "--no-quoting", "-o", tmp_path / "of_commas.csv").returncode == 0
+    )
+    assert [row["text"] for row in read(tmp_path / "of_commas.csv", ".csv")] == ['"b c']
 
 
 def test_an_answer_that_takes_quotes_is_refused_where_there_are_none(tmp_path: Path) -> None:
-    writer = Writer(io.StringIO(), ".csv", quoting=False)
+    writer = Writer(io.StringIO(), ".tsv", quoting=False)
     with pytest.raises(
-        CompressError, match=r"in\.csv: line 2: 'prediction' has a ',' or a line end.* --output FILE\.jsonl"
+        CompressError, match=r"in\.tsv: line 2: 'prediction' has a '\\t' or a line end.* --output FILE\.jsonl"
     ):
-        writer.write(Row("in.csv: line 2", {"text": 'a "b', "prediction": [1, 2]}, "in.csv", 2))
+        writer.write(Row("in.tsv: line 2", {"text": 'a "b', "prediction": "one\ttwo"}, "in.tsv", 2))
 
 
 def test_a_checkpoint_is_told_how_bundles_are_made(folder: Path, tmp_path: Path) -> None:
