@@ -93,6 +93,19 @@ def load(variant, out, threads):
         return np.stack([np.zeros(len(ids)), np.linspace(-1, 1, len(ids))], 1)
     return predict
 """
+STARTS = """
+import os
+import numpy as np
+PACKAGES = ("numpy",)
+def load(variant, out, threads):
+    with open(out / "pids", "a") as file:
+        file.write(f"{os.getpid()}\\n")
+    if variant == "once" and (out / "seen").exists():
+        raise ValueError("loads once")
+    if variant == "once":
+        (out / "seen").touch()
+    return lambda ids, mask: np.stack([np.zeros(len(ids)), np.linspace(-1, 1, len(ids))], 1)
+"""
 
 
 def test_a_candidate_that_hangs_is_killed_and_the_others_are_measured(
@@ -141,3 +154,24 @@ def test_bf16_is_measured_where_the_cpu_has_it_and_said_where_not(
     assert failed == ({} if has else dict.fromkeys(failed, candidates.NO_BF16))
     assert {*failed} == (set() if has else bf16)
     assert bf16 <= {candidate.name for candidate in made} if has else bf16.isdisjoint(c.name for c in made)
+
+
+def test_every_start_has_processes_of_its_own(peers: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that fails in a later start is measured no further; the others' rounds are of all starts."""
+    candidates, measuring, inputs = peers("candidates"), peers("measuring"), peers("inputs")
+    for name in ("child.py", "inputs.py"):
+        shutil.copy(PEERS / name, tmp_path)
+    (tmp_path / "toy.py").write_text(STARTS)
+    monkeypatch.setattr(candidates, "start", partial(peers("process").start, program=tmp_path / "child.py"))
+    monkeypatch.setattr(measuring, "CELLS", {"1x32": (1,)})
+    listed = [candidates.Candidate(name, "toy", Path(sys.executable), tmp_path) for name in ("mine", "once")]
+    count = len(inputs.checked().ids)
+    reference = np.stack([np.zeros(count), np.linspace(-1, 1, count)], 1)
+    head = peers("heads").HEADS["classification"]
+    found = measuring.measure(listed, head, reference, 1, 2, lambda *words: None, seconds=60, starts=3)
+    cell = found["cells"]["1x32"]
+    assert {name: len(each["samples"]) for name, each in cell.items()} == dict.fromkeys(
+        ("mine", measuring.AGAIN), 2 * 3 * 5
+    )
+    assert "once" in found["failed"]
+    assert len((tmp_path / "pids").read_text().split()) == 3 * 2 + 2

@@ -1,4 +1,5 @@
-"""All candidates in turn, a process each: agreement with torch first, then the cells, in rounds of random order."""
+"""All candidates in turn, a process each, started several times: agreement with torch first, then the cells, in rounds of random
+order."""
 
 from __future__ import annotations
 
@@ -37,21 +38,42 @@ def measure(
     rounds: int,
     say: Say,
     seconds: float = ANSWER_SECONDS,
+    starts: int = 1,
 ) -> dict[str, Any]:
     """`agreement`, `cells` and `failed` of one model at `threads`; the first candidate runs a second time as AGAIN.
 
     `reference`: torch's fp32 logits of the checked batch, [sequence, …]. A candidate that fails, that does not agree or that takes
-    longer than `seconds` for one answer is measured no further, and `failed` says why.
+    longer than `seconds` for one answer is measured no further, and `failed` says why. Where a process lies in memory makes it up to a
+    tenth quicker or slower for as long as it lives, so all are started `starts` times, with `rounds` in each.
     """
     failed: dict[str, str] = {}
-    with ExitStack() as stack:
-        children = _Children(stack, candidates, threads, failed, seconds)
-        agreement = {name: _agreement(head, reference, logits) for name, logits in children.each("logits")}
-        for name, found in agreement.items():
-            if not found["correlation"] >= LEAST_CORRELATION:
-                children.drop(name, f"not timed: its answers correlate at {found['correlation']:.2f} with torch's")
-        cells = {cell: _cell(children, cell, rounds, say, clock(threads)) for cell in CELLS}
+    agreement: dict[str, dict[str, float]] = {}
+    ways: dict[str, dict[str, int]] = {}
+    samples: dict[str, Samples] = {cell: {} for cell in CELLS}
+    for number in range(starts):
+        with ExitStack() as stack:
+            children = _Children(stack, candidates, threads, failed, seconds, number)
+            if not number:
+                agreement = {name: _agreement(head, reference, logits) for name, logits in children.each("logits")}
+                for name, found in agreement.items():
+                    if not found["correlation"] >= LEAST_CORRELATION:
+                        children.drop(
+                            name, f"not timed: its answers correlate at {found['correlation']:.2f} with torch's"
+                        )
+            for cell in CELLS:
+                say(f"start {number + 1} of {starts}: {cell}")
+                ways[cell] = _cell(children, cell, ways.get(cell), rounds, clock(threads), samples[cell])
+    cells = {cell: _summed(found, ways[cell], failed) for cell, found in samples.items()}
     return {"threads": threads, "agreement": agreement, "cells": cells, "failed": failed}
+
+
+def _summed(samples: Samples, ways: dict[str, int], failed: dict[str, str]) -> dict[str, Any]:
+    """Of a cell: medians over the rounds of all starts, of those that were in all of them."""
+    return {
+        name: {"way": ways[name], **{kind: _median(times, kind) for kind in ("wall", "cpu")}, "samples": times}
+        for name, times in samples.items()
+        if name not in failed
+    }
 
 
 class _Children:
@@ -64,11 +86,15 @@ class _Children:
         threads: int,
         failed: dict[str, str],
         seconds: float,
+        seed: int,
     ) -> None:
-        self.failed, self.order = failed, random.Random(0)
+        self.failed, self.order = failed, random.Random(seed)
         self.running: dict[str, Worker] = {}
         named = {candidate.name: candidate for candidate in candidates} | {AGAIN: candidates[0]}
-        for name, candidate in named.items():
+        for name in self.order.sample([*named], len(named)):
+            candidate = named[name]
+            if name in failed:
+                continue
             self.running[name] = stack.enter_context(candidate.child(threads, seconds))
             with self.watched(name):
                 self.running[name].ask(
@@ -111,20 +137,19 @@ def _agreement(head: Head, reference: np.ndarray, logits: list[Any]) -> dict[str
     }
 
 
-def _cell(children: _Children, cell: str, rounds: int, say: Say, clock: str) -> dict[str, Any]:
-    say(f"{cell}: ways to cut it")
-    ways = _best_ways(children, cell, clock)
-    samples: Samples = {name: [] for name in ways}
-    rounds *= 1 if len(CELLS[cell]) > 1 else _CHEAP
-    say(f"{cell}: {rounds} rounds")
-    for _ in range(rounds):
+def _cell(
+    children: _Children, cell: str, ways: dict[str, int] | None, rounds: int, clock: str, samples: Samples
+) -> dict[str, int]:
+    """The ways that were taken, sought here or found by an earlier start; `samples` get those of the rounds."""
+    if ways is None:
+        ways = _best_ways(children, cell, clock)
+    else:
+        for _ in children.run([*ways.items()], cell):  # what a process does at first is not timed
+            pass
+    for _ in range(rounds * (1 if len(CELLS[cell]) > 1 else _CHEAP)):
         for name, _, times in children.run([*ways.items()], cell):
-            samples[name].append(times)
-    return {
-        name: {"way": ways[name], **{kind: _median(times, kind) for kind in ("wall", "cpu")}, "samples": times}
-        for name, times in samples.items()
-        if name in children.running
-    }
+            samples.setdefault(name, []).append(times)
+    return ways
 
 
 def _median(times: list[dict[str, float]], kind: str) -> float:

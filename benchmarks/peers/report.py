@@ -113,11 +113,12 @@ def _nearest_peer(cell: dict[str, Any], result: dict[str, Any], kind: str) -> st
 
 
 def _setting(result: dict[str, Any]) -> str:
-    machine, rounds = result["machine"], result["rounds"]
+    machine, rounds, starts = result["machine"], result["rounds"], result.get("starts", 1)
+    often = f"{rounds} round{'s' if rounds > 1 else ''}" + (f" in each of {starts} starts" if starts > 1 else "")
     lines = [
         f"`{result['command']}`\n",
         f"{result['date']}, {machine['cpu']}, {machine['cores']} usable core(s), {', '.join(machine['isa'])}; "
-        f"{rounds} round{'s' if rounds > 1 else ''}. {result.get('note', '')}".rstrip()
+        f"{often}. {result.get('note', '')}".rstrip()
         + "\n",
         "Versions: "
         + "; ".join(

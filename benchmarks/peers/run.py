@@ -62,6 +62,7 @@ def main() -> None:
         "date": datetime.date.today().isoformat(),
         "machine": Machine.here().model_dump(mode="json"),
         "rounds": arguments.rounds,
+        "starts": arguments.starts,
         "note": arguments.note,
         "ragged": _ragged(),
         "variants": _variants([OURS, *peers]),
@@ -83,7 +84,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--kind", choices=HEADS, help="of the models' head; default: all, of a --model classification")
     parser.add_argument("--peer", action="append", choices=PEERS, help="default: all")
     parser.add_argument("--threads", type=int, action="append", help="default: 1; may be given several times")
-    parser.add_argument("--rounds", type=int, default=3, help="of the large cells; five times as many of the others")
+    parser.add_argument("--rounds", type=int, default=1, help="of the large cells; five times as many of the others")
+    parser.add_argument("--starts", type=int, default=3, help="of every process; the rounds are of each")
     parser.add_argument("--out", type=Path, default=Path("runs/peers"))
     parser.add_argument("--report", type=Path, help="folder of a file for each kind of CPU; the page is beside it")
     parser.add_argument("--note", default="", help="a sentence for the report: what a reader must know of this machine")
@@ -103,7 +105,14 @@ def _runs(arguments: argparse.Namespace, pythons: dict[str, Path], missing: dict
             raise SystemExit(f"{name}: none of ours could be made: {failed}")
         for threads in arguments.threads or [1]:
             run = measure(
-                candidates, head, reference, threads, arguments.rounds, partial(say, name), arguments.answer_seconds
+                candidates,
+                head,
+                reference,
+                threads,
+                arguments.rounds,
+                partial(say, name),
+                arguments.answer_seconds,
+                arguments.starts,
             )
             yield {"model": name, "kind": kind, **run, "failed": {**missing, **failed, **run["failed"]}}
 
