@@ -93,7 +93,8 @@ def _settings(folder: Path, info: BundleInfo) -> str:
     if CARD not in info.files:
         raise CheckFailed(f"bundle.json: files: expected {CARD} among them")
     forms = [DTYPES[name] for name in info.models if name in DTYPES]
-    dtype = (config.get("transformers.js_config") or {}).get("dtype")
+    js = config.get("transformers.js_config") or {}
+    dtype = js.get("dtype") if isinstance(js, dict) else js
     numbers = {name: number for number, name in enumerate(info.labels)}
     for where, found, expected in (
         ("config.json: label2id", config.get("label2id") or numbers, numbers),

@@ -23,6 +23,7 @@ from compress.errors import CompressError
         ("tokenizer_config.json", {"model_max_length": 7}, "tokenizer_config.json: model_max_length"),
         ("config.json", {"label2id": {"positive": 0, "negative": 1}}, "config.json: label2id"),
         ("config.json", {"transformers.js_config": {"dtype": "q4"}}, "config.json: transformers.js_config.dtype"),
+        ("config.json", {"transformers.js_config": ["q8"]}, "config.json: transformers.js_config.dtype"),
     ],
 )
 def test_what_others_read_agrees(bundle: Path, name: str, fields: dict[str, Any], expected: str) -> None:
