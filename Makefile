@@ -41,7 +41,7 @@ test-consumers: install
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -rs tests/consumers/*.py
 
 # Our int8 files beside other libraries' on this machine, into reports/ (docs/bench.md): hours on one core. Part of it,
-# which is filed where it says --report: make peers-models PEERS="--model minilm-l6 --rounds 1"
+# which is filed where it says --report: make peers-models PEERS="--model minilm-l6 --starts 1"
 peers: peers-models peers-texts
 
 peers-models: install

@@ -14,7 +14,8 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if not error.name or error.name.startswith("compress"):
             raise
-        sys.stderr.write(f"error: {error.name}: not installed, and this command needs it: pip install {error.name}\n")
+        way_out = "pip install typer" if error.name == "typer" else "install the package without --no-deps"
+        sys.stderr.write(f"error: {error.name}: not installed, and this command needs it; {way_out}\n")
         sys.exit(2)
 
 

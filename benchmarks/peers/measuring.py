@@ -43,8 +43,8 @@ def measure(
     """`agreement`, `cells` and `failed` of one model at `threads`; the first candidate runs a second time as AGAIN.
 
     `reference`: torch's fp32 logits of the checked batch, [sequence, …]. A candidate that fails, that does not agree or that takes
-    longer than `seconds` for one answer is measured no further, and `failed` says why. Where a process lies in memory makes it up to a
-    tenth quicker or slower for as long as it lives, so all are started `starts` times, with `rounds` in each.
+    longer than `seconds` for one answer is measured no further, and `failed` says why. Two processes of one candidate may differ in all
+    of their rounds, so all are started `starts` times, with `rounds` in each.
     """
     failed: dict[str, str] = {}
     agreement: dict[str, dict[str, float]] = {}

@@ -19,7 +19,8 @@ SAME_RUNTIME = ("ours QDQ in OpenVINO", "OpenVINO int8")  # our file in the runt
 _HEAD = """# Beside other runtimes
 
 int8 (and fp32) models of the same weights, all candidates interleaved in one run, a process each in an environment
-of its own; medians of the rounds. `make peers` measures all of it again and files the figures by the kind of CPU
+of its own; medians of the rounds, and of several starts where a setting says so. `make peers` measures all of it again
+and files the figures by the kind of CPU
 ([the files](peers/)); this page is drawn from all that are on file.
 
 minilm-l6 has its trained weights under a random head, the others random ones: latency does not depend on them, how far a

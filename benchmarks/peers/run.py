@@ -2,7 +2,7 @@
 neural-compressor and PyTorch.
 
     python benchmarks/peers/run.py --report reports/peers                              # as `make peers`: everything
-    python benchmarks/peers/run.py --model minilm-l6 --peer pytorch --rounds 1         # one model beside one peer
+    python benchmarks/peers/run.py --model minilm-l6 --peer pytorch --starts 1         # one model beside one peer
 
 Makes an environment per peer (pip, CPU builds), converts the same checkpoint in each peer's documented way, checks
 every candidate against torch, then times all of them interleaved. Sizes other than minilm-l6 have random weights:

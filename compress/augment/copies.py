@@ -52,13 +52,11 @@ def augment(
 
     In every copy each content word of each text (of both texts of a pair) is replaced with `probability`, by one of
     its `candidates` most likely others, each as likely; the text around it stays as it is. A copy that equals its
-    source or an earlier copy is dropped, one of a group if all of its rows do. The draws depend on `seed` and the example's number
-    alone.
+    source or an earlier copy is dropped, one of a group if all of its rows do. The draws depend on `seed` and the example.
     Where words are labelled, a copy's labels stand where its words do; `outside` is then the label of what is in no entity, and other
     words are never replaced: another name need not be of the same type. Where spans answer questions, the questions alone are rewritten:
     answers stand in their texts, and were looked for there as they are. `fixed`: the first so many texts of an example stay as they are.
-    `copied` makes the labels of copies, as `TaskKind.copied`.
-    `tokenizer` says which words it knows, where no masked language model with its own does. `work`: a folder for this
+    `copied`: as `TaskKind.copied`. `tokenizer` says which words it knows, where no masked language model does. `work`: a folder for this
     very call's finished parts, from which an interrupted call goes on. `on_progress` gets (words done, words in all)
     of the masked language model.
     Raises `CompressError` for arguments out of range, and when no text has a word that can be replaced.

@@ -158,7 +158,7 @@ def _facts(info: BundleInfo) -> dict[str, Any]:
         "named_labels": bool(info.task.labels) and KINDS[info.task.kind].named_labels,
         "input": KIND_WORDS[info.task.kind].input or _INPUTS[len(info.text_columns)],
         "file": f"onnx/{MODEL_FILES[_default(info)]}",
-        "dtypes": "` or `".join(f'"{DTYPES[name]}"' for name in info.models if name in DTYPES),
+        "dtypes": [DTYPES[name] for name in info.models if name in DTYPES],
         "dynamic": any(graph.format == "dynamic" for graph in info.graphs.values()),
         "quantized": _quantized(info),
         "words_of_4_bits": [

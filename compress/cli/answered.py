@@ -204,8 +204,8 @@ class AnsweredTexts(Answered):
         notes = [f"its labels are numbers, 0 for {self._names[0]}"] if self._numbered else []
         if self._blank:
             notes.append(unscored_note(self._blank, self._blank + len(gold)))
-        found = scored_queries(gold) if self._queries else []
-        return (np.sort(np.concatenate(found)), left_out(gold)) if found else (slice(None), notes)
+        scored = scored_queries(gold) if self._queries else []
+        return (np.sort(np.concatenate(scored)), left_out(gold)) if scored else (slice(None), notes)
 
 
 def _with_interval(name: str, metric: Headline, outputs: np.ndarray, gold: np.ndarray) -> str:

@@ -17,21 +17,21 @@ def collect(paths: Sequence[Path]) -> list[Result]:
     A result that is found twice counts once. Raises `CompressError` naming the file that cannot be read, the path
     that holds no result, or the two results that cannot stand in one report.
     """
-    found: dict[str, tuple[Path, Result]] = {}
+    results: dict[str, Result] = {}
     files: dict[tuple[str, ...], tuple[str, Path]] = {}
     for path in paths:
         for file in _files(Path(path)):
             for result in read_results(file):
                 text = result.model_dump_json(exclude={"created"})
-                found.setdefault(text, (file, result))
+                results.setdefault(text, result)
                 timed = str(result.settings.get("bench"))  # the same run on one thread and on two are two rows
                 before, other = files.setdefault((result.run, machine_of(result), timed), (text, file))
                 if before != text:
                     raise CompressError(
                         f"{other} and {file}: hold different results of the run {result.run}; leave one out"
                     )
-    check_together(result for _, result in found.values())
-    return [result for _, result in found.values()]
+    check_together(results.values())
+    return [*results.values()]
 
 
 def check_together(results: Iterable[Result]) -> None:

@@ -45,8 +45,8 @@ def over_seeds(folders: Sequence[Path]) -> Callable[[Variant, str], Delta | None
 
 def _made_apart(runs: Sequence[Result]) -> tuple[Result, ...]:
     """The first of each of `runs` that are of the same artefacts; all of those on record without any."""
-    found = {tuple(stage.key for stage in run.stages) or run.run: run for run in reversed(runs)}
-    return tuple(reversed(found.values()))
+    firsts = {tuple(stage.key for stage in run.stages) or run.run: run for run in reversed(runs)}
+    return tuple(reversed(firsts.values()))
 
 
 def best_guess(folders: Sequence[Path]) -> Callable[[Variant], float | None]:

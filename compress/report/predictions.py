@@ -54,9 +54,8 @@ def find_predictions(run: Result, folders: Sequence[Path]) -> Path | None:
 
 def own_file(run: Result, folders: Sequence[Path], name: str) -> Path | None:
     """The file `name` of the directory of `run`, where that is one of `folders` or in one and its result is this one."""
-    own = (
-        place if place.resolve().name == run.run else place / run.run for place in _places(folders)
-    )  # `.` has no name
+    # resolved: `.` has no name, and a link another
+    own = (place if place.resolve().name == run.run else place / run.run for place in _places(folders))
     wanted = identity(run)
     return next((place / name for place in own if (place / name).is_file() and wanted in _results_in(place)), None)
 

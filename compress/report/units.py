@@ -20,9 +20,9 @@ def unit_sentences(tasks: Sequence[Task], folders: Sequence[Path]) -> list[str]:
 
 def _of_task(task: Task, folders: Sequence[Path]) -> Iterator[str]:
     for row in (row for row in task.rows if not row.eager):
-        found = _errors(task, row, folders)
-        if found is not None and found[0] > found[1]:
-            mine, constant = map(numbers.significant, found)
+        errors = _errors(task, row, folders)
+        if errors is not None and errors[0] > errors[1]:
+            mine, constant = map(numbers.significant, errors)
             yield (
                 f"{task.first.task.title}: {row.label}: its numbers are off by {mine} (root mean square), more than the mean of the scores "
                 f"would be, {constant}; correlations do not see that: use its order alone, or train it longer"

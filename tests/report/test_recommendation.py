@@ -232,9 +232,9 @@ def test_report_says_what_to_ship(
         assert "Which to ship" in text and command in text
     for limit, missed in (("20", False), ("1", True)):
         code, out, _ = call("report", folder, "-o", tmp_path / "report", "--max-size-mb", limit, "--json")
-        told = json.loads(out)["recommended"]
-        assert (code, told["missed"], bool(told["ship"])) == (0, missed, not missed)
-        assert told["models"] == [{"run": folder.name, "model": "student", "precision": "int8"}]
+        chosen = json.loads(out)["recommended"]
+        assert (code, chosen["missed"], bool(chosen["ship"])) == (0, missed, not missed)
+        assert chosen["models"] == [{"run": folder.name, "model": "student", "precision": "int8"}]
     code, out, _ = call("report", folder, "-o", tmp_path / "report")
     assert (
         code == 0

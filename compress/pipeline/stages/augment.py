@@ -42,7 +42,7 @@ def plan(draft: Draft, stage: Stage) -> None:
     unused = {"masked_lm": None} if source == "embedding" else {}  # a resolved recipe names only what it uses
     spec = spec.model_copy(update={"source": source, **unused})
     described = spec.model_dump(mode="json", exclude={"per_task", "glove", "masked_lm"}) | {"seed": draft.base_seed}
-    # what is copied whole, of all other kinds nothing: copies made before this was so are still theirs
+    # Groups were once copied in parts. Nothing changed for other kinds, which keep the copies that they have.
     described |= {"groups": "whole"} if KINDS[draft.task.spec.kind].grouped else {}
     outside |= {"teacher": draft.teacher.identity, "data": draft.task.fingerprint}
     # of random weights: its trained table

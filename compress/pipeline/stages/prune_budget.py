@@ -51,8 +51,8 @@ def _with_tokens_left(plan: Plan, sizes: Dimensions) -> tuple[Dimensions, Dimens
     if node is None or node.kind.smallest is None or node.kind.resized is None:
         return sizes, sizes
     least = node.kind.smallest(plan, node, sizes)
-    told = not node.spec.corpus
-    return least, least if told else node.kind.resized(node.spec, sizes) or sizes
+    most = least if not node.spec.corpus else node.kind.resized(node.spec, sizes) or sizes  # plain text may keep more
+    return least, most
 
 
 def _tokens(plan: Plan, vocabulary: int) -> str:

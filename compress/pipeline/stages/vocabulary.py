@@ -34,9 +34,8 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 _NAME = "vocabulary"
-_COUNTED: dict[
-    tuple[str, str, str], np.ndarray
-] = {}  # data, tuning file and tokenizer -> how often train has each token
+# data, tuning file and tokenizer -> how often train has each token
+_COUNTED: dict[tuple[str, str, str], np.ndarray] = {}
 
 
 class VocabularyInfo(TypedDict):
