@@ -1,0 +1,54 @@
+"""Scores of a reported split where one answer is worth more than half a point."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.metrics import accuracy_score, matthews_corrcoef
+
+from compress.bundle import read_bundle
+from compress.bundle.accuracy import Measured, measured
+from compress.bundle.document import BundleInfo
+from compress.bundle.report import check
+
+METRICS = {"accuracy": accuracy_score, "matthews": matthews_corrcoef}
+
+
+def small(info: BundleInfo, texts: int) -> Measured:
+    whole = measured(info, "toy-sentiment", None)
+    spec = whole.data.spec.model_copy(update={"metrics": tuple(METRICS)})
+    split = whole.data.splits["dev"].select(np.arange(texts))
+    return Measured(info, dataclasses.replace(whole.data, spec=spec, splits={"dev": split}))
+
+
+def with_scores(info: BundleInfo, answers: np.ndarray, gold: np.ndarray) -> BundleInfo:
+    scores = {name: 100 * float(metric(gold, answers)) for name, metric in METRICS.items()}
+    models = {name: model.model_copy(update={"scores": {"dev": scores}}) for name, model in info.models.items()}
+    return info.model_copy(update={"models": models})
+
+
+def is_accepted(bundle: Path, texts: int, changed: int) -> bool:
+    """Whether the int8 scores pass where `changed` correct answers were wrong when the bundle was made."""
+    info = read_bundle(bundle)
+    before = small(info, texts)
+    answers = before._outputs(bundle, "int8", "dev", 1).argmax(axis=1)
+    gold = before.data.splits["dev"].labels
+    then = answers.copy()
+    correct = np.flatnonzero(answers == gold)[:changed]
+    then[correct] = 1 - then[correct]
+    now = small(with_scores(info, then, gold), texts)
+    (step,) = [step for step in now.steps(bundle, 1) if step.name == "scores int8"]
+    return check(step.name, step.found).passed
+
+
+@pytest.mark.parametrize(
+    ("texts", "changed", "accepted"), [(40, 0, True), (40, 1, True), (40, 2, False), (1000, 1, True), (1000, 6, False)]
+)
+def test_one_other_answer_is_accepted_whatever_it_is_worth(
+    bundle_of: Callable[[str], Path], texts: int, changed: int, accepted: bool
+) -> None:
+    assert is_accepted(bundle_of("toy-sentiment"), texts, changed) is accepted
