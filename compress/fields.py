@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
 
 class Spec(BaseModel):
-    """A validated, immutable piece of configuration. `RENAMED`: old name of a field -> the one that it has now."""
-
-    RENAMED: ClassVar[Mapping[str, str]] = {}
+    """A validated, immutable piece of configuration."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from . import machine
 from .atomic import write_text
@@ -204,14 +204,6 @@ class Result(Record):
     noise: tuple[Latency, ...] = Field((), description="A/A: the baseline measured against itself")
     timed_by: Code | None = Field(default=None, description="the code that took the latencies, maybe before this run")
     settings: Settings = Field(default_factory=dict, description="threads, precision, benchmark settings")
-
-    @field_validator("pruning", mode="before")
-    @classmethod
-    def _of_before(cls, value: Any) -> Any:
-        """Results of before a recipe could prune several times say null where none did, and else have the one record, of `prune`."""
-        if isinstance(value, dict):
-            return ({"stage": "prune", **value},)
-        return () if value is None else value
 
     @model_validator(mode="after")
     def _goes_together(self) -> Result:

@@ -239,33 +239,6 @@ def test_a_result_from_before_fidelity_was_measured_reads(result: Result, tmp_pa
     assert read_result(tmp_path).models == (result.models[0].model_copy(update={"fidelity": None}),)
 
 
-def test_a_result_from_before_several_stages_could_prune_reads(result: Result, tmp_path: Path) -> None:
-    path = write_result(result, tmp_path)
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"pruning": None}))
-    assert read_result(tmp_path).pruning == ()
-    point = {
-        "budget": 0.5,
-        "reached": 0.49,
-        "heads": [[0, 3]],
-        "neurons": [640],
-        "flops": 0.5,
-        "pruned": 80.0,
-        "repaired": None,
-    }
-    one = {
-        "model": "student-int8",
-        "budget": "flops",
-        "score": "fisher",
-        "repair": None,
-        "examples": 24,
-        "mean_length": 9.5,
-    }
-    one |= {"whole": 88.0, "points": [point], "recovered": None}
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"pruning": one}))
-    (record,) = read_result(tmp_path).pruning
-    assert (record.stage, record.points[0].heads, record.layer_heads) == ("prune", ((0, 3),), None)
-
-
 def test_results_are_frozen_and_know_no_other_fields(result: Result) -> None:
     with pytest.raises(ValueError, match="frozen"):
         result.seed = 3  # pyright: ignore[reportAttributeAccessIssue]

@@ -63,20 +63,6 @@ class GraphFile(_Record):
     unpadded: str | None = None
     requires: Requires
 
-    @model_validator(mode="before")
-    @classmethod
-    def _of_before(cls, fields: Any) -> Any:
-        names = {"packed": "unpadded", "layout": "format"}
-        for old in names.keys() & (fields if isinstance(fields, dict) else {}):
-            raise ValueError(
-                f"`{old}` is now `{names[old]}`: an earlier version made this bundle; give its `compress run` again and ship that"
-            )
-        if isinstance(fields, dict) and "requires" not in fields:
-            raise ValueError(
-                "`requires` is missing: an earlier version made this bundle; ship it again: `compress ship RUN -o DIR`"
-            )
-        return fields
-
 
 class BundleInfo(_Record):
     schema_version: Literal[1] = SCHEMA
@@ -106,7 +92,7 @@ class BundleInfo(_Record):
         description="of questions that may have no answer: by how much the score of none must be above that of the best span; null: 0",
     )
     models: dict[Precision, ModelResult] = Field(description="as measured in the run: scores, latency, size")
-    graphs: dict[Precision, GraphFile] = Field(default_factory=dict, description="which file is which of `models`")
+    graphs: dict[Precision, GraphFile] = Field(description="which file is which of `models`")
     fastest: Precision | None = Field(
         None,
         description="of `models` on ONNX Runtime where they were measured: the least CPU time, p50, at the first shape",

@@ -136,10 +136,10 @@ def _sound(path: Path, owners: set[str]) -> onnx.ModelProto:
 
 
 def _named(folder: Path, info: BundleInfo) -> str:
-    """`graphs` says of each file what it is; a bundle of before it had the field says nothing."""
+    """`graphs` says of each file what it is."""
     found: dict[str, GraphFile] = {name: graph_file(folder, name) for name in info.models}
     said: dict[str, GraphFile] = {**info.graphs}
     wrong = [name for name in {*found, *said} if found.get(name) != said.get(name)]
-    if said and wrong:
+    if wrong:
         raise CheckFailed(f"bundle.json: graphs.{wrong[0]}: expected {found.get(wrong[0])}, found {said.get(wrong[0])}")
     return ", ".join(f"{name}: {graph.format}" for name, graph in found.items())

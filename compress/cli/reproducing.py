@@ -93,10 +93,10 @@ def reproduce(
 def planned(source: Path, moved: MovedData, out: Path, threads: int | None) -> list[Rerun]:
     """A rerun for each result in `source`, whose commands, files and data are seen to. Raises `CompressError`."""
     from ..report import collect
-    from ..reproduction import check_moved, rerun_of, with_folders
+    from ..reproduction import check_moved, rerun_of
 
     recorded = collect([source])
-    words = [with_folders(_naming_run(source, result, words_of, result.command), result) for result in recorded]
+    words = [_naming_run(source, result, words_of, result.command) for result in recorded]
     check_moved(moved, words)
     folder = source if source.is_dir() else source.parent
     found = []

@@ -10,8 +10,6 @@ from typing import Any
 from ..catalog import is_path
 from ..errors import CompressError
 from ..paths import OWN_FOLDER, from_home
-from ..provenance import TeacherOrigin
-from ..results import Result
 
 _CARDS = {"recipes": "RECIPE", "tasks": "--task", "teacher": "--teacher", "student": "--student"}
 _HUB = "hub:"
@@ -31,21 +29,6 @@ class MovedData:
         """Parameter of `compress run` -> what stands in its place."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         return {name: value for name, value in values.items() if value is not None}
-
-
-def with_folders(words: Mapping[str, Any], recorded: Result) -> dict[str, Any]:
-    """`words` with ./ before a checkpoint's folder: records of before named it as a card would be."""
-    found, teachers = dict(words), recorded.ensemble.teachers if recorded.ensemble else (recorded,)
-    origins = [each.origin for each in teachers]
-    if words["teacher"] and len(words["teacher"]) == len(origins):
-        found["teacher"] = [_folder(word, origin) for word, origin in zip(words["teacher"], origins, strict=True)]
-    if words["student"]:
-        found["student"] = _folder(words["student"], recorded.student_origin)
-    return found
-
-
-def _folder(word: str, origin: TeacherOrigin | None) -> str:
-    return f"{OWN_FOLDER}{word}" if origin is not None and origin.kind == "folder" and origin.name == word else word
 
 
 def check_moved(moved: MovedData, commands: Iterable[Mapping[str, Any]]) -> None:

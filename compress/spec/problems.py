@@ -92,8 +92,6 @@ def _problem(item: Any, where: Where, value: Any, document: Document, model: typ
     if item["loc"][-1:] == ("[key]",):
         return f"expected a whole number from 1 as the key, found `{where[-1]}`"
     if kind == "extra_forbidden":
-        if renamed := schema.renamed_at(model, document.data, where):
-            return f"unknown key; `{where[-1]}` is called `{renamed}` now"
         known = [name for name in schema.fields_at(model, document.data, where[:-1]) if name != where[-1]]
         return f"unknown key{did_you_mean(str(where[-1]), known)}"
     if kind == "missing":

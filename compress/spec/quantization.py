@@ -16,7 +16,6 @@ from .stage import StageSpec
 class Quantize(StageSpec):
     """Quantize the fp32 ONNX file to int8."""
 
-    RENAMED: ClassVar[Mapping[str, str]] = {"split": "outlier_splitting"}
     files: ClassVar[Mapping[str, str]] = {"calibration_text": "text"}
 
     method: str = Field(default="smoothquant", description="how activations become int8: one of the methods below")

@@ -93,12 +93,6 @@ def fields_at(model: type[BaseModel], data: Any, where: Where) -> list[str]:
     return list(found.model_fields) if found is not None else []
 
 
-def renamed_at(model: type[BaseModel], data: Any, where: Where) -> str | None:
-    """What the field at `where` is called now, where that is another name."""
-    found = _model_at(model, data, where[:-1])
-    return getattr(found, "RENAMED", {}).get(where[-1])
-
-
 def bounds_at(model: type[BaseModel], data: Any, where: Where) -> dict[str, float]:
     """Of the number at `where`, alone or in a union: its lower bound, `gt` or `ge`, and then its upper one, `lt` or `le`."""
     parent = _model_at(model, data, where[:-1])

@@ -15,8 +15,7 @@ from compress.cli.reproducing import words_of
 from compress.errors import CompressError
 from compress.pipeline import Request, plan_all
 from compress.pipeline.request import command_line, own_words
-from compress.reproduction import MovedData, placed, with_folders
-from compress.results import read_results
+from compress.reproduction import MovedData, placed
 from compress.tasks import OwnFiles
 
 REPORTS = Path(__file__).parents[2] / "reports"
@@ -71,18 +70,6 @@ def test_it_is_looked_for_beside_the_report_and_here(here: Path, tmp_path: Path)
         placed(words, tmp_path / "empty", MovedData())
     (here / "bert-small").mkdir()
     assert placed(words, Path(), MovedData())["teacher"] == ["./bert-small"]
-
-
-def test_of_a_record_of_before_the_origin_says_that_it_was_a_folder(here: Path) -> None:
-    result = next(each for each in read_results(REPORTS / "vocabulary" / "results.json") if each.origin)
-    assert result.origin is not None
-    words = words_of("compress run int8 -t task.yaml --teacher bert-mini --student bert-small")
-    folder = result.origin.model_copy(update={"kind": "folder", "name": "bert-mini"})
-    older = result.model_copy(update={"origin": folder, "student_origin": None, "ensemble": None})
-    assert with_folders(words, older)["teacher"] == ["./bert-mini"]
-    assert with_folders(words, result.model_copy(update={"ensemble": None}))["teacher"] == ["bert-mini"]
-    of_student = older.model_copy(update={"student_origin": folder.model_copy(update={"name": "bert-small"})})
-    assert with_folders(words, of_student)["student"] == "./bert-small"
 
 
 def test_a_training_file_is_left_out_where_it_is_all_of_the_corpus() -> None:

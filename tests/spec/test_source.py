@@ -115,10 +115,6 @@ STAGES = [
         "[{quantize: {per_channel: 1}}]",
         "3: stages[0].quantize.per_channel: expected `true` or `false`, found the number 1",
     ),
-    (
-        "[{quantize: {split: false}}]",
-        "3: stages[0].quantize.split: unknown key; `split` is called `outlier_splitting` now",
-    ),
     ("[{quantize: {exclude: a}}]", "3: stages[0].quantize.exclude: expected a list, found the text 'a'"),
     (
         "[{distill: {losses: [{name: soft_targe}]}}]",
