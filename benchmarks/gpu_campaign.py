@@ -26,8 +26,8 @@ from campaign.page import write_page
 from campaign.state import Campaign
 from campaign.steps import RECIPES, check, pretrained_teacher, run_recipes
 
-from compress import signals
 from compress.errors import CompressError, Interrupted
+from compress.processes import signals
 
 
 def parsed(words: list[str] | None = None) -> argparse.Namespace:

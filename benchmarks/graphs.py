@@ -27,7 +27,6 @@ import numpy as np
 import torch
 from records import add_json, code_line, write_json
 
-from compress.children import run
 from compress.export import export_onnx
 from compress.models.cards import load_student
 from compress.models.checkpoints import load_classifier, save_checkpoint
@@ -35,6 +34,7 @@ from compress.models.dimensions import dimensions
 from compress.models.random_models import random_classifier
 from compress.models.students import build_student, student_dimensions
 from compress.pipeline.plan.teachers import resolve_teacher
+from compress.processes.children import run
 from compress.quantize import FILES, quantize_onnx
 from compress.sessions import open_session
 from compress.spec.quantization import Quantize

@@ -22,8 +22,8 @@ from typing import Any
 
 from records import add_json, code_line, write_json
 
-from compress import children
 from compress.pipeline import Request, run_all
+from compress.processes import children
 from compress.results import ModelResult, Result
 
 METHODS = ("dynamic", "static", "smoothquant", "auto")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from records import add_json, code_line, write_json
 
-from compress.children import run
+from compress.processes.children import run
 
 ROUNDS = 7
 SECONDS = 600.0  # for one command; far more than any takes

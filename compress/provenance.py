@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from . import children
 from .catalog import KINDS, catalogue_folder
 from .errors import CheckFailed
 from .fields import Spec
+from .processes import children
 from .store.hashing import canonical
 from .version import __version__
 

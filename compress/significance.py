@@ -15,7 +15,7 @@ import numpy as np
 
 from .errors import CompressError
 from .metrics import FEWEST, Headline, Pairs, check_lengths
-from .recorded_fidelity import Delta
+from .results.fidelity import Delta
 
 Interval = tuple[float, float, float]
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from compress import signals
 from compress.bundle import verify
 from compress.errors import Interrupted
+from compress.processes import signals
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 ABSENT = ("datasets", "neural_compressor", "altair", "vl_convert", "sentencepiece")  # of a bare GPU machine

@@ -7,7 +7,7 @@ import pytest
 from metric_references import headline_of, two_models
 from scipy import stats
 
-from compress.recorded_fidelity import Delta
+from compress.results.fidelity import Delta
 from compress.significance import delta, holm, p_of
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import psutil
 import pytest
 
-from compress.children import run
+from compress.processes.children import run
 
 PEERS = Path(__file__).parents[1] / "benchmarks/peers"
 

@@ -12,7 +12,7 @@ from metric_references import BY_HAND, CLASSIFICATION, REGRESSION, headline_of, 
 
 from compress.errors import CompressError
 from compress.metrics import ClassHeadline, CorrelationHeadline
-from compress.recorded_fidelity import Delta
+from compress.results.fidelity import Delta
 from compress.significance import (
     FEWEST,
     Interval,

@@ -16,7 +16,7 @@ from metric_references import headline_of, one_hot
 from scipy import stats
 
 from compress.metrics import Headline
-from compress.recorded_fidelity import Delta
+from compress.results.fidelity import Delta
 from compress.significance import holm, mcnemar_p, p_of, paired_bootstrap
 
 POSITIVE, RIGHT = 0.68, np.array([0.80, 0.93])  # share of the positive class; of right answers, by class

@@ -10,11 +10,11 @@ from typing import Any
 
 from pieces import cut
 
-from compress import signals
 from compress.bundle import copy_checkpoint, ship
 from compress.cli.display import Display
 from compress.errors import CompressError, Interrupted
 from compress.pipeline import Request, build_stage, run_all
+from compress.processes import signals
 
 
 def _request(what: dict[str, Any]) -> Request:

@@ -12,9 +12,9 @@ import time
 from pathlib import Path
 from typing import IO, Any
 
-from compress import signals
 from compress.atomic import write_text
-from compress.children import end
+from compress.processes import signals
+from compress.processes.children import end
 
 _GRACE = 60.0  # seconds that a stopped step has to save its state
 

@@ -14,9 +14,9 @@ from typing import Any
 from environments import REQUIREMENTS, environment
 from process import ANSWER_SECONDS, CONVERT_SECONDS, start
 
-from compress.bench.worker import Worker
 from compress.errors import CompressError
 from compress.machine import isa
+from compress.processes.worker import Worker
 
 OURS = "ours"
 PEERS = (

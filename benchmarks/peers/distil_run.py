@@ -30,7 +30,6 @@ from environments import environment
 from process import CONVERT_SECONDS, start
 
 from compress.atomic import write_text
-from compress.bench.worker import Worker
 from compress.errors import CompressError
 from compress.models.cards import load_student
 from compress.models.checkpoints import load_classifier, load_tokenizer, save_checkpoint
@@ -38,6 +37,7 @@ from compress.models.students import build_student, student_dimensions
 from compress.paths import shown
 from compress.pipeline.plan.sources import TaskSource
 from compress.pipeline.plan.teachers import resolve_teacher
+from compress.processes.worker import Worker
 from compress.provenance import running_code
 from compress.results import Machine
 from compress.tasks import BucketSampler, Split, encode, resolve_task

@@ -6,7 +6,7 @@ import hashlib
 import sys
 from pathlib import Path
 
-from compress.children import run
+from compress.processes.children import run
 
 REQUIREMENTS = Path(__file__).parent / "requirements"
 _SECONDS = 1800.0  # for one command: torch over a slow line

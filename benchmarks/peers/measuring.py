@@ -15,8 +15,8 @@ from heads import Head
 from inputs import CELLS, checked, clock
 from process import ANSWER_SECONDS
 
-from compress.bench.worker import Worker
 from compress.errors import CompressError
+from compress.processes.worker import Worker
 
 AGAIN = "first of ours, again"
 # A candidate whose answers go another way than torch's computes something else: below the

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from compress.bench.worker import Worker
+from compress.processes.worker import Worker
 
 CHILD = Path(__file__).with_name("child.py")
 CONVERT_SECONDS = 1800.0  # for one conversion of a large model on a busy core

@@ -16,8 +16,8 @@ import numpy as np
 from inputs import clock
 from process import start
 
-from compress.bench.worker import Worker
 from compress.errors import CompressError
+from compress.processes.worker import Worker
 
 OURS = "text_ours"
 FIRST, AGAIN = "Classifier int8", "Classifier int8, again"

@@ -10,8 +10,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ..processes.worker import serve
 from .runners import IMPORTS, RUNNERS, Runner
-from .worker import serve
 
 # Above this a run's own work hides the cost of waking up; below, one untimed run goes first.
 _SETTLE_BELOW_MS = 50.0

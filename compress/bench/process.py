@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import CompressError
+from ..processes.worker import Worker, environment
 from .operators import Operator
 from .spec import Candidate
-from .worker import Worker, environment
 
 TIMEOUT_SECONDS = 600.0  # for one answer: loading a large model from a cold disk, or one large batch
 

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ..bench.worker import Worker, environment
 from ..errors import CompressError
 from ..machine import usable_cores
+from ..processes.worker import Worker, environment
 from .accuracy import SCORES
 from .report import Check
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..bench.worker import serve
+from ..processes.worker import serve
 from .document import read_bundle
 from .graph_checks import Verification
 

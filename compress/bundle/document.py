@@ -12,10 +12,10 @@ from pydantic import ConfigDict, Field, ValidationError, model_validator
 from ..errors import CheckFailed, CompressError
 from ..fields import Spec
 from ..provenance import Code, Corpus, TeacherOrigin
-from ..recorded_teachers import Choice, EnsembleScore
-from ..recorded_vocabulary import VocabularyRecord
 from ..regular import read_regular
 from ..results import Latency, Machine, ModelResult, TaskInfo
+from ..results.teachers import Choice, EnsembleScore
+from ..results.vocabulary import VocabularyRecord
 from ..spec.kinds import KINDS
 
 NAME, CARD = "bundle.json", "README.md"

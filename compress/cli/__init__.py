@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 
 import typer
 
-from .. import processes, signals
 from ..errors import CompressError, Interrupted
+from ..processes import ranks, signals
 from ..version import __version__
 from . import ablations, attending, benching, bundles, info, inits, reproducing, runs, searches, shipping, vocabularies
 from .words import as_meant
@@ -87,7 +87,7 @@ def _top(
     ),
 ) -> None:
     """Compress a BERT teacher by a recipe, measure the cost and ship a verified int8 ONNX bundle."""
-    if not processes.is_first() and context.invoked_subcommand not in _TOGETHER:
+    if not ranks.is_first() and context.invoked_subcommand not in _TOGETHER:
         raise typer.Exit
 
 
@@ -109,7 +109,7 @@ def main() -> None:
     except _UsageError as error:
         path = error.ctx.command_path if error.ctx else _command_path(sys.argv[1:])
         said = " ".join(error.format_message().split()).rstrip(".").replace("Value error, ", "")
-        if processes.is_first() and said:  # nothing where help was printed
+        if ranks.is_first() and said:  # nothing where help was printed
             typer.echo(f"error: {path}: {said}; see `{path} -h`", err=True)
         sys.exit(error.exit_code)
     except (CompressError, Interrupted) as error:
@@ -124,9 +124,9 @@ def main() -> None:
 
 
 def _end(error: CompressError | Interrupted) -> NoReturn:
-    if not processes.is_first() and processes.first_ends(_PATIENCE):
+    if not ranks.is_first() and ranks.first_ends(_PATIENCE):
         sys.exit(error.exit_code)  # it has told the same
-    who = "" if processes.is_first() else f"process {processes.rank()}: "
+    who = "" if ranks.is_first() else f"process {ranks.rank()}: "
     for line in str(error).splitlines():
         typer.echo(f"error: {who}{line}", err=True)
     sys.exit(error.exit_code)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .. import processes
 from ..paths import check_folder
+from ..processes import ranks
 from .options import (
     BaseSeed,
     Corpus,
@@ -99,8 +99,8 @@ def _ablate(request: Request, rows: tuple[str, ...], report: Path | None, *, jso
     place = report or request.root / "-".join(["ablation", Path(recipe).stem, *names])
     check_folder(place, "--report" if report else "--out")
     check_ablation_folder(place)
-    ablated = _measured(recipe, rows, request, quiet=quiet or not processes.is_first())
-    if not processes.is_first():
+    ablated = _measured(recipe, rows, request, quiet=quiet or not ranks.is_first())
+    if not ranks.is_first():
         return
     written = write_ablation(ablated, place)
     if json:

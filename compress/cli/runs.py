@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .. import processes
 from ..errors import CheckFailed, CompressError
 from ..goals import in_words, outcome
 from ..paths import check_folder
+from ..processes import ranks
 from .options import (
     BaseSeed,
     BenchRuns,
@@ -126,9 +126,9 @@ def _run(request: Request, report: Path | None, limits: Limits | None, *, json: 
     from .screen import console
 
     place = _report_place(request, report)
-    with Display(quiet=quiet or not processes.is_first()) as display:
+    with Display(quiet=quiet or not ranks.is_first()) as display:
         results = run_all(request, display)
-    if not processes.is_first():
+    if not ranks.is_first():
         return
     runs = [request.root / result.run for result in results]
     folder = place or runs[0]

@@ -11,9 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from .. import processes, signals
 from ..errors import CompressError, Interrupted
 from ..fields import Spec
+from ..processes import ranks, signals
 from ..results import Result
 from ..store import Artifact, Store
 from .plan import Context, Job, Node, Plan
@@ -31,23 +31,23 @@ class Peers:
 
     def planned(self, plans: list[Plan]) -> None:
         """The others plan too, once the first has found no mistake."""
-        processes.broadcast({"keys": _keys(plans)})
+        ranks.broadcast({"keys": _keys(plans)})
 
     def begin(self, plan: str, node: str, out: Path, work: Path) -> None:
         """The others take part in the training of `node`."""
-        processes.broadcast({"turn": [plan, node, str(out.absolute()), str(work.absolute())]})
+        ranks.broadcast({"turn": [plan, node, str(out.absolute()), str(work.absolute())]})
         self.listening = False
 
     def trained(self) -> None:
         """The model is trained. Raises `TakenPart` in all processes but the first."""
-        if not processes.is_first():
+        if not ranks.is_first():
             raise TakenPart
         self.listening = True
 
     def tell(self, word: dict[str, Any]) -> None:
         if self.listening:
             with suppress(processes.ProcessLost), signals.deferred():
-                processes.broadcast(word)
+                ranks.broadcast(word)
 
     def tell_failure(self, message: str, exit_code: int) -> None:
         """What the first process failed of is what is raised, not what goes wrong with telling it."""
@@ -61,8 +61,8 @@ def run_job(job: Job[Any]) -> dict[str, Any]:
 
     peers = job.context.peers if job.node.kind.trains else None
     threads = job.context.threads
-    torch.set_num_threads(threads if peers is None else max(1, threads // processes.local_count()))
-    if peers is not None and processes.is_first():
+    torch.set_num_threads(threads if peers is None else max(1, threads // ranks.local_count()))
+    if peers is not None and ranks.is_first():
         peers.begin(job.plan.name, job.node.id, job.out, job.work)
     return dict(job.node.kind.run(job))
 
@@ -106,7 +106,7 @@ def _keys(plans: Iterable[Plan]) -> list[list[str]]:
 
 def _received() -> dict[str, Any]:
     with signals.deferred():  # a word that is broken off halfway would keep the first waiting
-        word: dict[str, Any] = processes.broadcast({})
+        word: dict[str, Any] = ranks.broadcast({})
     if "failed" in word:
         error = CompressError(word["failed"])
         error.exit_code = word["exit_code"]

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from .. import processes
 from ..errors import CompressError, did_you_mean
-from ..helpers import Helpers
 from ..machine import training_precision
+from ..processes import ranks
+from ..processes.helpers import Helpers
 from ..results import Result
 from ..spec.kinds import KINDS
 from ..spec.recipe import Recipe
@@ -50,11 +50,11 @@ from .stages.registry import STAGES
 
 def plan_all(request: Request) -> list[Plan]:
     """The plans of a request, every mistake that can be found without computing found. Writes nothing."""
-    if request.fsdp and processes.count() == 1:
+    if request.fsdp and ranks.count() == 1:
         raise CompressError(
             "--fsdp splits a model among processes, and this is one alone; start two or more by torchrun"
         )
-    if request.jobs > 1 and processes.count() > 1:
+    if request.jobs > 1 and ranks.count() > 1:
         raise CompressError("--jobs: under torchrun all processes train one model; leave it out")
     check_numbers(request)
     tasks: list[TaskSource] = []
@@ -146,9 +146,9 @@ def run_all(request: Request, listener: Listener | None = None) -> list[Result]:
     outcome that fails a check, `Interrupted` after a signal; finished stages are kept.
     """
     listener = listener or Listener()
-    if processes.count() == 1:
+    if ranks.count() == 1:
         return _run_all(request, listener)
-    if processes.is_first():
+    if ranks.is_first():
         return lead(lambda peers: _run_all(request, listener, peers))
     cache = Store(request.root / ".store")
     return follow(lambda: plan_all(request), lambda plan, peers: _context(plan, request, Listener(), peers), cache)
@@ -224,7 +224,7 @@ def build_stage(request: Request, name: str, listener: Listener | None = None) -
 
     Raises as `run_all`, and `CompressError` for several runs and for a stage that is not in the plan.
     """
-    if processes.count() > 1:
+    if ranks.count() > 1:
         raise CompressError("build_stage: works in one process; start it without torchrun")
     plans = plan_all(request)
     if len(plans) != 1:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..recorded_teachers import Choice
 from ..results import Result
+from ..results.teachers import Choice
 from . import numbers
 from .runs import Task
 from .tradeoffs import listed

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..recorded_teachers import EnsembleScore
 from ..results import Result
+from ..results.teachers import EnsembleScore
 from . import numbers
 from .runs import Variant
 from .tables import NOTHING, TEACHERS_MEAN, Column, Line, Table, text_cells

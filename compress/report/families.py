@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
-from ..recorded_fidelity import Delta
+from ..results.fidelity import Delta
 from ..significance import LEVEL, holm, p_of
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ..recorded_fidelity import Fidelity, Flip
 from ..results import ModelResult, Result
+from ..results.fidelity import Fidelity, Flip
 from ..spec.kinds import KINDS
 from ..tasks import TASK_KINDS
 from . import numbers, sensitivity

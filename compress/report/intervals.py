@@ -10,8 +10,8 @@ import numpy as np
 
 from ..errors import CompressError
 from ..metrics import Headline, MeanHeadline
-from ..recorded_fidelity import Delta
 from ..results import ModelResult, Result
+from ..results.fidelity import Delta
 from ..significance import Paired, mean_over_tasks, recorded_over_seeds
 from ..tasks import TASK_KINDS
 from .predictions import find_predictions, load_answers

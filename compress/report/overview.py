@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..recorded_fidelity import Delta
+from ..results.fidelity import Delta
 from ..significance import recorded_over_tasks
 from . import numbers
 from .costs import Cost, compression, text, unit_of

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ..children import run
 from ..errors import CheckFailed
 from ..machine import usable_cores
+from ..processes.children import run
 from .drawing import DRAWN, VEGALITE, document_of, picture
 
 _SHARE = 8  # charts, at least, that are worth a process, which starts in the time of about as many

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ..recorded_fidelity import Delta
+from ..results.fidelity import Delta
 from ..timing import headline
 from . import numbers
 from .runs import Row, Shape, Task

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..recorded_pruning import PrunedPoint, PruningRecord
 from ..results import Result
+from ..results.pruning import PrunedPoint, PruningRecord
 from . import numbers
 from .runs import Variant
 from .tables import NOTHING, Column, Line, Table, against, text_cells

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..recorded_pruning import PruningRecord
 from ..results import Result
+from ..results.pruning import PruningRecord
 from . import numbers
 from .drawing import PAPER, SOFT, beside, channel, heading, layered, mark
 from .labels import name_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..recorded_fidelity import ReliabilityBin
+from ..results.fidelity import ReliabilityBin
 from . import numbers
 from .drawing import SOFT, channel, heading, layered, mark, wrapped
 from .plot import tooltip

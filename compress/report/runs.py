@@ -11,8 +11,8 @@ from statistics import median
 
 from ..errors import CompressError
 from ..machine import usable_cores
-from ..recorded_fidelity import Delta
 from ..results import Latency, Machine, ModelResult, Result, Runtime
+from ..results.fidelity import Delta
 from ..timing import doubts_of, uses_cpu_time
 from .collect import check_together
 from .families import Corrected, as_family

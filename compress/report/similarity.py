@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..recorded_similarity import LayerSimilarity
 from ..results import Result
+from ..results.similarity import LayerSimilarity
 from .drawing import below, beside, channel, heading, layered, mark, room, wrapped
 from .points import WIDTH
 from .runs import Task

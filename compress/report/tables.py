@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from ..recorded_fidelity import Delta
-from ..recorded_teachers import EnsembleScore
 from ..results import Latency, TaskInfo
+from ..results.fidelity import Delta
+from ..results.teachers import EnsembleScore
 from ..spec.kinds import KINDS
 from ..timing import headline
 from . import numbers

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ..recorded_vocabulary import TextRates, VocabularyRecord
 from ..results import ModelResult, Result
+from ..results.vocabulary import TextRates, VocabularyRecord
 from . import numbers
 from .runs import Task, Variant, title
 from .tables import Column, Line, Table, text_cells

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, computed_field
 
-from ..recorded import Record
+from ..results.record import Record
 
 Verdict = Literal["same", "within its interval", "within 1%", "not judged", "differs"]
 

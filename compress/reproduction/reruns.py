@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from .. import processes
 from ..catalog import is_path
 from ..errors import CompressError
 from ..paths import without_places
@@ -16,6 +15,7 @@ from ..pipeline import Listener, Plan, Request, plan_all, run_all
 from ..pipeline.preflight import preflight
 from ..pipeline.request import load_recipe, overrides_for
 from ..pipeline.results.resolved import resolved_recipe
+from ..processes import ranks
 from ..provenance import TeacherOrigin
 from ..report import find_predictions, load_answers, own_file
 from ..results import MODELS, Result
@@ -56,7 +56,7 @@ def rerun_of(recorded: Result, request: Request) -> Rerun:
 def check_reruns(reruns: Sequence[Rerun], source: Path) -> None:
     """Raises `CompressError` for what could not run, for answers on record that cannot be read, and where a run would be held against
     itself. Writes nothing."""
-    if processes.count() > 1:
+    if ranks.count() > 1:
         raise CompressError("reproduce: works in one process; start it without torchrun")
     root = reruns[0].request.root
     for rerun in reruns:

@@ -10,7 +10,6 @@ from typing import Any
 
 from ..candidates import Choice, Limits, Measured, choose, front
 from ..errors import CheckFailed, CompressError
-from ..helpers import Helpers
 from ..models.checkpoints import load_tokenizer, pad_id
 from ..models.dimensions import read_config
 from ..paths import shown
@@ -19,6 +18,7 @@ from ..pipeline.plan.students import resolve_student
 from ..pipeline.request import check_numbers, command_line, load_recipe, overrides_for, threads_of
 from ..pipeline.stages.prune_budget import least_mb
 from ..pipeline.stages.registry import STAGES
+from ..processes.helpers import Helpers
 from ..results import Result
 from ..runtime.folder import MODEL_FILES
 from ..store import Artifact, Store, key

@@ -8,12 +8,12 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
-from .. import processes
 from ..errors import CompressError
 from ..losses.loss import Unit
 from ..models.features import Features, compute_features
 from ..models.predict import to_tensors
 from ..objective import Objective
+from ..processes import ranks
 from . import sharing, state
 from .loading import Loader
 from .parts import is_split
@@ -56,7 +56,7 @@ class Gradients:
         """
         before = state.Moment(self.modules)
         terms = self._in_memory(batch, following, before)
-        if processes.count() > 1:
+        if ranks.count() > 1:
             terms = self._add_up(terms.sum(0), before, len(self._share_of(batch)) / len(batch))[None]
         return self._names, terms
 
@@ -66,7 +66,7 @@ class Gradients:
         while True:
             size = min(self.micro or len(batch), max(1, len(share)))
             try:
-                with processes.connected(computes=True):
+                with ranks.connected(computes=True):
                     parts = self._parts(share, batch, size)
                     coming = [*(_shown(part, batch) for part in parts[1:]), self._first_of(following)]
                     return torch.stack([self._backward(*pair, batch) for pair in zip(parts, coming, strict=True)])
@@ -89,7 +89,7 @@ class Gradients:
         if groups is None:
             largest = sharing.largest_share(batch)
             return -(-largest // (self.micro or largest))
-        shares = [sharing.share(batch, groups, rank) for rank in range(processes.count())]
+        shares = [sharing.share(batch, groups, rank) for rank in range(ranks.count())]
         return max(len(sharing.parts(own, self.data.groups(own), self.micro or len(batch))) for own in shares)
 
     def _share_of(self, batch: np.ndarray) -> np.ndarray:

@@ -12,10 +12,10 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
-from .. import processes, signals
 from ..errors import CheckFailed, CompressError, Interrupted
 from ..models.dropout import draw_quickly
 from ..objective import Objective
+from ..processes import ranks, signals
 from ..spec.stages import Training
 from . import sharding, sharing, state
 from .gradients import Gradients, TeacherFeatures
@@ -149,7 +149,7 @@ class _Run:
             except torch.OutOfMemoryError as error:
                 # The gradients had room: what is left is of the weights' size, whatever the batch.
                 raise CompressError(f"step {self.progress.step + 1}: out of memory {_NO_ROOM}") from error
-            if processes.is_first():
+            if ranks.is_first():
                 on_step(report)
             stop, due = self.agree(late=time.monotonic() - saved > checkpoint_seconds, notice=notice)
             last = self.progress.step == self.total  # what comes after the training may fail
@@ -206,11 +206,11 @@ class _Run:
         They also go on with the smallest micro-batch that one of them had to take.
         """
         micro, known = self.gradients.micro, self.progress.micro_batch_size
-        asked = [signals.requested() or 0, int(late and processes.is_first()), -(micro or _ANY)]
-        stop, due, smallest = processes.largest(asked)
+        asked = [signals.requested() or 0, int(late and ranks.is_first()), -(micro or _ANY)]
+        stop, due, smallest = ranks.largest(asked)
         if -smallest != (known or self.settings.micro_batch_size or _ANY):
             self.gradients.micro = self.progress.micro_batch_size = -smallest
-            if processes.is_first():
+            if ranks.is_first():
                 notice(f"step {self.progress.step}: out of memory; it goes on with {-smallest} examples a forward")
         return stop, bool(due)
 
@@ -219,7 +219,7 @@ class _Run:
         step = self.progress.step
         if self.evaluate is None or (step % every and step != self.total):
             return None
-        score = processes.broadcast(self._score(self.evaluate))
+        score = ranks.broadcast(self._score(self.evaluate))
         self.progress.history.append({"step": step, "score": score})
         best = self.progress.best_score
         if self.settings.keep == "last" or best is None or score > best:
@@ -229,7 +229,7 @@ class _Run:
 
     def _score(self, evaluate: Callable[[nn.Module], float]) -> float:
         """In the first process; others help to gather the weights."""
-        first, home = processes.is_first(), next(self.model.parameters()).device
+        first, home = ranks.is_first(), next(self.model.parameters()).device
         if self.gradients.split:
             sharding.gather(self.gradients.model, self.model if first else None)
         if not first:
@@ -249,21 +249,21 @@ class _Run:
     def save(self) -> None:
         """A checkpoint; only then do weights that it no longer names go."""
         own = {name: drawn.tolist() for name, drawn in state.generators().items()}
-        everyone = processes.gather(own)
+        everyone = ranks.gather(own)
         drawn = [{name: torch.tensor(values, dtype=torch.uint8) for name, values in each.items()} for each in everyone]
         path, to_file = self.work / "state.safetensors", self.words.to_file
         with self.words.whole(self.progress.step):
             state.save(path, self.progress, self.gradients.modules, self.optimizer, drawn, to_file)
-        for path in self.work.glob("best-*.safetensors") if processes.is_first() else ():
+        for path in self.work.glob("best-*.safetensors") if ranks.is_first() else ():
             if path != self._best_path(self.progress.best_step or 0):
                 path.unlink()
 
     def resume(self) -> None:
-        if processes.is_first():
+        if ranks.is_first():
             self.work.mkdir(parents=True, exist_ok=True)
-        path, rank = self.work / "state.safetensors", processes.rank()
+        path, rank = self.work / "state.safetensors", ranks.rank()
         found = state.restore(path, self.gradients.modules, self.optimizer, rank, self.words.from_file)
-        if len(set(processes.gather(found and found.step))) > 1:
+        if len(set(ranks.gather(found and found.step))) > 1:
             raise CompressError(f"{path}: not the same file for every process; all nodes share the folder of --out")
         if found is not None:
             self.progress = found
@@ -278,7 +278,7 @@ class _Run:
 
     def load_best(self) -> None:
         step, modules = self.progress.best_step, (self.model, self.gradients.objective)
-        split, first = self.gradients.split, processes.is_first()
+        split, first = self.gradients.split, ranks.is_first()
         if step is None or step == self.progress.step:
             if split:
                 sharding.gather(self.gradients.model, self.model if first else None)

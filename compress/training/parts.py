@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.distributed.tensor import DTensor, distribute_tensor
 
-from .. import processes
+from ..processes import ranks
 
 
 def is_split(tensor: Tensor) -> bool:
@@ -22,7 +22,7 @@ def whole(tensor: Tensor) -> Tensor:
     """All of it, detached, on its device. Every process calls it for the same tensors in the same order. Raises `ProcessLost`."""
     if not isinstance(tensor, DTensor):
         return tensor.detach()
-    with processes.connected():
+    with ranks.connected():
         return tensor.full_tensor().detach()
 
 

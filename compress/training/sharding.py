@@ -18,8 +18,8 @@ from torch import Tensor, distributed, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
 
-from .. import processes
 from ..models.features import layers_of
+from ..processes import ranks
 from . import sharing
 from .parts import is_split, part, whole
 
@@ -35,7 +35,7 @@ def split(model: nn.Module, place: Callable[[nn.Module], nn.Module], device: tor
     """
     parted: Any = place(copy.deepcopy(model))
     sharing.make_alike([parted])
-    mesh = init_device_mesh(device.type, (processes.count(),))
+    mesh = init_device_mesh(device.type, (ranks.count(),))
     for unit in [*layers_of(parted), parted]:
         fully_shard(unit, mesh=mesh)
     # By its class's name transformers knows what a model can give beside its output.
@@ -71,7 +71,7 @@ def clip(parameters: list[nn.Parameter], most: float) -> Tensor:
     if not split:
         return nn.utils.clip_grad_norm_(parameters, most)
     squares = _squares([part(parameter.grad) for parameter in split if parameter.grad is not None])
-    with processes.connected():
+    with ranks.connected():
         distributed.all_reduce(squares)
     for parameter, square in zip(split, squares.tolist(), strict=True):
         parameter.grad = parameter.grad if square else None

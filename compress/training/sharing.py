@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, distributed, nn
 
-from .. import processes
+from ..processes import ranks
 from .parts import is_split
 from .state import trainable
 
@@ -30,7 +30,7 @@ def share(batch: np.ndarray, groups: np.ndarray | None = None, rank: int | None 
     Every count-th, since a batch may be sorted by length. Empty where there are more processes than examples. `groups`, the number of
     each example's: whole ones, the next largest to the process that has least.
     """
-    rank, count = processes.rank() if rank is None else rank, processes.count()
+    rank, count = ranks.rank() if rank is None else rank, ranks.count()
     if groups is None or count == 1:
         return batch[rank::count]
     runs = sorted(_runs(batch, groups), key=len, reverse=True)  # stable: the same in every process
@@ -42,7 +42,7 @@ def share(batch: np.ndarray, groups: np.ndarray | None = None, rank: int | None 
 
 def largest_share(batch: np.ndarray) -> int:
     """Examples in the largest `share` that a process has of it, where examples have no groups."""
-    return -(-len(batch) // processes.count())
+    return -(-len(batch) // ranks.count())
 
 
 def parts(share: np.ndarray, groups: np.ndarray | None, size: int) -> list[np.ndarray]:
@@ -65,7 +65,7 @@ def _runs(batch: np.ndarray, groups: np.ndarray) -> list[np.ndarray]:
 
 def own_seed(seed: int) -> int:
     """Dropout differs between processes; the first draws as one process alone would."""
-    return (seed + processes.rank() * _FAR) % 2**63
+    return (seed + ranks.rank() * _FAR) % 2**63
 
 
 def add_up(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
@@ -73,10 +73,10 @@ def add_up(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
 
     They are of one type, and every process has the same ones. Raises `ProcessLost`.
     """
-    if processes.count() == 1:
+    if ranks.count() == 1:
         return tensors
     flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
-    with processes.connected():
+    with ranks.connected():
         distributed.all_reduce(flat)
     parts = flat.split([tensor.numel() for tensor in tensors])
     return [part.view_as(tensor) for part, tensor in zip(parts, tensors, strict=True)]
@@ -84,9 +84,9 @@ def add_up(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
 
 def make_alike(modules: Iterable[nn.Module]) -> None:
     """Give every process the first one's weights and buffers, but for those that are split. Raises `ProcessLost`."""
-    if processes.count() == 1:
+    if ranks.count() == 1:
         return
-    with torch.no_grad(), processes.connected():
+    with torch.no_grad(), ranks.connected():
         for tensor in (tensor for tensor in trainable(modules).values() if not is_split(tensor)):
             whole = tensor.detach().contiguous()
             distributed.broadcast(whole, src=0)

@@ -15,8 +15,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from .. import processes
 from ..atomic import replacing
+from ..processes import ranks
 from .parts import is_split, like, put, whole
 
 # (a parameter, a tensor of its shape in a file or in memory) -> that tensor in memory or in the file, where they differ.
@@ -98,7 +98,7 @@ def _kept(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     found = {}
     for name, tensor in tensors.items():
         every = whole(tensor).contiguous()
-        if processes.is_first():
+        if ranks.is_first():
             found[name] = every.cpu() if is_split(tensor) else every
     return found
 
@@ -112,7 +112,7 @@ def load_weights(path: Path, modules: Iterable[nn.Module]) -> None:
 
 def _write(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
     """A kill at any moment leaves the old file or the new one."""
-    if not processes.is_first():
+    if not ranks.is_first():
         return
     with replacing(path) as part:
         save_file(tensors, part, metadata=metadata)

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import tokenizers
 
-from ..recorded_vocabulary import TextRates
+from ..results.vocabulary import TextRates
 from ..tasks import Split, encode
 from .algorithms import algorithm_of
 from .documents import parts_of

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from compress.children import run
+from compress.processes.children import run
 
 SECONDS = 300.0  # for the help of all commands
 COMMAND = [sys.executable, "-m", "typer", "compress.cli", "utils", "docs", "--name", "compress", "--output"]

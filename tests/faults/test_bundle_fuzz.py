@@ -10,10 +10,10 @@ import pytest
 from bundle_cases import GRAPHS, LONGEST, cases, damaged
 from bundle_making import make_run
 
-from compress.bench.worker import Worker, environment
 from compress.bundle import ship
 from compress.bundle.document import read_bundle
 from compress.errors import CheckFailed, CompressError
+from compress.processes.worker import Worker, environment
 
 CHILD = Path(__file__).parents[1] / "support" / "bundle_child.py"
 SECONDS = 60.0  # for one answer

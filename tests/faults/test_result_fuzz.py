@@ -17,12 +17,12 @@ from fuzzing import Case, any_value, check, damaged_bytes, damaged_document
 from compress.bundle.source import read_source
 from compress.cli.info import _runs
 from compress.errors import CompressError
-from compress.recorded_similarity import LayerSimilarity
 from compress.report import collect, markdown_table, summary_table, write_report
 from compress.report.ablation import ablation_of, write_ablation
 from compress.report.page import page_of, tasks_of
 from compress.report.render import markdown_report
 from compress.results import PREDICTIONS, RESULT, Result
+from compress.results.similarity import LayerSimilarity
 
 SLICE, ALL = 60, 10_000
 DRAWN = 250  # of so many cases one is drawn, which takes longest

@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compress.recorded_fidelity import Delta
-from compress.recorded_similarity import LayerSimilarity
 from compress.report import write_report
 from compress.report.ablation import ablation_of, write_ablation
 from compress.report.bench import write_bench
@@ -28,6 +26,8 @@ from compress.results import (
     TaskInfo,
     write_result,
 )
+from compress.results.fidelity import Delta
+from compress.results.similarity import LayerSimilarity
 
 from ..support import browser
 from .bench_toys import measurements

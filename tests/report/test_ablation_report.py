@@ -17,7 +17,6 @@ import pytest
 from rich.console import Console
 
 from compress.errors import CompressError
-from compress.recorded_fidelity import Delta
 from compress.report.ablation import (
     Ablation,
     ablation_document,
@@ -32,6 +31,7 @@ from compress.report.ablation.published import TINYBERT, published_of
 from compress.report.ablation.tables import main_table
 from compress.report.families import Corrected
 from compress.results import PER_EXAMPLE, Result
+from compress.results.fidelity import Delta
 
 DROPS = {"full": 0.02, "without augment": 0.3, "without hidden_mse": 0.021, "map top": -0.09, "without luck": 0.2}
 NO = "not distinguishable"

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from compress.recorded_fidelity import Delta, ExactFlips, Fidelity, Flip
 from compress.report import render
 from compress.report.fidelity import Section, section
 from compress.report.page import page_of, tasks_of
 from compress.report.tables import Table
 from compress.results import Result
+from compress.results.fidelity import Delta, ExactFlips, Fidelity, Flip
 
 NOISE = {"layer.0.dense/MatMul": 36.12, "layer.0.norm/LayerNormalization": 18.26, "classifier/MatMul": None}
 KEPT = {"classifier/MatMul": "the classifier", "pooler/Gemm": "named by the recipe's `exclude`: pooler"}

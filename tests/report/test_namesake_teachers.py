@@ -9,9 +9,9 @@ import pytest
 
 from compress.errors import CompressError
 from compress.provenance import TeacherOrigin
-from compress.recorded_teachers import EnsembleScore, TeacherScore
 from compress.report.page import tasks_of
 from compress.results import Result
+from compress.results.teachers import EnsembleScore, TeacherScore
 
 Make = Callable[..., Result]
 

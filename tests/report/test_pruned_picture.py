@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from compress.recorded_fidelity import Delta
-from compress.recorded_pruning import PrunedPoint, PruningRecord
 from compress.report import pruned_picture
 from compress.report.drawing import specification, svg
+from compress.results.fidelity import Delta
+from compress.results.pruning import PrunedPoint, PruningRecord
 
 Heads = tuple[tuple[int, ...], ...]
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from compress.fidelity import BINS, calibration_error, reliability
-from compress.recorded_fidelity import ReliabilityBin
 from compress.report import write_report
 from compress.report.page import tasks_of
 from compress.report.points import points_of
 from compress.report.reliability import charts, describe, is_drawn, pooled
 from compress.results import Result
+from compress.results.fidelity import ReliabilityBin
 
 RNG = np.random.default_rng(0)
 SURE = RNG.uniform(0.34, 1, 500)

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from compress.recorded_similarity import LayerSimilarity
 from compress.report import similarity, write_report
 from compress.report.drawing import INK, LINE, PAPER, SOFT, svg
 from compress.report.page import tasks_of
 from compress.results import Result, read_result
+from compress.results.similarity import LayerSimilarity
 
 from .conftest import COMPARED as FULL
 

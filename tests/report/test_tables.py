@@ -11,13 +11,13 @@ import pytest
 
 from compress.errors import CompressError
 from compress.metrics import ClassHeadline
-from compress.recorded_fidelity import Delta
 from compress.report import numbers, sentences
 from compress.report.details import environment
 from compress.report.page import page_of, tasks_of
 from compress.report.runs import Task, middle
 from compress.report.tables import Table, latency_table, main_table, times_of
 from compress.results import Latency, Result
+from compress.results.fidelity import Delta
 from compress.significance import paired_bootstrap_seeds
 
 

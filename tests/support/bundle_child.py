@@ -7,11 +7,11 @@ from pathlib import Path
 
 from bundle_cases import answer
 
-from compress.bench.worker import serve
 from compress.bundle.document import read_bundle
 from compress.bundle.files import problems
 from compress.bundle.graph_checks import Verification
 from compress.errors import CompressError
+from compress.processes.worker import serve
 
 warnings.simplefilter("ignore")  # an unpadded form that is left alone
 

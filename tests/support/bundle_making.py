@@ -19,8 +19,8 @@ from compress.errors import CheckFailed
 from compress.graphs import set_metadata, write_model
 from compress.machine import versions
 from compress.quantize import quantize_onnx
-from compress.recorded_fidelity import Delta
 from compress.results import Data, Latency, Machine, ModelResult, Result, Runtime, TaskInfo, write_result
+from compress.results.fidelity import Delta
 from compress.runtime import Classifier
 from compress.spec.quantization import Quantize
 from compress.spec.task import TaskSpec

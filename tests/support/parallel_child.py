@@ -34,7 +34,7 @@ from transformers import (
     DistilBertForSequenceClassification,
 )
 
-from compress import cli, processes, signals
+from compress import cli
 from compress.errors import CompressError
 from compress.losses.hard_label import HardLabel
 from compress.losses.hidden_cosine import HiddenCosine
@@ -44,6 +44,7 @@ from compress.objective import Objective
 from compress.pipeline.stages import export
 from compress.pipeline.training import run as training_run
 from compress.pipeline.training import teacher_targets
+from compress.processes import ranks, signals
 from compress.spec.stages import Training
 from compress.tasks import TaskBatches
 from compress.training import StepReport, make_accelerator, sharding
@@ -93,8 +94,8 @@ def learn(
     fit(model, settings, folder / "work", objective=objective, teacher=teacher, on_step=told, **more)
     learnt = weights(model, objective)
     digest = [tensor.tolist() for name, tensor in learnt.items() if not (more.get("split") and name.startswith("0."))]
-    assert processes.gather(digest) == [digest] * processes.count()
-    if processes.is_first():
+    assert ranks.gather(digest) == [digest] * ranks.count()
+    if ranks.is_first():
         save_file(learnt, folder / "learnt.safetensors")
     return [report.losses for report in reports]
 
@@ -113,14 +114,14 @@ def losses(folder: Path, *, split: bool = False, precision: str = "fp32") -> Non
         TaskBatches.collate = noted
         found = learn(place, settings, split=split, precision=precision)
         TaskBatches.collate = collate
-        (place / f"ids-{processes.rank()}.json").write_text(json.dumps(ids))
-        if processes.is_first():
+        (place / f"ids-{ranks.rank()}.json").write_text(json.dumps(ids))
+        if ranks.is_first():
             (place / "losses.json").write_text(json.dumps(found))
 
 
 def faults(folder: Path, *, step: int = 0, number: int = 0, who: tuple[int, ...] = (), **options: Any) -> None:
     """The toy with dropout, saved at every step; at `step`, processes `who` get the signal `number`."""
-    pids = processes.gather(os.getpid())
+    pids = ranks.gather(os.getpid())
     signals.install()
 
     def harm(report: StepReport) -> None:
@@ -160,12 +161,12 @@ def features(folder: Path, *, family: str, headed: bool) -> None:
     model = model if headed else model.base_model
     split: Any = sharding.split(model, lambda placed: placed, make_accelerator("fp32").device)
     held = sum(part(parameter).numel() for parameter in split.parameters())
-    every, count = processes.gather(held), processes.count()
+    every, count = ranks.gather(held), ranks.count()
     assert sum(every) == sum(parameter.numel() for parameter in model.parameters())
     assert max(every) < 1.3 * sum(every) / count
     ids = torch.randint(5, 13, (2 * count, 9), generator=torch.Generator().manual_seed(1))
     batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "token_type_ids": torch.zeros_like(ids)}
-    mine = {name: values[processes.rank() :: count] for name, values in batch.items()}
+    mine = {name: values[ranks.rank() :: count] for name, values in batch.items()}
     for wanted in WANTED[0 if headed else 1 :]:
         model.zero_grad(set_to_none=True)
         split.zero_grad(set_to_none=True)
@@ -210,7 +211,7 @@ def no_memory(folder: Path) -> None:
     forward = Objective.forward
 
     def failing(self: Objective, student: Features, teacher: Features, batch: dict[str, Tensor]) -> dict[str, Tensor]:
-        if processes.rank() == 1:
+        if ranks.rank() == 1:
             raise torch.OutOfMemoryError("no room")
         return forward(self, student, teacher, batch)
 
@@ -220,9 +221,9 @@ def no_memory(folder: Path) -> None:
 
 def leave(folder: Path) -> None:
     """The threads of gloo while the processes talk, and after they part."""
-    processes.broadcast("word")
+    ranks.broadcast("word")
     joined = _gloo_threads()
-    processes.leave()
+    ranks.leave()
     print(f"joined {joined} left {_gloo_threads()}")
 
 
@@ -249,8 +250,8 @@ def command(
             os.kill(pid, signal.SIGINT)
         raise AssertionError("a signal of its own comes at once")
 
-    pids = reversed(processes.gather(os.getpid())) if interrupt else ()
-    if nan == processes.rank():
+    pids = reversed(ranks.gather(os.getpid())) if interrupt else ()
+    if nan == ranks.rank():
         Objective.forward = poisoned
     if fail or interrupt:
         export.EXPORT = dataclasses.replace(export.EXPORT, run=failing)

@@ -21,13 +21,14 @@ from forking import serve
 from transformers import AutoModelForSequenceClassification, BertForSequenceClassification
 from transformers import DistilBertForSequenceClassification as Student
 
-from compress import objective, signals, training
+from compress import objective, training
 from compress.errors import CompressError, Interrupted
 from compress.models import predict, students
 from compress.pipeline import Listener, Request, plan_all
 from compress.pipeline.building import build_nodes
 from compress.pipeline.plan import Context
 from compress.pipeline.training import teacher_targets
+from compress.processes import signals
 from compress.store import Store
 
 IMPORTED = (AutoModelForSequenceClassification, BertForSequenceClassification, Student, objective, training, predict)

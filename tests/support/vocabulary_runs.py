@@ -14,8 +14,8 @@ from vocabulary_toys import sentences, tokenizer, words
 
 import compress
 from compress.models.checkpoints import save_checkpoint
-from compress.recorded_vocabulary import VocabularyRecord
 from compress.results import Result
+from compress.results.vocabulary import VocabularyRecord
 
 _CLASSES = """
 name: {name}

@@ -15,8 +15,8 @@ from default_suite import slow
 from pretend_cuda import pretend_cuda
 from training_toys import StopError, fit, same, toy_model, weights
 
-from compress import signals
 from compress.errors import Interrupted
+from compress.processes import signals
 from compress.spec.stages import Training
 from compress.tasks import TaskBatches
 from compress.training import loop

@@ -12,7 +12,6 @@ import torch
 from training_toys import same, weights
 from transformers import AlbertConfig, AlbertModel
 
-from compress import signals
 from compress.corpus import MaskedBatches, PairBatches, SpecialIds, TokenShards
 from compress.errors import Interrupted
 from compress.losses.masked_lm import MaskedTokens
@@ -22,6 +21,7 @@ from compress.models.masked_head import MaskedLmHeads
 from compress.models.masked_lm import masked_lm_around
 from compress.models.predict import to_tensors
 from compress.objective import Objective
+from compress.processes import signals
 from compress.spec.stages import Training
 from compress.training import make_accelerator, train
 

@@ -15,8 +15,8 @@ from default_suite import slow
 from parallel_processes import Processes, said
 from safetensors.torch import load_file
 
-from compress import signals
 from compress.errors import Interrupted
+from compress.processes import signals
 from compress.training.sharing import share
 
 

@@ -12,7 +12,6 @@ from torch import Tensor
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 from training_toys import fit, toy_data, toy_model
 
-from compress import processes
 from compress.losses.hard_label import HardLabel
 from compress.losses.margin_mse import MarginMse
 from compress.losses.soft_target import SoftTarget

@@ -14,8 +14,8 @@ from default_suite import slow
 from torch import Tensor, nn
 from training_toys import Projected, StopError, fit, same, toy_model, weights
 
-from compress import signals
 from compress.errors import Interrupted
+from compress.processes import signals
 from compress.spec.stages import Training
 from compress.training import Outcome, StepReport, state
 

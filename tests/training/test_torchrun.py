@@ -11,9 +11,9 @@ import pytest
 from parallel_processes import Processes, said, torchrun
 from tokenizers import Tokenizer
 
-from compress import signals
 from compress.errors import CompressError, Interrupted
 from compress.pipeline import distributed
+from compress.processes import signals
 from compress.results import Result
 
 TEACHER = """

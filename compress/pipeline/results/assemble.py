@@ -14,9 +14,9 @@ from ...fields import Spec
 from ...machine import versions
 from ...paths import without_places
 from ...provenance import Code, recorded_code, running_code
-from ...recorded_fidelity import Delta, Disagreement, EntityScore, Fidelity
-from ...recorded_similarity import LayerSimilarity
 from ...results import Machine
+from ...results.fidelity import Delta, Disagreement, EntityScore, Fidelity
+from ...results.similarity import LayerSimilarity
 from ...store import Artifact
 from ...tasks import (
     TASK_KINDS,

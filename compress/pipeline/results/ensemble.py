@@ -13,7 +13,7 @@ from ...fields import Spec
 from ...machine import versions
 from ...models.checkpoints import load_classifier, load_tokenizer, pad_id
 from ...provenance import manifest_fields
-from ...recorded_teachers import EnsembleScore, TeacherScore
+from ...results.teachers import EnsembleScore, TeacherScore
 from ...runtime.passages import THRESHOLD
 from ...spec.kinds import KINDS
 from ...store import Artifact, Store

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ...fidelity import calibration_error, flipped, logit_difference, reliability, surest
-from ...recorded_fidelity import (
+from ...results.fidelity import (
     MOST_DISAGREEMENTS,
     Delta,
     Disagreement,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
-from ...recorded_pruning import PruningRecord
+from ...results.pruning import PruningRecord
 from ...spec.stages import Distill, Prune
 from ...store import Artifact
 from ..plan import Plan

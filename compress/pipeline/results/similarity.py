@@ -13,7 +13,7 @@ from ...models.checkpoints import largest_number, load_classifier, load_tokenize
 from ...models.dimensions import read_config
 from ...models.families import FAMILIES
 from ...provenance import manifest_fields
-from ...recorded_similarity import LayerSimilarity
+from ...results.similarity import LayerSimilarity
 from ...store import Artifact, Store
 from ...tasks import Encoded
 from ..plan import TRAINING, Context, Plan

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from ...fields import Spec
 from ...models.checkpoints import load_tokenizer
 from ...quantize.word_blocks import row_bytes
-from ...recorded_vocabulary import TextRates, VocabularyRecord
+from ...results.vocabulary import TextRates, VocabularyRecord
 from ...spec.quantization import Quantize
 from ...spec.stages import Vocabulary
 from ...store import Artifact

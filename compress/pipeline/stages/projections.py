@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ... import processes
 from ...losses import LOSSES
+from ...processes import ranks
 from ...spec.stages import Losses
 from ..plan import Draft, Inputs
 
@@ -28,7 +28,7 @@ def save_projections(objective: Objective, out: Path) -> None:
     from safetensors.torch import save
 
     weights = {name: layer.weight.detach().float().cpu().contiguous() for name, layer in _layers(objective).items()}
-    if weights and processes.is_first():
+    if weights and ranks.is_first():
         (out / PROJECTIONS).write_bytes(save(weights))
 
 

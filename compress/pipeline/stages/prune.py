@@ -15,7 +15,7 @@ from ...models.dimensions import Dimensions, dimensions, read_config
 from ...models.heads import HEADS
 from ...models.pruned_shape import not_prunable, prunable
 from ...quantize.methods import int8_format
-from ...recorded_pruning import PrunedPoint
+from ...results.pruning import PrunedPoint
 from ...spec.recipe import Stage
 from ...spec.stages import Prune
 from ...spec.stages.prune import BudgetName, RepairName, ScoreName

@@ -11,7 +11,7 @@ import numpy as np
 
 from ... import significance
 from ...fidelity import differ
-from ...recorded_fidelity import Delta
+from ...results.fidelity import Delta
 from ...tasks import TASK_KINDS, TaskKind, TrainingData, headline, headline_of, score
 
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ... import processes
 from ...models.checkpoints import load_classifier, load_tokenizer, pad_id, save_checkpoint
 from ...models.fast_graph import fast_graph_is_for
 from ...models.layer_maps import check_losses, matched_layers
+from ...processes import ranks
 from ...spec.quantization import Quantize
 from ...spec.recipe import Recipe, Stage
 from ...spec.stages import QuantizeAware
@@ -120,7 +120,7 @@ def _fake_quant(job: Job[QuantizeAware], model: nn.Module, tokenizer: Any) -> Fa
     found = find_factors(graph, choice, feeds, searched) if spec.smooth else Smoothing()
     # Of several processes that train, on different CPUs maybe, all have what the first one found.
     factors, channel_repeats = (
-        {name: np.array(values, kind) for name, values in processes.broadcast(_listed(arrays)).items()}
+        {name: np.array(values, kind) for name, values in ranks.broadcast(_listed(arrays)).items()}
         for arrays, kind in ((found.factors, np.float32), (found.channel_repeats, np.int64))
     )
     if factors:
@@ -128,7 +128,7 @@ def _fake_quant(job: Job[QuantizeAware], model: nn.Module, tokenizer: Any) -> Fa
         form, _ = quant_spec_of(graph, quantize)
     sources = tuple(dict.fromkeys(use.source for use in form.uses if use.source is not None))
     start = calibrate(graph, sources, feeds, method=quantize.calibration, percentile=quantize.percentile)
-    ends = processes.broadcast({name: (span.low, span.high) for name, span in start.items()})
+    ends = ranks.broadcast({name: (span.low, span.high) for name, span in start.items()})
     gain = spec.range_step / spec.learning_rate
     return FakeQuant(form, ends, ranges=spec.ranges, gain=gain, factors=factors, channel_repeats=channel_repeats)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ... import processes
 from ...corpus import TextBatches, count_pairs, word_vectors
 from ...models.checkpoints import load_encoder
 from ...models.cooccurrence_init import init_encoder, init_head
 from ...models.dimensions import dimensions, read_config, word_and_position_widths
 from ...models.growth import grow
 from ...models.masked_lm import has_masked_lm_head, load_masked_lm
+from ...processes import ranks
 from ..plan import Job
 from ..plan.teachers import TeacherSource
 from .info import Start
@@ -36,8 +36,8 @@ def cooccurrence_init(job: Job[Any], model: Any, text: TextBatches) -> Start | N
 
     Of several processes the first does it: with its weights all begin. A training that goes on has weights of its own.
     """
-    found = _from_counts(job, model, text) if processes.is_first() else None
-    processes.broadcast(None)  # however long it takes, the others wait here
+    found = _from_counts(job, model, text) if ranks.is_first() else None
+    ranks.broadcast(None)  # however long it takes, the others wait here
     return found
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from ... import processes
 from ...augment import read_augmented
 from ...losses.features import LOGITS
 from ...models.checkpoints import pad_id, save_checkpoint
@@ -18,6 +17,7 @@ from ...models.layer_maps import matched_layers
 from ...models.layer_mix import learnt_mix
 from ...models.masked_head import MaskedLmHeads
 from ...objective import Objective
+from ...processes import ranks
 from ...provenance import running_code
 from ...spec.stages import Losses, Training
 from ...store import Artifact
@@ -124,7 +124,7 @@ class TrainingRun:
                 teacher, objective, data, settings, work, accelerator, reads=reads, on_progress=on_progress
             )
 
-        if processes.is_first() and (step := saved_step(work)):
+        if ranks.is_first() and (step := saved_step(work)):
             self.context.listener.notice(f"{self.job.node.id}: goes on after step {step}")
         with TrainLog(work / "log.jsonl", self.context.listener) as log:
             outcome = train(
@@ -156,7 +156,7 @@ class TrainingRun:
     def _conditions(self, device: str) -> dict[str, Any]:
         """What of this machine the steps go by, which may be otherwise when the training goes on after an interruption."""
         code = running_code().model_dump(mode="json")
-        return {"threads": self.context.threads, "processes": processes.count(), "device": device, "code": code}
+        return {"threads": self.context.threads, "processes": ranks.count(), "device": device, "code": code}
 
     def _splits(self) -> bool:
         """Whether processes hold parts of the model."""
@@ -176,8 +176,8 @@ class TrainingRun:
             **reached,
             "device": device,
         }
-        if processes.count() > 1:
-            info["processes"] = processes.count()
+        if ranks.count() > 1:
+            info["processes"] = ranks.count()
         if split:
             info["fsdp"] = True
         return info

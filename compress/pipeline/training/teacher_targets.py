@@ -10,7 +10,6 @@ import torch
 from accelerate import Accelerator
 from torch import nn
 
-from ... import processes
 from ...atomic import replacing
 from ...corpus import MaskedBatches
 from ...errors import CompressError
@@ -20,6 +19,7 @@ from ...models.features import Batch, Features, compute_features
 from ...models.masked_lm import masked_text_loss
 from ...models.predict import collected_logits, predict_logits, put_token_logits, to_tensors
 from ...objective import Objective
+from ...processes import ranks
 from ...spec.stages import Training
 from ...tasks import (
     TASK_KINDS,
@@ -116,7 +116,7 @@ def teacher_features(
     if objective.masked_lm is not None:
         objective.masked_lm.teacher_to(accelerator.device)
     if isinstance(data, TaskBatches) and answers_once(objective, data, settings):
-        with processes.first_goes_first():
+        with ranks.first_goes_first():
             table = _logits_table(teacher, data, reads, work, on_progress)
         return from_table(table, data.encoded, accelerator)
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import CompressError
-from ...recorded_fidelity import Delta
 from ...results import Result, TaskInfo
+from ...results.fidelity import Delta
 from ...significance import Paired, mean_over_tasks
 from ..collect import check_together
 from ..details import codes

@@ -90,7 +90,7 @@ class TaskKind:
     logits: Callable[[np.ndarray], np.ndarray] = _itself  # of outputs: those that are a model's own, not made of them
     width: Callable[[Names], int | None] = _of_names  # outputs of an example; None: as many as the model has
     similarity: Callable[[np.ndarray, np.ndarray], dict[str, Any]] = lambda fp32, other: {}
-    # of (fp32 outputs, others), where they are vectors: how near these are, by the fields of `recorded_fidelity.Fidelity`
+    # of (fp32 outputs, others), where they are vectors: how near these are, by the fields of `results.fidelity.Fidelity`
     fitting: Callable[[Metrics, Names], Metrics] = lambda metrics, names: metrics  # those that such labels can have
 
     @property

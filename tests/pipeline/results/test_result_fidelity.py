@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from compress.pipeline.results.fidelity import disagreements, fidelity
-from compress.recorded_fidelity import Delta, Fidelity
+from compress.results.fidelity import Delta, Fidelity
 from compress.tasks import TASK_KINDS
 
 LABELS = ("no", "maybe", "yes")

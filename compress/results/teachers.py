@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from .provenance import TeacherOrigin
-from .recorded import Points, Rate, Record, Size
+from ..provenance import TeacherOrigin
+from .record import Points, Rate, Record, Size
 
 
 class _Taught(Record):

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from compress.errors import CompressError
-from compress.recorded_fidelity import Delta, Fidelity, Flip
 from compress.results import (
     Data,
     Latency,
@@ -22,6 +21,7 @@ from compress.results import (
     read_result,
     write_result,
 )
+from compress.results.fidelity import Delta, Fidelity, Flip
 
 
 @pytest.fixture

@@ -16,9 +16,9 @@ from typing import Any
 import psutil
 import pytest
 
-from compress.bench.worker import Worker
-from compress.children import end, run
 from compress.errors import CheckFailed
+from compress.processes.children import end, run
+from compress.processes.worker import Worker
 
 # Starts a process that sleeps for ever with its pipes open, writes down its id, and then does LAST.
 PARENT = """
@@ -134,7 +134,7 @@ def test_a_worker_ends_with_what_it_started(place: Path, last: str) -> None:
 
 def test_a_process_that_left_a_worker_s_group_does_not_hold_us_up(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The worker has ended by itself, so that nothing leads to the other any more; that holds the pipe open."""
-    monkeypatch.setattr("compress.bench.worker._READER_SECONDS", 0.2)
+    monkeypatch.setattr("compress.processes.worker._READER_SECONDS", 0.2)
     started = time.monotonic()
     with worker(place, "", alone=True) as child:
         sleeper(place)
@@ -156,7 +156,7 @@ def test_a_campaign_s_step_that_does_not_stop_is_killed(
     cause: str, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is asked to save first, and takes no notice."""
-    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "benchmarks")
+    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "benchmarks")
     state = importlib.import_module("campaign.state")
     monkeypatch.setattr(state, "_GRACE", 0.2)
     deaf = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN){PARENT}"

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from . import processes
-from .errors import CompressError, Interrupted
+from ..errors import CompressError, Interrupted
+from . import ranks
 
 _ECHO = 5.0  # seconds in which torchrun passes on a Ctrl-C that its processes have from the terminal as well
 _AGAIN = 0.05  # seconds after which a signal that was lost is sent once more
@@ -28,7 +28,7 @@ class _Stop:
         if self.deferring and self.requested is None:
             self.requested, self.since = number, time.monotonic()
             return
-        if self.deferring and processes.count() > 1 and time.monotonic() - self.since < _ECHO:
+        if self.deferring and ranks.count() > 1 and time.monotonic() - self.since < _ECHO:
             return
         raise _interrupted(number)
 

@@ -6,9 +6,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from .recorded import Count, Magnitude, Points, Rate, Record, Share, Size
-from .recorded_fidelity import Delta
-from .spec.stages.prune import BudgetName, RepairName, ScoreName
+from ..spec.stages.prune import BudgetName, RepairName, ScoreName
+from .fidelity import Delta
+from .record import Count, Magnitude, Points, Rate, Record, Share, Size
 
 
 class PrunedPoint(Record):

@@ -17,7 +17,7 @@ from datetime import timedelta
 from functools import cache
 from typing import Any, TypeVar
 
-from .errors import CheckFailed
+from ..errors import CheckFailed
 
 T = TypeVar("T")
 _PATIENCE = timedelta(days=30)

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from .recorded import Count, Difference, Magnitude, Points, Record, Share
+from .record import Count, Difference, Magnitude, Points, Record, Share
 
 
 class EntityScore(Record):

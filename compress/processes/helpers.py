@@ -12,8 +12,8 @@ from multiprocessing.connection import wait
 from multiprocessing.context import SpawnProcess
 from typing import Any
 
+from ..errors import CompressError, Interrupted
 from . import signals
-from .errors import CompressError, Interrupted
 
 _GRACE = 20.0  # seconds in which an interrupted training saves what it has
 

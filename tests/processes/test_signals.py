@@ -9,12 +9,12 @@ import sys
 
 import pytest
 
-from compress import signals
 from compress.errors import CheckFailed, Interrupted
+from compress.processes import signals
 
 LOST = """
 import os, signal, sys, time
-from compress import signals
+from compress.processes import signals
 from compress.errors import Interrupted
 
 class Finalized:
@@ -40,7 +40,7 @@ def test_a_signal_in_a_finalizer_of_which_python_drops_what_is_raised_still_stop
 
 def test_what_else_a_finalizer_raises_is_shown_as_ever():
     lines = (
-        "from compress import signals",
+        "from compress.processes import signals",
         "signals.install()",
         "type('Broken', (), {'__del__': lambda self: 1 / 0})()",
     )

@@ -6,7 +6,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from .recorded import Count, Record, Share
+from .record import Count, Record, Share
 
 
 class LayerSimilarity(Record):

@@ -12,11 +12,11 @@ from pydantic import AfterValidator, ConfigDict, Field, GetCoreSchemaHandler, wi
 from pydantic_core import CoreSchema
 from typing_extensions import TypedDict
 
-from .errors import CompressError
-from .fields import NOT_UNICODE, Spec, is_unicode
-from .recorded_info import check_fidelity, check_training
-from .spec.document import MOST_DEPTH, Where, spell
-from .spec.limits import LARGEST_SEED, LARGEST_WHOLE
+from ..errors import CompressError
+from ..fields import NOT_UNICODE, Spec, is_unicode
+from ..spec.document import MOST_DEPTH, Where, spell
+from ..spec.limits import LARGEST_SEED, LARGEST_WHOLE
+from .info import check_fidelity, check_training
 
 
 class Record(Spec):

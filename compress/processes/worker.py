@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from ..children import end, how_it_ended
 from ..errors import CheckFailed, CompressError
+from .children import end, how_it_ended
 
 _READER_SECONDS = 5.0  # for the rest of a dead child's answers
 

@@ -10,11 +10,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from . import machine
-from .atomic import write_text
-from .errors import CompressError
-from .provenance import Code, Corpus, TeacherOrigin
-from .recorded import (
+from .. import machine
+from ..atomic import write_text
+from ..errors import CompressError
+from ..provenance import Code, Corpus, TeacherOrigin
+from ..spec.kinds import KindName, MetricName
+from ..spec.stage import problem
+from ..spec.task import MEAN
+from .fidelity import MOST_DISAGREEMENTS, Delta, Disagreement, EntityScore, Fidelity, ReliabilityBin
+from .latency import Latency, Runtime
+from .pruning import PruningRecord
+from .record import (
     Count,
     Duration,
     FileName,
@@ -29,15 +35,9 @@ from .recorded import (
     contradictions,
     read_json,
 )
-from .recorded_fidelity import MOST_DISAGREEMENTS, Delta, Disagreement, EntityScore, Fidelity, ReliabilityBin
-from .recorded_latency import Latency, Runtime
-from .recorded_pruning import PruningRecord
-from .recorded_similarity import LayerSimilarity
-from .recorded_teachers import EnsembleScore
-from .recorded_vocabulary import VocabularyRecord
-from .spec.kinds import KindName, MetricName
-from .spec.stage import problem
-from .spec.task import MEAN
+from .similarity import LayerSimilarity
+from .teachers import EnsembleScore
+from .vocabulary import VocabularyRecord
 
 SCHEMA = 1
 # Beside the result, paths in the store: of the graphs and checkpoints of its models, and of every stage's checkpoint.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from .recorded import Count, Record, Share, Size
+from .record import Count, Record, Share, Size
 
 
 class TextRates(Record):

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from .errors import CheckFailed
+from ..errors import CheckFailed
 
 _GRACE = 10.0  # seconds that a killed process has to be gone; one that the kernel holds is left to it
 _COMMAND, _LAST_WORDS = 120, 300  # characters of a message

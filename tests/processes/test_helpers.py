@@ -9,7 +9,7 @@ import psutil
 import pytest
 from search_child import toy_search, wait_to_be_ended, work_beside
 
-from compress.helpers import Helpers
+from compress.processes.helpers import Helpers
 
 
 def test_helpers_share_the_trials_and_are_waited_for(tmp_path: Path) -> None:
