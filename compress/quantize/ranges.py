@@ -1,10 +1,11 @@
-"""The range of an activation from what was seen of it: one function a method, of a histogram and of batches' extremes.
+"""The range of an activation from what was seen of it: one function a method, of a histogram and of the extremes.
 
 A percentile needs the histogram's ends alone, and they are known after one pass over the texts: `Seen.add_ends`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -14,7 +15,6 @@ from onnx import ModelProto
 from .sampling import Feed, Sample
 
 BINS = 1 << 16
-_SHRINKS = tuple(map(float, np.linspace(0.2, 1, 81)))  # of the widest range, tried for the least squared error
 
 
 @dataclass(frozen=True)
@@ -39,20 +39,17 @@ class Range:
 
 @dataclass
 class Seen:
-    """Of one tensor: the extremes of every batch, and the counts of `BINS` equal bins between the outermost. `size`: how many values
-    `ends` is of, which holds the least and the largest of them."""
+    """Of one tensor: its extremes, and the counts of `BINS` equal bins between them. `size`: how many values `ends` is of, which
+    holds the least and the largest of them."""
 
-    batches: list[tuple[float, float]] = field(default_factory=list)
+    limits: tuple[float, float] = (math.inf, -math.inf)
     counts: np.ndarray = field(default_factory=lambda: np.zeros(BINS, np.int64))
     size: int = 0
     ends: np.ndarray = field(default_factory=lambda: np.zeros(0, np.float32))
 
-    @property
-    def limits(self) -> tuple[float, float]:
-        return min(low for low, _ in self.batches), max(high for _, high in self.batches)
-
     def add_extremes(self, values: np.ndarray) -> None:
-        self.batches.append((float(values.min()), float(values.max())))
+        low, high = self.limits
+        self.limits = min(low, float(values.min())), max(high, float(values.max()))
 
     def add_counts(self, values: np.ndarray) -> None:
         self.counts += np.histogram(values, BINS, self.limits)[0]
@@ -84,13 +81,6 @@ def minmax(seen: Seen, percentile: float) -> Range:
     return Range(*seen.limits)
 
 
-def moving_average(seen: Seen, percentile: float) -> Range:
-    """The mean of the batches' extremes. All weigh alike, unlike in training (Jacob et al. 2018, arXiv:1712.05877, section
-    3.1), where later ones are of a better model: here they are of longer texts."""
-    low, high = np.mean(seen.batches, axis=0)
-    return Range(float(low), float(high))
-
-
 def cut(seen: Seen, percentile: float) -> Range:
     """What holds `percentile` of the values, the rest cut off in equal shares below and above; exact to a bin."""
     edges = np.linspace(*seen.limits, BINS + 1)
@@ -101,25 +91,10 @@ def cut(seen: Seen, percentile: float) -> Range:
     return Range(float(edges[max(first, 0)]), float(edges[min(last, BINS)]))
 
 
-def least_squares(seen: Seen, percentile: float) -> Range:
-    """The part of the widest range, both ends drawn in alike, whose 256 levels lie nearest to the values."""
-    low, high = seen.limits
-    edges = np.linspace(low, high, BINS + 1)
-    middle = (edges[:-1] + edges[1:]) / 2
-    tried = [Range(low * part, high * part) for part in _SHRINKS]
-    errors = [float(seen.counts @ (span.rounded(middle) - middle) ** 2) for span in tried]
-    return tried[int(np.argmin(errors))]
-
-
 RANGES: dict[str, Callable[[Seen, float], Range]] = {
     "percentile": cut,
     "minmax": minmax,
-    "mse": least_squares,
-    "moving_average": moving_average,
 }
-
-
-_COUNTED = ("percentile", "mse")  # methods that need a histogram
 
 
 def calibrate(
@@ -141,7 +116,7 @@ def calibrate(
                     count = kept.setdefault(name, int(beyond * tokens * values.shape[-1]) + 2)
                     seen[name].add_ends(values, count)
         enough = {name for name, count in kept.items() if count > beyond * seen[name].size + 1}
-        rest = [name for name in tensors if name not in enough] if method in _COUNTED else []
+        rest = [name for name in kept if name not in enough]
         for batch in sample.batches() if rest else ():
             for name in rest:
                 seen[name].add_counts(batch[name])

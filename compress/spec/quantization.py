@@ -37,10 +37,9 @@ class Quantize(StageSpec):
         description="calibrate on the lines of this file instead, with a tab between the texts of a pair; lines of a reported "
         "split are refused",
     )
-    calibration: Literal["percentile", "minmax", "mse", "moving_average"] = Field(
+    calibration: Literal["percentile", "minmax"] = Field(
         default="percentile",
-        description="how to take an activation's range from the texts: a `percentile` of its values, their extremes, the least "
-        "squared error, or the mean of the batches' extremes",
+        description="how to take an activation's range from the texts: a `percentile` of its values, or their extremes",
     )
     percentile: Annotated[float, Field(gt=99, le=100)] = Field(
         default=99.999, description="for `calibration: percentile`: percent of an activation's values within its range"

@@ -33,16 +33,16 @@ def named(**fields: Any) -> list[str]:
         ({"method": "inc-static", "calibration_text": "a.txt", "calibration_examples": 64}, []),
         ({"method": "static", "alpha": 0.5, "outlier_splitting": False}, ["alpha", "outlier_splitting"]),
         (
-            {"method": "dynamic", "calibration": "mse", "bias_correction": True, "calibration_text": "a.txt"},
+            {"method": "dynamic", "calibration": "minmax", "bias_correction": True, "calibration_text": "a.txt"},
             ["calibration_text", "calibration", "bias_correction"],
         ),
-        ({"method": "dynamic", "portable": True, "calibration": "mse", "calibration_text": "a.txt"}, []),
+        ({"method": "dynamic", "portable": True, "calibration": "minmax", "calibration_text": "a.txt"}, []),
         ({"method": "dynamic", "portable": True, "alpha": 0.5}, ["alpha"]),
         ({"method": "dynamic", "avx2": True, "calibration_examples": 64}, ["calibration_examples"]),
-        ({"method": "inc-static", "avx2": True, "calibration": "mse"}, []),
+        ({"method": "inc-static", "avx2": True, "calibration": "minmax"}, []),
         ({"method": "qat", "calibration": "percentile", "percentile": 99.5, "calibration_text": "a.txt"}, []),
         ({"method": "qat", "alpha": 0.5, "bias_correction": True}, ["alpha", "bias_correction"]),
-        ({"calibration": "mse", "percentile": 99.5}, ["percentile"]),
+        ({"calibration": "minmax", "percentile": 99.5}, ["percentile"]),
         ({"word_bits": 4, "exclude": ("x",), "per_channel": False, "reduce_range": True}, []),
     ],
 )
@@ -54,8 +54,8 @@ def test_the_lines_say_who_uses_them() -> None:
     assert unread_fields(Quantize(max_drop=0.1), "quantize") == [
         "quantize.max_drop has no effect: method `smoothquant` does not use it; `auto`, `inc-static` do"
     ]
-    assert unread_fields(Quantize(calibration="mse", percentile=99.5), "int8") == [
-        "int8.percentile has no effect: `calibration: mse` takes no percentile"
+    assert unread_fields(Quantize(calibration="minmax", percentile=99.5), "int8") == [
+        "int8.percentile has no effect: `calibration: minmax` takes no percentile"
     ]
 
 
@@ -67,7 +67,7 @@ def test_no_recipe_of_the_catalogue_sets_one() -> None:
 
 def test_the_plan_says_so(tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer) -> None:
     teacher = encoder_world(tmp_path, tiny_checkpoint("bert"), toy_tokenizer, text="a film\n")
-    for override, count in (("quantize.max_flips=1", 1), ("quantize.calibration=mse", 0)):
+    for override, count in (("quantize.max_flips=1", 1), ("quantize.calibration=minmax", 0)):
         request = Request(
             ("int8",), (str(tmp_path / "task.yaml"),), teacher=str(teacher), overrides=(override,), seeds=(0, 1)
         )
