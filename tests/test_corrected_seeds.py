@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from default_suite import slow
 
-from compress.report.families import corrected
+from compress.report.multiple_comparisons import corrected
 from compress.results.fidelity import Delta
 from compress.significance import half_width, p_over_seeds, recorded_over_seeds, recorded_over_tasks
 

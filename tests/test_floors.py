@@ -37,7 +37,7 @@ FLOORS = {
         "arrays",
         "provenance",
         "goals",
-        "candidates",
+        "model_choice",
     ),
     2: ("models", "objective", "tasks", "corpus", "vocabulary"),
     3: ("training", "evaluate", "export", "quantize", "bench", "augment", "pruning"),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..models.heads import HEADS
-from ..report.choices import spelled
+from ..report.finetuning_choice import spelled
 from ..report.tables import headline_name
 from ..report.words import KIND_WORDS, METRIC_WORDS
 from ..results import Latency, ModelResult

@@ -19,7 +19,7 @@ from ..models.tokenizer_settings import tokenizer_settings_of
 from ..models.vocabularies import tokenizer_settings
 from ..paths import without_places
 from ..provenance import running_code
-from ..report.choices import choices_of
+from ..report.finetuning_choice import choices_of
 from ..results import Machine, ModelResult, TaskInfo
 from ..runtime.folder import MODEL_FILES, read_json, unpadded_beside
 from ..runtime.kinds import ANSWER_KINDS, output_names

@@ -18,8 +18,8 @@ from ..spec.limits import MOST_THREADS
 from ..tabular import CONLL, DELIMITERS, not_utf8
 
 if TYPE_CHECKING:
-    from .answered import Model
     from .question_rows import Question
+    from .row_answers import Model
 
 Text = str | tuple[str, str]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
@@ -182,7 +182,7 @@ def predict(
 def _print_answers(
     model: Model, examples: Iterable[Any], *, window: int | None, aggregation: str | None, json: bool
 ) -> None:
-    from .answered import answers
+    from .row_answers import answers
 
     read, kept = tee(examples)
     line = (_json_line if json else _plain_line)(model)

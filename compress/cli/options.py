@@ -12,7 +12,7 @@ from ..errors import CompressError
 from ..spec.limits import LARGEST_SEED, MOST_SEEDS, MOST_THREADS
 
 if TYPE_CHECKING:
-    from ..candidates import Limits
+    from ..model_choice import Limits
     from ..pipeline import Request
 
 Recipes = Annotated[list[str], typer.Argument(metavar="RECIPE", help="Recipe names or YAML files.", show_default=False)]
@@ -234,7 +234,7 @@ def seed_range(first: int, count: int) -> tuple[int, ...]:
 
 def limits_of(max_latency_ms: float | None, max_size_mb: float | None, min_score: float | None) -> Limits | None:
     """What a report recommends a model under, where anything is given. Raises `CompressError`."""
-    from ..candidates import Limits
+    from ..model_choice import Limits
 
     values = (max_latency_ms, max_size_mb, min_score)
     return None if values == (None, None, None) else Limits(*values)

@@ -11,12 +11,12 @@ from typing import IO, TYPE_CHECKING, Any
 
 from ..errors import CompressError
 from ..tabular import CONLL, WORDS
-from .answered import Answered, AnsweredTexts
 from .question_rows import AnsweredQuestions, question_columns
+from .row_answers import Answered, AnsweredTexts
 from .row_files import MARK, Row, Rows, TableRows, Writer, check_form, suffix_of
 
 if TYPE_CHECKING:
-    from .answered import Model
+    from .row_answers import Model
     from .word_files import WordWriter
 
 PREDICTION, SCORE = "prediction", "prediction_score"  # the columns that are added

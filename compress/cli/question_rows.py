@@ -9,7 +9,7 @@ from ..errors import CompressError
 from ..runtime.chooser import check_question
 from ..runtime.passages import NEVER
 from ..spec.kinds import KINDS
-from .answered import Answered
+from .row_answers import Answered
 from .row_files import Row, value_of
 
 if TYPE_CHECKING:

@@ -53,7 +53,7 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from ..candidates import Limits
+    from ..model_choice import Limits
     from ..pipeline import BenchSettings, Request
     from ..report import Recommendation
     from ..results import Result

@@ -88,7 +88,7 @@ def search(
     To continue a stopped search, repeat the command. To share the trials, run it several times at once on one --out.
     """
     request = request_of({**locals(), "student": None, "base_seed": None, "seeds": 1})
-    from ..candidates import Limits
+    from ..model_choice import Limits
     from ..search.report import HEADER, front_rows, search_document, shipped_by, write_search
     from ..search.run import search as find
     from ..search.space import axis_of

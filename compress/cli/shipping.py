@@ -11,7 +11,7 @@ from ..errors import CompressError
 from .options import LIMITS, MaxLatency, MaxSize, MinScore, limits_of
 
 if TYPE_CHECKING:
-    from ..candidates import Limits
+    from ..model_choice import Limits
 
 CONTENTS, CARD, HUB, TRITON = "Contents", "Model card", "Hugging Face hub", "Triton Inference Server"
 Run = Annotated[Path, typer.Argument(help="A finished run's folder.", show_default=False)]
@@ -131,7 +131,7 @@ def _what_ships(
     given = [name for name, value in (("RUN", run), ("--model", model), ("--precision", precisions)) if value]
     if given:
         raise CompressError(f"--from chooses the run and its model by the limits; leave out {' and '.join(given)}")
-    from ..candidates import Limits
+    from ..model_choice import Limits
     from ..report import shipment_of
 
     found = shipment_of(source, limits or Limits())

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from ..errors import CompressError
-from .answered import text_of
 from .predictions import VECTORS, Bar, check_new, new_file
+from .row_answers import text_of
 from .row_files import PLAIN, Rows, suffix_of
 
 if TYPE_CHECKING:

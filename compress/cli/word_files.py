@@ -17,11 +17,11 @@ from ..tasks.data import of_words
 from ..tasks.json_lists import are_lists, is_foreign_list, json_list
 from ..tasks.kinds.tagging import TAGGING, check_words, label_ids
 from ..tasks.tagged import tagged_rows
-from .answered import Answered, check_text
+from .row_answers import Answered, check_text
 from .row_files import Row, encodable, value_of
 
 if TYPE_CHECKING:
-    from .answered import Text
+    from .row_answers import Text
 
 _METRICS = ("entity_f1", "accuracy")
 

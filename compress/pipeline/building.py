@@ -12,7 +12,7 @@ from ..store import Artifact, Store
 from .distributed import run_job
 from .plan import Context, Job, Node, Plan
 from .stages.export import say_what_rounding_does
-from .stages.learnt import recorded_guess, say_whether_it_learnt
+from .stages.learning_check import recorded_guess, say_whether_it_learnt
 from .training.text import text_of
 
 _NOTICES = "notices"  # of a manifest: what the stage had to say

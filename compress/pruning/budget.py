@@ -10,7 +10,7 @@ import numpy as np
 
 from ..models.dimensions import Dimensions
 from ..models.pruned_shape import PrunedShape
-from .search import Widths, cheapest_unit, choose_widths, head_counts, neuron_counts
+from .unit_choice import Widths, cheapest_unit, choose_widths, head_counts, neuron_counts
 
 
 class UnitScores(Protocol):

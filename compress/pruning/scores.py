@@ -17,7 +17,7 @@ from ..models.pruned import head_size, layer_part
 from ..objective import Objective
 from ..tasks import TaskBatches
 from .layerwise import READERS
-from .search import rearranged
+from .unit_choice import rearranged
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..atomic import write_bytes, write_text
-from ..candidates import Limits
 from ..errors import CompressError
+from ..model_choice import Limits
 from ..provenance import running_code
 from ..results import (
     LOG,
@@ -28,7 +28,7 @@ from . import pruned_picture, reliability, similarity
 from .collect import collect
 from .intervals import metric_giving
 from .page import tasks_of
-from .points import shape_of
+from .plot_points import shape_of
 from .predictions import find_predictions, identity, load_answers, own_file, packed_answers
 from .recommendation import Recommendation, recommend, ship_command
 from .runs import Task, group

@@ -12,7 +12,7 @@ from typing import Any
 from ..results import LOG
 from . import numbers
 from .drawing import CHARACTER, below, beside, channel, heading, mark
-from .points import COLOURS
+from .plot_points import COLOURS
 from .predictions import own_file
 from .runs import Task, Variant
 

@@ -11,8 +11,8 @@ from ..results.fidelity import Delta
 from ..significance import recorded_over_tasks
 from . import numbers
 from .costs import Cost, compression, text, unit_of
-from .families import Corrected, as_family
 from .labels import name_of
+from .multiple_comparisons import Corrected, as_family
 from .runs import Row, Task, Variant
 from .sentences import teacher_word
 from .tables import NOTHING, Cell, Column, Line, Table, against

@@ -22,15 +22,15 @@ from . import (
     units,
 )
 from .agreement import agreement_table, disagreement_tables
-from .choices import choice_sentences
 from .copied_layers import copied_sentences
 from .costs import costs_table
 from .curves import Curves, curves_of
 from .details import Detail, details, environment
 from .fidelity import Section, section
+from .finetuning_choice import choice_sentences
 from .intervals import best_guess, how_over_seeds, over_seeds
 from .layer_mixes import mix_sentences
-from .points import describe, shape_of
+from .plot_points import describe, shape_of
 from .predictions import find_predictions
 from .recommendation import Recommendation
 from .runs import Task, group

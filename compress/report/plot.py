@@ -7,7 +7,7 @@ from typing import Any
 
 from . import numbers
 from .drawing import SOFT, channel, heading, layered, mark, wrapped
-from .points import HEIGHT, WIDTH, Frame, Point, area, frame_of, left_out, pareto, points_of, shape_of
+from .plot_points import HEIGHT, WIDTH, Frame, Point, area, frame_of, left_out, pareto, points_of, shape_of
 from .runs import Shape, Task
 from .tables import metric_name
 from .tradeoffs import listed

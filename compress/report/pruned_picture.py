@@ -11,7 +11,7 @@ from . import numbers
 from .drawing import PAPER, SOFT, beside, channel, heading, layered, mark
 from .labels import name_of
 from .plot import tooltip
-from .points import COLOURS
+from .plot_points import COLOURS
 from .runs import Task
 
 CELL, NEURONS, CURVE = 20, 240, (480, 220)  # pixels: a head, the bar of all neurons, width and height of a curve

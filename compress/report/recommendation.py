@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ..candidates import Limits, Measured, choose
 from ..errors import CompressError
+from ..model_choice import Limits, Measured, choose
 from ..paths import shown
 from ..results import MODELS, ModelResult, Result
 from ..timing import headline

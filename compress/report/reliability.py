@@ -9,7 +9,7 @@ from ..results.fidelity import ReliabilityBin
 from . import numbers
 from .drawing import SOFT, channel, heading, layered, mark, wrapped
 from .plot import tooltip
-from .points import COLOURS, HEIGHT, SHAPES, WIDTH, colour_of
+from .plot_points import COLOURS, HEIGHT, SHAPES, WIDTH, colour_of
 from .runs import Row, Task
 
 _LEAST = 10  # decisions: the share of fewer says little, and is not drawn

@@ -16,7 +16,7 @@ from .drawing import inline, svg
 from .names import Names
 from .page import Page
 from .plot import chart
-from .points import legend_of, shape_of
+from .plot_points import legend_of, shape_of
 from .runs import Task
 from .sensitivity import charts
 

@@ -15,8 +15,8 @@ from ..results import Latency, Machine, ModelResult, Result, Runtime
 from ..results.fidelity import Delta
 from ..timing import doubts_of, uses_cpu_time
 from .collect import check_together
-from .families import Corrected, as_family
 from .labels import files_of, machine_of, row_labels
+from .multiple_comparisons import Corrected, as_family
 
 Shape = tuple[int, int]
 DeltaOf = Callable[["Variant", str], Delta | None]

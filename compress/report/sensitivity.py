@@ -10,7 +10,7 @@ from . import numbers
 from .drawing import PAPER, SOFT, channel, heading, mark, room
 from .labels import name_of
 from .plot import tooltip
-from .points import COLOURS
+from .plot_points import COLOURS
 from .runs import Task, title
 from .tables import Column, Line, Table, text_cells
 from .words import KIND_WORDS

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..candidates import Limits
 from ..errors import CompressError
+from ..model_choice import Limits
 from ..results import MODELS, ModelResult, Result, read_result
 from .collect import collect
 from .page import tasks_of

@@ -9,7 +9,7 @@ from typing import Any
 from ..results import Result
 from ..results.similarity import LayerSimilarity
 from .drawing import below, beside, channel, heading, layered, mark, room, wrapped
-from .points import WIDTH
+from .plot_points import WIDTH
 from .runs import Task
 from .tables import NOTHING, Column, Line, Table, text_cells
 from .tradeoffs import listed

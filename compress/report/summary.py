@@ -10,7 +10,7 @@ from ..results import ALSO_IN, NEAR_TO, Result
 from . import markdown, numbers
 from .overview import Overall, guess_sentences, over_tasks
 from .page import tasks_of
-from .points import shape_of
+from .plot_points import shape_of
 from .runs import Row, Shape, Task
 from .sentences import busy, lede, teacher_word, warnings
 from .tables import (

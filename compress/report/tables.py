@@ -12,7 +12,7 @@ from ..results.teachers import EnsembleScore
 from ..spec.kinds import KINDS
 from ..timing import headline
 from . import numbers
-from .families import Corrected
+from .multiple_comparisons import Corrected
 from .runs import Row, Shape, Task, Variant
 from .words import METRIC_WORDS
 

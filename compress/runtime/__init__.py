@@ -12,7 +12,7 @@ from .folder import read_settings
 from .kinds import Answer, Chosen, Entity, LabelsPrediction, Prediction, RelevancePrediction
 from .kinds.kind import Unit
 from .kinds.ranking import RANKING
-from .opened import Options
+from .model_folder import Options
 from .ranker import Ranked, Ranker
 from .reader import Reader
 from .tagger import LabelledWords, Tagger

@@ -12,7 +12,7 @@ import tokenizers
 from ..errors import CheckFailed, CompressError
 from .endings import EndingCutter
 from .kinds.choice import Chosen, chosen
-from .opened import Opened, Options, check_sizes
+from .model_folder import OpenedModel, Options, check_sizes
 from .reading import Windowed, check_unicode
 
 Question = tuple[str, Sequence[str]]  # a context, or a question, and two endings or more
@@ -37,7 +37,7 @@ class QuestionReader(Windowed[Question]):
         return len(context) * len(endings) + sum(map(len, endings))
 
 
-class Chooser(Opened):
+class Chooser(OpenedModel):
     """A model that chooses one of several endings, on the CPU. One instance may be used from several threads. The options are those of
     `Classifier`.
 

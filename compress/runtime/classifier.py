@@ -11,11 +11,11 @@ import numpy as np
 from ..errors import CheckFailed
 from .cutting import Cutter
 from .kinds import Prediction
-from .opened import Opened, Options, check_sizes
+from .model_folder import OpenedModel, Options, check_sizes
 from .reading import MOST, Text, TextReader
 
 
-class Classifier(Opened):
+class Classifier(OpenedModel):
     """A text classifier or regressor on the CPU. One instance may be used from several threads.
 
     `precision` is "int8" or "fp32"; left out, int8 where the folder has it. `threads` is for one model

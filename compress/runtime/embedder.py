@@ -11,13 +11,13 @@ import numpy as np
 from ..errors import CheckFailed
 from .cutting import Cutter
 from .kinds import VectorAnswer
-from .opened import Opened, Options, check_sizes
+from .model_folder import OpenedModel, Options, check_sizes
 from .reading import MOST, Text, TextReader
 
 SENTENCE = ("text",)  # what an example of `vectors` is
 
 
-class Embedder(Opened):
+class Embedder(OpenedModel):
     """A sentence encoder on the CPU: a vector of length 1 for each text, so that the cosine of two texts is the product of their
     vectors. One instance may be used from several threads. The options are those of `Classifier`.
 

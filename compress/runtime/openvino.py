@@ -26,7 +26,7 @@ def find_openvino_model(folder: Path, precision: str | None) -> tuple[str, Path]
         return find_model(folder)
 
 
-class Opened(NamedTuple):
+class CompiledFile(NamedTuple):
     """A file that OpenVINO compiled. `hint`: the precision that it computes in; `metadata`: the graph's own."""
 
     model: Any
@@ -35,7 +35,7 @@ class Opened(NamedTuple):
     version: str
 
 
-def open_model(path: Path, threads: int, hint: str) -> Opened:
+def open_model(path: Path, threads: int, hint: str) -> CompiledFile:
     """One stream, threads not pinned, as ONNX Runtime's are not. A CPU without bf16 computes in f32: where it has AVX-512,
     OpenVINO would take bf16 and emulate it, some fifty times slower than f32.
 
@@ -58,7 +58,7 @@ def open_model(path: Path, threads: int, hint: str) -> Opened:
         raise CompressError(f"{path}: OpenVINO cannot load it: {' '.join(str(error).split())}") from None
     taken = model.get_property("INFERENCE_PRECISION_HINT").get_type_name()
     metadata = source.get_rt_info("framework").value if source.has_rt_info("framework") else {}
-    return Opened(model, taken, metadata, f"openvino {openvino.__version__.partition('-')[0]}")
+    return CompiledFile(model, taken, metadata, f"openvino {openvino.__version__.partition('-')[0]}")
 
 
 class OpenVino:

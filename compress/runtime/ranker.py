@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import CheckFailed, CompressError
 from .classifier import Classifier
 from .kinds.ranking import RANKING
-from .opened import Options, check_sizes
+from .model_folder import Options, check_sizes
 from .reading import TextReader, check_unicode
 
 

@@ -11,14 +11,14 @@ import numpy as np
 from ..errors import CheckFailed, CompressError
 from .kinds import Answer
 from .kinds.span import ranked
-from .opened import Opened, Options, check_sizes
+from .model_folder import OpenedModel, Options, check_sizes
 from .passages import MOST_ANSWERS, Best, Passages
 from .reading import MOST, PairReader
 
 Pair = tuple[str, str]
 
 
-class Reader(Opened):
+class Reader(OpenedModel):
     """A model that finds the answer to a question in a text, on the CPU. One instance may be used from several threads. The options
     are those of `Classifier`.
 

@@ -11,9 +11,9 @@ import numpy as np
 from ..errors import CheckFailed, CompressError
 from .kinds import Entity, Prediction
 from .kinds.tagging import OUTSIDE, entities, unread, word_outputs
-from .opened import Opened, Options, check_sizes
+from .model_folder import OpenedModel, Options, check_sizes
 from .reading import MOST
-from .worded import Worded, WordReader
+from .word_reader import TextWithWords, WordReader
 from .words import NOWHERE, Windower, Windows
 
 Aggregation = Literal["first", "average", "max", "none"]
@@ -29,7 +29,7 @@ class LabelledWords(NamedTuple):
     labels: list[Prediction]
 
 
-class Tagger(Opened):
+class Tagger(OpenedModel):
     """A model that labels the words of texts, on the CPU: for entities, parts of speech, chunks. One instance may be used from
     several threads. The options are those of `Classifier`.
 
@@ -128,11 +128,11 @@ class Tagger(Opened):
 
     def _outputs(
         self,
-        windows: Iterator[list[Worded]],
+        windows: Iterator[list[TextWithWords]],
         batch_size: int | None,
         tokens: int | None,
         aggregation: Aggregation = "first",
-    ) -> Iterator[tuple[list[Worded], np.ndarray]]:
+    ) -> Iterator[tuple[list[TextWithWords], np.ndarray]]:
         """Texts read together, and float32 [word, label] of their words."""
         for examples in windows:
             cut = self._windower([example.text for example in examples], [example.spans for example in examples])
@@ -152,7 +152,7 @@ class Tagger(Opened):
                 outputs[words] = word_outputs(found[rows, positions], starts, mean=aggregation == "average")
         return outputs
 
-    def _labelled(self, parts: Iterator[tuple[list[Worded], np.ndarray]]) -> Iterator[LabelledWords]:
+    def _labelled(self, parts: Iterator[tuple[list[TextWithWords], np.ndarray]]) -> Iterator[LabelledWords]:
         answered = 0
         for examples, outputs in parts:
             start = 0

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..atomic import write_text
-from ..candidates import Limits
+from ..model_choice import Limits
 from ..paths import shown
 from ..pipeline import Request
 from ..report import ship_command

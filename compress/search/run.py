@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from ..candidates import Choice, Limits, Measured, choose, front
 from ..errors import CheckFailed, CompressError
+from ..model_choice import Choice, Limits, Measured, choose, front
 from ..models.checkpoints import load_tokenizer, pad_id
 from ..models.dimensions import read_config
 from ..paths import shown

@@ -21,7 +21,7 @@ from compress.pipeline.request import command_line
 from compress.pipeline.results.assemble import described
 from compress.pipeline.results.resolved import resolved_recipe
 from compress.pipeline.stages.adopt import constant_score
-from compress.pipeline.stages.learnt import recorded_guess, say_whether_it_learnt
+from compress.pipeline.stages.learning_check import recorded_guess, say_whether_it_learnt
 from compress.spec.recipe import Recipe
 
 

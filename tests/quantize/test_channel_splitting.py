@@ -24,9 +24,9 @@ from compress.quantize.channel_splitting import (
     splittable,
 )
 from compress.quantize.evaluator import Evaluator
+from compress.quantize.mixed_precision import search
 from compress.quantize.node_selection import QuantizationPlan, without
 from compress.quantize.params import compute_params
-from compress.quantize.search import search
 from compress.quantize.weights import to_int8
 from compress.spec.quantization import Quantize
 from compress.tasks import TASK_KINDS

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from compress.report import markdown_table, numbers, summary_table
 from compress.report.page import page_of, tasks_of
-from compress.report.points import points_of, shape_of
+from compress.report.plot_points import points_of, shape_of
 from compress.report.render import markdown_report
 from compress.report.sentences import busy, findings, tradeoffs
 from compress.results import Latency, ModelResult, Result, Runtime

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compress.candidates import Limits
 from compress.errors import CompressError
+from compress.model_choice import Limits
 from compress.report import markdown_table, write_report
 from compress.report.overview import over_tasks
 from compress.report.page import page_of, tasks_of

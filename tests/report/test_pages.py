@@ -105,7 +105,7 @@ def test_colours_of_a_chart_are_those_that_follow_the_page(kind: str, pages: dic
     """Each colour of ink, line and ground has its rule; what is left is the palette of the models, alike on both grounds, and cells of maps
     with the figures in them, which are legible on any."""
     from compress.report.drawing import INK, LINE, PAPER, SOFT
-    from compress.report.points import BASELINE_COLOUR, COLOURS
+    from compress.report.plot_points import BASELINE_COLOUR, COLOURS
 
     page = read(pages, kind)
     used = {

@@ -10,7 +10,7 @@ import pytest
 from compress.report import render
 from compress.report.page import tasks_of
 from compress.report.plot import chart
-from compress.report.points import COLOURS, legend_of, pareto, points_of
+from compress.report.plot_points import COLOURS, legend_of, pareto, points_of
 from compress.results import Result
 
 

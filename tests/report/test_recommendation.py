@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from compress.candidates import Limits
 from compress.errors import CompressError
+from compress.model_choice import Limits
 from compress.report.page import tasks_of
 from compress.report.recommendation import recommend, tuning_score
 from compress.results import Latency, ModelResult, Result, StageRecord, write_result

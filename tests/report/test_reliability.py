@@ -11,7 +11,7 @@ import pytest
 from compress.fidelity import BINS, calibration_error, reliability
 from compress.report import write_report
 from compress.report.page import tasks_of
-from compress.report.points import points_of
+from compress.report.plot_points import points_of
 from compress.report.reliability import charts, describe, is_drawn, pooled
 from compress.results import Result
 from compress.results.fidelity import ReliabilityBin

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from recipe_runs import TASK, TEACHER
 
-from compress.candidates import Limits
 from compress.errors import CompressError
+from compress.model_choice import Limits
 from compress.paths import shown
 from compress.pipeline import Request
 from compress.search.identity import IDENTITY

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from recipe_runs import TASK, TEACHER
 
-from compress.candidates import Limits
 from compress.errors import CompressError
+from compress.model_choice import Limits
 from compress.models.dimensions import dimensions
 from compress.pipeline import Plan, Request, plan_all
 from compress.search import run as search_run

@@ -14,7 +14,7 @@ import pytest
 from default_suite import keeping
 from recipe_runs import TASK, TEACHER, compress
 
-from compress.candidates import Limits
+from compress.model_choice import Limits
 from compress.models.dimensions import Dimensions, dimensions
 from compress.models.pruned_shape import PrunedShape
 from compress.models.word_table import named_tokens
@@ -22,7 +22,7 @@ from compress.pipeline import Plan, Request, plan_all
 from compress.pipeline.stages.prune_budget import least_mb
 from compress.pipeline.stages.prune_widths import widths_of
 from compress.pruning.budget import flops_costs, unit_counts
-from compress.pruning.search import head_counts, neuron_counts
+from compress.pruning.unit_choice import head_counts, neuron_counts
 from compress.search import run as search_run
 from compress.search.latency import Latencies, _random_model, shape_of
 from compress.search.sizes import known_sizes

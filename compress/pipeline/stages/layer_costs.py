@@ -118,7 +118,7 @@ def _measure(measure: Callable[[Sequence[Shape]], list[float]], config: Any, *, 
 def _options(config: Any, steps: int) -> dict[str, list[int]]:
     """The numbers of a `Shape` -> those to measure, rising from none and the fewest."""
     from ...models.families import FAMILIES
-    from ...pruning.search import neuron_counts
+    from ...pruning.unit_choice import neuron_counts
 
     heads = config.num_attention_heads
     some = neuron_counts(getattr(config, FAMILIES[config.model_type].own_name("intermediate_size"))).tolist()

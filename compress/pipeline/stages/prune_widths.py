@@ -43,7 +43,7 @@ def _each_layer(name: str, said: int | tuple[int, ...] | None, had: tuple[int, .
 
 
 def _check_multiples(spec: Prune, kept: tuple[int, ...], had: tuple[int, ...]) -> None:
-    from ...pruning.search import MULTIPLE
+    from ...pruning.unit_choice import MULTIPLE
 
     for number, (width, most) in enumerate(zip(kept, had, strict=True)):
         if width % MULTIPLE and width != most:

@@ -9,7 +9,7 @@ from ..quantizer import Int8Job, Quantizer
 
 def _quantize(job: Int8Job) -> dict[str, Any]:
     from ..int8_files import write_int8
-    from ..search import search
+    from ..mixed_precision import search
 
     return write_int8(
         job, lambda model, plan: search(model, job.source, plan, job.spec, job.feeds, job.the_evaluator())

@@ -15,8 +15,8 @@ from ...results.fidelity import Delta
 from ...significance import Paired, mean_over_tasks
 from ..collect import check_together
 from ..details import codes
-from ..families import Corrected, as_family
 from ..intervals import metric_of
+from ..multiple_comparisons import Corrected, as_family
 from ..predictions import find_predictions, load_answers
 from ..tables import NOT_DISTINGUISHABLE, doubt
 from .published import Published, published_of

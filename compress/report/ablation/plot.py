@@ -7,7 +7,7 @@ from typing import Any
 from .. import numbers
 from ..drawing import PAPER, SOFT, channel, heading, layered, mark, room, svg
 from ..plot import tooltip
-from ..points import COLOURS
+from ..plot_points import COLOURS
 from ..tables import NOT_DISTINGUISHABLE, against
 from .compare import Ablation, Measure
 

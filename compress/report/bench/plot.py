@@ -8,7 +8,7 @@ from typing import Any
 from .. import numbers
 from ..drawing import channel, heading, layered, mark, svg, wrapped
 from ..plot import tooltip
-from ..points import COLOURS, SHAPES
+from ..plot_points import COLOURS, SHAPES
 from .sweeps import Point, Sweep
 
 WIDTH, HEIGHT = 460, 260  # pixels of a plot

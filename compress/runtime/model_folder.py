@@ -14,7 +14,7 @@ from .batches import chunks, padded, tokens_per_run
 from .engine import Engine
 from .folder import read_settings, read_tokenizer
 from .kinds.kind import Unit
-from .listed import Listed
+from .listed_hashes import ListedHashes
 from .runtimes import open_engine
 from .unpadded import UnpaddedForm
 
@@ -37,7 +37,7 @@ class Options(TypedDict, total=False):
     verify: bool
 
 
-class Opened:
+class OpenedModel:
     """How a folder is opened, and its model run; `Classifier` says what the options are."""
 
     _unit: ClassVar[Unit]  # what it answers
@@ -57,7 +57,7 @@ class Opened:
         self.settings = read_settings(self.folder)
         self._check_kind()
         self.runtime = runtime
-        check = Listed(self.folder).check if verify else _unchecked
+        check = ListedHashes(self.folder).check if verify else _unchecked
         for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
             if (self.folder / name).exists():
                 check(self.folder / name)

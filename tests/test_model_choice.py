@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from compress.candidates import Limits, Measured, choose, front
 from compress.errors import CompressError
+from compress.model_choice import Limits, Measured, choose, front
 
 
 def _table(seed: int) -> list[Measured]:

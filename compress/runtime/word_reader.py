@@ -11,17 +11,17 @@ from .reading import Windowed, check_unicode
 from .words import joined_spans, word_spans
 
 
-class Worded(NamedTuple):
+class TextWithWords(NamedTuple):
     """A text and where its words are: int64 [word, 2], in characters, in order."""
 
     text: str
     spans: np.ndarray
 
 
-class WordReader(Windowed[Worded]):
+class WordReader(Windowed[TextWithWords]):
     """Examples are strings, whose words are found, or lists of words, which are the words of their text, one space between."""
 
-    def _checked(self, index: int, example: object) -> Worded:
+    def _checked(self, index: int, example: object) -> TextWithWords:
         if not isinstance(example, (str, list, tuple)):
             raise CompressError(f"texts[{index}]: expected a text or a list of words, found {type(example).__name__}")
         words = [example] if isinstance(example, str) else list(example)
@@ -31,10 +31,10 @@ class WordReader(Windowed[Worded]):
                 raise CompressError(f"texts[{index}][{place}]: expected a word of the text, found {found}")
             check_unicode(f"texts[{index}]", word)
         if isinstance(example, str):
-            return Worded(example, word_spans(example))
+            return TextWithWords(example, word_spans(example))
         if "" in words:
             raise CompressError(f"texts[{index}][{words.index('')}]: expected a word of the text, found an empty one")
-        return Worded(" ".join(words), joined_spans(words))
+        return TextWithWords(" ".join(words), joined_spans(words))
 
-    def _characters(self, example: Worded) -> int:
+    def _characters(self, example: TextWithWords) -> int:
         return len(example.text)

@@ -11,7 +11,7 @@ from .folder import read_json
 ADVICE = "ship or download the bundle again; `--no-verify`, `verify=False` in Python, runs it as it is"
 
 
-class Listed:
+class ListedHashes:
     """What the bundle.json of `folder` says of its files; a folder without one, or with one that lists none, has nothing to
     hold them against."""
 

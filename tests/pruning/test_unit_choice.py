@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from compress.pruning.search import Widths, choose_widths, head_counts, least_loss, neuron_counts, rearranged
+from compress.pruning.unit_choice import Widths, choose_widths, head_counts, least_loss, neuron_counts, rearranged
 
 
 @pytest.mark.parametrize("seed", range(20))
