@@ -241,3 +241,10 @@ def test_exact_answers_lost_and_gained_are_counted_apart() -> None:
     assert TASK_KINDS["span"].exact_flips(before, after) == (3, 2)
     assert TASK_KINDS["span"].exact_flips(before, before) == (0, 0)
     assert TASK_KINDS["classification"].exact_flips(before, after) is None
+
+
+def test_a_tie_of_the_span_and_none_is_answered_at_zero() -> None:
+    made = np.zeros((3, ANSWER_OUTPUTS), np.float32)
+    made[:, :2], made[:, 2], made[:, 3] = (3, 7), 5, (5, 4, 6)
+    made[:2, 4:] = 1
+    assert best_threshold(made, np.array([3, 5, 6]), BOTH) == 0

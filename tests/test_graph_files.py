@@ -1,4 +1,4 @@
-"""Writing graphs to files."""
+"""Writing graphs to files, and parting their Gemms."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from google.protobuf.message import EncodeError
+from onnx import helper
+from small_graphs import model_of
 
 from compress.errors import CompressError
-from compress.graphs import write_model
+from compress.graphs import split_gemms, write_model
 
 
 def test_a_model_beyond_protobuf_s_limit_is_one_line_and_leaves_no_file(tmp_path: Path) -> None:
@@ -21,3 +24,15 @@ def test_a_model_beyond_protobuf_s_limit_is_one_line_and_leaves_no_file(tmp_path
     with pytest.raises(CompressError, match=r"large\.onnx: expected a model below 2 GiB; use a smaller teacher"):
         write_model(model, tmp_path / "large.onnx")
     assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("options", "kinds"),
+    [({}, ["MatMul", "Add"]), ({"alpha": 2.0}, ["Gemm"]), ({"beta": 0.5}, ["Gemm"]), ({"transA": 1}, ["Gemm"])],
+)
+def test_a_gemm_that_scales_or_turns_its_input_stays(options: dict[str, Any], kinds: list[str]) -> None:
+    weight = np.ones((8, 8), np.float32)
+    node = helper.make_node("Gemm", ["x", "w", "b"], ["logits"], name="product", **options)
+    made = model_of([node], {"x": weight, "w": weight, "b": weight[0]}, 8)
+    split_gemms(made.graph, {"product"})
+    assert [each.op_type for each in made.graph.node] == kinds

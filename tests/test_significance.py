@@ -300,3 +300,17 @@ def test_lengths_that_differ_and_no_examples_are_errors() -> None:
 def test_nothing_heavy_is_imported() -> None:
     code = "import sys, compress.significance; print([m for m in ('torch', 'scipy', 'sklearn') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_several_seeds_are_not_judged_by_the_first_ones_exact_test() -> None:
+    gold, base = np.tile([0, 1], 500), worse(1000, 0)
+    pairs = [(base, worse(1000, count)) for count in (5, 9, 9)]
+    assert mcnemar(base.argmax(1) == gold, pairs[0][1].argmax(1) == gold) > 0.05
+    points, low, high = paired_bootstrap_seeds(ACCURACY, pairs, gold)
+    assert low < points < high < 0
+
+
+def test_the_two_examples_that_are_added_are_shared_by_the_seeds() -> None:
+    gold, base = np.tile([0, 1], 200), worse(400, 40)
+    one, four = (paired_bootstrap_seeds(ACCURACY, [(base, base)] * seeds, gold, samples=8000) for seeds in (1, 4))
+    assert four[2] - four[1] < 0.75 * (one[2] - one[1])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from compress.errors import CompressError
-from compress.store import Store, hash_file, hash_folder, key
+from compress.store import Store, hash_file, hash_folder, key, manifest
 
 KEY = "0" * 32
 FILES = {"model.bin": b"weights" * 1000, "sub/config.json": b"{}", "sub/empty": b""}
@@ -256,3 +256,14 @@ def test_what_fails_to_be_made_anew_leaves_the_old_one(store: Store):
     with pytest.raises(AssertionError, match="built again"):
         store.build(KEY, refuse, describe={}, anew=True)
     assert Store(store.root).find(KEY) == old
+
+
+def test_a_change_that_a_coarse_clock_hides_is_seen(store: Store, monkeypatch: pytest.MonkeyPatch):
+    built = store.build(KEY, make, describe={})
+    statuses = manifest.contents(built.path)
+    newest = max(max(each.st_mtime_ns, each.st_ctime_ns) for each in statuses.values())
+    monkeypatch.setattr("compress.store.artifacts.time.time_ns", lambda: newest + 10**9)
+    monkeypatch.setattr(manifest, "contents", lambda folder: dict(statuses))
+    assert store.find(KEY)
+    (built.path / "model.bin").write_bytes(b"WEIGHTS" * 1000)
+    assert store.find(KEY) is None and "altered" in str(store.last_problem)

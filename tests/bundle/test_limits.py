@@ -61,3 +61,12 @@ def test_of_classes_the_column_that_lies_farthest_apart_counts() -> None:
     assert limit_of(info_of("classification", 10 * logits, 10 * logits), "int8") == pytest.approx(0.25 * 2)
     same = np.full((16, 2), 0.4)  # nothing lies apart: a quarter of the outputs
     assert limit_of(info_of("classification", same, same), "int8") == pytest.approx(0.1)
+
+
+def test_of_fp32_no_label_may_change() -> None:
+    logits = np.tile([[1e-4, 0.0], [0.0, 2.0]], (8, 1))
+    info, other = info_of("classification", logits, logits), logits.copy()
+    other[0] = other[0, ::-1]
+    assert distance(info, "int8", other, logits)[1]
+    detail, near = distance(info, "fp32", other, logits)
+    assert "labels changed 1 of 16" in detail and not near

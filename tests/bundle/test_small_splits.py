@@ -52,3 +52,13 @@ def test_one_other_answer_is_accepted_whatever_it_is_worth(
     bundle_of: Callable[[str], Path], texts: int, changed: int, accepted: bool
 ) -> None:
     assert is_accepted(bundle_of("toy-sentiment"), texts, changed) is accepted
+
+
+def test_a_score_that_is_not_on_record_fails(bundle_of: Callable[[str], Path]) -> None:
+    bundle = bundle_of("toy-sentiment")
+    info = read_bundle(bundle)
+    models = {name: model.model_copy(update={"scores": {"dev": {}}}) for name, model in info.models.items()}
+    now = small(info.model_copy(update={"models": models}), 40)
+    (step,) = [step for step in now.steps(bundle, 1) if step.name == "scores int8"]
+    result = check(step.name, step.found)
+    assert not result.passed and "(recorded none)" in result.detail

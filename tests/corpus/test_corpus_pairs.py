@@ -279,3 +279,14 @@ def test_pairs_that_are_held_out_are_those_at_the_end(tmp_path: Path, labels: An
     for part in (train, held):
         batch = part.collate(np.arange(part.count))
         assert part.lengths(np.arange(part.count)).tolist() == batch["attention_mask"].sum(axis=1).tolist()
+
+
+@pytest.mark.parametrize("labels", ["sentence_order", "next_sentence"])
+def test_what_is_held_out_is_not_what_training_drew_under_the_same_ids(tmp_path: Path, labels: Any):
+    data = pairs(tmp_path, documents(), labels=labels)
+    (train, held), (_, alone) = data.held_out(0.2), data.held_out(0.2)
+    assert held is not None and alone is not None
+    ids = np.arange(4)
+    learnt, unseen = train.collate(ids), held.collate(ids)
+    assert not np.array_equal(unseen["input_ids"], learnt["input_ids"])
+    assert np.array_equal(unseen["input_ids"], alone.collate(ids)["input_ids"])

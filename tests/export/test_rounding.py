@@ -115,3 +115,26 @@ def test_an_error_of_a_wrong_mask_is_not_looked_into(amplifying: Path, tmp_path:
     monkeypatch.setattr(parity, "exact_answers", lambda *_: pytest.fail("called"))
     with pytest.raises(CheckFailed, match="the graph is not kept"):
         parity.check_parity(traced, tmp_path / "model.onnx", logits, 1e-5)
+
+
+def test_each_example_beyond_the_tolerance_must_be_as_rounding_has_it(tiny_checkpoint, tiny_onnx, monkeypatch) -> None:
+    traced = load(tiny_checkpoint("bert"), "classification")
+    right = parity.torch_logits(traced)[3, 19]
+    off = np.float32(1e-3) * max(1.0, float(np.abs(right).max()))
+    exact = (right + off * np.array([[0], [1], [0]], np.float32))[:2]
+    monkeypatch.setattr(parity, "exact_answers", lambda model, inputs: (exact, np.zeros_like(exact)))
+    with pytest.raises(CheckFailed, match="3x19"):
+        parity.check_parity(traced, tiny_onnx("bert"), {(3, 19): right + off * np.array([[1], [1], [0]], np.float32)})
+
+
+def test_a_graph_with_another_number_of_outputs_is_refused(tiny_checkpoint, tiny_onnx) -> None:
+    traced = load(tiny_checkpoint("bert"), "classification")
+    right = parity.torch_logits(traced)[1, 7]
+    with pytest.raises(CheckFailed, match="1x7: inf"):
+        parity.check_parity(traced, tiny_onnx("bert"), {(1, 7): right[:, :2]})
+
+
+def test_of_tokens_every_real_one_is_compared_and_no_padding() -> None:
+    differences = np.zeros((2, 4, 3), np.float32)
+    differences[0, 2, 1], differences[1, 3, 0] = -0.5, 9.0  # the latter in padding
+    assert parity._by_example(differences, np.array([[1, 1, 1, 1], [1, 1, 1, 0]])).tolist() == [0.5, 0.0]

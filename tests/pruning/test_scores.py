@@ -8,16 +8,19 @@ import numpy as np
 import pytest
 import torch
 from pruned_toys import WITHOUT_PARTS, whole
+from transformers import AutoConfig, AutoModelForTokenClassification
 
 from compress.losses.hard_label import HardLabel
+from compress.metrics.tags import joined
 from compress.models.dimensions import dimensions
 from compress.models.pruned import layer_part
 from compress.objective import Objective
 from compress.pruning.budget import choose, flops_costs
 from compress.pruning.removal import without_units
 from compress.pruning.scores import fisher_scores, importance, mask_gradients
+from compress.runtime.words import Places
 from compress.spec.kinds import KindName
-from compress.tasks import Encoded, TaskBatches
+from compress.tasks import Encoded, EncodedWords, TaskBatches
 
 
 def texts(count: int = 12) -> TaskBatches:
@@ -131,3 +134,24 @@ def test_other_losses_have_gradients_too(kind: KindName):
         examples=8,
     )
     assert float(importance(found[0].heads).sum()) > 0
+
+
+def test_a_word_counts_alike_in_every_batch():
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
+    torch.manual_seed(5)
+    config = AutoConfig.for_model("bert", vocab_size=64, max_position_embeddings=32, num_labels=3, **sizes)
+    model: Any = AutoModelForTokenClassification.from_config(config).eval()
+    random = np.random.default_rng(4)
+    lengths = random.integers(3, 9, 12)
+    rows = [random.integers(5, 60, length).astype(np.int32) for length in lengths]
+    position = np.concatenate([np.arange(1, length - 1) for length in lengths])
+    gold = joined([random.integers(0, 3, length - 2) for length in lengths])
+    places = Places(np.repeat(np.arange(12), lengths - 2), position, position)
+    encoded = EncodedWords(rows, [np.zeros(len(row), np.int8) for row in rows], gold, places)
+    objective = Objective((HardLabel(),), kind="tagging")
+    alone, all_at_once = (
+        mask_gradients(model, objective, TaskBatches(encoded, batch_size=size, pad_id=1, seed=0), examples=12)
+        for size in (1, 12)
+    )
+    for one, other in zip(alone, all_at_once, strict=True):
+        assert torch.allclose(importance(one.neurons), importance(other.neurons), rtol=1e-3)

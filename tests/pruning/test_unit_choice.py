@@ -119,3 +119,8 @@ def test_independent_units_stay_by_their_importance():
     gradients = np.diag([3.0, 1.0, 5.0, 2.0, 4.0])
     assert rearranged(gradients, 2) == [2, 4]
     assert rearranged(gradients, 4) == [0, 2, 3, 4]
+
+
+def test_costs_between_the_units_of_the_budget_are_rounded_up() -> None:
+    widths = [Widths(np.arange(2), np.array([0.0, 1.00004])), Widths(np.array([0, 16]), np.array([0.0, 1.0]))]
+    assert choose_widths([np.array([1.0, 0.0])] * 2, widths, 2.0, one_of=[0]) == [1, 0]

@@ -18,6 +18,7 @@ from compress.graphs import matmuls, write_model
 from compress.quantize import FILES, quantize_onnx
 from compress.quantize.checking import FALLBACK
 from compress.quantize.evaluator import Evaluator
+from compress.quantize.mixed_precision import _better
 from compress.sessions import open_session
 from compress.spec.quantization import Quantize
 from compress.tasks import TASK_KINDS
@@ -243,3 +244,8 @@ def test_notes_that_are_not_whole_are_made_again(left: str, fragile: Path, tmp_p
     asked = evaluator(tmp_path / "work-2")
     (tmp_path / "work-2" / "search.json").write_text(left)
     assert quantized(fragile, tmp_path / "again", asked, max_flips=5) == whole
+
+
+@pytest.mark.parametrize(("dynamic", "better"), [(0.51, "static"), (0.49, "dynamic")])
+def test_the_dynamic_form_must_halve_the_divergence(dynamic: float, better: str) -> None:
+    assert _better({"dynamic": dynamic, "static": 1.0}) == better

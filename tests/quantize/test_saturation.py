@@ -11,7 +11,9 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from small_graphs import every_row, logits_of, model_of
 
+from compress.graphs import write_model
 from compress.machine import has_vnni, saturates
 from compress.quantize import FILES, quantize_onnx
 from compress.quantize.simulation import clipped, count_saturated, int8_matmul, simulate
@@ -204,3 +206,18 @@ def test_layers_are_counted(tiny_onnx: Callable[..., Path], tmp_path: Path) -> N
     assert worst["static"].saturated == worst["qdq"].saturated  # the same ranges and weights
     seven = saturated_file(tiny_onnx, tmp_path / "seven", "dynamic", reduce_range=True)
     assert sum(layer.saturated for layer in count_saturated(seven, feeds())) == 0
+
+
+def test_both_operands_may_have_a_zero_point(tmp_path: Path) -> None:
+    draws = np.random.default_rng(2)
+    stored = {"t": draws.integers(0, 256, (12, 8), np.uint8), "w": draws.integers(0, 256, (8, 4), np.uint8)}
+    stored |= {"a": np.array(131, np.uint8), "z": np.array(117, np.uint8)}
+    nodes = [
+        helper.make_node("Gather", ["t", "input_ids"], ["x"], name="rows"),
+        helper.make_node("MatMulInteger", ["x", "w", "a", "z"], ["p"], name="product"),
+        helper.make_node("Cast", ["p"], ["logits"], name="cast", to=TensorProto.FLOAT),
+    ]
+    write_model(model_of(nodes, stored, 4), tmp_path / "m.onnx")
+    feeds = every_row(12, texts=3)
+    (simulated,) = simulate(tmp_path / "m.onnx", feeds, saturating=False)
+    assert (simulated == logits_of(tmp_path / "m.onnx", feeds)).all()

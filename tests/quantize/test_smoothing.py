@@ -257,3 +257,24 @@ def test_a_product_in_the_dynamic_format_is_not_corrected_for_a_range_that_it_ha
     plain = replace(dynamic, corrections={})
     assert dynamic.applied(model(), PLAN, how) == plain.applied(model(), PLAN, how)
     assert params.applied(model(), PLAN, how) != replace(params, corrections={}).applied(model(), PLAN, how)
+
+
+def test_inputs_that_share_a_weight_have_factors_for_the_peaks_of_both() -> None:
+    draws = np.random.default_rng(1)
+    weight, half = (draws.normal(size=shape).astype(np.float32) for shape in ((16, 24), (30, 16)))
+    table = np.concatenate([half, -half])  # no side of an input is the minor one
+    other = table.copy()
+    table[:, 5] *= 80
+    other[:, 9] *= 80
+    nodes = [
+        helper.make_node("Gather", ["t", "input_ids"], ["x"], name="rows"),
+        helper.make_node("Gather", ["u", "input_ids"], ["y"], name="others"),
+        helper.make_node("MatMul", ["x", "w"], ["p"], name="first/MatMul"),
+        helper.make_node("MatMul", ["y", "w"], ["q"], name="second/MatMul"),
+        helper.make_node("Sum", ["p", "q"], ["logits"], name="sum"),
+    ]
+    made = model_of(nodes, {"t": table, "u": other, "w": weight}, 24)
+    factors = find_factors(made, PLAN, feeds(), Quantize(alpha=0.7)).factors
+    expected = np.maximum(np.abs(table).max(0), np.abs(other).max(0)) ** 0.7 / np.abs(weight).max(1) ** 0.3
+    assert (factors["first/MatMul"] == factors["second/MatMul"]).all()
+    assert factors["first/MatMul"] / factors["first/MatMul"][0] == pytest.approx(expected / expected[0], rel=2**-10)

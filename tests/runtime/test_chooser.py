@@ -45,3 +45,9 @@ def test_a_bundle_of_a_choice_has_up_to_three_columns(chooser_folder: Path) -> N
     describe(chooser_folder, task={"kind": "choice"}, text_columns=columns)
     with pytest.raises(CompressError, match=r"bundle\.json: text_columns: expected at most 3 .* found 4"):
         Chooser(chooser_folder)
+
+
+def test_the_first_ending_of_a_later_question_may_be_the_one_that_is_cut(chooser_folder: Path) -> None:
+    chooser = Chooser(chooser_folder, threads=1)
+    with pytest.raises(CompressError, match=r"questions\[1\]: two endings of"):
+        chooser.predict([("a", ["b", "c"]), ("text", [LONG, chooser._cutter.shortened(LONG)])])

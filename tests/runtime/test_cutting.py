@@ -134,3 +134,11 @@ def test_encoding_a_split_takes_no_memory_for_what_is_cut_away(tmp_path: Path):
     )
     assert run.returncode == 0, run.stderr
     assert int(run.stdout) < 60e6
+
+
+@pytest.mark.parametrize("length", [12, 14, 16])
+def test_the_odd_token_is_the_longer_texts_also_where_its_first_part_is_the_shorter(length: int):
+    own = wordpiece(True, True)
+    own.enable_truncation(length)
+    pair = ("a " * 1000, "the " + "a " * 2000)
+    assert own.encode(*Cutter(own).cut(pair)).ids == own.encode(*pair).ids

@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,9 +16,11 @@ from compress.errors import CompressError
 from compress.model_choice import Limits
 from compress.paths import shown
 from compress.pipeline import Request
+from compress.search import run as search_run
 from compress.search.identity import IDENTITY
 from compress.search.run import command_of, opened
 from compress.search.space import Axis
+from compress.search.study import Trial
 
 CATALOGUE = Path(__file__).parents[2]
 LIMITS = Limits(max_size_mb=5)
@@ -138,3 +141,13 @@ def test_a_machine_with_another_cpu_takes_part(request_: Request, monkeypatch: p
     monkeypatch.setattr("compress.pipeline.stages.quantize.cpu_name", lambda: "another")
     monkeypatch.setattr("compress.pipeline.stages.quantize.isa", lambda: ("avx2",))
     opened(request_, LIMITS, ())
+
+
+def test_a_trial_that_repeats_another_is_no_model_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    point, info = {"recipe": "int8"}, {"score": 90.0, "size_mb": 1.0, "latency_ms": None}
+    trials = [Trial(0, point, (-90.0, 1.0), None, info), Trial(1, point, (-90.0, 1.0), None, info, 0)]
+    monkeypatch.setattr(search_run, "opened", lambda *words: SimpleNamespace(run=lambda most, work: trials))
+    monkeypatch.setattr(search_run, "run_all", lambda request, listener: [request.recipes])
+    request = Request(("int8",), ("toy-sentiment",), teacher="bert-mini")
+    result = search_run.search(request, LIMITS, (), 2)
+    assert [model.number for model in result.front] == [trial.number for trial in result.trials] == [0]

@@ -111,3 +111,9 @@ def test_the_untrained_model_is_measured_without_bars_of_transformers(
     plan = _plan(place, "distilbert")
     assert untrained_latency(plan, plan.sizes["student"]) > 0
     assert "".join(capfd.readouterr()) == ""
+
+
+def test_another_instruction_set_is_measured_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number, extensions in enumerate([("avx2",), ("avx2", "avx512_vnni")]):
+        monkeypatch.setattr("compress.search.latency.isa", lambda extensions=extensions: extensions)
+        assert Latencies(tmp_path).get({"layers": 2}, lambda number=number: float(number)) == number

@@ -221,3 +221,10 @@ def test_a_model_that_trains_in_bf16_is_scored_in_fp32_and_left_so(tmp_path: Pat
     assert (
         model(input_ids=tokens, return_dict=False)[0].dtype == torch.float32
     )  # transformers' own decorators are in place
+
+
+def test_dropout_is_drawn_by_the_seed_of_the_data(tmp_path: Path):
+    seeds: list[int] = []
+    settings = Training(epochs=1, batch_size=8)
+    fit(toy_model(), settings, tmp_path, on_step=lambda report: seeds.append(torch.initial_seed()))
+    assert set(seeds) == {5}

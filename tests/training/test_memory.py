@@ -63,3 +63,22 @@ def test_no_memory_for_the_optimizer_is_one_line(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(torch.optim.AdamW, "step", full)
     with pytest.raises(CompressError, match="step 1: out of memory beside the examples, for the gradients' sum"):
         run(tmp_path, limit=8)
+
+
+def test_the_first_parts_of_a_step_that_finds_no_memory_do_not_count_twice(tmp_path: Path):
+    def trained(work: Path, micro: int, full_at: int) -> dict[str, torch.Tensor]:
+        model, objective, calls = toy_model(), Projected(), list[int]()
+
+        def full(module: nn.Module, inputs: Any, named: dict[str, Any], output: Any) -> None:
+            if module.training:
+                calls.append(len(named["input_ids"]))
+                if len(calls) == full_at:
+                    raise torch.OutOfMemoryError("CUDA out of memory")
+
+        model.register_forward_hook(full, with_kwargs=True)
+        settings = Training(epochs=1, batch_size=8, learning_rate=1e-3, micro_batch_size=micro)
+        fit(model, settings, work, objective=objective)
+        assert not full_at or calls[:4] == [4, 4, 2, 2]
+        return weights(model, objective)
+
+    assert same(trained(tmp_path / "halved", 4, 2), trained(tmp_path / "small", 2, 0))

@@ -180,3 +180,10 @@ def test_data_whose_tokens_are_not_known_trains_the_whole_table():
     model = toy_model()
     assert not isinstance(cut_words(model, Objective((HardLabel(),)), object(), lambda steps: 1.0), CutWords)
     assert len(table(model)) == 13
+
+
+def test_the_last_weights_have_lost_what_weight_decay_takes_of_rows_that_nothing_reads(tmp_path: Path):
+    model = toy_model()
+    start = table(model)
+    fit(model, SETTINGS, tmp_path, evaluate=None)  # type: ignore[arg-type]
+    torch.testing.assert_close(table(model)[UNREAD], start[UNREAD] * left(8), rtol=1e-6, atol=0)
