@@ -17,11 +17,12 @@ def to_int8(weight: Array, axis: int | None, *, bits: int = 8) -> tuple[Array, A
     """Symmetric: (int8 of the same shape, float32 scales), `weight` ≈ int8 × scale. `axis` has a scale of its own for each index,
     and the scales its size; None gives one scale for all, of no axis.
 
-    What is all zeros gets the scale 1. `bits` of 7 leaves the outermost levels unused.
+    What is all zeros, or too small for a scale, gets the scale 1. `bits` of 7 leaves the outermost levels unused.
     """
     others = None if axis is None else tuple(other for other in range(weight.ndim) if other != axis)
     largest = np.abs(weight).max(axis=others, keepdims=True).astype(np.float32)
-    scale = np.where(largest > 0, largest / np.float32(2 ** (bits - 1) - 1), np.float32(1)).astype(np.float32)
+    scale = largest / np.float32(2 ** (bits - 1) - 1)
+    scale = np.where(scale > 0, scale, np.float32(1))
     levels = np.rint(weight / scale).astype(np.int8)
     return levels, scale.reshape(()) if axis is None else scale.reshape(-1)
 

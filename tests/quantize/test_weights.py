@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from compress.quantize import weights
+from compress.quantize.ranges import Range
 from compress.quantize.weights import Rows, row_levels, to_int8
 
 
@@ -53,3 +54,11 @@ def test_a_table_of_zeros_is_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
     for long in (10, 1000):
         monkeypatch.setattr(weights, "LONG", long)
         assert (restored(row_levels(np.zeros((20, 8), np.float32))) == 0).all()
+
+
+def test_what_is_too_small_for_a_scale_is_zero() -> None:
+    levels, scales = to_int8(np.array([[1e-44, 1.0], [-1e-44, 0.5]], np.float32), 1)
+    assert scales.tolist() == [1, pytest.approx(1 / 127)]
+    assert levels.tolist() == [[0, 127], [0, 64]]
+    scale, zero = Range(0, 1e-43).parameters()
+    assert (scale, zero) == (1, 0)
