@@ -1,4 +1,4 @@
-"""What heads and neurons should be judged by, and how the rest is repaired: every choice at the same budgets, on tuning splits.
+"""What heads and neurons should be judged by: each score at the same budgets, on tuning splits.
 
     python benchmarks/pruning_choices.py --data-dir GLUE --task mrpc --task rte --out runs --report reports/pruning-choices.md
 
@@ -24,17 +24,16 @@ from compress.paths import shown
 from compress.pipeline import Request, build_stage
 from compress.results import Machine
 
-CHOICES = tuple((score, repair) for score in ("fisher", "obs") for repair in ("least_squares", "scale"))
+SCORES = ("fisher", "obs")
 HEADINGS = (
-    "Task", "Budget", "Judged by", "Repair", "Pruned", "Repaired", "Against the whole, points, 95% interval", "Decided alike",
+    "Task", "Budget", "Judged by", "Pruned", "Repaired", "Against the whole, points, 95% interval", "Decided alike",
     "Divergence, pruned / repaired",
 )  # fmt: skip
 
 
-def pruned(task: str, score: str, repair: str, given: argparse.Namespace) -> dict[str, Any]:
+def pruned(task: str, score: str, given: argparse.Namespace) -> dict[str, Any]:
     settings = {
         "prune.score": score,
-        "prune.repair": repair,
         "prune.flops": [float(each) for each in given.flops.split(",")],
         "prune.examples": given.examples,
     }
@@ -54,7 +53,6 @@ def lines(info: dict[str, Any]) -> list[str]:
             info["task"],
             f"{info['budget']} {point['budget']:g}",
             info["score"],
-            info["repair"],
             f"{point['pruned']:.2f}",
             f"{point['repaired']:.2f}",
             f"{delta['points']:+.2f} ({delta['low']:+.2f} to {delta['high']:+.2f})",
@@ -66,14 +64,14 @@ def lines(info: dict[str, Any]) -> list[str]:
 
 
 def means(measured: Sequence[dict[str, Any]]) -> list[str]:
-    """Over tasks, of each choice at each budget: the difference to the whole, in points."""
+    """Over tasks, of each score at each budget: the difference to the whole, in points."""
     budgets = [point["budget"] for point in measured[0]["points"]]
     found = []
-    for score, repair in CHOICES:
-        own = [info for info in measured if (info["score"], info["repair"]) == (score, repair)]
+    for score in SCORES:
+        own = [info for info in measured if info["score"] == score]
         deltas = [mean(info["points"][place]["delta"]["points"] for info in own) for place in range(len(budgets))]
-        found.append(_line((score, repair, *(f"{delta:+.2f}" for delta in deltas))))
-    return [*_head(("Judged by", "Repair", *(f"{budget:g} of the FLOPs" for budget in budgets)), 2), *found]
+        found.append(_line((score, *(f"{delta:+.2f}" for delta in deltas))))
+    return [*_head(("Judged by", *(f"{budget:g} of the FLOPs" for budget in budgets)), 1), *found]
 
 
 def _line(cells: Sequence[str]) -> str:
@@ -96,14 +94,14 @@ def main() -> None:
     add_json(parser)
     given = parser.parse_args()
     measured = []
-    print("\n".join(_head(HEADINGS, 4)), flush=True)
+    print("\n".join(_head(HEADINGS, 3)), flush=True)
     for task in given.task:
-        for score, repair in CHOICES:
-            measured.append(pruned(task, score, repair, given))
+        for score in SCORES:
+            measured.append(pruned(task, score, given))
             print("\n".join(lines(measured[-1])), flush=True)
     machine = Machine.here()
     page = [
-        "# What pruning judges by, and how it repairs\n",
+        "# What pruning judges by\n",
         f"Measured on {machine.cpu}, {', '.join(machine.isa)}, by\n",
         f"```\npython benchmarks/pruning_choices.py {shlex.join(map(shown, sys.argv[1:]))}\n```\n",
         f"{code_line()}\n",
@@ -112,7 +110,7 @@ def main() -> None:
         "## The mean over tasks of the difference to the whole model, repaired, points\n",
         *means(measured),
         "\n## Each task\n",
-        *_head(HEADINGS, 4),
+        *_head(HEADINGS, 3),
         *(line for info in measured for line in lines(info)),
     ]
     if given.report:

@@ -1,7 +1,7 @@
 """The output matrices of a pruned model fitted to what the whole one gives: least squares, layer by layer, without training.
 
-The target is that of mask tuning (Kwon et al. 2022, arXiv:2204.09656, §4.4), of the unpruned model: output and residual. Fitted is a
-factor for each unit, as there, or the whole matrix, as in ZipLM (Kurtic et al. 2023, arXiv:2302.04089).
+The target is that of mask tuning (Kwon et al. 2022, arXiv:2204.09656, §4.4), of the unpruned model: output and residual. The whole
+matrix is fitted, as in ZipLM (Kurtic et al. 2023, arXiv:2302.04089).
 """
 
 from __future__ import annotations
@@ -15,12 +15,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ..models.features import Batch, layers_of
-from ..models.pruned import head_size, layer_part
-from ..spec.stages.prune import RepairName
+from ..models.pruned import layer_part
 from .layerwise import READERS, LayerInputs, first_inputs, inputs_at, inputs_seen, layer_states, tokens_read
 
 DAMPING = 1e-2  # of the mean diagonal of the normal equations, for weights that few examples say anything of
-LARGEST_FACTOR = 10  # in size: a fit that asks for more has explained nothing (Kwon et al.'s code)
 
 
 def repair(
@@ -28,14 +26,13 @@ def repair(
     whole: Any,
     batches: Iterable[Batch],
     *,
-    method: RepairName,
     first_token: bool,
     further: Callable[[], Iterable[Batch]] = tuple,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> None:
-    """Change the output matrices of attention and feed-forward parts of `pruned` in place, so that what goes into each LayerNorm is
-    as near to what it is in `whole` as a linear map of the units that are left can make it (`least_squares`, biases too), or a
-    factor for each unit (`scale`). Where no unit is left, the bias is fitted, by either.
+    """Change the output matrices and biases of attention and feed-forward parts of `pruned` in place, so that what goes into each
+    LayerNorm is as near to what it is in `whole` as a linear map of the units that are left can make it. Where no unit is left, the
+    bias is fitted.
 
     Layer after layer, each on what the repaired ones before it give, over the real tokens of padded `batches`; of the last layer only
     the first token's where the head reads no other (`first_token`). Then each text tells one token, so `further` texts are fitted to
@@ -49,7 +46,7 @@ def repair(
             of_first = first_token and number == layers - 1
             more = further if of_first else tuple
             inputs = _Inputs(pruned, number, own, more), _Inputs(whole, number, theirs, more)
-            _repair_layer(*inputs, method, first_token=of_first)
+            _repair_layer(*inputs, first_token=of_first)
             on_progress(number + 1, layers)
 
 
@@ -68,7 +65,7 @@ class _Inputs:
             yield inputs_at(self.model, self.number, batch)
 
 
-def _repair_layer(own: _Inputs, theirs: _Inputs, method: RepairName, *, first_token: bool) -> None:
+def _repair_layer(own: _Inputs, theirs: _Inputs, *, first_token: bool) -> None:
     pruned, whole, number = own.model, theirs.model, own.number
     goals: list[list[Tensor]] = [[] for _ in READERS]
     for inputs in theirs:
@@ -76,17 +73,14 @@ def _repair_layer(own: _Inputs, theirs: _Inputs, method: RepairName, *, first_to
             inputs.states = layer_states(whole, number, inputs)
         for goal, found in zip(goals, sums, strict=True):
             goal.append(found[tokens_read(inputs, first_token=first_token)])
-    for (units, (matrix, norm)), goal in zip(READERS.items(), goals, strict=True):
+    for (matrix, norm), goal in zip(READERS.values(), goals, strict=True):
         equations, linear = NormalEquations(DAMPING), layer_part(pruned, number, matrix)
         for inputs, wanted in zip(own, goal, strict=True):
             with inputs_seen(pruned, number, [matrix, norm], no_further=True) as seen:
                 layer_states(pruned, number, inputs)
             read, found = (each[tokens_read(inputs, first_token=first_token)] for each in seen)
             equations.add(read, wanted - found)
-        if method == "scale" and linear.in_features:
-            equations.rescale(linear, head_size(pruned) if units == "heads" else 1)
-        else:
-            equations.correct(linear)
+        equations.correct(linear)
     for inputs in own.held:
         inputs.states = layer_states(pruned, number, inputs)
 
@@ -107,32 +101,11 @@ class NormalEquations:
         self._products = products if self._products is None else self._products + products
 
     def correct(self, linear: nn.Linear) -> None:
-        """Add the change to the layer's weight and bias."""
-        change = self._solution(*self._sums())
-        linear.weight.add_(change[:-1].T.to(linear.weight))
-        linear.bias.add_(change[-1].to(linear.bias))
-
-    def rescale(self, linear: nn.Linear, size: int) -> None:
-        """Multiply the weights that read each unit, `size` inputs, by a factor of its own, damped towards 1.
-
-        All stay where any factor is beyond `LARGEST_FACTOR`.
-        """
-        (squares, products), weight = self._sums(), linear.weight.cpu().double()
-        units = weight.shape[1] // size
-        together = (weight.T @ weight) * squares[:-1, :-1]  # of what two inputs add to the output, Σ over its places
-        alone = (weight.T * products[:-1]).sum(1, keepdim=True)
-        change = self._solution(together.view(units, size, units, size).sum((1, 3)), alone.view(units, size, 1).sum(1))
-        factors = 1 + change.squeeze(1)
-        if factors.abs().max() <= LARGEST_FACTOR:
-            linear.weight.mul_(factors.repeat_interleave(size).to(linear.weight))
-
-    def _sums(self) -> tuple[Float[Tensor, "in+1 in+1"], Float[Tensor, "in+1 out"]]:
+        """Add the change to the layer's weight and bias, the solution of damped equations, which always have one."""
         if self._squares is None or self._products is None:
             raise RuntimeError("no inputs")
-        return self._squares, self._products
-
-    def _solution(self, squares: Tensor, products: Tensor) -> Tensor:
-        """Of damped equations, which always have one."""
-        diagonal = squares.diagonal()
-        damped = squares + torch.diag(self._damping * diagonal.mean().clamp_min(1e-12).expand_as(diagonal))
-        return torch.cholesky_solve(products, torch.linalg.cholesky(damped))
+        diagonal = self._squares.diagonal()
+        damped = self._squares + torch.diag(self._damping * diagonal.mean().clamp_min(1e-12).expand_as(diagonal))
+        change = torch.cholesky_solve(self._products, torch.linalg.cholesky(damped))
+        linear.weight.add_(change[:-1].T.to(linear.weight))
+        linear.bias.add_(change[-1].to(linear.bias))

@@ -61,7 +61,7 @@ RECIPES: dict[str, tuple[str, str, str | None]] = {
   - distill: {{{WHOLE}, losses: [{{name: soft_target}}, {{name: hard_label}}, {{name: hidden_cosine}}]}}
   - prune: {{flops: 0.8, examples: 24}}
   - distill: {{name: recover, {SHORT}, losses: [{{name: hard_label}}]}}
-  - prune: {{name: less, flops: 0.5, examples: 24, score: obs, repair: scale}}
+  - prune: {{name: less, flops: 0.5, examples: 24, score: obs}}
   - quantize_aware: {{{SHORT}, ranges: moving_average}}""",
         "student-qat",
         "name: narrow\ntitle: S\narchitecture: distilbert\nlayers: 1\n",
@@ -92,7 +92,7 @@ RECIPES: dict[str, tuple[str, str, str | None]] = {
         f"""
   - finetune: {{{SHORT}}}
   - distill: {{{SHORT}, losses: [{{name: soft_target}}, {{name: margin_mse}}, {{name: hard_label}}]}}
-  - prune: {{examples: 24, repair: scale}}""",
+  - prune: {{examples: 24}}""",
         "student-pruned",
         STUDENT,
     ),

@@ -1,5 +1,4 @@
-"""Output matrices fitted by least squares, whole or a factor a unit: planted cases are solved, and a pruned model comes nearer to the
-whole one."""
+"""Output matrices fitted by least squares: planted cases are solved, and a pruned model comes nearer to the whole one."""
 
 from __future__ import annotations
 
@@ -7,7 +6,6 @@ from typing import Any
 
 import pytest
 import torch
-from default_suite import covering
 from pruned_toys import FAMILIES, HEADS, NEURONS, WITHOUT_PARTS, padded_batches, whole
 from torch import nn
 
@@ -15,7 +13,6 @@ from compress.models.pruned import layer_part
 from compress.pruning import repair
 from compress.pruning.removal import without_units
 from compress.pruning.repair import NormalEquations
-from compress.spec.stages.prune import RepairName
 
 
 def test_a_planted_linear_case_is_solved_exactly():
@@ -31,68 +28,12 @@ def test_a_planted_linear_case_is_solved_exactly():
     assert torch.allclose(layer.bias, wanted.bias, atol=1e-9)
 
 
-def planted_factors(layer: nn.Linear, factors: torch.Tensor, damping: float) -> NormalEquations:
-    """Of what the layer lacks whose output is to be that of its units, 2 inputs each, times these factors."""
-    equations = NormalEquations(damping=damping)
-    with torch.no_grad():
-        for _ in range(3):
-            inputs = torch.randn(20, 6, dtype=torch.float64)
-            equations.add(inputs, layer(inputs * factors.repeat_interleave(2)) - layer(inputs))
-    return equations
-
-
-def test_planted_factors_are_found_exactly_and_the_bias_stays():
-    torch.manual_seed(0)
-    layer, factors = nn.Linear(6, 4).double(), torch.tensor([0.5, -2.0, 9.0], dtype=torch.float64)
-    weight, bias = layer.weight.clone(), layer.bias.clone()
-    with torch.no_grad():
-        planted_factors(layer, factors, 1e-14).rescale(layer, 2)
-    assert torch.allclose(layer.weight, weight * factors.repeat_interleave(2), atol=1e-9)
-    assert torch.equal(layer.bias, bias)
-
-
-def test_factors_are_the_best_there_are():
-    """Of a case that no factors solve, against least squares on what each unit adds."""
-    torch.manual_seed(1)
-    layer, equations = nn.Linear(6, 4).double(), NormalEquations(damping=1e-14)
-    inputs, missing = torch.randn(30, 6, dtype=torch.float64), 0.3 * torch.randn(30, 4, dtype=torch.float64)
-    with torch.no_grad():
-        added = torch.stack(
-            [(inputs[:, unit] @ layer.weight[:, unit].T).flatten() for unit in ((0, 1), (2, 3), (4, 5))], 1
-        )
-        wanted = 1 + torch.linalg.lstsq(added, missing.flatten()[:, None]).solution[:, 0]
-        weight = layer.weight.clone()
-        equations.add(inputs, missing)
-        equations.rescale(layer, 2)
-    assert torch.allclose(layer.weight, weight * wanted.repeat_interleave(2))
-
-
-def test_damping_draws_factors_towards_one():
-    torch.manual_seed(0)
-    layer, factors = nn.Linear(6, 4).double(), torch.tensor([0.5, 2.0, 1.0], dtype=torch.float64)
-    weight = layer.weight.clone()
-    with torch.no_grad():
-        planted_factors(layer, factors, 1e6).rescale(layer, 2)
-    assert torch.allclose(layer.weight, weight, atol=1e-3)
-
-
-@pytest.mark.parametrize("factor", [11.0, -11.0])
-def test_no_factor_is_taken_where_one_is_beyond_reason(factor: float):
-    torch.manual_seed(0)
-    layer, factors = nn.Linear(6, 4).double(), torch.tensor([0.5, 1.0, factor], dtype=torch.float64)
-    weight = layer.weight.clone()
-    with torch.no_grad():
-        planted_factors(layer, factors, 1e-14).rescale(layer, 2)
-    assert torch.equal(layer.weight, weight)
-
-
-@pytest.mark.parametrize("method", ["correct", "rescale"])
-def test_a_layer_that_lacks_nothing_stays_as_it_is(method: str):
+def test_a_layer_that_lacks_nothing_stays_as_it_is():
     layer, equations = nn.Linear(6, 4), NormalEquations()
     before = layer.weight.clone()
     with torch.no_grad():
         equations.add(torch.randn(3, 6), torch.zeros(3, 4))
-        equations.correct(layer) if method == "correct" else equations.rescale(layer, 3)
+        equations.correct(layer)
     assert torch.equal(layer.weight, before)
 
 
@@ -103,14 +44,14 @@ def logits(model: Any) -> torch.Tensor:
         )
 
 
-@pytest.mark.parametrize(("family", "method", "left"), covering(FAMILIES, [("least_squares", 0.5), ("scale", 0.95)]))
-def test_a_repaired_model_is_nearer_to_the_whole_one(family: str, method: RepairName, left: float):
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_repaired_model_is_nearer_to_the_whole_one(family: str):
     model = whole(family)
     pruned = without_units(model, HEADS, NEURONS)
     untouched = {name: value.clone() for name, value in model.state_dict().items()}
     before = (logits(pruned) - logits(model)).square().mean()
-    repair.repair(pruned, model, padded_batches(), method=method, first_token=True)
-    assert (logits(pruned) - logits(model)).square().mean() < left * before
+    repair.repair(pruned, model, padded_batches(), first_token=True)
+    assert (logits(pruned) - logits(model)).square().mean() < 0.5 * before
     assert all(torch.equal(value, untouched[name]) for name, value in model.state_dict().items())
 
 
@@ -126,39 +67,15 @@ def test_what_a_fit_does_not_read_is_not_run(family: str, monkeypatch: pytest.Mo
         with monkeypatch.context() as patch:
             if whole_layers:
                 patch.setattr(repair, "inputs_seen", lambda *words, **_: seen(*words))
-            repair.repair(pruned, model, padded_batches(), method="least_squares", first_token=True)
+            repair.repair(pruned, model, padded_batches(), first_token=True)
         found.append(pruned.state_dict())
         runs.append(len(counts) / len(padded_batches()))
     assert runs == [2, 3]
     assert all(torch.equal(value, found[1][name]) for name, value in found[0].items())
 
 
-def test_scaling_multiplies_what_reads_each_unit_and_changes_nothing_else():
-    model = whole("bert")
-    pruned = without_units(model, HEADS, NEURONS)
-    before = {name: value.clone() for name, value in pruned.state_dict().items()}
-    repair.repair(pruned, model, padded_batches(), method="scale", first_token=True)
-    after, changed = pruned.state_dict(), set[str]()
-    for name, value in after.items():
-        if torch.equal(value, before[name]):
-            continue
-        changed.add(name)
-        factors = value / before[name]
-        size = 8 if "attention" in name else 1
-        units = factors.unflatten(1, (-1, size))
-        assert torch.allclose(units, units[:1, :, :1].expand_as(units), rtol=1e-3)
-    assert changed == {
-        f"bert.encoder.layer.{layer}.{part}dense.weight"
-        for layer in (0, 1)
-        for part in ("attention.output.", "output.")
-    }
-
-
-@pytest.mark.parametrize("method", ["least_squares", "scale"])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_bias_of_a_part_that_went_stands_for_its_mean(
-    family: str, method: RepairName, monkeypatch: pytest.MonkeyPatch
-):
+def test_the_bias_of_a_part_that_went_stands_for_its_mean(family: str, monkeypatch: pytest.MonkeyPatch):
     """Where nothing else went: without damping, exactly."""
     monkeypatch.setattr(repair, "DAMPING", 1e-6)
     model = whole(family)
@@ -170,7 +87,7 @@ def test_the_bias_of_a_part_that_went_stands_for_its_mean(
     mean = torch.cat(
         [each[batch["attention_mask"].bool()] for each, batch in zip(outputs, padded_batches(3), strict=True)]
     )
-    repair.repair(pruned, model, padded_batches(3), method=method, first_token=True)
+    repair.repair(pruned, model, padded_batches(3), first_token=True)
     assert torch.allclose(layer_part(pruned, 0, "down").bias, mean.mean(0), atol=1e-5)
 
 
@@ -179,26 +96,8 @@ def test_a_model_without_parts_is_nearer_to_the_whole_one(kept: str):
     model = whole("bert")
     pruned = without_units(model, *WITHOUT_PARTS[kept])
     before = (logits(pruned) - logits(model)).square().mean()
-    repair.repair(pruned, model, padded_batches(), method="least_squares", first_token=True)
+    repair.repair(pruned, model, padded_batches(), first_token=True)
     assert (logits(pruned) - logits(model)).square().mean() < 0.8 * before
-
-
-def test_scaling_fits_the_bias_of_what_reads_nothing_and_no_other():
-    model = whole("bert")
-    pruned = without_units(model, [[], range(3)], [range(32), []])
-    before = {name: value.clone() for name, value in pruned.state_dict().items()}
-    repair.repair(pruned, model, padded_batches(), method="scale", first_token=True)
-    changed = {name for name, value in pruned.state_dict().items() if not torch.equal(value, before[name])}
-    layers = "bert.encoder.layer"
-    assert changed == {
-        f"{layers}.{part}"
-        for part in (
-            "0.attention.output.dense.bias",
-            "0.output.dense.weight",
-            "1.attention.output.dense.weight",
-            "1.output.dense.bias",
-        )
-    }
 
 
 def test_units_that_others_can_stand_for_are_made_up_for(monkeypatch: pytest.MonkeyPatch):
@@ -211,7 +110,7 @@ def test_units_that_others_can_stand_for_are_made_up_for(monkeypatch: pytest.Mon
     pruned = without_units(model, [range(4)] * 2, [range(32)] * 2)
     assert (logits(pruned) - logits(model)).abs().max() > 0.1
     monkeypatch.setattr(repair, "DAMPING", 1e-6)
-    repair.repair(pruned, model, padded_batches(), method="least_squares", first_token=False)
+    repair.repair(pruned, model, padded_batches(), first_token=False)
     assert (logits(pruned) - logits(model)).abs().max() < 1e-2
 
 
@@ -220,8 +119,8 @@ def test_the_last_layer_is_fitted_to_the_first_token_where_the_head_reads_no_oth
     model = whole("bert")
     parts = [[range(4), HEADS[1]], [range(64), NEURONS[1]]]
     of_first, of_all = (without_units(model, *parts) for _ in range(2))
-    repair.repair(of_first, model, padded_batches(), method="least_squares", first_token=True)
-    repair.repair(of_all, model, padded_batches(), method="least_squares", first_token=False)
+    repair.repair(of_first, model, padded_batches(), first_token=True)
+    repair.repair(of_all, model, padded_batches(), first_token=False)
     errors = [(logits(each) - logits(model)).square().mean() for each in (of_first, of_all)]
     assert errors[0] < errors[1]
 
@@ -237,7 +136,7 @@ def test_further_texts_are_fitted_to_by_the_last_layer_alone():
     found = []
     for held, more in ((batches, tuple), (batches[:1], further), (batches[:1], tuple)):
         pruned = without_units(model, [range(4), HEADS[1]], [range(64), NEURONS[1]])
-        repair.repair(pruned, model, held, method="least_squares", first_token=True, further=more)
+        repair.repair(pruned, model, held, first_token=True, further=more)
         found.append([layer_part(pruned, 1, part).weight for part in ("output", "down")])
     assert runs, "the further texts were asked for"
     for every, some, few in zip(*found, strict=True):
@@ -251,7 +150,7 @@ def test_further_texts_change_no_layer_before_the_last_and_nothing_where_the_hea
         states = []
         for more in (tuple, lambda: batches[1:]):
             pruned = without_units(model, HEADS, NEURONS)
-            repair.repair(pruned, model, batches[:1], method="least_squares", first_token=first_token, further=more)
+            repair.repair(pruned, model, batches[:1], first_token=first_token, further=more)
             states.append(pruned.state_dict())
         changed = {name for name, value in states[0].items() if not torch.equal(value, states[1][name])}
         last = {

@@ -240,8 +240,8 @@ class _Pruning:
         pruned = without_units(self.model, kept.heads, kept.neurons)
         which = "of these widths" if budget is None else f"at {job.spec.budget} {budget:g}"
         alone, repaired = comparison.predict(pruned), None
-        if method := job.spec.repair:
-            _repair(job, pruned, self.model, self.data, method, which)
+        if job.spec.repair:
+            _repair(job, pruned, self.model, self.data, which)
             repaired = comparison.predict(pruned)
         shape = shape_of(pruned)
         before, after = (_sizes(job, each).layers_flops(self.length) for each in (self.model, pruned))
@@ -266,7 +266,7 @@ def _sizes(job: Job[Prune], model: Any) -> Dimensions:
     return dimensions(model.config.to_dict(), classes=job.plan.sizes[job.node.model].classes, kind=job.context.kind)
 
 
-def _repair(job: Job[Prune], pruned: Any, model: Any, data: TaskBatches, method: RepairName, which: str) -> None:
+def _repair(job: Job[Prune], pruned: Any, model: Any, data: TaskBatches, which: str) -> None:
     from ...pruning.repair import repair
 
     rows = _fit_rows(job, data)
@@ -274,7 +274,6 @@ def _repair(job: Job[Prune], pruned: Any, model: Any, data: TaskBatches, method:
         pruned,
         model,
         fit_batches(data, rows.held, model.device),
-        method=method,
         first_token=reads_first(HEADS[job.context.kind]),
         further=partial(fit_batches, data, rows.further, model.device),
         on_progress=lambda done, total: job.context.listener.progress(f"repairing layers {which}", done, total),

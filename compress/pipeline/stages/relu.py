@@ -76,7 +76,6 @@ def run(job: Job[Relu]) -> ReluInfo:
         model,
         before,
         fit_batches(data, rows.held, model.device),
-        method="least_squares",
         first_token=reads_first(head),
         further=partial(fit_batches, data, rows.further, model.device),
         on_progress=lambda done, total: context.listener.progress("fitting layers", done, total),

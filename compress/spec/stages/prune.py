@@ -14,7 +14,7 @@ Share = Annotated[float, Field(gt=0, lt=1)]
 Counts = Annotated[int, Field(ge=0)]
 BudgetName = Literal["flops", "latency", "size_mb", "widths"]
 ScoreName = Literal["fisher", "obs"]
-RepairName = Literal["least_squares", "scale"]
+RepairName = Literal["least_squares"]
 BUDGETS: tuple[BudgetName, ...] = ("flops", "latency", "size_mb")
 WIDTHS = ("heads", "neurons")
 _USUAL = 0.5
@@ -63,10 +63,10 @@ class Prune(StageSpec):
         description="how a head or neuron is judged. fisher: how much the loss on labels depends on it; obs: its layer's error once the "
         "others make up for it by least squares (optimal brain surgeon); auto: fisher where labels train models, else obs",
     )
-    repair: Literal["least_squares", "scale", False] = Field(
+    repair: Literal["least_squares", False] = Field(
         default="least_squares",
-        description="fit the output matrices to what the unpruned model gives. least_squares: all weights; scale: one factor per head and "
-        "neuron; false: fit nothing, not even the remaining bias of a fully removed part",
+        description="fit the output matrices to what the unpruned model gives, by least squares; "
+        "false: fit nothing, not even the remaining bias of a fully removed part",
     )
     name: Name | None = Field(default=None, exclude=True, description="tells several prune stages apart")
     enabled: bool = Field(default=True, exclude=True, description="false leaves the stage out")

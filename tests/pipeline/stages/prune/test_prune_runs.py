@@ -77,8 +77,8 @@ def test_what_is_left_costs_no_more_than_the_budget(world: Path) -> None:
     ("method", "score"),
     [
         ("least_squares", "fisher"),
-        ("scale", "obs"),
-        *slow(("least_squares", "obs"), ("scale", "fisher"), ("false", "fisher"), ("false", "obs")),
+        ("least_squares", "obs"),
+        *slow(("false", "fisher"), ("false", "obs")),
     ],
 )
 def test_the_result_and_the_report_say_how_it_was_pruned(world: Path, score: str, method: str) -> None:

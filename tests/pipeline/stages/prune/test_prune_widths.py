@@ -47,7 +47,7 @@ def outputs(model: Path, inputs: dict[str, np.ndarray]) -> np.ndarray:
         (["heads=[1, 2]", "neurons=[48, 16]"], [(1, 48), (2, 16)]),
         (["heads=[0, 1]", "neurons=[32, 0]", "score=obs"], [(0, 32), (1, 0)]),
         *slow(
-            (["heads=1", "repair=scale"], [(1, 64), (1, 64)]),
+            (["heads=1"], [(1, 64), (1, 64)]),
             (["neurons=[64, 16]", "repair=false"], [(2, 64), (2, 16)]),
             (["heads=2", "neurons=64"], [(2, 64), (2, 64)]),
         ),
