@@ -21,7 +21,7 @@ from . import sharding, sharing, state
 from .gradients import Gradients, TeacherFeatures
 from .loading import Batches, Loader
 from .precision import in_fp32, own_forward
-from .schedule import grown, learning_rate, left_by_decay, total_steps
+from .schedule import learning_rate, left_by_decay, total_steps
 from .word_rows import Words, cut_words
 
 _ADVICE = "stopped before the weights were touched. Lower learning_rate, or train with --precision fp32"
@@ -164,7 +164,8 @@ class _Run:
         """One optimizer step over one batch."""
         started = time.perf_counter()
         number = self.progress.step
-        indices, following = self._batch(number), self._batch(number + 1) if number + 1 < self.total else None
+        indices = self.data.indices(number)
+        following = self.data.indices(number + 1) if number + 1 < self.total else None
         tokens = int(self.data.lengths(indices).sum())
         rate = learning_rate(self.settings, number, self.total)
         for group in self.optimizer.param_groups:
@@ -177,11 +178,6 @@ class _Run:
         epoch = self.progress.step / len(self.data)
         tuning = self._maybe_evaluate()
         return StepReport(self.progress.step, self.total, epoch, losses, rate, len(indices), tokens, seconds, tuning)
-
-    def _batch(self, number: int) -> np.ndarray:
-        """Ids of the examples of optimizer step `number`, from 0."""
-        indices = self.data.indices(number)
-        return grown(self.settings, number, self.total, indices, self.data.groups(indices))
 
     def _checked(self, names: list[str], terms: Tensor) -> dict[str, float]:
         """The losses of the batch, once they and the gradient are known to be finite, and clipped.

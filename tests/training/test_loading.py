@@ -93,15 +93,6 @@ def test_the_next_batch_is_made_while_the_step_is_computed(tmp_path: Path, monke
         trained(tmp_path, SETTINGS.model_copy(update={"micro_batch_size": None, "max_steps": steps, "epochs": 10.0}))
 
 
-def test_batches_that_grow_come_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = SETTINGS.model_copy(update={"batch_warmup": 0.7, "micro_batch_size": None})
-    found = []
-    for wanted in (False, True):
-        with ahead(monkeypatch, wanted=wanted):
-            found.append(trained(tmp_path / str(wanted), settings))
-    assert same(*found)
-
-
 def test_a_gpu_has_its_batches_made_ahead_and_a_cpu_not(tmp_path: Path, collated: list[tuple[str, list[int]]]) -> None:
     trained(tmp_path / "cpu")
     assert {name for name, _ in collated} == {"MainThread"}

@@ -21,7 +21,6 @@ from compress.objective import Objective
 from compress.spec.stages import Training
 from compress.tasks.query_batches import EncodedQueries
 from compress.training import sharing
-from compress.training.schedule import grown
 
 
 def ranker(seed: int) -> Any:
@@ -95,10 +94,3 @@ def test_processes_share_whole_queries(monkeypatch: pytest.MonkeyPatch):
     numbers = [set(GROUPS[share - 100]) for share in shares]
     assert not numbers[0] & numbers[1] and abs(len(shares[0]) - len(shares[1])) <= 2
     assert len(sharing.share(BATCH[:3], GROUPS[:3], 1)) == 0
-
-
-def test_a_growing_batch_has_whole_queries():
-    settings = Training(batch_warmup=0.9)
-    sizes = [len(grown(settings, step, 10, BATCH, GROUPS)) for step in range(10)]
-    ends = set(np.cumsum([3, 5, 1, 4, 3]).tolist())
-    assert sizes[0] == 3 and set(sizes) <= ends and sizes == sorted(sizes) and len(set(sizes)) > 2

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from compress.spec.stages import Training
-from compress.training.schedule import grown, learning_rate, total_steps
+from compress.training.schedule import learning_rate, total_steps
 
 
 def rates(total: int, **fields: object) -> list[float]:
@@ -45,18 +44,3 @@ def test_no_step_has_a_rate_of_zero():
 )  # fmt: skip
 def test_total_steps_of_four_batches_an_epoch(fields: dict[str, float], expected: int):
     assert total_steps(Training.model_validate(fields), 4) == expected
-
-
-def test_batches_grow_to_their_size_and_stay_there():
-    settings, batch = Training(batch_warmup=0.5), np.arange(100, 164)
-    sizes = [len(grown(settings, step, 16, batch)) for step in range(16)]
-    assert sizes == [8, 15, 22, 29, 36, 43, 50, 57, *[64] * 8]
-    np.testing.assert_array_equal(grown(settings, 0, 16, batch), batch[::8])  # of all lengths
-    assert all(len(set(grown(settings, step, 16, batch))) == size for step, size in enumerate(sizes))
-    assert len(grown(settings, 0, 16, batch[:3])) == 1
-    assert grown(Training(), 0, 16, batch) is batch
-
-
-def test_a_spec_without_growing_batches_is_dumped_as_before():
-    assert "batch_warmup" not in Training().model_dump()
-    assert Training(batch_warmup=0.1).model_dump()["batch_warmup"] == 0.1

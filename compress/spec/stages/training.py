@@ -42,11 +42,6 @@ class Training(StageSpec):
     micro_batch_size: Positive | None = Field(
         default=None, description="examples per forward; gradients accumulate to batch_size"
     )
-    batch_warmup: Fraction | None = Field(
-        default=None,
-        exclude_if=lambda value: value is None,  # what is dumped decides the store's keys
-        description="share of steps over which batches grow linearly from an eighth of batch_size",
-    )
     learning_rate: PositiveNumber = Field(default=5e-5, description="peak, after the warm-up")
     warmup: Fraction = Field(default=0.1, description="share of the steps with a rising learning rate")
     schedule: Literal["linear", "cosine", "constant"] = Field(
