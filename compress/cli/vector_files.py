@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
 
 from ..errors import CompressError
 from .predictions import VECTORS, Bar, check_new, new_file
@@ -14,11 +15,7 @@ from .row_answers import text_of
 from .row_files import PLAIN, Rows, suffix_of
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from ..runtime import Embedder
-
-_HEADER = 128  # bytes, whatever the number of rows, which is only known at the end
 
 
 def write_vectors(
@@ -54,21 +51,18 @@ def write_vectors(
 
 def _write(out: IO[bytes], model: Embedder, texts: Iterator[str], bar: Bar) -> int:
     count = 0
-    out.write(header(0, model.width))
+    write_header(out, 0, model.width)
     for count, vector in enumerate(model.vectors(texts), 1):
         out.write(_little(vector).tobytes())
         bar(count)
     out.seek(0)
-    out.write(header(count, model.width))
+    write_header(out, count, model.width)
     return count
 
 
-def header(rows: int, width: int) -> bytes:
-    """Of a .npy file, version 1.0, of float32 [rows, width]: always of `_HEADER` bytes, so that it can be written again."""
-    about = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {width}), }}"
-    magic = b"\x93NUMPY\x01\x00"
-    size = _HEADER - len(magic) - 2
-    return magic + struct.pack("<H", size) + about.ljust(size - 1).encode("ascii") + b"\n"
+def write_header(out: IO[bytes], rows: int, width: int) -> None:
+    """Of a .npy file of float32 [rows, width]. NumPy leaves room for more rows, so that it can be written again."""
+    np.lib.format.write_array_header_1_0(out, {"descr": "<f4", "fortran_order": False, "shape": (rows, width)})
 
 
 def _little(vector: np.ndarray) -> np.ndarray:
