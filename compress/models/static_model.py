@@ -139,12 +139,6 @@ class StaticForSequenceClassification(_Static):
         self.classifier = nn.Linear(config.intermediate_size, config.num_labels)
         self.post_init()
 
-    def get_input_embeddings(self) -> nn.Module:
-        return self.static.word_embeddings
-
-    def set_input_embeddings(self, value: nn.Module) -> None:
-        self.static.word_embeddings = value
-
     def forward(
         self,
         input_ids: Int[Tensor, "batch length"],
@@ -172,12 +166,6 @@ class StaticForTokenClassification(_Static):
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
         self.classifier = nn.Linear(config.intermediate_size, config.num_labels)
         self.post_init()
-
-    def get_input_embeddings(self) -> nn.Module:
-        return self.static.word_embeddings
-
-    def set_input_embeddings(self, value: nn.Module) -> None:
-        self.static.word_embeddings = value
 
     def forward(
         self,
