@@ -10,13 +10,6 @@ import numpy as np
 BINS = 15
 
 
-def probabilities(logits: np.ndarray) -> np.ndarray:
-    """Softmax in float64, [example, class]."""
-    logits = np.asarray(logits, dtype=np.float64)
-    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return powers / powers.sum(axis=1, keepdims=True)
-
-
 def differ(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Whether two answers to the same example differ anywhere, bool [example]."""
     return (one != other).reshape(len(one), -1).any(axis=1)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from compress.fidelity import calibration_error, differ, flipped, logit_difference, probabilities, surest
+from compress.fidelity import calibration_error, differ, flipped, logit_difference, surest
+from compress.runtime.kinds.classification import softmax
 
 rng = np.random.default_rng(0)
 LOGITS = rng.normal(size=(200, 3)).astype(np.float32) * 3
@@ -18,11 +19,11 @@ def of(confidence: np.ndarray) -> np.ndarray:
 
 
 def flips(fp32: np.ndarray, int8: np.ndarray) -> list[int]:
-    return flipped(fp32.argmax(axis=1), int8.argmax(axis=1), probabilities(fp32).max(axis=1)).tolist()
+    return flipped(fp32.argmax(axis=1), int8.argmax(axis=1), softmax(fp32).max(axis=1)).tolist()
 
 
 def calibration(logits: np.ndarray, gold: np.ndarray, **bins: int) -> float:
-    found = probabilities(logits)
+    found = softmax(logits)
     return calibration_error(found.max(axis=1), found.argmax(axis=1) == gold, **bins)
 
 
@@ -35,7 +36,7 @@ def test_a_model_beside_itself_differs_in_nothing() -> None:
 
 def test_planted_flips_are_found_the_most_confident_first() -> None:
     int8 = LOGITS.copy()
-    sure = probabilities(LOGITS).max(axis=1)
+    sure = softmax(LOGITS).max(axis=1)
     unsure, surest = int(sure.argmin()), int(sure.argmax())
     for row in (unsure, 17, surest):
         int8[row] = np.roll(LOGITS[row], 1)
@@ -50,7 +51,7 @@ def test_equal_confidence_keeps_the_order_of_the_file() -> None:
 def test_two_models_part_first_where_the_less_sure_is_surest() -> None:
     other = rng.normal(size=LOGITS.shape) * 3
     one, two = LOGITS.argmax(axis=1), other.argmax(axis=1)
-    sure = probabilities(LOGITS).max(axis=1), probabilities(other).max(axis=1)
+    sure = softmax(LOGITS).max(axis=1), softmax(other).max(axis=1)
     rows = [row for row in range(200) if one[row] != two[row]]
     by_hand = sorted(rows, key=lambda row: (-min(sure[0][row], sure[1][row]), row))
     assert len(by_hand) > 20
@@ -62,11 +63,6 @@ def test_two_models_part_first_where_the_less_sure_is_surest() -> None:
 def test_logit_differences_by_hand() -> None:
     fp32, int8 = np.array([[1.0, -1.0], [0.5, 0.0]], np.float32), np.array([[1.5, -1.0], [0.5, 0.25]], np.float32)
     assert logit_difference(fp32, int8) == (0.1875, 0.5)
-
-
-def test_large_logits_have_probabilities() -> None:
-    found = probabilities(np.array([[1e4, 0.0], [-1e4, -1e4]], np.float32))
-    np.testing.assert_allclose(found, [[1, 0], [0.5, 0.5]])
 
 
 def test_calibration_error_by_hand() -> None:

@@ -67,6 +67,8 @@ def hash_file(path: Path) -> str:
     """Hex SHA-256 of a file of the user's. Raises `CompressError` when it cannot be read."""
     try:
         return sha256(path)
+    except FileNotFoundError:
+        raise CompressError(f"{path}: no such file") from None
     except OSError as error:
         raise CompressError(f"{path}: cannot be read: {error.strerror}; expected a readable file") from None
 

@@ -7,8 +7,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from compress.errors import CompressError
 from compress.spec.task import TaskSpec
+from compress.store import hash_file
 
 from .data import Split
 
@@ -26,7 +26,7 @@ def fingerprint_of(spec: TaskSpec, source: str, files: Sequence[tuple[str, Path]
         "spec": spec.model_dump(
             mode="json", exclude={"title": True, "headline": True, "files": beside, "hub": {"tuning"}}
         ),
-        "files": [[f"{name}{path.suffix.lower()}" if own else name, sha256_of(path)] for name, path in files],
+        "files": [[f"{name}{path.suffix.lower()}" if own else name, hash_file(path)] for name, path in files],
     }
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
@@ -36,13 +36,3 @@ def split_fingerprint(split: Split) -> str:
     labels = [part.tolist() for part in split.labels] if split.labels.dtype == object else split.labels.tolist()
     document = [list(map(list, split.texts)), labels]
     return hashlib.sha256(json.dumps(document).encode()).hexdigest()
-
-
-def sha256_of(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except FileNotFoundError:
-        raise CompressError(f"{path}: no such file") from None
-    except OSError as error:
-        raise CompressError(f"{path}: cannot be read: {error.strerror}") from None

@@ -11,9 +11,9 @@ from compress.errors import CompressError, did_you_mean
 from compress.hub import find_cached, is_commit, load_splits, one_line, quiet_data_sets, said
 from compress.paths import from_home
 from compress.spec.task import Hub, TaskSpec
+from compress.store import hash_file
 
 from .columns import Rows
-from .fingerprints import sha256_of
 from .glue import LAYOUTS, aliases, is_glue
 from .spans import LABEL
 from .text_columns import text_columns
@@ -122,7 +122,7 @@ def _own_cache(folder: Path) -> str:
 
     contents = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        contents.update(f"{path.relative_to(folder).as_posix()}\0{sha256_of(path)}\0".encode())
+        contents.update(f"{path.relative_to(folder).as_posix()}\0{hash_file(path)}\0".encode())
     return str(Path(config.HF_DATASETS_CACHE).expanduser() / f"compress-{contents.hexdigest()[:16]}")
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from compress.errors import CompressError
-from compress.fidelity import probabilities
 from compress.fields import NOT_UNICODE, is_unicode
 from compress.metrics import ClassHeadline
+from compress.runtime.kinds.classification import softmax
 from compress.spec.task import TaskSpec
 
 from ..columns import Rows
@@ -107,7 +107,7 @@ def _one_hot(ids: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
 
 def _divergence(fp32: np.ndarray, other: np.ndarray) -> float:
     """KL(fp32 ‖ other) in nats, a text's mean."""
-    expected, found = probabilities(fp32), probabilities(other)
+    expected, found = softmax(fp32), softmax(other)
     return float((expected * np.log((expected + _TINY) / (found + _TINY))).sum(1).mean())
 
 
@@ -130,7 +130,7 @@ CLASSIFICATION = TaskKind(
     outputs=_one_hot,
     fits=lambda answers, names: answers.ndim == 1 and bool(((answers >= 0) & (answers < len(names))).all()),
     kept_type=lambda names: np.dtype(np.uint8 if len(names) <= 256 else np.uint16),
-    confidence=lambda outputs: probabilities(outputs).max(axis=1),
+    confidence=lambda outputs: softmax(outputs).max(axis=1),
     divergence=_divergence,
     mean=mean_of_probabilities,
     temperature=fit_temperature,
