@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from math import ceil
 from typing import Any
 
+from .percentiles import LEVEL
+
 LEAST_TEXTS, MOST_TEXTS = 1000, 10_000
-_LEVEL = 0.95
 
 
 def texts_to_judge(max_flips: float) -> int:
@@ -32,7 +33,7 @@ def flip_rate(flips: int, texts: int) -> float:
 
 def flip_interval(flips: int, texts: int) -> tuple[float, float]:
     """The 95% interval of the same share, in percent (Clopper and Pearson 1934: it covers at least so often)."""
-    tail = (1 + _LEVEL) / 2
+    tail = (1 + LEVEL) / 2
     return _lower(flips, texts, tail), 100 - _lower(texts - flips, texts, tail)
 
 

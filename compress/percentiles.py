@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
-LEVEL = 0.95
+LEVEL = 0.95  # of every interval
 
 
 def has_interval(count: int, share: float) -> bool:

@@ -15,11 +15,11 @@ import numpy as np
 
 from .errors import CompressError
 from .metrics import FEWEST, Headline, Pairs, check_lengths
+from .percentiles import LEVEL
 from .results.fidelity import Delta
 
 Interval = tuple[float, float, float]
 
-LEVEL = 0.95
 _LARGEST = 200  # points: correlations and Matthews lie between -100 and 100
 NORMAL_QUANTILE = 1.959963985  # the normal distribution's quantile at LEVEL, two-sided
 _DECIMALS = 9  # rounding error of equal scores computed along two paths must not look like a difference

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
+from ..percentiles import LEVEL
 from ..results.fidelity import Delta
-from ..significance import LEVEL, holm, p_of
+from ..significance import holm, p_of
 
 
 class Corrected(NamedTuple):

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import CompressError
+from ..percentiles import LEVEL
 from ..report import find_predictions, load_answers, metric_giving
 from ..results import PREDICTIONS, ModelResult, Result
-from ..significance import LEVEL, delta, holm, p_of
+from ..significance import delta, holm, p_of
 from ..tasks import TASK_KINDS
 from .compared import Comparison, Figure, Interval, RunComparison, Verdict
 from .conditions import DECIDED_BY_TIMES, are_exact, conditions_of, is_sized_by_times
