@@ -15,7 +15,7 @@ from compress.losses.hidden_cosine import HiddenCosine
 from compress.losses.hidden_mse import HiddenMse
 from compress.losses.masked_lm import MaskedTokens
 from compress.losses.masked_soft_target import MaskedSoftTarget
-from compress.losses.sentence_order import SentenceOrder, sentence_order_loss
+from compress.losses.segment_pairs import SentenceOrder, segment_pair_loss
 from compress.models.features import compute_features
 from compress.models.masked_head import MaskedLmHeads
 from compress.models.masked_lm import copy_head, decoder, masked_lm_around, masked_text_loss
@@ -60,7 +60,7 @@ def test_the_order_is_told_from_the_pooled_output_and_needs_no_teacher(encoder: 
     inputs = {name: batch[name] for name in ("input_ids", "attention_mask", "token_type_ids")}
     logits = head(encoder(**inputs).pooler_output)
     assert logits.shape == (3, 2)
-    assert found.item() == pytest.approx(3 * sentence_order_loss(logits, batch["sentence_order"]).item(), rel=1e-6)
+    assert found.item() == pytest.approx(3 * segment_pair_loss(logits, batch["sentence_order"]).item(), rel=1e-6)
     found.backward()
     assert all(parameter.grad is not None and parameter.grad.any() for parameter in head.parameters())
     assert all(

@@ -1,4 +1,4 @@
-"""Losses, one file each: the mathematics, what a recipe may say of it, what it reads and how it is reduced. Without torch."""
+"""Losses: of each the mathematics, what a recipe may say of it, what it reads and how it is reduced. Without torch."""
 
 from .attention_mse import ATTENTION_MSE
 from .embedding_mse import EMBEDDING_MSE
@@ -9,9 +9,8 @@ from .loss import Loss
 from .margin_mse import MARGIN_MSE
 from .masked_lm import MASKED_LM
 from .masked_soft_target import MASKED_SOFT_TARGET
-from .next_sentence import NEXT_SENTENCE
 from .relation_kl import RELATION_KL
-from .sentence_order import SENTENCE_ORDER
+from .segment_pairs import NEXT_SENTENCE, SENTENCE_ORDER
 from .similarity_mse import SIMILARITY_MSE
 from .soft_cross_entropy import SOFT_CROSS_ENTROPY
 from .soft_target import SOFT_TARGET

@@ -13,7 +13,7 @@ from compress.losses.embedding_mse import EmbeddingMse
 from compress.losses.hidden_mse import HiddenMse
 from compress.losses.masked_lm import MaskedTokens
 from compress.losses.relation_kl import RelationKl
-from compress.losses.sentence_order import SentenceOrder
+from compress.losses.segment_pairs import SentenceOrder
 from compress.losses.soft_target import SoftTarget
 from compress.models.dimensions import Dimensions
 from compress.models.layer_maps import check_losses, layer_pairs

@@ -15,7 +15,7 @@ from transformers import AlbertConfig, AlbertModel
 from compress.corpus import MaskedBatches, PairBatches, SpecialIds, TokenShards
 from compress.errors import Interrupted
 from compress.losses.masked_lm import MaskedTokens
-from compress.losses.sentence_order import SentenceOrder
+from compress.losses.segment_pairs import SentenceOrder
 from compress.models.features import compute_features
 from compress.models.masked_head import MaskedLmHeads
 from compress.models.masked_lm import masked_lm_around

@@ -1,0 +1,38 @@
+from typing import Literal
+
+from jaxtyping import Float, Int
+
+from .features import POOLED
+from .loss import Batch, Loss, LossSpec, always
+from .tensors import Tensor
+
+
+class NextSentence(LossSpec):
+    """Cross-entropy for telling the next segment of plain text from one of another document (BERT), on the pooler's output."""
+
+    name: Literal["next_sentence"] = "next_sentence"
+
+
+class SentenceOrder(LossSpec):
+    """Cross-entropy for detecting swapped consecutive segments of plain text (ALBERT), on the pooler's output."""
+
+    name: Literal["sentence_order"] = "sentence_order"
+
+
+def segment_pair_loss(logits: Float[Tensor, "batch 2"], labels: Int[Tensor, " batch"]) -> Float[Tensor, ""]:
+    """Cross-entropy in nats of what a pair of segments is, batch mean; ln 2 for a model that does not know.
+
+    Next sentence: whether the second follows the first (0) or is of another document (1) (Devlin et al. 2018, arXiv:1810.04805, §3.1).
+    Sentence order: whether two of a document stand in their order (0) or swapped (1) (Lan et al. 2020, arXiv:1909.11942, §3.1).
+    """
+    import torch.nn.functional as F
+
+    return F.cross_entropy(logits, labels)
+
+
+def _compute(spec: NextSentence | SentenceOrder, logits: Tensor, teacher: None, batch: Batch) -> Tensor:
+    return segment_pair_loss(logits, batch[spec.name])
+
+
+NEXT_SENTENCE = Loss(NextSentence, "pairs", always(POOLED, None), _compute, head_classes=2)
+SENTENCE_ORDER = Loss(SentenceOrder, "pairs", always(POOLED, None), _compute, head_classes=2)
