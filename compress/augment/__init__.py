@@ -9,7 +9,7 @@ from __future__ import annotations
 from .candidates import Proposers
 from .copies import Augmented, augment, read_augmented, write_augmented
 from .masked import MaskedLmProposer
-from .neighbours import GloveProposer, NeighbourProposer, WordProposer, read_glove
+from .neighbours import GloveProposer, NeighbourProposer, WordProposer
 
 __all__ = [
     "Augmented",
@@ -20,6 +20,5 @@ __all__ = [
     "WordProposer",
     "augment",
     "read_augmented",
-    "read_glove",
     "write_augmented",
 ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pydantic import Field, computed_field
 
-from ..errors import CheckFailed, CompressError
+from ..errors import CompressError
 from ..fields import Spec
 from ..provenance import Code, running_code
 
@@ -31,12 +31,6 @@ class Report(Spec):
     @property
     def passed(self) -> bool:
         return all(check.passed for check in self.checks)
-
-    def raise_if_failed(self) -> None:
-        """CheckFailed with the failed checks, one per line."""
-        failed = [f"{check.name}: {check.detail}" for check in self.checks if not check.passed]
-        if failed:
-            raise CheckFailed("\n".join(failed))
 
 
 @dataclass(frozen=True)

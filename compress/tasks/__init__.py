@@ -20,7 +20,6 @@ from .resolve import resolve_task
 from .scoring import gold_of, headline, headline_of, reported_gold, reported_scores, score
 from .span_batches import EncodedSpans
 from .span_parts import EncodedParts, encode_parts
-from .tuning import normalized
 from .vocabulary import byte_level, wordpiece
 from .word_batches import EncodedWords
 
@@ -57,7 +56,6 @@ __all__ = [
     "load_reported",
     "load_training",
     "near",
-    "normalized",
     "of_words",
     "own_files",
     "own_task",

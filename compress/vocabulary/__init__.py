@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from .algorithms import ALGORITHMS, Algorithm, algorithm_of
+from .algorithms import algorithm_of
 from .choice import fewest_tokens, kept_tokens, permanent_tokens
 from .comparing import TextCounts, compare_splits, compare_texts, count_texts, count_tokens
 from .surgery import with_tokens
 
 __all__ = [
-    "ALGORITHMS",
-    "Algorithm",
     "TextCounts",
     "algorithm_of",
     "compare_splits",

@@ -36,7 +36,6 @@ FILES = (
 def test_a_fresh_bundle_passes_every_check(bundle_of: Callable[[str], Path], task: str) -> None:
     report = verify(bundle_of(task))
     assert report.passed, report
-    report.raise_if_failed()
     names = ["bundle.json", "files", "models", "onnx fp32", "onnx int8", "graphs", "labels", "settings"]
     names += ["probe fp32", "probe int8", "kernels int8", "saturation int8"]
     assert [check.name for check in report.checks] == [*names, "int8 against fp32"]

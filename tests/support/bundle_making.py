@@ -9,13 +9,11 @@ from typing import Any
 
 import numpy as np
 import onnx
-import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from compress.bundle import BundleInfo, Report, read_bundle
 from compress.bundle.document import write_bundle
 from compress.bundle.files import measure
-from compress.errors import CheckFailed
 from compress.graphs import set_metadata, write_model
 from compress.machine import versions
 from compress.quantize import quantize_onnx
@@ -198,8 +196,6 @@ def _result(name: str, task: TaskSpec, models: list[ModelResult], hub: str | Non
 
 def failed(report: Report) -> dict[str, str]:
     assert not report.passed
-    with pytest.raises(CheckFailed):
-        report.raise_if_failed()
     return {check.name: check.detail for check in report.checks if not check.passed}
 
 

@@ -2,19 +2,19 @@
 
 from .albert import ALBERT
 from .bert import BERT
-from .counts import Counts, Sizes
+from .counts import Counts
 from .deberta import DEBERTA
 from .distilbert import DISTILBERT
 from .electra import ELECTRA
 from .ernie import ERNIE
 from .modernbert import MODERNBERT
 from .mpnet import MPNET
-from .record import RELATIVE_BUCKETS, Family, MaskedLmHead, Setting, Student
+from .record import RELATIVE_BUCKETS, Family
 from .roberta import CAMEMBERT, ROBERTA, XLM_ROBERTA
 from .static import STATIC
 from .xlnet import XLNET
 
-__all__ = ["FAMILIES", "RELATIVE_BUCKETS", "Counts", "Family", "MaskedLmHead", "Setting", "Sizes", "Student"]
+__all__ = ["FAMILIES", "RELATIVE_BUCKETS", "Counts", "Family"]
 
 FAMILIES: dict[str, Family] = {
     family.name: family

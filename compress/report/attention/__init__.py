@@ -7,9 +7,9 @@ from pathlib import Path
 from ...atomic import write_text
 from ...errors import CompressError
 from ..render import html
-from .maps import MOST_TOKENS, AttentionMaps, ModelMaps, page_data, token_limit
+from .maps import AttentionMaps, ModelMaps, page_data, token_limit
 
-__all__ = ["MOST_TOKENS", "AttentionMaps", "ModelMaps", "check_attention_page", "token_limit", "write_attention"]
+__all__ = ["AttentionMaps", "ModelMaps", "check_attention_page", "token_limit", "write_attention"]
 _MARK = b'<meta name="generator" content="compress attention">'
 
 
