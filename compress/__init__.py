@@ -37,7 +37,7 @@ class Options(TypedDict, total=False):
     max_length: int | None
     teacher: str | Path | Sequence[str | Path] | None
     student: str | Path | None
-    seeds: int | Sequence[int]
+    seeds: Sequence[int]
     base_seed: int | None
     data_dir: str | Path | None
     tuning: str | Path | None
@@ -68,10 +68,14 @@ def run(
     `run("int8", teacher="./my-bert", train="a.csv", dev="b.csv", text="review", label="stars")`. `progress` shows stages, steps and
     the time left on stderr, as the command line does; a `listener` hears of them in its place. Raises `compress.errors.CompressError`.
     """
-    from .pipeline import run_all
+    from .pipeline import Listener, run_all
 
     if progress and listener is not None:
         raise CompressError("progress and listener: expected one of the two")
+    if not isinstance(listener, Listener | None):
+        raise CompressError(
+            f"listener: expected a compress.pipeline.Listener, found {listener!r}; make its class one of that"
+        )
     request = _request(recipes, tasks, options)
     if not progress:
         return run_all(request, listener)
@@ -99,7 +103,7 @@ def plan(
 
 
 def _request(recipes: Any, tasks: Any, options: Any) -> Any:
-    from .pipeline import Request
+    from .pipeline import BenchSettings, Request
 
     known = list(Options.__annotations__)
     for name in options:
@@ -108,6 +112,8 @@ def _request(recipes: Any, tasks: Any, options: Any) -> Any:
     overrides = options.get("overrides", ())
     if isinstance(overrides, str) or not all(isinstance(word, str) and "=" in word for word in overrides):
         raise CompressError(f'overrides: expected a list like ["distill.epochs=1"], found {overrides!r}')
+    if not isinstance(options.get("bench"), BenchSettings | None):
+        raise CompressError(f"bench: expected compress.pipeline.BenchSettings(...) or None, found {options['bench']!r}")
     own, rest = _own(options)
     for name in ("data_dir", "tuning", "root"):
         if isinstance(rest.get(name), str):
@@ -147,6 +153,9 @@ def _word(value: Any) -> Any:
 
 def _seeds(value: Any) -> tuple[int, ...]:
     try:
-        return tuple(map(index, _many(value)))
+        seeds = tuple(map(index, value))
     except TypeError:
-        raise CompressError(f"seeds: expected whole numbers such as [0, 1, 2], found {value!r}") from None
+        seeds = ()
+    if not seeds:
+        raise CompressError(f"seeds: expected whole numbers such as [0, 1, 2] or range(3), found {value!r}")
+    return seeds

@@ -24,8 +24,10 @@ from compress.tasks import OwnFiles
         ({"sedes": (0,)}, "no option `sedes`; did you mean `seeds`"),
         ({"overrides": {"distill.epochs": 1}}, r'overrides: expected a list like \["distill.epochs=1"\], found'),
         ({"overrides": "distill.epochs=1"}, "overrides: expected a list"),
-        ({"seeds": ["first"]}, r"seeds: expected whole numbers such as \[0, 1, 2\], found \['first'\]"),
-        ({"seeds": 0.5}, "seeds: expected whole numbers"),
+        ({"seeds": ["first"]}, r"seeds: expected whole numbers such as \[0, 1, 2\] .*, found \['first'\]"),
+        ({"seeds": 3}, r"seeds: expected whole numbers such as .* range\(3\), found 3"),
+        ({"seeds": ()}, r"seeds: expected whole numbers .* found \(\)"),
+        ({"bench": {"runs": 3}}, r"bench: expected compress\.pipeline\.BenchSettings\(\.\.\.\) or None, found"),
         ({"teacher": Path("no-such-folder")}, "no-such-folder"),
         ({"student": Path("no-such-card.yaml")}, "no-such-card.yaml"),
     ],
@@ -59,6 +61,12 @@ def test_paths_are_taken_where_words_are(tmp_path: Path, monkeypatch: pytest.Mon
 def test_progress_is_shown_or_heard_by_a_listener() -> None:
     with pytest.raises(CompressError, match="progress and listener: expected one of the two"):
         compress.run("distilbert", tasks="toy-sentiment", progress=True, listener=Listener())
+
+
+def test_a_listener_that_is_none_is_refused() -> None:
+    listener: Any = object()
+    with pytest.raises(CompressError, match=r"listener: expected a compress\.pipeline\.Listener, found <object"):
+        compress.run("distilbert", tasks="toy-sentiment", listener=listener)
 
 
 def test_its_options_are_those_of_a_request() -> None:

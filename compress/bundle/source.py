@@ -94,6 +94,11 @@ def artefact(store: Path, relative: str, where: Path) -> Path:
     parts = PurePosixPath(relative).parts
     if not parts or parts[0] == "/" or ".." in parts:
         raise CompressError(f"{where}: expected paths inside the store, found {relative!r}")
+    if not store.is_dir():
+        raise CompressError(
+            f"{store}: no such folder, and the run's artefacts are looked for in it; name the store, which is `.store` beside the run "
+            "unless it was moved, or give `compress run` again"
+        )
     shelf = Store(store)
     if shelf.find(parts[0]) is None:
         problem = shelf.last_problem or f"{shelf.path(parts[0])} is gone"

@@ -118,5 +118,6 @@ def search(
     typer.echo(f"choice: trial {found.choice.model.number}" + ("" if not found.choice.missed else ", the nearest"))
     for line in found.choice.missed:
         typer.echo(f"misses: {line}")
-    typer.echo(f"ship:   {shipped_by(found, str(request.root))}")
+    if command := shipped_by(found, str(request.root)):
+        typer.echo(f"ship:   {command}")
     typer.echo(f"report: {written[1]}")

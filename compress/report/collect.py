@@ -5,24 +5,34 @@ from __future__ import annotations
 import glob
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from ..errors import CompressError
 from ..results import ABLATION, RESULT, SEVERAL, Result, read_results
 from .labels import machine_of
 
+# What differs between two runs that are one but for how it was asked for: all of both came out of the same artefacts.
+_INCIDENTAL: Any = {
+    "created": True,
+    "run": True,
+    "command": True,
+    "stages": {"__all__": {"cached"}},
+    "settings": {"measurements"},
+}
+
 
 def collect(paths: Sequence[Path]) -> list[Result]:
     """The results at `paths`: run directories, folders of them, globs, `result.json` and `results.json` files.
 
-    A result that is found twice counts once. Raises `CompressError` naming the file that cannot be read, the path
-    that holds no result, or the two results that cannot stand in one report.
+    A result that is found twice counts once, also under two commands that mean the same. Raises `CompressError`
+    naming the file that cannot be read, the path that holds no result, or the two results that cannot stand in one report.
     """
     results: dict[str, Result] = {}
     files: dict[tuple[str, ...], tuple[str, Path]] = {}
     for path in paths:
         for file in _files(Path(path)):
             for result in read_results(file):
-                text = result.model_dump_json(exclude={"created"})
+                text = result.model_dump_json(exclude=_INCIDENTAL)
                 results.setdefault(text, result)
                 timed = str(result.settings.get("bench"))  # the same run on one thread and on two are two rows
                 before, other = files.setdefault((result.run, machine_of(result), timed), (text, file))

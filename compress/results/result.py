@@ -230,11 +230,12 @@ def write_result(result: Result, folder: Path) -> Path:
     return path
 
 
-def read_result(path: Path) -> Result:
+def read_result(path: str | Path) -> Result:
     """A `result.json`, or the folder that holds one.
 
     Raises `CompressError` naming the file when it is missing, not JSON, or of another schema, and the field that is wrong.
     """
+    path = Path(path)
     file = path / RESULT if path.is_dir() else path
     return _validated(file, read_json(file))
 

@@ -17,8 +17,10 @@ from .run import FOLDER, Found, command_of
 DOCUMENT, PAGE = "search.json", "report.md"
 
 
-def shipped_by(found: Found, root: str) -> str:
-    """The `compress ship` of the choice, whose run is below `root`."""
+def shipped_by(found: Found, root: str) -> str | None:
+    """The `compress ship` of the choice, whose run is below `root`; None where it misses a limit."""
+    if found.choice.missed:
+        return None
     run = found.runs[found.choice.model.number]
     return ship_command(run, run.final, (Path(root) / run.run).as_posix())
 
@@ -86,7 +88,7 @@ def _page(document: dict[str, Any]) -> str:
         "",
     ]
     lines += [f"* {line}" for line in missed]
-    lines += ["", "```", document["ship"], "```", "", "## Trials", ""]
+    lines += ["", "## Trials", ""] if missed else ["", "```", document["ship"], "```", "", "## Trials", ""]
     rows = [
         (
             str(trial["number"]),

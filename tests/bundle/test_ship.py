@@ -158,6 +158,8 @@ def test_artefacts_that_are_gone_or_changed_are_refused(tmp_path: Path) -> None:
     _fails(run, tmp_path / "out", "model.onnx was altered", "compress run")
     shutil.rmtree(graph.parent)
     _fails(run, tmp_path / "out", "is gone", "compress run")
+    shutil.rmtree(run.store)
+    _fails(run, tmp_path / "out", f"{run.store}: no such folder", "compress run")
 
 
 def test_paths_that_leave_the_store_are_refused(run: Run, tmp_path: Path) -> None:

@@ -39,6 +39,18 @@ def test_a_result_found_twice_counts_once(
     assert collect([folder, folder / "result.json", tmp_path / "runs"]) == [result]
 
 
+def test_a_run_under_two_commands_that_mean_the_same_counts_once(fake: Callable[..., Result], tmp_path: Path) -> None:
+    """As where a search tries what is the default: `--set distill.epochs=2`."""
+    first = fake(run="a")
+    stages = tuple(stage.model_copy(update={"cached": True}) for stage in first.stages)
+    again = first.model_copy(update={"run": "b", "command": f"{first.command} --set a.b=2", "stages": stages})
+    other = again.model_copy(update={"run": "c", "seed": 5})
+    for result in (first, again, other):
+        (tmp_path / result.run).mkdir()
+        write_result(result, tmp_path / result.run)
+    assert [result.run for result in collect([tmp_path])] == ["a", "c"]
+
+
 @pytest.mark.parametrize("name", ["absent", "abs*nt"])
 def test_nothing_there_is_one_line_naming_the_path(tmp_path: Path, name: str) -> None:
     with pytest.raises(CompressError) as caught:

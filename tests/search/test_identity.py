@@ -13,11 +13,12 @@ import pytest
 from recipe_runs import TASK, TEACHER
 
 from compress.errors import CompressError
-from compress.model_choice import Limits
+from compress.model_choice import Limits, Measured, choose
 from compress.paths import shown
 from compress.pipeline import Request
 from compress.search import run as search_run
 from compress.search.identity import IDENTITY
+from compress.search.report import search_document, write_search
 from compress.search.run import command_of, opened
 from compress.search.space import Axis
 from compress.search.study import Trial
@@ -151,3 +152,16 @@ def test_a_trial_that_repeats_another_is_no_model_of_its_own(monkeypatch: pytest
     request = Request(("int8",), ("toy-sentiment",), teacher="bert-mini")
     result = search_run.search(request, LIMITS, (), 2)
     assert [model.number for model in result.front] == [trial.number for trial in result.trials] == [0]
+
+
+def test_no_command_ships_a_choice_that_misses_a_limit(tmp_path: Path) -> None:
+    """And the page has none."""
+    model = Measured(0, score=90.0, size_mb=9.0, latency_ms=None)
+    trial = Trial(0, {"recipe": "int8"}, (-90.0, 9.0), None, {"score": 90.0, "size_mb": 9.0, "latency_ms": None})
+    run: Any = SimpleNamespace(run="int8-1", final=SimpleNamespace(headline=88.0))
+    result = search_run.Found([trial], [model], choose([model], LIMITS), {0: run})
+    document = search_document(result, Request(("int8",), ("toy-sentiment",), teacher="bert-mini"), LIMITS)
+    assert document["choice"]["missed"] and document["ship"] is None
+    (tmp_path / "search").mkdir()
+    pages = [path.read_text() for path in write_search(document, tmp_path)]
+    assert "--max-size-mb" in pages[1] and not any("compress ship" in page for page in pages)
