@@ -67,7 +67,7 @@ class Measured:
         are worth the same, so one of each is tried.
         """
         spec, labels = self.data.spec, self.data.labels
-        limits = dict.fromkeys(spec.metrics, POINTS)
+        limits = dict.fromkeys(map(str, spec.metrics), POINTS)
         if spec.kind != "classification" or name not in self.data.splits:
             return limits
         now = score(spec, labels, outputs, gold)

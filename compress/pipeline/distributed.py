@@ -46,7 +46,7 @@ class Peers:
 
     def tell(self, word: dict[str, Any]) -> None:
         if self.listening:
-            with suppress(processes.ProcessLost), signals.deferred():
+            with suppress(ranks.ProcessLost), signals.deferred():
                 ranks.broadcast(word)
 
     def tell_failure(self, message: str, exit_code: int) -> None:

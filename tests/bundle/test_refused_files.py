@@ -177,13 +177,3 @@ def test_a_key_with_a_line_break_is_refused_in_one_line(bundle: Path) -> None:
     document = json.loads((bundle / "bundle.json").read_text())
     (bundle / "bundle.json").write_text(json.dumps({**document, "line\nline": 1}))
     assert "not a bundle of schema 1: line line: Extra inputs" in failed(verify(bundle))["bundle.json"]
-
-
-def test_a_bundle_of_an_earlier_version_is_told_what_to_do(bundle: Path) -> None:
-    document = json.loads((bundle / "bundle.json").read_text())
-    document["graphs"]["int8"]["packed"] = "onnx/model_quantized_packed.onnx"
-    (bundle / "bundle.json").write_text(json.dumps(document))
-    found = failed(verify(bundle))["bundle.json"]
-    assert "graphs.int8" in found
-    assert "`unpadded`" in found
-    assert "give its `compress run` again and ship that" in found

@@ -140,5 +140,6 @@ def test_encoding_a_split_takes_no_memory_for_what_is_cut_away(tmp_path: Path):
 def test_the_odd_token_is_the_longer_texts_also_where_its_first_part_is_the_shorter(length: int):
     own = wordpiece(True, True)
     own.enable_truncation(length)
-    pair = ("a " * 1000, "the " + "a " * 2000)
-    assert own.encode(*Cutter(own).cut(pair)).ids == own.encode(*pair).ids
+    first, second = "a " * 1000, "the " + "a " * 2000
+    cut_first, cut_second = Cutter(own).cut((first, second))
+    assert own.encode(cut_first, cut_second).ids == own.encode(first, second).ids

@@ -18,6 +18,7 @@ from compress.losses.soft_target import SoftTarget
 from compress.models.features import Features, compute_features
 from compress.models.random_models import random_classifier
 from compress.objective import Objective
+from compress.processes import ranks
 from compress.spec.stages import Training
 from compress.tasks.query_batches import EncodedQueries
 from compress.training import sharing
@@ -88,7 +89,7 @@ def test_parts_hold_whole_queries():
 
 
 def test_processes_share_whole_queries(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(processes, "count", lambda: 2)
+    monkeypatch.setattr(ranks, "count", lambda: 2)
     shares = [sharing.share(BATCH, GROUPS, rank) for rank in range(2)]
     np.testing.assert_array_equal(np.sort(np.concatenate(shares)), BATCH)
     numbers = [set(GROUPS[share - 100]) for share in shares]

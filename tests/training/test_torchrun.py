@@ -135,7 +135,7 @@ def test_an_interrupt_while_the_last_word_is_told_is_not_lost(monkeypatch: pytes
         told.append(word)
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(distributed.processes, "broadcast", broadcast)
+    monkeypatch.setattr(distributed.ranks, "broadcast", broadcast)
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     signals.install()
     try:
