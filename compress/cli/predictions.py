@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -88,7 +89,8 @@ def _rows(path: Path, model: Model, *, quoting: bool, columns: Sequence[str] | N
     from ..runtime import Reader, Tagger
 
     more = CONLL if isinstance(model, Tagger) else (SQUAD,) if isinstance(model, Reader) else ()
-    suffix = suffix_of(path, "--input", more)
+    command = f"compress predict {shlex.quote(str(model.folder))} < {shlex.quote(str(path))}"
+    suffix = suffix_of(path, "--input", more, plain=f"to answer its lines, run: {command}")
     if suffix not in more:
         return Rows(path, suffix, quoting=quoting, columns=columns)
     check_form(path, suffix, quoting=quoting, columns=columns)

@@ -165,11 +165,14 @@ def value_of(row: Row, name: str, option: str) -> Any:
     return row.values[name]
 
 
-def suffix_of(path: Path, option: str, more: Sequence[str] = ()) -> str:
-    """That of the form in which the file is read or written. `more`: others that it may have."""
+def suffix_of(path: Path, option: str, more: Sequence[str] = (), *, plain: str = "") -> str:
+    """That of the form in which the file is read or written. `more`: others that it may have; `plain`: what to do with a .txt file, where
+    it is none of these."""
     suffix, known = path.suffix.lower().replace(".ndjson", ".jsonl"), (*_SUFFIXES, *more)
     if suffix not in known:
-        raise CompressError(f"{option}: expected a {', '.join(known[:-1])} or {known[-1]} file, found {path.name}")
+        advice = f"; {plain}" if plain and suffix == PLAIN else ""
+        expected = f"{', '.join(known[:-1])} or {known[-1]}"
+        raise CompressError(f"{option}: expected a {expected} file, found {path.name}{advice}")
     return suffix
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -214,6 +215,17 @@ def test_a_file_given_as_a_text_is_refused(folder: Path, table: Path) -> None:
     done = predict(folder, table)
     assert (done.returncode, done.stdout) == (2, "")
     assert f"--input {table}" in done.stderr
+
+
+def test_a_plain_text_file_is_refused_with_the_command_that_answers_its_lines(folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "my reviews.txt"
+    path.write_text("a b\nc\n")
+    done = predict(folder, "--input", path)
+    assert (done.returncode, done.stdout) == (2, "")
+    expected, _, command = done.stderr.partition("; to answer its lines, run: ")
+    assert expected.endswith("--input: expected a .csv, .tsv or .jsonl file, found my reviews.txt")
+    _, _, bundle, sign, given = shlex.split(command)
+    assert (bundle, sign, given) == (str(folder), "<", str(path))
 
 
 def test_a_file_with_a_header_alone_is_refused(folder: Path, tmp_path: Path) -> None:
