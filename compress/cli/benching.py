@@ -41,7 +41,12 @@ Profiled = Annotated[
     bool, typer.Option("--profile", help="Also time each kind of operator, on one thread, at each shape.")
 ]
 Runs = Annotated[
-    int | None, typer.Option(min=1, help="Most timed runs per model and shape. Default: 36.", show_default=False)
+    int | None,
+    typer.Option(
+        min=1,
+        help="Most timed runs per model and shape; at own lengths, rounded up to a multiple of 64. Default: 36.",
+        show_default=False,
+    ),
 ]
 Rigorous = Annotated[
     Literal["quick", "full"] | None,

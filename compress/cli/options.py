@@ -189,7 +189,14 @@ Fsdp = Annotated[
 BenchThreads = Annotated[
     int, typer.Option(min=1, max=MOST_THREADS, help="Threads for latency.", rich_help_panel="Machine")
 ]
-BenchRuns = Annotated[int, typer.Option(min=1, help="Max timed runs per model and shape.", rich_help_panel="Machine")]
+BenchRuns = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        help="Max timed runs per model and shape; at own lengths, rounded up to a multiple of 64.",
+        rich_help_panel="Machine",
+    ),
+]
 NoBench = Annotated[
     bool,
     typer.Option("--no-bench", help="Skip latency; measure accuracy, fidelity and sizes.", rich_help_panel="Machine"),
