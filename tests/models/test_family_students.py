@@ -210,10 +210,10 @@ def test_blocks_that_no_albert_repeats_are_refused():
         sizes(card(3), teacher_of("albert", num_hidden_groups=2))
 
 
-SEGMENTS = "student s: a DistilBERT has no segments: the teacher's first is in its positions, the second is not kept"
+SEGMENTS = "student s: a DistilBERT has no segment embeddings: the first segment's is added to the positions, the second's is dropped"
 MATRIX = "student s: embeddings 16 wide behind a matrix become tables 32 wide that come near them"
 POSITIONS = "student s: positions are counted from 0: the teacher's first 2 rows, of no token, are left out"
-TASK_TYPES = "student s: a BERT has no task types: the teacher's first, which all texts here have, is in its positions"
+TASK_TYPES = "student s: a BERT has no task-type embeddings: the first type's, which all texts here have, is added to the positions"
 HEAD = "student s: the classifier's first layer is the teacher's with {} in place of {}"
 
 

@@ -35,9 +35,9 @@ def not_kept(card: StudentCard, sizes: Mapping[str, Dimensions], *, epsilon: flo
 def _lines(card: StudentCard, student: Dimensions, teacher: Dimensions) -> Iterator[str]:
     mine, theirs = FAMILIES[student.architecture], FAMILIES[teacher.architecture]
     if teacher.token_types > 1 and not student.token_types:
-        yield f"a {mine.title} has no segments: the teacher's first is in its positions, the second is not kept"
+        yield f"a {mine.title} has no segment embeddings: the first segment's is added to the positions, the second's is dropped"
     if teacher.task_types and not student.task_types:
-        yield f"a {mine.title} has no task types: the teacher's first, which all texts here have, is in its positions"
+        yield f"a {mine.title} has no task-type embeddings: the first type's, which all texts here have, is added to the positions"
     if teacher.first_position > student.first_position:
         yield f"positions are counted from 0: the teacher's first {teacher.first_position} rows, of no token, are left out"
     if teacher.projected and not student.projected:
