@@ -2,8 +2,8 @@
 
     python search_on_ray.py --address auto --workers 8 -- distilbert int8 --task sst2 --max-size-mb 20 --trials 60 -o /shared/runs
 
-Ray starts the workers, and starts one anew when its machine is lost. Which trials they run is told by the search's own journal
-in the folder, as for processes that are started by hand.
+Ray starts the workers, and restarts a worker whose machine is lost. The workers share the trials through the search's journal in
+the folder, just as processes do that you start by hand.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def main() -> None:
     try:
         import ray  # pyright: ignore[reportMissingImports]
     except ModuleNotFoundError:
-        raise SystemExit("this needs Ray: pip install 'bert-compress[ray]'") from None
+        raise SystemExit("this needs Ray: pip install -c constraints.txt -e '.[ray]'") from None
 
     ray.init(address=asked.address, include_dashboard=False if asked.address is None else None)
     worker = ray.remote(num_cpus=asked.cores, max_retries=-1)(search)
