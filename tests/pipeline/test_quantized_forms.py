@@ -151,10 +151,10 @@ def test_a_file_depends_on_what_its_method_reads_alone(planned: Planner) -> None
     assert key("method=smoothquant", "alpha=0.5") != methods["smoothquant"]
     assert key("method=smoothquant", "max_flips=3") == methods["smoothquant"]
     assert key("method=auto", "max_flips=3") != methods["auto"]
-    assert key("method=static", "calibration=mse") != methods["static"]
-    assert key("method=static", "calibration=mse", "percentile=99.9") == key("method=static", "calibration=mse")
+    assert key("method=static", "calibration=minmax") != methods["static"]
+    assert key("method=static", "calibration=minmax", "percentile=99.9") == key("method=static", "calibration=minmax")
     assert key("method=static", "bias_correction=true") != methods["static"]
-    assert key("method=dynamic", "calibration=mse", "bias_correction=true", "max_drop=1") == methods["dynamic"]
+    assert key("method=dynamic", "calibration=minmax", "bias_correction=true", "max_drop=1") == methods["dynamic"]
 
 
 def test_a_search_is_for_the_int8_file_alone(planned: Planner) -> None:

@@ -86,7 +86,7 @@ def test_the_key_has_what_the_training_depends_on(world: Path) -> None:
     for override in (
         "quantize.reduce_range=true",
         "quantize.exclude=[pooler]",
-        "quantize.calibration=mse",
+        "quantize.calibration=minmax",
         "quantize_aware.ranges=moving_average",
         "quantize_aware.smooth=false",
         "quantize_aware.losses=[{name: soft_target}]",
