@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tokenizers import Tokenizer
@@ -30,12 +31,19 @@ def test_its_programs_run(
     (tmp_path / "task.yaml").rename(tmp_path / "my-task.yaml")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("compress.run", partial(compress.run, threads=1, bench=BenchSettings(((1, 16),), runs=1)))
-    first, second = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    first, listener, second = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     first = first.replace('["quantize.method', '["finetune.max_steps=2", "quantize.method')  # a toy's time
     first = first.replace('teacher="./my-bert")', 'teacher="./my-bert", overrides=["finetune.max_steps=2"])')
     exec(first, {})
     exec(second, {})
     told = capsys.readouterr().out.splitlines()
+    names: dict[str, Any] = {}
+    exec(listener, names)
+    compress.run(
+        "int8", tasks="my-task.yaml", teacher="./my-bert", listener=names["Log"](), overrides=["finetune.max_steps=2"]
+    )
+    heard = capsys.readouterr().out.splitlines()
+    assert heard and all(line.startswith("cached ") for line in heard)
     assert told[0].startswith("['finetune teacher', 'export teacher-fp32', 'quantize teacher-int8']")
     assert [line.split()[:2] for line in told[1:3]] == [["teacher", "fp32"], ["teacher", "int8"]]
     assert "False" not in told[-4]

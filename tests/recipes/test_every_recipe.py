@@ -280,8 +280,6 @@ def test_a_recipe_that_differs_in_its_int8_shares_all_artefacts_before(world: Pa
 def test_latency_is_measured_anew_where_that_is_asked_for(run: Run, world: Path) -> None:
     folder, first = run("int8")
     words = (*arguments("int8"), "--json")
-    known = compress(*words, cwd=world)
-    assert Result.model_validate(json.loads(known.stdout)[0]) == first, known.stderr
     anew = compress(*words, "--rebench", cwd=world)
     result = Result.model_validate(json.loads(anew.stdout)[0])
     assert [model.onnx for model in result.models] != [model.onnx for model in first.models], anew.stderr
