@@ -7,7 +7,7 @@ anything else of this package.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
@@ -74,7 +74,7 @@ def run(
         raise CompressError("progress and listener: expected one of the two")
     if not isinstance(listener, Listener | None):
         raise CompressError(
-            f"listener: expected a compress.pipeline.Listener, found {listener!r}; make its class one of that"
+            f"listener: expected a compress.pipeline.Listener, found {listener!r}; give an object whose class derives from it"
         )
     request = _request(recipes, tasks, options)
     if not progress:
@@ -153,7 +153,7 @@ def _word(value: Any) -> Any:
 
 def _seeds(value: Any) -> tuple[int, ...]:
     try:
-        seeds = tuple(map(index, value))
+        seeds = () if isinstance(value, bytes | Mapping) else tuple(map(index, value))
     except TypeError:
         seeds = ()
     if not seeds:

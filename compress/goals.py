@@ -13,7 +13,7 @@ LEAST_TEXTS, MOST_TEXTS = 1000, 10_000
 
 def texts_to_judge(max_flips: float) -> int:
     """Texts on which a goal of `max_flips` percent is judged: as many as make two flips of it, at least 1,000, at most 10,000."""
-    return max(ceil(min(200 / max_flips, MOST_TEXTS)), LEAST_TEXTS) if max_flips else MOST_TEXTS
+    return max(ceil(min(200 / max_flips, MOST_TEXTS)) if max_flips else 0, LEAST_TEXTS)
 
 
 def flip_rate(flips: int, texts: int) -> float:

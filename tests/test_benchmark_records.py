@@ -17,7 +17,7 @@ from compress.results import Machine
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 # The helper; what makes intervals of reports again and measures nothing; the campaign, whose raw figures are campaign.json.
-OTHERS = ("records.py", "gpu_campaign.py")
+OTHERS = ("records.py", "intervals.py", "gpu_campaign.py")
 SCRIPTS = sorted(path.name for path in BENCHMARKS.glob("*.py") if path.name not in OTHERS)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,34 +49,31 @@ class Measured:
         )
         gold = reported_gold(self.data)
         for name, scores in reported_scores(self.data, outputs, gold).items():
-            limits = self._limits(name, outputs[name], gold[name])
+            then = {metric: recorded.get(name, {}).get(metric) for metric in scores}
             for metric, points in scores.items():
-                then = recorded.get(name, {}).get(metric)
-                lines.append(f"{name} {metric} {points:.2f} (recorded {'none' if then is None else f'{then:.2f}'})")
-                off |= then is None or not abs(points - then) <= limits[metric]
+                said = "none" if then[metric] is None else f"{then[metric]:.2f}"
+                lines.append(f"{name} {metric} {points:.2f} (recorded {said})")
+            if not _near(scores, then, dict.fromkeys(scores, POINTS)):
+                off |= not _near(scores, then, self._worth(scores, outputs[name], gold[name]))
         if off:
-            raise CheckFailed(
-                f"{', '.join(lines)}; expected the recorded scores within {POINTS} points, or what one answer is worth"
-            )
+            other = ", or what the answer to one text is worth" if self.data.spec.kind == "classification" else ""
+            raise CheckFailed(f"{', '.join(lines)}; expected the recorded scores within {POINTS} points{other}")
         return ", ".join(lines)
 
-    def _limits(self, name: str, outputs: np.ndarray, gold: np.ndarray) -> dict[str, float]:
-        """Of each metric: `POINTS`, or what one other answer of a classifier changes at most where that is more.
+    def _worth(self, scores: Mapping[str, float], outputs: np.ndarray, gold: np.ndarray) -> dict[str, float]:
+        """Of each metric: `POINTS`, or what one other answer changes at most where that is more, in classification.
 
         The answer that another CPU may give instead is the text's second choice. Texts alike in label, first and second choice
         are worth the same, so one of each is tried.
         """
         spec, labels = self.data.spec, self.data.labels
-        limits = dict.fromkeys(map(str, spec.metrics), POINTS)
-        if spec.kind != "classification" or name not in self.data.splits:
-            return limits
-        now = score(spec, labels, outputs, gold)
-        choices = np.argsort(-outputs, axis=1)[:, :2]
-        for text in np.unique(np.column_stack([gold, choices]), axis=0, return_index=True)[1]:
+        limits = dict.fromkeys(scores, POINTS)
+        choices = np.argsort(-outputs, axis=1)[:, :2] if spec.kind == "classification" else np.zeros((0, 2), int)
+        for text in np.unique(np.column_stack([gold[: len(choices)], choices]), axis=0, return_index=True)[1]:
             changed = outputs.copy()
             changed[text, choices[text]] = outputs[text, choices[text][::-1]]
             for metric, points in score(spec, labels, changed, gold).items():
-                limits[metric] = max(limits[metric], abs(points - now[metric]) + ROUNDING)
+                limits[metric] = max(limits[metric], abs(points - scores[metric]) + ROUNDING)
         return limits
 
     def _outputs(self, folder: Path, precision: str, split: str, threads: int | None) -> np.ndarray:
@@ -91,6 +88,12 @@ class Measured:
         if self.data.fingerprint == self.info.task.data.fingerprint:
             return ()
         return ("the data, or how the task reads them, are not exactly those that the bundle was measured on",)
+
+
+def _near(scores: Mapping[str, float], then: Mapping[str, float | None], limits: Mapping[str, float]) -> bool:
+    """Whether every score is within its limit of the recorded one, which there must be."""
+    known = {metric: points for metric, points in then.items() if points is not None}
+    return len(known) == len(scores) and all(abs(scores[name] - known[name]) <= limits[name] for name in scores)
 
 
 def measured(info: BundleInfo, task: str | None, data_dir: Path | None) -> Measured:

@@ -27,7 +27,8 @@ class Range:
     def parameters(self) -> tuple[np.ndarray, np.ndarray]:
         """float32 scale and uint8 zero point."""
         low, high = min(self.low, 0.0), max(self.high, 0.0)
-        scale = np.float32((high - low) / 255) or np.float32(1)
+        scale = np.float32((high - low) / 255)
+        scale = scale if scale >= np.finfo(np.float32).tiny else np.float32(1)
         return np.array(scale, np.float32), np.array(np.clip(np.rint(-low / scale), 0, 255), np.uint8)
 
     def rounded(self, values: np.ndarray) -> np.ndarray:

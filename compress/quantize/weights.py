@@ -22,7 +22,7 @@ def to_int8(weight: Array, axis: int | None, *, bits: int = 8) -> tuple[Array, A
     others = None if axis is None else tuple(other for other in range(weight.ndim) if other != axis)
     largest = np.abs(weight).max(axis=others, keepdims=True).astype(np.float32)
     scale = largest / np.float32(2 ** (bits - 1) - 1)
-    scale = np.where(scale > 0, scale, np.float32(1))
+    scale = np.where(scale >= np.finfo(np.float32).tiny, scale, np.float32(1))
     levels = np.rint(weight / scale).astype(np.int8)
     return levels, scale.reshape(()) if axis is None else scale.reshape(-1)
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.metrics import accuracy_score, matthews_corrcoef
+from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
 from compress.bundle import read_bundle
 from compress.bundle.accuracy import Measured, measured
@@ -62,3 +64,26 @@ def test_a_score_that_is_not_on_record_fails(bundle_of: Callable[[str], Path]) -
     (step,) = [step for step in now.steps(bundle, 1) if step.name == "scores int8"]
     result = check(step.name, step.found)
     assert not result.passed and "(recorded none)" in result.detail
+
+
+def test_what_an_answer_is_worth_is_the_most_that_a_second_choice_changes() -> None:
+    """Of three labels, one of them rare, against every text."""
+    draws = np.random.default_rng(4)
+    gold = np.array([0] * 30 + [1] * 26 + [2] * 4)
+    outputs = draws.normal(size=(60, 3)) + 1.5 * np.eye(3)[gold]
+    spec: Any = SimpleNamespace(kind="classification", name="toy", metrics=("accuracy", "f1_macro"), positive=None)
+    data: Any = SimpleNamespace(spec=spec, labels=("a", "b", "c"))
+    info: Any = None
+
+    def macro(answers: np.ndarray) -> float:
+        return 100 * f1_score(gold, answers, average="macro")
+
+    answers, second = outputs.argmax(axis=1), np.argsort(-outputs, axis=1)[:, 1]
+    changes = []
+    for text in range(60):
+        other = answers.copy()
+        other[text] = second[text]
+        changes.append(abs(macro(other) - macro(answers)))
+    scores = {"accuracy": 100 * accuracy_score(gold, answers), "f1_macro": macro(answers)}
+    worth = Measured(info, data)._worth(scores, outputs, gold)
+    assert worth == pytest.approx({"accuracy": 100 / 60, "f1_macro": max(changes)})

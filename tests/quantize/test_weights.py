@@ -57,8 +57,8 @@ def test_a_table_of_zeros_is_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_too_small_for_a_scale_is_zero() -> None:
-    levels, scales = to_int8(np.array([[1e-44, 1.0], [-1e-44, 0.5]], np.float32), 1)
+    levels, scales = to_int8(np.array([[2e-43, 1.0], [-2e-43, 0.5]], np.float32), 1)  # 2e-43 / 127 is no normal number
     assert scales.tolist() == [1, pytest.approx(1 / 127)]
     assert levels.tolist() == [[0, 127], [0, 64]]
-    scale, zero = Range(0, 1e-43).parameters()
+    scale, zero = Range(0, 1e-37).parameters()
     assert (scale, zero) == (1, 0)

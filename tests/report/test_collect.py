@@ -43,7 +43,9 @@ def test_a_run_under_two_commands_that_mean_the_same_counts_once(fake: Callable[
     """As where a search tries what is the default: `--set distill.epochs=2`."""
     first = fake(run="a")
     stages = tuple(stage.model_copy(update={"cached": True}) for stage in first.stages)
-    again = first.model_copy(update={"run": "b", "command": f"{first.command} --set a.b=2", "stages": stages})
+    settings = {**first.settings, "measurements": ["another key"]}
+    command = f"{first.command} --set a.b=2"
+    again = first.model_copy(update={"run": "b", "command": command, "stages": stages, "settings": settings})
     other = again.model_copy(update={"run": "c", "seed": 5})
     for result in (first, again, other):
         (tmp_path / result.run).mkdir()
