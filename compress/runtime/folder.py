@@ -119,7 +119,7 @@ def _kind(folder: Path, config: dict[str, Any], bundle: dict[str, Any], unit: Un
     for kind in kinds:
         if kind.fits(problem, outputs):
             return kind
-    known = " or ".join(str(kind.problem_type) for kind in kinds)
+    known = " or ".join(dict.fromkeys(str(kind.problem_type) for kind in kinds))
     raise CompressError(f"{folder / 'config.json'}: problem_type: expected {known}, found {problem}")
 
 
