@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from metric_references import BY_HAND, CLASSIFICATION, REGRESSION, headline_of, one_hot, two_models
+from metric_references import BY_HAND, CLASSIFICATION, REGRESSION, headline_of, one_hot, two_models, worse
 
 from compress.errors import CompressError
 from compress.metrics import ClassHeadline, CorrelationHeadline
@@ -176,46 +175,6 @@ def test_the_same_seed_gives_the_same_interval_and_another_seed_another() -> Non
     assert first == again != third
 
 
-def worse(examples: int, wrong: int) -> np.ndarray:
-    """Logits that are wrong on the first examples; gold is 0, 1, 0, 1, …"""
-    gold = np.tile([0, 1], examples // 2)
-    return one_hot(np.where(np.arange(examples) < wrong, 1 - gold, gold))
-
-
-def half_by_hand(gaps: Sequence[np.ndarray]) -> float:
-    """Half the interval's width, points, from per-example differences of each seed; t from a table."""
-    student = {2: 12.706, 3: 4.303, 5: 2.776}[len(gaps)]
-    means = [float(np.mean(gap)) for gap in gaps]
-    centre = sum(means) / len(means)
-    of_seeds = sum((mean - centre) ** 2 for mean in means) / (len(means) - 1) / len(means)
-    covariances = [float(np.mean((a - a.mean()) * (b - b.mean()))) / len(a) for a in gaps for b in gaps if a is not b]
-    of_examples = sum(covariances) / len(covariances)
-    share = of_seeds / (of_seeds + of_examples)
-    critical = 1.95996 + (student - 1.95996) * 5 * share**2 / (1 + 4 * share**2)
-    return 100 * critical * (of_seeds + of_examples) ** 0.5
-
-
-@pytest.mark.parametrize("counts", [(40, 70), (40, 45), (30, 60, 90), (50, 52, 54), (30, 40, 50, 60, 70)])
-def test_the_variance_of_seeds_is_that_of_a_sample(counts: tuple[int, ...]) -> None:
-    """Divided by S - 1 and once by S: dividing by S, or drawing S of S seeds, makes the interval too narrow."""
-    examples = 4000
-    gold, base = np.tile([0, 1], examples // 2), worse(examples, 0)
-    outputs = [worse(examples, count) for count in counts]
-    gaps = [(output.argmax(1) == gold).astype(float) - 1 for output in outputs]
-    points, low, high = paired_bootstrap_seeds(ACCURACY, [(base, output) for output in outputs], gold, samples=8000)
-    assert points == pytest.approx(-100 * np.mean(counts) / examples)
-    assert (high - low) / 2 == pytest.approx(half_by_hand(gaps), rel=0.04)
-
-
-def test_seeds_that_agree_are_about_as_wide_as_one() -> None:
-    """Equal pairs are no more examples. The two imagined ones count a third each beside the 20 that differ."""
-    gold, base, other = np.tile([0, 1], 200), worse(400, 0), worse(400, 20)
-    alone = paired_bootstrap(ACCURACY, base, other, gold)
-    agree = paired_bootstrap_seeds(ACCURACY, [(base, other)] * 3, gold)
-    assert agree[0] == alone[0]
-    assert agree[2] - agree[1] == pytest.approx((alone[2] - alone[1]) * (20.67 / 22) ** 0.5, rel=0.06)
-
-
 def test_five_answers_changed_alike_by_every_seed_are_no_difference() -> None:
     base, other, gold = discordant(872, 0, 5)
     points, low, _ = paired_bootstrap_seeds(ACCURACY, [(base, other)] * 3, gold)
@@ -300,17 +259,3 @@ def test_lengths_that_differ_and_no_examples_are_errors() -> None:
 def test_nothing_heavy_is_imported() -> None:
     code = "import sys, compress.significance; print([m for m in ('torch', 'scipy', 'sklearn') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
-
-
-def test_several_seeds_are_not_judged_by_the_first_ones_exact_test() -> None:
-    gold, base = np.tile([0, 1], 500), worse(1000, 0)
-    pairs = [(base, worse(1000, count)) for count in (5, 9, 9)]
-    assert mcnemar(base.argmax(1) == gold, pairs[0][1].argmax(1) == gold) > 0.05
-    points, low, high = paired_bootstrap_seeds(ACCURACY, pairs, gold)
-    assert low < points < high < 0
-
-
-def test_the_two_examples_that_are_added_are_shared_by_the_seeds() -> None:
-    gold, base = np.tile([0, 1], 200), worse(400, 40)
-    one, four = (paired_bootstrap_seeds(ACCURACY, [(base, base)] * seeds, gold, samples=8000) for seeds in (1, 4))
-    assert four[2] - four[1] < 0.75 * (one[2] - one[1])

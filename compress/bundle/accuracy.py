@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,11 +16,11 @@ from ..tasks import (
     ReportedData,
     check_data_dir,
     encode,
+    headline_of,
     load_reported,
     reported_gold,
     reported_scores,
     resolve_task,
-    score,
 )
 from .document import BundleInfo
 from .report import Step
@@ -49,32 +49,35 @@ class Measured:
         )
         gold = reported_gold(self.data)
         for name, scores in reported_scores(self.data, outputs, gold).items():
-            then = {metric: recorded.get(name, {}).get(metric) for metric in scores}
             for metric, points in scores.items():
-                said = "none" if then[metric] is None else f"{then[metric]:.2f}"
-                lines.append(f"{name} {metric} {points:.2f} (recorded {said})")
-            if not _near(scores, then, dict.fromkeys(scores, POINTS)):
-                off |= not _near(scores, then, self._worth(scores, outputs[name], gold[name]))
+                then = recorded.get(name, {}).get(metric)
+                lines.append(f"{name} {metric} {points:.2f} (recorded {'none' if then is None else f'{then:.2f}'})")
+                off |= then is None or not self._is_near(metric, points, then, outputs[name], gold[name])
         if off:
             other = ", or what the answer to one text is worth" if self.data.spec.kind == "classification" else ""
             raise CheckFailed(f"{', '.join(lines)}; expected the recorded scores within {POINTS} points{other}")
         return ", ".join(lines)
 
-    def _worth(self, scores: Mapping[str, float], outputs: np.ndarray, gold: np.ndarray) -> dict[str, float]:
-        """Of each metric: `POINTS`, or what one other answer changes at most where that is more, in classification.
+    def _is_near(self, metric: str, points: float, then: float, outputs: np.ndarray, gold: np.ndarray) -> bool:
+        """Within `POINTS`, or in classification within what one other answer changes."""
+        off = abs(points - then)
+        if off <= POINTS or self.data.spec.kind != "classification":
+            return off <= POINTS
+        return off <= self._worth(metric, outputs, gold) + ROUNDING
 
-        The answer that another CPU may give instead is the text's second choice. Texts alike in label, first and second choice
-        are worth the same, so one of each is tried.
+    def _worth(self, metric: str, outputs: np.ndarray, gold: np.ndarray) -> float:
+        """Points that the answer to one text changes at most, where the text's second choice takes its place.
+
+        Texts with the same label, first and second choice are worth the same, so one of each is tried.
         """
-        spec, labels = self.data.spec, self.data.labels
-        limits = dict.fromkeys(scores, POINTS)
-        choices = np.argsort(-outputs, axis=1)[:, :2] if spec.kind == "classification" else np.zeros((0, 2), int)
-        for text in np.unique(np.column_stack([gold[: len(choices)], choices]), axis=0, return_index=True)[1]:
+        measure = headline_of(self.data.spec, self.data.labels, (metric,))
+        now, changes = measure(outputs, gold), []
+        choices = np.argsort(-outputs, axis=1, kind="stable")[:, :2]
+        for text in np.unique(np.column_stack([gold, choices]), axis=0, return_index=True)[1]:
             changed = outputs.copy()
             changed[text, choices[text]] = outputs[text, choices[text][::-1]]
-            for metric, points in score(spec, labels, changed, gold).items():
-                limits[metric] = max(limits[metric], abs(points - scores[metric]) + ROUNDING)
-        return limits
+            changes.append(abs(measure(changed, gold) - now))
+        return max(changes)
 
     def _outputs(self, folder: Path, precision: str, split: str, threads: int | None) -> np.ndarray:
         from ..evaluate import predict_onnx
@@ -88,12 +91,6 @@ class Measured:
         if self.data.fingerprint == self.info.task.data.fingerprint:
             return ()
         return ("the data, or how the task reads them, are not exactly those that the bundle was measured on",)
-
-
-def _near(scores: Mapping[str, float], then: Mapping[str, float | None], limits: Mapping[str, float]) -> bool:
-    """Whether every score is within its limit of the recorded one, which there must be."""
-    known = {metric: points for metric, points in then.items() if points is not None}
-    return len(known) == len(scores) and all(abs(scores[name] - known[name]) <= limits[name] for name in scores)
 
 
 def measured(info: BundleInfo, task: str | None, data_dir: Path | None) -> Measured:

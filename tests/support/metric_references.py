@@ -74,3 +74,9 @@ def two_models(name: str, examples: int, seed: int) -> tuple[np.ndarray, np.ndar
 def headline_of(*metrics: str) -> Headline:
     """The headline score of a task with these metrics."""
     return CorrelationHeadline(metrics) if metrics[0] in REGRESSION else ClassHeadline(metrics)
+
+
+def worse(examples: int, wrong: int) -> np.ndarray:
+    """Logits that are wrong on the first examples; gold is 0, 1, 0, 1, …"""
+    gold = np.tile([0, 1], examples // 2)
+    return one_hot(np.where(np.arange(examples) < wrong, 1 - gold, gold))

@@ -63,7 +63,7 @@ class Prune(StageSpec):
         description="how a head or neuron is judged. fisher: how much the loss on labels depends on it; obs: its layer's error once the "
         "others make up for it by least squares (optimal brain surgeon); auto: fisher where labels train models, else obs",
     )
-    repair: Literal["least_squares", False] = Field(
+    repair: Literal[RepairName, False] = Field(
         default="least_squares",
         description="fit the output matrices to what the unpruned model gives, by least squares; "
         "false: fit nothing, not even the remaining bias of a fully removed part",
