@@ -36,7 +36,7 @@ from compress.models.students import build_student, student_dimensions
 from compress.pipeline.plan.teachers import resolve_teacher
 from compress.processes.children import run
 from compress.quantize import FILES, quantize_onnx
-from compress.sessions import open_session
+from compress.sessions.opening import open_session
 from compress.spec.quantization import Quantize
 
 LABELS = ("a", "b")

@@ -18,7 +18,7 @@ import numpy as np
 from records import add_json, code_line, write_json
 
 from compress.machine import cpu_name, isa
-from compress.sessions import open_session
+from compress.sessions.opening import open_session
 
 TURN = 0.1  # seconds of CPU time, about, of each file in a round
 

@@ -19,7 +19,7 @@ from onnx import TensorProto, checker, helper, numpy_helper
 from records import add_json, code_line, write_json
 
 from compress.results import Machine
-from compress.sessions import session_options
+from compress.sessions.opening import session_options
 
 FORMS = ("fp32", "U8 x S8", "U8 x U8")
 TOKENS = (32, 128, 4096)

@@ -24,7 +24,7 @@ from compress.machine import cpu_name, isa
 from compress.runtime import Classifier
 from compress.runtime.batches import TOKENS_PER_RUN, chunks, padded
 from compress.runtime.unpadded import open_unpadded
-from compress.sessions import session_options
+from compress.sessions.opening import session_options
 
 SHAPES = {
     "1 × 32": [(1, 32)] * 8,

@@ -28,7 +28,7 @@ def predict_onnx(model: Path, encoded: Encoded, pad_id: int, *, threads: int | N
     int8, whose activation ranges are taken per chunk. CompressError: a graph with other inputs, or an
     example it cannot take; CheckFailed: logits that are not finite.
     """
-    from .sessions import open_session
+    from .sessions.opening import open_session
     from .tasks import collate, sorted_chunks
 
     session = open_session(model, threads)
@@ -73,7 +73,7 @@ def _input_names(session: onnxruntime.InferenceSession, model: Path) -> list[str
 
 
 def _run(session: onnxruntime.InferenceSession, feed: dict[str, np.ndarray], model: Path) -> np.ndarray:
-    from .sessions import run_logits
+    from .sessions.outputs import run_logits
 
     try:
         return run_logits(session, feed)

@@ -12,7 +12,7 @@ import pytest
 
 from compress.errors import CheckFailed, CompressError
 from compress.evaluate import predict_onnx
-from compress.sessions import open_session
+from compress.sessions.opening import open_session
 from compress.tasks import Encoded
 
 

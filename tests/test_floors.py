@@ -24,11 +24,8 @@ FLOORS = {
         "percentiles",
         "machine",
         "sessions",
-        "structure",
-        "requirements",
         "regular",
         "graphs",
-        "shared_weights",
         "fidelity",
         "processes",
         "paths",
@@ -80,8 +77,6 @@ BESIDE_A_BUNDLE = {
     "atomic",
     "sessions",
     "machine",
-    "structure",
-    "requirements",
     "regular",
 }  # all that answering with one needs
 LATE = (
@@ -194,10 +189,8 @@ def test_the_runtime_needs_what_a_bundle_may_ask_of_its_user():
     allowed = {"onnxruntime", "tokenizers", "numpy", "compress"} | set(sys.stdlib_module_names)
     """OpenVINO is another runtime, imported when it is asked for."""
     for part, ours in (
-        ("runtime", BESIDE_A_BUNDLE - {"structure"}),
-        ("sessions", {"sessions", "errors", "machine", "regular", "requirements", "structure"}),
-        ("requirements", {"requirements", "structure"}),
-        ("structure", {"structure"}),
+        ("runtime", BESIDE_A_BUNDLE),
+        ("sessions", {"sessions", "errors", "machine", "regular"}),
         ("regular", {"regular", "errors"}),
     ):
         mine = [item for item in ALL if part_of(item.file) == part]

@@ -71,6 +71,6 @@ def convert(variant: str, model: Path, out: Path) -> None:
 
 
 def load(variant: str, out: Path, threads: int) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    from compress.sessions import open_session
+    from compress.sessions.opening import open_session
 
     return predictor(open_session(out / _FILES.get(variant, "model_quantized.onnx"), threads))

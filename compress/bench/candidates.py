@@ -14,7 +14,7 @@ from ..models.dimensions import read_config
 from ..models.weights import weight_files
 from ..paths import from_home
 from ..runtime.folder import MODEL_FILES
-from ..sessions import check_graph_file
+from ..sessions.checks import check_graph_file
 from .runners import IMPORTS
 from .spec import Candidate
 

@@ -51,7 +51,7 @@ def measured_rates() -> dict[str, float]:
 
 
 def _rate(folder: Path, kind: str, size: tuple[int, int, int]) -> float:
-    from ..sessions import open_session
+    from ..sessions.opening import open_session
 
     session = open_session(_product(folder / "matmul.onnx", kind, size), threads=1)
     left = np.random.default_rng(0).integers(0, 255, size[:2]).astype(np.uint8 if kind == "int8" else np.float32)

@@ -52,7 +52,7 @@ def operators(path: Path, rows: Sequence[int]) -> tuple[int, list[Operator]]:
 
 def _events(path: Path, rows: Sequence[int], folder: Path) -> list[list[dict[str, Any]]]:
     """The executions of nodes, per run; the graph that was run is `folder`/rewritten.onnx."""
-    from ..sessions import open_session
+    from ..sessions.opening import open_session
     from .runners import feed
 
     def configure(options: Any) -> None:
@@ -92,7 +92,7 @@ def _key(event: dict[str, Any]) -> tuple[str, str]:
 
 def _groups(graph: onnx.GraphProto) -> dict[str, str]:
     """Node -> group: matmuls by a weight are int8 or fp32; those of two activations, and softmax, are attention."""
-    from ..graphs import matmuls
+    from ..graphs.matmuls import matmuls
 
     found = matmuls(graph)
     groups = {node.name: ATTENTION for node in graph.node if "Attention" in node.op_type or node.op_type == "Softmax"}
@@ -102,7 +102,7 @@ def _groups(graph: onnx.GraphProto) -> dict[str, str]:
 
 def _macs(path: Path, node: onnx.NodeProto | None, op: str, event: dict[str, Any]) -> dict[str, int]:
     """Precision -> multiply-accumulates. An event has the shapes of activations; those of weights may be gone."""
-    from ..graphs import FLOAT_MATMULS, INTEGER_MATMULS
+    from ..graphs.matmuls import FLOAT_MATMULS, INTEGER_MATMULS
 
     shapes, outs = ([next(iter(shape.values())) for shape in event[f"{end}_type_shape"]] for end in ("input", "output"))
     if not any(word in op for word in ("MatMul", "Gemm", "Attention", "Conv")):

@@ -51,7 +51,8 @@ def check_length(path: Path, rows: Sequence[int], longest: int) -> None:
 def onnx_runner(path: Path, threads: int) -> Runner:
     import onnxruntime
 
-    from ..sessions import open_session, wanted_outputs
+    from ..sessions.opening import open_session
+    from ..sessions.outputs import wanted_outputs
 
     session = open_session(path, threads)
     known = session.get_modelmeta().custom_metadata_map

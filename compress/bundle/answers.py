@@ -14,7 +14,7 @@ from ..models.sentence_folders import POOLING
 from ..runtime.folder import MODEL_FILES, read_json, read_settings, unpadded_beside
 from ..runtime.kinds import output_names
 from ..runtime.passages import THRESHOLD
-from ..sessions import open_session
+from ..sessions.opening import open_session
 from ..spec.kinds import KINDS
 from .comparing import (
     compared,

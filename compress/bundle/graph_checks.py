@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import CheckFailed, CompressError, readable
 from ..runtime.folder import MODEL_FILES, unpadded_beside
-from ..sessions import check_graph_file, check_owner
+from ..sessions.checks import check_graph_file, check_owner
 from .answers import answer_steps
 from .document import BundleInfo, GraphFile
 from .graph_files import graph_file
@@ -106,7 +106,7 @@ def _graph(path: Path) -> str:
 
 def _unpadded(path: Path) -> str:
     """Of the graph file `path`: the unpadded form has its weights there, and nowhere else."""
-    from ..graphs import get_metadata
+    from ..graphs.model_files import get_metadata
 
     unpadded = unpadded_beside(path)
     model = _sound(unpadded, {path.name})
@@ -118,7 +118,7 @@ def _sound(path: Path, owners: set[str]) -> onnx.ModelProto:
     """The graph, without the weights of another file. CheckFailed: it is none, or names a file that is not one of `owners`."""
     import onnx
 
-    from ..graphs import check_model
+    from ..graphs.model_files import check_model
 
     # Before anything that would follow a location out of the folder.
     others = check_graph_file(path).locations - owners

@@ -7,9 +7,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ..errors import CheckFailed
-from ..requirements import requirements
 from ..runtime.folder import MODEL_FILES, unpadded_beside
-from ..sessions import read_structure
+from ..sessions.checks import read_structure
+from ..sessions.requirements import requirements
 from .document import GraphFile, Requires
 
 
@@ -17,7 +17,7 @@ def graph_file(folder: Path, precision: str) -> GraphFile:
     """Of a bundle's graph. CheckFailed: it does not say how it was quantized."""
     import onnx
 
-    from ..graphs import get_metadata
+    from ..graphs.model_files import get_metadata
 
     path = folder / "onnx" / MODEL_FILES[precision]
     unpadded = unpadded_beside(path)

@@ -11,7 +11,8 @@ from ..errors import CheckFailed
 from ..runtime.batches import padded
 from ..runtime.engine import KNOWN_INPUTS
 from ..runtime.folder import find_model, read_json, read_settings
-from ..sessions import VECTORS, open_session
+from ..sessions.opening import open_session
+from ..sessions.outputs import VECTORS
 from .modules import pooling_of
 from .probes import probe_rows
 

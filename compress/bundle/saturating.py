@@ -15,7 +15,7 @@ from ..quantize.simulation import Layer, count_saturated, simulate
 from ..runtime.batches import padded
 from ..runtime.engine import KNOWN_INPUTS
 from ..runtime.folder import MODEL_FILES, read_settings
-from ..sessions import open_session
+from ..sessions.opening import open_session
 from .comparing import distance, recorded
 from .document import BundleInfo
 from .probes import ProbeRows, probe_rows
@@ -23,7 +23,7 @@ from .probes import ProbeRows, probe_rows
 
 def integer_kernels(path: Path) -> str:
     """Of the file as ONNX Runtime rewrites it here. CheckFailed: a matmul that the file has in int8 is computed in fp32."""
-    from ..graphs import INTEGER_MATMULS, matmuls
+    from ..graphs.matmuls import INTEGER_MATMULS, matmuls
 
     def configure(options: object) -> None:
         options.optimized_model_filepath = str(rewritten)  # type: ignore[attr-defined]

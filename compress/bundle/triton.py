@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import CompressError
 from ..runtime.folder import find_model
-from ..sessions import VECTORS
+from ..sessions.outputs import VECTORS
 from ..spec.kinds import KINDS
 from .document import BundleInfo, read_bundle
 from .files import contents

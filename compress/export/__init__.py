@@ -10,13 +10,14 @@ from typing import Any
 from onnx import ModelProto
 
 from ..errors import CheckFailed, CompressError
-from ..graphs import check_model, get_metadata, matmuls, set_metadata, write_model
+from ..graphs.matmuls import matmuls
+from ..graphs.model_files import check_model, get_metadata, set_metadata, write_model
+from ..graphs.shared_weights import share_weights
 from ..models.fast_graph import check_fast_graph
 from ..models.heads import HEADS
 from ..runtime.folder import unpadded_beside
 from ..runtime.kinds import output_names
 from ..runtime.passages import THRESHOLD
-from ..shared_weights import share_weights
 from ..spec.kinds import KindName
 from .cleaning import clean
 from .fast import build_fast, first_difference, has_layers

@@ -7,7 +7,8 @@ from collections import Counter
 
 from onnx import GraphProto, ModelProto, NodeProto
 
-from ..graphs import FLOAT_MATMULS, drop_unused, fold_transposes, merge_duplicates, strip_identities
+from ..graphs.matmuls import FLOAT_MATMULS
+from ..graphs.rewriting import drop_unused, fold_transposes, merge_duplicates, strip_identities
 from .tracing import PREFIX
 
 _SCOPES = "pkg.torch.onnx.name_scopes"

@@ -11,7 +11,8 @@ import torch
 
 from ..errors import CheckFailed
 from ..models.features import logits_of
-from ..sessions import open_session, real_rows, run_logits
+from ..sessions.opening import open_session
+from ..sessions.outputs import real_rows, run_logits
 from .rounding import exact_answers
 from .tracing import Traced, example
 

@@ -17,7 +17,7 @@ from torch.distributed.fsdp import FSDPModule
 from ..errors import CompressError
 from ..losses.features import ATTENTION, HIDDEN, LOGITS, POOLED, WORDS, Place, parse
 from ..losses.tensors import same_document
-from ..sessions import SPAN_LOGITS
+from ..sessions.outputs import SPAN_LOGITS
 from .attention import added, captured, headless_layers
 from .dimensions import first_position
 from .families import FAMILIES

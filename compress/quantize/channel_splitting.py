@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, NodeProto, numpy_helper
 
-from ..graphs import drop_unused
+from ..graphs.rewriting import drop_unused
 from .node_selection import QuantizationPlan
 
 Array = np.ndarray

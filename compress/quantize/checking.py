@@ -13,8 +13,11 @@ import onnx
 from onnx import ModelProto
 
 from ..errors import CheckFailed
-from ..graphs import check_model, matmuls, output_matmuls, set_metadata
-from ..sessions import WEIGHTS, open_session, run_logits
+from ..graphs.matmuls import matmuls, output_matmuls
+from ..graphs.model_files import check_model, set_metadata
+from ..sessions.checks import WEIGHTS
+from ..sessions.opening import open_session
+from ..sessions.outputs import run_logits
 from .node_selection import INT8, QuantizationPlan, look_ups, packed_look_ups, worth_int8
 
 

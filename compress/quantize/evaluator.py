@@ -13,7 +13,7 @@ from onnx import ModelProto
 
 from ..fidelity import differ, logit_difference
 from ..goals import flip_interval, flip_rate
-from ..graphs import write_model
+from ..graphs.model_files import write_model
 from ..tasks import TaskKind
 from .sampling import Feed
 

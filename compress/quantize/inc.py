@@ -9,9 +9,10 @@ import numpy as np
 import onnx
 
 from ..errors import CheckFailed
-from ..graphs import get_metadata, write_model
+from ..graphs.model_files import get_metadata, write_model
 from ..runtime.folder import unpadded_beside
-from ..sessions import open_session, run_logits
+from ..sessions.opening import open_session
+from ..sessions.outputs import run_logits
 from .checking import check_file, counts, describe, why_fp32
 from .evaluator import asked
 from .inc_tuning import Program, Trial, Tuning

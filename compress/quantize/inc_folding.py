@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import ModelProto, NodeProto, numpy_helper
 
-from ..graphs import attributes, drop_dead, drop_unused, merge_duplicates
+from ..graphs.rewriting import attributes, drop_dead, drop_unused, merge_duplicates
 from .rewriting import Rewrite
 
 Array = np.ndarray

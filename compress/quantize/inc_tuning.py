@@ -15,7 +15,8 @@ import numpy as np
 from onnx import ModelProto
 
 from ..errors import CompressError
-from ..graphs import split_gemms, stored_weight
+from ..graphs.matmuls import stored_weight
+from ..graphs.rewriting import split_gemms
 from ..models.families import FAMILIES
 from ..spec.quantization import Quantize
 from .evaluator import Evaluator, asked

@@ -12,10 +12,13 @@ import onnx
 from onnx import ModelProto
 
 from ..errors import CheckFailed, CompressError
-from ..graphs import check_model, get_metadata, matmuls, write_model
+from ..graphs.matmuls import matmuls
+from ..graphs.model_files import check_model, get_metadata, write_model
+from ..graphs.shared_weights import share_weights
 from ..runtime.folder import unpadded_beside
-from ..sessions import check_graph_file, check_owner, open_session, real_rows, run_logits
-from ..shared_weights import share_weights
+from ..sessions.checks import check_graph_file, check_owner
+from ..sessions.opening import open_session
+from ..sessions.outputs import real_rows, run_logits
 from .checking import check_file, counts, describe, why_fp32
 from .node_selection import QuantizationPlan, look_ups, select_nodes, without
 from .params import QuantizationParams, compute_params

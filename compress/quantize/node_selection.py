@@ -11,7 +11,8 @@ import onnx
 from onnx import ModelProto
 
 from ..errors import CompressError
-from ..graphs import head_matmuls, matmuls, output_matmuls, split_gemms, stored_weight
+from ..graphs.matmuls import head_matmuls, matmuls, output_matmuls, stored_weight
+from ..graphs.rewriting import split_gemms
 from ..models.families import FAMILIES
 from .weights import is_long
 

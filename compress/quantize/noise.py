@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 from onnx import GraphProto
 
-from ..graphs import matmuls
+from ..graphs.matmuls import matmuls
 from .int8_graph import biases
 from .sampling import Feed, Sample
 from .value_folding import DIVIDED

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, NodeProto, helper, numpy_helper
 
-from ..graphs import attributes, drop_dead, drop_unused, replace_all
+from ..graphs.rewriting import attributes, drop_dead, drop_unused, replace_all
 
 OPSET = 20  # the first with Gelu
 

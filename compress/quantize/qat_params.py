@@ -12,7 +12,7 @@ import numpy as np
 from onnx import GraphProto, ModelProto
 
 from ..errors import CompressError
-from ..graphs import fold_transposes, merge_duplicates, strip_identities
+from ..graphs.rewriting import fold_transposes, merge_duplicates, strip_identities
 from ..models.quant_spec import SEGMENTS, MatmulUse, QuantSpec
 from ..spec.quantization import Quantize
 from .node_selection import QuantizationPlan, select_nodes

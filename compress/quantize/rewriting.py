@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from ..graphs import drop_unused, replace_all
+from ..graphs.rewriting import drop_unused, replace_all
 from .weights import row_levels, to_int8
 from .word_blocks import block_levels
 

@@ -10,8 +10,10 @@ from pathlib import Path
 import numpy as np
 from onnx import ModelProto, TensorProto, helper
 
-from ..graphs import is_sequence_first, write_model
-from ..sessions import open_session, real_rows
+from ..graphs.matmuls import is_sequence_first
+from ..graphs.model_files import write_model
+from ..sessions.opening import open_session
+from ..sessions.outputs import real_rows
 
 Feed = dict[str, np.ndarray]
 

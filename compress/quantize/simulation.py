@@ -11,8 +11,9 @@ import numpy as np
 import onnx
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from ..graphs import INTEGER_MATMULS, drop_dead, replace_all
-from ..sessions import graph_logits
+from ..graphs.matmuls import INTEGER_MATMULS
+from ..graphs.rewriting import drop_dead, replace_all
+from ..sessions.outputs import graph_logits
 from .int8_graph import MICROSOFT
 from .sampling import Feed, Sample
 

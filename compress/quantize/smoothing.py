@@ -23,7 +23,7 @@ from functools import reduce
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from ..graphs import drop_unused, replace_all
+from ..graphs.rewriting import drop_unused, replace_all
 from ..spec.quantization import Quantize
 from .channel_splitting import ChannelRepeats, count_repeats, extra_channels, splittable
 from .matmul_errors import Exact, mixed, token_errors

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, numpy_helper
 
-from ..graphs import attributes
+from ..graphs.rewriting import attributes
 
 Array = np.ndarray
 

@@ -8,7 +8,8 @@ from typing import Protocol
 import numpy as np
 
 from ..errors import CompressError
-from ..sessions import joined, open_session, open_sharing, wanted_outputs
+from ..sessions.opening import open_session, open_sharing
+from ..sessions.outputs import joined, wanted_outputs
 
 KNOWN_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 

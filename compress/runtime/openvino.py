@@ -11,7 +11,8 @@ import numpy as np
 
 from ..errors import CompressError
 from ..machine import usable_cores
-from ..sessions import check_graph_file, joined, wanted_outputs
+from ..sessions.checks import check_graph_file
+from ..sessions.outputs import joined, wanted_outputs
 from .engine import known_inputs
 from .folder import find_model
 

@@ -19,11 +19,11 @@ from bundle_making import Run, make_run
 from compress.bundle import read_bundle, ship, verify
 from compress.bundle.document import write_bundle
 from compress.bundle.files import measure
-from compress.graphs import get_metadata, set_metadata
+from compress.graphs.model_files import get_metadata, set_metadata
 from compress.quantize import quantize_onnx
 from compress.results import read_result, write_result
 from compress.runtime import Classifier
-from compress.sessions import WEIGHTS
+from compress.sessions.checks import WEIGHTS
 from compress.spec.quantization import Quantize
 from compress.store import Store
 from compress.tasks import wordpiece

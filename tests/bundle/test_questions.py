@@ -26,7 +26,7 @@ from compress.bundle.probes import QUESTIONS, probe_logits, probe_rows, probe_te
 from compress.bundle.report import check
 from compress.bundle.triton import _config
 from compress.errors import CheckFailed, CompressError
-from compress.graphs import get_metadata, set_metadata
+from compress.graphs.model_files import get_metadata, set_metadata
 from compress.runtime import Reader
 from compress.runtime.batches import padded
 from compress.runtime.engine import OnnxRuntime

@@ -17,8 +17,8 @@ from onnx import helper
 
 from compress.bundle import read_bundle, verify
 from compress.errors import CompressError
+from compress.graphs.shared_weights import share_weights
 from compress.runtime import Classifier, file_hashes
-from compress.shared_weights import share_weights
 
 PADDED = ["a", "a text of more words than the other has"]
 

@@ -18,7 +18,7 @@ from compress.bundle.saturating import _simulated, integer_kernels
 from compress.errors import CheckFailed, CompressError
 from compress.machine import saturates
 from compress.quantize import quantize_onnx
-from compress.sessions import open_session
+from compress.sessions.opening import open_session
 from compress.spec.quantization import Quantize
 
 

@@ -15,9 +15,10 @@ from transformers import AlbertConfig, AlbertForSequenceClassification, AutoMode
 
 from compress.export import export_onnx
 from compress.export.tracing import describe, example
-from compress.graphs import fold_transposes, matmuls
+from compress.graphs.matmuls import matmuls
+from compress.graphs.rewriting import fold_transposes
 from compress.quantize import quantize_onnx, smoothing
-from compress.sessions import open_session
+from compress.sessions.opening import open_session
 from compress.spec.quantization import Quantize
 
 LABELS = ("no", "maybe", "yes")

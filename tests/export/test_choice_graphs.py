@@ -18,7 +18,7 @@ from compress.export.forms import FORMS
 from compress.export.tracing import describe, example
 from compress.models.families import FAMILIES
 from compress.quantize import quantize_onnx
-from compress.sessions import open_session
+from compress.sessions.opening import open_session
 from compress.spec.quantization import Quantize
 
 FAST = [name for name, family in FAMILIES.items() if family.fast and not family.layerless]

@@ -19,8 +19,9 @@ from transformers import AutoModelForSequenceClassification
 from compress.errors import CheckFailed, CompressError
 from compress.export import export_onnx, parity
 from compress.export.tracing import describe, example, load
-from compress.graphs import constants, get_metadata
-from compress.sessions import open_session
+from compress.graphs.matmuls import constants
+from compress.graphs.model_files import get_metadata
+from compress.sessions.opening import open_session
 
 FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert", "mpnet", "ernie")
 LABELS = ("no", "maybe", "yes")

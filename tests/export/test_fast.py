@@ -25,9 +25,9 @@ from compress.export import export_onnx, fast, parity
 from compress.export.fast import building, layers
 from compress.export.fast.heads import GRAPH_HEADS
 from compress.export.tracing import describe, example
-from compress.graphs import write_model
+from compress.graphs.model_files import write_model
 from compress.quantize import quantize_onnx
-from compress.sessions import open_session
+from compress.sessions.opening import open_session
 from compress.spec.quantization import Quantize
 from compress.version import __version__
 

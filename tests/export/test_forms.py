@@ -19,7 +19,7 @@ from compress.export.forms import FORMS
 from compress.export.tracing import describe, example
 from compress.quantize import quantize_onnx
 from compress.quantize.checking import STACKED
-from compress.sessions import open_session
+from compress.sessions.opening import open_session
 from compress.spec.quantization import Quantize
 
 TASK: dict[str, Any] = {"opset": 20, "task_name": "toy", "labels": LABELS, "kind": "classification"}

@@ -17,7 +17,8 @@ from compress.export import export_onnx
 from compress.export.tracing import describe, example
 from compress.pruning.removal import without_units
 from compress.quantize import quantize_onnx
-from compress.sessions import open_session, run_logits
+from compress.sessions.opening import open_session
+from compress.sessions.outputs import run_logits
 from compress.spec.quantization import Quantize
 
 TASK: dict[str, Any] = {"task_name": "toy", "labels": ("LABEL_0", "LABEL_1", "LABEL_2"), "kind": "classification"}

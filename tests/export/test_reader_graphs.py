@@ -24,12 +24,14 @@ from compress.export import export_onnx
 from compress.export.fast.heads import GRAPH_HEADS
 from compress.export.forms import FORMS
 from compress.export.tracing import describe, example
-from compress.graphs import get_metadata, head_matmuls, matmuls, output_matmuls, write_model
+from compress.graphs.matmuls import head_matmuls, matmuls, output_matmuls
+from compress.graphs.model_files import get_metadata, write_model
 from compress.models.features import logits_of
 from compress.models.predict import predict_logits
 from compress.quantize import quantize_onnx
 from compress.quantize.checking import CLASSIFIER
-from compress.sessions import open_session, real_rows, run_logits
+from compress.sessions.opening import open_session
+from compress.sessions.outputs import real_rows, run_logits
 from compress.spec.quantization import Quantize
 from compress.tasks import Encoded
 

@@ -15,7 +15,7 @@ from reader_graphs import OUTPUTS, logits, shapes_of, texts
 
 from compress.errors import CheckFailed
 from compress.export.fast import build_fast
-from compress.graphs import write_model
+from compress.graphs.model_files import write_model
 from compress.models.fake_quant import FakeQuant, fake_quantized
 from compress.models.features import logits_of
 from compress.quantize import quantize_onnx
@@ -25,7 +25,7 @@ from compress.quantize.noise import signal_to_noise
 from compress.quantize.qat_params import Trained, quant_spec_of
 from compress.quantize.ranges import Range, calibrate
 from compress.quantize.simulation import simulate
-from compress.sessions import real_rows
+from compress.sessions.outputs import real_rows
 from compress.spec.quantization import Quantize
 
 

@@ -20,7 +20,7 @@ from compress.models.checkpoints import save_checkpoint
 from compress.models.features import compute_features
 from compress.models.pretrained import transformers_config
 from compress.quantize import quantize_onnx
-from compress.sessions import open_session
+from compress.sessions.opening import open_session
 from compress.spec.kinds import KindName
 from compress.spec.quantization import Quantize
 

@@ -22,7 +22,8 @@ from compress.export.fast import build_fast
 from compress.export.fast.heads import GRAPH_HEADS
 from compress.export.forms import FORMS
 from compress.export.tracing import Traced, describe, example
-from compress.graphs import head_matmuls, matmuls, output_matmuls, write_model
+from compress.graphs.matmuls import head_matmuls, matmuls, output_matmuls
+from compress.graphs.model_files import write_model
 from compress.models.fake_quant import FakeQuant, fake_quantized
 from compress.models.families import FAMILIES
 from compress.quantize import quantize_onnx
@@ -32,7 +33,8 @@ from compress.quantize.noise import signal_to_noise
 from compress.quantize.qat_params import Trained, quant_spec_of
 from compress.quantize.ranges import Range, calibrate
 from compress.quantize.simulation import simulate
-from compress.sessions import open_session, real_rows
+from compress.sessions.opening import open_session
+from compress.sessions.outputs import real_rows
 from compress.spec.quantization import Quantize
 
 FAST = [name for name, family in FAMILIES.items() if family.fast and not family.layerless]

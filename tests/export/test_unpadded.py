@@ -17,11 +17,13 @@ from compress.errors import CheckFailed, CompressError
 from compress.export import export_onnx, fast
 from compress.export.fast import padding
 from compress.export.tracing import describe, example
-from compress.graphs import matmuls, write_model
+from compress.graphs.matmuls import matmuls
+from compress.graphs.model_files import write_model
+from compress.graphs.shared_weights import share_weights
 from compress.quantize import params, quantize_onnx
 from compress.quantize.ranges import Range
-from compress.sessions import WEIGHTS, open_session
-from compress.shared_weights import share_weights
+from compress.sessions.checks import WEIGHTS
+from compress.sessions.opening import open_session
 from compress.spec.quantization import Quantize
 
 FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert", "mpnet", "ernie")

@@ -24,7 +24,8 @@ from compress.export.fast import build_fast
 from compress.export.fast.heads import GRAPH_HEADS
 from compress.export.forms import FORMS
 from compress.export.tracing import describe, example
-from compress.graphs import head_matmuls, matmuls, output_matmuls, write_model
+from compress.graphs.matmuls import head_matmuls, matmuls, output_matmuls
+from compress.graphs.model_files import write_model
 from compress.models.fake_quant import FakeQuant, fake_quantized
 from compress.models.families import FAMILIES
 from compress.models.features import compute_features
@@ -33,7 +34,8 @@ from compress.quantize import quantize_onnx
 from compress.quantize.qat_params import Trained, quant_spec_of
 from compress.quantize.ranges import Range, calibrate
 from compress.quantize.simulation import simulate
-from compress.sessions import open_session, wanted_outputs
+from compress.sessions.opening import open_session
+from compress.sessions.outputs import wanted_outputs
 from compress.spec.quantization import Quantize
 from compress.tasks.text_vectors import EncodedTexts
 

@@ -19,7 +19,7 @@ from compress.quantize import quantize_onnx, smoothing, weights
 from compress.quantize.qat_params import Trained, quant_spec_of
 from compress.quantize.ranges import Range, calibrate
 from compress.quantize.smoothing import Smoothing, find_factors, smooth
-from compress.sessions import open_session
+from compress.sessions.opening import open_session
 from compress.spec.quantization import Quantize
 
 FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert", "mpnet", "ernie")
@@ -286,7 +286,7 @@ def test_one_linear_layer_is_within_a_step_of_the_integers(tmp_path: Path) -> No
     """At every token, against the very node that the int8 file has."""
     from onnx import TensorProto, helper, numpy_helper
 
-    from compress.graphs import write_model
+    from compress.graphs.model_files import write_model
     from compress.models.quant_spec import MatmulUse, QuantSpec
     from compress.quantize.int8_graph import to_int8_graph
     from compress.quantize.node_selection import QuantizationPlan

@@ -15,12 +15,12 @@ from text_batches import batches
 
 from compress.errors import CompressError, with_article
 from compress.export.fast import build_fast
-from compress.graphs import write_model
+from compress.graphs.model_files import write_model
 from compress.models.cards import StudentCard, load_student
 from compress.models.dimensions import Dimensions, dimensions
 from compress.models.features import compute_features
 from compress.models.students import build_encoder, build_student, layer_norm_epsilon, not_kept, student_dimensions
-from compress.sessions import open_session
+from compress.sessions.opening import open_session
 
 FAMILIES = pytest.mark.parametrize("family", list(KINDS))
 BY_PARTS = pytest.mark.parametrize("family", [family for family in KINDS if family not in WHOLE_LAYERS])

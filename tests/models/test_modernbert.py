@@ -23,7 +23,7 @@ from compress.models.features import compute_features
 from compress.models.masked_lm import has_masked_lm_head, load_masked_lm, masked_text_loss, new_masked_lm_head
 from compress.models.students import build_student, student_dimensions
 from compress.quantize import FILES, quantize_onnx
-from compress.sessions import open_session
+from compress.sessions.opening import open_session
 from compress.spec.quantization import Quantize
 
 BASE: dict[str, Any] = {}  # transformers' defaults

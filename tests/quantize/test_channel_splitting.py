@@ -12,7 +12,7 @@ import pytest
 from onnx import ModelProto, NodeProto, helper, numpy_helper
 from small_graphs import Feeds, every_row, logits, logits_of, model_of
 
-from compress.graphs import write_model
+from compress.graphs.model_files import write_model
 from compress.quantize import smoothing
 from compress.quantize.channel_splitting import (
     count_repeats,

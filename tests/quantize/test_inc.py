@@ -15,13 +15,14 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from compress.errors import CheckFailed, CompressError
-from compress.graphs import check_model, get_metadata, matmuls
+from compress.graphs.matmuls import matmuls
+from compress.graphs.model_files import check_model, get_metadata
 from compress.quantize import quantize_onnx, weights
 from compress.quantize.evaluator import Evaluator
 from compress.quantize.inc_folding import fold_weights
 from compress.quantize.inc_tuning import _candidates
 from compress.quantize.methods import QUANTIZERS, int8_format, spec_of_file
-from compress.sessions import open_session
+from compress.sessions.opening import open_session
 from compress.spec.quantization import Quantize
 from compress.tasks import TASK_KINDS
 

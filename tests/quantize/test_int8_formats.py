@@ -14,14 +14,16 @@ from default_suite import covering
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from compress.errors import CompressError
-from compress.graphs import matmuls, split_gemms, write_model
+from compress.graphs.matmuls import matmuls
+from compress.graphs.model_files import write_model
+from compress.graphs.rewriting import split_gemms
 from compress.quantize import FILES, quantize_onnx
 from compress.quantize.int8_graph import FORMATS, to_int8_graph
 from compress.quantize.node_selection import QuantizationPlan
 from compress.quantize.portable import make_portable
 from compress.quantize.ranges import Range, calibrate
 from compress.quantize.weights import to_int8
-from compress.sessions import open_session
+from compress.sessions.opening import open_session
 from compress.spec.quantization import Quantize
 
 FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert", "mpnet", "ernie")

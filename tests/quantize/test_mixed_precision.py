@@ -14,12 +14,13 @@ import pytest
 from default_suite import slow
 from onnx import numpy_helper
 
-from compress.graphs import matmuls, write_model
+from compress.graphs.matmuls import matmuls
+from compress.graphs.model_files import write_model
 from compress.quantize import FILES, quantize_onnx
 from compress.quantize.checking import FALLBACK
 from compress.quantize.evaluator import Evaluator
 from compress.quantize.mixed_precision import _better
-from compress.sessions import open_session
+from compress.sessions.opening import open_session
 from compress.spec.quantization import Quantize
 from compress.tasks import TASK_KINDS
 

@@ -11,7 +11,8 @@ import pytest
 from default_suite import covering, slow
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
-from compress.graphs import matmuls, write_model
+from compress.graphs.matmuls import matmuls
+from compress.graphs.model_files import write_model
 from compress.quantize import FILES, checking, quantize_onnx
 from compress.quantize.node_selection import QuantizationPlan
 from compress.quantize.noise import signal_to_noise

@@ -17,10 +17,12 @@ from onnx import TensorProto, helper, numpy_helper
 from small_graphs import model_of
 
 from compress.errors import CheckFailed, CompressError
-from compress.graphs import get_metadata, matmuls, strip_identities
+from compress.graphs.matmuls import matmuls
+from compress.graphs.model_files import get_metadata
+from compress.graphs.rewriting import strip_identities
 from compress.quantize import int8_graph, quantize_onnx
 from compress.quantize.node_selection import select_nodes
-from compress.sessions import open_session
+from compress.sessions.opening import open_session
 from compress.spec.quantization import Quantize
 
 FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert", "mpnet", "ernie")

@@ -13,11 +13,11 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from small_graphs import every_row, logits_of, model_of
 
-from compress.graphs import write_model
+from compress.graphs.model_files import write_model
 from compress.machine import has_vnni, saturates
 from compress.quantize import FILES, quantize_onnx
 from compress.quantize.simulation import clipped, count_saturated, int8_matmul, simulate
-from compress.sessions import open_session
+from compress.sessions.opening import open_session
 from compress.spec.quantization import Quantize
 
 SHAPES = [(1, 8, 16), (1, 7, 3), (3, 2, 1), (5, 65, 37), (9, 96, 40), (2, 1, 4)]

@@ -19,7 +19,7 @@ from small_graphs import every_row, logits, model_of
 
 from compress.export import export_onnx
 from compress.export.tracing import describe, example
-from compress.graphs import write_model
+from compress.graphs.model_files import write_model
 from compress.pruning.removal import without_units
 from compress.quantize import quantize_onnx, smoothing
 from compress.quantize.node_selection import select_nodes, without
@@ -30,7 +30,8 @@ from compress.quantize.smoothing import smooth
 from compress.quantize.value_folding import divided_values, fold_into_values
 from compress.quantize.weights import to_int8
 from compress.runtime.folder import unpadded_beside
-from compress.sessions import open_session, run_logits
+from compress.sessions.opening import open_session
+from compress.sessions.outputs import run_logits
 from compress.spec.quantization import Quantize
 
 Factors = dict[str, np.ndarray]

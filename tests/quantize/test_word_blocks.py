@@ -22,7 +22,7 @@ from compress.quantize.int8_graph import to_int8_graph
 from compress.quantize.node_selection import QuantizationPlan, packed_look_ups, word_look_ups
 from compress.quantize.word_blocks import Blocks, block_levels, block_of, row_bytes
 from compress.runtime.folder import unpadded_beside
-from compress.sessions import open_session
+from compress.sessions.opening import open_session
 from compress.spec.quantization import Quantize
 
 FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert", "mpnet", "ernie")

@@ -15,7 +15,7 @@ from shipped_bundles import check_shipped
 
 from compress.bundle import read_bundle
 from compress.catalog import names
-from compress.graphs import get_metadata
+from compress.graphs.model_files import get_metadata
 from compress.results import Result
 from compress.runtime import Reader, load
 

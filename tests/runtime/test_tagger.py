@@ -46,7 +46,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
     from transformers import BertConfig, BertForTokenClassification
 
     from compress.export.fast import build_fast
-    from compress.graphs import write_model
+    from compress.graphs.model_files import write_model
 
     torch.manual_seed(0)
     folder, names = tmp_path_factory.mktemp("exported"), {number: str(name) for number, name in enumerate(LABELS)}

@@ -15,7 +15,7 @@ import onnx
 from compress.bundle.document import BundleInfo, write_bundle
 from compress.bundle.files import measure
 from compress.errors import CompressError
-from compress.graphs import get_metadata, set_metadata
+from compress.graphs.model_files import get_metadata, set_metadata
 from compress.runtime import Classifier
 
 DOCUMENTS = ("bundle.json", "config.json", "tokenizer.json", "tokenizer_config.json")

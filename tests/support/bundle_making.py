@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 from compress.bundle import BundleInfo, Report, read_bundle
 from compress.bundle.document import write_bundle
 from compress.bundle.files import measure
-from compress.graphs import set_metadata, write_model
+from compress.graphs.model_files import set_metadata, write_model
 from compress.machine import versions
 from compress.quantize import quantize_onnx
 from compress.results import Data, Latency, Machine, ModelResult, Result, Runtime, TaskInfo, write_result

@@ -12,7 +12,7 @@ from family_teachers import POSITIONS, reader_of
 
 from compress.export.tracing import Traced, describe
 from compress.models.families import FAMILIES
-from compress.sessions import open_session
+from compress.sessions.opening import open_session
 
 FAST = [name for name, family in FAMILIES.items() if family.fast and not family.layerless]
 TASK: dict[str, Any] = {"opset": 20, "task_name": "toy", "labels": ("start", "end"), "kind": "span"}

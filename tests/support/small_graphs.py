@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from compress.graphs import write_model
-from compress.sessions import open_session
+from compress.graphs.model_files import write_model
+from compress.sessions.opening import open_session
 
 Feeds = list[dict[str, np.ndarray]]
 

@@ -12,7 +12,7 @@ import onnx
 from bundle_making import HIDDEN, VOCABULARY, Run
 from onnx import TensorProto, helper, numpy_helper
 
-from compress.graphs import set_metadata, write_model
+from compress.graphs.model_files import set_metadata, write_model
 from compress.quantize import quantize_onnx
 from compress.results import write_result
 from compress.spec.quantization import Quantize

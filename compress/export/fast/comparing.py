@@ -10,9 +10,10 @@ import torch
 from onnx import ModelProto
 from torch import Tensor
 
-from ...graphs import write_model
+from ...graphs.model_files import write_model
 from ...models.features import logits_of
-from ...sessions import open_session, run_logits
+from ...sessions.opening import open_session
+from ...sessions.outputs import run_logits
 from ..tracing import SEGMENTS, Traced, example
 from .building import build_fast
 

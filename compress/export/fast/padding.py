@@ -7,7 +7,7 @@ ONNX's Attention takes [batch, length, width].
 
 from __future__ import annotations
 
-from ...shared_weights import SCOPE
+from ...graphs.shared_weights import SCOPE
 from .writing import Graph
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from onnx import ModelProto, TensorProto, helper
 
 from ...models.heads import HEADS, STATES
-from ...sessions import VECTORS
+from ...sessions.outputs import VECTORS
 from ...spec.kinds import KindName
 from .heads import of_length_1
 from .parts import Linear

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...losses.sentence_cosine import sentence_cosine_loss
-from ...sessions import VECTORS
+from ...sessions.outputs import VECTORS
 from .head import Head
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...losses.spans import span_cross_entropy_loss, span_kl_loss, span_soft_cross_entropy_loss
-from ...sessions import SPAN_LOGITS
+from ...sessions.outputs import SPAN_LOGITS
 from .head import Head
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from ...models.heads import HEADS, model_from
 from ...models.pruned_shape import FIELD
 from ...quantize import FILES
 from ...quantize.methods import int8_format, quantizer_of
-from ...sessions import open_session
+from ...sessions.opening import open_session
 from ...spec.quantization import Quantize
 from ...spec.recipe import Recipe
 from ..plan import Job
@@ -160,7 +160,7 @@ def _random_model(job: Job[Any], config: Any, shape: Shape, tokens: int) -> Any:
 def _file(job: Job[Any], model: Any, folder: Path) -> Path:
     """The model's fast graph, in int8 where the recipe ends in that."""
     from ...export.fast import build_fast
-    from ...graphs import write_model
+    from ...graphs.model_files import write_model
 
     folder.mkdir()
     path = folder / "model.onnx"

@@ -1,4 +1,4 @@
-"""Open an ONNX Runtime session on a file that may not be ours: checked first, same options everywhere."""
+"""Checks of an ONNX file that may not be ours, before ONNX Runtime opens it."""
 
 from __future__ import annotations
 
@@ -7,29 +7,17 @@ import mmap
 import os
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .errors import CompressError
-from .machine import usable_cores
-from .regular import open_regular, read_regular
+from ..errors import CompressError
+from ..regular import open_regular
 from .requirements import requirements
 from .structure import Bytes, Call, External, Structure, structure
 
-if TYPE_CHECKING:
-    import numpy as np
-    import onnxruntime
-
-_MOST = 2**31  # bytes of an ONNX file: protobuf's limit
 WEIGHTS = "weights_sha256"  # metadata of a graph whose weights are in another file: that file's
-SPAN_LOGITS = (
-    "start_logits",
-    "end_logits",
-)  # outputs of a graph that finds answers, as transformers and optimum call them
-VECTORS = "sentence_embedding"  # the output of a graph that turns texts into vectors, as sentence-transformers calls it
-_ANSWERS = (("logits",), SPAN_LOGITS, (VECTORS,))
 
 
 def read_structure(path: Path) -> Structure:
@@ -38,10 +26,10 @@ def read_structure(path: Path) -> Structure:
         if os.fstat(file.fileno()).st_size == 0:
             raise CompressError(f"{path}: expected an ONNX file, found an empty file")
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return _structure(path, data)
+            return parse_structure(path, data)
 
 
-def _structure(path: Path, data: Bytes) -> Structure:
+def parse_structure(path: Path, data: Bytes) -> Structure:
     try:
         found = structure(data)
     except ValueError as error:
@@ -168,111 +156,7 @@ def _operators() -> dict[tuple[str, str], list[Any]]:
     return found
 
 
-def session_options(threads: int | None = None, spinning: bool = False) -> onnxruntime.SessionOptions:
-    """`threads` intra-op (default: the usable cores), one inter-op; threads that wait do not spin.
-
-    Threads that spin cost up to twice the time on a busy machine. The memory arena and pattern stay on, as
-    they are by default: no gain without them held from run to run (figures: docs/runtime.md).
-    """
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads or usable_cores()
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 4  # fatal: ONNX Runtime raises all other errors, and would also write them to stderr
-    for pool in ("intra_op", "inter_op"):
-        options.add_session_config_entry(f"session.{pool}.allow_spinning", str(int(spinning)))
-    return options
-
-
-def open_session(
-    path: Path,
-    threads: int | None = None,
-    configure: Callable[[onnxruntime.SessionOptions], None] | None = None,
-) -> onnxruntime.InferenceSession:
-    """A CPU session with `session_options`, the same everywhere; `configure` may add to them.
-
-    SkipLayerNormalization stays unfused (its CPU kernel is slower than what it replaces). CompressError: the file.
-    """
-    check_version(path, check_graph_file(path))
-    options = session_options(threads)
-    if configure:
-        configure(options)
-    return _session(path, str(path), options)
-
-
-def open_sharing(path: Path, owner: Path, threads: int | None = None) -> onnxruntime.InferenceSession:
-    """As `open_session`, of a graph whose weights are in the model file `owner` beside it. Both are read once, and what
-    happens to the files afterwards is no matter. CompressError: the files, or a graph that was made for another `owner`."""
-    graph = read_regular(path, "an ONNX file", _MOST)
-    found = _structure(path, graph)
-    if strange := sorted(found.locations - {owner.name}):
-        raise CompressError(f"{path}: expected its weights in {owner.name}, found some in {strange[0][:200]!r}")
-    check_inputs(path, found)
-    check_version(path, found)
-    content = read_regular(owner, "an ONNX file", _MOST)
-    for external in found.externals:
-        check_stretch(path, external, len(content))
-    options = session_options(threads)
-    options.add_external_initializers_from_files_in_memory([owner.name], [content], [len(content)])
-    session = _session(path, graph, options)
-    check_owner(path, session.get_modelmeta().custom_metadata_map, owner, content)
-    return session
-
-
 def check_owner(path: Path, metadata: Mapping[str, str], owner: Path, content: bytes) -> None:
     """CompressError when the graph in `path` was made for other weights than the `content` of the file `owner`."""
     if metadata.get(WEIGHTS) != hashlib.sha256(content).hexdigest():
         raise CompressError(f"{path}: made for another {owner.name} than the one beside it, or one of them is damaged")
-
-
-def _session(path: Path, model: str | bytes, options: onnxruntime.SessionOptions) -> onnxruntime.InferenceSession:
-    """Of `path`, which is `model`'s name or content."""
-    import onnxruntime
-
-    try:
-        return onnxruntime.InferenceSession(
-            model,
-            options,
-            providers=["CPUExecutionProvider"],
-            disabled_optimizers=["SkipLayerNormFusion"],
-            enable_fallback=0,  # it would print to stdout, then retry without these options
-        )
-    except Exception as error:  # the binding's own types share no base but Exception
-        reason = " ".join(str(error).split())
-        if "NOT_IMPLEMENTED" in reason:
-            version = f"onnxruntime {onnxruntime.__version__}"
-            raise CompressError(f"{path}: {version} has no kernel here for an operator of it: {reason}") from None
-        raise CompressError(f"{path}: ONNX Runtime cannot load it: {reason}") from None
-
-
-def wanted_outputs(names: Sequence[str]) -> list[str]:
-    """Of a graph's outputs, of which there is one or more, those that answer: `logits`, those of the start and of the end of a span,
-    or vectors; of a graph of others, its first."""
-    return next((list(wanted) for wanted in _ANSWERS if set(wanted) <= set(names)), list(names[:1]))
-
-
-def joined(outputs: Sequence[np.ndarray]) -> np.ndarray:
-    """What `wanted_outputs` gave as one array: of spans [batch, length] and [batch, length], side by side: [batch, length, 2]."""
-    import numpy as np
-
-    return outputs[0] if len(outputs) == 1 else np.stack(outputs, axis=-1)
-
-
-def graph_logits(names: Sequence[str], run: Callable[[Sequence[str]], Sequence[Any]]) -> np.ndarray:
-    """What a graph answers whose outputs have these `names`; `run` gives those that it asks for."""
-    import numpy as np
-
-    return joined([*map(np.asarray, run(wanted_outputs(names)))])
-
-
-def run_logits(session: onnxruntime.InferenceSession, feed: Mapping[str, np.ndarray]) -> np.ndarray:
-    """`graph_logits` of a session for the inputs `feed`, among which may be others than the graph's."""
-    given = {value.name: feed[value.name] for value in session.get_inputs()}
-    return graph_logits([value.name for value in session.get_outputs()], lambda wanted: session.run([*wanted], given))
-
-
-def real_rows(outputs: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """Of outputs [batch, length, size] those of the tokens that `mask` [batch, length] says are there, [token, size]; others as they
-    are."""
-    return outputs[mask.astype(bool)] if outputs.ndim == 3 and outputs.shape[:2] == mask.shape else outputs

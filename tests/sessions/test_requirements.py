@@ -12,10 +12,11 @@ import pytest
 
 from compress.errors import CompressError
 from compress.quantize import quantize_onnx
-from compress.requirements import Requirements, number, requirements
-from compress.sessions import open_session, open_sharing, read_structure
+from compress.sessions.checks import read_structure
+from compress.sessions.opening import open_session, open_sharing
+from compress.sessions.requirements import Requirements, number, requirements
+from compress.sessions.structure import Call, Structure
 from compress.spec.quantization import Quantize
-from compress.structure import Call, Structure
 
 
 @pytest.mark.parametrize(

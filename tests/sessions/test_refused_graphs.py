@@ -14,7 +14,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from compress.errors import CompressError
-from compress.sessions import check_graph_file, open_session, session_options
+from compress.sessions.checks import check_graph_file
+from compress.sessions.opening import open_session, session_options
 
 WEIGHT = np.arange(16, dtype=np.float32).reshape(4, 4)
 
@@ -166,7 +167,7 @@ def test_a_broken_file_beside_a_model_hides_no_version_that_it_needs(
 
 def test_sessions_import_neither_torch_nor_onnx(good: Path) -> None:
     code = (
-        f"import sys; from compress.sessions import open_session; open_session({str(good)!r})\n"
+        f"import sys; from compress.sessions.opening import open_session; open_session({str(good)!r})\n"
         "assert not {'torch', 'onnx', 'pydantic', 'transformers'} & set(sys.modules), sorted(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from onnx import ModelProto, external_data_helper
 
-from .errors import CheckFailed
-from .graphs import get_metadata, set_metadata
-from .sessions import WEIGHTS
+from ..errors import CheckFailed
+from ..sessions.checks import WEIGHTS
+from .model_files import get_metadata, set_metadata
 
 SCOPE = "unpad"  # the nodes that move tokens are named after it
 _SHARED_BYTES = 256  # a reference to a smaller weight would take as much

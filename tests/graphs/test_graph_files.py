@@ -13,7 +13,8 @@ from onnx import helper
 from small_graphs import model_of
 
 from compress.errors import CompressError
-from compress.graphs import split_gemms, write_model
+from compress.graphs.model_files import write_model
+from compress.graphs.rewriting import split_gemms
 
 
 def test_a_model_beyond_protobuf_s_limit_is_one_line_and_leaves_no_file(tmp_path: Path) -> None:
