@@ -49,6 +49,10 @@ class Child:
         """Nothing is run. CompressError when the model does not take a batch of texts of `rows` tokens."""
         self._ask("prepare", rows=list(rows))
 
+    def warm(self, rows: Sequence[int]) -> None:
+        """One untimed run of such a batch as `run` takes."""
+        self._ask("warm", rows=list(rows))
+
     def run(self, rows: Sequence[int]) -> Times:
         """One run of a batch of texts of `rows` tokens each, padded to the longest."""
         return Times(*self._ask("run", rows=list(rows)))

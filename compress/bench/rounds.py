@@ -6,7 +6,6 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import repeat
 
 from .process import Child, Times
 from .spec import BenchSpec, Candidate, Rigor, Shape
@@ -61,29 +60,24 @@ def plans(spec: BenchSpec) -> list[Plan]:
 
 
 def warm_up(children: Sequence[Child], plan: Plan, most: int) -> None:
-    """Rounds that nobody times: up to `most`, at least one, for a second."""
+    """Untimed rounds: up to `most`, at least one, for a second."""
     start = time.monotonic()
-    turns = _rounds(children, repeat(plan.inputs[0]), 0)
     for number in range(most):
         if number and time.monotonic() - start > SECONDS_WARMUP:
             return
-        next(turns)
+        for child in children:
+            child.warm(plan.inputs[0](child.candidate))
 
 
 def timed(children: Sequence[Child], inputs: Iterable[Input], enough: Enough, seed: int) -> Series:
     """Rounds until there are enough."""
     times: Series = {child.name: [] for child in children}
-    turns = _rounds(children, inputs, seed)
+    order, turns = random.Random(seed), iter(inputs)
     while not enough(times):
-        for name, one in next(turns).items():
-            times[name].append(one)
+        rows = next(turns)
+        for child in order.sample(children, len(children)):
+            times[child.name].append(child.run(rows(child.candidate)))
     return times
-
-
-def _rounds(children: Sequence[Child], inputs: Iterable[Input], seed: int) -> Iterator[dict[str, Times]]:
-    order = random.Random(seed)
-    for rows in inputs:
-        yield {child.name: child.run(rows(child.candidate)) for child in order.sample(children, len(children))}
 
 
 def by_runs(plan: Plan, least: int, is_narrow: Enough) -> Enough:

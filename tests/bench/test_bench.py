@@ -110,6 +110,9 @@ class FakeChild:
     def peak_memory_bytes(self) -> int:
         return 1
 
+    def warm(self, rows: list[int]) -> None:
+        self.run(rows)
+
     def run(self, rows: list[int]) -> Times:
         """CPU time is half of the time by the clock for `fast`, and none for `idle`."""
         FakeChild.calls.append((self.name, len(rows), max(rows)))

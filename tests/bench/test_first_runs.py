@@ -9,21 +9,52 @@ import pytest
 from compress.bench import child
 from compress.bench.child import Server
 
+SHORT, LONG = 1.0, 100.0  # milliseconds on either side of where a run needs another before it
+
+
+class Runner:
+    """Notes the length of every run."""
+
+    def __init__(self) -> None:
+        self.ran: list[int] = []
+
+    def prepare(self, rows: Sequence[int]) -> Callable[[], object]:
+        return lambda: self.ran.append(rows[0])
+
+
+def server_of(monkeypatch: pytest.MonkeyPatch, runner: Runner, milliseconds: float) -> Server:
+    """The first run takes `milliseconds`, the second twice as long, and so on."""
+
+    def count(work: Callable[[], object]) -> tuple[float, float]:
+        work()
+        return milliseconds * len(runner.ran), 0.0
+
+    monkeypatch.setattr(child, "_timed", count)
+    server = Server()
+    server.runner = runner  # type: ignore[assignment]
+    return server
+
 
 def test_what_a_runtime_does_once_for_a_shape_is_of_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """However long a run takes, of which the first is its own warm-up."""
-    ran: list[int] = []
-
-    class Runner:
-        def prepare(self, rows: Sequence[int]) -> Callable[[], object]:
-            return lambda: ran.append(rows[0])
-
-    def hundreds(work: Callable[[], object]) -> tuple[float, float]:
-        work()
-        return 100.0 * len(ran), 0.0
-
-    monkeypatch.setattr(child, "_timed", hundreds)
-    server = Server()
-    server.runner = Runner()  # type: ignore[assignment]
+    runner = Runner()
+    server = server_of(monkeypatch, runner, LONG)
     assert [server.run([length])[0] for length in (5, 7, 5)] == [200, 400, 500]
-    assert ran == [5, 5, 7, 7, 5]
+    assert runner.ran == [5, 5, 7, 7, 5]
+
+
+def test_a_long_run_is_timed_at_once_after_a_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    runner = Runner()
+    server = server_of(monkeypatch, runner, LONG)
+    server.warm([5])
+    assert server.run([5])[0] == 200
+    assert runner.ran == [5, 5]
+
+
+def test_a_short_run_has_one_untimed_run_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """New to its shape, warmed or neither: never two."""
+    runner = Runner()
+    server = server_of(monkeypatch, runner, SHORT)
+    server.warm([5])
+    assert [server.run([length])[0] for length in (5, 5, 7)] == [3, 5, 7]
+    assert runner.ran == [5] * 5 + [7] * 2
