@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from operator import index
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, get_type_hints
 
 from .errors import CompressError, did_you_mean
 from .version import __version__
@@ -53,6 +53,37 @@ class Options(TypedDict, total=False):
     rebench: bool
     checkpoint_seconds: float
     command: str | None
+
+
+_PATH, _COLUMN, _COUNT, _FLAG = "a path", "a column's name", "a whole number", "True or False"
+_EXPECTED = {  # of each argument, in words
+    "recipes": "a recipe's name, file or Recipe, or several",
+    "tasks": "a task's name or file, or several",
+    "train": _PATH,
+    "dev": _PATH,
+    "text": _COLUMN,
+    "pair": _COLUMN,
+    "label": _COLUMN,
+    "kind": "a kind of task",
+    "max_length": _COUNT,
+    "teacher": "a card, a checkpoint or several",
+    "student": "a card or a checkpoint",
+    "base_seed": _COUNT,
+    "data_dir": _PATH,
+    "tuning": _PATH,
+    "corpus": "a path or several",
+    "root": _PATH,
+    "precision": "fp32, bf16 or auto",
+    "refit": _FLAG,
+    "overrides": 'a list like ["distill.epochs=1"]',
+    "threads": _COUNT,
+    "jobs": _COUNT,
+    "fsdp": _FLAG,
+    "bench": "compress.pipeline.BenchSettings(...) or None",
+    "rebench": _FLAG,
+    "checkpoint_seconds": "a number of seconds",
+    "command": "a text",
+}
 
 
 def run(
@@ -103,17 +134,12 @@ def plan(
 
 
 def _request(recipes: Any, tasks: Any, options: Any) -> Any:
-    from .pipeline import BenchSettings, Request
+    from .pipeline import Request
 
     known = list(Options.__annotations__)
     for name in options:
         if name not in known:
-            raise CompressError(f"no option `{name}`{did_you_mean(name, known)}; they are {', '.join(known)}")
-    overrides = options.get("overrides", ())
-    if isinstance(overrides, str) or not all(isinstance(word, str) and "=" in word for word in overrides):
-        raise CompressError(f'overrides: expected a list like ["distill.epochs=1"], found {overrides!r}')
-    if not isinstance(options.get("bench"), BenchSettings | None):
-        raise CompressError(f"bench: expected compress.pipeline.BenchSettings(...) or None, found {options['bench']!r}")
+            raise CompressError(f"no option `{name}`{did_you_mean(name, known)}")
     own, rest = _own(options)
     for name in ("data_dir", "tuning", "root"):
         if isinstance(rest.get(name), str):
@@ -125,17 +151,37 @@ def _request(recipes: Any, tasks: Any, options: Any) -> Any:
         rest["seeds"] = _seeds(rest["seeds"])
     if rest.get("student") is not None:
         rest["student"] = _word(rest["student"])
-    return Request(recipes=_many(recipes), tasks=_many(tasks), own=own, **rest)
+    fields = {"recipes": _many(recipes), "tasks": _many(tasks), **rest}
+    _check_types(Request, fields, {"recipes": recipes, "tasks": tasks, **options})
+    wrong = [word for word in fields.get("overrides", ()) if "=" not in word]
+    if wrong or isinstance(options.get("overrides"), str):
+        raise CompressError(f'overrides: expected a list like ["distill.epochs=1"], found {options["overrides"]!r}')
+    return Request(own=own, **fields)
+
+
+def _check_types(takes: Any, values: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
+    """CompressError: one of `values` is of another type than `takes` has for that name. `arguments`: what the values are made of."""
+    from pydantic import TypeAdapter, ValidationError
+
+    types = get_type_hints(takes)
+    for name, value in values.items():
+        try:
+            TypeAdapter(types[name]).validate_python(value, strict=True)
+        except ValidationError:
+            raise CompressError(f"{name}: expected {_EXPECTED[name]}, found {arguments[name]!r}") from None
 
 
 def _own(options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """The files of the user's own, if any, and the other options."""
     from .tasks import own_files
 
-    names = {"train", "dev", "text", "pair", "label", "kind", "max_length"}
+    names = ("train", "dev", "text", "pair", "label", "kind", "max_length")
+    named = {name: options.get(name) for name in names}
+    _check_types(own_files, named, named)
     corpus = options.get("corpus") or ()
-    own = own_files(**{name: options.get(name) for name in names}, corpus=_many(corpus))
-    return own, {name: value for name, value in options.items() if name not in names}
+    return own_files(**named, corpus=_many(corpus)), {
+        name: value for name, value in options.items() if name not in names
+    }
 
 
 def _many(value: Any) -> tuple[Any, ...]:

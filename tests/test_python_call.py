@@ -28,6 +28,13 @@ from compress.tasks import OwnFiles
         ({"seeds": 3}, r"seeds: expected whole numbers such as .* range\(3\), found 3"),
         ({"seeds": ()}, r"seeds: expected whole numbers .* found \(\)"),
         ({"bench": {"runs": 3}}, r"bench: expected compress\.pipeline\.BenchSettings\(\.\.\.\) or None, found"),
+        ({"overrides": 5}, r'overrides: expected a list like \["distill.epochs=1"\], found 5'),
+        ({"overrides": ["distill.epochs"]}, "overrides: expected a list like"),
+        ({"threads": "2"}, "threads: expected a whole number, found '2'"),
+        ({"refit": "yes"}, "refit: expected True or False, found 'yes'"),
+        ({"teacher": ["bert-mini", 5]}, r"teacher: expected a card, a checkpoint or several, found \['bert-mini', 5\]"),
+        ({"train": 5, "dev": "b.csv"}, "train: expected a path, found 5"),
+        ({"max_length": "64"}, "max_length: expected a whole number, found '64'"),
         ({"teacher": Path("no-such-folder")}, "no-such-folder"),
         ({"student": Path("no-such-card.yaml")}, "no-such-card.yaml"),
     ],
@@ -36,6 +43,19 @@ def test_a_wrong_argument_is_named(options: dict[str, Any], expected: str) -> No
     with pytest.raises(CompressError, match=expected):
         whole: Any = {"teacher": "bert-mini"} | options
         compress.plan("distilbert", tasks=["toy-sentiment"], **whole)
+
+
+@pytest.mark.parametrize("name", [name for name in Options.__annotations__ if name != "seeds"])
+def test_no_option_takes_an_object_of_another_type(name: str) -> None:
+    options: Any = {name: object()}
+    with pytest.raises(CompressError, match=f"^{name}: expected .*, found <object"):
+        compress.plan("int8", tasks="toy-sentiment", **options)
+
+
+@pytest.mark.parametrize("recipes", [5, None, ["int8", 5]])
+def test_recipes_are_names_files_or_recipes(recipes: Any) -> None:
+    with pytest.raises(CompressError, match=r"^recipes: expected a recipe's name, file or Recipe, or several, found"):
+        compress.plan(recipes, tasks="toy-sentiment")
 
 
 def test_paths_are_taken_where_words_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
