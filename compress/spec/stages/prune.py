@@ -44,7 +44,7 @@ class Prune(StageSpec):
     )
     heads: Counts | tuple[Counts, ...] | None = Field(
         default=None,
-        exclude_if=lambda value: value is None,  # what is dumped decides the names of runs
+        exclude_if=lambda value: value is None,  # what is dumped determines the names of runs
         description="attention heads to keep per layer: one number for all layers, or a list with one per layer, first to last; all, if "
         "only `neurons` is given",
     )
@@ -88,7 +88,7 @@ class Prune(StageSpec):
 
     @property
     def budget(self) -> BudgetName:
-        """Its name, or `widths`."""
+        """Name of the budget, or `widths`."""
         if any(getattr(self, name) is not None for name in WIDTHS):
             return "widths"
         given: list[BudgetName] = [name for name in BUDGETS if getattr(self, name) is not None]
@@ -96,7 +96,7 @@ class Prune(StageSpec):
 
     @property
     def budgets(self) -> tuple[float, ...]:
-        """Falling; none where widths are given."""
+        """The budgets, falling; empty if widths are given."""
         if self.budget == "widths":
             return ()
         value = getattr(self, self.budget)
