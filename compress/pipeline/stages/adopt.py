@@ -87,7 +87,8 @@ def _is_drawn(source: TeacherSource, inputs: Mapping[str, object]) -> bool:
 
 
 def _adopt_encoder(job: Job[Adopt], source: TeacherSource) -> AdoptInfo:
-    """Write a sentence encoder as it is, or as trained on plain text; random weights are drawn here. Only the score of a checkpoint is checked."""
+    """Write a sentence encoder as it is, or as trained on plain text; random weights are drawn here. Only the score of a checkpoint is
+    checked."""
     import torch
 
     from ..training.initial_teacher import grow_into
