@@ -153,7 +153,7 @@ def _line(overall: Overall, took: Cost | None, unit: str) -> Line:
 
 class Identity(NamedTuple):
     """What makes rows of several tasks the same. `label`: distinguishes runs of one recipe, teachers and student, if there are several. A
-    baseline that recipes share has a model alone."""
+    baseline that recipes share only has `model`."""
 
     model: str
     recipe: str = ""

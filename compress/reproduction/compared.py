@@ -22,7 +22,7 @@ class Condition(Record):
 
 
 class Interval(Record):
-    """Of the difference, new minus recorded, in points."""
+    """Interval of the difference, new minus recorded, in points."""
 
     points: float
     low: float

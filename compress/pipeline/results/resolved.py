@@ -1,4 +1,4 @@
-"""What results say of a recipe and its stages: every setting as it was resolved."""
+"""What results record of a recipe and its stages: every setting as it was resolved."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def _fill_run(folder: Path, result: results.Result, plan: Plan, made: Made, stor
     arrays = {
         f"{label}/{name}": array
         if name in data.splits
-        else array[:, :1]  # what scores are of: the rest stands there already
+        else array[:, :1]  # only what scores are computed from: the rest is stored with the splits
         for label, found in made.logits.items()
         for name, array in found.items()
     }

@@ -97,7 +97,7 @@ def _check_table(draft: Draft, spec: Quantize, stage: str) -> None:
 
 
 def _machine(quantizer: Quantizer) -> dict[str, Any]:
-    """What a file depends on of this machine."""
+    """Properties of this machine that a file depends on."""
     installed = {name: version for name, version in versions().items() if name in quantizer.packages}
     found = {"libraries": installed} if installed else {}
     found |= {"isa": list(isa())} if "isa" in quantizer.depends_on else {}

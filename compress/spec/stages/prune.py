@@ -23,8 +23,8 @@ _USUAL = 0.5
 class Prune(StageSpec):
     """Remove attention heads and feed-forward neurons from the last model, without training.
 
-    Set one budget, or widths: `heads`, `neurons` or both. A falling list of budgets gives the scores at each; the model at the last one
-    goes on. Shares are of the model that enters the stage, which an earlier one may have pruned already.
+    Set one budget, or widths: `heads`, `neurons` or both. A falling list of budgets gives the scores at each; the next stage receives
+    the model at the last one. Shares are relative to the model that enters the stage, which an earlier one may have pruned already.
     """
 
     repeats: ClassVar[bool] = True
