@@ -138,7 +138,7 @@ def _command() -> str:
 
 
 def _shown(word: str) -> str:
-    """Shorten a path in a word, also in `torch:PATH`, `--out=PATH` and `-oPATH`."""
+    """Write the path in a word as records name it, also in `torch:PATH`, `--out=PATH` and `-oPATH`."""
     if word.startswith("-o"):
         return "-o" + shown(word[2:]) if word[2:] else word
     for mark in (":", "="):
