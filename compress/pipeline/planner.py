@@ -168,8 +168,7 @@ def _check_head(draft: Draft, teacher: TeacherSource) -> None:
 
 def _misspelt_tasks(recipe: Recipe, task: str) -> Iterator[str]:
     """Yield a note for each name in `per_task` that is nearly this run's task or a built-in one: `per_task` may name tasks of other runs,
-    but a near match is
-    probably a typo."""
+    but a near match is probably a typo."""
     known = [*BUILTIN_TASKS, task]
     for stage in recipe.stages:
         for name in getattr(stage.spec, "per_task", {}):
