@@ -1,4 +1,4 @@
-"""What the heads of a run's teacher and of its student attend to in a text of the user's own."""
+"""Attention maps of a run's teacher and student on a text of the user's own."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ __all__ = ["attention_maps", "match_layers"]
 
 
 def attention_maps(run: Path, text: str, pair: str | None = None, *, store: Path) -> AttentionMaps:
-    """Of the fp32 teacher, the first of several, and the last other fp32 model of a finished `run`, each with its own tokens, cut to the
-    run's `max_length` and to what a page can hold. Raises `CompressError`: the run, its artefacts, a model whose attention cannot be
-    read, or the texts."""
+    """Return the maps of the fp32 teacher, the first of several, and of the last other fp32 model of a finished `run`, each with its own
+    tokens, cut to the run's `max_length` and to what fits on a page. Raises `CompressError` for the run, its artefacts, a model whose
+    attention cannot be read, or the texts."""
     result = finished(run)
     names = dict.fromkeys(model.name for model in result.models if model.precision == "fp32")
     if len(names) < 2:

@@ -1,4 +1,4 @@
-"""Which layer of the teacher stands beside each layer of the student."""
+"""Match a layer of the teacher to each layer of the student."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from ..models.layer_maps import copied_layers, evenly_spaced, matched_layers
 from ..results import Result
 from ..spec.stages import Losses
 
-_STAGES = ("distill", "general")  # whose losses may match layers of the two
+_STAGES = ("distill", "general")  # their losses may match layers of the two
 
 
 def match_layers(result: Result, *, student: int, teacher: int) -> tuple[tuple[int, ...], str]:
-    """For each layer of the student one of the teacher's, from 1, and what says so: the map of the last stage whose losses match layers; or
-    else which layers the student was copied from; or else evenly spaced ones, which also serve a layer that a map leaves out."""
+    """Return for each layer of the student one of the teacher's, from 1, and the source of the match: the map of the last stage whose
+    losses match layers; or else the layers that the student was copied from; or else even spacing, which also serves a layer that a map
+    leaves out."""
     found = dict(evenly_spaced(student, teacher))
     why = "even spacing" if student != teacher else "their place"
     for pairs, reason in (*_mapped(result, student, teacher), *_copied(result, student, teacher)):
@@ -29,11 +30,11 @@ def match_layers(result: Result, *, student: int, teacher: int) -> tuple[tuple[i
 
 
 def _mapped(result: Result, student: int, teacher: int) -> Iterator[tuple[Pairs, str]]:
-    """The last stage first."""
+    """Yield the layer maps, the last stage first."""
     for stage in reversed(result.recipe.get("stages", ())):
         for kind, fields in stage.items():
             if kind in _STAGES:
-                with suppress(CompressError, ValueError):  # of before, or of a depth that pruning changed
+                with suppress(CompressError, ValueError):  # of an older version, or of a depth that pruning changed
                     pairs = matched_layers(_losses(fields or {}), student_layers=student, teacher_layers=teacher)
                     if pairs:
                         yield pairs, f"the layer map of stage {(fields or {}).get('name', kind)}"
@@ -46,7 +47,7 @@ def _losses(fields: dict[str, Any]) -> Losses:
 def _copied(result: Result, student: int, teacher: int) -> Iterator[tuple[Pairs, str]]:
     layers = next((record.info["copied_layers"] for record in result.stages if "copied_layers" in record.info), None)
     if layers is None and result.student is not None:
-        with suppress(CompressError):  # a card that lies elsewhere
+        with suppress(CompressError):  # a card that is elsewhere
             card = load_student(result.student)
             if card.init in ("copy", "project") and card.layers == student:
                 sizes = {"teacher_layers": teacher, "student_layers": student}

@@ -1,4 +1,4 @@
-"""The command line: a thin skin over the package, and its only printer. Heavy imports are inside commands."""
+"""The command line: a thin layer over the package, and its only printer. Heavy imports are inside commands."""
 
 from __future__ import annotations
 
@@ -16,11 +16,14 @@ from . import ablations, attending, benching, bundles, info, inits, reproducing,
 from .words import as_meant
 
 _UsageError: Any = typer.BadParameter.__bases__[0]  # typer gives it no public name
-_TOLD = (  # of the user's disk or paths
+_TOLD = (  # errors of the user's disk or paths
     errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EACCES, errno.EROFS, errno.EPERM, errno.ENAMETOOLONG,
     errno.ELOOP, errno.ENOTDIR, errno.EISDIR,
 )  # fmt: skip
-_TOGETHER = ("run", "ablate")  # all processes of torchrun take part; the rest is for the first alone
+_TOGETHER = (
+    "run",
+    "ablate",
+)  # commands in which all processes of torchrun take part; the others are for the first alone
 _PATIENCE = 20.0  # seconds; torchrun kills after 30
 
 app = typer.Typer(
@@ -67,7 +70,7 @@ _EXAMPLES = {
     inits.init: ("compress init --train a.csv --dev b.csv",),
     vocabularies.vocab: ("compress vocab --corpus ./text --size 8000 -o words",),
 }
-for _command, _lines in _EXAMPLES.items():  # a paragraph each, so that help does not join them
+for _command, _lines in _EXAMPLES.items():  # one paragraph per example, so that help does not join them
     app.command(epilog="\n\n".join(["Examples:", *_lines]))(_command)
 app.command(name="list")(info.list_)
 app.command()(info.doctor)
@@ -92,7 +95,7 @@ def _top(
 
 
 def _command_path(words: list[str]) -> str:
-    """Of the command that `words` name, for an error that does not say: an option without its value."""
+    """Return the path of the command that `words` name, for an error without one: an option without its value."""
     known = {command.name or getattr(command.callback, "__name__", "") for command in app.registered_commands}
     return " ".join(["compress", *(word for word in words[:1] if word in known)])
 
@@ -100,7 +103,7 @@ def _command_path(words: list[str]) -> str:
 def main() -> None:
     """Exit codes: 0 done, 1 a check failed, 2 wrong input, 130 and 143 interrupted."""
     signals.install()
-    # Before torch is there: its waiting threads sleep. By default they spin, which takes a busy machine's cores from those that work.
+    # Set before torch is imported, so that its waiting threads sleep. By default they spin, which takes cores from working threads.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         code = app(args=as_meant(sys.argv[1:]), prog_name="compress", standalone_mode=False)
@@ -109,7 +112,7 @@ def main() -> None:
     except _UsageError as error:
         path = error.ctx.command_path if error.ctx else _command_path(sys.argv[1:])
         said = " ".join(error.format_message().split()).rstrip(".").replace("Value error, ", "")
-        if ranks.is_first() and said:  # nothing where help was printed
+        if ranks.is_first() and said:  # empty if help was printed
             typer.echo(f"error: {path}: {said}; see `{path} -h`", err=True)
         sys.exit(error.exit_code)
     except (CompressError, Interrupted) as error:
@@ -125,7 +128,7 @@ def main() -> None:
 
 def _end(error: CompressError | Interrupted) -> NoReturn:
     if not ranks.is_first() and ranks.first_ends(_PATIENCE):
-        sys.exit(error.exit_code)  # it has told the same
+        sys.exit(error.exit_code)  # the first process has printed the same error
     who = "" if ranks.is_first() else f"process {ranks.rank()}: "
     for line in str(error).splitlines():
         typer.echo(f"error: {who}{line}", err=True)

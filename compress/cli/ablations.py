@@ -112,7 +112,7 @@ def _ablate(request: Request, rows: tuple[str, ...], report: Path | None, *, jso
 
 
 def _measured(recipe: str, labels: tuple[str, ...], request: Request, *, quiet: bool) -> Ablation:
-    """The rows with these labels, run, side by side."""
+    """Run the rows with these labels and compare them."""
     from dataclasses import replace
 
     from ..pipeline.ablation.rows import chosen

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from ..machine import saturates, training_precision, usable_cores, versions
 
-# Below these a known hole is open, or a path that we use fails.
+# Older versions have a known vulnerability, or fail in a code path that we use.
 FLOORS = {"torch": (2, 11), "transformers": (5, 17), "onnx": (1, 23), "onnxruntime": (1, 30)}
 
 
 def advice() -> list[str]:
-    """One line per thing worth knowing on this machine; empty when there is none."""
+    """Return one line per piece of advice for this machine; empty if there is none."""
     lines = []
     if saturates():
         lines.append(

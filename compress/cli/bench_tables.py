@@ -1,4 +1,4 @@
-"""What `bench` prints: the tables of its page, what not to trust, and how far each profile is from its floor."""
+"""The printed output of `bench`: the tables of its page, warnings, and each profile's distance from its floor."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def print_measurements(measured: Measurements) -> None:
-    """Every measurement, then the operators of every profile."""
+    """Print every measurement, then the operators of every profile."""
     from ..report.bench.profiles import profile_sections
     from ..report.bench.tables import main_table, memory_table
     from .screen import console
@@ -30,7 +30,8 @@ def print_measurements(measured: Measurements) -> None:
 
 
 def _shown(table: Table) -> rich.table.Table:
-    """A report's table on a terminal, units and remarks on lines of their own. No number is broken, however narrow it is."""
+    """Convert a report's table for a terminal, with units and remarks on lines of their own. Numbers are never broken, however narrow it
+    is."""
     from rich.table import Table as RichTable
     from rich.text import Text
 

@@ -133,12 +133,12 @@ def bench(
 
 
 def _command() -> str:
-    """As it was given, with paths as records name them."""
+    """Return the command as given, with paths written as records name them."""
     return shlex.join(["compress", *map(_shown, sys.argv[1:])])
 
 
 def _shown(word: str) -> str:
-    """`torch:PATH`, `--out=PATH` and `-oPATH`, too."""
+    """Write the path in a word as records name it, also in `torch:PATH`, `--out=PATH` and `-oPATH`."""
     if word.startswith("-o"):
         return "-o" + shown(word[2:]) if word[2:] else word
     for mark in (":", "="):

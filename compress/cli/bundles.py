@@ -25,7 +25,7 @@ Text = str | tuple[str, str]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 Threads = Annotated[int | None, typer.Option(min=1, max=MOST_THREADS, help="Threads. Default: the usable cores.")]
 
-# Of `predict`.
+# Options of `predict`.
 Bundle = Annotated[Path, typer.Argument(help="A bundle's folder.", show_default=False)]
 Texts = Annotated[list[str] | None, typer.Argument(metavar="TEXT", help="Texts; none, or -, reads lines from stdin.")]
 Pair = Annotated[
@@ -116,7 +116,7 @@ def verify(
     try:
         for line in lines:
             typer.echo(line)
-    except BrokenPipeError:  # how the checks ended is told all the same
+    except BrokenPipeError:  # the outcome of the checks is reported all the same
         _leave_stdout()
     failed = sum(not check.passed for check in report.checks)
     if failed:
@@ -188,15 +188,15 @@ def _print_answers(
     line = (_json_line if json else _plain_line)(model)
     answered = answers(model, read, window=window, aggregation=aggregation)
     try:
-        for answer, example in zip(answered, kept, strict=False):  # a stream's end is the answers' end
+        for answer, example in zip(answered, kept, strict=False):  # answers end with the stream
             sys.stdout.write(f"{line(example, answer)}\n")
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader has what it wanted
+    except BrokenPipeError:  # the reader has closed the pipe
         _leave_stdout()
 
 
 def _leave_stdout() -> None:
-    """Nobody reads it any more; the interpreter flushes once more at exit."""
+    """Redirect stdout to null: its reader is gone, and the interpreter flushes once more at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -206,7 +206,7 @@ _DATA = (*DELIMITERS, ".json", ".jsonl", ".ndjson", *CONLL)
 def _check_sources(
     texts: list[str] | None, pair: list[str] | None, source: Path | None, beside: dict[str, object]
 ) -> None:
-    """Raises `CompressError` for texts from two places, and for options of another place than theirs."""
+    """Raise `CompressError` for texts from two places, and for options that do not apply to the source."""
     if source is None:
         if named := next((text for text in texts or [] if text.endswith(_DATA) and os.path.isfile(text)), None):  # noqa: PTH113 - any text, also one too long for a path
             raise CompressError(f"{named}: is a file, and would be answered as a text; give --input {named}")
@@ -241,7 +241,7 @@ def _plain_line(model: Model) -> Callable[[Any, Any], str]:
 
 
 def _json_line(model: Model) -> Callable[[Any, Any], str]:
-    """Every line tells what computed it, so that answers of several runs can be put together."""
+    """Return a function that formats JSON lines. Every line records what computed it, so that answers of several runs can be combined."""
     import json
 
     by = {"runtime": model.runtime, "precision": model.precision}
@@ -254,12 +254,12 @@ def _json_line(model: Model) -> Callable[[Any, Any], str]:
 
 
 def _lines(model: Model) -> Iterator[Text | Question]:
-    """Texts of stdin as they come; what has been answered goes out before more is waited for. For a model that gives texts vectors a
-    line with a tab is a pair."""
+    """Yield texts of stdin as they arrive; answers are flushed before more input is awaited. For a model that makes vectors, a line with a
+    tab is a pair."""
     number, either, chooses = 0, model.settings.kind.unit == "pair", model.settings.kind.unit == "choice"
     from .question_rows import question_in
 
-    if isinstance(sys.stdin, TextIOWrapper):  # where the locale is C, Python lets bytes through that are no text
+    if isinstance(sys.stdin, TextIOWrapper):  # in the C locale, Python accepts invalid bytes
         sys.stdin.reconfigure(encoding="utf-8", errors="strict")
     try:
         for number, line in enumerate(sys.stdin, 1):

@@ -28,7 +28,7 @@ class Display(Listener):
         self._examples = 0.0
         self._steps = 0  # of this stage
         self._last_plain = 0.0
-        self._unfinished = False  # whether the last plain line is a count that is not yet whole
+        self._unfinished = False  # whether the last plain line is an incomplete count
 
     def __enter__(self) -> Self:
         if self._console.is_terminal and not self._quiet:
@@ -38,7 +38,7 @@ class Display(Listener):
             def column(text: str, style: str = "none", **how: Any) -> TextColumn:
                 return TextColumn(text, style=style, markup=False, table_column=Column(no_wrap=True, **how))
 
-            # Where the terminal is narrow the last column is cut: speed is left, then nothing of it.
+            # On a narrow terminal the last column is cut: first to the speed, then entirely.
             columns = (
                 column("{task.description}", style="bold"),
                 column("{task.fields[count]}"),
@@ -71,14 +71,14 @@ class Display(Listener):
         self._line(headed("built", "dim", f"   {label} of {run}, by another process"))
 
     def notice(self, line: str) -> None:
-        """Quiet, too: it is no progress."""
+        """Printed even if quiet: it is no progress."""
         self._console.print(headed("note", "yellow", f"    {line}"))
 
     def outlook(self, line: str) -> None:
         self._line(headed("plan", "bold", f"    {line}"))
 
     def step(self, report: Any) -> None:
-        if self._steps == 1:  # the first one warms up, and says nothing of the others
+        if self._steps == 1:  # the first one warms up, and does not predict the others
             self._rate = self._examples = 0.0
         self._steps += 1
         self._rate = _smooth(self._rate, report.tokens / report.seconds)
@@ -102,7 +102,7 @@ class Display(Listener):
             self._line(f"        {what}: {count}")
 
     def _is_due(self) -> bool:
-        """Off a terminal, a line every now and then."""
+        """Whether to print a plain line, off a terminal: once in a while."""
         due = time.monotonic() - self._last_plain > _PLAIN_EVERY_SECONDS
         self._last_plain = time.monotonic() if due else self._last_plain
         return due
@@ -127,6 +127,6 @@ def _losses(report: Any) -> str:
 
 
 def duration(seconds: float) -> str:
-    """`2:05`, minutes and seconds; `16 h 42 min` from a hundred minutes on."""
+    """Format as `2:05`, minutes and seconds; from a hundred minutes on as `1 h 42 min`."""
     minutes, seconds = divmod(round(seconds), 60)
     return f"{minutes}:{seconds:02d}" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02d} min"

@@ -102,7 +102,7 @@ def _architecture(card: StudentCard) -> str:
 
 
 def _start(card: StudentCard) -> str:
-    """`copy every_other`, `project 1 3 5`, `convert`, `pretrained minilm-l6`."""
+    """Return e.g. `copy every_other`, `project 1 3 5`, `convert` or `pretrained minilm-l6`."""
     if card.init in ("copy", "project"):
         rule = card.copy_layers
         return f"{card.init} {rule if isinstance(rule, str) else ' '.join(map(str, rule))}"

@@ -1,4 +1,4 @@
-"""Options that commands share, and what they ask for."""
+"""Options that commands share, and their conversion to requests."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ def seed_range(first: int, count: int) -> tuple[int, ...]:
 
 
 def limits_of(max_latency_ms: float | None, max_size_mb: float | None, min_score: float | None) -> Limits | None:
-    """What a report recommends a model under, where anything is given. Raises `CompressError`."""
+    """Return the limits for a report's recommendation, None if none is given. Raises `CompressError`."""
     from ..model_choice import Limits
 
     values = (max_latency_ms, max_size_mb, min_score)
@@ -248,14 +248,14 @@ def limits_of(max_latency_ms: float | None, max_size_mb: float | None, min_score
 
 
 def checked_precision(precision: str | None) -> str | None:
-    """Raises `CompressError` for one that training does not know."""
+    """Return the precision. Raises `CompressError` for one that training does not know."""
     if precision not in (None, "auto", "fp32", "bf16"):
         raise CompressError(f"--precision: expected fp32, bf16 or auto; found {precision!r}")
     return precision
 
 
 def request_of(words: Mapping[str, Any]) -> Request:
-    """What `run` or `plan` is asked for. `words`: the values of its parameters. Raises `CompressError`."""
+    """Return the request of `run` or `plan`. `words`: the values of its parameters. Raises `CompressError`."""
     from ..pipeline import Request
     from ..tasks import own_files
 

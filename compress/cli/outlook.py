@@ -1,4 +1,4 @@
-"""What int8 gains over fp32 on this CPU: by what it has, with figures that were measured, or measured here and now."""
+"""The speed-up of int8 over fp32 to expect on this CPU: from its features, with published measurements, or measured now."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _AVX2, _VNNI = "1.6-2 times", "2.0-3.3 times"
 
 
 def outlook() -> str:
-    """One line: the speed-up to expect, and why."""
+    """Return one line: the speed-up to expect, and why."""
     features = set(isa())
     if saturates() and features & {"avx2", "avx512f"}:
         return (
@@ -33,7 +33,8 @@ def outlook() -> str:
 
 
 def measured_outlook(rates: Mapping[str, float]) -> str:
-    """`rates`: multiply-accumulates per second, `int8` and `fp32`. A whole model gains less: what is not a matmul stays."""
+    """Return a line on measured rates. `rates`: multiply-accumulates per second, `int8` and `fp32`. A whole model gains less: only matmuls
+    become faster."""
     return (
         f"measured now: matmuls of {rates['int8'] / 1e9:.0f} billion multiply-accumulates a second in int8 and "
         f"{rates['fp32'] / 1e9:.0f} in fp32, {rates['int8'] / rates['fp32']:.1f} times as fast; a whole model gains less"

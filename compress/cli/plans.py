@@ -1,4 +1,4 @@
-"""What `plan` shows, as a document and as tables."""
+"""The output of `plan`, as a document and as tables."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def plan_documents(plans: list[Plan], root: Path) -> list[dict[str, Any]]:
-    """The plans as plain data; how near the tuning split is to train is a note where the data are at hand."""
+    """Return the plans as plain data; if the data are local, a note says how near the tuning split is to train."""
     tasks = {plan.task.fingerprint: plan.task for plan in plans}
     near = {key: note for key, task in tasks.items() if (note := nearness(task)) is not None}
     documents = [plan_document(plan, root) for plan in plans]
@@ -44,7 +44,7 @@ def plan_documents(plans: list[Plan], root: Path) -> list[dict[str, Any]]:
 
 
 def _outlook(plan: Plan, root: Path) -> dict[str, Any]:
-    """What data there are and what is left to train, where the hub need not be asked; wrong data are refused here."""
+    """Return what data there are and what is left to train, if that needs no request to the hub; raises for wrong data."""
     if not check_at_hand([plan], root):
         return {"data": None, "training": None, "outlook": ["data: of the hub, read by `run`"]}
     found, data = estimate([plan], root, assume=True), plan.task.data
@@ -63,7 +63,7 @@ def _outlook(plan: Plan, root: Path) -> dict[str, Any]:
 
 
 def training_total(plans: list[Plan], documents: list[dict[str, Any]], root: Path) -> str | None:
-    """What several plans leave to train together, where none has to ask the hub. `documents`: theirs."""
+    """Return what several plans leave to train together, None if one needs the hub. `documents`: those of the plans."""
     if len(plans) < 2 or any(document["data"] is None for document in documents):
         return None
     total = str(replace(estimate(plans, root, assume=True), smaller=None)).removeprefix("training: ")
@@ -71,7 +71,7 @@ def training_total(plans: list[Plan], documents: list[dict[str, Any]], root: Pat
 
 
 def plan_document(plan: Plan, root: Path) -> dict[str, Any]:
-    """One plan as plain data."""
+    """Return one plan as plain data."""
     cache = Store(root / ".store")
     return {
         "run": plan.name,
@@ -102,8 +102,8 @@ def plan_document(plan: Plan, root: Path) -> dict[str, Any]:
 
 
 def _models(plan: Plan, cache: Store) -> dict[str, dict[str, Any]]:
-    """Name -> its sizes; what a stage makes smaller stands under the stage's node too, as it is in its checkpoint, or, before it was run,
-    as far as its sizes are known."""
+    """Return name -> sizes. What a stage makes smaller is also listed under the stage's node, with the sizes of its checkpoint, or, before
+    it was run, as far as its sizes are known."""
     found = {name: _model(sizes) for name, sizes in plan.sizes.items()}
     models = {node.id: node.model for node in plan.nodes}
     resized: dict[str, Dimensions | None] = {**plan.sizes}
@@ -117,7 +117,7 @@ def _models(plan: Plan, cache: Store) -> dict[str, dict[str, Any]]:
             after = None if before is None else node.kind.resized(node.spec, before)
         resized[node.model] = after
         if models[node.inputs["model"]] != node.model:
-            found.pop(node.model, None)  # it begins with this node
+            found.pop(node.model, None)  # it starts at this node
         found[node.id] = _unknown(plan.sizes[node.model]) if after is None else _model(after)
     return found
 
@@ -132,13 +132,13 @@ def _model(sizes: Dimensions) -> dict[str, Any]:
 
 
 def _unknown(sizes: Dimensions) -> dict[str, Any]:
-    """Of what a run makes smaller by its own choice."""
+    """Return the entry of a model whose sizes the run chooses."""
     form = f"{sizes.architecture} {sizes.layers} x {sizes.hidden}, sizes chosen by the run"
     return {**dict.fromkeys(_model(sizes)), "architecture": form}
 
 
 def _layers(plan: Plan, cache: Store) -> list[int] | None:
-    """Of the teacher, from 0, that the student is copied from; None where there are none, or the run is yet to choose them."""
+    """Return the teacher layers, from 0, that the student is copied from; None if there are none, or if the run has yet to choose them."""
     card = plan.student
     if card is not None and card.init == "prune":
         chosen = next((cache.find(node.key) for node in plan.nodes if node.id == CHOSEN_LAYERS), None)
@@ -150,7 +150,7 @@ def _layers(plan: Plan, cache: Store) -> list[int] | None:
 
 
 def _start(plan: Plan, layers: list[int] | None) -> str | None:
-    """How the student starts, in a few words. `layers`: as `_layers`."""
+    """Describe briefly how the student starts. `layers`: as returned by `_layers`."""
     card = plan.student
     if card is None:
         return None
@@ -170,7 +170,7 @@ def _start(plan: Plan, layers: list[int] | None) -> str | None:
 
 
 def _shared(albert: Albert, layers: int) -> str:
-    """`one block for 6 layers`."""
+    """Return e.g. `one block for 6 layers`."""
     if albert.share == "none" or albert.groups == layers:
         return f"a block for each of {layers} layers"
     blocks = "one block" if albert.groups == 1 else f"{albert.groups} blocks"
@@ -178,7 +178,7 @@ def _shared(albert: Albert, layers: int) -> str:
 
 
 def _tradeoff(plan: Plan) -> str:
-    """What the student shrinks and what not, from its sizes alone."""
+    """Return what the student shrinks and what not, by its sizes alone."""
     if plan.student is None:
         return ""
     from ..report.tradeoffs import tradeoff_sentence
@@ -192,15 +192,15 @@ def _tradeoff(plan: Plan) -> str:
 
 
 def _layer_map(plan: Plan, spec: Any) -> list[tuple[int, int]] | None:
-    """(student layer, teacher layer) of a stage that matches layers, from 1."""
+    """Return (student layer, teacher layer), from 1, for a stage that matches layers."""
     if not isinstance(spec, Losses) or isinstance(spec, QuantizeAware):
-        return None  # of the latter both are the same model
+        return None  # in the latter both are the same model
     student, teacher = plan.sizes["student"], plan.sizes["teacher"]
     return list(matched_layers(spec, student_layers=student.layers, teacher_layers=teacher.layers)) or None
 
 
 def _settings(plan: Plan, node: Node[Spec]) -> dict[str, Any]:
-    """Of a stage that recipes name."""
+    """Return the settings of a stage that recipes name; empty for other stages."""
     if not isinstance(node.spec, StageSpec):
         return {}
     spec = node.spec
@@ -212,7 +212,7 @@ def _settings(plan: Plan, node: Node[Spec]) -> dict[str, Any]:
 
 
 def print_plans(documents: list[dict[str, Any]]) -> None:
-    """Tables on stdout."""
+    """Print tables on stdout."""
     from rich.table import Table
 
     from .screen import console, headed
@@ -243,14 +243,14 @@ def print_plans(documents: list[dict[str, Any]]) -> None:
 
 
 def _count(found: int | None, teacher: int | None) -> str:
-    """`11.3M (50%)`, with the share of the `teacher`'s; nothing of a model whose sizes the run chooses."""
+    """Format e.g. `11.3M (50%)`, with the share of the `teacher`'s; empty for a model whose sizes the run chooses."""
     if found is None:
         return ""
     return f"{found / 1e6:.1f}M" + (f" ({found / teacher:.0%})" if teacher else "")
 
 
 def _words(model: dict[str, Any]) -> str:
-    """What the vocabulary costs a model: `192.0M, 768 MB (69%)`, in fp32 and as a share of its parameters."""
+    """Format the size of the word embeddings, e.g. `192.0M, 768 MB (69%)`, in fp32 and as a share of the model's parameters."""
     count, whole = model["word_parameters"], model["parameters"]
     return "" if count is None else f"{count / 1e6:.1f}M, {4 * count / 1e6:.3g} MB ({count / whole:.0%})"
 

@@ -1,4 +1,4 @@
-"""`predict` for files: rows in, the same rows with predictions out, as they come; and scores where the file has labels."""
+"""`predict` for files: read rows, write them with predictions as they are computed, and score them if the file has labels."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from .word_files import WordWriter
 
 PREDICTION, SCORE = "prediction", "prediction_score"  # the columns that are added
-SQUAD = ".json"  # SQuAD's form: articles, their paragraphs, and questions on each
-VECTORS = ".npy"  # of a file of vectors: `vector_files`
+SQUAD = ".json"  # SQuAD's format: articles, their paragraphs, and questions on each
+VECTORS = ".npy"  # suffix of a file of vectors: `vector_files`
 
 
 def predict_file(
@@ -37,9 +37,9 @@ def predict_file(
     quoting: bool = True,
     columns: Sequence[str] | None = None,
 ) -> str | None:
-    """Answer every row of `path`; the rows with their predictions go to `output`, or stdout. What the scores are, in a line,
-    where `label` names a column of them. `aggregation`: of a model that labels words, as of `Tagger.tag`. `quoting` and
-    `columns` are those of `Rows`. Raises `CompressError`."""
+    """Answer every row of `path`, and write the rows with their predictions to `output`, or stdout. Return the scores, in a line, if
+    `label` names a column of labels. `aggregation`: for a model that labels words, as in `Tagger.tag`. `quoting` and `columns` are those of
+    `Rows`. Raises `CompressError`."""
     unit = model.settings.kind.unit
     if unit == "question" and label is not None:
         raise CompressError(
@@ -61,7 +61,7 @@ def predict_file(
         if output is not None and rows.marked and rows.delimiter and form == rows.suffix:
             out.write(MARK)
         same = form == rows.suffix
-        plain = same and not rows.quoting and rows.delimiter == "\t"  # answers may hold commas, and JSON no tab
+        plain = same and not rows.quoting and rows.delimiter == "\t"  # answers may have commas, and JSON has no tab
         writer = _writer(out, form, rows.delimiter if same else "", quoting=not plain)
         answered = _answered(model, path, names, label, form, aggregation)
         read, kept = tee(iter(rows))
@@ -78,7 +78,7 @@ def predict_file(
 
 
 def _summary(answered: Answered, output: Path | None) -> str:
-    """CompressError: there are no scores, which takes nothing from the answers in `output`."""
+    """Return the scores. CompressError: there are none, in which case the message says that the answers in `output` are valid."""
     try:
         return answered.summary()
     except CompressError as error:
@@ -127,7 +127,7 @@ def _answered(
 
 @contextmanager
 def new_file(path: Path, *, binary: bool = False) -> Iterator[IO[Any]]:
-    """The file, open for writing; nothing half-written is kept."""
+    """Open a new file for writing; an incomplete file is deleted."""
     try:
         new = path.open("xb") if binary else path.open("x", encoding="utf-8", newline="")
     except OSError as error:
@@ -141,13 +141,13 @@ def new_file(path: Path, *, binary: bool = False) -> Iterator[IO[Any]]:
 
 
 def check_new(output: Path | None) -> None:
-    """CompressError: there is something already where the answers are to go."""
+    """Raise `CompressError` if the output file exists already."""
     if output is not None and output.exists():
         raise CompressError(f"{output}: is there already; choose another file with --output")
 
 
 def _columns(model: Model, text: str | None, pair: str | None) -> tuple[str, ...]:
-    """Of a model that gives texts vectors one or two, whatever its task has."""
+    """Return the text columns; for a model that makes vectors one or two, whatever its task has."""
     own = model.settings.columns
     if model.settings.kind.unit == "choice":
         return question_columns(own, text, pair)
@@ -168,7 +168,7 @@ def _added(row: Row, answer: Any, score: float | None) -> dict[str, Any]:
 
 
 class Bar:
-    """A bar on stderr, of the share of the file that is read; none off a terminal. Called with the texts answered."""
+    """A bar on stderr for the share of the file that was read; none off a terminal. Call it with the number of texts answered."""
 
     def __init__(self, rows: Rows | TableRows, *, hidden: bool) -> None:
         from .screen import console

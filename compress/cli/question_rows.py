@@ -1,4 +1,4 @@
-"""Questions with endings as `predict` is given them: on the command line, a line each, or as rows of a file."""
+"""Questions with endings as input of `predict`: on the command line, a line each, or as rows of a file."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from ..tasks.choices import Ending
 
 Question = tuple[str, list[str]]
-CONTEXT, ENDINGS = "context", "endings"  # columns, where nothing names them
+CONTEXT, ENDINGS = "context", "endings"  # columns, if nothing names them
 
 
 def given_question(texts: list[str], pair: list[str] | None) -> list[Question]:
-    """One context and its endings. CompressError: several contexts, or less than two endings."""
+    """Return one context and its endings. CompressError: several contexts, or fewer than two endings."""
     if len(texts) != 1 or pair is None or len(pair) < 2:
         raise CompressError(
             f"--pair: expected one text and two endings of it or more, --pair for each; found {len(texts)} and {len(pair or [])}"
@@ -30,7 +30,7 @@ def given_question(texts: list[str], pair: list[str] | None) -> list[Question]:
 
 
 def question_in(line: str, number: int) -> Question:
-    """Of a line of stdin: the context, then its endings, with tabs between."""
+    """Parse a line of stdin: the context, then its endings, separated by tabs."""
     context, *endings = line.split("\t")
     if len(endings) < 2:
         raise CompressError(
@@ -40,13 +40,13 @@ def question_in(line: str, number: int) -> Question:
 
 
 def question_columns(own: tuple[str, ...] | None, text: str | None, pair: str | None) -> tuple[str, ...]:
-    """Columns of a file, the last of the endings: those that the options name, else the bundle's `own`."""
+    """Return the columns of a file, the last for the endings: those that the options name, else the bundle's `own`."""
     context, endings = (",".join(own[:-1]), own[-1]) if own else (CONTEXT, ENDINGS)
     return (context if text is None else text, endings if pair is None else pair)
 
 
 def endings_in(names: tuple[str, ...], row: Row) -> list[Ending]:
-    """The endings in a row, with what labels may call them. CompressError: there are none."""
+    """Return the endings in a row, with the names that labels may use for them. CompressError: there are none."""
     from ..tasks.choices import endings_of
     from ..tasks.text_columns import ending_columns, ending_values
 
@@ -60,7 +60,7 @@ def endings_in(names: tuple[str, ...], row: Row) -> list[Ending]:
 
 
 def question_of(names: tuple[str, ...], row: Row, endings: Sequence[Ending]) -> Question:
-    """The context in a row, and its `endings`, each behind what it begins with."""
+    """Return the context in a row, and its `endings`, each after its beginning."""
     text = names[0]
     columns = [text] if text in row.values else [part.strip() for part in text.split(",")]
     context, *begins = (value_of(row, name, "--text") for name in columns)
@@ -73,7 +73,7 @@ def question_of(names: tuple[str, ...], row: Row, endings: Sequence[Ending]) -> 
 
 
 def place_in(row: Row, endings: Sequence[Ending], label: str) -> int:
-    """The place of the right one of the row's `endings`, by the column `label`."""
+    """Return the place of the right one of the row's `endings`, by the column `label`."""
     from ..tasks.choices import place_of
 
     place = place_of(value_of(row, label, "--label"), endings, label)
@@ -83,7 +83,7 @@ def place_in(row: Row, endings: Sequence[Ending], label: str) -> int:
 
 
 class AnsweredQuestions(Answered):
-    """Scored by the places of the right endings."""
+    """Answers questions and scores them by the places of the right endings."""
 
     def __init__(self, model: Any, columns: tuple[str, ...], label: str | None) -> None:
         super().__init__(model, columns, label)
@@ -101,7 +101,7 @@ class AnsweredQuestions(Answered):
             self._outputs.append(answer.probabilities)
 
     def summary(self) -> str:
-        """Questions may have fewer endings than others."""
+        """Return the scores. Questions may have fewer endings than others, hence the padding."""
         import numpy as np
 
         outputs = np.full((len(self._outputs), max(map(len, self._outputs))), NEVER)

@@ -91,7 +91,7 @@ def reproduce(
 
 
 def planned(source: Path, moved: MovedData, out: Path, threads: int | None) -> list[Rerun]:
-    """A rerun for each result in `source`, whose commands, files and data are seen to. Raises `CompressError`."""
+    """Plan a rerun for each result in `source`, checking commands, files and data. Raises `CompressError`."""
     from ..report import collect
     from ..reproduction import check_moved, rerun_of
 
@@ -109,7 +109,7 @@ def planned(source: Path, moved: MovedData, out: Path, threads: int | None) -> l
 
 
 def _naming_run(source: Path, result: Result, function: Any, *arguments: Any) -> Any:
-    """What `function` gives; an error of it says of which run it is."""
+    """Return the result of `function`; its errors name the run."""
     try:
         return function(*arguments)
     except CompressError as error:
@@ -117,9 +117,9 @@ def _naming_run(source: Path, result: Result, function: Any, *arguments: Any) ->
 
 
 def words_of(command: str) -> dict[str, Any]:
-    """The parameters of `compress run` in a recorded command, by the parser of `compress run` itself.
+    """Return the parameters of `compress run` in a recorded command, by the parser of `compress run` itself.
 
-    Raises `CompressError` for any other command, and for one that it does not take.
+    Raises `CompressError` for any other command, and for one that the parser does not accept.
     """
     try:
         program, verb, *arguments = as_meant(shlex.split(command))
@@ -148,7 +148,7 @@ def _request(words: Mapping[str, Any], folder: Path, moved: MovedData, out: Path
 
 
 def _above(comparison: Comparison) -> Iterator[str]:
-    """What of machine, versions and code is the same; in how many of the runs, where not all are alike."""
+    """Yield what of machine, versions and code is the same, and for how many of the runs, if they differ."""
     groups: dict[tuple[str, ...], int] = {}
     for run in comparison.runs:
         lines = tuple(_conditions(run))
@@ -210,7 +210,7 @@ def _name(figure: Figure) -> str:
 
 
 def _values(figure: Figure) -> tuple[str, str]:
-    """Scores with as many digits as tell them apart."""
+    """Format scores with as many digits as needed to tell them apart."""
     if figure.split is None:
         return f"{figure.recorded:,.0f}", "–" if figure.now is None else f"{figure.now:,.0f}"
     if figure.now is None:

@@ -1,4 +1,4 @@
-"""How `predict` answers the rows of a file, and scores them where they have labels."""
+"""Answers and scores of the rows of a file in `predict`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Text = str | tuple[str, str] | list[str]
 def answers(
     model: Model, texts: Iterator[Any], window: int | None = None, aggregation: str | None = None
 ) -> Iterator[Any]:
-    """What `model` answers each text with, in order, as they come. `aggregation`: of `Tagger.tag`, None for its own."""
+    """Yield the model's answer to each text, in order, as texts arrive. `aggregation`: as in `Tagger.tag`, None for its default."""
     from ..runtime import Chooser, Embedder, Reader, Tagger
 
     if isinstance(model, Chooser):
@@ -45,7 +45,7 @@ def answers(
 
 
 def text_of(names: tuple[str, ...], row: Row, labels: Sequence[str] = ()) -> Text:
-    """Also sees that the row has its labels, before anything is answered."""
+    """Return the text of a row. Also checks that the row has its labels, before anything is answered."""
     texts = [value_of(row, name, "--pair" if place else "--text") for place, name in enumerate(names)]
     for label in labels:
         value_of(row, label, "--label")
@@ -61,13 +61,13 @@ def check_text(place: str, text: Any) -> None:
 
 
 class Answered(ABC):
-    """How the rows of a file are answered, in the columns `columns` of texts, and scored where they have labels, in the column `label`."""
+    """Answers the rows of a file, with texts in `columns`, and scores them if there are labels, in the column `label`."""
 
     def __init__(self, model: Any, columns: tuple[str, ...], label: str | None) -> None:
         self.model, self._columns, self._label = model, columns, label
 
     def text(self, row: Row) -> Any:
-        """What the model is to read of the row. Raises `CompressError`."""
+        """Return the model's input for the row. Raises `CompressError`."""
         return text_of(self._columns, row, self._label_columns(row))
 
     def _label_columns(self, row: Row) -> tuple[str, ...]:
@@ -77,19 +77,19 @@ class Answered(ABC):
         return answers(self.model, texts)
 
     def cells(self, answer: Any) -> tuple[Any, float | None]:
-        """What is added to the row: the answer, and how sure the model is."""
+        """Return what is added to the row: the answer, and the model's confidence."""
         return self.model.settings.kind.cells(answer)
 
     @abstractmethod
     def add(self, row: Row, answer: Any) -> None:
-        """Keep what scores are computed from."""
+        """Store what scores are computed from."""
 
     @abstractmethod
     def summary(self) -> str:
-        """The scores, in a line."""
+        """Return the scores, in a line."""
 
     def scored(self, metrics: Sequence[MetricName], outputs: np.ndarray, gold: np.ndarray) -> str:
-        """`120 texts: accuracy 91.67 (85.83 to 96.67), f1_macro 91.60 (85.10 to 96.60); 95% intervals`."""
+        """Format e.g. `120 texts: accuracy 91.67 (85.83 to 96.67), f1_macro 91.60 (85.10 to 96.60); 95% intervals`."""
         from ..tasks import TASK_KINDS
 
         fields, kind = KINDS[self._kind], TASK_KINDS[self._kind]
@@ -104,12 +104,12 @@ class Answered(ABC):
 
 
 class AnsweredTexts(Answered):
-    """Scored by labels of texts, scores, or relevances."""
+    """Answers texts and scores them by labels, scores, or relevances."""
 
     def __init__(self, model: Any, columns: tuple[str, ...], label: str | None) -> None:
         super().__init__(model, columns, label)
         self._names = model.labels
-        self._queries: dict[str, int] = {}  # of passages, the text in the column `query` -> its number
+        self._queries: dict[str, int] = {}  # for passages, the text in the column `query` -> its number
         self._gold: list[Any] = []
         self._outputs: list[Any] = []
         self._ids: Mapping[str, int] = {name: index for index, name in enumerate(self._names)}
@@ -118,7 +118,7 @@ class AnsweredTexts(Answered):
         self._numbered = False  # whether one of the file's labels is such a number
 
     def _label_columns(self, row: Row) -> tuple[str, ...]:
-        """Of a model that gives several labels maybe one for each, of 0 and 1, with commas between their names."""
+        """Return the label columns; a model that gives several labels may have one for each, of 0 and 1, comma-separated in the option."""
         if self._label is None or not KINDS[self._kind].many:
             return super()._label_columns(row)
         return label_columns(self._label, row.values)
@@ -145,13 +145,13 @@ class AnsweredTexts(Answered):
             self._outputs.append([answer.score])
 
     def _relevance(self, row: Row, gold: float) -> tuple[float, int]:
-        """With the number of its query."""
+        """Return the relevance with the number of its query."""
         if gold < 0:
             raise CompressError(f"{row.place}: {self._label}: expected a relevance of at least 0, found {gold:g}")
         return gold, self._queries.setdefault(row.values[self._columns[0]], len(self._queries))
 
     def _marks(self, row: Row, columns: Sequence[str]) -> list[bool]:
-        """Of a column of 0 and 1 for each label."""
+        """Return flags from a column of 0 and 1 for each label."""
         if sorted(columns) != sorted(self._names):
             raise CompressError(f"--label: expected the columns {','.join(self._names)}, found {','.join(columns)}")
         marks = {name: flag(row.values[name]) for name in columns}
@@ -160,7 +160,7 @@ class AnsweredTexts(Answered):
         return [bool(marks[name]) for name in self._names]
 
     def _flags(self, row: Row, value: Any) -> list[bool]:
-        """Of a list of labels, by their names or numbers."""
+        """Return flags from a list of labels, by their names or numbers."""
         found = label_list(value)
         if found is None:
             raise CompressError(f"{row.place}: {self._label}: expected a list of labels, found {str(value)[:60]!r}")
@@ -168,7 +168,7 @@ class AnsweredTexts(Answered):
         return [index in ids for index in range(len(self._names))]
 
     def _id(self, row: Row, value: Any) -> int:
-        """Of a label's name, a whole number maybe written as 1.0; or of its number, where the names are no numbers."""
+        """Return the id for a label's name, also for a whole number written as 1.0; or for its number, if the names are no numbers."""
         name = next((text for text in (str(value).strip(), label_text(value)) if text in self._ids), label_text(value))
         ids = self._ids if name in self._ids or not self._numbers.keys().isdisjoint(self._ids) else self._numbers
         if name not in ids:
@@ -194,7 +194,7 @@ class AnsweredTexts(Answered):
         return "; ".join([self.scored(metrics, outputs[rows], gold[rows]), *notes])
 
     def _scored_rows(self, gold: np.ndarray) -> tuple[Any, list[str]]:
-        """Those that scores are of, and notes on how labels were read, and on rows that have none."""
+        """Return the rows that are scored, and notes on how labels were read, and on rows without labels."""
         import numpy as np
 
         from ..metrics.ranks import scored_queries

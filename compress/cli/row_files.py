@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from ..tasks.tables import Table
 
 _SUFFIXES = (*DELIMITERS, ".jsonl")
-PLAIN = ".txt"  # a text a line
-MARK = "\ufeff"  # what spreadsheets know UTF-8 by, at the beginning of a file
+PLAIN = ".txt"  # one text per line
+MARK = "\ufeff"  # the byte order mark by which spreadsheets recognize UTF-8
 
 
 class Row(NamedTuple):
-    """`place` as messages tell it: `in.csv: line 3`; `header`: where its columns are named, the file for all rows or, in
-    JSON, that line; `number`: of that line, `word_numbers`: of those of its words, where each has one."""
+    """A row. `place` for messages: `in.csv: line 3`; `header`: where its columns are named, the file for all rows or, in JSON, that line;
+    `number`: of that line, `word_numbers`: of those of its words, if each has one."""
 
     place: str
     values: dict[str, Any]
@@ -34,9 +34,9 @@ class Row(NamedTuple):
 
 
 class Rows:
-    """The rows of a file whose form `suffix` names, one at a time; a line of a .txt file is a row with the one column `text`. `line` is
-    where the last one ended, `delimiter` stands between columns, and `marked` says whether the file begins with `MARK`. Of .csv and .tsv
-    files: `quoting`: whether quotes hold fields together; `columns`: their names, where the first line does not have them."""
+    """Reads the rows of a file in the format of `suffix`, one at a time; a line of a .txt file is a row with the one column `text`. `line`
+    is the end of the last row, `delimiter` separates columns, and `marked` is whether the file begins with `MARK`. For .csv and .tsv files:
+    `quoting`: whether quotes hold fields together; `columns`: their names, if the first line does not have them."""
 
     def __init__(self, path: Path, suffix: str, *, quoting: bool = True, columns: Sequence[str] | None = None) -> None:
         check_form(path, suffix, quoting=quoting, columns=columns)
@@ -56,7 +56,7 @@ class Rows:
 
     @property
     def done(self) -> int:
-        """Of `size`, in bytes."""
+        """Bytes read, out of `size`."""
         return self.file.buffer.tell()  # type: ignore[attr-defined]
 
     def close(self) -> None:
@@ -73,7 +73,8 @@ class Rows:
             ) from None
 
     def _not_utf8(self, error: UnicodeDecodeError) -> CompressError:
-        """The file was decoded in blocks of many lines; it is read again to find the line, unless it can be read only once."""
+        """Return the error. The file was decoded in blocks of many lines, so it is read again to find the line, unless it can be read only
+        once."""
         if self.path.is_file():
             with self.path.open("rb") as file:
                 for before, line in enumerate(file):
@@ -129,14 +130,14 @@ class Rows:
 
 
 def check_form(path: Path, suffix: str, *, quoting: bool, columns: Sequence[str] | None) -> None:
-    """CompressError: the options are for tables of another form than that of `path`."""
+    """Raise `CompressError` if the options are for tables, and `path` is none."""
     if suffix not in DELIMITERS and (columns or not quoting):
         option = "--columns" if columns else "--no-quoting"
         raise CompressError(f"{option}: is for .csv and .tsv files; leave it out for {path.name}")
 
 
 class TableRows:
-    """The rows of a table, as `Rows` of a file: of forms that are read at once. `suffix`: the form in which they are written, if no other
+    """The rows of a table that was read at once, with the interface of `Rows`. `suffix`: the format in which they are written, if no other
     is named. `size` and `done` are in rows."""
 
     delimiter, marked, quoting = "", False, True
@@ -157,7 +158,7 @@ class TableRows:
 
 
 def value_of(row: Row, name: str, option: str) -> Any:
-    """CompressError: the row has no column `name`, which `option` names."""
+    """Return a row's value. CompressError: the row has no column `name`, which `option` names."""
     if name not in row.values:
         near = nearest(name, list(row.values)) or ";"
         there = ", ".join(map(repr, row.values))
@@ -166,8 +167,8 @@ def value_of(row: Row, name: str, option: str) -> Any:
 
 
 def suffix_of(path: Path, option: str, more: Sequence[str] = (), *, plain: str = "") -> str:
-    """That of the form in which the file is read or written. `more`: others that it may have; `plain`: what to do with a .txt file, where
-    it is none of these."""
+    """Return the suffix of the format in which the file is read or written. `more`: others that it may have; `plain`: what to do with a
+    .txt file, if that is none of these."""
     suffix, known = path.suffix.lower().replace(".ndjson", ".jsonl"), (*_SUFFIXES, *more)
     if suffix not in known:
         advice = f"; {plain}" if plain and suffix == PLAIN else ""
@@ -178,7 +179,7 @@ def suffix_of(path: Path, option: str, more: Sequence[str] = (), *, plain: str =
 
 @contextmanager
 def encodable(row: Row) -> Iterator[None]:
-    """Raises `CompressError` where the file that the row is written to has no such characters."""
+    """Raise `CompressError` if the file that the row is written to cannot encode its characters."""
     try:
         yield
     except UnicodeEncodeError as error:
@@ -199,18 +200,18 @@ class _UnixLines:
 
 
 class Writer:
-    """Rows to a file of `suffix`'s form, the header with the first; `delimiter`: another than the suffix's; `quoting`: whether quotes hold
-    fields together."""
+    """Writes rows to a file in the format of `suffix`, the header with the first; `delimiter`: another than the suffix's; `quoting`:
+    whether quotes hold fields together."""
 
     def __init__(self, file: IO[str], suffix: str, delimiter: str = "", *, quoting: bool = True) -> None:
         self._file, self._suffix, self._quoting = file, suffix, quoting
         self._delimiter = delimiter or DELIMITERS.get(suffix, ",")
         self._header: list[str] = []
-        # Its own terminator has both characters at which readers end a row: of these alone `csv` quotes the fields that hold one.
+        # Its own terminator has both characters at which readers end a row: `csv` only quotes fields with a character of the terminator.
         self._csv = csv.writer(_UnixLines(file), delimiter=self._delimiter, lineterminator="\r\n")
 
     def write(self, row: Row) -> None:
-        """Raises `CompressError` for a row that the file cannot hold."""
+        """Write a row. Raises `CompressError` for one that the format cannot represent."""
         with encodable(row):
             if self._suffix in DELIMITERS:
                 self._write_fields(row)

@@ -112,7 +112,7 @@ def run(
 
 
 def _check_measured(limits: Limits | None, bench: BenchSettings | None) -> None:
-    """CompressError: a limit of CPU time on one thread, and a run that does not measure it."""
+    """Raise `CompressError` for a limit of CPU time on one thread, if the run does not measure it."""
     if limits is None or limits.max_latency_ms is None or (bench is not None and bench.threads == 1):
         return
     option = "--no-bench" if bench is None else "--bench-threads"
@@ -136,7 +136,7 @@ def _run(request: Request, report: Path | None, limits: Limits | None, *, json: 
     recommended, failure = None, None
     try:
         recommended = recommendation_of(tasks, limits, runs)
-    except CompressError as error:  # what was run has its report all the same
+    except CompressError as error:  # the runs have their report all the same
         failure = error
     write_report(results, folder, folders=runs, recommended=recommended, tasks=tasks)
     if json:
@@ -164,7 +164,7 @@ def _print_recommendation(recommended: Recommendation | None) -> None:
 
 
 def _with_recommendation(name: str, printed: str, recommended: Recommendation | None) -> str:
-    """The JSON `printed`; where limits were given, as the field `name` of an object beside what is recommended under them."""
+    """Return the JSON `printed`; if limits were given, as the field `name` of an object that also has the recommendation."""
     import json as encoder
 
     if recommended is None:
@@ -175,7 +175,7 @@ def _with_recommendation(name: str, printed: str, recommended: Recommendation | 
 
 
 def _report_place(request: Request, report: Path | None) -> Path | None:
-    """Where the report goes, seen to before any work; None: to the folder of the one run."""
+    """Return the report's folder, checked before any work; None: the folder of the one run."""
     from ..report import check_report_folder
 
     several = any(len(set(given)) > 1 for given in (request.recipes, request.tasks, request.seeds))
@@ -187,7 +187,7 @@ def _report_place(request: Request, report: Path | None) -> Path | None:
 
 
 def _check_goals(results: Sequence[Result]) -> None:
-    """CheckFailed, after all was made and told: a search found no mix that meets its goal."""
+    """Raise `CheckFailed`, after everything was written and printed, if a search found no mix that meets its goal."""
     missed = [
         f"{result.run}: {model.name} {model.precision}: expected at most {in_words(model.info['goal'])}, found in the nearest "
         f"mix, which was kept, {outcome(model.info)}{_blocking_matmuls(model.info)}"
@@ -205,7 +205,7 @@ def _blocking_matmuls(info: Mapping[str, Any]) -> str:
 
 
 def _goals_met(result: Result) -> list[str]:
-    """A line for each searched model that keeps its goal."""
+    """Return a line for each searched model that meets its goal."""
     return [
         f"{model.name} {model.precision}: at most {in_words(model.info['goal'])}, met with {outcome(model.info)}"
         for model in result.models
@@ -289,7 +289,7 @@ def report(
 
 
 def _only_folder(runs: list[Path]) -> Path:
-    """Where a report goes that was not told where."""
+    """Return the default folder of a report."""
     from ..results import RESULT, SEVERAL
 
     if len(runs) == 1 and any((runs[0] / name).is_file() for name in (RESULT, SEVERAL)):

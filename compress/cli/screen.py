@@ -1,4 +1,4 @@
-"""Where tables are printed. Imports nothing of the pipeline: a report needs none of it."""
+"""Consoles for printed tables. Imports nothing of the pipeline: a report needs none of it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A rich console; it honours NO_COLOR and does not wrap tables when its output is not a terminal. Words in brackets or colons are
-    printed as they are: paths, labels and settings have some."""
+    """Return a rich console; it honours NO_COLOR and does not wrap tables when its output is not a terminal. Brackets and colons are
+    printed literally, not as markup: paths, labels and settings may have them."""
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
@@ -21,7 +21,7 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def headed(word: str, style: str, rest: str) -> Text:
-    """A line that begins with a word in a style."""
+    """Return a line that begins with a styled word."""
     from rich.text import Text
 
     return Text.assemble((word, style), rest)

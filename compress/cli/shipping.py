@@ -119,7 +119,7 @@ def ship(
 def _what_ships(
     run: Path | None, source: Path | None, limits: Limits | None, model: str | None, precisions: tuple[str, ...]
 ) -> tuple[Path, str | None, tuple[str, ...]]:
-    """The run's folder, model and precisions: as given, or as --from and the limits choose them. Raises `CompressError`."""
+    """Return the run's folder, model and precisions: as given, or as --from and the limits choose them. Raises `CompressError`."""
     if source is None:
         if run is None:
             raise CompressError("expected a run's folder, or --from REPORT_OR_RUN with limits; found neither")

@@ -1,4 +1,4 @@
-"""`predict` for files whose answers are vectors: one row of a NumPy file for each row."""
+"""`predict` for files whose answers are vectors: one row of a NumPy file for each input row."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def write_vectors(
     quoting: bool = True,
     columns: Sequence[str] | None = None,
 ) -> str:
-    """The vectors of the column `text` of `path`, default "text", or of the lines of a .txt file, go to `output`: float32 [row, width],
-    in NumPy's form. What was written, in a line; memory is bounded however many rows there are. Raises `CompressError`."""
+    """Write the vectors of the column `text` of `path`, default "text", or of the lines of a .txt file, to `output`: float32 [row, width],
+    in NumPy's format. Return what was written, in a line; memory is bounded however many rows there are. Raises `CompressError`."""
     if model.settings.kind.unit != "pair":
         raise CompressError(f"--output: {model.folder} gives no vectors; expected a .csv, .tsv or .jsonl file")
     if lost := next((name for name, value in (("--pair", pair), ("--label", label)) if value is not None), None):
@@ -61,7 +61,7 @@ def _write(out: IO[bytes], model: Embedder, texts: Iterator[str], bar: Bar) -> i
 
 
 def write_header(out: IO[bytes], rows: int, width: int) -> None:
-    """Of a .npy file of float32 [rows, width]. NumPy leaves room for more rows, so that it can be written again."""
+    """Write the header of a .npy file of float32 [rows, width]. NumPy reserves space for more rows, so that it can be overwritten."""
     np.lib.format.write_array_header_1_0(out, {"descr": "<f4", "fortran_order": False, "shape": (rows, width)})
 
 

@@ -1,4 +1,4 @@
-"""`predict` for models that label words: files of a word a line, lists of words, and scores of labels of words."""
+"""`predict` for models that label words: files with a word per line, lists of words, and scores of labels of words."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _METRICS = ("entity_f1", "accuracy")
 
 
 class WordWriter:
-    """Texts to a file of a word a line: tabs between columns, the last of which is the label that is predicted."""
+    """Writes texts to a file with a word per line: tabs between columns, the last of which is the predicted label."""
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file
@@ -39,7 +39,7 @@ class WordWriter:
 
 
 class AnsweredWords(Answered):
-    """Of texts or lists of words. Their labels, in the column `label`, are lists of tags or of spans."""
+    """Answers texts or lists of words. Their labels, in the column `label`, are lists of tags or of spans."""
 
     model: Tagger
 
@@ -73,7 +73,7 @@ class AnsweredWords(Answered):
         return value
 
     def _ids(self, row: Row, text: Any, label: Any) -> np.ndarray:
-        """int32 [word, 3], of which the first is the label's id."""
+        """Return int32 [word, 3], the first of which is the label's id."""
         words = None if row.word_numbers is None else [row.word_numbers]
         rows = Rows(str(self._path), "line", [row.number], ([text],), [label], word_numbers=words)
         return label_ids(tagged_rows(rows, self._column, str(self._label), self.model.labels), self.model.labels)[0]
@@ -98,8 +98,8 @@ class AnsweredWords(Answered):
 
 
 def _words(where: str, field: Any) -> Any:
-    """The words of a field that is a list of texts in JSON; any other field as it is, since a text may begin with a bracket.
-    CompressError, which begins with `where`: a list of texts as Python or NumPy write it."""
+    """Return the words of a field that is a JSON list of texts; any other field unchanged, because a text may begin with a bracket.
+    CompressError, whose message begins with `where`: a list of texts as Python or NumPy write it."""
     if not are_lists([field]):
         return field
     found = json_list(field)

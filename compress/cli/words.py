@@ -1,4 +1,4 @@
-"""The words of a command line, before they are read: slips of shells and scripts that would pass for something else."""
+"""Checks of a command line's words before they are parsed, for mistakes of shells and scripts that would be misread."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _VALUED = {
 
 
 def as_meant(words: Sequence[str]) -> list[str]:
-    """The words with `~` read where a shell leaves it. Raises `CompressError` for an empty word where a name or place belongs."""
+    """Return the words with `~` expanded where a shell does not. Raises `CompressError` for an empty word in place of a name or path."""
     _check_not_empty(words)
     return [_expanded(word) for word in words]
 
 
 def _check_not_empty(words: Sequence[str]) -> None:
-    """An empty value, as of a variable that is not set, would stand for the option's default, or for this folder. `predict`
-    reads its texts after the bundle, and one of them may be empty."""
+    """Refuse an empty value, as of an unset variable, which would mean the option's default, or this folder. `predict` reads its texts
+    after the bundle, and one of them may be empty."""
     for place, (before, word) in enumerate(zip(["", *words], words, strict=False)):
         option = before if word == "" else word.removesuffix("=")
         if option != word and option in _VALUED:
@@ -47,6 +47,6 @@ def _check_not_empty(words: Sequence[str]) -> None:
 
 
 def _expanded(word: str) -> str:
-    """`--out=~/runs` as `--out ~/runs`, which a shell expands."""
+    """Expand `--out=~/runs` as a shell expands `--out ~/runs`."""
     option, equals, value = word.partition("=")
     return f"{option}={from_home(value)}" if equals and option in _VALUED and value.startswith("~") else word

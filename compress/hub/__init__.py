@@ -1,4 +1,4 @@
-"""The Hugging Face hub: names of repositories, whether it can be reached, data sets at a commit, and why it refuses."""
+"""The Hugging Face hub: names of repositories, whether it can be reached, data sets at a commit, and why it refuses requests."""
 
 from .data_sets import find_cached, load_splits, quiet_data_sets, said
 from .names import is_commit, repository

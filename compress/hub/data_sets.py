@@ -1,4 +1,4 @@
-"""A data set of the hub at a commit, and at no other."""
+"""Load a data set of the hub at a commit, and at no other."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from .sums import drop_damaged
 def load_splits(
     name: str, config: str | None, commit: str, splits: list[str], ways_out: str, *, streaming: bool = False
 ) -> list[Any]:
-    """`splits` of a data set, from the cache where that has this commit, and then without asking the hub.
+    """Return `splits` of a data set, from the cache if it has this commit, without a request to the hub.
 
-    `datasets` by itself takes a folder of that name where the command runs, and, where the hub refuses or is out of reach,
-    whatever commit it cached last: neither need hold what the commit names. Raises `CompressError` with the reason, and
-    the `ways_out` of a hub out of reach.
+    `datasets` by itself takes a folder of that name in the working directory and, if the hub refuses or is out of reach, the commit that it
+    cached last: neither needs to be the commit named. Raises `CompressError` with the reason, and, if the hub is out of reach, the
+    `ways_out`.
     """
     cached = find_cached(name, config, commit)
     reachable = cached is not None or is_reachable()
@@ -42,7 +42,7 @@ def load_splits(
 
 
 def find_cached(name: str, config: str | None, commit: str) -> Path | None:
-    """The folder in which `datasets` keeps what it prepared of the data set at this commit; None where it has not."""
+    """Return the folder in which `datasets` caches the prepared data set at this commit, None if there is none."""
     from datasets import config as settings
     from datasets.naming import camelcase_to_snakecase
 
@@ -55,7 +55,7 @@ def find_cached(name: str, config: str | None, commit: str) -> Path | None:
 
 @contextmanager
 def quiet_data_sets() -> Iterator[None]:
-    """Inside, `datasets` and the hub's client warn of nothing, and show bars on terminals alone."""
+    """Within the block, `datasets` and the hub's client give no warnings, and show progress bars on terminals alone."""
     import datasets
 
     level = datasets.logging.get_verbosity()
@@ -70,7 +70,7 @@ def quiet_data_sets() -> Iterator[None]:
 
 
 def said(error: BaseException) -> str:
-    """What `datasets` says of a configuration, split or file that it does not find, in one line."""
+    """Return the message of `datasets` about a configuration, split or file that it does not find, in one line."""
     text = " ".join(str(error).partition("Example of usage")[0].split()) or type(error).__name__
     if found := re.search(r"scripts are no longer supported, but found (\S+)", text):
         return (
@@ -87,7 +87,7 @@ def _builder(name: str, config: str | None, commit: str) -> Any:
 
 
 def _cached_builder(name: str, folder: Path) -> Any:
-    """`datasets`' own, for what it has prepared; of this folder, and not of the last that it prepared."""
+    """Return the builder that `datasets` uses for prepared data, for this folder and not the last one that it prepared."""
     from datasets.packaged_modules.cache.cache import Cache
 
     config, version, commit = folder.parts[-3:]
@@ -95,7 +95,7 @@ def _cached_builder(name: str, folder: Path) -> Any:
 
 
 def _read(builder: Any, splits: list[str], streaming: bool, *, new: bool) -> list[Any]:
-    """`new`: what is downloaded is looked at before it is used, and what was made of damaged files is removed."""
+    """Read the splits. `new`: check downloaded files before use, and remove what was made of damaged ones."""
     if streaming:
         return [builder.as_streaming_dataset(split=split) for split in splits]
     try:
@@ -108,7 +108,7 @@ def _read(builder: Any, splits: list[str], streaming: bool, *, new: bool) -> lis
 
 
 def _snapshot(name: str, commit: str) -> Path:
-    """Where the hub's cache has the files of a data set."""
+    """The folder in the hub's cache with the files of a data set."""
     from huggingface_hub import constants
 
     return Path(constants.HF_HUB_CACHE) / f"datasets--{name.replace('/', '--')}" / "snapshots" / commit
@@ -117,9 +117,9 @@ def _snapshot(name: str, commit: str) -> Path:
 def _why(failed: Exception | None, name: str, commit: str) -> str:
     from datasets.exceptions import DatasetGenerationError
 
-    if isinstance(failed, DatasetGenerationError):  # says nothing itself
+    if isinstance(failed, DatasetGenerationError):  # has no message of its own
         return f"its files cannot be read: {said(failed.__cause__ or failed)}"
-    if isinstance(failed, ValueError | RuntimeError):  # of the data set itself
+    if isinstance(failed, ValueError | RuntimeError):  # about the data set itself
         return said(failed)
     if (refusal := _refusal(name, commit)) is not None:
         return refusal
@@ -127,7 +127,7 @@ def _why(failed: Exception | None, name: str, commit: str) -> str:
 
 
 def _refusal(name: str, commit: str) -> str | None:
-    """Why the hub gives no file of the data set, asked directly: `datasets` hides it behind its look for a cache."""
+    """Return why the hub gives no file of the data set, by a direct request: `datasets` hides the reason behind its search for a cache."""
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
     from huggingface_hub.errors import EntryNotFoundError
 

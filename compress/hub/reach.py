@@ -1,4 +1,4 @@
-"""Whether the hub can be reached, its own clients try for half a minute to find out; and how its clients behave."""
+"""Whether the hub can be reached, for which its own clients try for half a minute; and settings of its clients."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Any
 from urllib.parse import urlsplit
 
 SECONDS = 4.0  # to answer in
-SILENCE = 20.0  # seconds without a byte of an answer that is under way; the client by itself waits for ever for some
+SILENCE = 20.0  # seconds without a byte of an answer that has begun; the client's default has no limit for some
 
 
 def is_reachable() -> bool:
-    """Whether the hub answers within `SECONDS`, whatever it answers; False where HF_HUB_OFFLINE forbids to ask."""
+    """Whether the hub answers within `SECONDS`, whatever the answer; False if HF_HUB_OFFLINE forbids requests."""
     from huggingface_hub import constants
 
     return not constants.HF_HUB_OFFLINE and _answers(constants.ENDPOINT)
 
 
 def endpoint() -> str:
-    """The hub's address for messages: without a name and password, which that of a mirror may hold."""
+    """The hub's address for messages: without a name and password, which a mirror's address may have."""
     from huggingface_hub import constants
 
     parts = urlsplit(constants.ENDPOINT)
@@ -30,7 +30,7 @@ def endpoint() -> str:
 
 
 def out_of_reach(ways_out: str) -> str:
-    """How a message goes on after what is not in the hub's cache, where the hub was not reached."""
+    """Return how a message continues after what is not in the hub's cache, if the hub was not reached."""
     from huggingface_hub import constants
 
     if constants.HF_HUB_OFFLINE:
@@ -42,7 +42,7 @@ def out_of_reach(ways_out: str) -> str:
 
 @lru_cache(maxsize=4)
 def _answers(endpoint: str) -> bool:
-    """In a thread, since looking up a name has no limit of its own."""
+    """Whether the address answers, asked in a thread, since a name lookup has no time limit."""
     from huggingface_hub import get_session
 
     answers: list[Any] = []
@@ -61,7 +61,7 @@ def _answers(endpoint: str) -> bool:
 
 @contextmanager
 def cache_only() -> Iterator[None]:
-    """Inside, the hub's clients and `datasets` read their caches and ask no network."""
+    """Within the block, the hub's clients and `datasets` read their caches and make no requests."""
     from datasets import config
     from huggingface_hub import constants
 
@@ -74,7 +74,7 @@ def cache_only() -> Iterator[None]:
 
 
 def _limit(request: Any) -> None:
-    """Requests that the client gives no limit get one."""
+    """Set a time limit on requests to which the client gives none."""
     limits = request.extensions.get("timeout") or {}
     if not any(limits.values()):
         request.extensions["timeout"] = dict.fromkeys(("connect", "read", "write", "pool"), SILENCE)
@@ -82,8 +82,8 @@ def _limit(request: Any) -> None:
 
 @contextmanager
 def quiet_client() -> Iterator[None]:
-    """Inside, the hub's client waits for no answer for ever, shows bars on terminals alone, where somebody sees them, and no
-    warnings: what matters is in the error that it ends with."""
+    """Within the block, the hub's client has a time limit on every answer, and shows progress bars on terminals alone and no warnings: what
+    matters is in the error that it raises."""
     from huggingface_hub import get_session
     from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars, logging
 

@@ -1,4 +1,4 @@
-"""Why the hub did not give what it was asked for, in words that say what to do."""
+"""Explain why the hub refused a request, and what to do."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BAD_TOKEN = "the hub does not accept the token (401): set HF_TOKEN to another, o
 
 
 def reason(error: BaseException, name: str, revision: str, kind: Kind = "model") -> str:
-    """One line about the `error` that the hub's client raised for the repository `name` at `revision`."""
+    """Return one line about the `error` that the hub's client raised for the repository `name` at `revision`."""
     from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
 
     found = next((one for one in _chain(error) if getattr(one, "response", None) is not None), None)
@@ -41,7 +41,7 @@ def reason(error: BaseException, name: str, revision: str, kind: Kind = "model")
 
 
 def _broken(error: BaseException) -> str | None:
-    """Of a download that ended before its end."""
+    """Explain a download that broke off; None for any other error."""
     from huggingface_hub.utils import httpx
 
     if any(isinstance(one, httpx.TransportError) for one in _chain(error)):
@@ -53,7 +53,7 @@ def _broken(error: BaseException) -> str | None:
 
 
 def one_line(error: object) -> str:
-    """The first line of what an error says; its class where it says nothing."""
+    """Return the first line of an error's message; its class if it has none."""
     return next((" ".join(line.split()) for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 

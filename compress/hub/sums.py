@@ -1,4 +1,4 @@
-"""Whether what was downloaded is what the hub names: its client compares sizes, and not contents."""
+"""Check downloads against the hub's hashes: its client compares sizes, and not contents."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from ..store import hash_file
 
 
 def drop_damaged(folder: Path) -> str | None:
-    """The first large file under a snapshot of the hub's cache whose SHA-256 is not the name that the cache gives it, as the hub
-    does; it is removed from the cache. None where all are whole."""
+    """Remove from the cache the first large file under a snapshot whose SHA-256 is not its name in the cache, and return a message on it.
+    None if all are intact."""
     for path in filter(Path.is_symlink, sorted(folder.rglob("*"))):
         blob = path.parent / path.readlink()
         if re.fullmatch(r"[0-9a-f]{64}", blob.name) and hash_file(blob) != blob.name:

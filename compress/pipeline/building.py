@@ -1,4 +1,4 @@
-"""Stages of a plan -> their artefacts: from the store, or built now."""
+"""Stages of a plan -> their artefacts, taken from the store or built now."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .stages.export import say_what_rounding_does
 from .stages.learning_check import recorded_guess, say_whether_it_learnt
 from .training.text import text_of
 
-_NOTICES = "notices"  # of a manifest: what the stage had to say
+_NOTICES = "notices"  # in a manifest: the notices of the stage
 
 
 def build_nodes(
     plan: Plan, nodes: Sequence[Node[Spec]], context: Context, cache: Store
 ) -> tuple[dict[str, Artifact], dict[str, bool]]:
-    """Node -> its artefact, and whether it was in the store before this run. `nodes` come after those that they need."""
+    """Return node -> its artefact, and node -> whether it was in the store before this run. `nodes` come after those that they need."""
     artifacts: dict[str, Artifact] = {}
     cached: dict[str, bool] = {}
     for node in nodes:
@@ -34,14 +34,14 @@ def build_nodes(
         artifacts[node.id] = found or _built(plan, node, inputs, context, cache)
         for line in artifacts[node.id].describe.get(_NOTICES, ()):  # whichever run or process built it
             context.notice(line)
-        if node.id not in plan.candidates:  # one that learnt nothing is not chosen
+        if node.id not in plan.candidates:  # a candidate that learnt nothing is not chosen
             say_whether_it_learnt(plan, node, artifacts[node.id], context)
         say_what_rounding_does(node, artifacts[node.id], context)
     return artifacts, cached
 
 
 def check_texts(plan: Plan, context: Context, cache: Store) -> None:
-    """Is there enough text for every stage that is left to read it? Known before any training, for the price of tokenizing."""
+    """Check before any training that every stage yet to run has enough text; this costs one tokenization of the text."""
     texts: dict[str, Artifact] = {}
     for node in plan.nodes:
         name = node.inputs.get("text")
@@ -69,7 +69,7 @@ def _built(plan: Plan, node: Node[Spec], inputs: dict[str, Artifact], context: C
 
 
 def _check_sources(plan: Plan, node: Node[Spec]) -> None:
-    """Raises `CompressError` where a checkpoint that the node reads changed since the plan: much may have run before it."""
+    """Raise `CompressError` if a checkpoint that the node reads changed since the plan was made: other stages may have run in between."""
     for source in (*plan.teachers.values(), plan.pretrained):
         if source is not None and source.identity in node.outside.values():
             source.check_unchanged()

@@ -1,7 +1,7 @@
-"""A run on several processes: the first one leads, the others take part in what trains and wait for the rest.
+"""A run on several processes: the first one leads; the others help to train and otherwise wait.
 
-The first process plans, builds, measures and writes as it would alone. Before a stage that trains it names the stage to the
-others, which call the same function on the same inputs, read from the store, up to the end of the training.
+The first process plans, builds, measures and writes as it would alone. Before each training stage it sends the stage's name to the others,
+which call the same function on the same inputs, read from the store, until the training ends.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from .plan import Context, Job, Node, Plan
 
 
 class TakenPart(Exception):
-    """Ends a stage in a process that only helped to train: what is left to do, the first one does alone."""
+    """Ends a stage in a process that only helped to train; the first process does the rest alone."""
 
 
 class Peers:
-    """What a stage asks of the other processes. `listening`: whether they wait to be told something."""
+    """What a stage requires of the other processes. `listening`: whether they wait for a message."""
 
     def __init__(self) -> None:
         self.listening = True
 
     def planned(self, plans: list[Plan]) -> None:
-        """The others plan too, once the first has found no mistake."""
+        """Make the others plan too, once the first process has found no mistake."""
         ranks.broadcast({"keys": _keys(plans)})
 
     def begin(self, plan: str, node: str, out: Path, work: Path) -> None:
-        """The others take part in the training of `node`."""
+        """Make the others take part in the training of `node`."""
         ranks.broadcast({"turn": [plan, node, str(out.absolute()), str(work.absolute())]})
         self.listening = False
 
     def trained(self) -> None:
-        """The model is trained. Raises `TakenPart` in all processes but the first."""
+        """Mark the end of training. Raises `TakenPart` in all processes but the first."""
         if not ranks.is_first():
             raise TakenPart
         self.listening = True
@@ -50,13 +50,15 @@ class Peers:
                 ranks.broadcast(word)
 
     def tell_failure(self, message: str, exit_code: int) -> None:
-        """What the first process failed of is what is raised, not what goes wrong with telling it."""
+        """Tell the others why the first process failed. An interrupt while telling them is suppressed, so that the original error is
+        raised."""
         with suppress(Interrupted):
             self.tell({"failed": message, "exit_code": exit_code})
 
 
 def run_job(job: Job[Any]) -> dict[str, Any]:
-    """What the stage says of its artefact in `out`; other processes help to train it, on their part of the cores."""
+    """Run the stage and return its info on the artefact in `out`; if it trains, the other processes help, each on its share of the
+    cores."""
     import torch
 
     peers = job.context.peers if job.node.kind.trains else None
@@ -68,7 +70,7 @@ def run_job(job: Job[Any]) -> dict[str, Any]:
 
 
 def lead(work: Callable[[Peers], list[Result]]) -> list[Result]:
-    """Do `work` and let the others know how it went. Raises what `work` raises."""
+    """Run `work` and send its outcome to the other processes. Raises what `work` raises."""
     peers = Peers()
     try:
         results = work(peers)
@@ -83,9 +85,9 @@ def lead(work: Callable[[Peers], list[Result]]) -> list[Result]:
 
 
 def follow(make_plans: Callable[[], list[Plan]], context: Callable[[Plan, Peers], Context], cache: Store) -> Any:
-    """The part of a process that is not the first; the results of the run.
+    """Run the part of a process that is not the first; return the results of the run.
 
-    Raises `CompressError`, also for a failure of the first process, with its message and exit code.
+    Raises `CompressError`, also if the first process failed, with its message and exit code.
     """
     theirs = _received()["keys"]
     plans = {plan.name: plan for plan in make_plans()}
@@ -105,7 +107,7 @@ def _keys(plans: Iterable[Plan]) -> list[list[str]]:
 
 
 def _received() -> dict[str, Any]:
-    with signals.deferred():  # a word that is broken off halfway would keep the first waiting
+    with signals.deferred():  # a message cut off halfway would keep the first process waiting
         word: dict[str, Any] = ranks.broadcast({})
     if "failed" in word:
         error = CompressError(word["failed"])
@@ -115,7 +117,7 @@ def _received() -> dict[str, Any]:
 
 
 def _take_part(plan: Plan, name: str, context: Context, cache: Store, out: Path, work: Path) -> None:
-    """In the stage `name`, with the folders of the first process."""
+    """Help to train in the stage `name`, with the folders of the first process."""
     nodes = {node.id: node for node in plan.nodes}
     node = nodes[name]
     inputs = {role: _shared(nodes[name], cache) for role, name in node.inputs.items()}

@@ -1,4 +1,4 @@
-"""How long a plan's training takes: its steps and arithmetic, and the rate that this machine reached before, or in a short probe."""
+"""Training time of a plan: its steps and FLOPs, and the rate that this machine reached before or in a short probe."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from .plan.teachers import ENSEMBLE
 from .stages.augment import AUGMENTED
 from .training.log import saved_step
 
-_RECORDS = 50  # the newest artefacts that are asked how fast they were made
-_LIKE = 4.0  # times larger or smaller: models whose rates are not compared
+_RECORDS = 50  # the newest artefacts whose training rate is read
+_LIKE = 4.0  # models that differ in size by more than this factor are not compared
 _BYTES_PER_TOKEN = 4.5  # of English text
-_PACKED = {".xz": 4.0, ".gz": 3.0, ".zst": 3.5}  # bytes of text for a byte of such a file, about
-UTILISATION = 0.25  # of a GPU's bf16 peak, where nothing was measured: an assumption, for encoders on short texts
-_LONG = 2 * 3600.0  # seconds from which on a smaller recipe is worth a word
+_PACKED = {".xz": 4.0, ".gz": 3.0, ".zst": 3.5}  # bytes of text per byte of such a file, roughly
+UTILISATION = 0.25  # of a GPU's bf16 peak, if nothing was measured: an assumption, for encoders on short texts
+_LONG = 2 * 3600.0  # seconds; above this, a smaller recipe is suggested
 
 
 @dataclass(frozen=True)
 class Work:
-    """A stage that trains and is yet to finish: optimizer `steps` that are left, None where only the text tells; `flops` of
-    their matmuls."""
+    """A training stage that is not finished. `steps`: optimizer steps left, None if only reading the text tells; `flops`: FLOPs of their
+    matmuls."""
 
     key: str
     label: str
@@ -52,7 +52,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What is left to train of one or several plans. `rates`: FLOP/s by model, where this machine has trained one like it.
+    """What is left to train of one or several plans. `rates`: FLOP/s by stage key, where this machine has trained a similar model.
     `device`: the GPU that trains, None for the CPU. `side_by_side`: bytes of stages that may train at once, the largest of each plan."""
 
     work: tuple[Work, ...]
@@ -64,19 +64,19 @@ class Estimate:
 
     @cached_property
     def seconds(self) -> float | None:
-        """Of all stages whose steps are known; None where no rate is."""
+        """Seconds for all stages whose number of steps is known; None if there is none, or if the rate of one is unknown."""
         known = [work for work in self.work if work.steps is not None]
         if not known or any(work.key not in self.rates for work in known):
             return None
         return sum(work.flops / self.rates[work.key] for work in known)
 
     def fits(self, jobs: int) -> bool:
-        """Whether a CPU's memory suffices for the stages that need most, as many as `jobs` at once; a GPU's is not known here."""
+        """Whether the CPU's memory suffices for the `jobs` largest stages at once; True on a GPU, whose memory is not known here."""
         return self.device is not None or self._most_memory(jobs) <= memory_bytes()
 
     def memory_line(self, jobs: int = 1) -> str | None:
-        """What the stage needs that needs most, what `jobs` of them at once need, and what there is; None where nothing is left to
-        train."""
+        """Return a line on the memory that the largest stage needs, that `jobs` of them need at once, and that is available; None if
+        nothing is left to train."""
         if not self.work:
             return None
         work = max(self.work, key=lambda work: work.memory.total)
@@ -117,7 +117,7 @@ class Estimate:
 
 
 def _gb(count: float) -> str:
-    """Of 10⁹ bytes."""
+    """Gigabytes of 10⁹ bytes."""
     return f"{count / 1e9:.2g}" if count < 1e10 else f"{count / 1e9:,.0f}"
 
 
@@ -130,7 +130,7 @@ def data_line(task: TaskSource) -> str:
 
 
 def spell(seconds: float) -> str:
-    """`about 12 min`, `about 3.5 h`, `about 2 days`: as exact as it is known."""
+    """Spell a duration as `about 12 min`, `about 3.5 h` or `about 2 days`, no more precisely than it is known."""
     if seconds < 60:
         return "less than a minute"
     if seconds < 100 * 60:
@@ -142,9 +142,9 @@ def spell(seconds: float) -> str:
 
 
 def estimate(plans: Iterable[Plan], root: Path, *, assume: bool = False) -> Estimate:
-    """What is left to train, and how long by what the store in `root` remembers. Reads the data; computes nothing.
+    """Return what is left to train, and how long it takes by the rates recorded in the store in `root`. Reads the data; computes nothing.
 
-    `assume`: where it remembers nothing, a GPU whose bf16 peak is known is taken to reach `UTILISATION` of it.
+    `assume`: if no rate is recorded, assume that a GPU with a known bf16 peak reaches `UTILISATION` of it.
     """
     plans, cache = list(plans), Store(root / ".store")
     gpu = training_gpu()
@@ -167,7 +167,7 @@ def estimate(plans: Iterable[Plan], root: Path, *, assume: bool = False) -> Esti
 
 
 def _side_by_side(plans: Iterable[Plan], left: Sequence[Work]) -> tuple[int, ...]:
-    """Bytes of the stage of each plan that needs most, once where several share it: stages of one plan mostly follow each other."""
+    """Bytes of the largest stage of each plan, counted once if several plans share it: stages of one plan mostly follow each other."""
     totals = {work.key: work.memory.total for work in left}
     trained = [[node.key for node in plan.nodes if node.key in totals] for plan in plans]
     largest = {max(keys, key=lambda key: totals[key]) for keys in trained if keys}
@@ -175,7 +175,7 @@ def _side_by_side(plans: Iterable[Plan], left: Sequence[Work]) -> tuple[int, ...
 
 
 def smaller_recipe(name: str) -> str | None:
-    """The same method on a smaller budget, in the catalogue."""
+    """Return the catalogue's recipe of the same method on a smaller budget, None if there is none."""
     stem = name.removesuffix("-general")
     known = names("recipes")
     return next((other for other in (f"{stem}-small", stem) if other in known and other != name), None)
@@ -205,40 +205,40 @@ def _work(plan: Plan, node: Node[Any], *, done: int, gpu: bool) -> Work:
 
 
 def _teacher_forward(plan: Plan, node: Node[Any], length: float) -> float:
-    """FLOPs of an example, of `length` tokens to the student, in the model that the stage learns from."""
-    if isinstance(node.spec, QuantizeAware):  # its own model, as it was
+    """FLOPs of the teacher's forward on an example of `length` student tokens."""
+    if isinstance(node.spec, QuantizeAware):  # its teacher is its own fp32 model
         return plan.sizes_of(node).flops_per_example(length)
     return plan.sizes["teacher"].flops_per_example(teacher_length(plan, node, length))
 
 
 def epoch_steps(plan: Plan, node: Node[Any]) -> int:
-    """Optimizer steps of a pass over the task's examples. Reads the data."""
+    """Optimizer steps of one pass over the task's examples. Reads the data."""
     return math.ceil(_task_examples(plan, node) / _batch(plan, node))
 
 
 def _answers_once(plan: Plan, node: Node[Any]) -> bool:
-    """Whether the teacher answers every example once, before training, as `training.teacher_targets.answers_once` decides by an
+    """Whether the teacher predicts every example once, before training; `training.teacher_targets.answers_once` decides the same by an
     objective."""
     spec = node.spec
     read = {loss.name for loss in spec.losses if loss.weight > 0 and LOSSES[loss.name].needs_teacher}
     if isinstance(spec, OnText) or any(LOSSES[name].reads != "classes" for name in read):
         return False
     unit = KINDS[plan.task.spec.kind].unit
-    if unit == "word":  # a text has tokens beside its words', which no table of answers holds
+    if unit == "word":  # a text has tokens besides those of its words, and no table of answers holds them
         return not plan.shares_tokenizer and not isinstance(spec, QuantizeAware)
     whole = spec.max_steps is None or spec.max_steps >= epoch_steps(plan, node)
     return spec.epochs >= 1 and whole
 
 
 def _of_tables(plan: Plan, node: Node[Any]) -> float:
-    """FLOPs of what several teachers say of the stage's examples, each once."""
+    """FLOPs for several teachers to predict each of the stage's examples once."""
     lengths = {name: read_length(plan, node, source) for name, source in plan.teachers.items()}
     each = sum(plan.sizes[name].flops_per_example(length) for name, length in lengths.items())
     return (_examples(plan, node) or 0) * each
 
 
 def _examples(plan: Plan, node: Node[Any]) -> int | None:
-    """Of an epoch; None where that is not known before the text is read."""
+    """Examples of an epoch; None if that is not known before the text is read."""
     if not isinstance(node.spec, OnText):
         return _task_examples(plan, node)
     tokens = node.spec.max_tokens
@@ -256,7 +256,7 @@ def _task_examples(plan: Plan, node: Node[Any]) -> int:
 
 
 def _batch(plan: Plan, node: Node[Any]) -> float:
-    """Examples of a batch: all that it may have, but where batches hold whole queries, which seldom fill them."""
+    """Examples per batch, on average: the batch size, except where batches hold whole queries, which seldom fill them."""
     size = node.spec.batch_size
     if isinstance(node.spec, OnText) or not KINDS[plan.task.spec.kind].grouped or size < 2:
         return size
@@ -269,8 +269,7 @@ def _bytes(path: Path) -> float:
 
 
 def _records(cache: Store, precision: str, device: str) -> list[tuple[float, float]]:
-    """(bytes of the model, FLOP/s) of the newest trainings that the store has, in this precision on this kind of device,
-    newest first."""
+    """Return (bytes of the model, FLOP/s) of the newest trainings in the store, in this precision on this kind of device, newest first."""
     paths = sorted(cache.root.glob(f"*/{NAME}"), key=lambda path: path.stat().st_mtime, reverse=True)
     found = []
     for path in paths[:_RECORDS]:
@@ -286,7 +285,7 @@ def _records(cache: Store, precision: str, device: str) -> list[tuple[float, flo
 
 
 def _rate_like(records: list[tuple[float, float]], model: Dimensions) -> float | None:
-    """Of the model that is nearest in size, where one is near."""
+    """Rate of the recorded model nearest in size; None if none is within a factor of `_LIKE`."""
     size = 4.0 * model.parameters
     near = [(abs(math.log(known / size)), rate) for known, rate in records]
     near = [(distance, rate) for distance, rate in near if distance <= math.log(_LIKE)]

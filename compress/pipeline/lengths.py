@@ -1,4 +1,4 @@
-"""How many tokens the texts of a plan's stages have on average, by a sample of train."""
+"""Average number of tokens in the texts of a plan's stages, estimated on a sample of train."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .plan import Node, Plan
 from .plan.teachers import TeacherSource
 from .training.text import text_length
 
-_SAMPLE = 512  # texts of train whose lengths stand for all
+_SAMPLE = 512  # sampled texts of train
 
 
 def windows_per_example(plan: Plan, node: Node[Any]) -> float:
-    """Rows of an example in a batch, on average: 1, but where long texts are read in windows, or pairs one by one."""
+    """Average number of batch rows per example: 1, except where long texts are read in windows, or pairs one by one."""
     if KINDS[plan.task.spec.kind].unit == "text":
         return 1.0
     sample, most = _sample_of(plan), node.spec.max_length or plan.task.spec.max_length
@@ -25,7 +25,7 @@ def windows_per_example(plan: Plan, node: Node[Any]) -> float:
 
 
 def stage_length(plan: Plan, node: Node[Any]) -> float:
-    """Tokens of an example, on average."""
+    """Average number of tokens per example."""
     most = node.spec.max_length or plan.task.spec.max_length
     if isinstance(node.spec, OnText):
         return text_length(plan, node)
@@ -33,12 +33,12 @@ def stage_length(plan: Plan, node: Node[Any]) -> float:
 
 
 def teacher_length(plan: Plan, node: Node[Any], length: float) -> float:
-    """As `stage_length`, in the teacher's own tokens where the student's are others."""
+    """As `stage_length`, in the teacher's own tokens if its tokenizer differs from the student's."""
     return length if plan.shares_tokenizer else read_length(plan, node, plan.teacher)
 
 
 def read_length(plan: Plan, node: Node[Any], teacher: TeacherSource) -> float:
-    """Tokens that a teacher reads of an example, on average: of a question what the student's window shows."""
+    """Average number of tokens that a teacher reads per example; for a question, of what the student's window shows."""
     most, student = node.spec.max_length or plan.task.spec.max_length, plan.source_of(node)
     if KINDS[plan.task.spec.kind].unit != "question" or teacher.shares_tokenizer(student):
         return mean_length(plan, most, teacher)
@@ -47,8 +47,8 @@ def read_length(plan: Plan, node: Node[Any], teacher: TeacherSource) -> float:
 
 
 def mean_length(plan: Plan, most: int | None = None, source: TeacherSource | None = None) -> float:
-    """Tokens of a text of train, which is cut to `most` tokens (default: the task's), on average; by the tokenizer of `source`
-    (default: the teacher)."""
+    """Average number of tokens of a text of train, cut to `most` tokens (default: the task's), by the tokenizer of `source` (default: the
+    teacher)."""
     sample, most = _sample_of(plan), most or plan.task.spec.max_length
     return float(encode((source or plan.teacher).tokenizer, sample, most).lengths.mean())
 

@@ -1,14 +1,13 @@
-"""How much memory a training stage takes, from its settings and the sizes of its models alone: an estimate. Without torch.
+"""Memory of a training stage, estimated from its settings and the sizes of its models alone. Needs no torch.
 
-Counted, in bytes: fp32 weights (4 a parameter), their gradients (4), AdamW's two moments (8), in bf16 the casts of the layers'
-weights (2), what the forward of one micro-batch keeps for its backward, 30% of that for the backward itself, and of a teacher
-that runs beside it the weights and the features that losses read. Every text is taken to be as long as the longest allowed.
+Counted, in bytes: fp32 weights (4 a parameter), their gradients (4), AdamW's two moments (8), in bf16 the casts of the layers' weights (2),
+what the forward of one micro-batch keeps for its backward, 30% of that for the backward itself, and, of a teacher that runs beside it, the
+weights and the features that losses read. Every text is taken to be as long as the longest allowed.
 
-The 30% are measured: of five sizes, in both precisions, the estimate with them is from 1% below to 8% above what a process grew
-by that trained on a CPU. Not counted: torch itself and its libraries or CUDA context (about 0.5 GB), what an allocator keeps
-beside what is used, and the data; nor what is saved where the table of words is cut to those of the data. Activations are counted
-as a layer of BERT keeps them: the gated feed-forward part of a ModernBERT, and the scores by position of a DeBERTa or an XLNet,
-keep more.
+The 30% are measured: for five sizes, in both precisions, the estimate is from 1% below to 8% above the growth of a process that trained on
+a CPU. Not counted: torch itself and its libraries or CUDA context (about 0.5 GB), the allocator's overhead, and the data; nor what is saved
+if the embedding table is cut to the words of the data. Activations are counted as a layer of BERT keeps them: the gated feed-forward part
+of a ModernBERT, and the scores by position of a DeBERTa or an XLNet, keep more.
 """
 
 from __future__ import annotations
@@ -30,13 +29,13 @@ from .plan.teachers import ENSEMBLE
 from .training.text import stage_losses, text_length
 
 _FLOAT, _HALF = 4, 2  # bytes
-_BACKWARD = 0.3  # of what the forward keeps: what the backward takes beside it
-_SHORT = 128  # tokens up to which a CPU in bf16 keeps the weights of attention
+_BACKWARD = 0.3  # extra memory of the backward, as a share of what the forward keeps
+_SHORT = 128  # tokens up to which a CPU in bf16 keeps the attention weights
 
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes of a training stage, and what they are for: `examples` of a forward, each of `length` tokens."""
+    """Bytes that a training stage needs, by purpose, for forwards of `examples` texts of `length` tokens."""
 
     examples: int
     length: int
@@ -56,7 +55,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class Forward:
-    """How a forward that is trained computes: `half` in bf16, on a `gpu`, with `dropout`, `rounded` as int8 will."""
+    """How a training forward computes: in bf16 (`half`), on a `gpu`, with `dropout`, with fake int8 quantization (`rounded`)."""
 
     half: bool
     gpu: bool
@@ -65,7 +64,7 @@ class Forward:
 
 
 def stage_memory(plan: Plan, node: Node[Any], *, gpu: bool) -> Memory:
-    """Of the stage `node`, which trains, on one device of this kind."""
+    """Memory of the training stage `node` on one device of this kind."""
     spec, model, teacher = node.spec, plan.sizes_of(node), plan.sizes["teacher"]
     half = plan.precision == "bf16" and not isinstance(spec, QuantizeAware)  # which trains in fp32
     how = Forward(half, gpu, dropout=spec.dropout != 0, rounded=isinstance(spec, QuantizeAware))
@@ -81,7 +80,7 @@ def stage_memory(plan: Plan, node: Node[Any], *, gpu: bool) -> Memory:
         feature_bytes(LOSSES[loss.name].compares(loss, pairs), model, theirs, tokens=examples * length, length=length)
         for loss in losses
     )
-    answered = gpu and ENSEMBLE in node.inputs  # several teachers have, and are on the GPU no more
+    answered = gpu and ENSEMBLE in node.inputs  # several teachers have predicted already, and have left the GPU
     weights = _FLOAT * theirs.parameters if taught and not answered else 0
     return training_memory(model, examples, length, how, features=features, teacher=weights)
 
@@ -89,7 +88,7 @@ def stage_memory(plan: Plan, node: Node[Any], *, gpu: bool) -> Memory:
 def training_memory(
     model: Dimensions, examples: int, length: int, how: Forward, *, features: int = 0, teacher: int = 0
 ) -> Memory:
-    """Of a model that learns from `examples` texts a forward; `features`, `teacher`: bytes of what losses and teacher add."""
+    """Memory of a model that trains on `examples` texts per forward; `features`, `teacher`: bytes that losses and teacher add."""
     return Memory(
         examples,
         length,
@@ -109,13 +108,13 @@ def longest(plan: Plan, node: Node[Any]) -> int:
 
 
 def activation_bytes(sizes: Dimensions, examples: int, length: int, how: Forward) -> int:
-    """What a forward keeps for its backward, weights apart.
+    """Bytes that a forward keeps for its backward, besides the weights.
 
-    In fp32 a layer keeps of each token its input, queries, keys, values, the context, both sums before LayerNorm and the
-    state between them: 8 · hidden numbers; and both sides of the activation function: 2 · intermediate. In bf16 those that
-    LayerNorm reads and gives stay fp32. Dropout's masks: fp32 or bf16 on a CPU, bytes on a GPU. The weights of attention,
-    heads · length for each token, are kept on a CPU alone: with dropout, or in bf16 on short texts. What int8 will round, the
-    inputs of matmuls, is kept as it came and in levels.
+    In fp32 a layer keeps for each token its input, queries, keys, values, the context, both sums before LayerNorm and the state between
+    them: 8 · hidden numbers; and input and output of the activation function: 2 · intermediate. In bf16 the inputs and outputs of LayerNorm
+    stay fp32. Dropout masks take fp32 or bf16 on a CPU, bytes on a GPU. The attention weights, heads · length for each token, are kept on a
+    CPU alone: with dropout, or in bf16 on short texts. With fake quantization the inputs of matmuls are kept both as they came and in
+    levels.
     """
     h, f, tokens = sizes.hidden, sizes.intermediate, examples * length
     each = 24 * h + 4 * f if how.half else 32 * h + 8 * f
@@ -128,7 +127,7 @@ def activation_bytes(sizes: Dimensions, examples: int, length: int, how: Forward
 
 
 def _attention_bytes(heads: int, length: int, how: Forward) -> int:
-    """Of a token in a layer."""
+    """Bytes for a token in a layer."""
     size, logsumexp = _HALF if how.half else _FLOAT, _FLOAT * heads
     if how.gpu:
         return logsumexp
@@ -138,13 +137,13 @@ def _attention_bytes(heads: int, length: int, how: Forward) -> int:
 
 
 def feature_bytes(compared: Any, student: Dimensions, teacher: Dimensions, *, tokens: int, length: int) -> int:
-    """What a loss on the `compared` features keeps: both of them in fp32, and what lies between them and the number."""
+    """Bytes that a loss on the `compared` features keeps: both features in fp32, and the intermediate results."""
     return sum(_pair_bytes(mine, student, teacher, tokens, length) for mine, _ in compared)
 
 
 def _pair_bytes(name: str, student: Dimensions, teacher: Dimensions, tokens: int, length: int) -> int:
-    """Of hidden states the teacher's and the difference; of scores and relations three tables of [query, key] a head; of
-    masked tokens their probabilities over the vocabulary, and two gradients of that size."""
+    """Bytes for one compared feature. Hidden states: the teacher's and the difference; scores and relations: three tables of [query, key] a
+    head; masked tokens: their probabilities over the vocabulary, and two gradients of that size."""
     if name == TOKEN_SCORES:
         return round(3 * _FLOAT * SELECTED * tokens * student.vocabulary)
     kind, _ = parse(name, student.layers) or (LOGITS, 0)

@@ -33,7 +33,9 @@ OTHER_TOKENIZER = (
     "student and teacher cut texts into different tokens: the student learns from the logits of the teacher alone, which reads every "
     "text by its own tokenizer"
 )
-_LEAST_FOR_QUESTIONS = 16  # tokens of a question, its context and the special ones: of fewer nothing is learnt
+_LEAST_FOR_QUESTIONS = (
+    16  # fewest tokens for a question, its context and the special tokens: with fewer nothing is learnt
+)
 _MOST_SPECIAL = 8  # more special tokens than any tokenizer here adds to a text or a pair
 _OF_THE_TEACHER = ("pretrain", "finetune")
 
@@ -51,9 +53,9 @@ def make_plan(
     refit: bool,
     others: Sequence[TeacherSource] = (),
 ) -> Plan:
-    """Every stage with its key. `refit` fine-tunes a teacher that already has a head; `base_seed` is that of the
-    stages that come before the task's distillation (default: `seed`). The student learns the mean of what `teacher` and
-    `others` answer; in all else the first is the teacher.
+    """Plan every stage with its key. `refit` fine-tunes a teacher that already has a head; `base_seed` is the seed of the stages before the
+    task's distillation (default: `seed`). The student learns from the mean of the answers of `teacher` and `others`; in all else the first
+    is the teacher.
 
     Raises `CompressError` when the parts do not fit each other.
     """
@@ -86,14 +88,14 @@ def make_plan(
         _check_lengths(plan)
     except CompressError:
         if is_at_hand(task.spec, task.folder, task.data_dir):
-            # What is wrong with the data, such as a column's name, is told before the lengths of its texts.
+            # Report what is wrong with the data, such as a column's name, before the lengths of its texts.
             _ = task.data
         raise
     return plan
 
 
 def noting_equal_seeds(plans: list[Plan]) -> list[Plan]:
-    """With a line on plans that differ in nothing but a seed which no stage uses."""
+    """Add a note to plans that differ in nothing but a seed which no stage uses."""
     alike: dict[tuple[str, ...], list[Plan]] = {}
     for plan in plans:
         alike.setdefault((plan.recipe.name, plan.task.spec.name, *(node.key for node in plan.nodes)), []).append(plan)
@@ -108,8 +110,8 @@ def noting_equal_seeds(plans: list[Plan]) -> list[Plan]:
 
 
 def _plan_teachers(draft: Draft) -> None:
-    """The teacher first: pre-trained and fine-tuned here, or taken as it is. Its fp32 ONNX is every run's baseline. Then the
-    others, from what they came as."""
+    """Plan the teacher first: pre-trained and fine-tuned here, or used as it is. Its fp32 ONNX is every run's baseline. Then plan the other
+    teachers."""
     if draft.others:
         check_several(draft)
     written = {stage.kind: stage for stage in draft.recipe.stages}
@@ -124,7 +126,7 @@ def _plan_teachers(draft: Draft) -> None:
 
 
 def _plan_teacher(draft: Draft, model: str) -> None:
-    """Fine-tuned here, or taken as it is."""
+    """Fine-tune the teacher, or use it as it is."""
     teacher = draft.teachers[model]
     stage = next((stage for stage in draft.recipe.stages if stage.kind == "finetune"), None)
     if draft.adopts(teacher):
@@ -142,7 +144,7 @@ def _plan_teacher(draft: Draft, model: str) -> None:
 
 
 def _check_untrained(draft: Draft, stage: Stage | None) -> None:
-    """Raises `CompressError` for what only a training of the teacher could do, where the task's labels train none."""
+    """Raise `CompressError` for settings that only apply to a training of the teacher, if the task's labels train none."""
     if learns_labels(draft):
         return
     kind = draft.task.spec.kind
@@ -155,7 +157,7 @@ def _check_untrained(draft: Draft, stage: Stage | None) -> None:
 
 
 def _check_head(draft: Draft, teacher: TeacherSource) -> None:
-    """What a checkpoint learnt for another kind of task is not thrown away unless that is asked for."""
+    """Refuse to discard a head that a checkpoint learnt for another kind of task, unless `refit` is set."""
     other = other_head(teacher.config, draft.task.spec.kind) if teacher.folder is not None else None
     if other is not None and not draft.refit:
         raise CompressError(
@@ -165,7 +167,8 @@ def _check_head(draft: Draft, teacher: TeacherSource) -> None:
 
 
 def _misspelt_tasks(recipe: Recipe, task: str) -> Iterator[str]:
-    """`per_task` may name tasks of other runs; one that is nearly this run's name, or a built-in one's, is a slip."""
+    """Yield a note for each name in `per_task` that is nearly this run's task or a built-in one: `per_task` may name tasks of other runs,
+    but a near match is probably a typo."""
     known = [*BUILTIN_TASKS, task]
     for stage in recipe.stages:
         for name in getattr(stage.spec, "per_task", {}):
@@ -175,7 +178,7 @@ def _misspelt_tasks(recipe: Recipe, task: str) -> Iterator[str]:
 
 
 def _check_lengths(plan: Plan) -> None:
-    """Every text has room for words, and its tokens have positions, in each model that reads it."""
+    """Check that each text has room for words, and that its tokens have positions, in each model that reads it."""
     pair = plan.task.spec.pairs
     lengths = [(f"task {plan.task.spec.name}", plan.task.spec.max_length, pair, _readers(plan))]
     for node in plan.nodes:
@@ -188,7 +191,7 @@ def _check_lengths(plan: Plan) -> None:
             raise CompressError(
                 f"{where}: max_length is {length}; expected at least {least} tokens, for a question and part of its context"
             )
-        # The one with the fewest positions first: what it allows, all others do.
+        # Start with the model that has the fewest positions: a length that it allows, all others allow.
         for role, source in sorted(readers.items(), key=lambda reader: usable_positions(reader[1].config)):
             positions = usable_positions(source.config)
             if length <= _MOST_SPECIAL:
@@ -201,7 +204,7 @@ def _check_lengths(plan: Plan) -> None:
 
 
 def _readers(plan: Plan, node: Node[Spec] | None = None) -> dict[str, TeacherSource]:
-    """Role -> whose tokenizer and positions a stage's texts meet; the task's without one."""
+    """Return role -> source whose tokenizer and positions a stage's texts must fit; without a stage, the task's texts."""
     own = {} if plan.pretrained is None else {"student": plan.pretrained}
     if node is None:
         return plan.teachers | own
@@ -218,7 +221,8 @@ def _check_room(source: TeacherSource, length: int, of_pairs: bool, where: str) 
 
 
 def _classes(task: TaskSource) -> int:
-    """Outputs of a model's head for the task, 0 without one; its data are read only where they alone tell the labels."""
+    """Return the number of outputs of a model's head for the task, 0 without a head; reads the data only if nothing else tells the
+    labels."""
     if HEADS[task.spec.kind].bare:
         return 0
     known = task.spec.known_labels
@@ -226,7 +230,7 @@ def _classes(task: TaskSource) -> int:
 
 
 def _start_notes(draft: Draft) -> tuple[str, ...]:
-    """What there is to say of how the student starts."""
+    """Return notes on how the student starts."""
     if draft.pretrained is not None:
         return (*draft.pretrained.notes, *(() if draft.shares_tokenizer else (OTHER_TOKENIZER,)))
     if draft.student is None:
@@ -237,7 +241,7 @@ def _start_notes(draft: Draft) -> tuple[str, ...]:
 def _student_sizes(
     recipe: Recipe, card: StudentCard, teacher: Dimensions, *, texts: int, word: str | None
 ) -> Dimensions:
-    """`word`: what --student says, which a message then begins with."""
+    """`word`: the value of --student, with which a message then begins."""
     try:
         return student_dimensions(card, teacher, texts=texts)
     except CompressError as error:
@@ -250,7 +254,7 @@ def _student_sizes(
 def _student(
     recipe: Recipe, override: str | None, teacher: TeacherSource, sizes: Dimensions
 ) -> tuple[StudentCard | None, TeacherSource | None]:
-    """The card for this teacher, and the checkpoint of its own where it has one."""
+    """Return the card for this teacher, and the student's own checkpoint if it has one."""
     choice = recipe.student
     if choice is None:
         if override is not None:

@@ -1,4 +1,4 @@
-"""Before any compute: does everything fit together? Each failure names the two things that disagree."""
+"""Checks before any compute that everything fits together. Each failure names the two things that disagree."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # float32 weights and two Adam moments, the best weights, the checkpoint, and the graphs.
 _BYTES_PER_PARAMETER = 4 * (3 + 1 + 1 + 2)
-_BYTES_KEPT = 4  # of a candidate, once it is trained: the checkpoint; the rest comes with what chooses among them
+_BYTES_KEPT = 4  # for a trained candidate, only the checkpoint; the rest is counted for the node that chooses among the candidates
 
 
 def preflight(plans: list[Plan], root: Path) -> None:
@@ -36,7 +36,7 @@ def preflight(plans: list[Plan], root: Path) -> None:
 
 
 def check_at_hand(plans: list[Plan], root: Path) -> list[Plan]:
-    """Those of the plans whose data can be read without the hub, checked for all that needs no torch, as a run would."""
+    """Return the plans whose data can be read without the hub, after all checks that need no torch."""
     found = [plan for plan in plans if is_at_hand(plan.task.spec, plan.task.folder, plan.task.data_dir)]
     for plan in found:
         _ = plan.task.data
@@ -45,7 +45,7 @@ def check_at_hand(plans: list[Plan], root: Path) -> list[Plan]:
 
 
 def check_plan(plan: Plan, root: Path) -> None:
-    """Raise `CompressError` where the data, the checkpoint and the stages that are left to run do not fit each other."""
+    """Raise `CompressError` if the data, the checkpoint and the stages that are left to run do not fit each other."""
     missing = _missing(plan, root)
     if missing:
         _ = plan.task.data  # whole, so that a bad row costs no training
@@ -60,7 +60,7 @@ def check_plan(plan: Plan, root: Path) -> None:
 
 
 def _check_batch(plan: Plan, node: Node[Spec]) -> None:
-    """A batch has room for passages, or endings, beside each other, where these are compared."""
+    """Raise `CompressError` if a batch is too small for two passages, or endings, where these are compared."""
     spec, group = node.spec, KINDS[plan.task.spec.kind].grouped
     if group and isinstance(spec, Training) and not isinstance(spec, OnText) and spec.batch_size < 2:
         few = TOO_FEW.format(group[1], group[0])
@@ -94,7 +94,7 @@ def _checkpoint_fits(source: TeacherSource) -> None:
 
 
 def _padding_is_none_of_a_text(source: TeacherSource, tokenizer: Tokenizer) -> None:
-    """Where positions are counted by it, torch would count a text's own token out, and graphs would not."""
+    """Refuse a padding token that is part of every text: where positions count from it, torch would skip it, and graphs would not."""
     config, padding = source.config, source.config.get("pad_token_id")
     if FAMILIES[config["model_type"]].positions_after_padding and padding in tokenizer.encode("", "").ids:
         raise CompressError(

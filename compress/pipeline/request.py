@@ -1,4 +1,4 @@
-"""What a command asks for, and the command that asks for one run of it again."""
+"""A command's request, and the command that makes one run of it again."""
 
 from __future__ import annotations
 
@@ -29,15 +29,17 @@ from .results.measure import BenchSettings
 class Request:
     """What to run: every recipe on every task with every seed. `own`: files in place of `tasks`.
 
-    `teacher` and `student` override the recipe's, each a card or a checkpoint; `teacher` may be several, of which the student
-    learns the mean; `refit` fine-tunes teachers that already have a head; `data_dir` holds GLUE's folders or a saved data set;
-    `tuning` is a file for the tuning split, which is held out of train without it; `corpus` names plain text; `overrides` are
-    `path=value` for every recipe that is named (one given as an object is run as it is).
-    `base_seed` is that of the teacher, the choice of its layers (`init: prune`), the general stage and the augmentation, which the
-    seeds then share (default: every seed has its own). With `fsdp` the processes of torchrun split what they train.
-    `jobs` processes share the stages, and the cores where `threads` of each are not given.
-    Without `bench` no latency is measured; with `rebench` it is in any case, and what an earlier run measured goes.
-    `command` is what results say they were made by; default: the `compress run` that makes each.
+    `teacher` and `student` override the recipe's, each a card or a checkpoint; `teacher` may be several, and the student learns from their
+    mean; `refit` fine-tunes teachers that already have a head; `data_dir` holds GLUE's folders or a saved data set; `tuning` is a file for
+    the tuning split, which is otherwise held out of train; `corpus` names plain text; `overrides` are `path=value` for every recipe given
+    by name (one given as an object is run as it is).
+
+    `base_seed` is the seed of the teacher, the choice of its layers (`init: prune`), the general stage and the augmentation, which all
+    seeds then share (default: every seed has its own). With `fsdp` the processes of torchrun split what they train. `jobs` processes share
+    the stages, and the cores too if `threads` (per process) is not given.
+
+    Without `bench` no latency is measured; with `rebench` it is always measured, replacing an earlier run's figures. `command` is the
+    command that results record; default: the `compress run` that makes each.
     """
 
     recipes: tuple[str | Recipe, ...]
@@ -64,7 +66,7 @@ class Request:
 
 
 def tasks_of(request: Request) -> list[tuple[TaskSpec, Path | None]]:
-    """Every task, with the folder from which its paths start. Raises `CompressError` where there is none."""
+    """Return every task, with the folder that its paths are relative to. Raises `CompressError` if there is no task."""
     if request.own is None and not request.tasks:
         raise CompressError(
             "expected --task NAME (`compress list tasks`) or FILE.yaml, or --train FILE and --dev FILE, found neither"
@@ -77,18 +79,18 @@ def tasks_of(request: Request) -> list[tuple[TaskSpec, Path | None]]:
 
 
 def teacher_words(request: Request, recipe: Recipe) -> tuple[str, ...]:
-    """The request's teachers, or those of the recipe where it names none."""
+    """Return the request's teachers, or the recipe's if it names none."""
     return several(request.teacher) or several(recipe.teacher)
 
 
 def several(teacher: str | tuple[str, ...] | None) -> tuple[str, ...]:
-    """One word, several, or none, as a tuple."""
+    """Return one word, several, or none, as a tuple."""
     return (teacher,) if teacher and isinstance(teacher, str) else tuple(teacher or ())
 
 
 def check_numbers(request: Request) -> None:
-    """Raises `CompressError` for seeds that generators do not take, and for more seeds or threads than anybody means; and for latency
-    that is to be measured anew and left out."""
+    """Raise `CompressError` for seeds out of range, for implausibly many seeds, threads or jobs, and for latency that is both to be
+    measured anew and left out."""
     seeds = [*request.seeds, *([] if request.base_seed is None else [request.base_seed])]
     wrong = next((seed for seed in seeds if not 0 <= seed <= LARGEST_SEED), None)
     if wrong is not None:
@@ -104,12 +106,12 @@ def check_numbers(request: Request) -> None:
 
 
 def threads_of(request: Request) -> int:
-    """Of each process that trains or evaluates."""
+    """Threads of each process that trains or evaluates."""
     return request.threads or max(1, usable_cores() // request.jobs)
 
 
 def overrides_for(request: Request, name: str) -> list[str]:
-    """An override of a stage that only some of the recipes have is for those."""
+    """Return the overrides for one recipe: those whose stage only other recipes have are dropped."""
     stages = {
         word: {stage.id for stage in load_recipe(word).stages} for word in request.recipes if isinstance(word, str)
     }
@@ -118,7 +120,7 @@ def overrides_for(request: Request, name: str) -> list[str]:
 
 
 def command_line(request: Request, plan: Plan) -> str:
-    """The command that makes this one run again, whatever else was asked for beside it; paths as `shown` tells them."""
+    """Return the command that makes this one run again, whatever else was requested with it; paths are written by `shown`."""
     words = ["compress", "run", shown(plan.word or plan.recipe.name), *_task_words(request, plan)]
     for text, source in zip(several(request.teacher), plan.teachers.values(), strict=False):
         words += ["--teacher", shown_checkpoint(text, source)]
@@ -146,8 +148,8 @@ def command_line(request: Request, plan: Plan) -> str:
 
 
 def shown_checkpoint(text: str, source: TeacherSource | None) -> str:
-    """As `shown`, of a teacher or student that was found as `source`; a folder begins with `OWN_FOLDER`, so that neither a card nor
-    a repository of the hub is taken for it."""
+    """As `shown`, for a teacher or student that was found as `source`; a folder begins with `OWN_FOLDER`, so that it is not taken for a
+    card or a repository of the hub."""
     if source is None:
         return shown(text)
     word = shown(pinned(text, source))
@@ -155,7 +157,7 @@ def shown_checkpoint(text: str, source: TeacherSource | None) -> str:
 
 
 def shown_override(text: str) -> str:
-    """`PATH=VALUE` with what is a path in the value as records name it."""
+    """Return `PATH=VALUE` with paths in the value written as records name them."""
     name, equals, value = text.partition("=")
     if not NO_PATHS.isdisjoint(re.split(r"[.\[]", name.strip())):
         return text
@@ -178,8 +180,8 @@ def _task_words(request: Request, plan: Plan) -> list[str]:
 
 
 def own_words(own: OwnFiles, corpus: Sequence[str] = ()) -> list[str]:
-    """The options that name these files and their columns, paths as `shown` tells them; without a training file that
-    is all of `corpus`, and without columns of the usual names, in whose place others may be found."""
+    """Return the options that name these files and their columns, paths written by `shown`. Omits a training file that is all of `corpus`,
+    and columns with default names, since others may be detected in their place."""
     words = [] if [own.train] == [*map(Path, corpus)] else ["--train", shown(str(own.train))]
     words += ["--dev", shown(str(own.dev))]
     words += ["--text", own.text] if own.text != OwnFiles.text else []
@@ -190,6 +192,6 @@ def own_words(own: OwnFiles, corpus: Sequence[str] = ()) -> list[str]:
 
 
 def load_recipe(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
-    """As `catalog.load_recipe`, with what it says of quantization checked: here the methods are known. One that was made in
-    Python is checked when it is planned."""
+    """As `catalog.load_recipe`, with its quantization settings checked: the methods are known here. A recipe made in Python is checked when
+    it is planned."""
     return catalog.load_recipe(name_or_path, overrides, QUANTIZERS)

@@ -49,7 +49,7 @@ from .stages.registry import STAGES
 
 
 def plan_all(request: Request) -> list[Plan]:
-    """The plans of a request, every mistake that can be found without computing found. Writes nothing."""
+    """Plan a request, raising every error that can be found without computing. Writes nothing."""
     if request.fsdp and ranks.count() == 1:
         raise CompressError(
             "--fsdp splits a model among processes, and this is one alone; start two or more by torchrun"
@@ -95,7 +95,7 @@ def plan_all(request: Request) -> list[Plan]:
 
 
 def _without_effect(plan: Plan, request: Request) -> list[str]:
-    """A line for each override of a fine-tuning that does not take place."""
+    """Return a line for each override of a fine-tuning that does not take place."""
     stages = {stage.id for stage in plan.recipe.stages if stage.kind == "finetune"}
     if any(node.kind is FINETUNE for node in plan.nodes):
         return []
@@ -119,12 +119,12 @@ def _corpus(request: Request, recipes: list[Recipe]) -> TextSource | None:
         names = ", ".join(recipe.name for recipe in recipes)
         raise CompressError(f"--corpus names plain text, and no stage of {names} reads any; leave it out")
     corpus = TextSource(request.corpus)
-    _ = corpus.sources  # missing, unreadable and empty files are found now
+    _ = corpus.sources  # raises now for missing, unreadable and empty files
     return corpus
 
 
 def _recipes(request: Request) -> list[Recipe]:
-    """Every recipe with the overrides that concern it."""
+    """Return every recipe with the overrides that apply to it."""
     return [
         recipe if isinstance(recipe, Recipe) else load_recipe(recipe, overrides_for(request, recipe))
         for recipe in request.recipes
@@ -132,18 +132,19 @@ def _recipes(request: Request) -> list[Recipe]:
 
 
 def resolve_precision(precision: str) -> str:
-    """`auto` is what the device that trains is quick in, bf16 or fp32. Raises `CompressError`: another word."""
+    """Return `fp32` or `bf16`; for `auto` the one in which the training device is fast. Raises `CompressError` for any other word."""
     if precision not in ("auto", "fp32", "bf16"):
         raise CompressError(f"precision: expected fp32, bf16 or auto; found {precision!r}")
     return training_precision() if precision == "auto" else precision
 
 
 def run_all(request: Request, listener: Listener | None = None) -> list[Result]:
-    """Every run of the request, finished; runs that are finished already are read.
+    """Run the request and return the result of each run; runs that are finished already are read.
 
-    Of several processes (torchrun), which all call this, the first one runs and the others help it to train.
-    Raises `CompressError` for wrong input before anything is computed, `CheckFailed` for an
-    outcome that fails a check, `Interrupted` after a signal; finished stages are kept.
+    Under torchrun all processes call this: the first one runs, and the others help it to train.
+
+    Raises `CompressError` for wrong input before anything is computed, `CheckFailed` for an outcome that fails a check, `Interrupted` after
+    a signal; finished stages are kept.
     """
     listener = listener or Listener()
     if ranks.count() == 1:
@@ -156,7 +157,7 @@ def run_all(request: Request, listener: Listener | None = None) -> list[Result]:
 
 def _run_all(request: Request, listener: Listener, peers: Peers | None = None) -> list[Result]:
     plans = plan_all(request)
-    # By the plans alone: what was interrupted goes on with as many threads as before, however few can share what is left.
+    # Thread counts follow from the plans alone: an interrupted run resumes with as many threads as before, however few stages are left.
     request = replace(request, jobs=min(request.jobs, most_at_once(plans, None)))
     request = replace(request, threads=threads_of(request), jobs=min(request.jobs, most_at_once(plans, request.root)))
     preflight(plans, request.root)
@@ -169,7 +170,9 @@ def _run_all(request: Request, listener: Listener, peers: Peers | None = None) -
     contexts = [_context(plan, request, listener, peers) for plan in plans]
     for plan, context in zip(plans, contexts, strict=True):
         adopted = tuple(node for node in plan.nodes if node.kind is ADOPT and not node.inputs)
-        build_nodes(plan, adopted, context, cache)  # is every teacher fit for every task? Known before any training
+        build_nodes(
+            plan, adopted, context, cache
+        )  # checks that every teacher is fit for every task before any training
     for plan, context in zip(plans, contexts, strict=True):
         check_texts(plan, context, cache)
     reported = {plan.task.fingerprint: ReportedSource.of(plan.task) for plan in plans}
@@ -187,7 +190,7 @@ def _run_all(request: Request, listener: Listener, peers: Peers | None = None) -
 
 
 def _help(request: Request) -> None:
-    """Build stages beside the process that the command began."""
+    """Build stages in a process beside the main one."""
     plans = plan_all(request)
     contexts = [_context(plan, request, Listener(), None) for plan in plans]
     build_missing(
@@ -196,7 +199,7 @@ def _help(request: Request) -> None:
 
 
 def _tell_outlook(plans: list[Plan], request: Request, listener: Listener) -> None:
-    """What data there are and how long the training takes, where something is left to do."""
+    """Report the data, and how long the training takes, if anything is left to do."""
     left = [plan for plan in plans if any(not (request.root / ".store" / node.key).is_dir() for node in plan.nodes)]
     for line in dict.fromkeys(data_line(plan.task) for plan in left):
         listener.outlook(line)
@@ -219,7 +222,7 @@ def _tell_outlook(plans: list[Plan], request: Request, listener: Listener) -> No
 
 
 def build_stage(request: Request, name: str, listener: Listener | None = None) -> Artifact:
-    """The artefact of the stage `name` (as `compress plan` shows it) of the request's only run, and of what it needs:
+    """Return the artefact of the stage `name` (as `compress plan` shows it) of the request's only run, building it and what it needs;
     nothing is measured and no result is written.
 
     Raises as `run_all`, and `CompressError` for several runs and for a stage that is not in the plan.
@@ -268,7 +271,9 @@ def _run(plan: Plan, request: Request, context: Context, reported: ReportedSourc
     folder = request.root / plan.name
     with as_user_error(request.root, "the folder of the runs"):
         cache.sweep()
-        with FileLock(cache.root / ".locks" / plan.name):  # two processes that end together write one after the other
+        with FileLock(
+            cache.root / ".locks" / plan.name
+        ):  # two processes that finish together write one after the other
             before = finished(folder, measurements)
             if before is not None:
                 return before

@@ -1,4 +1,5 @@
-"""The stages of several runs, built by several processes: each takes the next whose inputs are there and that no other is at."""
+"""Several processes build the stages of several runs: each takes the next stage whose inputs exist and that no other process is
+building."""
 
 from __future__ import annotations
 
@@ -15,25 +16,25 @@ from ..store import Store
 from .building import build_nodes
 from .plan import Context, Listener, Node, Plan
 
-_PAUSE = 0.2  # seconds after which to look again whether another process has finished
+_PAUSE = 0.2  # seconds between checks whether another process has finished
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage that is missing, of the first run that has it."""
+    """A missing stage, in the first run that has it."""
 
     plan: Plan
     context: Context
     node: Node[Spec]
 
     def inputs(self) -> Iterator[str]:
-        """Keys of what it is made of."""
+        """Keys of its inputs."""
         keys = {node.id: node.key for node in self.plan.nodes}
         return (keys[name] for name in self.node.inputs.values())
 
 
 class Turns:
-    """Whose turn it is among several runs: its name is said as it changes, and an error that ends them begins with it."""
+    """The current run among several: a change is reported to the listener, and an error's message begins with the run's name."""
 
     def __init__(self, plans: Sequence[Plan], listener: Listener) -> None:
         self._numbers = {plan.name: number for number, plan in enumerate(plans, 1)}
@@ -42,7 +43,7 @@ class Turns:
 
     @contextmanager
     def of(self, plan: Plan) -> Iterator[None]:
-        """Within, it is that run's; of one run alone nothing is said."""
+        """Make `plan` the current run within the block; nothing is reported for a single run."""
         if len(self._numbers) == 1:
             yield
             return
@@ -57,7 +58,7 @@ class Turns:
 
 
 def missing_stages(plans: Sequence[Plan], contexts: Sequence[Context], root: Path) -> dict[str, Stage]:
-    """By key, each once, in the order of the plans: those that the store in `root` lacks."""
+    """Return key -> stage for the stages that the store in `root` lacks, each once, in the order of the plans."""
     missing: dict[str, Stage] = {}
     for plan, context in zip(plans, contexts, strict=True):
         for node in plan.nodes:
@@ -67,8 +68,8 @@ def missing_stages(plans: Sequence[Plan], contexts: Sequence[Context], root: Pat
 
 
 def most_at_once(plans: Sequence[Plan], root: Path | None) -> int:
-    """How many processes the stages that are missing in `root`, or all of them, can keep busy: most of them that are equally far from
-    what is there."""
+    """Return how many processes the stages missing in `root`, or all stages if None, can keep busy: the largest number of stages at the
+    same depth from what exists."""
     depths: dict[str, int] = {}
     for plan in plans:
         keys = {node.id: node.key for node in plan.nodes}
@@ -82,10 +83,10 @@ def most_at_once(plans: Sequence[Plan], root: Path | None) -> int:
 def build_missing(
     missing: Mapping[str, Stage], cache: Store, turns: Turns, *, on_look: Callable[[], None] = lambda: None
 ) -> None:
-    """Build these stages, beside other processes that do the same; return when all are there.
+    """Build these stages, while other processes do the same; return when all exist.
 
-    What another process fails of is left, and built here: the error is this process's then. `on_look` is called before every look for
-    what is next. Raises as `run_all`.
+    A stage in which another process fails is built here, and raises its error here. `on_look` is called before each search for the next
+    stage. Raises as `run_all`.
     """
     left = dict(missing)
     while left:
@@ -95,7 +96,7 @@ def build_missing(
                 continue
             with cache.claimed(key) as mine:
                 if cache.path(key).is_dir():
-                    stage.context.seen[key] = False  # before this run it was not there
+                    stage.context.seen[key] = False  # it did not exist before this run
                     stage.context.listener.built_elsewhere(stage.node.label, stage.plan.name)
                 elif mine:
                     with turns.of(stage.plan):

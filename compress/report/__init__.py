@@ -1,4 +1,4 @@
-"""Finished runs -> report.md, report.html and plot.svg, and the results beside them. Never imports torch."""
+"""Finished runs -> report.md, report.html and plot.svg, next to the results. Never imports torch."""
 
 from __future__ import annotations
 
@@ -52,17 +52,19 @@ def write_report(
     recommended: Recommendation | None = None,
     tasks: Sequence[Task] | None = None,
 ) -> list[Path]:
-    """Write `report.md`, `report.html`, `plot.svg` and the other pictures that there are (`sizes.svg` where time was measured,
-    `sensitivity.svg` where a mix was searched, `pruned.svg` where a stage pruned, `reliability.svg` where enough answers have
-    probabilities, `similarity.svg` where layers were compared), and `result.json` (several results: `results.json`) to `out`;
-    and `per_example.npz`, every model's answers without texts, unless `out` is the run's own folder.
+    """Write `report.md`, `report.html`, `plot.svg` and the other pictures that there are (`sizes.svg` if time was measured,
+    `sensitivity.svg` if a mix was searched, `pruned.svg` if a stage pruned, `reliability.svg` if enough answers have probabilities,
+    `similarity.svg` if layers were compared), and `result.json` (several results: `results.json`) to `out`; and `per_example.npz`, every
+    model's answers without texts, unless `out` is the run's own folder.
 
-    `folders`: where predictions are, as `find_predictions` takes them; they serve the intervals over seeds.
-    `recommended`: what the report says on which model to ship. `tasks`: `tasks_of(results, folders)`, where they are known.
-    The same results give the same bytes. A report of the same results that is there already is kept: it tells
-    when and how they were first made, and a run that was cached throughout costs no drawing.
-    Raises `CompressError` where results cannot stand in one report, `out` cannot be written, is another run's folder, or has files
-    of these names that are not ours.
+    `folders`: where predictions are, as `find_predictions` takes them; intervals over seeds are computed from them. `recommended`: the
+    report's advice on which model to ship. `tasks`: `tasks_of(results, folders)`, if already computed.
+
+    The same results give the same bytes. An existing report of the same results is kept: its dates and commands are those of the first run,
+    and a fully cached run draws nothing.
+
+    Raises `CompressError` if results do not fit in one report, or if `out` cannot be written, is another run's folder, or has files of
+    these names that are not ours.
     """
     check_report_folder(out)
     own = any((out / name).exists() for name in (MODELS, PREDICTIONS))
@@ -70,19 +72,19 @@ def write_report(
         raise CompressError(f"{out}: is the folder of another run; choose another folder for the report")
     files = [out / name for name in (*_PAGES, *_pictures(results))]
     data, other = (out / name for name in ((RESULT, SEVERAL) if len(results) == 1 else (SEVERAL, RESULT)))
-    places = [*folders, out]  # the copy of a report that is there serves its own runs again
+    places = [*folders, out]  # an existing report's copy of the answers serves its own runs again
     answers = [out / PER_EXAMPLE] if _has_answers(results, places, out) else []
     digest = _digest(results, folders, recommended)
     try:
         out.mkdir(parents=True, exist_ok=True)
         current = _current([*files, *answers], digest)
-        # Before the data are written: those that are there say whose answers a copy has.
+        # Before the data are written: the existing data tell whose answers a copy has.
         copied = [] if current else [(path, packed_answers(results, places)) for path in answers]
         _write_data(results, data)
         if not own:
-            other.unlink(missing_ok=True)  # of the report that was here before
+            other.unlink(missing_ok=True)  # of the previous report
         if not answers and not (out / PREDICTIONS).exists():
-            (out / PER_EXAMPLE).unlink(missing_ok=True)  # of it, too
+            (out / PER_EXAMPLE).unlink(missing_ok=True)  # of the previous report, too
         for name in {_SIZES, _SEARCHED, _PRUNED, _RELIABILITY, _SIMILARITY} - {file.name for file in files}:
             (out / name).unlink(missing_ok=True)
         for path, content in copied:
@@ -104,13 +106,13 @@ def recommendation_of(
 
 
 def _has_answers(results: Sequence[Result], folders: Sequence[Path], out: Path) -> bool:
-    """Whether a copy of some answers can be made, and is worth it: a run's own folder has all of them."""
+    """Whether some answers can be copied, and are worth copying: a run's own folder has all of them."""
     at_hand = any(find_predictions(result, folders) for result in results)
     return at_hand and not (out / PREDICTIONS).exists()
 
 
 def check_report_folder(out: Path) -> None:
-    """Raises `CompressError` where a report in `out` would replace a file that is neither a report's nor a run's."""
+    """Raise `CompressError` if a report in `out` would replace a file that is neither a report's nor a run's."""
     found = next((name for name in (*REPORT, RESULT, SEVERAL, PER_EXAMPLE) if (out / name).exists()), None)
     if found is None or is_report(out) or (found != REPORT[0] and _has_results(out)):
         return
@@ -120,7 +122,7 @@ def check_report_folder(out: Path) -> None:
 
 
 def _has_results(out: Path) -> bool:
-    """Whether it holds the results of a run or a report, which are written before the report's pages."""
+    """Whether the folder has the results of a run or a report, which are written before the report's pages."""
     try:
         return bool(collect([next(out / name for name in (RESULT, SEVERAL) if (out / name).exists())]))
     except (StopIteration, CompressError):
@@ -135,10 +137,10 @@ def _identity_in(out: Path) -> str | None:
 
 
 def _pictures(results: Sequence[Result]) -> list[str]:
-    """Beside the plot, where there are any: by size, if time was measured; of the models that were searched, of those that
-    were pruned, of those that decide, and of layers that were compared.
+    """Names of the pictures besides the plot: sizes, if time was measured; searched models; pruned models; models with decisions; compared
+    layers.
 
-    Raises `CompressError` where results cannot stand in one report.
+    Raises `CompressError` if results do not fit in one report.
     """
     tasks = group(results, lambda *_: None, lambda _: None)
     searched = any(model.info.get("divergence") for result in results for model in result.models)
@@ -177,7 +179,7 @@ def _draw(
         for path in others:
             write_text(path, draw[path.name](tasks))
         write_text(html, render.html_report(page, tasks))
-    write_text(report, render.markdown_report(page, digest))  # last: it holds the digest that says the others are there
+    write_text(report, render.markdown_report(page, digest))  # last: its digest marks the other files as complete
 
 
 def _write_data(results: Sequence[Result], path: Path) -> None:
@@ -196,7 +198,7 @@ def _current(files: list[Path], digest: str) -> bool:
 
 
 def _digest(results: Sequence[Result], folders: Sequence[Path], recommended: Recommendation | None) -> str:
-    """Of all that the report shows, and of the code that shows it. When a stage was found in the store is left out."""
+    """Hash of all that the report shows, and of the code that renders it, except whether stages were cached."""
     digest = hashlib.sha256(running_code().source.encode())
     digest.update(str(recommended).encode())
     for result in results:

@@ -1,4 +1,4 @@
-"""What replacing a model's activation with ReLU cost, and what the fit gave back."""
+"""What replacing a model's activation with ReLU cost, and how much the fit recovered."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COLUMNS = (
 
 
 def activation_tables(variant: Variant) -> Iterator[Table]:
-    """One, where a stage of the recipe replaced the activation."""
+    """Yield one table, if a stage of the recipe replaced the activation."""
     found = [(run.seed, record) for run in variant.runs for record in run.stages if record.info.keys() >= _FIELDS]
     if found:
         yield Table(

@@ -1,4 +1,4 @@
-"""Where models decide otherwise than their teacher: on which classes, and on short texts or long ones."""
+"""Where models decide differently from their teacher: on which classes, and on short or long texts."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _PARTING = (
     Column("Its confidence"),
     Column("Gold agrees with", numeric=False),
 )
-_CLASSES = 6  # columns of classes; of more classes the one that models agree on least, each for itself
+_CLASSES = 6  # columns of classes; with more classes, only the one with the least agreement, for each model
 
 
 @dataclass(frozen=True)
 class Group:
-    """Examples with something in common. `members`: which, bool [example]."""
+    """Examples with something in common. `members`: bool [example]."""
 
     name: str
     members: np.ndarray
@@ -48,7 +48,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Least:
-    """The one of `groups` that a model agrees on least."""
+    """The group with a model's least agreement, out of `groups`."""
 
     groups: Sequence[Group]
     column = Column("Least", "of a class")
@@ -59,8 +59,8 @@ class Least:
 
 
 def agreement_table(task: Task, folders: Sequence[Path]) -> Table | None:
-    """A line for each model but the teacher, the mean over seeds. None where models do not choose among classes, or predictions of
-    all are not at hand in `folders`, as `find_predictions` takes them. Raises `CompressError` naming a file that is not whole."""
+    """Return a line for each model but the teacher, the mean over seeds. None if models do not choose among classes, or if `folders`, as
+    `find_predictions` takes them, lack predictions of a run. Raises `CompressError` naming a damaged file."""
     files = [find_predictions(run, folders) for run in task.results]
     if task.first.task.kind != "classification" or not all(files):
         return None
@@ -77,7 +77,7 @@ def agreement_table(task: Task, folders: Sequence[Path]) -> Table | None:
 
 
 def disagreement_tables(task: Task) -> list[Table]:
-    """Of each fp32 student the examples on which it and the teacher part, both most sure; of several seeds the first."""
+    """Return for each fp32 student the examples with the most confident disagreement between it and the teacher, for the first seed."""
     tables, info = [], task.first.task
     columns = (Column(row_word(info)), *_PARTING)
     for row in task.rows:
@@ -111,7 +111,7 @@ def _groups(task: Task, gold: np.ndarray, lengths: np.ndarray | None) -> Iterato
 
 
 def _same(run: Result, file: Path) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Model's name in the predictions -> where it decides as the run's teacher, bool [example]; and gold."""
+    """Return a model's name in the predictions -> where it decides as the run's teacher, bool [example]; and gold."""
     names = [model.predictions for model in run.models]
     outputs, gold = load_answers(file, run, names)
     decided = [output.argmax(axis=1) for output in outputs]
@@ -119,7 +119,7 @@ def _same(run: Result, file: Path) -> tuple[dict[str, np.ndarray], np.ndarray]:
 
 
 def _quarters(lengths: np.ndarray) -> Iterator[Group]:
-    """By number of tokens, as near to equal as ties allow."""
+    """Yield quarters by number of tokens, as near to equal as ties allow."""
     ends = np.unique(np.quantile(lengths, [0.25, 0.5, 0.75, 1], method="inverted_cdf"))
     places = np.searchsorted(ends, lengths)
     for place, end in enumerate(ends):

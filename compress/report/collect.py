@@ -1,4 +1,4 @@
-"""Run directories, globs and result files -> results that may stand in one report."""
+"""Run directories, globs and result files -> results that fit in one report."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..errors import CompressError
 from ..results import ABLATION, RESULT, SEVERAL, Result, read_results
 from .labels import machine_of
 
-# What differs between two runs that are one but for how it was asked for: all of both came out of the same artefacts.
+# Fields in which two results of the same artefacts differ if they were requested in different ways.
 _INCIDENTAL: Any = {
     "created": True,
     "run": True,
@@ -22,10 +22,10 @@ _INCIDENTAL: Any = {
 
 
 def collect(paths: Sequence[Path]) -> list[Result]:
-    """The results at `paths`: run directories, folders of them, globs, `result.json` and `results.json` files.
+    """Return the results at `paths`: run directories, folders of them, globs, `result.json` and `results.json` files.
 
-    A result that is found twice counts once, also under two commands that mean the same. Raises `CompressError`
-    naming the file that cannot be read, the path that holds no result, or the two results that cannot stand in one report.
+    A result that is found twice counts once, even under two equivalent commands. Raises `CompressError` naming the file that cannot be
+    read, the path that has no result, or the two results that do not fit in one report.
     """
     results: dict[str, Result] = {}
     files: dict[tuple[str, ...], tuple[str, Path]] = {}
@@ -45,7 +45,7 @@ def collect(paths: Sequence[Path]) -> list[Result]:
 
 
 def check_together(results: Iterable[Result]) -> None:
-    """Raise `CompressError` where one report cannot hold all of `results`: one task, two versions of its data."""
+    """Raise `CompressError` if `results` do not fit in one report: two versions of the data of one task, or two ways of scoring it."""
     first: dict[str, Result] = {}
     for result in results:
         task = result.task
@@ -92,7 +92,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _matched(path: Path) -> list[Path]:
-    """A pattern such as `runs/*` also meets folders that are not runs; those are passed over."""
+    """Return the files at a match, or none: a pattern such as `runs/*` also matches folders that are not runs."""
     try:
         return _files(path)
     except CompressError:

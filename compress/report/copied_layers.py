@@ -1,4 +1,4 @@
-"""Which layers of the teacher a student was copied from, where the run chose them."""
+"""The teacher's layers that a student was copied from, if the run chose them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _FIELDS = {"copied_layers", "copied_divergence", "spaced_divergence", "examples"
 
 
 def copied_sentences(task: Task) -> list[str]:
-    """One for each recipe whose student's layers the run chose, of its first seed."""
+    """Return a sentence for each recipe whose run chose the student's layers, for its first seed."""
     found = ((variant, _record(variant)) for variant in task.variants)
     return [_sentence(variant, record) for variant, record in found if record is not None]
 

@@ -1,4 +1,4 @@
-"""What each recipe took: core-hours of the teacher's fine-tuning, of stages on plain text, and of the rest."""
+"""The cost of each recipe: core-hours of the teacher's fine-tuning, of stages on plain text, and of the rest."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LITTLE = 5e-4  # hours
 
 
 class Part(Enum):
-    """What a stage is for, in the order of the columns."""
+    """The purpose of a stage, in the order of the columns."""
 
     TEACHER = "Teacher's training"
     PLAIN_TEXT = "On plain text"
@@ -48,7 +48,7 @@ class Cost:
 
 
 def costs_table(task: Task) -> Table | None:
-    """A line for each recipe whose runs all have stages on record; None where there are none."""
+    """Return a line for each recipe whose runs all have recorded stages; None if there is none."""
     costs = {variant.label: _parts([variant]) for variant in task.variants if _is_recorded(variant)}
     if not costs:
         return None
@@ -64,18 +64,18 @@ def costs_table(task: Task) -> Table | None:
 
 
 def compression(variants: Sequence[Variant]) -> Cost | None:
-    """Of one recipe on one task or several, without the training of teachers; the mean over seeds, a stage that tasks share once.
-    None where a run has no stages on record."""
+    """Return the cost of one recipe on one task or several, without the training of teachers; the mean over seeds, with stages that tasks
+    share counted once. None if a run has no recorded stages."""
     return _whole(_parts(variants)) if all(map(_is_recorded, variants)) else None
 
 
 def unit_of(costs: Iterable[Cost]) -> str:
-    """Of a column; empty where each cell has its own, since a GPU took part."""
+    """Return the unit of a column; empty if each cell has its own, because a GPU took part."""
     return "" if any(cost.gpus for cost in costs) else CORES
 
 
 def text(cost: Cost, unit: str) -> str:
-    """`0.42`; without a common unit `0.031 GPU-h + 0.12 core-h`, less what is next to none."""
+    """Format e.g. `0.42`; without a common unit `0.031 GPU-h + 0.12 core-h`, without negligible parts."""
     if unit:
         return numbers.significant(cost.cores, 2)
     parts = [(cost.gpus, "GPU-h"), (cost.cores, "core-h")]
@@ -96,7 +96,8 @@ def _is_recorded(variant: Variant) -> bool:
 
 
 def _parts(variants: Sequence[Variant]) -> dict[Part, Cost]:
-    """Of one recipe the sums over tasks of the means over seeds. A stage of several tasks counts once: where most seeds share it."""
+    """Return the sums over tasks of a recipe's means over seeds. A stage of several tasks counts once, with its largest mean: that of the
+    task in which most seeds share it."""
     stages: dict[tuple[str, str], Cost] = {}
     for variant in variants:
         for identity, cost in _means(variant).items():
@@ -109,7 +110,7 @@ def _parts(variants: Sequence[Variant]) -> dict[Part, Cost]:
 
 
 def _means(variant: Variant) -> dict[tuple[str, str], Cost]:
-    """(Kind, key) of each stage -> its mean over the seeds, of which some may share it."""
+    """Return (kind, key) of each stage -> its mean over the seeds, some of which may share it."""
     sums: dict[tuple[str, str], Cost] = {}
     for run in variant.runs:
         for stage in run.stages:
@@ -119,7 +120,7 @@ def _means(variant: Variant) -> dict[tuple[str, str], Cost]:
 
 
 def part_of(kind: str) -> Part:
-    """By the kind of a `StageRecord`, `distill student`: the stage's name, and the model that it makes."""
+    """Return the part by the kind of a `StageRecord`, e.g. `distill student`: the stage's name, and the model that it makes."""
     name, _, model = kind.partition(" ")
     if name in ("export", "quantize"):
         return Part.EXPORT
@@ -129,7 +130,7 @@ def part_of(kind: str) -> Part:
 
 
 def cost_of(stage: StageRecord, run: Result) -> Cost:
-    """Stages that do not say how many threads they had have the run's."""
+    """Return a stage's cost; without recorded threads it has the run's."""
     hours = stage.seconds / _HOUR
     if stage.info.get("device") == "cuda":
         return Cost(gpus=hours * (stage.info.get("processes") or 1))

@@ -1,4 +1,4 @@
-"""How each training of a run went, from the run's log: terms of its loss and the score on the tuning split, by step."""
+"""The course of each training of a run, from the run's log: terms of its loss and the score on the tuning split, by step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .runs import Task, Variant
 
 WIDTH, HEIGHT = 300, 150  # pixels, of one of the two charts of a training
 _MOST = 120  # points of a line
-_SPAN = 20  # a loss that falls further has a logarithmic axis
+_SPAN = 20  # a loss that falls by a larger factor has a logarithmic axis
 Line = list[tuple[int, float]]  # step, value
 
 
@@ -34,14 +34,14 @@ class Training:
 
 @dataclass(frozen=True)
 class Curves:
-    """Those of one recipe on one task, over its seeds."""
+    """The trainings of one recipe on one task, over its seeds."""
 
     title: str
     trainings: tuple[Training, ...]
 
 
 def curves_of(task: Task, folders: Sequence[Path]) -> Iterator[Curves]:
-    """Of every recipe whose runs' logs are in `folders`, as `find_predictions` takes them."""
+    """Yield the curves of every recipe whose runs' logs are in `folders`, as `find_predictions` takes them."""
     for variant in task.variants:
         trainings = tuple(_trainings(variant, folders))
         if trainings:
@@ -49,12 +49,12 @@ def curves_of(task: Task, folders: Sequence[Path]) -> Iterator[Curves]:
 
 
 def describe(curves: Curves) -> str:
-    """The curves in words, for those who do not see them."""
+    """Describe the curves in words, as their alternative text."""
     return f"{curves.title}. {' '.join(map(_words, curves.trainings))}"
 
 
 def chart(curves: Curves) -> dict[str, Any]:
-    """A row for each stage: its losses, and its score where it has one; a line for each seed."""
+    """Return a row for each stage: its losses, and its score if it has one; a line for each seed."""
     models = dict.fromkeys(training.model for training in curves.trainings)
     rows = [_row(name, [each for each in curves.trainings if each.model == name]) for name in models]
     return below(*rows, spacing=40, resolve={"scale": dict.fromkeys(("x", "y", "color"), "independent")})
@@ -68,7 +68,7 @@ def _trainings(variant: Variant, folders: Sequence[Path]) -> Iterator[Training]:
 
 
 def _read(file: Path, seed: int) -> list[Training]:
-    """The trainings of a log, thinned. Lines that are cut or say something else are passed over."""
+    """Return the trainings of a log, thinned. Lines that are cut or have other content are skipped."""
     found: dict[str, Training] = {}
     for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
@@ -90,7 +90,7 @@ def _read(file: Path, seed: int) -> list[Training]:
 
 
 def _thinned(line: Line) -> Line:
-    """Means of as many steps as leave `_MOST` points, each at the last of its steps."""
+    """Average over as many steps as leave `_MOST` points, each placed at the last of its steps."""
     size = math.ceil(len(line) / _MOST)
     parts = (line[start : start + size] for start in range(0, len(line), size))
     return [(part[-1][0], sum(value for _, value in part) / len(part)) for part in parts]

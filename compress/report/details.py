@@ -20,7 +20,7 @@ from .runs import Task, Variant, machines, title
 from .tables import NOTHING, Cell, Column, Line, Table, text_cells
 from .vocabularies import vocabulary_tables
 
-# Of a model's info, what has a column of its own.
+# Fields of a model's info that have a column of their own.
 _IN_COLUMNS = ("parity_max_abs_error", "int8_matmuls", "fp32_matmuls", "weight_matmuls", "weight_only_matmuls")
 
 
@@ -40,7 +40,7 @@ def details(task: Task) -> list[Detail]:
 
 
 def environment(results: Sequence[Result]) -> list[tuple[str, str]]:
-    """Machine, versions, and what the results come from; each of the different ones."""
+    """Return machine, versions and origins of the results, each different one once."""
     found = []
     several = machines(results)
     for index, machine in enumerate(several):
@@ -109,7 +109,7 @@ def _settings(result: Result) -> Iterator[tuple[str, str]]:
 
 
 def _timed_runs(result: Result) -> dict[str, str]:
-    """`runs` as they were made, and how well the p50 of shapes are known by them; nothing where no latency was recorded."""
+    """Return the number of runs made, and how precisely they determine the p50 of shapes; empty if no latency was recorded."""
     runtimes = [runtime for model in result.models for runtime in (model.onnx, model.torch_eager) if runtime]
     rows = [row for runtime in runtimes for row in runtime.latency]
     if not rows:
@@ -182,12 +182,12 @@ def _check(run: Result, model: ModelResult) -> tuple[Cell, ...]:
 
 
 def _scalars(info: dict[str, Any]) -> str:
-    """`epochs 3, steps 4,329`: the values that fit a cell; the rest is in the result file."""
+    """Format e.g. `epochs 3, steps 4,329`: the values that fit in a cell; the rest is in the result file."""
     return ", ".join(f"{name.replace('_', ' ')} {text}" for name, value in info.items() if (text := _scalar(value)))
 
 
 def _thresholds(info: dict[str, Any]) -> str:
-    """Of which labels the probability above which they were given is least and largest, where each has its own."""
+    """Return the smallest and the largest of the labels' thresholds, if each label has its own."""
     found: dict[str, float] = info.get("thresholds") or {}
     names = sorted(found, key=lambda name: found[name])
     return f"thresholds {found[names[0]]:.4g} ({names[0]}) to {found[names[-1]]:.4g} ({names[-1]})" if names else ""
@@ -204,7 +204,7 @@ def _scalar(value: Any) -> str:
 
 
 def origins(results: Sequence[Result]) -> Iterator[tuple[str, str]]:
-    """Rows (name, text); results of before these were recorded have none."""
+    """Yield rows (name, text); old results without these records have none."""
     yield from by_run("Code", ((result.run, str(result.code)) for result in results if result.code))
     yield from _built_by_others(results)
     teachers = ((result.teacher, str(result.origin)) for result in results if result.origin)
@@ -222,7 +222,7 @@ def origins(results: Sequence[Result]) -> Iterator[tuple[str, str]]:
 
 
 def codes(results: Sequence[Result]) -> list[Code]:
-    """Every code that a result, one of its stages or a measurement is of, once."""
+    """Return every code version that made a result, one of its stages or a measurement, once."""
     found: list[Code | None] = []
     for result in results:
         found += [result.code, result.timed_by, *(part.code for part in (*result.stages, *result.models))]
@@ -230,7 +230,7 @@ def codes(results: Sequence[Result]) -> list[Code]:
 
 
 def _built_by_others(results: Sequence[Result]) -> Iterator[tuple[str, str]]:
-    """Stages and measurements that were in the store already, made by other code than put the result together."""
+    """Yield the stages and measurements that were in the store already, made by other code than the result."""
     parts: dict[str, list[str]] = {}
     for result in (result for result in results if result.code):
         for name, code in _parts(result):
@@ -248,7 +248,7 @@ def _parts(result: Result) -> Iterator[tuple[str, Code | None]]:
 
 
 def by_run(name: str, found: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """A row for each different text of `found`, run -> text, with its runs where there are several."""
+    """Yield a row for each different text of `found`, run -> text, naming its runs if there are several texts."""
     runs: dict[str, list[str]] = {}
     for run, text in found:
         runs.setdefault(text, []).append(run)

@@ -1,4 +1,4 @@
-"""Vega-Lite documents -> SVG, as a file of its own and as part of a page."""
+"""Vega-Lite documents -> SVG, as a separate file and as part of a page."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from typing import Any
 
 VEGALITE = "6.4"
 FONT = "system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif"
-# Of text, lesser text, lines and ground. style.css gives a page's own colours to what is drawn in one of them.
+# Of text, lesser text, lines and background. style.css replaces these colours by the page's own.
 INK, SOFT, LINE, PAPER = "#1f2328", "#6e7781", "#d8dee4", "#ffffff"
 _LARGE, _SMALL = 15, 11.5  # pixels, of titles and of text below them
-_GAP = 12  # pixels between pictures, which have a margin of their own
-CHARACTER = 7.2  # pixels, of the widest usual font at 11.5 pixels: fonts differ from the one a drawing is laid out with
+_GAP = 12  # pixels between pictures, which also have margins
+CHARACTER = 7.2  # pixels, of the widest usual font at 11.5 pixels: fonts differ from the one used for layout
 _TYPES = {"Q": "quantitative", "N": "nominal", "O": "ordinal"}
 _MARK = re.compile(
     r'(<path aria-label="([^"]*)" role="graphics-symbol" aria-roledescription="(?:point|line mark)"[^>]*)/>'
 )
-DRAWN: dict[str, str] = {}  # Vega-Lite document -> its SVG, of those that were drawn ahead
+DRAWN: dict[str, str] = {}  # Vega-Lite document -> its SVG, for those drawn ahead
 _SIZE = re.compile(r'width="([\d.]+)" height="([\d.]+)" viewBox="[^"]*"')  # of a whole picture, in pixels
 _UNSEEN = re.compile(r'<path class="(?:back|fore)ground"[^>]* d="(?:M0,0h0v0h0Z)?"[^>]*/>')
 _GROUP = re.compile(r"<g [^>]*>")
-_WORDS = re.compile(r' (?:role|aria-[a-z]+)="[^"]*"')  # of a group: the chart's own label says what it shows
+_WORDS = re.compile(r' (?:role|aria-[a-z]+)="[^"]*"')  # of a group: the chart's own label describes it
 _IDLE = re.compile(
     r' (?:class="[^"]*"|pointer-events="none"|aria-hidden="true"|opacity="1"|[xy]2="0"|stroke-width="1"|transform="translate\(0,0\)")'
 )
@@ -38,13 +38,13 @@ _INHERITED = re.compile(r' ((?:stroke(?:-[a-z]+)?|fill(?:-opacity)?|font-[a-z]+|
 
 
 def svg(charts: Sequence[dict[str, Any]], *, columns: int = 2) -> str:
-    """The SVG of one or several charts, in columns where they are more than two."""
+    """Return the SVG of one or several charts, in columns if there are more than two."""
     drawn = [_drawn(document_of(chart)) for chart in charts]
     return drawn[0] if len(drawn) == 1 else _sheet(drawn, columns if len(drawn) > 2 else 1)
 
 
 def _sheet(drawn: Sequence[str], columns: int) -> str:
-    """Pictures beside and below each other as one, each as it is alone."""
+    """Combine pictures into one, beside and below each other, each unchanged."""
     sizes = list(map(_size, drawn))
     lefts = _starts([max(width for width, _ in sizes[column::columns]) for column in range(columns)])
     rows = range(0, len(sizes), columns)
@@ -60,7 +60,7 @@ def _sheet(drawn: Sequence[str], columns: int) -> str:
 
 
 def _size(drawn: str) -> tuple[int, int]:
-    """Pixels, of which a part counts as one."""
+    """Width and height in pixels, rounded up."""
     match = _SIZE.search(drawn)
     if match is None:
         raise RuntimeError("a picture has no size")
@@ -69,7 +69,7 @@ def _size(drawn: str) -> tuple[int, int]:
 
 
 def _starts(lengths: Sequence[int]) -> list[int]:
-    """Where each begins, and where one after the last would."""
+    """Return the start of each, and that of one after the last."""
     return list(accumulate((length + _GAP for length in lengths), initial=0))
 
 
@@ -79,21 +79,21 @@ def _inside(drawn: str) -> str:
 
 @lru_cache(maxsize=512)
 def _drawn(document: str) -> str:
-    """Once, where a picture is a file of its own and part of the page."""
+    """Draw once, for a separate file and the page."""
     return lean(DRAWN.get(document) or picture(document))
 
 
 def picture(document: str) -> str:
-    """The SVG of a Vega-Lite document, as Vega writes it."""
+    """Return the SVG of a Vega-Lite document, as Vega writes it."""
     import vl_convert
 
-    # Of text vl_convert reads numbers less exactly than Python does.
+    # From text vl_convert reads numbers less exactly than Python does.
     return vl_convert.vegalite_to_svg(json.loads(document), vl_version=VEGALITE)
 
 
 def lean(picture: str) -> str:
-    """The same picture without what Vega writes for its own scripts, the font said once, what lines or texts of a group have in common
-    said by the group, and lengths to a hundredth of a pixel."""
+    """Return the same picture without attributes for Vega's own scripts, with the font set once, common attributes of lines or texts moved
+    to their group, and lengths rounded to a hundredth of a pixel."""
     picture = _GROUP.sub(lambda group: _WORDS.sub("", group[0]), _UNSEEN.sub("", picture))
     family = f' font-family="{FONT}"'
     picture = _IDLE.sub("", picture).replace(family, "").replace("<svg", f"<svg{family}", 1)
@@ -106,7 +106,7 @@ def _rounded(number: re.Match[str]) -> str:
 
 
 def _hoisted(group: re.Match[str]) -> str:
-    """A group of lines or texts alone that says what all of them say, of what they inherit."""
+    """Return a group of only lines or texts, with their common inheritable attributes moved to the group."""
     each = [set(_INHERITED.findall(tag)) for tag in _TAG.findall(group[1])]
     common = set.intersection(*each)
     own = _INHERITED.sub(lambda said: "" if said[1] in common else said[0], group[1])
@@ -114,33 +114,33 @@ def _hoisted(group: re.Match[str]) -> str:
 
 
 def inline(picture: str) -> str:
-    """A picture for a page: each mark shows its label to a pointer, without a script."""
+    """Return a picture for a page: each mark shows its label on hover, without a script."""
     return _MARK.sub(r"\1><title>\2</title></path>", picture)
 
 
 def document_of(chart: dict[str, Any]) -> str:
-    """The Vega-Lite document of a chart, as text."""
+    """Return the Vega-Lite document of a chart, as text."""
     return json.dumps(specification(chart))
 
 
 def specification(chart: dict[str, Any]) -> dict[str, Any]:
-    """A Vega-Lite document of a chart."""
+    """Return a Vega-Lite document of a chart."""
     return {"config": _config(), **chart}
 
 
 def mark(kind: str, rows: Sequence[Any], encoding: Mapping[str, Any], **how: Any) -> dict[str, Any]:
-    """A chart of one kind of mark, and `how` it looks, as Vega-Lite has it."""
+    """Return a chart of one kind of mark; `how`: its Vega-Lite properties."""
     return {"data": {"values": list(rows)}, "mark": {"type": kind, **how}, "encoding": dict(encoding)}
 
 
 def channel(field: str, **how: Any) -> dict[str, Any]:
-    """`step:Q`, and how it is shown."""
+    """Return a channel for a field such as `step:Q`; `how`: its Vega-Lite properties."""
     name, kind = field.split(":")
     return {"field": name, "type": _TYPES[kind], **how}
 
 
 def layered(*charts: dict[str, Any], **properties: Any) -> dict[str, Any]:
-    """Charts one above the other; what they share of their data stands once."""
+    """Layer charts; data that all share are written once."""
     parts, data = list(charts), charts[0].get("data")
     if len(parts) > 1 and all(part.get("data") == data for part in parts):
         parts = [{name: value for name, value in part.items() if name != "data"} for part in parts]
@@ -157,18 +157,18 @@ def below(*charts: dict[str, Any], **properties: Any) -> dict[str, Any]:
 
 
 def heading(title: str, subtitle: Sequence[str], width: float) -> dict[str, Any]:
-    """A title and what to know, in lines that fit in `width` pixels."""
+    """Return a title and a subtitle, wrapped to `width` pixels."""
     lines = [part for line in subtitle for part in wrapped(line, width)]
     return {"text": wrapped(title, width * _SMALL / _LARGE), "subtitle": lines, "anchor": "start", "offset": 14}
 
 
 def wrapped(text: str, width: float) -> list[str]:
-    """Lines of small text that fit in `width` pixels."""
+    """Wrap small text to `width` pixels."""
     return textwrap.wrap(text, int(width / CHARACTER))
 
 
 def room(labels: Sequence[str]) -> float:
-    """Pixels that the longest of the labels of an axis needs."""
+    """Return the pixels that the longest label of an axis needs."""
     return CHARACTER * max(map(len, labels), default=0)
 
 

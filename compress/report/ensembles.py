@@ -1,4 +1,4 @@
-"""Several teachers, each beside what the student learnt from: the mean of their calibrated probabilities."""
+"""The scores of several teachers, and of the student's target: the mean of their calibrated probabilities."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .tables import NOTHING, TEACHERS_MEAN, Column, Line, Table, text_cells
 
 
 def ensemble_tables(variant: Variant) -> Iterator[Table]:
-    """One table, where a run of the recipe has several teachers."""
+    """Yield one table, if a run of the recipe has several teachers."""
     lines = [line for run in variant.runs if run.ensemble for line in _lines(run, run.ensemble)]
     if lines:
         split = variant.first.task.splits[0]

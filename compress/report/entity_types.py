@@ -11,8 +11,8 @@ from .tables import NOTHING, Cell, Column, Line, Table
 
 
 def type_tables(variant: Variant) -> Iterator[Table]:
-    """One table, where the task's labels are of entities: F1 of every model by type, the mean over seeds, with precision and recall,
-    strict where the task's own F1 is."""
+    """Yield one table, if the task's labels are of entities: F1 of every model by type, the mean over seeds, with precision and recall,
+    strict if the task's own F1 is."""
     first = variant.first
     if not first.models[0].types:
         return

@@ -1,4 +1,4 @@
-"""What quantizing a model changed, beside the fp32 model it was made from."""
+"""What quantizing a model changed, compared with the fp32 model it was made from."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from . import numbers, sensitivity
 from .runs import Task, Variant, title
 from .tables import NOTHING, Cell, Column, Line, Table, against, of_first_split, row_word, text_cells
 
-LISTED = 20  # flipped rows of a model and seed
+LISTED = 20  # flipped rows per model and seed
 Found = tuple[Result, ModelResult, Fidelity]
 
 
@@ -33,7 +33,7 @@ class Section:
 
 
 def section(task: Task) -> Section | None:
-    """None where no result says how faithful a model is: nothing was quantized, or by an earlier version."""
+    """Return the section; None if no result records the fidelity of a model: nothing was quantized, or by an old version."""
     models = [(variant, name, found) for variant in task.variants for name, found in _quantized(variant).items()]
     if not models:
         return None
@@ -57,7 +57,7 @@ def _quantized(variant: Variant) -> dict[str, list[Found]]:
 
 
 def _flips_column(task: Task) -> Column | None:
-    """What changes are counted; None: answers are scores, which change everywhere a little."""
+    """Return the column of counted changes; None if answers are scores, which all change a little."""
     if TASK_KINDS[task.first.task.kind].decides:
         return Column("Flips", "share")
     return Column("Best passage changes", "share of queries") if KINDS[task.first.task.kind].grouped else None
@@ -128,7 +128,7 @@ def _pair(values: tuple[Any, Any], written: Callable[[Any], str]) -> Cell:
 
 
 def _matmuls(model: ModelResult) -> tuple[int | None, int | None]:
-    """Multiplied in integers, and in fp32: int8 weights or not."""
+    """Return the matmuls computed in integers, and in fp32, whether their weights are int8 or not."""
     int8, fp32 = (model.info.get(name) for name in ("int8_matmuls", "fp32_matmuls"))
     return int8, None if fp32 is None else fp32 + model.info.get("weight_only_matmuls", 0)
 
@@ -205,7 +205,7 @@ def _parts(found: list[Found]) -> Table:
 
 
 def _kept(found: list[Found]) -> Table:
-    """A part that some seeds alone have in fp32 says which."""
+    """Return what stays fp32; a part for which only some seeds do names them."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for run, model, _ in found:
         for part in (model.info.get("stayed_fp32") or {}).items():

@@ -1,4 +1,4 @@
-"""Of several fine-tunings of a teacher, the one that the tuning split chose."""
+"""The fine-tuning of a teacher that the tuning split chose among several."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _CHOSEN = ("learning_rate", "epochs")
 
 
 def choices_of(result: Result) -> tuple[Choice, ...]:
-    """One of each teacher that was fine-tuned in several ways."""
+    """Return the choice for each teacher that was fine-tuned in several ways."""
     return tuple(choice for _, choice in _found(result))
 
 
 def choice_sentences(task: Task) -> list[str]:
-    """One for each choice, once for all recipes that share it; without a seed where all seeds share the model that was chosen."""
+    """Return a sentence for each choice, once for all recipes that share it; without a seed if all seeds share the chosen model."""
     seeds = {run.seed for run in task.results}
     found = [(key, each, run.seed) for run in task.results for key, each in _found(run)]
     shared = {key for key, _, _ in found if {seed for other, _, seed in found if other == key} == seeds}
@@ -29,7 +29,7 @@ def choice_sentences(task: Task) -> list[str]:
 
 
 def spelled(choice: Choice, seed: int | None = None) -> str:
-    """`Fine-tuning of bert-base: the tuning split chose learning rate 3e-05 among 4 candidates, with 91.20 points.`"""
+    """Format e.g. `Fine-tuning of bert-base: the tuning split chose learning rate 3e-05 among 4 candidates, with 91.20 points there.`"""
     others = len(choice.ties)
     tie = (
         f" A tie with {listed([_settings(one) for one in choice.ties])}: of equals the first one written is taken."
@@ -43,7 +43,7 @@ def spelled(choice: Choice, seed: int | None = None) -> str:
 
 
 def _found(result: Result) -> Iterator[tuple[str, Choice]]:
-    """Each choice with the key of the model that was chosen."""
+    """Yield each choice with the key of the chosen model."""
     for record in result.stages:
         if record.kind.startswith(_STAGE):
             choice = _choice(record.info, _teacher(result, record.kind.removeprefix(_STAGE)))
@@ -58,7 +58,7 @@ def _settings(values: Mapping[str, float]) -> str:
 
 
 def _teacher(result: Result, model: str) -> str:
-    """The name of what plans call `teacher`, `teacher-2`, …"""
+    """Return the name of a plan's `teacher`, `teacher-2`, …"""
     names = [teacher.name for teacher in result.ensemble.teachers] if result.ensemble else [result.teacher]
     number = model.removeprefix("teacher-")
     place = int(number) - 1 if number.isdecimal() else 0

@@ -1,4 +1,4 @@
-"""The difference to the teacher over several seeds: from the predictions where they are at hand."""
+"""The difference to the teacher over several seeds: from the predictions if they are available."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ RECORDED = "spread of the seeds and their own intervals, as if all seeds erred o
 
 
 def over_seeds(folders: Sequence[Path]) -> Callable[[Variant, str], Delta | None]:
-    """How to get the difference of a variant's model to its baseline.
+    """Return a function that computes the difference of a variant's model to its baseline.
 
-    `folders`: where predictions may be, as `find_predictions` takes them. One seed has its difference in
-    its result. Several: from the predictions, or else from their differences and intervals on record. Seeds that draw nothing
-    make the same model again, and that counts once.
+    `folders`: where predictions may be, as `find_predictions` takes them. With one seed, the difference is that of its result; with several
+    it is computed from the predictions, or else from their recorded differences and intervals. Seeds that draw nothing make the same model,
+    which counts once.
     """
 
     def delta_of(variant: Variant, name: str) -> Delta | None:
@@ -44,14 +44,14 @@ def over_seeds(folders: Sequence[Path]) -> Callable[[Variant, str], Delta | None
 
 
 def _made_apart(runs: Sequence[Result]) -> tuple[Result, ...]:
-    """The first of each of `runs` that are of the same artefacts; all of those on record without any."""
+    """Return the first of each set of `runs` with the same artefacts; all of those without recorded artefacts."""
     firsts = {tuple(stage.key for stage in run.stages) or run.run: run for run in reversed(runs)}
     return tuple(reversed(firsts.values()))
 
 
 def best_guess(folders: Sequence[Path]) -> Callable[[Variant], float | None]:
-    """How to get, from the gold of a variant's predictions, the points of the best answer that is the same for every text; None where
-    a model does not choose among classes, or no predictions are at hand."""
+    """Return a function that computes, from the gold labels of a variant's predictions, the points of the best constant answer; None if a
+    model does not choose among classes, or if no predictions are available."""
 
     def guess_of(variant: Variant) -> float | None:
         run = variant.first
@@ -70,7 +70,7 @@ def best_guess(folders: Sequence[Path]) -> Callable[[Variant], float | None]:
 
 
 def how_over_seeds(variants: Sequence[Variant], folders: Sequence[Path]) -> str | None:
-    """How the intervals over seeds were made; None where there is one seed only."""
+    """Return how the intervals over seeds were computed; None if there is only one seed."""
     several = [variant for variant in variants if len(_made_apart(variant.runs)) > 1]
     if not several:
         return None
@@ -97,7 +97,7 @@ def _resampled(variant: Variant, models: Sequence[ModelResult], files: Sequence[
 
 
 def metric_of(run: Result, model: ModelResult, logits: np.ndarray, gold: np.ndarray, file: Path) -> Headline:
-    """The metric that gives the score on record, as `metric_giving`. Raises `CompressError` where none does."""
+    """Return the metric that gives the recorded score, as `metric_giving`. Raises `CompressError` if none does."""
     metric = metric_giving(model.headline, run, run.task.metrics, logits, gold, run.task.sizes)
     if metric is None:
         raise CompressError(_contradiction(file, run, model))
@@ -107,8 +107,8 @@ def metric_of(run: Result, model: ModelResult, logits: np.ndarray, gold: np.ndar
 def metric_giving(
     points: float, run: Result, metrics: tuple[str, ...], outputs: np.ndarray, gold: np.ndarray, sizes: tuple[int, ...]
 ) -> Headline | None:
-    """The mean of `metrics`, over splits of these `sizes` where there are any, that gives `points`: a result does not say which class F1
-    counts, the last one unless its task file chose another. None: outputs and points are not of the same run."""
+    """Return the mean of `metrics`, over splits of these `sizes` if there are any, that gives `points`. A result does not record which
+    class F1 counts, so classes are tried, the last one first, which is the default. None: outputs and points are not of the same run."""
     for positive in (-1, *range(len(run.task.labels) - 1)):
         metric = TASK_KINDS[run.task.kind].headline(metrics, positive, run.task.labels)
         metric = MeanHeadline(metric, sizes) if sizes else metric

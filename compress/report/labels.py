@@ -1,4 +1,4 @@
-"""What the rows of a report are called: recipes, told apart where one was run in several ways or on several machines."""
+"""Labels of a report's rows: recipe names, with what differs if one was run in several ways or on several machines."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import json
 
 from ..results import Machine, Result
 
-_LONGEST = 90  # characters of a label that say how runs differ
+_LONGEST = 90  # characters of a label's part on how runs differ
 
 
 def row_labels(firsts: list[Result], known: list[Machine]) -> list[str]:
-    """Recipe names, told apart where one recipe was run in several ways."""
+    """Return recipe names, with what differs if one recipe was run in several ways."""
     labels = [name_of(result) for result in firsts]
     for part in (lambda r: r.teachers, lambda r: r.student or ""):
         for label in {label for label in labels if labels.count(label) > 1}:
@@ -25,7 +25,7 @@ def row_labels(firsts: list[Result], known: list[Machine]) -> list[str]:
     for label in {label for label in labels if labels.count(label) > 1}:
         places = [index for index, found in enumerate(labels) if found == label]
         if len({machine_of(firsts[index]) for index in places}) == len(places):
-            continue  # which their letters tell apart
+            continue  # their letters tell them apart
         for index, digest in zip(places, _differing_files([firsts[index] for index in places]), strict=True):
             labels[index] = f"{label} ({digest})" if digest else label
     if known:
@@ -42,7 +42,7 @@ def row_labels(firsts: list[Result], known: list[Machine]) -> list[str]:
 
 
 def _differences(results: list[Result]) -> list[str]:
-    """The settings of each that not all have, as `--set` says them, and the stages that it lacks; nothing where that is long."""
+    """Return for each result the settings that not all share, as in `--set`, and the stages that it lacks; empty if that is too long."""
     settings = [_settings(result) for result in results]
     ids = list(dict.fromkeys(name for each in settings for name in each))
     lacking = [[f"without {name}" for name in ids if name not in each] for each in settings]
@@ -57,7 +57,7 @@ def _differences(results: list[Result]) -> list[str]:
 
 
 def files_of(result: Result) -> dict[str, str] | None:
-    """Files of the checkpoints that its teachers, and a student of its own, start from -> SHA-256; None: they were not recorded."""
+    """Return file -> SHA-256 for the checkpoints that its teachers, and a student of its own, start from; None if not recorded."""
     if result.origin is None:
         return None
     several = [teacher.origin for teacher in result.ensemble.teachers] if result.ensemble else [result.origin]
@@ -71,7 +71,7 @@ def files_of(result: Result) -> dict[str, str] | None:
 
 
 def _differing_files(results: list[Result]) -> list[str]:
-    """The start of the hash of the first file that not all have alike, of each; nothing where it has none."""
+    """Return for each result the start of the hash of the first file that is not the same in all; empty if it lacks the file."""
     files = [files_of(result) or {} for result in results]
     names = dict.fromkeys(name for each in files for name in each)
     differing = next((name for name in names if len({each.get(name) for each in files}) > 1), "")
@@ -79,7 +79,7 @@ def _differing_files(results: list[Result]) -> list[str]:
 
 
 def _settings(result: Result) -> dict[str, dict[str, str]]:
-    """What `--set` calls a stage -> its fields -> their values."""
+    """Return a stage's name in `--set` -> its fields -> their values."""
     stages = [(kind, fields or {}) for stage in result.recipe.get("stages", ()) for kind, fields in stage.items()]
     return {
         fields.get("name", kind): {
@@ -92,7 +92,7 @@ def _settings(result: Result) -> dict[str, dict[str, str]]:
 
 
 def letter(index: int) -> str:
-    """A, B, … of the machines in the report."""
+    """Return the letter of a machine in the report: A, B, …."""
     return chr(ord("A") + index) if index < 26 else str(index + 1)
 
 
@@ -101,7 +101,7 @@ def name_of(result: Result) -> str:
 
 
 def machine_of(result: Result) -> str:
-    """What two runs of one kind of machine have in common."""
+    """Return what identifies a kind of machine."""
     return _identified(result.machine)
 
 

@@ -1,4 +1,4 @@
-"""The mix of layers that a student learnt to make vectors of."""
+"""The mix of layers that a student learnt for its vectors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .tradeoffs import listed
 
 
 def mix_sentences(task: Task) -> list[str]:
-    """One for each recipe whose student has a mix, of its first seed."""
+    """Return a sentence for each recipe whose student has a mix, for its first seed."""
     found = ((variant, _last_mix(variant)) for variant in task.variants)
     return [_sentence(variant, mix) for variant, mix in found if mix is not None]
 

@@ -6,29 +6,29 @@ import re
 
 from .tables import Table
 
-# What Markdown or HTML would act on. Underscores inside words are left: GitHub does not act on those.
+# What Markdown or HTML would interpret. Underscores inside words are left: GitHub does not interpret those.
 _ACTIVE = re.compile(r"([\\`*\[\]|~]|(?<!\w)_|_(?!\w))")
 # At the start of a block: headings, lists, rules and underlines. GitHub makes links of bare addresses.
 _BLOCK = re.compile(r"^(\d{0,9})([#.)+=-])(?=[ #=-]|$)")
 _LINK = re.compile(r"(?<=www)(\.)|:(?=//)", re.IGNORECASE)
-# Control characters, what turns the direction of text around, halves of surrogate pairs.
+# Control characters, characters that change the direction of text, halves of surrogate pairs.
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def one_line(text: object) -> str:
-    """Text that may stand in a line: no breaks, no characters that are not seen but act."""
+    """Return the text as one line: without breaks and invisible control characters."""
     return _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", " ".join(str(text).split()))
 
 
 def escape(text: object) -> str:
-    """Text that shows as it is: one line, no markup."""
+    """Return the text escaped, so that it is shown literally: one line, no markup."""
     plain = one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     plain = _LINK.sub(lambda found: f"&#{ord(found[0])};", plain)
     return _BLOCK.sub(r"\1\\\2", _ACTIVE.sub(r"\\\1", plain))
 
 
 def code_span(text: object) -> str:
-    """The same as code: nothing in it is markup. Not for cells of a table, which a pipe would split."""
+    """Return the text as code without markup, in one line. Not for cells of a table, which a pipe would split."""
     shown = one_line(text)
     ticks = "`" * (max((len(run) for run in re.findall(r"`+", shown)), default=0) + 1)
     return (
@@ -39,13 +39,13 @@ def code_span(text: object) -> str:
 
 
 def fence(text: str) -> str:
-    """Backticks that the text does not contain."""
+    """Return a fence of backticks that the text does not contain."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     return "`" * max(3, longest + 1)
 
 
 def table(found: Table) -> str:
-    """A pipe table, numbers to the right."""
+    """Return a pipe table, with numbers right-aligned."""
     head = [escape(column) for column in found.columns]
     rule = ["--:" if column.numeric else ":--" for column in found.columns]
     rows = [head, rule, *([escape(cell) for cell in line.cells] for line in found.lines)]

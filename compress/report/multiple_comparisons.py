@@ -1,4 +1,4 @@
-"""Comparisons that are corrected together for their number."""
+"""Correction of comparisons for their number."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..significance import holm, p_of
 
 
 class Corrected(NamedTuple):
-    """A p of one of `family` comparisons, corrected by Holm. The interval alone speaks for a comparison without others."""
+    """The p-value of one of `family` comparisons, corrected by Holm. A single comparison is judged by its interval alone."""
 
     p: float
     family: int
@@ -23,7 +23,7 @@ class Corrected(NamedTuple):
 
 
 class Compared(Protocol):
-    """A frozen dataclass with a difference, and how it is corrected."""
+    """A frozen dataclass with a difference, and its correction."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
@@ -41,6 +41,6 @@ def corrected(family: Sequence[Delta]) -> list[Corrected]:
 
 
 def as_family(members: Sequence[Member]) -> list[Member]:
-    """With their differences corrected together; those without one stay as they are."""
+    """Return the members with their differences corrected together; those without a difference are unchanged."""
     marks = iter(corrected([member.delta for member in members if member.delta]))
     return [replace(member, corrected=next(marks)) if member.delta else member for member in members]

@@ -1,4 +1,4 @@
-"""Names within one page of which no two are alike: of its regions for those who hear it, and of the places to link to."""
+"""Unique names within one page: of its regions for screen readers, and of anchors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import chain, count
 
 
 class Names:
-    """Gives each name once; the second of a kind has ` (2)` or `-2` after it."""
+    """Hands out each name once; repeated ones get ` (2)` or `-2` appended."""
 
     def __init__(self) -> None:
         self._regions: set[str] = set()
@@ -24,7 +24,7 @@ class Names:
 
 
 def _first_free(taken: set[str], name: str, numbered: Callable[[int], str]) -> str:
-    """The name, or the numbered one that is not taken, which it then is."""
+    """Return the name, or a numbered one that is not taken, and mark it as taken."""
     free = next(each for each in chain([name], map(numbered, count(2))) if each not in taken)
     taken.add(free)
     return free

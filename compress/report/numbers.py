@@ -1,31 +1,31 @@
-"""Numbers as the report writes them."""
+"""Number formats of the report."""
 
 from __future__ import annotations
 
 from statistics import stdev
 
-MINUS = "−"  # the sign, not the hyphen: aligned digits, and no line break after it
+MINUS = "−"  # the minus sign, not the hyphen: aligned digits, and no line break after it
 
 
 def points(value: float) -> str:
-    """A score, in points."""
+    """Format a score, in points."""
     return f"{value:.2f}".replace("-", MINUS)
 
 
 def signed(value: float) -> str:
-    """A difference, in points; `0.00` has no sign."""
+    """Format a difference, in points; `0.00` has no sign."""
     text = f"{value:+.2f}"
     return "0.00" if float(text) == 0 else text.replace("-", MINUS)
 
 
 def scores(values: list[float]) -> str:
-    """One score, or mean ± sample standard deviation over seeds."""
+    """Format one score, or mean ± sample standard deviation over seeds."""
     mean = points(sum(values) / len(values))
     return mean if len(values) < 2 else f"{mean} ± {stdev(values):.2f}"
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """Three significant digits, thousands grouped, never in exponent form: `0.0123`, `2.31`, `22,500`."""
+    """Format with three significant digits, thousands grouped, never in exponent form: `0.0123`, `2.31`, `22,500`."""
     if value == 0:
         return "0"
     magnitude = len(f"{abs(value):.0f}") if abs(value) >= 1 else -_leading_zeros(value)
@@ -37,12 +37,12 @@ def _leading_zeros(value: float) -> int:
 
 
 def probability(value: float) -> str:
-    """A p: `0.061`, `0.0021`."""
+    """Format a p-value: `0.061`, `0.0021`."""
     return significant(value, 2)
 
 
 def megabytes(size: int) -> str:
-    """Decimal megabytes, as file managers and the papers count."""
+    """Format bytes as decimal megabytes, as file managers and the papers count."""
     return significant(size / 1e6)
 
 
@@ -51,7 +51,7 @@ def millions(count: float) -> str:
 
 
 def times(ratio: float) -> str:
-    """A speed-up: `5.1×`, `0.45×`."""
+    """Format a speed-up: `5.1×`, `0.45×`."""
     return f"{ratio:.1f}×" if ratio >= 0.95 else f"{ratio:.2f}×"
 
 
@@ -60,12 +60,12 @@ def percent(ratio: float) -> str:
 
 
 def share(value: float) -> str:
-    """A share of examples, or a confidence: `98.8%`."""
+    """Format a share of examples, or a confidence: `98.8%`."""
     return f"{100 * value:.1f}%"
 
 
 def seconds(value: float) -> str:
-    """Coarser as it grows: `4.2 s`, `3 min 12 s`, `2 h 05 min`."""
+    """Format a duration, more coarsely as it grows: `4.2 s`, `3 min 12 s`, `2 h 05 min`."""
     if value < 60:
         return f"{value:.1f} s"
     minutes, rest = divmod(round(value), 60)
@@ -73,5 +73,5 @@ def seconds(value: float) -> str:
 
 
 def shape(batch: int, length: int) -> str:
-    """`1 × 32`; the task's own lengths for 0 × 0."""
+    """Format a shape: `1 × 32`; the task's own lengths for 0 × 0."""
     return f"{batch} × {length}" if batch else "own lengths"

@@ -1,4 +1,4 @@
-"""What each recipe comes to over all tasks of a report."""
+"""The results of each recipe over all tasks of a report."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ READING = (
 
 @dataclass(frozen=True)
 class Overall:
-    """One model of one recipe, with a row of each task."""
+    """One model of one recipe, with a row for each task."""
 
     recipe: str
     rows: tuple[Row, ...]
     baselines: tuple[Row, ...]
     counted: tuple[bool, ...]  # of each row, whether it is part of the means
-    corrected: Corrected | None = None  # of the differences of all models
+    corrected: Corrected | None = None  # together with the differences of all models
 
     @property
     def label(self) -> str:
@@ -43,18 +43,18 @@ class Overall:
 
     @property
     def megabytes(self) -> str:
-        """Of the file; from the smallest to the largest, where it differs by task."""
+        """File size; from the smallest to the largest, if it differs by task."""
         sizes = sorted(row.model.file_bytes for row in self.rows)
         return " to ".join(dict.fromkeys(map(numbers.megabytes, (sizes[0], sizes[-1]))))
 
     @property
     def is_baseline(self) -> bool:
-        """Of its recipe, or of all."""
+        """Whether it is the baseline of its recipe, or of all."""
         return all(row.delta is None for row in self.rows)
 
     @property
     def share(self) -> float | None:
-        """Of the baseline's mean; None for the baseline, or where its mean is not above 0."""
+        """Share of the baseline's mean; None for the baseline, or if its mean is not above 0."""
         whole = self._mean(self.baselines)
         return None if self.is_baseline or whole <= 0 else self.headline / whole
 
@@ -72,8 +72,8 @@ class Overall:
 
 
 def over_tasks(tasks: Sequence[Task]) -> list[Overall]:
-    """The models that every task has, in the order of the first task. Tasks on which no teacher beats a guess do not count in the means,
-    as long as others do."""
+    """Return the models that every task has, in the order of the first task. Tasks on which no teacher beats a constant answer do not count
+    in the means, as long as others do."""
     guessed = [task.is_guessed for task in tasks]
     counted = tuple(not each or all(guessed) for each in guessed)
     tables = [_by_identity(task) for task in tasks]
@@ -91,7 +91,7 @@ def over_tasks(tasks: Sequence[Task]) -> list[Overall]:
 
 
 def guess_sentences(tasks: Sequence[Task]) -> list[str]:
-    """One for each of several tasks that does not count in the means."""
+    """Return a sentence for each task that does not count in the means; empty for a single task."""
     if len(tasks) < 2 or all(task.is_guessed for task in tasks):
         return []
     return [
@@ -103,7 +103,7 @@ def guess_sentences(tasks: Sequence[Task]) -> list[str]:
 
 
 def overview_table(tasks: Sequence[Task]) -> Table | None:
-    """A line for each model that every task has; None of one task, or where tasks share no model but the baseline."""
+    """Return a line for each model that every task has; None for one task, or if tasks share no model but the baseline."""
     models = over_tasks(tasks) if len(tasks) > 1 else []
     if all(overall.is_baseline for overall in models):
         return None
@@ -124,7 +124,7 @@ def overview_table(tasks: Sequence[Task]) -> Table | None:
 
 
 def _took(overall: Overall, tasks: Sequence[Task]) -> Cost | None:
-    """Over all tasks; None for the baseline, and where a run has no stages on record."""
+    """Return the cost over all tasks; None for the baseline, and if a run has no recorded stages."""
     recipes = [row.recipe for row in overall.rows]
     if overall.is_baseline or not all(recipes):
         return None
@@ -152,8 +152,8 @@ def _line(overall: Overall, took: Cost | None, unit: str) -> Line:
 
 
 class Identity(NamedTuple):
-    """What makes rows of several tasks the same. `label`: what tells runs of one recipe, teachers and student apart, where there are
-    several. A baseline that recipes share has a model alone."""
+    """What makes rows of several tasks the same. `label`: distinguishes runs of one recipe, teachers and student, if there are several. A
+    baseline that recipes share only has `model`."""
 
     model: str
     recipe: str = ""
@@ -167,7 +167,7 @@ class Identity(NamedTuple):
 
 
 def _by_identity(task: Task) -> dict[Identity, Row]:
-    """Each model on ONNX Runtime."""
+    """Return each model on ONNX Runtime, by identity."""
     runs = Counter(map(_what_was_run, task.variants))
     known = {
         variant.label: (*_what_was_run(variant), "" if runs[_what_was_run(variant)] == 1 else variant.label)
@@ -182,7 +182,7 @@ def _what_was_run(variant: Variant) -> tuple[str, str, str]:
 
 
 def _label(identity: Identity, shared: Sequence[Identity]) -> str:
-    """The recipe's name, with the teachers or the student where others of that name have other ones."""
+    """Return the recipe's name, with the teachers or the student if another model of that name has others."""
     namesakes = [other for other in shared if other.name == identity.name]
     several = len({other.teachers for other in namesakes}) > 1, len({other.student for other in namesakes}) > 1
     differing = [

@@ -1,4 +1,4 @@
-"""Results -> everything that a report says, ready for a template."""
+"""Results -> the content of a report, ready for a template."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class Page:
 
 
 def tasks_of(results: Sequence[Result], folders: Sequence[Path] = ()) -> list[Task]:
-    """Results grouped, with intervals over seeds from the predictions in `folders` where they are."""
+    """Group results, with intervals over seeds from the predictions in `folders` if available."""
     return group(results, over_seeds(folders), best_guess(folders))
 
 
@@ -167,7 +167,7 @@ def page_of(tasks: Sequence[Task], folders: Sequence[Path] = (), recommended: Re
 
 
 def _without_answers(results: Sequence[Result], folders: Sequence[Path]) -> list[str]:
-    """What is missing where predictions are gone."""
+    """Return a warning if predictions are missing."""
     gone = [result.run for result in results if find_predictions(result, folders) is None]
     if not gone:
         return []

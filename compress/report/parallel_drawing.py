@@ -1,4 +1,4 @@
-"""Pictures drawn ahead, in several processes: vl_convert draws in one thread of a process, so other processes draw their share."""
+"""Draw pictures ahead in several processes: vl_convert uses one thread per process, so other processes draw a share each."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ..machine import usable_cores
 from ..processes.children import run
 from .drawing import DRAWN, VEGALITE, document_of, picture
 
-_SHARE = 8  # charts, at least, that are worth a process, which starts in the time of about as many
+_SHARE = 8  # fewest charts per process: starting one takes about as long as drawing so many
 _SECONDS = 120.0
-# Nothing of ours: to import it takes longer than to draw.
+# Imports nothing of ours: that would take longer than drawing.
 _PROGRAM = """
 import json, sys, vl_convert
 with open(sys.argv[1], encoding="utf-8") as file:
@@ -29,7 +29,7 @@ json.dump([vl_convert.vegalite_to_svg(each, vl_version=sys.argv[2]) for each in 
 
 @contextmanager
 def drawn_ahead(charts: Sequence[dict[str, Any]]) -> Iterator[None]:
-    """Inside, `svg` has these charts drawn."""
+    """Within the block, `svg` finds these charts already drawn."""
     documents = list(dict.fromkeys(map(document_of, charts)))
     processes = max(1, min(usable_cores(), len(documents) // _SHARE))
     own, *others = (documents[start::processes] for start in range(processes))
@@ -45,11 +45,15 @@ def drawn_ahead(charts: Sequence[dict[str, Any]]) -> Iterator[None]:
 
 
 def _elsewhere(documents: Sequence[str]) -> list[str]:
-    """Drawn by another process; here, where that fails."""
+    """Draw in another process, or here if that fails."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "charts.json"
         file.write_text(f"[{', '.join(documents)}]", encoding="utf-8")
         try:
             return json.loads(run([sys.executable, "-c", _PROGRAM, file, VEGALITE], _SECONDS))
-        except (CheckFailed, OSError, ValueError):  # OSError: Python itself cannot be started, as where it is embedded
+        except (
+            CheckFailed,
+            OSError,
+            ValueError,
+        ):  # OSError: Python itself cannot be started, e.g. where it is embedded
             return list(map(picture, documents))

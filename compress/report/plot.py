@@ -12,11 +12,11 @@ from .runs import Shape, Task
 from .tables import metric_name
 from .tradeoffs import listed
 
-_SHORT = 40  # characters of a label of which two stand side by side in the legend
+_SHORT = 40  # characters of the longest label with which the legend has two columns
 
 
 def chart(task: Task, *, by_size: bool = False) -> dict[str, Any]:
-    """The chart of one task, without data from outside. It is by size where nothing was timed."""
+    """Return the self-contained chart of one task; by size if nothing was timed."""
     points = points_of(task, by_size=by_size)
     frame = frame_of(points)
     across = _x_title(task, None if by_size else shape_of(task))
@@ -79,7 +79,7 @@ def _x_axis(frame: Frame) -> dict[str, Any]:
 
 
 def _lines(points: Sequence[Point], teacher: float | None, x: Any, y: Any) -> list[dict[str, Any]]:
-    """The score of the teacher that all share, the Pareto front, the intervals."""
+    """Return the score of the teacher that all share, the Pareto front, the intervals."""
     front = [{"x": point.x, "y": point.y} for point in pareto(points)]
     bars = [
         {"x": p.x, "y": p.low, "high": p.high, "colour": p.colour} for p in points if p.high > p.low and not p.eager
@@ -97,7 +97,7 @@ def _lines(points: Sequence[Point], teacher: float | None, x: Any, y: Any) -> li
 
 
 def _marks(points: Sequence[Point], x: Any, y: Any) -> dict[str, Any]:
-    """A mark per model, told apart by fill and shape, with the legend below."""
+    """Return a mark per model, with its own fill and shape, and the legend below."""
     largest = max(point.file_bytes for point in points)
     labels = ["\n".join(wrapped(point.label, WIDTH)) for point in points]
     values = [
@@ -108,7 +108,7 @@ def _marks(points: Sequence[Point], x: Any, y: Any) -> dict[str, Any]:
         "title": None,
         "orient": "bottom",
         "columns": 2 if max(map(len, labels)) <= _SHORT else 1,
-        "columnPadding": 80,  # fonts differ: that much more may a label of 40 characters need than Vega thinks
+        "columnPadding": 80,  # fonts differ: a label of 40 characters may need that much more than Vega assumes
         "labelExpr": "split(datum.label, '\\n')",
         "labelLimit": 0,
         "symbolSize": 120,
@@ -127,5 +127,5 @@ def _marks(points: Sequence[Point], x: Any, y: Any) -> dict[str, Any]:
 
 
 def tooltip(tip: dict[str, str]) -> str:
-    """`Score: 90.14; File: 90.9 MB`: what a pointer on a mark shows, and a reader for the blind says."""
+    """Format e.g. `Score: 90.14; File: 90.9 MB`: shown on hover, and read by screen readers."""
     return "; ".join(f"{name}: {value}" for name, value in tip.items())

@@ -1,4 +1,4 @@
-"""What the plot shows, and where: points, ranges, the Pareto front."""
+"""The contents of the plot: points, ranges, the Pareto front."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from .runs import Row, Shape, Task
 from .tables import MAIN_SHAPES
 
 WIDTH, HEIGHT = 620, 340
-AREA = (50.0, 620.0)  # of the smallest conceivable and of the largest file, square pixels
+AREA = (50.0, 620.0)  # of the smallest possible and of the largest file, square pixels
 BASELINE_COLOUR = "#768390"
-# Okabe & Ito's colours, the ones that stand out on white and on near-black: safe for colour-blind readers.
+# Okabe & Ito's colours that stand out on white and on near-black: safe for colour-blind readers.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down")  # of the models of one recipe
 
 
 @dataclass(frozen=True)
 class Point:
-    """One model in the plot. `x` in ms (MB where nothing was timed), scores in points."""
+    """One model in the plot. `x` in ms (MB if nothing was timed), scores in points."""
 
     label: str
     x: float
@@ -45,8 +45,8 @@ class Frame:
 
 
 def shape_of(task: Task) -> Shape | None:
-    """What the horizontal axis shows: of the shapes that most models were timed at one text of 32 tokens, if no run doubts it; None where
-    nothing was timed."""
+    """Return the shape of the horizontal axis: among those in which most models were timed, one text of 32 tokens first, preferring shapes
+    that no run doubts; None if nothing was timed."""
     counts = {shape: sum(row.latency(shape) is not None for row in task.rows) for shape in (*MAIN_SHAPES, *task.shapes)}
     timed = sorted((shape for shape, count in counts.items() if count), key=lambda shape: -counts[shape])
     doubted = {shape for row in task.rows for shape in task.in_doubt(row)}
@@ -54,13 +54,13 @@ def shape_of(task: Task) -> Shape | None:
 
 
 def left_out(task: Task) -> list[str]:
-    """The models that a chart by time cannot show: they were not timed in its shape."""
+    """Return the models that a chart by time cannot show: they were not timed in its shape."""
     shape = shape_of(task)
     return [row.label for row in task.rows if shape and not row.eager and row.latency(shape) is None]
 
 
 def points_of(task: Task, *, by_size: bool = False) -> list[Point]:
-    """Every model on ONNX Runtime; in time, which is shown where anything was timed, the teacher on PyTorch too, for orientation."""
+    """Return every model on ONNX Runtime; by time, if anything was timed, the teacher on PyTorch too, for orientation."""
     shape = None if by_size else shape_of(task)
     rows = [row for row in task.rows if not row.eager or row.model.name == task.baseline.model.name]
     shown = [row for row in rows if (row.latency(shape) if shape else not row.eager)]
@@ -69,12 +69,12 @@ def points_of(task: Task, *, by_size: bool = False) -> list[Point]:
 
 
 def colour_of(row: Row, task: Task) -> str:
-    """That of its recipe, the same in every picture of the task."""
+    """Return the colour of the row's recipe, the same in every picture of the task."""
     return COLOURS[_recipes(task).index(row.recipe) % len(COLOURS)] if row.recipe else BASELINE_COLOUR
 
 
 def legend_of(task: Task) -> list[tuple[str, str]]:
-    """(Recipes, their colour): more recipes than colours share them."""
+    """Return (recipes, their colour): more recipes than colours share them."""
     recipes = _recipes(task)
     return [
         (", ".join(recipes[place :: len(COLOURS)]), COLOURS[place]) for place in range(min(len(recipes), len(COLOURS)))
@@ -107,7 +107,7 @@ def _point(row: Row, shape: Shape | None, number: int, task: Task) -> Point:
 
 
 def pareto(points: Iterable[Point]) -> list[Point]:
-    """The points that no other one beats in both score and time, or size: from fast to slow, or small to large."""
+    """Return the points that no other one beats in both score and time, or size: from fast to slow, or small to large."""
     front: list[Point] = []
     for point in sorted(points, key=lambda point: (point.x, -point.y)):
         if not point.eager and (not front or point.y > front[-1].y):
@@ -116,7 +116,7 @@ def pareto(points: Iterable[Point]) -> list[Point]:
 
 
 def frame_of(points: Sequence[Point]) -> Frame:
-    """Ranges with room around the points; a logarithmic x where values span more than fourfold."""
+    """Return ranges with a margin around the points; a logarithmic x if values span more than fourfold."""
     xs = [point.x for point in points]
     logarithmic = min(xs) > 0 and max(xs) / min(xs) > 4
     x = (min(xs) / 1.35, max(xs) * 1.8) if logarithmic else (0.0, max(xs) * 1.25 or 1.0)
@@ -130,7 +130,7 @@ def area(point: Point, largest: int) -> float:
 
 
 def describe(task: Task, *, by_size: bool = False) -> str:
-    """The plot in words, for those who do not see it."""
+    """Describe the plot in words, as its alternative text."""
     shape = None if by_size else shape_of(task)
     clock = "CPU time" if task.cpu_time else "p50 latency"
     axis = f"{clock} at {numbers.shape(*shape)}" if shape else "file size"

@@ -1,11 +1,11 @@
-"""What each model answered for each example: from a run's logits, or from the compact copy that a report's folder keeps.
+"""Each model's answer for each example: from a run's logits, or from the compact copy in a report's folder.
 
-The copy has no texts: for each task and split a matrix [row, example] of class ids, of a regression of scores, [row, example, label]
-of a multilabel task's logits, [row, word] of labels of words, [row, example, 2] of a ranking's scores beside 0,
-[row, question, ending] of scores of endings, or [row, question, 6] of answers and their scores; row 0 is gold
-(`TaskKind.gold`), and models that answered the same share a row. Beside a matrix of class ids stand the lengths of its examples. Scores,
-differences and intervals are computed from such answers wherever they come from, so that a folder with the copy gives the same page as
-the runs did. Two machines name a run alike, so a name alone finds no file: the result beside it must be that of the run.
+The copy has no texts. For each task and split it has a matrix [row, example] of class ids, for a regression of scores; [row, example,
+label] of a multilabel task's logits; [row, word] of labels of words; [row, example, 2] of a ranking's scores and 0; [row, question, ending]
+of scores of endings; or [row, question, 6] of answers and their scores. Row 0 is gold (`TaskKind.gold`), and models with the same answers
+share a row. A matrix of class ids comes with the lengths of its examples. Scores, differences and intervals are always computed from such
+answers, so that a folder with the copy gives the same page as the runs did. Two machines give a run the same name, so a name alone does not
+identify a file: the result next to it must be that of the run.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from ..results import PER_EXAMPLE, PREDICTIONS, RESULT, SEVERAL, TOKENS, Result,
 from ..tasks import TASK_KINDS
 from .labels import machine_of
 
-# What reading an altered file of arrays raises.
+# Errors when reading a damaged file of arrays.
 _BROKEN = (
     *(OSError, ValueError, TypeError, BadZipFile, BadData, EOFError, RuntimeError, MemoryError, OverflowError),
     struct.error,
 )
-_INDEX = "index"  # JSON: name of a matrix -> run, where two have one name with its identity -> model -> row
+_INDEX = "index"  # JSON: name of a matrix -> run, with its identity if two have the same name -> model -> row
 Index = dict[str, dict[str, dict[str, int]]]
 
 
 def find_predictions(run: Result, folders: Sequence[Path]) -> Path | None:
-    """The file with the answers of `run`: its own in one of `folders`, as `own_file` finds it, or else a report's copy.
+    """Return the file with the answers of `run`: its own in one of `folders`, as `own_file` finds it, or else a report's copy.
 
-    `folders`: run directories, folders of them, reports, files in these, or patterns of such. Raises `CompressError`: a copy
-    that cannot be read.
+    `folders`: run directories, folders of them, reports, files in these, or patterns for such. Raises `CompressError` for a copy that
+    cannot be read.
     """
     copies = (place for place in _places(folders) if (place / PER_EXAMPLE).is_file())
     held = (place / PER_EXAMPLE for place in copies if _has_copy(place, run))
@@ -53,27 +53,27 @@ def find_predictions(run: Result, folders: Sequence[Path]) -> Path | None:
 
 
 def own_file(run: Result, folders: Sequence[Path], name: str) -> Path | None:
-    """The file `name` of the directory of `run`, where that is one of `folders` or in one and its result is this one."""
-    # resolved: `.` has no name, and a link another
+    """Return the file `name` in the directory of `run`, if that is one of `folders` or in one and its result is this one."""
+    # resolved: `.` has no name, and a link has another
     own = (place if place.resolve().name == run.run else place / run.run for place in _places(folders))
     wanted = identity(run)
     return next((place / name for place in own if (place / name).is_file() and wanted in _results_in(place)), None)
 
 
 def identity(run: Result) -> str:
-    """What tells it from a run of its name that another machine made, or that was made again. Times are no part of it."""
+    """Return a hash that differs for a run of the same name made on another machine, or made again. It does not depend on times."""
     scores = {model.predictions: model.scores for model in run.models}
     return hashlib.sha256(json.dumps([run.run, machine_of(run), scores], sort_keys=True).encode()).hexdigest()[:12]
 
 
 def _has_copy(place: Path, run: Result) -> bool:
-    """A name without identity is that of the result beside the copy; an ablation has none."""
+    """Whether a copy has the run's answers. A name without identity is that of the result next to the copy; an ablation has none."""
     rows, known = _rows(_index(place / PER_EXAMPLE), run, run.task.splits[0]), _results_in(place)
     return _marked(run) in rows or (run.run in rows and (not known or identity(run) in known))
 
 
 def _results_in(place: Path) -> set[str]:
-    """The identities of a run directory's result, or of a report's; none of what cannot be read."""
+    """Return the identities of a run directory's result, or of a report's; empty if it cannot be read."""
     files = [file for name in (RESULT, SEVERAL) if (file := place / name).is_file()]
     stats = [(file, file.stat()) for file in files]
     return {each for file, stat in stats for each in _identities(file, stat.st_ino, stat.st_mtime_ns, stat.st_size)}
@@ -81,7 +81,7 @@ def _results_in(place: Path) -> set[str]:
 
 @lru_cache(maxsize=512)
 def _identities(file: Path, *_state: int) -> frozenset[str]:
-    """Of the results in a file, which is read again where its state has changed."""
+    """Return the identities of the results in a file, which is read again if its state has changed."""
     try:
         return frozenset(map(identity, read_results(file)))
     except CompressError:
@@ -99,19 +99,19 @@ def _matching(folder: Path) -> list[Path]:
 def load_answers(
     file: Path, run: Result, models: Sequence[str], split: str | None = None
 ) -> tuple[list[np.ndarray], np.ndarray]:
-    """(outputs, gold) of `models`, array names in the run, on `split` (default: the first reported one).
+    """Return (outputs, gold) of `models`, array names in the run, on `split` (default: the first reported one).
 
-    An output has the answers and scores of the model's own: 1 at the class that was decided on and 0 elsewhere,
-    [example, class]; of a regression the scores, [example]; of a multilabel task the logits, [example, label].
-    Where words are labelled, these are the examples.
-    Raises `CompressError` naming the file when it does not have them, or not for as many examples.
+    An output gives the same answers and scores as the model's own: 1 at the chosen class and 0 elsewhere, [example, class]; for a
+    regression the scores, [example]; for a multilabel task the logits, [example, label]. If words are labelled, these are the examples.
+
+    Raises `CompressError` naming the file when it lacks them, or has them for another number of examples.
     """
     answers, gold = _answers(file, run, models, split or run.task.splits[0])
     wrong = [name for name, answer in zip(models, answers, strict=True) if answer.shape != gold.shape]
     if wrong or not gold.ndim:
         raise CompressError(f"{file}: {', '.join(wrong)}: not an answer for each gold label; run the recipe again")
     kind, names = TASK_KINDS[run.task.kind], run.task.labels
-    ids = np.issubdtype(_stored(run), np.integer)  # that gold alone may have in another form
+    ids = np.issubdtype(_stored(run), np.integer)  # gold alone may have another form
     if not all(kind.fits(each, names) for each in (*answers, gold)) or any(
         ids and (each < 0).any() for each in answers
     ):
@@ -120,7 +120,7 @@ def load_answers(
 
 
 def _answers(file: Path, run: Result, models: Sequence[str], split: str) -> tuple[list[np.ndarray], np.ndarray]:
-    """What is kept of the outputs: class ids or scores, [example], or logits, [example, label]."""
+    """Return the stored form of the outputs: class ids or scores, [example], or logits, [example, label]."""
     kind, stored = TASK_KINDS[run.task.kind], _stored(run)
     wide: Any = np.int64 if np.issubdtype(stored, np.integer) else stored
     if file.name != PREDICTIONS:  # a copy
@@ -143,7 +143,7 @@ def _answers(file: Path, run: Result, models: Sequence[str], split: str) -> tupl
 
 
 def _beside(gold: np.ndarray, kept: Sequence[np.ndarray]) -> np.ndarray:
-    """Gold in the shape of answers, for a matrix of both: where an example has one number and several of an answer, that in each place."""
+    """Return gold in the shape of answers, for a matrix of both: if an example has one number and an answer several, it is repeated."""
     wide = kept[0].shape[1:] if kept and gold.ndim == 1 else ()
     return np.broadcast_to(gold[:, None], (len(gold), *wide)) if wide else gold
 
@@ -154,7 +154,7 @@ def _stored(run: Result) -> np.dtype[Any]:
 
 
 def _check_numbers(file: Path, arrays: Sequence[np.ndarray]) -> None:
-    most = np.finfo(np.float32).max  # answers are kept in it
+    most = np.finfo(np.float32).max  # answers are stored in it
     if any(not array.size or array.dtype.kind not in "fiu" or not (np.abs(array) <= most).all() for array in arrays):
         raise CompressError(
             f"{file}: expected predictions of finite numbers, one example at least; run the recipe again"
@@ -163,7 +163,7 @@ def _check_numbers(file: Path, arrays: Sequence[np.ndarray]) -> None:
 
 @dataclass
 class _Matrix:
-    """Rows, each once, and which run's model is which."""
+    """Unique rows, and the row of each run's model."""
 
     rows: list[np.ndarray]
     index: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -177,10 +177,10 @@ class _Matrix:
 
 
 def token_counts(results: Sequence[Result], folders: Sequence[Path], split: str | None = None) -> np.ndarray | None:
-    """How long each example of `split` (default: the first reported one) is in the teacher's tokens, int64 [example], of the first of
-    `results`, all of one task, by name that has them at hand; None: none has, as those of an earlier version.
+    """Return the length of each example of `split` (default: the first reported one) in the teacher's tokens, int64 [example], from the
+    first by name of `results`, all of one task, that has them; None if none has, as in old versions.
 
-    Raises `CompressError` naming the file where they are not a number for each example.
+    Raises `CompressError` naming the file if they are not a number for each example.
     """
     for run in sorted(results, key=lambda run: run.run):
         name = split or run.task.splits[0]
@@ -199,14 +199,14 @@ def token_counts(results: Sequence[Result], folders: Sequence[Path], split: str 
 
 
 def write_answers(results: Sequence[Result], folders: Sequence[Path], path: Path) -> None:
-    """As `packed_answers`, to a file."""
+    """Write `packed_answers` to a file."""
     write_bytes(path, packed_answers(results, folders))
 
 
 def packed_answers(results: Sequence[Result], folders: Sequence[Path]) -> bytes:
-    """The copy of all answers of `results` that are at hand in `folders`. The same answers give the same bytes.
+    """Return the copy of all answers of `results` that are found in `folders`. The same answers give the same bytes.
 
-    Raises `CompressError` where two runs of a task hold different gold labels, or a file cannot be read.
+    Raises `CompressError` if two runs of a task have different gold labels, or if a file cannot be read.
     """
     matrices: dict[str, _Matrix] = {}
     names = Counter(name for name, _ in {(run.run, identity(run)) for run in results})
@@ -226,7 +226,7 @@ def packed_answers(results: Sequence[Result], folders: Sequence[Path]) -> bytes:
 
 
 def _of_tasks(results: Sequence[Result]) -> Iterator[tuple[str, str, list[Result]]]:
-    """Name of a matrix, its split and the runs of its task."""
+    """Yield the name of a matrix, its split and the runs of its task."""
     names = dict.fromkeys((_name(run, split), split) for run in results for split in run.task.splits)
     for name, split in names:
         yield name, split, [run for run in results if _name(run, split) == name]
@@ -246,7 +246,7 @@ def _add(matrices: dict[str, _Matrix], run: Result, key: str, split: str, file: 
 
 
 def _marked(run: Result) -> str:
-    """Its key in the index where another run of the copy has its name."""
+    """The run's key in the index if another run of the copy has its name."""
     return f"{run.run}@{identity(run)}"
 
 

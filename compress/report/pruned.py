@@ -1,4 +1,4 @@
-"""What pruning left of each layer, and what repair and recovery gave back."""
+"""What pruning left of each layer, and how much repair and recovery regained."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .words import KIND_WORDS
 
 
 def pruned_tables(variant: Variant) -> Iterator[Table]:
-    """Three tables, where a stage of the recipe prunes: at each budget the scores on the tuning split, and how near the answers are to
+    """Yield three tables, if a stage of the recipe prunes: for each budget the scores on the tuning split, and how close the answers are to
     the whole model's; and heads and neurons by layer."""
     found = [(run, record) for run in variant.runs for record in run.pruning]
     if not found:
@@ -75,7 +75,7 @@ def _near_columns(variant: Variant) -> tuple[Column, ...]:
 
 
 def _nearness(run: Result, record: PruningRecord) -> Iterator[Line]:
-    """Before and after the repair; results of before say nothing of it."""
+    """Yield lines for before and after the repair; old results do not record this."""
     for point in record.points:
         measured = {
             "pruned": (point.divergence, point.same),
@@ -90,7 +90,7 @@ def _nearness(run: Result, record: PruningRecord) -> Iterator[Line]:
 
 
 def _layers(run: Result) -> Iterator[Line]:
-    """After the last stage that prunes."""
+    """Yield the layers after the last stage that prunes."""
     last = run.pruning[-1].points[-1]
     for number, (heads, neurons) in enumerate(zip(last.heads, last.neurons, strict=True), 1):
         which = ", ".join(map(str, heads)) or NOTHING

@@ -23,7 +23,7 @@ _UNITS["widths"] = _UNITS["flops"]
 
 
 def is_drawn(result: Result) -> bool:
-    """Whether it pruned, and says of how many heads and neurons: results of before do not."""
+    """Whether the result has pruning with the original numbers of heads and neurons, which old results lack."""
     return bool(result.pruning) and None not in _whole(result)
 
 
@@ -32,12 +32,12 @@ def pruned(tasks: Sequence[Task]) -> list[Result]:
 
 
 def describe(tasks: Sequence[Task]) -> str:
-    """The pictures in words, for those who do not see them."""
+    """Describe the pictures in words, as their alternative text."""
     return " ".join(part for result in pruned(tasks) for part in _words(result))
 
 
 def charts(tasks: Sequence[Task]) -> list[Any]:
-    """Of each run what the last stage that prunes left, and a curve for each stage that had several budgets."""
+    """Return for each run what the last pruning stage left, and a curve for each stage with several budgets."""
     found = []
     for result in pruned(tasks):
         found.append(_shape(result))
@@ -63,12 +63,12 @@ def _words(result: Result) -> Iterator[str]:
 
 
 def _whole(result: Result) -> tuple[Any, Any]:
-    """Heads and neurons of each layer before the first stage that prunes."""
+    """Return heads and neurons of each layer before the first stage that prunes."""
     return result.pruning[0].layer_heads, result.pruning[0].layer_neurons
 
 
 def _layers(result: Result) -> Iterator[tuple[int, tuple[int, ...], int]]:
-    """After the last stage that prunes: each layer's number, its heads, and how many neurons."""
+    """Yield, after the last stage that prunes: each layer's number, its heads, and how many neurons."""
     last = result.pruning[-1].points[-1]
     for number, (heads, neurons) in enumerate(zip(last.heads, last.neurons, strict=True), 1):
         yield number, heads, neurons
@@ -150,7 +150,7 @@ def _curve(result: Result, record: PruningRecord) -> dict[str, Any]:
 
 
 def _points(record: PruningRecord) -> list[dict[str, Any]]:
-    """Of each budget; the interval is at the score after the repair, if there is one."""
+    """Return the points of each budget; the interval is at the score after the repair, if there is one."""
     rows = []
     for point in record.points:
         for kind, score in (("pruned", point.pruned), ("repaired", point.repaired)):

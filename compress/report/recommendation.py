@@ -1,4 +1,4 @@
-"""Which model of a report to ship under limits, which comes next, and where none serves what stands in the way."""
+"""Which model of a report to ship under limits, the runner-up, and if no model meets them, which limits are missed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .predictions import own_file
 from .runs import Row, Shape, Task, machines, timed_threads
 from .tradeoffs import listed
 
-LENGTH = 128  # tokens of the text whose time is limited, or as many as the task allows
+LENGTH = 128  # tokens of the text whose time is limited, or fewer if the task's limit is lower
 READING = (
     "What to ship is chosen by the tuning split; by the reported one a model would be chosen for its luck there. Over tasks "
     "scores and times are means; over seeds scores are means, and the slowest and the largest file count.",
@@ -27,8 +27,8 @@ READING = (
 
 @dataclass(frozen=True)
 class Recommendation:
-    """`lines`: sentences; `commands`: a `compress ship` for each task, that works from here, none where limits are missed; `script`:
-    the same for a page, with folders as `shown` has them; `models`: what these ship, each with its run; `missed`: whether limits are."""
+    """`lines`: sentences; `commands`: a `compress ship` for each task, valid from here, empty if limits are missed; `script`: the same for
+    a page, with folders as written by `shown`; `models`: what these ship, each with its run; `missed`: whether limits are."""
 
     lines: tuple[str, ...]
     commands: tuple[str, ...]
@@ -38,8 +38,8 @@ class Recommendation:
 
 
 def recommend(tasks: Sequence[Task], limits: Limits, folders: Sequence[Path] = ()) -> Recommendation:
-    """Among the models that every task has and whose tuning score is known. CompressError: there is none, beside teachers, or a limit
-    of latency and no measured times."""
+    """Choose among the models that every task has and whose tuning score is known. CompressError: there is none besides teachers, or a
+    limit of latency and no measured times."""
     candidates = over_tasks(tasks)
     if len(tasks) > 1 and all(overall.is_baseline for overall in candidates):
         titles = listed([task.first.task.title for task in tasks])
@@ -58,7 +58,7 @@ def recommend(tasks: Sequence[Task], limits: Limits, folders: Sequence[Path] = (
     if apart:
         models = [replace(model, latency_ms=None) for model in models]
     untimed = [found[model.number][0].label for model in models if model.latency_ms is None]
-    if untimed:  # none is quicker than another then
+    if untimed:  # then times cannot be compared
         models = [replace(model, latency_ms=None) for model in models]
     choice = choose(models, limits)
     chosen = found[choice.model.number][0]
@@ -115,7 +115,7 @@ def _timed_runs(task: Task) -> list[Result]:
 
 
 def _doubts(candidates: Sequence[Overall], tasks: Sequence[Task]) -> list[str]:
-    """Which candidates were timed on a busy machine."""
+    """Return a sentence on candidates that were timed on a busy machine."""
     busy = [
         overall.label
         for overall in candidates
@@ -129,12 +129,12 @@ def _doubts(candidates: Sequence[Overall], tasks: Sequence[Task]) -> list[str]:
 
 
 def _is_timed(task: Task) -> bool:
-    """Whether any of its models was: a report may have tasks that were run without latency."""
+    """Whether any of the task's models was timed: a report may have tasks that were run without latency."""
     return any(_time(task, row) is not None for row in task.rows if not row.eager)
 
 
 def _time(task: Task, row: Row) -> float | None:
-    """That of the slowest seed: whichever ships keeps a limit that this one keeps."""
+    """Return the time of the slowest seed: if it keeps a limit, any seed does."""
     shape = _shape(task)
     if shape is None or not task.cpu_time:
         return None
@@ -142,12 +142,12 @@ def _time(task: Task, row: Row) -> float | None:
 
 
 def _shape(task: Task) -> Shape | None:
-    """One text, of as many tokens as were timed, up to LENGTH."""
+    """Return the shape of one text with the most timed tokens, up to LENGTH."""
     return max((shape for shape in task.shapes if shape[0] == 1 and shape[1] <= LENGTH), default=None)
 
 
 def _tuning_score(overall: Overall, tasks: Sequence[Task]) -> float | None:
-    """The mean over tasks of the means over seeds, in points; None where one is not known."""
+    """Return the mean over tasks of the means over seeds, in points; None if one is unknown."""
     means = []
     for task, row, counts in zip(tasks, overall.rows, overall.counted, strict=True):
         if not counts:
@@ -161,8 +161,8 @@ def _tuning_score(overall: Overall, tasks: Sequence[Task]) -> float | None:
 
 
 def tuning_score(run: Result, model: ModelResult) -> float | None:
-    """Points of a model of `run` on the tuning split; of an fp32 one those that its int8 form was held against, or else those of its
-    training; None where neither is recorded."""
+    """Return points of a model of `run` on the tuning split; for an fp32 model those that its int8 form was compared with, or else those of
+    its training; None if neither is recorded."""
     if own := model.info.get("fidelity"):
         return own["int8_tuning_score"]
     for other in run.models:
@@ -172,7 +172,8 @@ def tuning_score(run: Result, model: ModelResult) -> float | None:
 
 
 def _training_score(run: Result, name: str) -> float | None:
-    """Of the last training before the export: a student that is distilled again, by a stage of another name, keeps its own."""
+    """Return the score of the last training before the export: a student that is distilled again, by a stage of another name, keeps its
+    own."""
     trained = [stage for stage in run.stages if "tuning_score" in stage.info]
     own = [number for number, stage in enumerate(trained) if stage.kind.split()[-1] == name]
     if not own:
@@ -199,30 +200,31 @@ def _stated(limits: Limits, tasks: Sequence[Task]) -> str:
 
 
 def _described(overall: Overall, model: Measured) -> str:
-    """`int8, teacher int8 (tuning 91.50 points, reported 90.14, 6.35 ms, 23.2 MB)`"""
+    """Format e.g. `int8, teacher int8 (tuning 91.50 points, reported 90.14, 6.35 ms, 23.2 MB)`."""
     facts = [f"tuning {numbers.points(model.score)} points", f"reported {numbers.points(overall.headline)}"]
     facts += [] if model.latency_ms is None else [f"{numbers.significant(model.latency_ms)} ms"]
     return f"{overall.label} ({', '.join([*facts, f'{numbers.significant(model.size_mb)} MB'])})"
 
 
 def _best_seed(task: Task, row: Row) -> tuple[Result, ModelResult]:
-    """On the tuning split; of equals the first."""
+    """Return the best seed on the tuning split; of equals the first."""
     return max(task.made_by(row), key=lambda pair: tuning_score(*pair) or 0.0)
 
 
 def options_of(run: Result, model: ModelResult) -> tuple[str | None, tuple[str, ...]]:
-    """--model and --precision of `compress ship`; without them it takes the last model with all its forms."""
+    """Return --model and --precision of `compress ship`; without them it takes the last model with all its precisions."""
     return (None, ()) if model is run.final else (model.name, (model.precision,))
 
 
 def _folder_of(run: Result, folders: Sequence[Path]) -> Path:
-    """The run's folder among `folders`, where it is one of them or in one."""
+    """Return the run's folder among `folders`, if it is one of them or in one; else the default one under `runs`."""
     own = own_file(run, folders, MODELS)
     return own.parent if own else Path("runs") / run.run
 
 
 def ship_command(run: Result, model: ModelResult, folder: str) -> str:
-    """The `compress ship` of a model of the run in `folder`: as it is, for who runs it now, or as `shown` has it, for a record."""
+    """Return the `compress ship` of a model of the run in `folder`: the actual folder for running it now, or as written by `shown` for a
+    record."""
     name, precisions = options_of(run, model)
     which = [*(["--model", name] if name else []), *(word for each in precisions for word in ("--precision", each))]
     return shlex.join(["compress", "ship", folder, *which, "-o", f"{run.run}-bundle"])

@@ -1,4 +1,4 @@
-"""How often models are right where they are about equally sure: reliability diagrams (Guo et al. 2017, arXiv:1706.04599, §3)."""
+"""How often models are right at each level of confidence: reliability diagrams (Guo et al. 2017, arXiv:1706.04599, §3)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .plot import tooltip
 from .plot_points import COLOURS, HEIGHT, SHAPES, WIDTH, colour_of
 from .runs import Row, Task
 
-_LEAST = 10  # decisions: the share of fewer says little, and is not drawn
+_LEAST = 10  # decisions: a share of fewer is too uncertain to be drawn
 
 
 def is_drawn(task: Task) -> bool:
@@ -20,17 +20,17 @@ def is_drawn(task: Task) -> bool:
 
 
 def describe(tasks: Sequence[Task]) -> str:
-    """The pictures in words, for those who do not see them."""
+    """Describe the pictures in words, as their alternative text."""
     return " ".join(_words(task, row) for task in tasks for row in _rows(task))
 
 
 def charts(tasks: Sequence[Task]) -> list[Any]:
-    """One for each task whose results have it."""
+    """Return a chart for each task whose results have the bins."""
     return [_chart(task) for task in tasks if is_drawn(task)]
 
 
 def pooled(row: Row) -> list[ReliabilityBin]:
-    """The bins of a model over all its seeds, each decision counted once, the least sure first."""
+    """Return the bins of a model over all its seeds, each decision counted once, the least confident first."""
     bins: dict[int, list[ReliabilityBin]] = {}
     for model in row.models:
         for each in model.reliability:
@@ -46,7 +46,7 @@ def _sum(bins: Sequence[ReliabilityBin]) -> ReliabilityBin:
 
 
 def _rows(task: Task) -> list[Row]:
-    """The baseline, and the last model of each recipe, which is the one that is shipped: of as many as there are colours."""
+    """Return the baseline, and the last model of each recipe, which is shipped: at most as many as there are colours."""
     last = {row.recipe: row for row in task.rows if not row.eager and row.recipe}
     rows = [task.baseline, *list(last.values())[: len(COLOURS)]]
     return [row for row in rows if all(model.reliability for model in row.models) and _shown(row)]

@@ -49,61 +49,61 @@ def _inline(drawn: Any) -> str:
 
 
 def _curves(found: Curves) -> tuple[str, str, str]:
-    """Title, words, picture."""
+    """Return title, words, picture."""
     return found.title, curves.describe(found), inline(svg([curves.chart(found)]))
 
 
 def every_chart(tasks: Sequence[Task]) -> list[dict[str, Any]]:
-    """All that the pictures of `tasks` are made of."""
+    """Return all charts in the pictures of `tasks`."""
     by_size = [chart(task, by_size=True) for task in tasks if shape_of(task)]
     own = [*charts(tasks), *pruned_picture.charts(tasks), *reliability_picture.charts(tasks)]
     return [*map(chart, tasks), *by_size, *own, *similarity_picture.charts(tasks)]
 
 
 def plot(tasks: Sequence[Task]) -> str:
-    """All tasks' charts as one SVG on white, legible in light and dark surroundings."""
+    """Return all tasks' charts as one SVG on white, legible on light and dark pages."""
     return svg([chart(task) for task in tasks]) + "\n"
 
 
 def sizes(tasks: Sequence[Task]) -> str:
-    """The same by file size, of the tasks whose own charts are by time."""
+    """Return charts by file size, for the tasks whose own charts are by time."""
     return svg([chart(task, by_size=True) for task in tasks if shape_of(task)]) + "\n"
 
 
 def sensitivity(tasks: Sequence[Task]) -> str:
-    """The searched models' charts as one SVG on white."""
+    """Return the searched models' charts as one SVG on white."""
     return svg(charts(tasks)) + "\n"
 
 
 def pruned(tasks: Sequence[Task]) -> str:
-    """What pruning left in each run, as one SVG on white."""
+    """Return what pruning left in each run, as one SVG on white."""
     return svg(pruned_picture.charts(tasks), columns=1) + "\n"
 
 
 def reliability(tasks: Sequence[Task]) -> str:
-    """How often models are right where they are equally sure, task by task, as one SVG on white."""
+    """Return reliability diagrams of each task, as one SVG on white."""
     return svg(reliability_picture.charts(tasks)) + "\n"
 
 
 def similarity(tasks: Sequence[Task]) -> str:
-    """Students' layers beside their teachers', one map below the other, as one SVG on white."""
+    """Return maps of students' and teachers' layers, one below the other, as one SVG on white."""
     return svg(similarity_picture.charts(tasks), columns=1) + "\n"
 
 
 def html(name: str, *, scripts: Sequence[str] = ("page.js",), **values: Any) -> str:
-    """A page, with names of its own and the one script that it may run: `scripts` of `templates/`, one after the other."""
+    """Render a page with unique names and the one script that it may run: `scripts` of `templates/`, concatenated."""
     return template(name).render(names=Names(), **script_of(scripts), **values)
 
 
 def script_of(scripts: Sequence[str] = ("page.js",)) -> dict[str, str]:
-    """The one script of a page and the hash by which the page allows it, as templates name them."""
+    """Return the script of a page and the hash by which the page allows it, named as in templates."""
     script = "\n".join(template(each).render() for each in scripts)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return {"script": script, "script_hash": digest}
 
 
 def template(name: str) -> Template:
-    """One of `templates/`; what ends in `.html.j2` escapes what it is given."""
+    """Return one of `templates/`; those with names in `.html.j2` escape their values."""
     return _environment().get_template(name)
 
 

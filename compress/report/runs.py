@@ -39,14 +39,14 @@ class Variant:
         return tuple(run.seed for run in self.runs)
 
     def models(self, name: str) -> list[ModelResult]:
-        """The model called `name` (see `title`), of every seed."""
+        """Return the model called `name` (see `title`), for every seed."""
         return [model for run in self.runs for model in run.models if title(model) == name]
 
 
 @dataclass(frozen=True)
 class Row:
-    """One model on one runtime, over seeds. `recipe` is empty for the baseline that recipes share. `teachers`: equal for rows that
-    are compared with the same baseline, and for that."""
+    """One model on one runtime, over seeds. `recipe` is empty for the baseline that recipes share. `teachers`: equal for rows with the same
+    baseline, and for that baseline."""
 
     recipe: str
     name: str
@@ -55,7 +55,7 @@ class Row:
     delta: Delta | None
     teachers: tuple[object, ...]
     eager: bool = False
-    corrected: Corrected | None = None  # of the task's differences to the teacher
+    corrected: Corrected | None = None  # with the task's other differences to the teacher
 
     @property
     def model(self) -> ModelResult:
@@ -67,15 +67,15 @@ class Row:
 
     @property
     def label(self) -> str:
-        """What a plot or sentence calls it."""
+        """The name in plots and sentences."""
         return ", ".join(part for part in (self.recipe, self.name, "PyTorch eager" if self.eager else "") if part)
 
     def latency(self, shape: Shape) -> Latency | None:
-        """The median over seeds, field by field."""
+        """Return the median over seeds, field by field."""
         return middle(self.latencies(shape))
 
     def latencies(self, shape: Shape) -> list[Latency]:
-        """Of the seeds that were timed."""
+        """Return the latencies of the seeds that were timed."""
         return [found for runtime in self.runtimes for found in runtime.latency if _shape(found) == shape]
 
 
@@ -85,11 +85,11 @@ class Task:
 
     variants: tuple[Variant, ...]
     rows: tuple[Row, ...]
-    guess: float | None = None  # points of the best answer that is the same for every text
+    guess: float | None = None  # points of the best constant answer
 
     @property
     def is_guessed(self) -> bool:
-        """Whether no teacher is better than that, so that scores say little of what was compressed."""
+        """Whether no teacher beats the best constant answer, so that scores say little about compression."""
         return self.guess is not None and all(row.headline <= self.guess for row in self.baselines)
 
     @property
@@ -117,28 +117,30 @@ class Task:
 
     @property
     def teacher(self) -> str:
-        """What headings call the model that others are compared with."""
+        """The name in headings of the model that others are compared with."""
         return called(self.variants)
 
     def baseline_of(self, row: Row) -> Row:
-        """The teacher that `row` is compared with: its recipe's own, or the one that all recipes share."""
-        return next(other for other in self.rows if other.teachers == row.teachers)  # written before what it taught
+        """Return the teacher that `row` is compared with: its recipe's own, or the one that all recipes share."""
+        return next(
+            other for other in self.rows if other.teachers == row.teachers
+        )  # it precedes the models that it taught
 
     @property
     def baselines(self) -> list[Row]:
-        """One, or those of several teachers."""
+        """The baseline, or those of different teachers."""
         return list({row.teachers: self.baseline_of(row) for row in self.rows}.values())
 
     def teacher_of(self, recipe: str) -> str:
-        """The same, of one recipe."""
+        """As `teacher`, for one recipe."""
         return called(variant for variant in self.variants if variant.label == recipe)
 
     def made_by(self, row: Row) -> list[tuple[Result, ModelResult]]:
-        """The models of `row`, each with the run that made it."""
+        """Return the models of `row`, each with the run that made it."""
         return [(run, model) for model in row.models for run in self.results if any(model is own for own in run.models)]
 
     def in_doubt(self, row: Row) -> set[Shape]:
-        """Whose headline time is not to be trusted: the machine was busy in a run that made `row`."""
+        """Return the shapes whose headline time is not to be trusted: the machine was busy in a run that made `row`."""
         return {shape for run, _ in self.made_by(row) for shape in doubts_of(run).of_headline(cpu=self.cpu_time)}
 
     def noise(self, shape: Shape) -> Latency | None:
@@ -146,17 +148,17 @@ class Task:
 
 
 def called(variants: Iterable[Variant]) -> str:
-    """A student of several teachers learnt their mean, and is compared with the first of them."""
+    """Return the baseline's name. A student of several teachers learnt their mean, and is compared with the first of them."""
     return "the first teacher" if any(variant.first.ensemble for variant in variants) else "the teacher"
 
 
 def title(model: ModelResult) -> str:
-    """`student int8`."""
+    """Return e.g. `student int8`."""
     return f"{model.name} {model.precision}"
 
 
 def middle(found: Sequence[Latency]) -> Latency | None:
-    """The median over seeds of each figure that all have; no intervals, which are of one seed's runs."""
+    """Return the median over seeds of each figure that all have; without intervals, which belong to one seed's runs."""
     if len(found) < 2:
         return found[0] if found else None
     shared = {name: getattr(found[0], name) for name in ("batch", "length", "runs", "starts")}
@@ -167,10 +169,10 @@ def middle(found: Sequence[Latency]) -> Latency | None:
 
 
 def machines(results: Sequence[Result]) -> list[Machine]:
-    """The different machines, each with the most cores that one of its runs might use.
+    """Return the different machines, each with the most cores that one of its runs might use.
 
-    Cores, memory and the operating system's patch level do not make two of one: with how many threads a model was timed
-    is said beside it.
+    Cores, memory and the operating system's patch level do not distinguish machines: the number of threads with which a model was timed is
+    given next to it.
     """
     found: dict[str, Machine] = {}
     for result in sorted(results, key=lambda result: result.machine.cores):
@@ -179,14 +181,14 @@ def machines(results: Sequence[Result]) -> list[Machine]:
 
 
 def lettered(results: Sequence[Result]) -> list[Machine]:
-    """The machines that the names of rows must have a letter for; none where each task was run on one, and all times are of one."""
+    """Return the machines that need a letter in row names; empty if each task was run on one, and all times are from one."""
     timed = [result for result in results if timed_threads([result])]
     parts = [timed, *by_task(results).values()]
     return machines(results) if any(len(machines(part)) > 1 for part in parts) else []
 
 
 def by_task(results: Sequence[Result]) -> dict[str, list[Result]]:
-    """By the task's name, in the order in which tasks first appear."""
+    """Group results by the task's name, in the order in which tasks first appear."""
     tasks: dict[str, list[Result]] = {}
     for result in results:
         tasks.setdefault(result.task.name, []).append(result)
@@ -194,19 +196,19 @@ def by_task(results: Sequence[Result]) -> dict[str, list[Result]]:
 
 
 def timed_threads(results: Iterable[Result]) -> list[int]:
-    """The different numbers of threads with which models were timed; none where none was."""
+    """Return the different numbers of threads with which models were timed; empty if none was."""
     return sorted({model.onnx.threads for result in results for model in result.models if model.onnx})
 
 
 def group(results: Sequence[Result], delta_of: DeltaOf, guess_of: GuessOf) -> list[Task]:
-    """Tasks in the order in which they first appear. Raises `CompressError` where results do not go together."""
+    """Return tasks in the order in which they first appear. Raises `CompressError` if results do not go together."""
     if not results:
         raise CompressError("no results to report; name at least one finished run")
     check_together(results)
     letters = lettered(results)
     known = [_variants(part, letters) for part in by_task(results).values()]
     pairs = [(variant, name) for variants in known for variant in variants for name in _names(variant)[1:]]
-    # Drawing examples again takes most of a report's time, and NumPy does that without holding up Python's other threads.
+    # Resampling examples takes most of a report's time, and NumPy does it without blocking Python's other threads.
     with ThreadPoolExecutor(usable_cores()) as pool:
         deltas = pool.map(lambda each: delta_of(*each), pairs)
         rows = [tuple(_corrected(list(_rows(variants, deltas)))) for variants in known]
@@ -228,12 +230,12 @@ def _variants(results: list[Result], known: list[Machine]) -> tuple[Variant, ...
 
 
 def _names(variant: Variant) -> list[str]:
-    """Its models' titles, the baseline's first."""
+    """Return the titles of its models, the baseline's first."""
     return list(dict.fromkeys(title(model) for model in variant.first.models))
 
 
 def _rows(variants: tuple[Variant, ...], deltas: Iterator[Delta | None]) -> Iterator[Row]:
-    """Every baseline once, then what each recipe made of it, with the next of `deltas` for each model."""
+    """Yield every baseline once, then what each recipe made of it, with the next of `deltas` for each model."""
     baselines = list(dict.fromkeys(map(_baseline, variants)))
     written = set()
     for variant in variants:
@@ -247,7 +249,7 @@ def _rows(variants: tuple[Variant, ...], deltas: Iterator[Delta | None]) -> Iter
 
 
 def _corrected(rows: Sequence[Row]) -> Iterator[Row]:
-    """With all differences to the teacher corrected together, of each model once."""
+    """Yield the rows with all differences to the teacher corrected together, each model's once."""
     members = iter(as_family([row for row in rows if not row.eager]))
     for row in rows:
         yield row if row.eager else next(members)
@@ -263,14 +265,14 @@ def _of_model(variant: Variant, name: str, recipe: str, delta: Delta | None) -> 
 
 
 def _baseline(variant: Variant) -> tuple[object, ...]:
-    """Equal for recipes that started from the same fine-tuned teachers, timed alike on one machine: one row stands for all."""
+    """Equal for recipes that started from the same fine-tuned teachers, timed alike on one machine, which then share one row."""
     baselines = [(run.seed, run.models[0].file_bytes, str(run.models[0].scores)) for run in variant.runs]
     return machine_of(variant.first), *timed_threads(variant.runs), variant.first.teacher, *baselines
 
 
 def _identities(results: Sequence[Result]) -> list[tuple[object, ...]]:
-    """What must agree for two runs to be seeds of one another. A result of before the files of checkpoints were recorded goes with the
-    others that agree in all else, where these start from the same files; else it stands alone."""
+    """Return what must agree for two runs to be seeds of one another. An old result without recorded checkpoint files goes with the others
+    that agree in all else, if these start from the same files; else it is on its own."""
     found = [(_how(result), files_of(result)) for result in results]
     known: dict[str, set[frozenset[tuple[str, str]]]] = {}
     for how, files in found:
@@ -279,7 +281,7 @@ def _identities(results: Sequence[Result]) -> list[tuple[object, ...]]:
 
 
 def _how(result: Result) -> str:
-    """All that runs have in common but the files of their checkpoints."""
+    """Return all that such runs have in common, except the files of their checkpoints."""
     how = {name: result.settings.get(name) for name in ("precision", "bench")}
     place = [machine_of(result), timed_threads([result])]
     return json.dumps([result.recipe, result.teachers, result.student, place, how], sort_keys=True, default=str)

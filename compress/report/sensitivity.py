@@ -1,4 +1,4 @@
-"""How far each matmul of a searched model leads the answers astray when it alone is int8, as a picture."""
+"""How much each matmul of a searched model changes the answers when it alone is int8, as a picture."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .tables import Column, Line, Table, text_cells
 from .words import KIND_WORDS
 
 WIDTH, STEP = 420, 16  # pixels
-_LEAST = 1e-8  # where a logarithmic axis ends
+_LEAST = 1e-8  # lower end of the logarithmic axis
 _KINDS = {"static": "int8, calibrated range", "dynamic": "int8, range of each run", "fp32": "fp32 fallback"}
 
 
 def searched(tasks: Sequence[Task]) -> list[tuple[Result, ModelResult]]:
-    """The models whose mix of int8 and fp32 was searched."""
+    """Return the models whose mix of int8 and fp32 was searched."""
     return [
         (result, model)
         for task in tasks
@@ -32,7 +32,7 @@ def searched(tasks: Sequence[Task]) -> list[tuple[Result, ModelResult]]:
 
 
 def describe(tasks: Sequence[Task]) -> str:
-    """The pictures in words, for those who do not see them."""
+    """Describe the pictures in words, as their alternative text."""
     told = []
     for result, model in searched(tasks):
         rows = sorted(_rows(model), key=lambda row: -row["divergence"])[:3]
@@ -46,7 +46,7 @@ def charts(tasks: Sequence[Task]) -> list[Any]:
 
 
 def table(result: Result, model: ModelResult, caption: str) -> Table:
-    """Every matmul of a searched model, the most divergent first. Results of before points were measured have none."""
+    """Return every matmul of a searched model, the most divergent first; empty for old results, which have no points."""
     columns = (
         Column("Matmul", numeric=False),
         Column("In the mix", numeric=False),
@@ -107,8 +107,8 @@ def _measure(result: Result) -> str:
 
 
 def _rows(model: ModelResult) -> list[dict[str, Any]]:
-    """In the order of the graph; of the int8 format that a matmul has in the mix, or had before the fallback (results of
-    earlier versions do not say: static)."""
+    """Return rows in the order of the graph, each for the int8 format that a matmul has in the mix, or had before the fallback (not
+    recorded in old results: static)."""
     given = set(model.info["fp32_fallbacks"])
     rows = []
     for matmul, found in model.info["divergence"].items():

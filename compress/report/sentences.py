@@ -1,4 +1,4 @@
-"""What the numbers say, in sentences."""
+"""The numbers of a report in sentences."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AT = {(1, 32): "one text of 32 tokens", (1, 128): "one of 128", (0, 0): "the tas
 
 
 def findings(task: Task) -> list[str]:
-    """One sentence per recipe: what its last model keeps, and what it saves."""
+    """Return one sentence per recipe: what its last model keeps, and what it saves."""
     found = []
     for variant in task.variants:
         mine = [row for row in task.rows if row.recipe == variant.label and not row.eager]
@@ -27,8 +27,8 @@ def findings(task: Task) -> list[str]:
 
 
 def goals(task: Task) -> list[str]:
-    """One sentence for each model whose mix of int8 and fp32 was searched: whether it keeps its goal, and on how many texts
-    that was judged."""
+    """Return a sentence for each model whose mix of int8 and fp32 was searched: whether it meets its goal, and on how many texts that was
+    judged."""
     several = any(len(variant.seeds) > 1 for variant in task.variants)
     return [
         f"{variant.label}, {title(model)}{f', seed {run.seed}' if several else ''}: the search's goal of at most "
@@ -60,13 +60,13 @@ def _finding(task: Task, row: Row, baseline: Row) -> str:
 
 
 def _trusted(task: Task, row: Row, shapes: Iterable[Shape]) -> list[tuple[Shape, Latency]]:
-    """Those of `shapes` in which `row` was timed, without what `busy` says not to trust."""
+    """Return those of `shapes` in which `row` was timed, except those that are not to be trusted."""
     doubted = task.in_doubt(row)
     return [(shape, latency) for shape in shapes if shape not in doubted and (latency := row.latency(shape))]
 
 
 def _learnt(task: Task, row: Row) -> str:
-    """Of several teachers, what the student learnt scores beside the first of them."""
+    """Return a sentence on the score of the mean of several teachers, which the student learnt."""
     for variant, found in taught_by(task):
         if variant.label == row.recipe:
             points = numbers.points(sum(each.headline for each in found) / len(found))
@@ -76,12 +76,12 @@ def _learnt(task: Task, row: Row) -> str:
 
 
 def teacher_word(tasks: Sequence[Task]) -> str:
-    """What headings over several tasks call the baseline: `the first teacher`, where one of them has several."""
+    """Return the baseline's name in headings over several tasks: `the first teacher` if one of them has several."""
     return called(variant for task in tasks for variant in task.variants)
 
 
 def tradeoffs(task: Task) -> list[str]:
-    """For each model that is smaller than its teacher in one respect and not in another: which."""
+    """Return a sentence for each model that is smaller than its teacher in one respect and not in another."""
     return [text for row in task.rows if not row.eager and (text := _tradeoff(task, row, task.baseline_of(row)))]
 
 
@@ -101,7 +101,7 @@ def _tradeoff(task: Task, row: Row, baseline: Row) -> str:
 
 
 def lede(results: Sequence[Result]) -> str:
-    """Where the times come from, in a line, or, without any, the scores; several machines are a warning instead."""
+    """Return a line on where the times, or else the scores, were measured; empty for several machines, which are a warning instead."""
     timed = [result for result in results if timed_threads([result])] or results
     several = machines(timed)
     if len(several) > 1 or lettered(results):
@@ -115,7 +115,7 @@ def lede(results: Sequence[Result]) -> str:
 
 
 def data_line(result: Result) -> str:
-    """`Splits: train 46,165, tuning 2,000, dev 872 rows; scores are on dev.`"""
+    """Format e.g. `Rows: train 46,165, tuning 2,000, dev 872 (data from files). Scores are on the whole of dev.`"""
     info = result.task
     rows = ", ".join(f"{split} {count:,}" for split, count in info.data.rows.items())
     source = SOURCES.get(info.data.source, info.data.source)
@@ -128,7 +128,7 @@ SOURCES = {"files": "files", "hub": "the hub", "saved": "a saved data set", "syn
 
 
 def warnings(results: Sequence[Result], shapes: Collection[Shape] = ()) -> list[str]:
-    """What a reader must know before comparing anything in the report, which has the times of `shapes`."""
+    """Return what a reader must know before comparing anything in the report, which has the times of `shapes`."""
     found = []
     several, threads = machines(results), timed_threads(results)
     if len(several) > 1 and not lettered(results):
@@ -148,7 +148,7 @@ def warnings(results: Sequence[Result], shapes: Collection[Shape] = ()) -> list[
 
 
 def _places(results: Sequence[Result]) -> str:
-    """Which tasks were run on which machine, each on one, and in which precision models were trained there."""
+    """Return which tasks were run on which machine, each on one, and in which precision models were trained there."""
     parts, timed, places = [], "", dict[str, list[Result]]()
     for result in results:
         places.setdefault(machine_of(result), []).append(result)
@@ -162,6 +162,6 @@ def _places(results: Sequence[Result]) -> str:
 
 
 def busy(results: Sequence[Result], shapes: Collection[Shape]) -> list[str]:
-    """A line for each run whose times of `shapes` say that the machine had other work; which figures not to trust."""
+    """Return a line for each run whose times of `shapes` indicate that the machine was busy, with the figures not to trust."""
     found = [(run.run, text) for run in results if (text := warning_of(run, shapes))]
     return [text if len(results) == 1 else f"{name}: {text}" for name, text in found]

@@ -1,4 +1,4 @@
-"""The run that has what a report recommends to ship."""
+"""Find the run of the model that a report recommends to ship."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Shipment:
 
 
 def shipment_of(source: Path, limits: Limits) -> Shipment:
-    """`source`: a report, a run or a folder of runs, of one task.
+    """Return what to ship. `source`: a report, a run or a folder of runs, of one task.
 
-    Raises `CompressError` where no model meets the limits, saying which comes nearest and what it misses, and where the run is neither
-    in `source`, beside it nor in runs, or is another one by now.
+    Raises `CompressError` if no model meets the limits, saying which comes nearest and what it misses, or if the run is neither in
+    `source`, beside it nor in runs, or has been replaced.
     """
     tasks = tasks_of(collect([source]))
     if len(tasks) > 1:

@@ -1,4 +1,5 @@
-"""Which layers of a teacher those of a student are nearest to: heat maps of CKA and of the divergence of attention, and their figures."""
+"""Which layers of a teacher a student's layers are most similar to: heat maps of CKA and of the divergence of attention, and their
+values."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ READING = (
 
 _CELL = (31, 24)  # pixels, width and height
 _SPACING = 30  # pixels between two maps
-# Of cells, from far to near, and of their figures: none is a colour that a page gives its own, so that figures stand out in the dark too.
+# Of cells, from far to near, and of their numbers: not colours that a page replaces, so that numbers stand out in dark mode too.
 _STATES: tuple[Colour, Colour] = ((0xE6, 0xF0, 0xF8), (0x00, 0x5A, 0x93))
 _ATTENTION: tuple[Colour, Colour] = ((0xFC, 0xEE, 0xE0), (0xA3, 0x47, 0x00))
 _FIGURES: tuple[Colour, Colour] = ((0x00, 0x00, 0x00), (0xFE, 0xFE, 0xFE))
@@ -34,7 +35,7 @@ _FIGURES: tuple[Colour, Colour] = ((0x00, 0x00, 0x00), (0xFE, 0xFE, 0xFE))
 
 @dataclass(frozen=True)
 class Section:
-    """`words`: the pictures for those who do not see them, empty where there is none."""
+    """`words`: alternative text of the pictures, empty if there is none."""
 
     words: str
     sentences: tuple[str, ...]
@@ -46,7 +47,7 @@ def is_drawn(result: Result) -> bool:
 
 
 def section(tasks: Sequence[Task]) -> Section | None:
-    """Of one seed of each recipe; None where no result says anything of layers."""
+    """Return the section, for one seed of each recipe; None if no result has layer similarity."""
     known = [*_known(tasks)]
     if not known:
         return None
@@ -58,12 +59,12 @@ def section(tasks: Sequence[Task]) -> Section | None:
 
 
 def charts(tasks: Sequence[Task]) -> list[Any]:
-    """For each student a map of states, and of attention where that was read: side by side where there is room."""
+    """Return for each student a map of states, and of attention if it was read: side by side if they fit."""
     return [_student(title, found) for title, found in _known(tasks) if found.states]
 
 
 def _known(tasks: Sequence[Task]) -> Iterator[tuple[str, LayerSimilarity]]:
-    """Of each recipe what the first seed says that has maps; results of before, which say nothing, may be among them."""
+    """Yield for each recipe the similarity of its first seed with maps; old results without similarity may be among the runs."""
     for task in tasks:
         for variant in task.variants:
             run = next((run for run in variant.runs if is_drawn(run)), variant.first)
@@ -95,7 +96,7 @@ def _nearest(model: str, student: Sequence[int], teacher: Sequence[int]) -> str:
 
 
 def _figures(row: Sequence[float | None]) -> dict[int, float]:
-    """By teacher layer, from 1; none where there is no attention to compare."""
+    """Return the values by teacher layer, from 1; empty if there is no attention to compare."""
     return {place: value for place, value in enumerate(row, 1) if value is not None}
 
 
@@ -125,7 +126,7 @@ def _table(caption: str, model: str, rows: Rows, *, first: int) -> Table:
 
 
 def _name(model: str) -> str:
-    """`Student`."""
+    """Return e.g. `Student`."""
     return f"{model[0].upper()}{model[1:]}"
 
 
@@ -182,7 +183,7 @@ def _chart(
 
 
 def _paint(value: float, colours: tuple[Colour, Colour], ends: tuple[float, float]) -> dict[str, str]:
-    """Of a cell and of the figure in it, which is the one of more contrast."""
+    """Return the colours of a cell and of its number, the one with more contrast."""
     share = min(1.0, max(0.0, (value - ends[0]) / (ends[1] - ends[0])))
     red, green, blue = (round(far + share * (near - far)) for far, near in zip(*colours, strict=True))
     fill = red, green, blue
@@ -191,7 +192,7 @@ def _paint(value: float, colours: tuple[Colour, Colour], ends: tuple[float, floa
 
 
 def contrast(one: Colour, other: Colour) -> float:
-    """Of two colours, 1 to 21 (WCAG 2.2, contrast ratio)."""
+    """Return the contrast ratio of two colours, 1 to 21 (WCAG 2.2)."""
     light, dark = sorted((_luminance(one), _luminance(other)), reverse=True)
     return (light + 0.05) / (dark + 0.05)
 

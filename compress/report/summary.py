@@ -1,4 +1,4 @@
-"""The results in short, for the terminal and for the README."""
+"""Short summaries of results, for the terminal and for the README."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 def summary_table(
     results: Sequence[Result], folders: Sequence[Path] = (), *, tasks: Sequence[Task] | None = None
 ) -> rich.table.Table:
-    """Every model of `results`, a section per task, and what is known of the data below; for the end of `run`.
+    """Return every model of `results`, a section per task, with notes on the data below; for the end of `run`.
 
-    `tasks`: `tasks_of(results, folders)`, where they are known.
+    `tasks`: `tasks_of(results, folders)`, if already computed.
     """
     from rich import box
     from rich.table import Table as RichTable
@@ -77,13 +77,13 @@ def _clock(tasks: Sequence[Task]) -> str:
 
 
 def _means(task: Task) -> Iterator[tuple[str, str]]:
-    """(name, points) of what students of several teachers learnt."""
+    """Yield (name, points) of the means that students of several teachers learnt."""
     for variant, found in taught_by(task):
         yield f"{variant.label}, {TEACHERS_MEAN}", numbers.scores([each.headline for each in found])
 
 
 def _terminal_rows(task: Task) -> Iterator[tuple[Row, list[str]]]:
-    """The timing of one shape, and a second line where it is needed: 80 columns are not many."""
+    """Yield rows with the time of one shape, and a second line where needed, to fit in 80 columns."""
     shape = shape_of(task)
     for row in task.rows:
         if row.eager and row.model is not task.baseline.model:
@@ -98,10 +98,10 @@ def _terminal_rows(task: Task) -> Iterator[tuple[Row, list[str]]]:
 
 
 def markdown_table(results: Sequence[Result], folders: Sequence[Path] = ()) -> str:
-    """The teacher and each recipe's final model as Markdown, for the README; below it where the numbers come from, but for
-    what splits have in common, which only the report lists.
+    """Return the teacher and each recipe's final model as Markdown, for the README; below it where the numbers come from, except overlaps
+    of splits, which only the report lists.
 
-    Several tasks with models of the same recipes share one table, of a column for each task's score.
+    Several tasks with models of the same recipes share one table, with a column for each task's score.
     """
     tasks = tasks_of(results, folders)
     seeds = sorted({len(variant.runs) for task in tasks for variant in task.variants})
@@ -121,7 +121,7 @@ def markdown_table(results: Sequence[Result], folders: Sequence[Path] = ()) -> s
 
 
 def _shared_finals(tasks: Sequence[Task]) -> list[Overall]:
-    """`_final_rows` over several tasks; none of one task, or where tasks differ in their recipes."""
+    """Return `_final_rows` over several tasks; empty for one task, or if tasks differ in their recipes."""
     if len(tasks) < 2:
         return []
     finals = [_final_rows(task) for task in tasks]
@@ -176,7 +176,7 @@ def _final_table(tasks: Sequence[Task], shapes: list[Shape]) -> Table:
 
 
 def _final_rows(task: Task) -> list[Row]:
-    """The baseline, and the last model of each recipe."""
+    """Return the baseline, and the last model of each recipe."""
     last = {row.recipe: row for row in task.rows if not row.eager and row is not task.baseline}
     return [task.baseline, *last.values()]
 
@@ -195,8 +195,8 @@ def _final_line(task: Task, row: Row, shapes: list[Shape]) -> Line:
 def _notes(
     tasks: Sequence[Task], folders: Sequence[Path], shapes: Collection[Shape], without: Sequence[str] = ()
 ) -> list[str]:
-    """A subset, or machines that differ, are said where the numbers are shown; notes on the data with words of `without` only in the
-    report."""
+    """Return notes that belong next to the numbers, such as a subset, or different machines; notes on the data with words of `without` are
+    only in the report."""
     results = [result for task in tasks for result in task.results]
     of_data = (
         f"{result.task.title}: {note}"

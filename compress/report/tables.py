@@ -35,13 +35,13 @@ class Cell:
 
 
 def row_word(info: TaskInfo) -> str:
-    """What numbers count the examples of a split: `Row` of its file, or `Word`, `Question`."""
+    """Return the word for a split's numbered examples: `Row` of its file, or `Word`, `Question`."""
     unit = KINDS[info.kind].unit
     return "Row" if unit == "text" else unit.capitalize()
 
 
 def of_first_split(info: TaskInfo) -> str:
-    """Whose examples those numbers count: `dev`, or `m and mm, one after the other`, where the headline is the mean over these."""
+    """Return the split whose examples are numbered: `dev`, or `m and mm, one after the other`, if the headline is the mean over these."""
     return f"{' and '.join(info.splits[1:])}, one after the other," if info.sizes else info.splits[0]
 
 
@@ -72,7 +72,7 @@ class Table:
     caption: str
     columns: tuple[Column, ...]
     lines: tuple[Line, ...]
-    headings: int = 1  # cells of a line that name it
+    headings: int = 1  # cells that are a line's heading
 
 
 SIZES = (
@@ -85,7 +85,7 @@ NO_SIZES = (Cell(NOTHING),) * len(SIZES)
 
 
 def main_table(task: Task) -> Table:
-    """One line per model: what it scores, how fast it answers, how large it is."""
+    """Return one line per model: its scores, speed and size."""
     shapes = [shape for shape in MAIN_SHAPES if shape in task.shapes] or task.shapes[:3]
     metrics = _metrics(task)
     columns = (
@@ -104,12 +104,12 @@ def main_table(task: Task) -> Table:
 
 
 def metric_name(task: Task) -> str:
-    """What the headline score of `task` is."""
+    """Return the name of the headline score of `task`."""
     return headline_name(task.first.task)
 
 
 def headline_name(info: TaskInfo) -> str:
-    """`accuracy`, `mean of accuracy and F1`, with the split where there are several."""
+    """Return e.g. `accuracy` or `mean of accuracy and F1`, with the split if there are several."""
     names = [METRIC_WORDS[name].inline for name in info.metrics]
     text = names[0] if len(names) == 1 else f"mean of {' and '.join(names)}"
     if info.sizes:
@@ -118,7 +118,7 @@ def headline_name(info: TaskInfo) -> str:
 
 
 def latency_table(task: Task) -> Table | None:
-    """Every measured shape; None where nothing was timed."""
+    """Return every measured shape; None if nothing was timed."""
     if not task.shapes:
         return None
     columns = (
@@ -144,7 +144,7 @@ def latency_table(task: Task) -> Table | None:
 
 
 def against(delta: Delta | None, corrected: Corrected | None = None) -> Cell:
-    """`−2.06 (−3.56 to −0.57)`, and whether that is more than chance."""
+    """Format e.g. `−2.06 (−3.56 to −0.57)`, noting whether it may be chance."""
     if delta is None:
         return Cell(NOTHING)
     text = f"{numbers.signed(delta.points)} ({numbers.signed(delta.low)} to {numbers.signed(delta.high)})"
@@ -152,14 +152,14 @@ def against(delta: Delta | None, corrected: Corrected | None = None) -> Cell:
 
 
 def doubt(delta: Delta, corrected: Corrected | None = None) -> str:
-    """Why a difference may be chance; empty where it is more. `corrected`: where it is one of a family of comparisons."""
+    """Return why a difference may be chance; empty if it is not. `corrected`: if it is one of a family of comparisons."""
     if delta.distinguishable and corrected and not corrected.distinguishable:
         return f"{NOT_DISTINGUISHABLE} (Holm over {corrected.family}: p {numbers.probability(corrected.p)})"
     return "" if delta.distinguishable else NOT_DISTINGUISHABLE
 
 
 def _metrics(task: Task) -> dict[str, tuple[str, str] | None]:
-    """Column -> (split, metric); None is the headline, shown where it is the mean of several."""
+    """Return column -> (split, metric); None is the headline, shown if it is the mean of several."""
     info = task.first.task
     several = len(info.splits) > 1
     columns: dict[str, tuple[str, str] | None] = {
@@ -202,7 +202,7 @@ def times_unit(task: Task) -> str:
 
 
 def times_of(task: Task, latency: Latency | None, baseline: bool = False, *, wall: bool = True) -> Cell:
-    """`1.93 (2.73×); wall 1.95 / 2.11`: the headline with its speed-up, and with `wall` the wall time beside it."""
+    """Format e.g. `1.93 (2.73×); wall 1.95 / 2.11`: the headline with its speed-up, and with `wall` the wall time."""
     if latency is None:
         return Cell(NOTHING)
     time, speedup = headline(latency, cpu=task.cpu_time)
@@ -216,7 +216,7 @@ def times_of(task: Task, latency: Latency | None, baseline: bool = False, *, wal
 
 
 def taught_by(task: Task) -> Iterator[tuple[Variant, list[EnsembleScore]]]:
-    """What a recipe's students learnt from, where that is several teachers: of each seed."""
+    """Yield each recipe whose students learnt from several teachers, with the ensemble's scores by seed."""
     for variant in task.variants:
         if found := [run.ensemble for run in variant.runs if run.ensemble]:
             yield variant, found
@@ -241,7 +241,7 @@ def _noise_line(task: Task, metrics: int, shapes: list[Shape]) -> Iterator[Line]
 
 
 def _published_lines(task: Task, metrics: dict[str, tuple[str, str] | None], shapes: int) -> Iterator[Line]:
-    """Published scores stand beside ours only where ours were made from the whole data."""
+    """Yield published scores, but only if ours were computed on the whole data."""
     info = task.first.task
     if any("subset" in note for note in info.data.notes):
         return

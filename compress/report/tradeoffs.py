@@ -1,4 +1,4 @@
-"""Parameters, FLOPs, file size and latency are four things: say so where a model shrinks one and not another."""
+"""Parameters, FLOPs, file size and latency are different things: say if a model shrinks one and not another."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ def tradeoff_sentence(
     file_size: float | None = None,
     latency: tuple[str, float] | None = None,
 ) -> str:
-    """One sentence where `model` is smaller than its teacher in one respect and not in another; else empty.
+    """Return a sentence if `model` is smaller than its teacher in one respect and not in another; else empty.
 
-    Every number is the model's over the teacher's; `file_size` and `latency`, with its shape, only where they were
-    measured. Below 0.9 counts as shrunk: parameter counts differ by less for a head or a table of another length, and
-    latencies from run to run. The verdict, `smaller on disk, not faster at 1 × 128` or the reverse, goes by what was
-    measured, at the shape it was measured at, and in a plan by parameters and FLOPs. It is left out where a file was
-    measured and no latency, since the same FLOPs take less time in int8.
+    Every number is the ratio of the model's to the teacher's; `file_size` and `latency`, with its shape, only if they were measured. Below
+    0.9 counts as shrunk: parameter counts differ by less because of a head or a table of another length, and latencies from run to run. The
+    verdict, `smaller on disk, not faster at 1 × 128` or the reverse, depends on what was measured, at the measured shape, and in a plan on
+    parameters and FLOPs. It is omitted if a file was measured and no latency, because the same FLOPs take less time in int8.
     """
     ratios = {"parameters": parameters, "FLOPs per token": flops}
     ratios |= {} if file_size is None else {"file size": file_size}
@@ -49,5 +48,5 @@ def _verdict(parameters: float, flops: float, file_size: float | None, latency: 
 
 
 def listed(parts: Sequence[str]) -> str:
-    """`a, b and c`."""
+    """Return e.g. `a, b and c`."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

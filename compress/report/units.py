@@ -1,4 +1,4 @@
-"""Whether numbers are right in their own unit, which correlations do not see."""
+"""Check whether scores have the right scale, which correlations do not measure."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .runs import Row, Task
 
 
 def unit_sentences(tasks: Sequence[Task], folders: Sequence[Path]) -> list[str]:
-    """One for each model of a regression whose answers are farther from the scores than their mean is: root mean squares, over all
-    seeds. None where predictions are not at hand."""
+    """Return a sentence for each regression model whose answers are farther from the scores than their mean is (root mean square over all
+    seeds). Skips models without predictions in `folders`."""
     return [text for task in tasks if task.first.task.kind == "regression" for text in _of_task(task, folders)]
 
 
@@ -30,7 +30,7 @@ def _of_task(task: Task, folders: Sequence[Path]) -> Iterator[str]:
 
 
 def _errors(task: Task, row: Row, folders: Sequence[Path]) -> tuple[float, float] | None:
-    """Of the model, and of the scores' mean."""
+    """Return the root mean square errors of the model, and of the scores' mean; None if predictions are missing."""
     squares, variances = [], []
     for run, model in task.made_by(row):
         file = find_predictions(run, folders)

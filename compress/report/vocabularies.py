@@ -1,4 +1,4 @@
-"""What a smaller vocabulary saves, and how alike it cuts texts."""
+"""What a smaller vocabulary saves, and how often it tokenizes texts alike."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SEEN = {"train": "train, seen", "tuning": "tuning", "corpus": "the corpus, seen"
 
 
 def vocabulary_sentences(task: Task) -> list[str]:
-    """One for each recipe that cuts a vocabulary down, of its first seed."""
+    """Return a sentence for each recipe that reduces a vocabulary, for its first seed."""
     found = ((variant, variant.first.vocabulary) for variant in task.variants)
     return [_sentence(variant, record) for variant, record in found if record is not None]
 
@@ -42,7 +42,7 @@ def _saved(model: ModelResult, record: VocabularyRecord) -> str:
 
 
 def vocabulary_tables(variant: Variant) -> Iterator[Table]:
-    """One table, where a run of the recipe cuts a vocabulary down: each text, and the file of each model."""
+    """Yield two tables, if a run of the recipe reduces a vocabulary: the texts, and the file of each model."""
     runs = [(run, run.vocabulary) for run in variant.runs if run.vocabulary is not None]
     if not runs:
         return
@@ -79,7 +79,7 @@ def _files(run: Result, record: VocabularyRecord) -> Iterator[Line]:
 
 
 def share(rates: TextRates) -> str:
-    """In per cent; 100.0% only where all are."""
+    """Return per cent; 100.0% only if all texts are the same."""
     whole = 100 * rates.same / max(1, rates.texts)
     return f"{min(whole, 99.9) if rates.same < rates.texts else whole:.1f}%"
 

@@ -1,4 +1,4 @@
-"""The words in which reports and model cards speak of each kind of task and each metric."""
+"""The words for each kind of task and each metric in reports and model cards."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class KindWords:
-    """`pipeline_tag`: as model hubs name the kind. `example`: the Python line of a model card that turns `logits`
-    [text, output] into answers. `answer`: how the runtime is asked; `optimum`: the class of optimum that opens a bundle. `cut`: what
-    becomes of a longer text. `outputs`: of the graph, in Python, and `results`: what the example calls them; `truncation`: more
-    arguments of its `enable_truncation`; `input`: what it reads, where that is not the task's texts. `divergence` has a place for the
-    model that outputs are compared with."""
+    """`pipeline_tag`: the kind's name on model hubs. `example`: the Python line of a model card that turns `logits` [text, output] into
+    answers. `answer`: the runtime's class; `optimum`: the class of optimum that opens a bundle. `cut`: what happens to a longer text.
+    `outputs`: of the graph, in Python, and `results`: their names in the example; `truncation`: more arguments of its `enable_truncation`;
+    `input`: what it reads, if that is not the task's texts. `divergence` has a placeholder for the model that outputs are compared with."""
 
     pipeline_tag: str
     output: str
@@ -27,7 +26,7 @@ class KindWords:
     input: str | None = None
 
 
-# Of a model card: the best span of each context.
+# For a model card: the best span of each context.
 _SPANS = """\
 for (_, context), one, start, end in zip(texts, encoded, starts, ends):
     inside = [i for i, text in enumerate(one.sequence_ids) if text == 1]  # the context's tokens
@@ -123,8 +122,7 @@ KIND_WORDS: dict[str, KindWords] = {
 
 @dataclass(frozen=True)
 class MetricWords:
-    """`column` heads a table's, `inline` stands in a sentence; `hub`: (type, name) of the `evaluate` metric that model hubs
-    know."""
+    """`column` is a table's heading, `inline` the name in a sentence; `hub`: (type, name) of the `evaluate` metric on model hubs."""
 
     column: str
     inline: str

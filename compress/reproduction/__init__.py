@@ -1,4 +1,4 @@
-"""Runs of a report made again from the commands on record, and compared with it figure by figure."""
+"""Rerun the runs of a report from the commands on record, and compare the results figure by figure."""
 
 from .compared import Comparison, Condition, Figure, RunComparison
 from .comparing import compare

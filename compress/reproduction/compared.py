@@ -1,4 +1,4 @@
-"""What a comparison says: each figure on record, the one made now, and whether they agree."""
+"""The result of a comparison: each recorded figure, the new one, and whether they agree."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Condition(Record):
 
 
 class Interval(Record):
-    """Of the difference, made now minus on record, points."""
+    """Interval of the difference, new minus recorded, in points."""
 
     points: float
     low: float
@@ -48,7 +48,8 @@ class Figure(Record):
 
 
 class RunComparison(Record):
-    """One result. `exact`: machine, threads, processes, versions and code are those on record, so that figures must be the same."""
+    """The comparison of one result. `exact`: machine, threads, processes, versions and code are as recorded, so that figures must be the
+    same."""
 
     recorded: str = Field(description="name of the run on record")
     run: str = Field(description="name of the run made now")
@@ -65,7 +66,7 @@ class RunComparison(Record):
 
 
 class Comparison(Record):
-    """All results of a report. Times are not measured again."""
+    """The comparison of all results of a report. Times are not measured again."""
 
     source: str
     out: str
@@ -74,7 +75,7 @@ class Comparison(Record):
     @computed_field
     @property
     def verdicts(self) -> dict[Verdict, int]:
-        """How many figures have each, the good ones first."""
+        """The number of figures by verdict, the good ones first."""
         counts = Counter(figure.verdict for run in self.runs for figure in run.figures)
         order: tuple[Verdict, ...] = ("same", "within its interval", "within 1%", "not judged", "differs")
         return {verdict: counts[verdict] for verdict in order if counts[verdict]}

@@ -1,4 +1,4 @@
-"""Recorded results against those made now: equal where they must be, within intervals elsewhere."""
+"""Compare recorded results with new ones: equal where they must be, within intervals elsewhere."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from .conditions import DECIDED_BY_TIMES, are_exact, conditions_of, is_sized_by_
 from .reruns import Rerun
 
 HEADLINE = "headline"
-_ROOM = 0.01  # of a size: other versions of exporters write other names and constants into a file
+_ROOM = 0.01  # share of a size: other versions of exporters write other names and constants into a file
 _NO_ANSWERS = "no answers are on record"
-_Outputs = tuple[np.ndarray, np.ndarray, np.ndarray]  # on record, now, gold
+_Outputs = tuple[np.ndarray, np.ndarray, np.ndarray]  # recorded, new, gold
 
 
 def compare(reruns: Sequence[Rerun], results: Sequence[Result], source: Path) -> Comparison:
-    """`results`: one for each of `reruns`. `source`: the report or run, which may hold answers beside its results.
+    """Compare the results. `results`: one for each of `reruns`. `source`: the report or run, which may contain answers besides its results.
 
-    Raises `CompressError` where a file of answers cannot be read.
+    Raises `CompressError` if a file of answers cannot be read.
     """
     runs = [_run(rerun, now, source) for rerun, now in zip(reruns, results, strict=True)]
     corrected = iter(holm([figure.interval.p for run in runs for figure in run.figures if figure.interval]))
@@ -38,7 +38,7 @@ def compare(reruns: Sequence[Rerun], results: Sequence[Result], source: Path) ->
 
 
 def _judged(figure: Figure, corrected: Iterator[float]) -> Figure:
-    """With the verdict that its interval asks for, if it has one."""
+    """Return the figure with the verdict of its interval, if it has one."""
     if figure.interval is None:
         return figure
     found = figure.interval.model_copy(update={"p": next(corrected)})
@@ -72,7 +72,7 @@ def _run(rerun: Rerun, now: Result, source: Path) -> RunComparison:
 
 @dataclass(frozen=True)
 class _Pair:
-    """A result on record and the one made now; `before` and `after`: their files of answers."""
+    """A recorded result and the new one; `before` and `after`: their files of answers."""
 
     recorded: Result
     now: Result
@@ -80,7 +80,7 @@ class _Pair:
     after: Path
 
     def outputs(self, model: ModelResult, split: str) -> _Outputs | None:
-        """(on record, now, gold) [example, ...]; None: not on record."""
+        """Return (recorded, new, gold) [example, ...]; None if nothing is recorded."""
         if self.before is None:
             return None
         (old,), gold = load_answers(self.before, self.recorded, [model.predictions], split)
@@ -91,7 +91,7 @@ class _Pair:
 
 
 def _figures(pair: _Pair, model: ModelResult, *, exact: bool) -> Iterator[Figure]:
-    """Of one model: its scores, then its sizes."""
+    """Yield the figures of one model: its scores, then its sizes."""
     label = f"{model.name} {model.precision}"
     other = next((each for each in pair.now.models if each.predictions == model.predictions), None)
     for split, scores in model.scores.items():
@@ -132,7 +132,7 @@ def _score(pair: _Pair, model: ModelResult, figure: Figure, outputs: _Outputs | 
 
 
 def _counts(pair: _Pair, outputs: _Outputs | None) -> dict[str, int]:
-    """How many examples are answered otherwise, as the metrics see it."""
+    """Count the examples with another answer, as the metrics see it."""
     if outputs is None:
         return {}
     task = pair.recorded.task
@@ -141,7 +141,7 @@ def _counts(pair: _Pair, outputs: _Outputs | None) -> dict[str, int]:
 
 
 def _by_answers(pair: _Pair, figure: Figure, outputs: _Outputs) -> dict[str, str | Interval]:
-    """The paired bootstrap of answers now against those on record, on the same examples. The verdict waits for the correction."""
+    """Compute the paired bootstrap of new answers against recorded ones, on the same examples. The verdict follows after the correction."""
     old, new, gold = outputs
     task = pair.recorded.task
     metrics = task.metrics if figure.name == HEADLINE else (figure.name,)
@@ -154,7 +154,7 @@ def _by_answers(pair: _Pair, figure: Figure, outputs: _Outputs) -> dict[str, str
 
 
 def _by_recorded_width(pair: _Pair, model: ModelResult, figure: Figure) -> dict[str, str]:
-    """By half the width of the recorded interval of the difference to the teacher, which is of the headline score."""
+    """Judge by half the width of the recorded interval of the headline score's difference to the teacher."""
     task = pair.recorded.task
     is_headline = figure.split == task.splits[0] and (figure.name == HEADLINE or len(task.metrics) == 1)
     if model.delta is None or not is_headline or figure.now is None:

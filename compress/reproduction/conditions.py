@@ -1,4 +1,4 @@
-"""What figures depend on beside their inputs: machine, threads, processes, versions, code."""
+"""What figures depend on besides their inputs: machine, threads, processes, versions, code."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ..quantize.methods import QUANTIZERS
 from ..results import ModelResult, Result
 from .compared import Condition
 
-# What computes, converts or tokenizes; the others cannot move a figure.
+# Libraries that compute, convert or tokenize; the others cannot change a figure.
 _LIBRARIES = (
     "torch", "onnxruntime", "transformers", "tokenizers", "numpy", "onnx", "onnxscript", "neural-compressor", "torchao",
 )  # fmt: skip
 _DEVICE = "training device"
 DECIDED_BY_TIMES = "decided by measured times"
-_WITHOUT_GPU = {"GPU": (None,), _DEVICE: (None, "cpu")}  # what these say then
+_WITHOUT_GPU = {"GPU": (None,), _DEVICE: (None, "cpu")}  # values of these conditions without a GPU
 
 
 def conditions_of(recorded: Result, now: Result) -> tuple[Condition, ...]:
@@ -32,21 +32,21 @@ def conditions_of(recorded: Result, now: Result) -> tuple[Condition, ...]:
 
 
 def are_exact(conditions: tuple[Condition, ...]) -> bool:
-    """Whether the same computation gives the same bits: all that it depends on is the same, and no GPU trains, which adds up in any
-    order. Of the models that go by measured times, `is_sized_by_times`, nothing is exact."""
+    """Whether the same computation gives the same bits: all that it depends on is the same, and no GPU trains, which adds in any order.
+    Models that depend on measured times (`is_sized_by_times`) are never exact."""
     others = [each for each in conditions if each.name != DECIDED_BY_TIMES]
     return all(each.same and each.now in _WITHOUT_GPU.get(each.name, (each.now,)) for each in others)
 
 
 def _timed(recorded: Result) -> Iterator[Condition]:
-    """Times are never measured alike twice, and stages that go by them may choose otherwise."""
+    """Yield a condition for stages that decide by measured times, which differ each time, so that they may choose otherwise."""
     if stages := list(timed_stages(recorded)):
         names = ", ".join(label for _, label in stages)
         yield Condition(name=DECIDED_BY_TIMES, recorded=names, now=names, same=False)
 
 
 def timed_stages(result: Result) -> Iterator[tuple[str, str]]:
-    """(kind, label) of each stage that decides by times which it measures."""
+    """Yield (kind, label) of each stage that decides by times which it measures."""
     for stage in result.recipe.get("stages") or ():
         for kind, settings in stage.items():
             settings = settings or {}
@@ -58,13 +58,13 @@ def timed_stages(result: Result) -> Iterator[tuple[str, str]]:
 
 
 def is_sized_by_times(result: Result, model: ModelResult) -> bool:
-    """Whether a stage that goes by times chose the size of this model."""
+    """Whether a stage that decides by times chose the size of this model."""
     kinds = {kind for kind, _ in timed_stages(result)}
     return ("quantize" in kinds and model.precision == "int8") or ("prune" in kinds and model.name != "teacher")
 
 
 def _training(recorded: Result, now: Result) -> Iterator[Condition]:
-    """A stage from the store may be of another command, with other threads, processes or another device than this one."""
+    """Yield threads, processes and device. A stage from the store may be from another command, with other ones than this."""
     for name, values in (("threads", _threads), ("processes", _processes), (_DEVICE, _devices)):
         then, here = values(recorded), values(now)
         same = len({*then, *here}) <= 1 and None not in then
@@ -92,19 +92,19 @@ def _devices(result: Result) -> list[object]:
 
 
 def _trained(result: Result) -> list[Mapping[str, Any]]:
-    """What the stages say that train: these alone take steps."""
+    """Info of the training stages: only these have steps."""
     return [stage.info for stage in result.stages if "steps" in stage.info]
 
 
 def _earlier(result: Result) -> list[dict[str, Any]]:
-    """What trainings say of their parts before an interruption that had other threads, processes, device or code."""
+    """Conditions of trainings before an interruption, if threads, processes, device or code were others."""
     noted = [info.get("earlier_parts") for info in _trained(result)]
     return [part for parts in noted if isinstance(parts, list) for part in parts if isinstance(part, dict)]
 
 
 def _code(recorded: Result, now: Result) -> Condition:
-    """The code that made all of a result, stages and predictions too, which may be older than the result. Results of before they were
-    recorded do not say it."""
+    """Compare the code that made all of a result, including stages and predictions, which may be older than the result. Old results do not
+    record it."""
     then, here = _codes(recorded), _codes(now)
     texts = ["; ".join(map(str, {code.source: code for code in codes if code}.values())) for codes in (then, here)]
     same = len({code.source if code else None for code in (*then, *here)}) == 1 and None not in then

@@ -1,4 +1,4 @@
-"""Where the files are that a recorded command names."""
+"""Locate the files that a recorded command names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HUB = "hub:"
 
 @dataclass(frozen=True)
 class MovedData:
-    """Data to read in place of those that commands name, which may lie elsewhere by now. None: as the command says."""
+    """Data to read in place of those that commands name, which may have moved. None: as the command says."""
 
     data_dir: Path | None = None
     train: Path | None = None
@@ -26,13 +26,13 @@ class MovedData:
     corpus: tuple[str, ...] | None = None
 
     def replacements(self) -> dict[str, Any]:
-        """Parameter of `compress run` -> what stands in its place."""
+        """Parameter of `compress run` -> its replacement."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         return {name: value for name, value in values.items() if value is not None}
 
 
 def check_moved(moved: MovedData, commands: Iterable[Mapping[str, Any]]) -> None:
-    """Raises `CompressError` for data that `moved` has and that no command reads. `commands`: parameters of `compress run`."""
+    """Raise `CompressError` for data that `moved` has and that no command reads. `commands`: parameters of `compress run`."""
     commands = list(commands)
     for name in moved.replacements():
         if not any(words[name] for words in commands):
@@ -40,10 +40,8 @@ def check_moved(moved: MovedData, commands: Iterable[Mapping[str, Any]]) -> None
 
 
 def placed(words: Mapping[str, Any], folder: Path, moved: MovedData) -> dict[str, Any]:
-    """`words`, the parameters of a recorded `compress run`, with each file where it is: in `folder`, else where the command runs.
-
-    `moved` stands in for what the command names. Raises `CompressError` for a file that is in neither place.
-    """
+    """Return `words`, the parameters of a recorded `compress run`, with each file located: in `folder`, else relative to the working
+    directory. `moved` replaces data that the command names. Raises `CompressError` for a file that is in neither place."""
     found = dict(words)
     for name, option in _CARDS.items():
         values = words[name]
@@ -61,7 +59,7 @@ def placed(words: Mapping[str, Any], folder: Path, moved: MovedData) -> dict[str
 
 
 def _card(word: str, folder: Path, option: str) -> str:
-    """A card's file, the folder of a checkpoint, or a name as it is: of the catalogue or the hub."""
+    """Return a card's file, the folder of a checkpoint, or a name of the catalogue or the hub unchanged."""
     if word.endswith((".yaml", ".yml")):
         places = (folder / word, folder / Path(word).name, from_home(word))
         place = next((path for path in places if path.is_file()), None)

@@ -1,4 +1,4 @@
-"""The run that a recorded result asks for: one recipe on one task with one seed, planned and checked before any work."""
+"""The run that remakes a recorded result: one recipe on one task with one seed, planned and checked before any work."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _FOR_READERS = ("title", "paper", "description")
 
 @dataclass(frozen=True)
 class Rerun:
-    """A recorded result, and the request and plan of the run that makes it again. `changed`: settings that are others now, a line each.
-    `stored`: stages that the store has before any work."""
+    """A recorded result, and the request and plan of the run that makes it again. `changed`: settings that differ now, a line each.
+    `stored`: number of stages that are in the store before any work."""
 
     recorded: Result
     request: Request
@@ -38,10 +38,10 @@ class Rerun:
 
 
 def rerun_of(recorded: Result, request: Request) -> Rerun:
-    """`request`: what the recorded command asks for, which may be several runs.
+    """Plan the rerun of a result. `request`: what the recorded command asks for, which may be several runs.
 
-    Latency is left out, and the precision is that on record. Raises `CompressError` where the command does not make such a result,
-    and where data, text or a checkpoint are others than on record. Writes nothing.
+    Latency is left out, and the precision is the recorded one. Raises `CompressError` if the command does not make such a result, or if
+    data, text or a checkpoint differ from those recorded. Writes nothing.
     """
     own = replace(
         narrowed(request, recorded), precision=recorded.settings.get("precision", request.precision), bench=None
@@ -54,8 +54,8 @@ def rerun_of(recorded: Result, request: Request) -> Rerun:
 
 
 def check_reruns(reruns: Sequence[Rerun], source: Path) -> None:
-    """Raises `CompressError` for what could not run, for answers on record that cannot be read, and where a run would be held against
-    itself. Writes nothing."""
+    """Raise `CompressError` for what could not run, for recorded answers that cannot be read, and if a run would be compared with itself.
+    Writes nothing."""
     if ranks.count() > 1:
         raise CompressError("reproduce: works in one process; start it without torchrun")
     root = reruns[0].request.root
@@ -74,7 +74,7 @@ def _check_answers(recorded: Result, source: Path) -> None:
 
 
 def rerun_all(reruns: Sequence[Rerun], listener: Listener) -> list[Result]:
-    """The result of each, in their order. Two that ask for the same run share it. Raises as `run_all`."""
+    """Return the result of each, in order. Reruns of the same run share it. Raises as `run_all`."""
     results: dict[str, Result] = {}
     for rerun in reruns:
         if rerun.plan.name not in results:
@@ -83,7 +83,7 @@ def rerun_all(reruns: Sequence[Rerun], listener: Listener) -> list[Result]:
 
 
 def narrowed(request: Request, recorded: Result) -> Request:
-    """Of all that the command asks for, the run of this result. Raises `CompressError` where it is not among them."""
+    """Narrow a command's request to the run of this result. Raises `CompressError` if it is not among the command's runs."""
     name, words = recorded.recipe["name"], [word for word in request.recipes if isinstance(word, str)]
     recipe = next((word for word in words if load_recipe(word, overrides_for(request, word)).name == name), None)
     if recipe is None:
@@ -105,7 +105,7 @@ def narrowed(request: Request, recorded: Result) -> Request:
 
 
 def _beside(recipe: Recipe, request: Request, folder: Path) -> dict[str, str]:
-    """The cards that the recipe itself names by their files, where these lie beside it and not here."""
+    """Return the cards that the recipe itself names by files, if these are next to it and not in the working directory."""
     named = {"teacher": recipe.teacher, "student": recipe.student}
     return {
         role: str(folder / word)
@@ -116,7 +116,7 @@ def _beside(recipe: Recipe, request: Request, folder: Path) -> dict[str, str]:
 
 
 def _check_inputs(recorded: Result, plan: Plan) -> None:
-    """Raises `CompressError` where what is read is not what was read then."""
+    """Raise `CompressError` if the inputs differ from those recorded."""
     task, then = plan.task.spec.name, recorded.task.data.fingerprint
     if task != recorded.task.name or plan.task.fingerprint != then:
         by = f" by {recorded.code}" if recorded.code else ""
@@ -135,7 +135,7 @@ def _check_inputs(recorded: Result, plan: Plan) -> None:
 
 
 def _origins(recorded: Result, plan: Plan) -> Iterator[tuple[str, TeacherOrigin, TeacherOrigin]]:
-    """(who, then, now) of each checkpoint that both know."""
+    """Yield (name, recorded, new) for each checkpoint that both know."""
     many = [each.origin for each in recorded.ensemble.teachers] if recorded.ensemble else [recorded.origin]
     for then, source in zip(many, plan.teachers.values(), strict=False):
         if then is not None:
@@ -145,7 +145,7 @@ def _origins(recorded: Result, plan: Plan) -> Iterator[tuple[str, TeacherOrigin,
 
 
 def _flat(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """Setting, of a stage as --set names it -> value."""
+    """Return setting -> value; a stage's setting is named as in --set."""
     flat = {name: value for name, value in recipe.items() if name not in ("stages", *_FOR_READERS)}
     for stage in recipe.get("stages") or ():
         for kind, settings in stage.items():
@@ -155,7 +155,7 @@ def _flat(recipe: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _changed(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    """Of what is on record alone: versions before knew fewer settings."""
+    """Yield a line for each changed setting, among those recorded: older versions had fewer settings."""
     for name, value in then.items():
         if now.get(name) != value:
             yield f"{name}: {_short(value)} on record, {_short(now.get(name))} now"

@@ -1,4 +1,4 @@
-"""Run a shipped bundle, or any folder with the same names in it: onnxruntime, tokenizers and numpy, no torch."""
+"""Run a shipped bundle, or any folder with the same file names: needs onnxruntime, tokenizers and numpy, no torch."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ _CLASSES: dict[Unit, type[Classifier | Tagger | Reader | Chooser | Embedder]] = 
 
 
 def load(folder: str | Path, **options: Unpack[Options]) -> Classifier | Tagger | Reader | Chooser | Embedder:
-    """A `Tagger` where the model of `folder` labels words, a `Reader` where it answers questions, a `Chooser` where it chooses among
-    endings, an `Embedder` where it gives texts vectors, a `Ranker`, which is a `Classifier` too, where it ranks passages, else a
-    `Classifier`; with their options. `predict` of each gives a list of answers. Raises as they do."""
+    """Open `folder`: as a `Tagger` if its model labels words, a `Reader` if it answers questions, a `Chooser` if it chooses among endings,
+    an `Embedder` if it makes vectors of texts, a `Ranker`, which is a `Classifier` too, if it ranks passages, else a `Classifier`;
+    `options` are theirs. `predict` of each returns a list of answers. Raises as they do."""
     kind = read_settings(Path(folder)).kind
     return Ranker(folder, **options) if kind is RANKING else _CLASSES[kind.unit](folder, **options)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import tokenizers
 
-# Padding included. Of 128 to 4,096, 512 was fastest or within the noise of it (docs/runtime.md): larger runs are padded more
+# Padding included. Of 128 to 4,096, 512 was fastest or within the noise of it (docs/runtime.md): larger batches are padded more
 # and leave the cache, smaller ones pay more calls.
 TOKENS_PER_RUN = 512
 MIN_RUNS = 8  # of a window: with fewer, sorted texts are padded by more than a tenth
@@ -15,12 +15,12 @@ MIN_TOKENS_PER_RUN = 128
 
 
 def tokens_per_run(size: int) -> int:
-    """`TOKENS_PER_RUN`, or less where a window of `size` tokens would make fewer than `MIN_RUNS` runs of it."""
+    """Return `TOKENS_PER_RUN`, or less if a window of `size` tokens would make fewer than `MIN_RUNS` runs."""
     return min(TOKENS_PER_RUN, max(size // MIN_RUNS, MIN_TOKENS_PER_RUN))
 
 
 def chunks(lengths: np.ndarray, tokens: int, rows: int | None = None) -> Iterator[np.ndarray]:
-    """Indices in batches, shortest first: padded size at most `tokens` (one example may exceed it), at most `rows`."""
+    """Yield indices in batches, shortest first: padded size at most `tokens` (one example may exceed it), at most `rows`."""
     order = np.argsort(lengths, kind="stable")
     start = 0
     for end in range(1, len(order) + 1):
@@ -31,7 +31,7 @@ def chunks(lengths: np.ndarray, tokens: int, rows: int | None = None) -> Iterato
 
 
 def padded(encodings: Sequence[tokenizers.Encoding], inputs: dict[str, type], pad_id: int) -> dict[str, np.ndarray]:
-    """[rows, length] for each of `inputs` (name -> integer type); `input_ids` padded by `pad_id`, the others by 0."""
+    """Return [rows, length] for each of `inputs` (name -> integer type); `input_ids` padded by `pad_id`, the others by 0."""
     shape = (len(encodings), max(len(encoding) for encoding in encodings))
     batch = {name: np.full(shape, pad_id if name == "input_ids" else 0, dtype) for name, dtype in inputs.items()}
     for row, encoding in enumerate(encodings):

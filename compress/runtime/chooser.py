@@ -1,4 +1,4 @@
-"""A context and endings in, the ending that fits best out."""
+"""Choose the ending that fits a context best."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Chooser(OpenedModel):
     """A model that chooses one of several endings, on the CPU. One instance may be used from several threads. The options are those of
     `Classifier`.
 
-    The model reads the context with each ending; the softmax of its scores are the endings' probabilities. Where that is too long the
-    context is cut, and an ending only where it alone is too long.
+    The model reads the context with each ending; the softmax of its scores gives the endings' probabilities. If a pair is too long, the
+    context is cut; an ending is only cut if it alone is too long.
     """
 
     _unit = "choice"
@@ -54,7 +54,7 @@ class Chooser(OpenedModel):
     def choose(
         self, context: str, endings: Sequence[str], *, batch_size: int | None = None, tokens: int | None = None
     ) -> Chosen:
-        """The ending that fits `context` best, of two or more. Raises as `choices` does."""
+        """Return the ending that fits `context` best, out of two or more. Raises as `choices` does."""
         check_question("", context, endings)
         return next(self.choices([(context, endings)], batch_size=batch_size, tokens=tokens))
 
@@ -66,12 +66,13 @@ class Chooser(OpenedModel):
         tokens: int | None = None,
         window: int | None = None,
     ) -> Iterator[Chosen]:
-        """The best ending of each (context, endings), in order, while `questions` is being read.
+        """Yield the best ending of each (context, endings), in order, while `questions` is being read.
 
-        `window`, `tokens` and `batch_size` (pairs of a context and an ending in one model run) are those of `Classifier.classify`. An
-        int8 model scales activations by what shares a model run: `batch_size=1` makes scores independent of the other endings.
-        Raises, after everything before it has been answered: `CompressError` naming an example that is no question, or whose endings
-        are not different texts once they are cut, `CheckFailed` for a score that is not finite, and whatever `questions` itself raises.
+        `window`, `tokens` and `batch_size` (pairs of a context and an ending in one model run) are those of `Classifier.classify`. An int8
+        model scales activations over a whole model run: `batch_size=1` makes scores independent of the other endings.
+
+        Raises, after everything before it has been answered: `CompressError` naming an example that is no question, or whose endings are
+        not different texts once they are cut, `CheckFailed` for a score that is not finite, and whatever `questions` itself raises.
         """
         check_sizes(batch_size=batch_size, tokens=tokens, window=window)
         answered = 0
@@ -94,13 +95,13 @@ class Chooser(OpenedModel):
     def predict(
         self, questions: Iterable[Question], *, batch_size: int | None = None, tokens: int | None = None
     ) -> list[Chosen]:
-        """The list of what `choices` yields."""
+        """Return a list of what `choices` yields."""
         return list(self.choices(questions, batch_size=batch_size, tokens=tokens))
 
     def logits(
         self, pairs: Iterable[tuple[str, str]], *, batch_size: int | None = None, tokens: int | None = None
     ) -> np.ndarray:
-        """float32 [pair, 1]: the scores of pairs of a context and an ending. Scores compare where the context is the same."""
+        """Return float32 [pair, 1]: the scores of pairs of a context and an ending. Only scores with the same context are comparable."""
         check_sizes(batch_size=batch_size, tokens=tokens)
         return self._scores(self._cutter(list(pairs))[0], batch_size, tokens)
 
@@ -114,7 +115,7 @@ class Chooser(OpenedModel):
 
 
 def check_question(where: str, context: object, endings: object) -> None:
-    """CompressError, which begins with `where`, for what is no context with two endings or more."""
+    """Raise `CompressError`, whose message begins with `where`, unless there is a context with two endings or more."""
     if not isinstance(context, str):
         raise CompressError(f"{where}context: expected a text, found {type(context).__name__}")
     check_unicode(f"{where}context", context)

@@ -18,10 +18,10 @@ from .reading import MOST, Text, TextReader
 class Classifier(OpenedModel):
     """A text classifier or regressor on the CPU. One instance may be used from several threads.
 
-    `precision` is "int8" or "fp32"; left out, int8 where the folder has it. `threads` is for one model
-    run (default: the usable cores). `runtime` is "onnxruntime" or "openvino"; with the latter `precision_hint`
-    is "f32" (the default) or "bf16". `verify` holds the files that are run against the SHA-256 that a bundle lists: each is
-    read once more, the first time. Raises `CompressError` naming the file or the argument that is missing or wrong.
+    `precision` is "int8" or "fp32"; default: int8 if the folder has it. `threads` is for one model run (default: the usable cores).
+    `runtime` is "onnxruntime" or "openvino"; with the latter `precision_hint` is "f32" (the default) or "bf16". `verify` checks the files
+    that are run against the SHA-256 that a bundle lists: each is read once more, the first time. Raises `CompressError` naming the file or
+    the argument that is missing or wrong.
     """
 
     _unit = "text"
@@ -39,15 +39,15 @@ class Classifier(OpenedModel):
         tokens: int | None = None,
         window: int | None = None,
     ) -> Iterator[Prediction]:
-        """One prediction per text, in order, while `texts` is being read; memory is bounded however many there are.
+        """Yield one prediction per text, in order, while `texts` is being read; memory is bounded however many there are.
 
-        `texts` holds strings, or pairs of strings where the task has two text columns; a single one may be
-        given bare. They are read a window at a time: 256 of a stream, then 512, up to 4,096, or `window` of them.
-        Inside one, texts of like length share a model run of at most `tokens` tokens, padding included, and
-        `batch_size` texts; left out, `tokens` is 512, or less for a small window (docs/runtime.md).
+        `texts` holds strings, or pairs of strings if the task has two text columns; a single one may be passed bare. They are read a window
+        at a time: 256 of a stream, then 512, up to 4,096, or `window` of them. Within a window, texts of similar length share a model run
+        of at most `tokens` tokens, padding included, and `batch_size` texts; by default `tokens` is 512, or less for a small window
+        (docs/runtime.md).
 
-        Raises, after everything before it has been answered: `CompressError` naming an example that is no text,
-        `CheckFailed` for a score that is not finite, and whatever `texts` itself raises.
+        Raises, after everything before it has been answered: `CompressError` naming an example that is no text, `CheckFailed` for a score
+        that is not finite, and whatever `texts` itself raises.
         """
         check_sizes(batch_size=batch_size, tokens=tokens, window=window)
         return self._predictions(self._outputs(self._reader.windows(texts, window), batch_size, tokens))
@@ -55,16 +55,16 @@ class Classifier(OpenedModel):
     def predict(
         self, texts: Text | Iterable[Text], *, batch_size: int | None = None, tokens: int | None = None
     ) -> list[Prediction]:
-        """The list of what `classify` yields."""
+        """Return a list of what `classify` yields."""
         return list(self.classify(texts, batch_size=batch_size, tokens=tokens))
 
     def logits(
         self, texts: Text | Iterable[Text], *, batch_size: int | None = None, tokens: int | None = None
     ) -> np.ndarray:
-        """float32 [texts, classes], in the order given, from batches that depend on the texts alone.
+        """Return float32 [texts, classes], in the order given, from batches that depend on the texts alone.
 
-        An int8 model that quantizes activations on the fly scales them per batch, so its answers depend on
-        what shares a batch; `batch_size=1` makes each answer independent.
+        An int8 model that quantizes activations on the fly scales them per batch, so its answers depend on the other texts of a batch;
+        `batch_size=1` makes each answer independent.
         """
         check_sizes(batch_size=batch_size, tokens=tokens)
         parts = list(self._outputs(self._reader.windows(texts, MOST), batch_size, tokens))

@@ -1,14 +1,14 @@
-"""Long texts are cut before they are tokenized: a model reads their first tokens, and the rest costs memory and time.
+"""Cut long texts before they are tokenized: a model reads only their first tokens, and the rest costs memory and time.
 
-The tokens that are kept are the same, so a text is cut only where its tokenizer would begin a new word whatever follows:
+The tokens that are kept must not change, so a text is cut only where its tokenizer would begin a new word whatever follows:
 
 * Before a space after an ASCII letter or digit. Neither takes part in a composition of characters or in a grapheme with the
   other, and the pre-tokenizers below all split there. With BERT's normalizer also between two Chinese characters, which it
   puts spaces around.
-* Models see one word at a time. BPE with dropout is drawn anew at each call, and is left alone.
-* Added tokens such as [MASK] are searched for in the whole text. Where one of them holds what a text is cut at, none is cut.
+* Models see one word at a time. BPE with dropout is drawn anew at each call, so its texts are not cut.
+* Added tokens such as [MASK] are searched for in the whole text. If one of them contains a character that texts are cut at, no text is cut.
 
-So the tokens of a text are those of its parts, one after the other. Any other tokenizer is given the whole text.
+So the tokens of a text are those of its parts, one after the other. Any other tokenizer receives the whole text.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import tokenizers
 from .reading import Text
 
 LONG = 32  # characters for each token that is kept: shorter texts are tokenized whole
-_FIRST = 8  # characters for each token, of the first part that is tried
+_FIRST = 8  # characters per token, of the first part that is tried
 _PART = 1 << 16  # characters that are counted at a time
 _AFTER_A_WORD = r"(?<=[A-Za-z0-9]) "
 _BETWEEN_CHINESE = r"(?<=[\u4e00-\u9fff])(?=[\u4e00-\u9fff])"
@@ -41,11 +41,11 @@ _NORMALIZERS = (
     "Strip",
     "Replace",
 )
-_SPACES = {"Regex": " {2,}"}  # XLM-R's pattern; another could read over the cut
+_SPACES = {"Regex": " {2,}"}  # XLM-R's pattern; another could match across the cut
 
 
 class Cutter:
-    """Cuts texts for `tokenizer`, whose truncation says how many tokens are kept."""
+    """Cuts texts for `tokenizer`, whose truncation defines how many tokens are kept."""
 
     def __init__(self, tokenizer: tokenizers.Tokenizer) -> None:
         self._tokenizer = tokenizer
@@ -54,13 +54,13 @@ class Cutter:
         self._right = truncation.get("direction") == "right" and truncation.get("strategy") == "longest_first"
 
     def cut(self, text: Text) -> Text:
-        """A text or a pair that has the same tokens after truncation."""
+        """Return a text or a pair that has the same tokens after truncation."""
         if max(map(len, (text,) if isinstance(text, str) else text)) <= LONG * self._kept or self._places is None:
             return text
         return self._start(text, self._kept) if isinstance(text, str) else self._pair(*text)
 
     def _pair(self, one: str, other: str) -> tuple[str, str]:
-        """Of two that fill all tokens each keeps half, and an odd one goes to the longer: what is left of that is longer too."""
+        """Cut a pair. If both fill all tokens, each keeps half, and an odd token goes to the longer: the cut text must stay longer too."""
         starts = self._start(one, self._kept), self._start(other, self._kept)
         counts = tuple(map(self._count, starts))
         odd = (self._kept - self._tokenizer.num_special_tokens_to_add(True)) % 2
@@ -71,7 +71,7 @@ class Cutter:
         return starts[0], self._start(other, counts[0])
 
     def _start(self, text: str, tokens: int) -> str:
-        """A part of `text` with at least so many tokens, or all of it."""
+        """Return a part of `text` with at least so many tokens, or all of it."""
         if len(text) <= LONG * self._kept or self._places is None:
             return text
         size = _FIRST * self._kept
@@ -93,7 +93,7 @@ class Cutter:
             left, right = (left + more, right) if behind else (left, right + more)
 
     def _counts(self, text: str) -> Iterator[int]:
-        """The tokens of `text`, a part at a time."""
+        """Yield token counts of `text`, a part at a time."""
         start = 0
         while start < len(text):
             place = self._places.search(text, start + _PART) if self._places else None
@@ -113,7 +113,7 @@ class Cutter:
 
     @cached_property
     def _places(self) -> re.Pattern[str] | None:
-        """Where a text may be cut; None where nothing is known of the tokenizer."""
+        """Where a text may be cut; None if the tokenizer is not known to allow it."""
         own = self._tokenizer
         normalizers, splitters = _parts(own.normalizer), _parts(own.pre_tokenizer)
         known = all(map(_is_local, normalizers)) and all(map(_splits, splitters)) and splitters
@@ -135,7 +135,7 @@ def _added(tokenizer: tokenizers.Tokenizer) -> list[str]:
 
 
 def _parts(component: Any) -> list[dict[str, Any]]:
-    """The settings of a normalizer or a pre-tokenizer, one by one where it is a sequence."""
+    """Return the settings of a normalizer or a pre-tokenizer, one by one if it is a sequence."""
     if component is None:
         return []
     found = json.loads(component.__getstate__())
@@ -143,7 +143,7 @@ def _parts(component: Any) -> list[dict[str, Any]]:
 
 
 def _is_local(part: dict[str, Any]) -> bool:
-    """Whether a normalizer does the same to a part of a text as to the whole."""
+    """Whether a normalizer treats a part of a text as it treats the whole."""
     if part["type"] == "Replace":
         pattern = part["pattern"]
         return pattern == _SPACES or not re.search(r"\s", pattern.get("String", " "))
@@ -160,7 +160,7 @@ def _splits(part: dict[str, Any]) -> bool:
 
 
 def _is_plain(model: Any) -> bool:
-    """Whether a model gives a word the same tokens each time."""
+    """Whether a model always gives a word the same tokens."""
     if isinstance(model, tokenizers.models.BPE):
         return not model.dropout
     return isinstance(model, tokenizers.models.WordPiece | tokenizers.models.Unigram)

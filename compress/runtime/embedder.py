@@ -1,4 +1,4 @@
-"""Texts in, vectors out, and the cosines of pairs."""
+"""Compute the vectors of texts, and the cosines of pairs."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .kinds import VectorAnswer
 from .model_folder import OpenedModel, Options, check_sizes
 from .reading import MOST, Text, TextReader
 
-SENTENCE = ("text",)  # what an example of `vectors` is
+SENTENCE = ("text",)  # the column of an example of `vectors`
 
 
 class Embedder(OpenedModel):
-    """A sentence encoder on the CPU: a vector of length 1 for each text, so that the cosine of two texts is the product of their
-    vectors. One instance may be used from several threads. The options are those of `Classifier`.
+    """A sentence encoder on the CPU: a vector of length 1 for each text, so that the cosine of two texts is the product of their vectors.
+    One instance may be used from several threads. The options are those of `Classifier`.
 
-    A text longer than the model reads is cut. Vectors are those of the graph's output `sentence_embedding`.
+    A text that is too long for the model is cut. Vectors are those of the graph's output `sentence_embedding`.
     """
 
     _unit = "pair"
@@ -32,19 +32,19 @@ class Embedder(OpenedModel):
 
     @property
     def columns(self) -> None:
-        """Texts per example: one or two, as they come. A task has pairs, of which the model reads each text alone."""
+        """Texts per example: None, for one or two. A task has pairs, of which the model reads each text alone."""
         return
 
     @property
     def width(self) -> int:
-        """Numbers of a vector."""
+        """Length of a vector."""
         return self.settings.width
 
     def embed(
         self, texts: str | Iterable[str], *, batch_size: int | None = None, tokens: int | None = None
     ) -> np.ndarray:
-        """float32 [texts, width], in the order given, from batches that depend on the texts alone; of a text given bare [1, width].
-        Of a model that quantizes activations on the fly see `Classifier.logits`. Raises as `vectors` does."""
+        """Return float32 [texts, width], in the order given, from batches that depend on the texts alone; for a bare text [1, width]. For a
+        model that quantizes activations on the fly see `Classifier.logits`. Raises as `vectors` does."""
         check_sizes(batch_size=batch_size, tokens=tokens)
         parts = [found for _, found in self._checked(texts, TextReader(SENTENCE), batch_size, tokens, MOST)]
         return np.concatenate(parts) if parts else np.zeros((0, self.width), np.float32)
@@ -57,11 +57,12 @@ class Embedder(OpenedModel):
         tokens: int | None = None,
         window: int | None = None,
     ) -> Iterator[np.ndarray]:
-        """float32 [width] for each text, in order, while `texts` is being read; memory is bounded however many there are.
+        """Yield float32 [width] for each text, in order, while `texts` is being read; memory is bounded however many there are.
 
         `window`, `tokens` and `batch_size` are those of `Classifier.classify`.
-        Raises, after everything before it has been answered: `CompressError` naming an example that is no text,
-        `CheckFailed` for a number that is not finite, and whatever `texts` itself raises.
+
+        Raises, after everything before it has been answered: `CompressError` naming an example that is no text, `CheckFailed` for a number
+        that is not finite, and whatever `texts` itself raises.
         """
         check_sizes(batch_size=batch_size, tokens=tokens, window=window)
         parts = self._checked(texts, TextReader(SENTENCE), batch_size, tokens, window)
@@ -75,14 +76,14 @@ class Embedder(OpenedModel):
         tokens: int | None = None,
         window: int | None = None,
     ) -> Iterator[VectorAnswer]:
-        """As `vectors`, of texts and of pairs: of a pair it is the cosine of its two texts, the `score` of a `Prediction`."""
+        """As `vectors`, for texts and pairs: for a pair yields the cosine of its two texts, as the `score` of a `Prediction`."""
         check_sizes(batch_size=batch_size, tokens=tokens, window=window)
         return self._answers(self._checked(texts, TextReader(None), batch_size, tokens, window))
 
     def predict(
         self, texts: Text | Iterable[Text], *, batch_size: int | None = None, tokens: int | None = None
     ) -> list[VectorAnswer]:
-        """The list of what `answers` yields."""
+        """Return a list of what `answers` yields."""
         return list(self.answers(texts, batch_size=batch_size, tokens=tokens))
 
     def _answers(self, parts: Iterator[tuple[list[Text], np.ndarray]]) -> Iterator[VectorAnswer]:
@@ -99,7 +100,7 @@ class Embedder(OpenedModel):
     def _checked(
         self, texts: object, reader: TextReader, batch_size: int | None, tokens: int | None, window: int | None
     ) -> Iterator[tuple[list[Text], np.ndarray]]:
-        """Examples read together, and float32 [text, width] of all their texts, one after another. CheckFailed: see `vectors`."""
+        """Yield examples read together, and float32 [text, width] of all their texts, one after another. CheckFailed: see `vectors`."""
         answered = 0
         for examples in reader.windows(texts, window):
             vectors = self._outputs(examples, batch_size, tokens)
@@ -125,7 +126,7 @@ def _size(example: Text) -> int:
 
 
 def _whole(examples: list[Text], finite: np.ndarray) -> int:
-    """How many examples there are before the first with a text that is not `finite` [text]."""
+    """Return the number of examples before the first with a text that is not `finite` [text]."""
     if finite.all():
         return len(examples)
     starts = np.cumsum([0, *map(_size, examples)])

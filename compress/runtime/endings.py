@@ -1,4 +1,4 @@
-"""Pairs of a context and an ending in a model's tokens: the context is cut first, so that the endings of a question stay apart."""
+"""Encode pairs of a context and an ending. The context is cut first, so that the endings of a question stay different."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from .cutting import Cutter
 
 
 class EndingCutter:
-    """Encodes pairs in at most `max_length` tokens, special ones included, with a copy of `tokenizer`; also in several threads.
+    """Encodes pairs in at most `max_length` tokens, special ones included, with a copy of `tokenizer`; may be used from several threads.
 
-    Of a pair that is too long the context loses tokens, on the side where the tokenizer's truncation cuts. An ending that alone leaves
-    no room for one token of it is cut too, at its end."""
+    In a pair that is too long the context loses tokens, on the side where the tokenizer truncates. An ending that leaves no space for one
+    token of the context is cut too, at its end.
+    """
 
     def __init__(self, tokenizer: tokenizers.Tokenizer, max_length: int) -> None:
         side = (tokenizer.truncation or {}).get("direction", "right")
@@ -26,11 +27,11 @@ class EndingCutter:
         self._most = max_length - tokenizer.num_special_tokens_to_add(True) - 1
         self._alone = tokenizers.Tokenizer.from_str(tokenizer.to_str())
         self._alone.no_padding()
-        self._alone.enable_truncation(max_length)  # more than there is room for
+        self._alone.enable_truncation(max_length)  # more than an ending may have
         self._cutter, self._endings = Cutter(self._contexts), Cutter(self._alone)
 
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> tuple[list[tokenizers.Encoding], list[int]]:
-        """An encoding for each pair, and the numbers of those whose endings were cut."""
+        """Return an encoding for each pair, and the indices of those whose endings were cut."""
         ends = [str(self._endings.cut(end)) for _, end in pairs]
         lengths = [len(ending) for ending in self._alone.encode_batch(ends, add_special_tokens=False)]
         cut = [row for row, length in enumerate(lengths) if length > self._most]
@@ -39,7 +40,8 @@ class EndingCutter:
         return self._pairs.encode_batch(whole), cut
 
     def check_apart(self, where: str, endings: Sequence[str]) -> None:
-        """CompressError, which begins with `where`: two different `endings` of one question are the same tokens once they are cut."""
+        """Raise `CompressError`, whose message begins with `where`, if two different `endings` of one question have the same tokens once
+        they are cut."""
         kept: dict[tuple[int, ...], tuple[str, bool]] = {}
         for ending in endings:
             short = self.shortened(ending)
@@ -52,7 +54,7 @@ class EndingCutter:
                 )
 
     def shortened(self, ending: str) -> str:
-        """As much of it as there is room for. A part of a word may have more tokens than it had in the word, hence the loop."""
+        """Return as much of the ending as fits. A part of a word may have more tokens than it had in the word, hence the loop."""
         ending = str(self._endings.cut(ending))
         while len(found := self._alone.encode(ending, add_special_tokens=False)) > self._most:
             end = found.offsets[self._most - 1][1] if self._most else 0

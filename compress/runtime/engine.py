@@ -1,4 +1,4 @@
-"""What runs a model file: the interface, and ONNX Runtime."""
+"""Runtimes of a model file: the interface, and ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class Engine(Protocol):
 
     path: Path
     inputs: dict[str, type]  # name -> numpy's integer type
-    hint: str | None  # the precision that the runtime computes in, where it has a choice
+    hint: str | None  # the precision that the runtime computes in, if it has a choice
 
     def run(self, batch: dict[str, np.ndarray]) -> np.ndarray:
-        """Integer [rows, length] by input name -> logits [rows, labels], of a model that labels tokens [rows, length, labels], of one
-        that finds spans [rows, length, 2], the start and the end logit of each token, of a sentence encoder vectors [rows, width].
-        CompressError: the runtime failed."""
+        """Run a batch: integer [rows, length] by input name -> logits [rows, labels]; for a model that labels tokens [rows, length,
+        labels]; for one that finds spans [rows, length, 2], the start and the end logit of each token; for a sentence encoder vectors
+        [rows, width]. CompressError: the runtime failed."""
         ...
 
 
 class OnnxRuntime:
-    """ONNX Runtime on the CPU, with the session options of `open_session`. `owner`: the model file that an unpadded form
-    has its weights in."""
+    """ONNX Runtime on the CPU, with the session options of `open_session`. `owner`: the model file that contains the weights of an unpadded
+    form."""
 
     def __init__(self, path: Path, threads: int | None, owner: Path | None = None) -> None:
         self.path = path
@@ -51,7 +51,7 @@ class OnnxRuntime:
 
 
 def known_inputs(path: Path, found: dict[str, str], types: dict[str, type]) -> dict[str, type]:
-    """numpy's type of each input; `types` says it by the runtime's name. CompressError: inputs that are not ours."""
+    """Return numpy's type of each input; `types` maps the runtime's type names. CompressError: inputs that are not ours."""
     for name, kind in found.items():
         if name not in KNOWN_INPUTS or kind not in types:
             raise CompressError(

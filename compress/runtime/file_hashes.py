@@ -1,5 +1,5 @@
-"""SHA-256 of files, kept in the user's cache folder so that an untouched file is read once. That folder being unreadable or
-unwritable is no failure."""
+"""SHA-256 of files, cached in the user's cache folder so that an unchanged file is read once. A cache folder that cannot be read or written
+is no failure."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ..regular import open_regular
 
 Stamp = dict[str, int]
 
-# A file that was written less long ago may be written again within the tick of a file system's clock, unseen by its times.
+# A file written more recently may be written again within one tick of the file system's clock, without a change of its times.
 SETTLED_SECONDS = 2.0
 
 
 def file_sha256(path: Path) -> str:
-    """Hex SHA-256 of a file. One that has not been touched since it was hashed is not read again. Raises `OSError`, and
+    """Return the hex SHA-256 of a file. One that has not changed since it was hashed is not read again. Raises `OSError`, and
     `CompressError` for what is no file."""
     with open_regular(path, "a file") as file:
         key = stamp(file.fileno())
@@ -35,7 +35,7 @@ def file_sha256(path: Path) -> str:
 
 
 def stamp(file: Path | int) -> Stamp:
-    """What changes when a file, given by its path or descriptor, is written or replaced. Raises `OSError`."""
+    """Return what changes when a file, given by its path or descriptor, is written or replaced. Raises `OSError`."""
     status = os.stat(file)  # noqa: PTH116 (also takes a descriptor)
     return {
         "device": status.st_dev,
@@ -47,9 +47,9 @@ def stamp(file: Path | int) -> Stamp:
 
 
 def cache_folder() -> Path | None:
-    """`bert-compress/file-hashes` under XDG_CACHE_HOME or ~/.cache; None where there is no home."""
+    """Return `bert-compress/file-hashes` under XDG_CACHE_HOME or ~/.cache; None if there is no home."""
     cache = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    if not cache.is_absolute():  # as the specification of these folders says: others are to be ignored
+    if not cache.is_absolute():  # the specification of these folders requires to ignore relative paths
         try:
             cache = Path.home() / ".cache"
         except RuntimeError:
@@ -70,7 +70,7 @@ def _read(key: Stamp) -> str | None:
 
 
 def _write(key: Stamp, found: str) -> None:
-    """Whole or not at all."""
+    """Write the hash, whole or not at all."""
     path = _path(key)
     if path is None:
         return

@@ -1,4 +1,4 @@
-"""What a bundle's folder says: which model file, labels, text columns, lengths, tokenizer."""
+"""Settings of a bundle's folder: which model file, labels, text columns, lengths, tokenizer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MODEL_FILES = {
     "qdq": "model_qdq.onnx",
 }
 UNPADDED = "_unpadded.onnx"
-# What the models of transformers' classes answer whose names end so; those of others answer a text.
+# Unit of transformers' classes by the end of their names; the others answer a text.
 _UNITS: dict[str, Unit] = {
     "ForTokenClassification": "word",
     "ForQuestionAnswering": "question",
@@ -31,18 +31,18 @@ _UNITS: dict[str, Unit] = {
     "ForMultipleChoice": "choice",
     "Model": "pair",
 }
-# Families that count positions from the row after the padding's: that many rows of the table are for no token of a text.
+# Families that count positions from the row after the padding's: that many rows of the table belong to no token of a text.
 POSITIONS_AFTER_PADDING = ("camembert", "mpnet", "roberta", "xlm-roberta")
-_WIDTHS = ("hidden_size", "dim", "d_model")  # what families call the numbers of a token's vector
+_WIDTHS = ("hidden_size", "dim", "d_model")  # the families' names for the width of a token's vector
 _MOST_JSON, _MOST_TOKENIZER = 64 << 20, 1 << 30  # bytes
 EXPECTED = "expected a bundle (its layout is in docs/bundle.md)"
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a folder says of its model. `columns` is None where nothing says how many texts an example has, of a choice the last is of its
-    endings; `impossible`: a question may have no answer; `threshold`: by how much that must beat the best span; `width`: numbers of a
-    vector, of a model that gives texts vectors and has no `labels`."""
+    """A folder's settings for its model. `columns`: names of an example's texts, None if unknown; for a choice the last one holds the
+    endings. `impossible`: a question may have no answer; `threshold`: the margin by which no answer must beat the best span; `width`:
+    length of a vector, for a model that makes vectors and has no `labels`."""
 
     labels: tuple[str, ...]
     kind: AnswerKind
@@ -56,9 +56,9 @@ class Settings:
 
 
 def find_model(folder: Path, precision: str | None = None) -> tuple[str, Path]:
-    """(precision, file) under `onnx/` or beside the configuration; int8 first where none is asked for.
+    """Return (precision, file) under `onnx/` or beside the configuration; int8 first if `precision` is None.
 
-    Of a bundle it is the first that bundle.json lists: one that is gone is no reason to answer with another.
+    In a bundle the default is the first form that bundle.json lists: if its file is missing, no other is used in its place.
     """
     if precision is not None and precision not in MODEL_FILES:
         raise CompressError(f"precision: expected int8, fp32, avx2 or qdq, found {precision!r}")
@@ -73,24 +73,24 @@ def find_model(folder: Path, precision: str | None = None) -> tuple[str, Path]:
 
 
 def _place(folder: Path, precision: str) -> Path | None:
-    """The file of a form, where the folder has it."""
+    """Return the file of a precision, if the folder has it."""
     places = (folder / "onnx" / MODEL_FILES[precision], folder / MODEL_FILES[precision])
     return next((path for path in places if path.is_file()), None)
 
 
 def _listed(folder: Path) -> list[str]:
-    """The form that a bundle is opened in by default; none where nothing lists its forms."""
+    """Return the precision in which a bundle is opened by default; empty if nothing lists its precisions."""
     models = read_json(folder / "bundle.json", optional=True).get("models")
     return [name for name in MODEL_FILES if isinstance(models, dict) and name in models][:1]
 
 
 def unpadded_beside(model: Path) -> Path:
-    """Where the unpadded form of a model file stands, if it has one; its weights are those in the model file."""
+    """Return the path of the unpadded form of a model file, which may not exist; its weights are in the model file."""
     return model.with_name(f"{model.stem}{UNPADDED}")
 
 
 def read_settings(folder: Path) -> Settings:
-    """Labels, text columns and lengths from config.json, tokenizer_config.json and, where there is one, bundle.json."""
+    """Read labels, text columns and lengths from config.json, tokenizer_config.json and, if there is one, bundle.json."""
     if not folder.is_dir():
         raise CompressError(f"{folder}: expected a bundle's folder, found {'a file' if folder.exists() else 'nothing'}")
     config = read_json(folder / "config.json")
@@ -113,7 +113,7 @@ def read_settings(folder: Path) -> Settings:
 
 
 def _kind(folder: Path, config: dict[str, Any], bundle: dict[str, Any], unit: Unit, outputs: int) -> AnswerKind:
-    """Of the kinds whose models have the class that config.json names, the first that fits."""
+    """Return the first kind that fits, among those whose models have the class that config.json names."""
     problem, ranks = config.get("problem_type"), _ranks(config, bundle, outputs)
     kinds = [kind for kind in ANSWER_KINDS.values() if kind.unit == unit and (ranks or kind is not RANKING)]
     for kind in kinds:
@@ -128,13 +128,13 @@ def _task(bundle: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ranks(config: dict[str, Any], bundle: dict[str, Any], outputs: int) -> bool:
-    """Whether one output is the relevance of a passage, and no other score: by bundle.json, or where there is none by config.json."""
+    """Whether one output is the relevance of a passage, and no other score: by bundle.json, or, if there is none, by config.json."""
     task = _task(bundle)
     return task.get("kind") == "ranking" if task else is_cross_encoder(config, outputs)
 
 
 def _unit(folder: Path, config: dict[str, Any], bundle: dict[str, Any]) -> Unit:
-    """By the model's class; where config.json names none, by the kind of task in bundle.json."""
+    """Return the unit by the model's class; if config.json names none, by the kind of task in bundle.json."""
     kind = ANSWER_KINDS.get(str(_task(bundle).get("kind")))
     found = config.get("architectures")
     if not isinstance(found, list) or not found:
@@ -150,7 +150,7 @@ def _unit(folder: Path, config: dict[str, Any], bundle: dict[str, Any]) -> Unit:
 
 
 def _columns(path: Path, bundle: dict[str, Any], unit: Unit) -> tuple[str, ...] | None:
-    """What the bundle.json at `path` calls the texts of an example. CompressError: they are more than the model reads."""
+    """Return the names of an example's texts in the bundle.json at `path`. CompressError: more than the model reads."""
     columns = bundle.get("text_columns")
     if not isinstance(columns, list) or not columns:
         return None
@@ -163,7 +163,7 @@ def _columns(path: Path, bundle: dict[str, Any], unit: Unit) -> tuple[str, ...] 
 
 
 def _threshold(path: Path, config: dict[str, Any]) -> float:
-    """Above which no answer is given, by the config at `path`; 0 where it says nothing."""
+    """Return the threshold above which no answer is given, by the config at `path`; 0 if it is missing."""
     found = config.get(THRESHOLD)
     if found is None:
         return 0.0
@@ -175,7 +175,7 @@ def _threshold(path: Path, config: dict[str, Any]) -> float:
 
 
 def _width(path: Path, config: dict[str, Any]) -> int:
-    """Of the vectors that the model of the config at `path` gives."""
+    """Return the length of the model's vectors, by the config at `path`."""
     name = next((name for name in _WIDTHS if config.get(name) is not None), _WIDTHS[0])
     if width := whole_number(path, config, name, 0):
         return width
@@ -183,7 +183,7 @@ def _width(path: Path, config: dict[str, Any]) -> int:
 
 
 def read_json(path: Path, optional: bool = False, expected: str = EXPECTED) -> dict[str, Any]:
-    """A JSON object; {} when it is `optional` and absent. `expected`: of what it is a part, for the message."""
+    """Return a JSON object; {} when it is `optional` and absent. `expected`: what it belongs to, for the message."""
     if not path.exists():
         if optional:
             return {}
@@ -203,7 +203,7 @@ def read_json(path: Path, optional: bool = False, expected: str = EXPECTED) -> d
 
 
 def label_names(path: Path, config: dict[str, Any]) -> tuple[str, ...]:
-    """Class names in id order, as the config at `path` gives them (`LABEL_0` … when it says nothing)."""
+    """Return the class names in id order from the config at `path` (`LABEL_0` … if it has none)."""
     names = config.get("id2label")
     if names is None or names == {}:
         names = {
@@ -218,7 +218,7 @@ def label_names(path: Path, config: dict[str, Any]) -> tuple[str, ...]:
 
 
 def whole_number(path: Path, config: dict[str, Any], name: str, default: int) -> int:
-    """A field of the config at `path`; `default` where it is missing or null."""
+    """Return a field of the config at `path`; `default` if it is missing or null."""
     value = config.get(name)
     if value is None:
         return default
@@ -228,7 +228,7 @@ def whole_number(path: Path, config: dict[str, Any], name: str, default: int) ->
 
 
 def _max_length(folder: Path, bundle: dict[str, Any], tokenizer: dict[str, Any], config: dict[str, Any]) -> int:
-    """The bundle's own; else the tighter of the tokenizer's limit and the positions; else 512."""
+    """Return the bundle's own length; else the smaller of the tokenizer's limit and the positions; else 512."""
     if "max_length" in bundle:
         if isinstance(bundle["max_length"], int) and bundle["max_length"] > 0:
             return bundle["max_length"]
@@ -241,7 +241,7 @@ def _max_length(folder: Path, bundle: dict[str, Any], tokenizer: dict[str, Any],
 
 
 def read_tokenizer(path: Path, settings: Settings) -> tokenizers.Tokenizer:
-    """The tokenizer, cutting the longer text first to `settings.max_length`, never padding."""
+    """Return the tokenizer, truncating the longer text first to `settings.max_length`, never padding."""
     if not path.exists():
         raise CompressError(f"{path}: no such file; {EXPECTED}")
     tokenizer = open_tokenizer(path)
@@ -252,13 +252,13 @@ def read_tokenizer(path: Path, settings: Settings) -> tokenizers.Tokenizer:
         raise CompressError(
             f"{path}: max_length is {settings.max_length}; expected more than the {special} special tokens"
         )
-    tokenizer.no_padding()  # some files fix a length, which would be paid for on every text
+    tokenizer.no_padding()  # some files fix a length, which would cost time on every text
     tokenizer.enable_truncation(settings.max_length, strategy="longest_first", direction=settings.truncation_side)
     return tokenizer
 
 
 def open_tokenizer(path: Path) -> tokenizers.Tokenizer:
-    """As the file has it. CompressError: it cannot be read, or is none."""
+    """Return the tokenizer as the file has it. CompressError: it cannot be read, or is none."""
     data = read_regular(path, "a tokenizer's file", _MOST_TOKENIZER)
     try:
         return tokenizers.Tokenizer.from_buffer(data)

@@ -1,4 +1,4 @@
-"""Are the files that a bundle is run from those that it lists? Each is hashed once and remembered, so that it costs once."""
+"""Check the files that a bundle is run from against those that it lists. Each file's hash is cached, so that it is computed once."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ ADVICE = "ship or download the bundle again; `--no-verify`, `verify=False` in Py
 
 
 class ListedHashes:
-    """What the bundle.json of `folder` says of its files; a folder without one, or with one that lists none, has nothing to
-    hold them against."""
+    """The file hashes in the bundle.json of `folder`; without one, or if it lists none, nothing is checked."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -23,7 +22,7 @@ class ListedHashes:
         self._files = files
 
     def check(self, path: Path) -> None:
-        """CheckFailed: `path`, in the folder, is listed with another SHA-256, or not at all. CompressError: unreadable."""
+        """Check `path`, in the folder. CheckFailed: it is listed with another SHA-256, or not at all. CompressError: unreadable."""
         if self._files is None:
             return
         name = path.relative_to(self._folder).as_posix()

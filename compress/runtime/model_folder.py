@@ -1,4 +1,4 @@
-"""A folder opened on the CPU, and texts' tokens run through its model in batches of like length."""
+"""A folder opened on the CPU, and its model run on tokens in batches of similar length."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OPENED_BY: dict[Unit, tuple[str, str]] = {
 
 
 class Options(TypedDict, total=False):
-    """How a folder is opened; `Classifier` says what each is."""
+    """How a folder is opened; `Classifier` documents the options."""
 
     precision: str | None
     threads: int | None
@@ -38,7 +38,7 @@ class Options(TypedDict, total=False):
 
 
 class OpenedModel:
-    """How a folder is opened, and its model run; `Classifier` says what the options are."""
+    """An opened folder, and its model; `Classifier` documents the options."""
 
     _unit: ClassVar[Unit]  # what it answers
 
@@ -73,22 +73,22 @@ class OpenedModel:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Names of the outputs in their order: those of the labels, or that of a score; none of the numbers of a vector."""
+        """Names of the outputs in order: those of the labels, or that of a score; empty for a model that makes vectors."""
         return self.settings.labels
 
     @property
     def columns(self) -> int | None:
-        """Texts per example, 1 or 2, of a choice up to 3; None where the folder does not say."""
+        """Texts per example, 1 or 2, for a choice up to 3; None if the folder does not say."""
         return None if self.settings.columns is None else len(self.settings.columns)
 
     @property
     def model(self) -> Path:
-        """The file that is run; padded batches may go through the unpadded form beside it."""
+        """The file that is run; padded batches may use the unpadded form beside it."""
         return self._engine.path
 
     @property
     def precision_hint(self) -> str | None:
-        """What OpenVINO computes in on this CPU: "f32" or "bf16"; None for ONNX Runtime, which has no choice."""
+        """The precision that OpenVINO computes in on this CPU: "f32" or "bf16"; None for ONNX Runtime, which has no choice."""
         return self._engine.hint
 
     def _check_kind(self) -> None:
@@ -103,7 +103,7 @@ class OpenedModel:
     def _runs(
         self, encodings: Sequence[tokenizers.Encoding], batch_size: int | None, tokens: int | None
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """(indices of encodings that shared a run, its outputs), the shortest first."""
+        """Yield (indices of encodings that shared a run, its outputs), the shortest first."""
         lengths = np.array([len(encoding) for encoding in encodings], np.int64)
         size = tokens_per_run(int(lengths.sum())) if tokens is None else tokens
         for chunk in chunks(lengths, size, batch_size):
@@ -126,11 +126,11 @@ class OpenedModel:
 
 
 def check_sizes(**sizes: int | None) -> None:
-    """CompressError: one is given and less than 1."""
+    """Raise `CompressError` for a size that is not None and less than 1."""
     for name, value in sizes.items():
         if value is not None and value < 1:
             raise CompressError(f"{name} is {value}; expected at least 1")
 
 
 def _unchecked(path: Path) -> None:
-    """Any file will do."""
+    """Accept any file."""

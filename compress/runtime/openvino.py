@@ -1,4 +1,4 @@
-"""OpenVINO as the runtime: the same ONNX files, another library. Imported only when it is asked for."""
+"""OpenVINO as the runtime, for the same ONNX files. Imported only when it is requested."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .folder import find_model
 
 
 def find_openvino_model(folder: Path, precision: str | None) -> tuple[str, Path]:
-    """(precision, file): left out, the QDQ file where there is one, which OpenVINO runs in int8; else as `find_model`."""
+    """Return (precision, file); if `precision` is None, the QDQ file if there is one, which OpenVINO runs in int8; else as `find_model`."""
     if precision is not None:
         return find_model(folder, precision)
     try:
@@ -37,10 +37,10 @@ class CompiledFile(NamedTuple):
 
 
 def open_model(path: Path, threads: int, hint: str) -> CompiledFile:
-    """One stream, threads not pinned, as ONNX Runtime's are not. A CPU without bf16 computes in f32: where it has AVX-512,
-    OpenVINO would take bf16 and emulate it, some fifty times slower than f32.
+    """Compile a file for one stream, with threads not pinned, as in ONNX Runtime. A CPU without bf16 computes in f32: if it has AVX-512,
+    OpenVINO would emulate bf16, some fifty times slower than f32.
 
-    CompressError: the package is missing, or the file is not one that OpenVINO takes.
+    CompressError: the package is missing, or the file is not one that OpenVINO accepts.
     """
     try:
         openvino: Any = importlib.import_module("openvino")  # this file has the name, too, for a type checker
@@ -75,7 +75,7 @@ class OpenVino:
         self.inputs = known_inputs(path, found, types)
         names = [min(item.get_names(), default=str(i)) for i, item in enumerate(self._model.outputs)]
         self._outputs = [names.index(name) for name in wanted_outputs(names)]
-        self._requests = threading.local()  # a request holds the arrays of one call: one for each thread
+        self._requests = threading.local()  # a request holds the arrays of one call, so each thread has its own
 
     def run(self, batch: dict[str, np.ndarray]) -> np.ndarray:
         if not hasattr(self._requests, "request"):

@@ -1,4 +1,4 @@
-"""Questions and the passages that answer them, as windows of tokens; the spans of a passage that a model finds likely."""
+"""Questions and their contexts as windows of tokens, and the likeliest answer spans by a model's logits."""
 
 from __future__ import annotations
 
@@ -10,44 +10,45 @@ from typing import Any, cast
 import numpy as np
 import tokenizers
 
-NEVER = -1e9  # the score of an answer that cannot be given: below those of models, and finite
-QUESTION_TOKENS = 64  # more of a question are cut off, as in SQuAD's scripts
-ANSWER_TOKENS = 30  # of an answer, at most, as in SQuAD's scripts
-MOST_ANSWERS = 20  # of a question, that are held
-THRESHOLD = (
-    "null_score_diff_threshold"  # of config.json: by how much no answer must beat the best span; as in SQuAD's scripts
-)
+NEVER = -1e9  # the score of an impossible answer: below those of models, and finite
+QUESTION_TOKENS = 64  # a longer question is cut, as in SQuAD's scripts
+ANSWER_TOKENS = 30  # maximum length of an answer, as in SQuAD's scripts
+MOST_ANSWERS = 20  # kept for a question
+THRESHOLD = "null_score_diff_threshold"  # of config.json: the margin by which no answer must beat the best span; as in SQuAD's scripts
 MOST_THRESHOLD = 1e6  # either way; far beyond any score
-_OVERLAP = 4  # a window shares one token in so many of the passage's with the one before it
+_OVERLAP = 4  # a window shares one in so many of its context tokens with the one before it
 
 
 @dataclass(frozen=True)
 class Cut:
-    """The windows of `questions` questions about their contexts, question after question. `question` int64 [window]: whose each is."""
+    """The windows of `questions` questions about their contexts, question after question. `question` int64 [window]: the question of
+    each."""
 
     questions: int
     question: np.ndarray
     answer_tokens: int
-    bounds: np.ndarray  # int64 [window, 5]: `readable`, and from which position on, before which one, answers may begin
-    spans: list[np.ndarray]  # of each window int32 [token of the context, 2]: characters, spaces at their ends left out
+    bounds: (
+        np.ndarray
+    )  # int64 [window, 5]: `readable`, then the first position where an answer may begin, and the end of those
+    spans: list[np.ndarray]  # for each window int32 [token of the context, 2]: characters, without spaces at their ends
     encodings: list[tokenizers.Encoding] = field(repr=False)
 
     def readable(self, window: int) -> tuple[int, int, int]:
-        """Positions: of the first token of the context, behind its last one (0, 0 where it has none), and of [CLS], last in XLNet."""
+        """Return positions: of the first token of the context, after its last one (0, 0 if it has none), and of [CLS], last in XLNet."""
         first, end, cls = self.bounds[window, :3].tolist()
         return first, end, cls
 
     def offsets(self, window: int) -> np.ndarray:
-        """int32 [end - first, 2]: the characters of each readable token in its context, the end exclusive; a space that a tokenizer
-        counts with a word is not among them. Empty, start = end, for a token that shows nothing."""
+        """Return int32 [end - first, 2]: the characters of each readable token in its context, the end exclusive, without a space that a
+        tokenizer counts with a word. Empty, start = end, for a token without visible characters."""
         return self.spans[window]
 
     def without_encodings(self) -> Cut:
-        """What `Best` needs, in a fiftieth of the memory."""
+        """Return what `Best` needs, in a fiftieth of the memory."""
         return replace(self, encodings=[])
 
     def followed_by(self, other: Cut) -> Cut:
-        """The windows of both; those of `other` are of the questions behind these."""
+        """Return the windows of both; the questions of `other` come after these."""
         return Cut(
             self.questions + other.questions,
             np.concatenate([self.question, other.question + self.questions]),
@@ -59,12 +60,13 @@ class Cut:
 
 
 class Passages:
-    """Cuts (question, context) pairs into windows of at most `max_length` tokens, special ones included, for a copy of `tokenizer`; also in
-    several threads.
+    """Cuts (question, context) pairs into windows of at most `max_length` tokens, special ones included, for a copy of `tokenizer`; may be
+    used from several threads.
 
-    Every window has the question, cut to `QUESTION_TOKENS` or to half of the room, whichever is less, and a part of the context; one
-    shares a quarter of its room with the one before. An answer may begin only at tokens that the window has most context of, on the
-    side where it has less (SQuAD's `token_is_max_context`), so in one window each."""
+    Every window has the question, cut to `QUESTION_TOKENS` or to half of the available tokens, whichever is less, and a part of the
+    context; a quarter of a window's context overlaps with the one before. An answer may begin only at tokens that have most context in this
+    window, on the side where they have less (SQuAD's `token_is_max_context`), so in one window each.
+    """
 
     def __init__(self, tokenizer: tokenizers.Tokenizer, max_length: int, *, answer_tokens: int = ANSWER_TOKENS) -> None:
         self._tokenizer = tokenizers.Tokenizer.from_str(tokenizer.to_str())
@@ -73,14 +75,14 @@ class Passages:
         self.max_length, self.answer_tokens = max_length, answer_tokens
         self._room = max_length - self._tokenizer.num_special_tokens_to_add(True)
         self._pairs = tokenizers.Tokenizer.from_str(self._tokenizer.to_str())
-        self._lock = threading.Lock()  # how `_pairs` cuts is set anew for each length of questions
+        self._lock = threading.Lock()  # the truncation of `_pairs` is set anew for each length of questions
         pair = self._tokenizer.encode("a", "a")
         self._cls_last = pair.sequence_ids[:1] == [0]
         texts = zip(pair.sequence_ids, pair.type_ids, strict=True)
         self._segment = next((segment for text, segment in texts if text == 1), 1)
 
     def __call__(self, questions: Sequence[str], contexts: Sequence[str]) -> Cut:
-        """Texts [question] and [question] -> their windows. Either may be empty."""
+        """Return the windows of texts [question] and [question]. Either may be empty."""
         windows = self._windows(list(questions), contexts)
         encodings = [encoding for of_one, _ in windows for encoding in of_one]
         bounds = [bound for of_one, overlap in windows for bound in self._bounds(of_one, overlap)]
@@ -94,7 +96,8 @@ class Passages:
         return Cut(len(counts), question, self.answer_tokens, table, spans, encodings)
 
     def _windows(self, questions: list[str], contexts: Sequence[str]) -> list[tuple[list[tokenizers.Encoding], int]]:
-        """Of each question its windows, and the tokens that two of them share. Questions of one length leave the same room."""
+        """Return for each question its windows, and the number of tokens that two of them share. Questions of one length leave the same
+        space for the context."""
         lengths = np.array([self._shorten(questions, number) for number in range(len(questions))], np.int64)
         windows: list[tuple[list[tokenizers.Encoding], int]] = [([], 0)] * len(questions)
         for length in np.unique(lengths):
@@ -109,12 +112,12 @@ class Passages:
         return windows
 
     def _typed(self, window: tokenizers.Encoding) -> tokenizers.Encoding:
-        """With the segment that the tokenizer gives a second text: in what it cuts off tokenizers 0.23 gives it 1 in any case."""
+        """Return the window with the segment that the tokenizer gives a second text: tokenizers 0.23 always gives overflowing parts 1."""
         return window if self._segment == 1 else cast(tokenizers.Encoding, _Typed(window, self._segment))
 
     def _shorten(self, questions: list[str], number: int) -> int:
-        """Cut a question in place where it has too many tokens; how many it has then. A part of a word may have more than it had in
-        the word, hence the loop."""
+        """Cut a question in place if it has too many tokens; return its number of tokens. A part of a word may have more tokens than it had
+        in the word, hence the loop."""
         most = min(QUESTION_TOKENS, self._room // 2)
         while len(found := self._tokenizer.encode(questions[number], add_special_tokens=False)) > most:
             end = found.offsets[most - 1][1] if most else 0
@@ -122,8 +125,8 @@ class Passages:
         return len(found)
 
     def _bounds(self, windows: Sequence[tokenizers.Encoding], overlap: int) -> list[tuple[int, int, int, int, int]]:
-        """`Cut.bounds` of the windows of one question. Of the tokens that two windows share the first half belongs to the one before,
-        and one in the middle too."""
+        """Return `Cut.bounds` of the windows of one question. Of the tokens that two windows share the first half belongs to the earlier
+        one, and one in the middle too."""
         bounds = []
         for number, encoding in enumerate(windows):
             inside = [place for place, text in enumerate(encoding.sequence_ids) if text == 1]
@@ -136,7 +139,7 @@ class Passages:
 
 @dataclass(frozen=True)
 class _Typed:
-    """An Encoding, but for the segment of its second text."""
+    """An Encoding with another segment for its second text."""
 
     encoding: tokenizers.Encoding
     segment: int
@@ -154,7 +157,7 @@ class _Typed:
 
 
 class Best:
-    """The likeliest answers to the questions of `cut`, of which only `most` a question are held, whatever the windows' number."""
+    """The likeliest answers to the questions of `cut`. Only `most` are kept per question, whatever the number of windows."""
 
     def __init__(self, cut: Cut, *, most: int = MOST_ANSWERS) -> None:
         self._cut, self._most = cut, most
@@ -162,7 +165,7 @@ class Best:
         self._none = np.full(cut.questions, np.inf, np.float32)
 
     def add(self, windows: np.ndarray, outputs: np.ndarray) -> None:
-        """float32 [window, length, 2], the start and end logits of these windows; each window once, in any order, padded or not."""
+        """Add float32 [window, length, 2], the start and end logits of these windows; each window once, in any order, padded or not."""
         for window, found in zip(windows.tolist(), outputs, strict=True):
             question = int(self._cut.question[window])
             first, end, cls = self._cut.readable(window)
@@ -174,19 +177,20 @@ class Best:
             self._found[question] = _apart(answers)[: self._most]
 
     def outputs(self, *, impossible: bool, threshold: float = 0.0) -> np.ndarray:
-        """float32 [question, 4], when all windows are added: start and end of the best answer in characters of its context, the end
-        exclusive; its score, the sum of both logits, `NEVER` where the context has nothing to read; and `none`, the sum of [CLS]'s in the
+        """Return float32 [question, 4], when all windows are added: start and end of the best answer in characters of its context, the end
+        exclusive; its score, the sum of both logits, `NEVER` if the context has nothing to read; and `none`, the sum of [CLS]'s in the
         window where that is smallest, less `threshold`.
 
-        `impossible`: a question may have no answer; of one whose `none` is above its score start and end are 0. Otherwise `none` is
-        `NEVER` and the best span is the answer. Of a question with logits that are not finite score and `none` are NaN."""
+        `impossible`: a question may have no answer; if its `none` is above its score, start and end are 0. Otherwise `none` is `NEVER` and
+        the best span is the answer. For a question with logits that are not finite, score and `none` are NaN.
+        """
         outputs = self.best_spans(impossible=impossible)
         outputs[:, 3] -= threshold if impossible else 0
         outputs[outputs[:, 3] > outputs[:, 2], :2] = 0
         return outputs
 
     def best_spans(self, *, impossible: bool) -> np.ndarray:
-        """As `outputs` without a threshold, with the best span also where no answer is likelier."""
+        """As `outputs` without a threshold, with the best span even if no answer is likelier."""
         best = [found[0] if found else (-NEVER, 0, 0) for found in self._found]
         outputs = np.array([(start, end, -low, 0) for low, start, end in best], np.float32).reshape(-1, 4)
         outputs[:, 3] = self._none if impossible else NEVER
@@ -194,11 +198,11 @@ class Best:
         return outputs
 
     def n_best(self, question: int, n: int) -> list[tuple[int, int, float]]:
-        """The `n` best answers, at most `most`, as (start, end, score), the best first; none where nothing can be read."""
+        """Return the `n` best answers, at most `most`, as (start, end, score), the best first; empty if nothing can be read."""
         return [(start, end, -low) for low, start, end in self._found[question][:n]]
 
     def _answers(self, window: int, found: np.ndarray) -> list[tuple[float, int, int]]:
-        """Of one window the best (-score, start, end). Of equal scores the first in the text comes first."""
+        """Return the best (-score, start, end) of one window. Of equal scores the first in the text comes first."""
         first, end, _, begin, stop = self._cut.bounds[window].tolist()
         spans, size = self._cut.offsets(window), self._cut.answer_tokens
         shown = (spans[:, 1] > spans[:, 0])[:, None]
@@ -219,13 +223,13 @@ class Best:
 
 
 def _apart(answers: list[tuple[float, int, int]]) -> list[tuple[float, int, int]]:
-    """The best first, and each span once: several tokens may be of the same characters."""
+    """Return the answers, the best first, and each span once: several tokens may have the same characters."""
     places = {(start, end): low for low, start, end in sorted(answers, reverse=True)}
     return sorted((low, *place) for place, low in places.items())
 
 
 def _largest(scores: np.ndarray, most: int) -> np.ndarray:
-    """Places of the `most` largest, fewer where there are fewer that are not -inf; the same ones on every machine."""
+    """Return indices of the `most` largest, fewer if fewer are not -inf; the same ones on every machine."""
     known = np.flatnonzero(scores > -np.inf)
     if len(known) > most:
         least = np.partition(scores[known], -most)[-most]
@@ -234,7 +238,7 @@ def _largest(scores: np.ndarray, most: int) -> np.ndarray:
 
 
 def _spans(context: str, offsets: Sequence[tuple[int, int]]) -> np.ndarray:
-    """`Cut.offsets`, from those that the tokenizer gives."""
+    """Return `Cut.offsets` from the tokenizer's offsets."""
     spans = np.zeros((len(offsets), 2), np.int32)
     for place, (start, end) in enumerate(offsets):
         shown = context[start:end].lstrip()

@@ -1,4 +1,4 @@
-"""A query and passages in, the passages in order out."""
+"""Rank the passages of a query."""
 
 from __future__ import annotations
 
@@ -24,9 +24,8 @@ class Ranked(NamedTuple):
 
 
 class Ranker(Classifier):
-    """A cross-encoder that puts the passages of a query in order, on the CPU. One instance may be used from several threads. The
-    options, and the way to score single pairs, are those of `Classifier`. Raises `CompressError` also for another kind of model.
-    """
+    """A cross-encoder that ranks the passages of a query, on the CPU. One instance may be used from several threads. The options, and the
+    way to score single pairs, are those of `Classifier`. Raises `CompressError` also for another kind of model."""
 
     def __init__(self, folder: str | Path, **options: Unpack[Options]) -> None:
         super().__init__(folder, **options)
@@ -38,7 +37,7 @@ class Ranker(Classifier):
 
     @property
     def columns(self) -> int | None:
-        """Two: a query and a passage, whether or not the folder says so."""
+        """Texts per example: 2, a query and a passage, whether or not the folder says so."""
         return super().columns or 2
 
     def rank(
@@ -50,11 +49,11 @@ class Ranker(Classifier):
         batch_size: int | None = None,
         tokens: int | None = None,
     ) -> list[Ranked]:
-        """The passages from the most relevant down, all or the first `top`; of equal scores the one given first. `batch_size` and
+        """Return the passages, the most relevant first, all or the first `top`; of equal scores the one given first. `batch_size` and
         `tokens` are those of `Classifier.classify`.
 
-        An int8 model scales activations by what shares a model run: `batch_size=1` makes scores independent of the other passages.
-        Raises `CompressError` for what is no text, `CheckFailed` for a score that is not finite.
+        An int8 model scales activations over a whole model run: `batch_size=1` makes scores independent of the other passages. Raises
+        `CompressError` for what is no text, `CheckFailed` for a score that is not finite.
         """
         check_sizes(top=top)
         if not isinstance(query, str):

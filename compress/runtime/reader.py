@@ -1,4 +1,4 @@
-"""Questions and contexts in, the parts of the contexts that answer them out."""
+"""Find the answers to questions in their contexts."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ Pair = tuple[str, str]
 
 
 class Reader(OpenedModel):
-    """A model that finds the answer to a question in a text, on the CPU. One instance may be used from several threads. The options
-    are those of `Classifier`.
+    """A model that finds the answer to a question in a text, on the CPU. One instance may be used from several threads. The options are
+    those of `Classifier`.
 
-    A context longer than the model reads beside the question goes through it in windows that overlap; the answer is the best span of
-    all of them. An answer has at most 30 tokens, and a question 64; more of it are not read.
+    A context that is too long for the model is read in overlapping windows; the answer is the best span of all of them. An answer has at
+    most 30 tokens; a question is cut to 64.
 
-    `impossible`, of every method: a question may have no answer in its context, as in SQuAD 2.0. Left out, it is what bundle.json says
-    of the task, and False where nothing says it: then every question gets one. No answer is given where the score of none is above
-    that of every span by more than `null_score_diff_threshold` of config.json, 0 where it has none.
+    `impossible`, in every method: a question may have no answer in its context, as in SQuAD 2.0. By default it is what bundle.json says of
+    the task, and False if it is missing: then every question gets an answer. No answer is given if its score exceeds that of every span by
+    more than `null_score_diff_threshold` of config.json, 0 by default.
     """
 
     _unit = "question"
@@ -43,7 +43,7 @@ class Reader(OpenedModel):
 
     @property
     def columns(self) -> int | None:
-        """Texts per example: 2, also where the folder does not say."""
+        """Texts per example: 2, even if the folder does not say."""
         return super().columns or 2
 
     @overload
@@ -53,7 +53,7 @@ class Reader(OpenedModel):
     def answer(
         self, question: str, context: str, *, n: int | None = None, impossible: bool | None = None
     ) -> Answer | list[Answer]:
-        """The answer to one question; with `n` a list of the `n` likeliest, at most 20. Raises as `answers` does."""
+        """Return the answer to one question; with `n` a list of the `n` likeliest, at most 20. Raises as `answers` does."""
         return next(self.answers([(question, context)], n=n, impossible=impossible))  # type: ignore[call-overload]
 
     @overload
@@ -88,12 +88,13 @@ class Reader(OpenedModel):
         tokens: int | None = None,
         window: int | None = None,
     ) -> Iterator[Answer] | Iterator[list[Answer]]:
-        """The answer to each pair of a question and a context, in order, while `pairs` is being read; memory is bounded by the longest
-        context. With `n` a list for each, of the `n` likeliest, at most 20; no answer is among them where `impossible`.
+        """Yield the answer to each pair of a question and a context, in order, while `pairs` is being read; memory is bounded by the
+        longest context. With `n`, yield a list of the `n` likeliest for each, at most 20, which includes no answer if `impossible`.
 
         `window`, `tokens` and `batch_size` (windows of contexts in one model run) are those of `Classifier.classify`.
-        Raises, after everything before it has been answered: `CompressError` naming an example that is no pair of texts,
-        `CheckFailed` for a score that is not finite, and whatever `pairs` itself raises.
+
+        Raises, after everything before it has been answered: `CompressError` naming an example that is no pair of texts, `CheckFailed` for
+        a score that is not finite, and whatever `pairs` itself raises.
         """
         check_sizes(n=n, batch_size=batch_size, tokens=tokens, window=window)
         if n is not None and n > MOST_ANSWERS:
@@ -109,7 +110,7 @@ class Reader(OpenedModel):
         batch_size: int | None = None,
         tokens: int | None = None,
     ) -> list[Answer]:
-        """The list of what `answers` yields."""
+        """Return a list of what `answers` yields."""
         return list(self.answers(pairs, impossible=impossible, batch_size=batch_size, tokens=tokens))
 
     def outputs(
@@ -120,8 +121,8 @@ class Reader(OpenedModel):
         batch_size: int | None = None,
         tokens: int | None = None,
     ) -> np.ndarray:
-        """float32 [question, 4]: start, end, score and `none`, as `Best.outputs` has them, from batches that depend on the texts alone.
-        Of a model that quantizes activations on the fly see `Classifier.logits`."""
+        """Return float32 [question, 4]: start, end, score and `none`, as in `Best.outputs`, from batches that depend on the texts alone.
+        For a model that quantizes activations on the fly see `Classifier.logits`."""
         check_sizes(batch_size=batch_size, tokens=tokens)
         parts = self._best(pairs, 1, batch_size, tokens, MOST)
         asked, threshold = self._impossible(impossible), self.settings.threshold
@@ -134,7 +135,7 @@ class Reader(OpenedModel):
     def _best(
         self, pairs: object, most: int, batch_size: int | None, tokens: int | None, window: int | None
     ) -> Iterator[tuple[list[Pair], Best]]:
-        """Pairs read together, and what answers them. Of the logits of tokens only those of one run are there at a time."""
+        """Yield pairs read together, and their best answers. Only one run's token logits are in memory at a time."""
         for read in self._reader.windows(pairs, window):
             examples = [(question, context) for question, context in read]
             cut = self._passages([question for question, _ in examples], [context for _, context in examples])

@@ -1,4 +1,4 @@
-"""Examples as they come, checked one by one and gathered in windows of bounded size."""
+"""Read examples from an iterable, checked one by one and gathered in windows of bounded size."""
 
 from __future__ import annotations
 
@@ -12,23 +12,22 @@ Text = str | tuple[str, str]
 
 FIRST = 256  # examples of a stream's first window: answers begin early, and sorting still pays
 MOST = 4096  # examples, and
-MOST_CHARACTERS = 1 << 24  # of a text in which answers have places, which are float32 numbers
-CHARACTERS = 1_000_000  # characters: together they bound the memory of a window
+MOST_CHARACTERS = 1 << 24  # of a text in which answers have positions, which are float32 numbers
+CHARACTERS = 1_000_000  # together with `MOST`, this bounds the memory of a window
 
 Example = TypeVar("Example")
 
 
 class Windowed(ABC, Generic[Example]):
-    """Examples as they are checked by `_checked`, in windows. `name`: what messages call them."""
+    """Reads examples, checked by `_checked`, in windows. `name`: their name in messages."""
 
     name: ClassVar[str] = "texts"
 
     def windows(self, texts: object, most: int | None = None) -> Iterator[list[Example]]:
-        """Windows in order, read only when they are asked for.
+        """Yield windows in order, read only when they are requested.
 
-        `most` examples each; by default few at first and then twice as many each time, or at once as many
-        as bounded memory allows where `texts` is a sequence. When reading fails, what was read comes first
-        and then the error; CompressError names the example.
+        `most` examples each; by default few at first and then twice as many each time, or at once as many as bounded memory allows if
+        `texts` is a sequence. When reading fails, what was read comes first and then the error; CompressError names the example.
         """
         source = self._source(texts)
         first = most or (MOST if isinstance(source, Sequence) else FIRST)
@@ -62,14 +61,14 @@ class Windowed(ABC, Generic[Example]):
 
     @abstractmethod
     def _checked(self, index: int, example: object) -> Example:
-        """CompressError: what is given at `index` is no example."""
+        """Return the checked example. CompressError: the object at `index` is no example."""
 
     @abstractmethod
     def _characters(self, example: Example) -> int: ...
 
 
 class TextReader(Windowed[Text]):
-    """What an example of a task may be. `columns` names its texts, one or two; None where nothing says."""
+    """Reads texts or pairs. `columns` names an example's texts, one or two; None if unknown."""
 
     def __init__(self, columns: tuple[str, ...] | None) -> None:
         self.columns = columns
@@ -111,7 +110,7 @@ class PairReader(TextReader):
 
 
 def check_unicode(place: str, text: str) -> None:
-    """CompressError: `text` cannot be encoded; `place` is where it stands."""
+    """Raise `CompressError` if `text` cannot be encoded; `place` is its position for the message."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

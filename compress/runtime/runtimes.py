@@ -1,4 +1,4 @@
-"""Which file of a folder, opened by which runtime."""
+"""Open a folder's model file with a runtime."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def open_engine(
     hint: str | None,
     check: Callable[[Path], None],
 ) -> tuple[str, Engine]:
-    """(precision of the file, the file opened), which `check` has seen first. CompressError: the argument, file or package
-    that is missing or wrong."""
+    """Return (precision of the file, the opened file), after `check` has seen it. CompressError: the argument, file or package that is
+    missing or wrong."""
     if runtime == "onnxruntime":
         if hint is not None:
             raise CompressError(

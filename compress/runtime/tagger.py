@@ -1,4 +1,4 @@
-"""Texts in, labelled words and entities out."""
+"""Label the words of texts, and find their entities."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Words = str | Sequence[str]
 
 
 class LabelledWords(NamedTuple):
-    """A text, where its words are (int64 [word, 2], in characters, the end exclusive), and of each its label and the label's
+    """A text, the positions of its words (int64 [word, 2], in characters, the end exclusive), and each word's label with its
     probability."""
 
     text: str
@@ -30,12 +30,12 @@ class LabelledWords(NamedTuple):
 
 
 class Tagger(OpenedModel):
-    """A model that labels the words of texts, on the CPU: for entities, parts of speech, chunks. One instance may be used from
-    several threads. The options are those of `Classifier`.
+    """A model that labels the words of texts, on the CPU: for entities, parts of speech, chunks. One instance may be used from several
+    threads. The options are those of `Classifier`.
 
-    A text is a string, whose words are its runs of letters and digits and each other character; or a list of words, which are
-    joined by one space and keep their bounds. A word gets the most probable label of its first token. A text longer than the
-    model reads goes through it in windows that overlap, and a word is decided in the one where it has most context.
+    A text is a string, whose words are its runs of letters and digits and each other character; or a list of words, which are joined by one
+    space and keep their boundaries. A word gets the most probable label of its first token. A text that is too long for the model is read
+    in overlapping windows, and a word is decided in the one where it has most context.
     """
 
     _unit = "word"
@@ -51,7 +51,7 @@ class Tagger(OpenedModel):
 
     @property
     def columns(self) -> int | None:
-        """Texts per example: 1, also where the folder does not say."""
+        """Texts per example: 1, even if the folder does not say."""
         return super().columns or 1
 
     def tag(
@@ -63,17 +63,18 @@ class Tagger(OpenedModel):
         tokens: int | None = None,
         window: int | None = None,
     ) -> Iterator[list[Entity]]:
-        """The entities of each text, in order, while `texts` is being read; memory is bounded by the longest text.
+        """Yield the entities of each text, in order, while `texts` is being read; memory is bounded by the longest text.
 
-        `texts` holds strings, and lists of words; a string may be given bare. `aggregation`, by the names of transformers' pipeline, says
-        how a word is decided: "first" by its first token, as in training and scoring; "average" by the mean of its tokens'
-        probabilities; "max" by the token that is surest. The words of an entity are then joined: its label is the type, its score the
-        mean. "none" decides as "first" does and joins none: each word has the label that the model gives it. Words labelled `O` are
-        left out; where no label is called `O`, as for parts of speech, every word is an answer of its own.
+        `texts` holds strings, and lists of words; a string may be passed bare. `aggregation`, with the names of transformers' pipeline, is
+        how a word is decided: "first" by its first token, as in training and scoring; "average" by the mean of its tokens' probabilities;
+        "max" by its most confident token. The words of an entity are then joined: its label is the type, its score the mean. "none" decides
+        as "first" does and joins none: each word has the label that the model gives it. Words labelled `O` are left out; if no label is
+        called `O`, as for parts of speech, every word is an answer of its own.
 
         `window`, `tokens` and `batch_size` (windows of a text in one model run) are those of `Classifier.classify`.
-        Raises, after everything before it has been answered: `CompressError` naming an example that is no text,
-        `CheckFailed` for a score that is not finite, and whatever `texts` itself raises.
+
+        Raises, after everything before it has been answered: `CompressError` naming an example that is no text, `CheckFailed` for a score
+        that is not finite, and whatever `texts` itself raises.
         """
         check_aggregation(aggregation)
         labelled = self.label_words(texts, aggregation=aggregation, batch_size=batch_size, tokens=tokens, window=window)
@@ -88,13 +89,13 @@ class Tagger(OpenedModel):
         tokens: int | None = None,
         window: int | None = None,
     ) -> Iterator[LabelledWords]:
-        """The label of each word of each text, `O` too, in order, while `texts` is being read. All else is as of `tag`."""
+        """Yield the label of each word of each text, `O` too, in order, while `texts` is being read. All else is as in `tag`."""
         check_aggregation(aggregation)
         check_sizes(batch_size=batch_size, tokens=tokens, window=window)
         return self._labelled(self._outputs(self._reader.windows(texts, window), batch_size, tokens, aggregation))
 
     def entities(self, words: LabelledWords, *, aggregation: Aggregation = "first") -> list[Entity]:
-        """What `tag` gives of a text whose words have these labels."""
+        """Return what `tag` yields for a text whose words have these labels."""
         joined = aggregation != "none" and OUTSIDE in self.labels
         return entities(words.text, words.spans, words.labels, joined=joined)
 
@@ -106,21 +107,21 @@ class Tagger(OpenedModel):
         batch_size: int | None = None,
         tokens: int | None = None,
     ) -> list[list[Entity]]:
-        """The list of what `tag` yields."""
+        """Return a list of what `tag` yields."""
         return list(self.tag(texts, aggregation=aggregation, batch_size=batch_size, tokens=tokens))
 
     def words(self, texts: str | Iterable[Words]) -> list[np.ndarray]:
-        """Where the words of each text are: int64 [word, 2] in characters, the end exclusive; of a list of words, in the text
-        that they make with one space between."""
+        """Return the positions of the words of each text: int64 [word, 2] in characters, the end exclusive; for a list of words, in the
+        text that they form with one space between."""
         return [example.spans for examples in self._reader.windows(texts, MOST) for example in examples]
 
     def logits(
         self, texts: str | Iterable[Words], *, batch_size: int | None = None, tokens: int | None = None
     ) -> np.ndarray:
-        """float32 [words, labels], the words of all texts one after another, from batches that depend on the texts alone.
+        """Return float32 [words, labels], the words of all texts one after another, from batches that depend on the texts alone.
 
-        A word that no token stands for has 10 for `O`, or for the first label where none is called so, and 0 for the others. Of
-        a model that quantizes activations on the fly see `Classifier.logits`.
+        A word without a token has 10 for `O`, or for the first label if none is called `O`, and 0 for the others. For a model that
+        quantizes activations on the fly see `Classifier.logits`.
         """
         check_sizes(batch_size=batch_size, tokens=tokens)
         parts = [found for _, found in self._outputs(self._reader.windows(texts, MOST), batch_size, tokens)]
@@ -133,7 +134,7 @@ class Tagger(OpenedModel):
         tokens: int | None,
         aggregation: Aggregation = "first",
     ) -> Iterator[tuple[list[TextWithWords], np.ndarray]]:
-        """Texts read together, and float32 [word, label] of their words."""
+        """Yield texts read together, and float32 [word, label] of their words."""
         for examples in windows:
             cut = self._windower([example.text for example in examples], [example.spans for example in examples])
             yield examples, self._words_of(cut, batch_size, tokens, aggregation)
@@ -141,7 +142,7 @@ class Tagger(OpenedModel):
     def _words_of(
         self, cut: Windows, batch_size: int | None, tokens: int | None, aggregation: Aggregation
     ) -> np.ndarray:
-        """float32 [word, label]. Of the logits of tokens only those of one run are there at a time."""
+        """Return float32 [word, label]. Only one run's token logits are in memory at a time."""
         outputs = cut.places.unread(len(self.labels), unread(self.labels))
         asked = np.unique(cut.places.window[cut.places.window != NOWHERE])  # the windows in which words are decided
         for chunk, found in self._runs([cut.encodings[i] for i in asked], batch_size, tokens):
@@ -167,7 +168,7 @@ class Tagger(OpenedModel):
 
 
 def check_aggregation(aggregation: str, where: str = "aggregation") -> None:
-    """Raises `CompressError`, which begins with `where`, for a name that is not one of `Aggregation`."""
+    """Raise `CompressError`, whose message begins with `where`, for a name that is not one of `Aggregation`."""
     if aggregation not in get_args(Aggregation):
         *others, last = get_args(Aggregation)
         raise CompressError(

@@ -1,4 +1,4 @@
-"""The unpadded form of a model file: the same weights, without work on padding. Which of the two a batch is run by."""
+"""The unpadded form of a model file, with the same weights but without work on padding, and the choice between the two for a batch."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from .engine import Engine, OnnxRuntime
 from .file_hashes import stamp
 from .folder import unpadded_beside
 
-FROM = 0.05  # of a batch is padding: from here on the unpadded form is faster (docs/runtime.md)
+FROM = 0.05  # share of padding in a batch from which on the unpadded form is faster (docs/runtime.md)
 
 
 class UnpaddedForm:
-    """The unpadded form of `engine`'s file, opened at the first batch that wants it. May be used from several threads.
+    """The unpadded form of `engine`'s file, opened at the first batch that uses it. May be used from several threads. `check` raises if a
+    file is not the bundle's.
 
-    `check` raises where a file is not the bundle's.
-    The batch alone decides, so that the same call gives the same answers. An unpadded form that cannot be opened, or that
-    was replaced since the model was opened, is left alone with a warning: it is a gain in speed and no more.
+    The choice depends on the batch alone, so that the same call gives the same answers. An unpadded form that cannot be opened, or that was
+    replaced since the model was opened, is not used, with a warning: it only makes batches faster.
     """
 
     def __init__(self, engine: Engine, threads: int | None, check: Callable[[Path], None]) -> None:
@@ -33,7 +33,7 @@ class UnpaddedForm:
         self._lock = threading.Lock()
 
     def engine(self, lengths: np.ndarray) -> Engine:
-        """Who runs a batch of texts of `lengths` tokens, padded to the longest."""
+        """Return the engine for a batch of texts of `lengths` tokens, padded to the longest."""
         size = int(lengths.max()) * len(lengths)
         if not self._wanted or size - int(lengths.sum()) < FROM * size:
             return self._padded
@@ -58,5 +58,5 @@ class UnpaddedForm:
 
 
 def open_unpadded(model: Path, threads: int | None) -> Engine:
-    """The unpadded form of a model file. CompressError: there is none, or it belongs to another model file."""
+    """Open the unpadded form of a model file. CompressError: there is none, or it belongs to another model file."""
     return OnnxRuntime(unpadded_beside(model), threads, owner=model)

@@ -1,4 +1,4 @@
-"""Texts with their words: found in a string, or given."""
+"""Read texts with their words: found in a string, or given."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .words import joined_spans, word_spans
 
 
 class TextWithWords(NamedTuple):
-    """A text and where its words are: int64 [word, 2], in characters, in order."""
+    """A text and the positions of its words: int64 [word, 2], in characters, in order."""
 
     text: str
     spans: np.ndarray
 
 
 class WordReader(Windowed[TextWithWords]):
-    """Examples are strings, whose words are found, or lists of words, which are the words of their text, one space between."""
+    """Reads strings, whose words are found, or lists of words, whose text joins them by one space."""
 
     def _checked(self, index: int, example: object) -> TextWithWords:
         if not isinstance(example, (str, list, tuple)):

@@ -1,4 +1,4 @@
-"""The words of texts, and the tokens that stand for them; a long text is read in windows of tokens that overlap."""
+"""The words of texts, and the tokens that represent them; a long text is read in overlapping windows of tokens."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from functools import cache, cached_property
 import numpy as np
 import tokenizers
 
-NOWHERE = -1  # the window and position of a word that no token stands for
-UNREAD = 10.0  # the logit of the label of such a word, of others 0: it is O for sure, as far as anybody can know
-_OVERLAP = 4  # a window shares one token in so many with the one before it
-_INSIDE = "\u00ad\u200c\u200d"  # the soft hyphen and the joiners, which stand inside words
-_PLANES = range(0x1F000)  # of Unicode: behind them are no marks and no controls but tags and variation selectors
+NOWHERE = -1  # the window and position of a word without a token
+UNREAD = 10.0  # the logit of such a word's label, 0 for others: as good as certain
+_OVERLAP = 4  # a window shares one in so many tokens with the one before it
+_INSIDE = "\u00ad\u200c\u200d"  # the soft hyphen and the joiners, which occur inside words
+_PLANES = range(0x1F000)  # of Unicode: beyond are no marks and no controls but tags and variation selectors
 
 
 @cache
@@ -28,14 +28,14 @@ def _word() -> re.Pattern[str]:
 
 
 def word_spans(text: str) -> np.ndarray:
-    """int64 [word, 2]: where the words of `text` begin and end, in characters. A word is a run of letters and digits, or one
-    other character; either with its accents and marks, and none of spaces or control characters."""
+    """Return int64 [word, 2]: where the words of `text` begin and end, in characters. A word is a run of letters and digits, or one other
+    character; either with its accents and marks, and without spaces or control characters."""
     spans = [match.span() for match in _word().finditer(text)]
     return np.array(spans, dtype=np.int64).reshape(-1, 2)
 
 
 def joined_spans(words: Sequence[str]) -> np.ndarray:
-    """int64 [word, 2]: where words stand in the text that they make with one space between."""
+    """Return int64 [word, 2]: the positions of words in the text that they form with one space between."""
     sizes = np.fromiter(map(len, words), np.int64, len(words))
     ends = sizes.cumsum() + np.arange(len(words))
     return np.stack([ends - sizes, ends], axis=1)
@@ -43,8 +43,8 @@ def joined_spans(words: Sequence[str]) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Places:
-    """The token that stands for each word of some texts, in order: its `window` and its `position` there, int64 [word], and the
-    position of the word's `last` token in that window; `NOWHERE` where there is none."""
+    """The first token of each word of some texts, in order: its `window` and its `position` there, int64 [word], and the position of the
+    word's `last` token in that window; `NOWHERE` if there is none."""
 
     window: np.ndarray
     position: np.ndarray
@@ -52,37 +52,37 @@ class Places:
 
     @cached_property
     def _by_window(self) -> tuple[np.ndarray, np.ndarray]:
-        """The words that have a token, window by window, and the windows."""
+        """The words that have a token, window by window, and their windows."""
         known = np.flatnonzero(self.window != NOWHERE)
         known = known[np.argsort(self.window[known], kind="stable")]
         return known, self.window[known]
 
     def words_in(self, windows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The words of these windows, one window's after another's; and at which place in `windows` each one's stands."""
+        """Return the words of these windows, window by window, and for each word the index of its window in `windows`."""
         words, their = self._by_window
         first, end = (np.searchsorted(their, windows, side=side) for side in ("left", "right"))
         inside = [words[start:stop] for start, stop in zip(first, end, strict=True)]
         return np.concatenate([np.zeros(0, np.int64), *inside]), np.repeat(np.arange(len(windows)), end - first)
 
     def followed_by(self, other: Places, windows: int) -> Places:
-        """The words of both, those of `other` in windows that stand behind so many."""
+        """Return the words of both; the windows of `other` come after the first `windows`."""
         window = np.where(other.window == NOWHERE, NOWHERE, other.window + windows)
         pairs = ((self.window, window), (self.position, other.position), (self.last, other.last))
         return Places(*map(np.concatenate, pairs))
 
     def unread(self, labels: int, label: int) -> np.ndarray:
-        """float32 [word, labels], of which a word without a token has `UNREAD` at `label`, and the others wait for `put`."""
+        """Return float32 [word, labels], with `UNREAD` at `label` for words without a token; the others are filled by `put`."""
         outputs = np.zeros((len(self.window), labels), np.float32)
         outputs[self.window == NOWHERE, label] = UNREAD
         return outputs
 
     def put(self, outputs: np.ndarray, windows: np.ndarray, found: np.ndarray) -> None:
-        """Into `outputs` of words what a model gave for the tokens of these windows, [window, length, label]."""
+        """Write a model's outputs for these windows, [window, length, label], into the `outputs` of words."""
         words, rows = self.words_in(windows)
         outputs[words] = found[rows, self.position[words]]
 
     def tokens_in(self, windows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """The words of these windows as `words_in` has them; the place in `windows` and the position of every token of theirs, word by
+        """Return the words of these windows as in `words_in`; the index in `windows` and the position of every token of theirs, word by
         word; and where each word's tokens begin in the latter two."""
         words, rows = self.words_in(windows)
         sizes = self.last[words] - self.position[words] + 1
@@ -108,13 +108,14 @@ class Windower:
         room = max_length - self._tokenizer.num_special_tokens_to_add(False)
         stride = min(
             max(room // _OVERLAP, 1), room - 1
-        )  # of at least one: a window's first token is in the one before it
+        )  # at least one, so that a window's first token is in the one before it
         self._tokenizer.enable_truncation(max_length, stride=stride)
 
     def __call__(self, texts: Sequence[str], spans: Sequence[np.ndarray]) -> Windows:
-        """`spans` of the words of each text, [word, 2], in characters and in order.
+        """Return the windows of texts; `spans`: the words of each text, [word, 2], in characters and in order.
 
-        For a word stands the first token that holds one of its characters, in the window where that has most context."""
+        A word is represented by the first token that has one of its characters, in the window where that token has most context.
+        """
         encodings: list[tokenizers.Encoding] = []
         places = [np.zeros((3, 0), np.int64)]
         for encoding, words in zip(self._tokenizer.encode_batch(list(texts)), spans, strict=True):
@@ -125,12 +126,12 @@ class Windower:
 
 
 def _places(windows: Sequence[tokenizers.Encoding], words: np.ndarray, first: int) -> np.ndarray:
-    """int64 [3, word]: window, counted from `first`, position, and that of the last token."""
+    """Return int64 [3, word]: window, counted from `first`, position, and that of the last token."""
     places = np.full((3, len(words)), NOWHERE, np.int64)
     most = np.full(len(words), NOWHERE, np.int64)
     for number, encoding in enumerate(windows):
         near, position, last, context = _tokens(encoding, words, begins=number == 0, ends=number == len(windows) - 1)
-        better = np.flatnonzero(context > most[near])  # of equals the one before, where a word's first token is
+        better = np.flatnonzero(context > most[near])  # of equals the earlier one, which has the word's first token
         places[0, near][better] = first + number
         places[1, near][better], places[2, near][better] = position[better], last[better]
         most[near][better] = context[better]
@@ -140,8 +141,9 @@ def _places(windows: Sequence[tokenizers.Encoding], words: np.ndarray, first: in
 def _tokens(
     encoding: tokenizers.Encoding, words: np.ndarray, *, begins: bool, ends: bool
 ) -> tuple[slice, np.ndarray, np.ndarray, np.ndarray]:
-    """The words that a window may hold, of each the positions of its first and its last token, and how many tokens there are from the
-    first to the nearer edge that cuts the text; `NOWHERE` where the window has none. `begins`, `ends`: the text does so in this window."""
+    """Return the words that a window may contain, for each the positions of its first and its last token, and how many tokens there are
+    from the first to the nearer edge that cuts the text; `NOWHERE` if the window does not have it. `begins`, `ends`: the text does so in
+    this window."""
     offsets = np.array(encoding.offsets, np.int64).reshape(-1, 2)
     real = np.flatnonzero((offsets[:, 1] > offsets[:, 0]) & (np.array(encoding.special_tokens_mask) == 0))
     if not len(real):
@@ -159,5 +161,5 @@ def _tokens(
 
 
 def _between(words: np.ndarray, start: int, end: int) -> tuple[int, int]:
-    """From which word on, and before which one, words have characters from `start` to `end`."""
+    """Return the first word with characters from `start` to `end`, and the end of those words."""
     return int(np.searchsorted(words[:, 1], start, "right")), int(np.searchsorted(words[:, 0], end, "left"))

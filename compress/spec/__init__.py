@@ -1,1 +1,1 @@
-"""What recipes, cards and task files may say: read and validated, every mistake reported at its line."""
+"""Recipes, cards and task files: read and validated, with every mistake reported at its line."""

@@ -1,4 +1,4 @@
-"""A YAML file as plain data that remembers the line and spelling of everything in it."""
+"""A YAML file as plain data, with the line and spelling of each value."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Where = tuple[str | int, ...]
 MOST_BYTES = 1 << 20
 MOST_NODES = 5_000
 MOST_DEPTH = 40
-_MOST_DIGITS = 100  # of a whole number, in whatever base: more are not even read
+_MOST_DIGITS = 100  # of a whole number, in whatever base: longer ones are not even parsed
 # What PyYAML raises for a scalar that does not fit its tag: a date that does not exist, `!!bool maybe`, `!!int ''`.
 UNREADABLE = (ValueError, KeyError, AttributeError, IndexError, OverflowError)
 QUOTE = "; quote it if it is text"
@@ -24,7 +24,7 @@ PLAIN = {"tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"}
 
 
 class TooMuch(Exception):
-    """A document of more values or levels than are read: `line`."""
+    """A document with more values or levels than allowed; `line`: where."""
 
     def __init__(self, line: int) -> None:
         super().__init__()
@@ -32,15 +32,15 @@ class TooMuch(Exception):
 
 
 class Loader(yaml.SafeLoader):
-    """YAML's plain values: no more and no deeper ones than a specification has, and whole numbers only as large as anything can
-    use, whatever the base they are written in."""
+    """Loads YAML's plain values: no more and no deeper ones than a specification has, and whole numbers only as large as anything can use,
+    whatever base they are written in."""
 
     def __init__(self, stream: str) -> None:
         super().__init__(stream)
         self._composed = self._depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        """Counts before the rest is parsed, which takes seconds for a megabyte of brackets. Keys are nodes, too."""
+        """Count nodes before the rest is parsed, which takes seconds for a megabyte of brackets. Keys are nodes, too."""
         self._composed += 1
         self._depth += 1
         if self._depth > MOST_DEPTH + 1 or self._composed > 2 * MOST_NODES + 1:
@@ -60,8 +60,8 @@ Loader.add_constructor("tag:yaml.org,2002:int", Loader.construct_yaml_int)
 
 @dataclass
 class Document:
-    """`lines`: path -> line. `spellings`: path of a scalar -> its text. `overridden`: path set from the command line
-    -> how it was written there."""
+    """A parsed YAML file. `lines`: path -> line. `spellings`: path of a scalar -> its text. `overridden`: path set from the command line ->
+    how it was written there."""
 
     file: str
     data: Any
@@ -70,7 +70,7 @@ class Document:
     overridden: dict[Where, str] = field(default_factory=dict)
 
     def place(self, where: Where) -> str:
-        """`file:line`, or `--set` for what the command line set; of the nearest thing that has one."""
+        """Return `file:line`, or `--set` for what the command line set, of the nearest enclosing value that has one."""
         for end in range(len(where), -1, -1):
             if where[:end] in self.overridden:
                 return "--set"
@@ -79,7 +79,7 @@ class Document:
         return self.file
 
     def label(self, where: Where) -> str:
-        """The place with the path: `file:line: stages[1].distill.epochs`, or `--set distill.epochs` as it was written there."""
+        """Return the place with the path: `file:line: stages[1].distill.epochs`, or `--set distill.epochs` as it was written there."""
         place = self.place(where)
         if place != "--set":
             return f"{place}: {spell(where)}" if where else place
@@ -88,7 +88,7 @@ class Document:
 
 
 def spell(where: Where, start: str = "") -> str:
-    """`stages[1].distill.learning_rate`, after `start`; empty for the document itself."""
+    """Return e.g. `stages[1].distill.learning_rate`, after `start`; empty for the document itself."""
     text = start
     for part in where:
         name = part if isinstance(part, str) and part.isprintable() else repr(part)
@@ -97,7 +97,7 @@ def spell(where: Where, start: str = "") -> str:
 
 
 def shown(path: Path) -> str:
-    """Relative to the working directory where it is below it."""
+    """Return the path relative to the working directory if it is below it."""
     try:
         return str(path.resolve().relative_to(Path.cwd()))
     except (ValueError, OSError, RuntimeError):  # RuntimeError: a link that leads to itself
@@ -121,7 +121,7 @@ def read_document(path: Path) -> Document:
 
 
 def parse(text: str, file: str, values: type[Loader] = Loader) -> Document:
-    """The same for text; `file` is what messages call it, `values` reads its scalars."""
+    """As `read_document`, for a text; `file` is its name in messages, `values` reads its scalars."""
     loader = None
     try:
         loader = values(text)
@@ -154,7 +154,7 @@ def _yaml_message(file: str, error: yaml.YAMLError) -> str:
 
 
 class _Reader:
-    """Nodes -> data. Collects mistakes; bounds what aliases can multiply."""
+    """Converts nodes to data. Collects mistakes; bounds what aliases can multiply."""
 
     def __init__(self, loader: Loader, document: Document) -> None:
         self.loader, self.document = loader, document

@@ -1,4 +1,4 @@
-"""The kinds of tasks, and what a task may say of each."""
+"""The kinds of tasks, and the fields that a task of each kind may have."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 KindName = Literal["classification", "multilabel", "tagging", "span", "ranking", "choice", "regression", "embedding"]
 Unit = Literal[
     "text", "word", "question", "choice", "pair"
-]  # what a model's outputs are of; choice: of all endings of a question; pair: of two texts, each of which it reads alone
+]  # what a model's outputs are for; choice: all endings of a question; pair: two texts, each of which it reads alone
 MetricName = Literal[
     "accuracy",
     "entity_f1",
@@ -31,13 +31,13 @@ MAX_LENGTH = 128  # tokens
 
 @dataclass(frozen=True)
 class KindFields:
-    """`metrics`: those that fit the kind; its own files are scored by the first `usual` of them. `named_labels`: whether its labels have
-    names, the same ones in all examples. `many`: whether an example may have several of these. `unit`: what is labelled, answered
-    and scored. `outputs`: what a model of a kind whose labels have no names gives, where that is more than one number.
-    `columns`: of texts, how many there may be. `max_length`: tokens, where the task says nothing else. `grouped`: whether examples
-    are pairs of texts, of which those of one query or question belong together: what such a group is called, and what its second texts
-    are. `learnt`: whether teachers are trained on the labels, which else are to measure with alone, and the teacher is taken as it is.
-    `averaged`: whether the headline score may be the mean over several reported splits."""
+    """What tasks of a kind may have. `metrics`: those that fit the kind; a user's own files are scored by the first `usual` of them.
+    `named_labels`: whether its labels have names, the same ones in all examples. `many`: whether an example may have several labels.
+    `unit`: what is labelled, answered and scored. `outputs`: names of a model's outputs, for a kind without named labels whose models have
+    more than one. `columns`: the allowed numbers of text columns. `max_length`: tokens, by default. `grouped`: for examples that are pairs
+    of texts and belong to one query or question: the name of such a group, and of its second texts. `learnt`: whether teachers are trained
+    on the labels; if not, labels only measure, and the teacher is used as it is. `averaged`: whether the headline score may be the mean
+    over several reported splits."""
 
     metrics: tuple[MetricName, ...]
     named_labels: bool

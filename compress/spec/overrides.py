@@ -1,4 +1,4 @@
-"""`--set path=value`: change a document before it is validated, so that it is validated just as the file is."""
+"""`--set path=value`: change a document before it is validated, so that overrides are validated just as the file is."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$")
 
 
 def apply_overrides(document: Document, overrides: Sequence[str], fields: Collection[str]) -> None:
-    """Set each `path=value` in `document`, in order. Raises `CompressError`, one line per path that leads nowhere.
+    """Set each `path=value` in `document`, in order. Raises `CompressError`, one line per path that does not exist.
 
-    `fields`: what the document may have at its top. A field that is set for a stage holds for all tasks: its `per_task` loses it, but
-    for what is set there, before or after.
+    `fields`: the document's top-level fields. A field that is set for a stage holds for all tasks: it is removed from the stage's
+    `per_task`, unless it is set there as well, before or after.
 
-    Paths: `teacher`, `stages[1].distill.epochs` or `stages.1.distill.epochs`, and, by the kind of a
-    stage, `distill.epochs`. Values are YAML (`[1, 2]`, `{12: distil-3l}`, `null`); `1e-4` is a number.
+    Paths: `teacher`, `stages[1].distill.epochs` or `stages.1.distill.epochs`, and, by the kind of a stage, `distill.epochs`. Values are
+    YAML (`[1, 2]`, `{12: distil-3l}`, `null`); `1e-4` is a number.
     """
     problems = []
     for text in overrides:
@@ -41,7 +41,7 @@ def apply_overrides(document: Document, overrides: Sequence[str], fields: Collec
 
 
 def _set_for_all_tasks(document: Document, stage: Where, name: str | int) -> None:
-    """Take the field `name` of a stage out of what the file gives single tasks."""
+    """Remove the field `name` of a stage from what the file sets for single tasks."""
     per_task = reduce(child, (*stage, PER_TASK), document.data)
     for task, own in per_task.items() if isinstance(per_task, dict) else ():
         where = (*stage, PER_TASK, task)
@@ -51,7 +51,7 @@ def _set_for_all_tasks(document: Document, stage: Where, name: str | int) -> Non
 
 
 def _is_set(document: Document, where: Where) -> bool:
-    """Whether what is there, around it or in it was set."""
+    """Whether the value at `where`, one around it or one in it was set."""
     return any(path[: len(where)] == where[: len(path)] for path in document.overridden)
 
 
@@ -72,7 +72,7 @@ def _parse(text: str) -> tuple[list[str | int], Any]:
 
 
 class _Loader(Loader):
-    """YAML 1.1 reads `1e-4` as text; on a command line it is a number."""
+    """Reads `1e-4`, which is text in YAML 1.1, as a number."""
 
 
 _Loader.add_implicit_resolver("tag:yaml.org,2002:float", NUMBER, list("-+.0123456789"))
@@ -82,13 +82,13 @@ def _value(text: str) -> Any:
     try:
         return parse(text, "", _Loader).data
     except CompressError as error:
-        _, _, why = str(error).partition(": ")  # after the line, which is the only one
+        _, _, why = str(error).partition(": ")  # after the line number, which is always 1
         why = why.removeprefix("not valid YAML: ").removesuffix(QUOTE)
         raise ValueError(f"{text!r} is not a YAML value: {why}{QUOTE}") from None
 
 
 def _set(document: Document, path: list[str | int], value: Any, fields: Collection[str]) -> Where:
-    """The path in full."""
+    """Set the value; return the full path."""
     parts = _by_kind(document.data, path, fields)
     if not isinstance(document.data, dict):
         raise ValueError(f"{document.file} is not a mapping")
@@ -102,7 +102,7 @@ def _set(document: Document, path: list[str | int], value: Any, fields: Collecti
 
 
 def _replaced(data: Any, parts: list[str | int], value: Any, where: list[str | int]) -> Any:
-    """`data` with `value` at `parts`; appends the steps taken, as keys of the data, to `where`."""
+    """Return `data` with `value` at `parts`; appends the steps taken, as keys of the data, to `where`."""
     if not parts:
         return value
     part, rest = parts[0], parts[1:]
@@ -129,14 +129,14 @@ def _index(part: str | int, data: tuple[Any, ...], where: Sequence[str | int]) -
 
 
 def _key(part: str | int, data: dict[Any, Any]) -> str | int:
-    """Keys may be numbers (a student per teacher depth): so read in a mapping that is new or has such keys."""
+    """Return the key, as a number if the mapping is empty or has such keys (a student per teacher depth)."""
     if str(part).isdecimal() and (not data or any(isinstance(key, int) for key in data)):
         return int(part)
     return part
 
 
 def _by_kind(data: Any, path: list[str | int], fields: Collection[str]) -> list[str | int]:
-    """`distill.epochs` -> `stages[1].distill.epochs`; a stage with a name goes by that."""
+    """Expand `distill.epochs` to `stages[1].distill.epochs`; a stage with a name is found by its name."""
     stages = data.get("stages") if isinstance(data, dict) else None
     if not isinstance(stages, tuple) or path[0] in fields or len(path) < 2:
         return path

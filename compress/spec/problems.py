@@ -30,7 +30,7 @@ NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]*$"
 
 
 def explain(error: ValidationError, document: Document, model: type[BaseModel]) -> list[tuple[Where, str]]:
-    """(path, problem) of every mistake, in the order of the file."""
+    """Return (path, problem) of every mistake, in the order of the file."""
     errors: list[Any] = list(error.errors(include_url=False))
     found: dict[Where, list[str]] = {}
     for item in errors:
@@ -47,8 +47,8 @@ def explain(error: ValidationError, document: Document, model: type[BaseModel]) 
 
 
 def _of_field(where: Where, problem: str, document: Document, model: type[BaseModel]) -> tuple[Where, str]:
-    """A check over several fields begins with the name of the one that is wrong: it is the place then. Of several names, with commas
-    between, it is one that the command line set, else the last that the file has."""
+    """Return the place and the problem of a check over several fields, which begins with the name of the wrong one. Of several names,
+    separated by commas, the place is the one that the command line set, else the last one in the file."""
     head, colon, rest = problem.partition(": ")
     names, known = head.split(", "), schema.fields_at(model, document.data, where)
     if not colon or where[-1:] == (head,) or not all(name in known for name in names):
@@ -64,8 +64,8 @@ def _order(where: Where, document: Document) -> int:
 
 
 def _is_echo(item: Any, where: Where, value: Any, model: type[BaseModel], document: Document) -> bool:
-    """Errors that only repeat another: a list that is short because its items were wrong, and the
-    members of a union that do not have the shape of what was written."""
+    """Whether an error only repeats another: a list that is short because its items were wrong, or a member of a union that does not have
+    the shape of what was written."""
     if item["type"] == "too_short":
         return isinstance(value, tuple) and len(value) >= item["ctx"]["min_length"]
     wants_scalar = item["type"] in {"string_type", "literal_error", *NUMERIC}
@@ -79,7 +79,7 @@ def _union_takes(model: type[BaseModel], data: Any, where: Where, value: Any) ->
 
 
 def _merge(problems: list[str]) -> str:
-    """`expected text, found X` + `expected a mapping, found X` -> `expected text or a mapping, found X`."""
+    """Merge `expected text, found X` and `expected a mapping, found X` into `expected text or a mapping, found X`."""
     halves = [problem.partition(", found ") for problem in problems]
     if len(problems) > 1 and all(head.startswith("expected ") and sep for head, sep, _ in halves):
         wanted = " or ".join(head.removeprefix("expected ") for head, _, _ in halves)
@@ -127,7 +127,7 @@ def _about_value(kind: str, context: Any, item: Any, where: Where, value: Any, d
 
 
 def describe(value: Any) -> str:
-    """A value as a person would name it."""
+    """Describe a value in words."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):
@@ -159,7 +159,7 @@ def _unquoted(text: str) -> str:
 
 
 def _literals(expected: str) -> list[str]:
-    """Names, `true` or `false`, and whole numbers, of a list as pydantic writes it."""
+    """Return names, `true` or `false`, and whole numbers, from a list as pydantic writes it."""
     found = re.findall(r"'([^']*)'|\b(True|False|\d+)\b", expected)
     return [name or flag.lower() for name, flag in found]
 

@@ -1,4 +1,4 @@
-"""How activations and weights become int8: what a `quantize` stage may say."""
+"""How activations and weights become int8: the fields of a `quantize` stage."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Quantize(StageSpec):
     )
     avx2: bool = Field(
         default=False,
-        exclude_if=lambda value: value is False,  # a run of before it had the field keeps its name
+        exclude_if=lambda value: value is False,  # keeps the run names of recipes without the field
         description="also write a file with 7-bit weights, which cannot saturate, for x86 CPUs without VNNI",
     )
     calibration_examples: Annotated[int, Field(ge=32, le=512)] = Field(
@@ -119,23 +119,23 @@ class Quantize(StageSpec):
 
     @property
     def precisions(self) -> tuple[str, ...]:
-        """Of the files that are made, in this order: the last is the run's final model."""
+        """The precisions of the files that are made, in this order: the last is the run's final model."""
         return (*(["qdq"] if self.portable else []), *(["avx2"] if self.avx2 else []), "int8")
 
     @property
     def weights(self) -> dict[str, Any]:
-        """How a stored weight [in, out] becomes int8: the axis that has scales of its own, and the bits."""
+        """How a stored weight [in, out] becomes int8: the axis with scales of its own, and the bits."""
         return {"axis": 1 if self.per_channel else None, "bits": 7 if self.reduce_range else 8}
 
 
 class Method(Protocol):
-    """What a recipe must know of a quantization method. The methods themselves are above specs: whoever loads a recipe says
-    which there are."""
+    """What a recipe needs to know of a quantization method. The methods themselves are in a layer above specs: the loader of a recipe
+    passes them in."""
 
     @property
     def refuses(self) -> Callable[[Quantize], str | None]: ...
 
 
 def methods_in(info: ValidationInfo) -> Mapping[str, Method]:
-    """Those that the loader named; none where a spec is made without one, which planning checks in its place."""
+    """Return the methods that the loader passed; empty for a spec made without one, which planning checks instead."""
     return (info.context or {}).get("methods", {})

@@ -18,12 +18,12 @@ from ..fields import Name, Positive, Spec
 from .stage import misfit
 from .stages import STAGE_SPECS
 
-# What plans call the other nodes; a stage of that name would be taken for them.
+# Names that plans give to other nodes; a stage with such a name would be taken for them.
 RESERVED = {"teacher", "student", "grown", "text"}.union(*(spec.reserved for spec in STAGE_SPECS.values()))
 
 
 class StageBase(Spec):
-    """Exactly one of the fields is set: the stage's kind. The fields are those of `STAGE_SPECS`."""
+    """A stage: exactly one of the fields is set, its kind. The fields are those of `STAGE_SPECS`."""
 
     @model_validator(mode="before")
     @classmethod
@@ -42,7 +42,7 @@ class StageBase(Spec):
 
     @model_serializer(mode="wrap")
     def _only_its_kind(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """As a recipe writes it, so that a resolved recipe can be read and run again."""
+        """Serialize as a recipe writes it, so that a resolved recipe can be read and run again."""
         named = {"name": self.id} if self.id != self.kind else {}
         return {name: {**named, **body} for name, body in dump(self).items() if name == self.kind}
 
@@ -56,7 +56,7 @@ class StageBase(Spec):
 
     @property
     def id(self) -> str:
-        """What `--set` and plans call it: its own name, else its kind."""
+        """The stage's name in `--set` and plans: its own name, else its kind."""
         return getattr(self.spec, "name", None) or self.kind
 
     @property
@@ -73,7 +73,7 @@ else:
 
 
 def _ranks(kinds: Sequence[str]) -> list[int]:
-    """Of each stage its place in the order of kinds; a distill stage behind one that it recovers has the place of that one."""
+    """Return each stage's position in the order of kinds; a distill stage after one that it recovers has the position of that one."""
     order, recovered, ranks = list(STAGE_SPECS), None, []
     for kind in kinds:
         recovered = order.index(kind) if STAGE_SPECS[kind].recovered else recovered
@@ -82,7 +82,7 @@ def _ranks(kinds: Sequence[str]) -> list[int]:
 
 
 def _misnamed(stages: Sequence[StageBase]) -> list[Any]:
-    """Of each stage that is called as one before it, or as a kind that it is not, what is wrong."""
+    """Return the problem of each stage with the same name as an earlier one, or with the name of another kind."""
     problems, firsts = [], dict[str, int]()
     for number, stage in enumerate(stages):
         where = (number, stage.kind) if stage.id == stage.kind else (number, stage.kind, "name")

@@ -12,7 +12,7 @@ from .document import Where
 
 
 def bare(annotation: Any) -> Any:
-    """Without `Annotated` and `| None`."""
+    """Strip `Annotated` and `| None`."""
     if get_origin(annotation) is Annotated:
         return bare(get_args(annotation)[0])
     if get_origin(annotation) in (Union, types.UnionType):
@@ -22,7 +22,7 @@ def bare(annotation: Any) -> Any:
 
 
 def members(annotation: Any) -> list[Any]:
-    """The choices of a union, bare; one for anything else."""
+    """Return the bare choices of a union; a single one for anything else."""
     annotation = bare(annotation)
     if get_origin(annotation) is Union:
         return [bare(member) for member in get_args(annotation)]
@@ -34,7 +34,7 @@ def is_model(annotation: Any) -> bool:
 
 
 def discriminated(annotation: Any, data: Any) -> Any:
-    """The member of a union that fits the shape and the `name` of `data`."""
+    """Return the member of a union that fits the shape and the `name` of `data`."""
     choices = members(annotation)
     for choice in choices:
         if is_model(choice) and isinstance(data, dict):
@@ -48,9 +48,9 @@ def discriminated(annotation: Any, data: Any) -> Any:
 
 
 def below(annotation: Any, part: str | int) -> Any:
-    """The annotation one step down, or None."""
+    """Return the annotation one step down, or None."""
     if is_model(annotation):
-        if part == "per_task":  # what differs for a task has the fields of the mapping that it is in
+        if part == "per_task":  # a task's own settings have the fields of the mapping that they are in
             return dict[str, annotation]
         found = annotation.model_fields.get(part)
         return found.annotation if found else None
@@ -70,7 +70,7 @@ def child(data: Any, part: str | int) -> Any:
 
 
 def clean(model: type[BaseModel], data: Any, location: Sequence[str | int]) -> tuple[Where, Any, Any]:
-    """(path, annotation, value) of a pydantic error: its union tags and `[key]` marks taken out."""
+    """Return (path, annotation, value) of a pydantic error, without its union tags and `[key]` marks."""
     annotation: Any = model
     path: list[str | int] = []
     parts = list(location)
@@ -88,13 +88,14 @@ def clean(model: type[BaseModel], data: Any, location: Sequence[str | int]) -> t
 
 
 def fields_at(model: type[BaseModel], data: Any, where: Where) -> list[str]:
-    """Names of the fields allowed in the mapping at `where`, or an empty list."""
+    """Return the names of the fields allowed in the mapping at `where`, or an empty list."""
     found = _model_at(model, data, where)
     return list(found.model_fields) if found is not None else []
 
 
 def bounds_at(model: type[BaseModel], data: Any, where: Where) -> dict[str, float]:
-    """Of the number at `where`, alone or in a union: its lower bound, `gt` or `ge`, and then its upper one, `lt` or `le`."""
+    """Return the bounds of the number at `where`, alone or in a union: its lower bound, `gt` or `ge`, and then its upper one, `lt` or
+    `le`."""
     parent = _model_at(model, data, where[:-1])
     field = parent.model_fields.get(str(where[-1])) if parent is not None else None
     annotation, marks = (_at(model, data, where)[0], []) if field is None else (field.annotation, [*field.metadata])
@@ -108,7 +109,7 @@ def bounds_at(model: type[BaseModel], data: Any, where: Where) -> dict[str, floa
 
 
 def members_at(model: type[BaseModel], data: Any, where: Where) -> list[Any]:
-    """The choices of the annotation at `where`, bare."""
+    """Return the bare choices of the annotation at `where`."""
     return members(_at(model, data, where)[0])
 
 
@@ -118,7 +119,7 @@ def _model_at(model: type[BaseModel], data: Any, where: Where) -> type[BaseModel
 
 
 def _at(model: type[BaseModel], data: Any, where: Where) -> tuple[Any, Any]:
-    """(annotation, value)."""
+    """Return (annotation, value) at `where`."""
     annotation: Any = model
     for part in where:
         annotation, data = below(discriminated(annotation, data), part), child(data, part)

@@ -21,8 +21,8 @@ def load(
 ) -> Model:
     """Read `path`, apply `overrides` (`path=value`), validate; `context` is for the model's validators.
 
-    Raises `CompressError` with one line per mistake: `file:line: path: what is wrong; what to do`,
-    where what an override set is placed at `--set`.
+    Raises `CompressError` with one line per mistake: `file:line: path: what is wrong; what to do`, where the place of an overridden value
+    is `--set`.
     """
     document = read_document(path)
     apply_overrides(document, overrides, model.model_fields)
@@ -30,7 +30,7 @@ def load(
 
 
 def validate(document: Document, model: type[Model], context: Mapping[str, Any] | None = None) -> Model:
-    """Strictly: text is not a number, `true` is not 1; whole numbers do for numbers and lists for tuples."""
+    """Validate strictly: text is not a number, `true` is not 1; but whole numbers are accepted as numbers, and lists as tuples."""
     try:
         return model.model_validate(document.data, strict=True, context=context)
     except ValidationError as error:

@@ -11,13 +11,12 @@ Stages = Sequence[tuple[str, Any]]  # (kind, spec) of a recipe's stages, in orde
 
 
 class StageSpec(Spec):
-    """What a recipe says of a stage. A field `enabled`, where it has one, switches it off, or says `auto`.
+    """A stage's settings in a recipe. If it has a field `enabled`, this switches it off, or is `auto`.
 
-    `repeats`: it may come several times, each with a `name` of its own. `serves_distill`: it is for a distill stage after it. `recovered`:
-    distill stages may stand behind it too, and recover what it makes. `activation`: of the feed-forward layers of the model that it leaves,
-    where it is another than before.
-    `reserved`: what plans call what it makes; no other stage may be called so. `files`: a field that names a file or a
-    checkpoint -> what plans call its hash.
+    `repeats`: may come several times, each with a `name` of its own. `serves_distill`: serves a later distill stage. `recovered`: may be
+    followed by distill stages that recover what it makes. `activation`: the activation that it sets in the model's feed-forward layers, if
+    it changes it. `reserved`: names of its nodes in plans; no other stage may have such a name. `files`: a field that names a file or a
+    checkpoint -> the name of its hash in plans.
     """
 
     repeats: ClassVar[bool] = False
@@ -29,20 +28,20 @@ class StageSpec(Spec):
 
     @property
     def is_enabled(self) -> bool:
-        """Whether it is not switched off. One that is on `auto` may yet be left out."""
+        """Whether it is not switched off. With `auto` it may still be left out."""
         return getattr(self, "enabled", True) is not False
 
     @classmethod
     def problems(cls, stages: Stages) -> Iterator[Any]:
-        """What is wrong with the stages of a recipe, of which this kind may be one, as `problem` gives it."""
+        """Yield the mistakes among the stages of a recipe that concern this kind, as `problem` makes them."""
         yield from ()
 
 
 def problem(where: tuple[int | str, ...], kind: str, value: Any, context: dict[str, Any] | None = None) -> Any:
-    """One of a `ValidationError`'s, so that a check over several fields says which one is wrong."""
+    """Return an error for a `ValidationError`, so that a check over several fields can name the wrong one."""
     return {"type": kind, "loc": where, "input": value, "ctx": context or {}}
 
 
 def misfit(where: tuple[int | str, ...], text: str) -> Any:
-    """A `problem` of several stages, in words, below `stages`."""
+    """Return a `problem` among several stages, in words, below `stages`."""
     return problem(("stages", *where), "value_error", None, {"error": ValueError(text)})

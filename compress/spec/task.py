@@ -13,7 +13,7 @@ from .kinds import KINDS, MAX_LENGTH, KindName, MetricName, Unit
 
 Columns = Annotated[tuple[str, ...], Field(min_length=1, max_length=3)]
 
-MEAN = "mean"  # what results call all reported splits together, where the headline score is the mean over them
+MEAN = "mean"  # the name in results of all reported splits together, if the headline score is the mean over them
 
 _COLUMNS: dict[tuple[Unit, tuple[int, ...]], str] = {
     ("text", (1, 2)): "one column or two",
@@ -22,7 +22,7 @@ _COLUMNS: dict[tuple[Unit, tuple[int, ...]], str] = {
     ("question", (2,)): "two columns, of questions and of contexts",
     ("choice", (2, 3)): "two columns, [context, endings], or three, the second of what each ending begins with",
     ("pair", (2,)): "two columns, whose vectors are compared",
-}  # by what is answered, and how many there may be
+}  # by unit and the allowed numbers of columns
 
 
 class Files(Spec):
@@ -114,11 +114,11 @@ class TaskSpec(Spec):
 
     @property
     def file(self) -> Path | None:
-        """The task file, for messages alone."""
+        """The task file, used in messages only."""
         return self._file
 
     def read_from(self, file: Path) -> TaskSpec:
-        """The same task, with the `file` that it was read from."""
+        """Return the same task, with the `file` that it was read from."""
         found = self.model_copy()
         found._file = file
         return found
@@ -181,7 +181,7 @@ class TaskSpec(Spec):
 
     @property
     def reported(self) -> dict[str, str]:
-        """Reported split, by the name in results -> its file, or its name in the data set; of an embedded task none is named."""
+        """Name of each reported split in results -> its file, or its name in the data set; empty for an embedded task."""
         source = self.files or self.hub
         dev = {} if source is None else source.dev
         return {"dev": dev} if isinstance(dev, str) else dev
@@ -203,13 +203,13 @@ class TaskSpec(Spec):
 
     @property
     def label_columns(self) -> tuple[str, ...]:
-        """The column that holds labels or scores, or those of 0 and 1 for each label."""
+        """The column of labels or scores, or the columns of 0 and 1 for each label."""
         return (self.label,) if isinstance(self.label, str) else self.label
 
     @property
     def known_labels(self) -> tuple[str, ...] | None:
-        """Label names in the order of their ids, for a kind without those of its outputs, if these have some; None where only the data tell
-        them."""
+        """Label names in the order of their ids; for a kind without named labels the names of its outputs, if these have some; None if only
+        the data tell them."""
         if not isinstance(self.label, str):
             return self.label
         return self.labels if KINDS[self.kind].named_labels else KINDS[self.kind].outputs

@@ -45,18 +45,18 @@ class Store:
         self._claimed: set[str] = set()
 
     def path(self, key: str) -> Path:
-        """Where the artefact `key` is or would be."""
+        """The path of the artefact `key`, existing or not."""
         return self.root / key
 
     def work(self, key: str) -> Path:
-        """Where checkpoints of the artefact `key`, unfinished, are or would be."""
+        """The folder for checkpoints of the unfinished artefact `key`, existing or not."""
         return self.root / ".building" / key / "work"
 
     def find(self, key: str) -> Artifact | None:
-        """The artefact, every byte of it verified, or None.
+        """Return the artefact, every byte of it verified, or None.
 
-        Changes nothing on disk, so that a plan may ask and a read-only store works; a damaged
-        artefact is replaced by `build`. `last_problem` then says what was wrong, else it is None.
+        Changes nothing on disk, so that plans can look artefacts up and a read-only store works; `build` replaces a damaged artefact.
+        `last_problem` then says what was wrong, else it is None.
         """
         self.last_problem = None
         folder = self.path(key)
@@ -69,7 +69,8 @@ class Store:
 
     @contextmanager
     def claimed(self, key: str) -> Iterator[bool]:
-        """Within, no other process builds the artefact `key`; False, and nothing is held, where one is at it now."""
+        """Within the block, no other process builds the artefact `key`. Yields False, holding nothing, if another process is building it
+        now."""
         lock = FileLock(self.root / ".locks" / key)
         with as_user_error(self.root):
             self.sweep()
@@ -88,15 +89,13 @@ class Store:
             lock.release()
 
     def build(self, key: str, make: Make, *, describe: dict[str, Any], anew: bool = False) -> Artifact:
-        """The artefact `key`, made by `make(out, work) -> info` unless it is there already. `anew`: made in any case; the one that
-        is there goes when the new one is done.
+        """Return the artefact `key`, made by `make(out, work) -> info` unless it exists. `anew`: make it in any case, and replace the
+        existing one when it is done.
 
-        `out` starts empty and becomes the artefact. `work` outlives an interruption, for
-        checkpoints, and goes when the artefact is done. Other processes that build the same key
-        wait and then share the result. `describe` (its `label` or `kind` names the artefact in
-        notices; `make` may add to it) and `info` go into the manifest: JSON values. Whatever `make` raises passes through
-        and leaves no artefact; a full disk, or a folder that cannot be written, becomes a
-        `CompressError`.
+        `out` starts empty and becomes the artefact. `work` survives an interruption, for checkpoints, and is deleted when the artefact is
+        done. Other processes that build the same key wait and then share the result. `describe` (its `label` or `kind` names the artefact
+        in notices; `make` may add to it) and `info` are JSON values for the manifest. Whatever `make` raises passes through and leaves no
+        artefact; a full disk, or a folder that cannot be written, becomes a `CompressError`.
         """
         if (found := self.find(key)) and not anew:
             return found
@@ -131,7 +130,7 @@ class Store:
         return _described(self.path(key), key, manifest.read(self.path(key), key))
 
     def _verified(self, folder: Path, key: str) -> Artifact:
-        """Hashes are not taken twice in one process while no file's status changed."""
+        """Verify the artefact. Files are not hashed again in the same process while no file's status has changed."""
         status = sorted(
             (name, s.st_size, s.st_ino, s.st_mtime_ns, s.st_ctime_ns) for name, s in manifest.contents(folder).items()
         )
@@ -162,7 +161,7 @@ class Store:
             yield
 
     def _discard(self, folder: Path, building: Path) -> None:
-        """Away in one step, so that a crash cannot leave it half removed under its own name."""
+        """Remove the folder after renaming it, so that a crash cannot leave it half removed under its own name."""
         doomed = building / "doomed"
         building.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(doomed, ignore_errors=True)
@@ -170,7 +169,7 @@ class Store:
         shutil.rmtree(doomed, ignore_errors=True)
 
     def sweep(self) -> None:
-        """Once per process: remove what dead processes left, except `work` that can be continued."""
+        """Once per process: remove what dead processes left, except `work` that can be resumed."""
         (self.root / ".locks").mkdir(parents=True, exist_ok=True)
         building = self.root / ".building"
         building.mkdir(exist_ok=True)
@@ -182,7 +181,7 @@ class Store:
                 for part in leftover.iterdir():
                     if part.name != "work" or self.path(leftover.name).is_dir():
                         shutil.rmtree(part, ignore_errors=True)
-                leftover.rmdir()  # fails, and may, while it holds `work`
+                leftover.rmdir()  # fails, as intended, while it contains `work`
 
 
 def _described(folder: Path, key: str, document: dict[str, Any]) -> Artifact:

@@ -1,4 +1,4 @@
-"""What the disk refused, told in one line."""
+"""Errors of the disk, explained in one line."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ..errors import CompressError
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR}
-STATES = {errno.ENOENT, errno.EEXIST, errno.EISDIR, errno.ENOTEMPTY}  # what is there; not a disk that fails
+STATES = {errno.ENOENT, errno.EEXIST, errno.EISDIR, errno.ENOTEMPTY}  # states of files, not failures of the disk
 LEAST_FREE = 1 << 20
 
 
 @contextmanager
 def as_user_error(root: Path, use: str = "the store") -> Iterator[None]:
-    """Turn a disk that is full, fails or must not be written into a `CompressError` that names `root`, which is used as `use`."""
+    """Turn a disk that is full, fails or is not writable into a `CompressError` that names `root` and its `use`."""
     try:
         yield
     except CompressError:
@@ -51,7 +51,8 @@ def _explain(error: Exception, root: Path, use: str) -> str | None:
 
 
 def _said(error: Exception, codes: set[int]) -> str | None:
-    """safetensors and torch raise errors of their own for a failed write, so the text is asked too."""
+    """Return the reason if the error has one of the codes. The text is searched too: safetensors and torch raise their own errors for a
+    failed write."""
     if isinstance(error, OSError) and error.errno in codes:
         return error.strerror
     text = str(error)
@@ -59,7 +60,7 @@ def _said(error: Exception, codes: set[int]) -> str | None:
 
 
 def _no_space(root: Path) -> str | None:
-    """The disk is asked as well, before what was written so far is removed."""
+    """Return the reason if the disk is full. It is checked too because what was written so far has not been removed yet."""
     try:
         return os.strerror(errno.ENOSPC) if shutil.disk_usage(root).free < LEAST_FREE else None
     except OSError:

@@ -1,4 +1,4 @@
-"""Keys of artefacts, and hashes of what comes from outside the store."""
+"""Keys of artefacts, and hashes of files from outside the store."""
 
 from __future__ import annotations
 
@@ -23,12 +23,11 @@ def canonical(document: Any) -> bytes:
 
 
 def key(kind: str, version: int, spec: dict[str, Any], inputs: dict[str, str], libraries: dict[str, str]) -> str:
-    """Name of the artefact that stage `kind`, at code `version`, makes from `inputs`: 32 hex digits.
+    """Return the key of the artefact that stage `kind`, at code `version`, makes from `inputs`: 32 hex digits.
 
-    `inputs` holds *keys* of upstream artefacts (content hashes only for files from outside), so
-    every key of a plan is known before anything runs: a plan can say what is cached, and an
-    artefact upstream that was rebuilt (training is not bit-identical across machines) does not
-    disown what was made from it. `libraries`: the versions that change the outcome.
+    `inputs` holds *keys* of upstream artefacts (content hashes only for files from outside), so every key of a plan is known before
+    anything runs: a plan can say what is cached, and an upstream artefact that was rebuilt (training is not bit-identical across machines)
+    does not invalidate what was made from it. `libraries`: the versions that change the outcome.
     """
     document = {
         "format": FORMAT,
@@ -49,7 +48,7 @@ def sha256(path: Path) -> str:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """An `OSError` of a read names no file of itself; here it names `path`."""
+    """Make an `OSError` name `path`: that of a failed read names no file."""
     try:
         yield
     except OSError as error:
@@ -58,13 +57,13 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def sha256_all(paths: Iterable[Path]) -> list[str]:
-    """The same for many files, on threads: hashing releases the GIL."""
+    """Return the hex SHA-256 of many files, hashed on threads: hashing releases the GIL."""
     with ThreadPoolExecutor(max_workers=4) as pool:
         return list(pool.map(sha256, paths))
 
 
 def hash_file(path: Path) -> str:
-    """Hex SHA-256 of a file of the user's. Raises `CompressError` when it cannot be read."""
+    """Return the hex SHA-256 of a user's file. Raises `CompressError` when it cannot be read."""
     try:
         return sha256(path)
     except FileNotFoundError:
@@ -74,10 +73,10 @@ def hash_file(path: Path) -> str:
 
 
 def hash_folder(path: Path) -> str:
-    """Hex SHA-256 of a folder of the user's: relative names and contents of its files.
+    """Return the hex SHA-256 of a user's folder: relative names and contents of its files.
 
-    Links to files are followed (the hub's cache is made of them). Names that start with a dot are
-    left out: they are other tools' records. Raises `CompressError` when something cannot be read.
+    Links to files are followed (the hub's cache is made of them). Names that start with a dot are left out: they are other tools' records.
+    Raises `CompressError` when something cannot be read.
     """
     if not path.is_dir():
         raise CompressError(f"{path}: expected a folder, found {'a file' if path.exists() else 'nothing'}")

@@ -1,4 +1,4 @@
-"""The manifest: what an artefact holds, with a SHA-256 per file and one of its own."""
+"""The manifest: the contents of an artefact, with a SHA-256 per file and one of its own."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ SCHEMA = 1
 
 
 class DamagedError(Exception):
-    """What differs between an artefact and its manifest, in one line."""
+    """An artefact differs from its manifest; the message says how, in one line."""
 
 
 def contents(folder: Path) -> dict[str, os.stat_result]:
-    """Relative name -> status of every file below `folder`. Names that start with a dot are left out: they are other tools' records.
+    """Return relative name -> status of every file below `folder`. Names that start with a dot are left out: they are other tools' records.
 
-    Raises `DamagedError` for links and special files; `OSError` where a folder cannot be read now.
+    Raises `DamagedError` for links and special files; `OSError` if a folder cannot be read now.
     """
     statuses: dict[str, os.stat_result] = {}
     for place, folders, files in os.walk(folder, onerror=_fail):
@@ -77,13 +77,13 @@ def write(folder: Path, key: str, describe: dict[str, Any], info: dict[str, Any]
 
 
 def _digest(document: dict[str, Any]) -> str:
-    """Of everything but itself, so that a changed byte in the manifest is seen too."""
+    """Hash of everything but itself, so that a changed byte in the manifest is detected too."""
     body = {name: value for name, value in document.items() if name != "digest"}
     return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 
 
 def read(folder: Path, key: str) -> dict[str, Any]:
-    """The manifest of `folder`; raises `DamagedError` when it is absent, altered or another artefact's. `OSError` passes through."""
+    """Return the manifest of `folder`; raises `DamagedError` when it is absent, altered or another artefact's. `OSError` passes through."""
     try:
         with naming(folder / NAME):
             document = json.loads((folder / NAME).read_bytes())
@@ -99,7 +99,7 @@ def read(folder: Path, key: str) -> dict[str, Any]:
 def verify(folder: Path, files: dict[str, dict[str, Any]]) -> None:
     """Compare every file of `folder` with the manifest's `files`; raises `DamagedError` naming the first difference.
 
-    A disk that cannot be read now says nothing of the artefact: `OSError` passes through.
+    A disk that cannot be read now is no evidence against the artefact: `OSError` passes through.
     """
     found = contents(folder)
     found.pop(NAME, None)

@@ -1,1 +1,1 @@
-"""What each part of a recipe brings: its variants, and their runs."""
+"""The variants of a recipe that show what each part contributes, and their runs."""

@@ -27,7 +27,8 @@ _NAME_LENGTH = 64
 
 @dataclass(frozen=True)
 class Row:
-    """One variant: a recipe that ends in the fp32 student, which is what an ablation measures. `student`: another card."""
+    """One variant: a recipe that ends in the fp32 student, which an ablation measures. `student`: the card or checkpoint that replaces the
+    recipe's student."""
 
     label: str
     recipe: Recipe
@@ -37,7 +38,7 @@ class Row:
 
 @dataclass(frozen=True)
 class _Change:
-    """`moved`: the distill stage that is left out, and the one that inherits its training."""
+    """One change to the recipe. `moved`: the distill stage that is left out, and the one that inherits its training."""
 
     label: str
     overrides: tuple[str, ...]
@@ -45,20 +46,20 @@ class _Change:
 
 
 def chosen(name: str, overrides: Sequence[str], labels: Sequence[str], *, corpus: bool) -> list[Row]:
-    """`full` and the rows with these labels, all that `rows` finds where none is named. Other students alone need no part
-    that could be left out. Raises what `rows` and `choose` raise."""
+    """Return `full` and the rows with these labels; without labels, all that `rows` returns. If only other students are named, the recipe
+    needs no part that could be left out. Raises what `rows` and `choose` raise."""
     if labels and all(label.startswith(_STUDENT) for label in labels):
         return choose([_row(name, overrides, _Change(FULL, ()))], labels)
     return choose(rows(name, overrides, corpus=corpus), labels)
 
 
 def rows(name: str, overrides: Sequence[str] = (), *, corpus: bool) -> list[Row]:
-    """`full`, then the recipe without each part that it has. `corpus`: is there plain text for a general stage?
+    """Return `full`, then the recipe without each of its parts in turn. `corpus`: whether there is plain text for a general stage.
 
-    The layer-wise losses and the layer map are those of the distill stages that match layers (without one, of the first
-    that has any such loss); a general stage keeps its own. Where soft targets go, the gold label takes their place.
+    The layer-wise losses and the layer map are varied in the distill stages that match layers (if none does, the losses of the first stage
+    that has a layer-wise one); a general stage keeps its own. Where soft targets are left out, the gold label replaces them.
 
-    Raises `CompressError` where the recipe has no part to leave out, or its stages differ by task in what is varied.
+    Raises `CompressError` if the recipe has no part to leave out, or if a stage sets what is varied differently per task.
     """
     recipe = load_recipe(name, overrides)
     changes = list(_changes(recipe, corpus))
@@ -71,8 +72,8 @@ def rows(name: str, overrides: Sequence[str] = (), *, corpus: bool) -> list[Row]
 
 
 def choose(found: Sequence[Row], labels: Sequence[str]) -> list[Row]:
-    """`full` and the rows that are named; all that are found where none is. `student CARD` is the recipe with that card, or
-    with a pre-trained student from that checkpoint.
+    """Return `full` and the named rows; all of `found` if none is named. `student CARD` is the recipe with that card, or with a pre-trained
+    student from that checkpoint.
 
     Raises `CompressError` for unknown labels and cards.
     """
@@ -135,7 +136,7 @@ def _changes(recipe: Recipe, corpus: bool) -> Iterator[_Change]:
 
 
 def _layerwise(distills: Sequence[Stage]) -> list[Stage]:
-    """The stages whose layer-wise losses are varied: those that match layers, else the first that has any such loss."""
+    """Return the stages whose layer-wise losses are varied: those that match layers, else the first that has any such loss."""
     matching = [stage for stage in distills if _weighted(stage, TRANSFORMER)]
     return matching or [stage for stage in distills if _weighted(stage, LAYERWISE)][:1]
 
@@ -145,14 +146,14 @@ def _without(stage: Stage) -> _Change:
 
 
 def _without_stage(stage: Stage, distills: Sequence[Stage]) -> _Change:
-    """Its training goes to the stage that comes after it (before it, for the last)."""
+    """Leave out a stage; the next one inherits its training (for the last stage, the previous one)."""
     place = distills.index(stage)
     heir = distills[place + 1] if place + 1 < len(distills) else distills[place - 1]
     return _Change(f"without {stage.id}", (f"{stage.id}.enabled=false",), moved=(stage.id, heir.id))
 
 
 def _weighted(stage: Stage, names: Sequence[str] | None = None) -> list[str]:
-    """The losses of a stage that count, of `names`, in the stage's order."""
+    """Names of a stage's losses with a positive weight, limited to `names`, in the stage's order."""
     return [loss.name for loss in stage.spec.losses if loss.weight > 0 and (names is None or loss.name in names)]
 
 
@@ -162,7 +163,7 @@ def _unweighted(stage: Stage, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _layer_losses(stages: Sequence[Stage]) -> Iterator[_Change]:
-    """Without each layer-wise loss, and without those of the transformer layers; in each stage one loss must remain."""
+    """Leave out each layer-wise loss, then all those on transformer layers; skip a change that would leave a stage without losses."""
     for stage in stages:
         _same_for_all_tasks(stage, "losses")
     weighted = [_weighted(stage) for stage in stages]
@@ -175,7 +176,7 @@ def _layer_losses(stages: Sequence[Stage]) -> Iterator[_Change]:
 
 
 def _with_gold(stage: Stage) -> _Change:
-    """The gold label in place of the soft targets; beside others that the stage has, where it is not there already."""
+    """Replace the soft targets by the gold label; the stage keeps its other losses."""
     _same_for_all_tasks(stage, "losses")
     kept = [loss for loss in stage.spec.losses if loss.name not in SOFT and loss.weight > 0]
     kept += [] if any(loss.name == "hard_label" for loss in kept) else [HardLabel()]

@@ -1,4 +1,4 @@
-"""What each part of a recipe contributes: its variants, planned and run at once, each trained as long as the whole."""
+"""Run the variants of a recipe: all are planned first, and each is trained as long as the full recipe."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from .rows import FULL, WITHOUT_COPIES, Row
 
 
 def run_rows(found: Sequence[Row], request: Request, listener: Listener | None = None) -> dict[str, list[Result]]:
-    """The rows one after the other on the tasks and seeds of `request`, as label -> results.
+    """Run the rows one after the other on the tasks and seeds of `request`; return label -> results.
 
-    All are planned and checked before the first is run. A row that changes nothing with this teacher, such as one
-    without a stage that the plan leaves out anyway, is left out. Raises what `run_all` raises.
+    All are planned and checked before the first is run. A row that changes nothing with this teacher is left out, for example one without a
+    stage that the plan leaves out anyway. Raises what `run_all` raises.
     """
     listener = listener or Listener()
     full = plan_all(_request(request, found[0]))
@@ -43,7 +43,7 @@ def run_rows(found: Sequence[Row], request: Request, listener: Listener | None =
 
 
 def command_line(name: str, request: Request, labels: Sequence[str]) -> str:
-    """The `compress ablate` that makes these rows again; paths as `shown` tells them."""
+    """Return the `compress ablate` command that makes these rows again; paths are written by `shown`."""
     words = ["compress", "ablate", shown(name), *(own_words(request.own, request.corpus) if request.own else ())]
     first, count = request.seeds[0], len(request.seeds)
     options: list[tuple[str, Sequence[Any]]] = [
@@ -71,13 +71,13 @@ def _given(value: Any) -> list[Any]:
 
 
 def _request(request: Request, row: Row) -> Request:
-    """Overrides are in the row's recipe already; latency is not what an ablation asks about."""
+    """Return the request for one row. The row's recipe has the overrides applied already; an ablation measures no latency."""
     student = row.student or request.student
     return replace(request, recipes=(row.recipe,), student=student, overrides=(), bench=None)
 
 
 def _changes_something(label: str, plans: dict[str, list[Plan]], listener: Listener) -> bool:
-    """Whether a row trains another student than the full recipe on any task; a notice tells where it does not."""
+    """Whether a row trains another student than the full recipe on any task; a notice names the tasks where it does not."""
     pairs = list(zip(plans[label], plans[FULL], strict=True))
     same = [mine.task.spec.name for mine, full in pairs if trained_student(mine) == trained_student(full)]
     if len(same) == len(pairs):
@@ -88,10 +88,10 @@ def _changes_something(label: str, plans: dict[str, list[Plan]], listener: Liste
 
 
 def as_long(row: Row, full: Sequence[Plan]) -> Row:
-    """The row with the training of what it leaves out given to what is left, task by task, as the plans of `full` have it.
+    """Return the row with the training of what it leaves out given to what remains, for each task, as planned in `full`.
 
-    Without a distill stage the stage that inherits gets its passes, as many as its `max_steps` allows; without copies the distill
-    stages pass over the fewer examples more often. Scores are taken as often as before. Reads the data where steps are limited.
+    If a distill stage is left out, its heir gets its passes, as many as its `max_steps` allows; without augmented copies, the distill
+    stages pass over the fewer examples more often. Evaluations are as frequent as before. Reads the data where steps are limited.
     """
     longer = {plan.task.spec.name: _longer(row, plan) for plan in full}
     stages = tuple(
@@ -102,7 +102,7 @@ def as_long(row: Row, full: Sequence[Plan]) -> Row:
 
 
 def _longer(row: Row, plan: Plan) -> dict[str, dict[str, Any]]:
-    """Stage -> the fields of its length that change."""
+    """Return stage -> the fields of its training length that change."""
     nodes = {node.stage: node for node in plan.nodes}
     specs: dict[str, Any] = {stage: node.spec for stage, node in nodes.items()}
     if row.moved is not None:
@@ -123,7 +123,7 @@ def _longer(row: Row, plan: Plan) -> dict[str, dict[str, Any]]:
 
 
 def _passes(plan: Plan, node: Node[Any]) -> float:
-    """Over its examples, as far as the stage gets."""
+    """Passes over its examples that the stage completes."""
     spec = node.spec
     return min(spec.epochs, spec.max_steps / epoch_steps(plan, node)) if spec.max_steps else spec.epochs
 
@@ -140,9 +140,10 @@ def _with_lengths(spec: Any, stage: str, longer: dict[str, dict[str, dict[str, A
 
 
 def trained_student(plan: Plan) -> list[Any]:
-    """What decides the student that a plan ends in; equal where the same one is trained, whatever the recipe calls it.
+    """Return what determines the student that a plan ends in: equal for two plans that train the same student, whatever their recipes are
+    called.
 
-    Mostly the key of the last stage. For some kinds of tasks two losses are the same.
+    This is mostly the key of the last stage; for some kinds of tasks two losses are equivalent.
     """
     equal = HEADS[plan.task.spec.kind].equal
     if not equal:

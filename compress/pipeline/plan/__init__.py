@@ -1,4 +1,4 @@
-"""The types that plans are made of. None of them asks which kinds of stages there are."""
+"""The types that plans are made of. They do not depend on which kinds of stages there are."""
 
 from .context import Context, Listener
 from .plan import TRAINING, Draft, Inputs, Job, Kind, Node, Plan

@@ -1,4 +1,4 @@
-"""What stages share that make a new model of the current one: prune, vocabulary, relu and quantize_aware."""
+"""Helpers shared by the stages that make a new model from the current one: prune, vocabulary, relu and quantize_aware."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def add_changed(
     outside: dict[str, str],
     own: str | None = None,
 ) -> None:
-    """Add a node that changes the current model, `suffix` behind its name: the student in place of the last one; of a teacher a model
-    of its own beside it, for the teacher is the baseline, of the node's name or `own`."""
+    """Add a node that changes the current model, with `suffix` appended to its name. A changed student replaces the last one. A changed
+    teacher becomes another model, named after the node or `own`, because the teacher is the baseline."""
     before = draft.current
     name, inputs = f"{before}-{suffix}", {"model": draft.latest[before]}
     model = before if before != "teacher" else own or name
@@ -36,12 +36,12 @@ def add_changed(
 
 
 def activation_of(nodes: Iterable[Node[Spec]], model: str) -> str | None:
-    """Of the feed-forward layers, where a stage of the run changes that of `model`."""
+    """Return the activation function of the feed-forward layers, if a stage of the run changes that of `model`; else None."""
     specs = [node.spec for node in nodes if node.model == model]
     return next((spec.activation for spec in reversed(specs) if isinstance(spec, StageSpec) and spec.activation), None)
 
 
 def checkpoint_sizes(plan: Plan, model: str, folder: Path) -> Dimensions:
-    """Of `model` as the checkpoint in `folder` has it: those that a run chooses are known once it is made."""
+    """Return the sizes of `model` in the checkpoint in `folder`: those that a run chooses are known only once it is made."""
     config, classes = read_config(folder), plan.sizes[model].classes
     return dimensions(config, classes=classes, kind=plan.task.spec.kind, folder=folder)

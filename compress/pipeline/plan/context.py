@@ -1,4 +1,4 @@
-"""What the stages of one run share: the task's data, the machine's settings, other processes, where to say things."""
+"""What the stages of one run share: the task's data, the machine's settings, other processes, and the listener."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from .sources import TaskSource
 
 
 class Listener:
-    """What a run tells its caller. The command line overrides these; the default is silence."""
+    """Receives the events of a run. The command line overrides these methods; the default is silence."""
 
     def run(self, name: str, number: int, count: int) -> None:
-        """The `number`th of several runs begins."""
+        """The `number`th of `count` runs begins."""
 
     def stage(self, label: str, cached: bool) -> None:
-        """A stage begins, or was found in the store."""
+        """A stage begins, or is in the store already."""
 
     def built_elsewhere(self, label: str, run: str) -> None:
         """Another process has finished a stage of `run`."""
@@ -26,30 +26,29 @@ class Listener:
         """One optimizer step: a `training.StepReport`."""
 
     def progress(self, what: str, done: int, total: int | None) -> None:
-        """How far a stage without optimizer steps has come: `done` of `total` (None: unknown) `what`, e.g. words."""
+        """Progress of a stage without optimizer steps: `done` of `total` (None: unknown) `what`, e.g. words."""
 
     def notice(self, line: str) -> None:
-        """Something worth a line."""
+        """A line for the user."""
 
     def outlook(self, line: str) -> None:
-        """Before any work: what data there are, and how long it will take."""
+        """A line printed before any work: what data there are, and how long the run will take."""
 
 
 class Peers(Protocol):
     """The other processes of a run, which help to train."""
 
     def begin(self, plan: str, node: str, out: Path, work: Path) -> None:
-        """A stage that trains begins, with these folders."""
+        """A training stage begins, with these folders."""
 
     def trained(self) -> None:
-        """The model is trained. Ends the stage in all processes but the first."""
+        """The training is finished. Ends the stage in all processes but the first."""
 
 
 @dataclass(frozen=True)
 class Context:
-    """The surroundings of one run's stages. `precision` is resolved: fp32 or bf16. `peers`: the other processes of
-    a run on several, which hold parts of what is trained where `fsdp`.
-    `seen`: keys of the stages that this run has come to -> whether each was there before it."""
+    """The environment of one run's stages. `precision` is resolved: fp32 or bf16. `peers`: the other processes of a distributed run; with
+    `fsdp` they hold parts of what is trained. `seen`: key of each stage reached so far -> whether it was in the store before this run."""
 
     task: TaskSource
     precision: str

@@ -1,4 +1,4 @@
-"""What planners of stages share: the fields that hold for a task, and what keys hold of them."""
+"""Helpers shared by the planners of stages: a stage's fields for a task, and what keys contain of them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ WITHOUT_TEXT = "no plain text was given; say --corpus PATH"
 
 
 def for_task(draft: Draft, layers: tuple[PerTask, ...], model: type[P]) -> P:
-    """Fields of `layers`, later over earlier, those of the task over the rest; the model's defaults below."""
+    """Merge the fields of `layers` into a `model`: later layers win over earlier ones, a task's fields over the rest; missing fields take
+    the model's defaults."""
     return model.model_validate(fields_for_task(draft, layers, model))
 
 
 def fields_for_task(draft: Draft, layers: tuple[PerTask, ...], model: type[PerTask]) -> dict[str, Any]:
-    """What `for_task` makes the model of."""
+    """Return the merged fields that `for_task` builds the model from."""
     merged: dict[str, Any] = {}
     for layer in layers:
         merged |= layer.for_task(draft.task.spec.name)
@@ -38,7 +39,7 @@ def seeded(draft: Draft, spec: Spec, seed: int) -> dict[str, Any]:
 
 
 def described_threshold(draft: Draft) -> dict[str, Any]:
-    """What keys hold of the threshold that answers go by, where the task has one; of questions their training split alone tells."""
+    """What keys contain of the decision threshold, if the task has one; for questions this depends on the training split."""
     kind = draft.task.spec.kind
     if TASK_KINDS[kind].threshold is None:
         return {}
@@ -48,7 +49,7 @@ def described_threshold(draft: Draft) -> dict[str, Any]:
 
 
 def described_student(draft: Draft) -> dict[str, Any]:
-    """What keys hold of the student: its card, and how a conversion is computed. Of a pre-trained one `own_checkpoint` tells."""
+    """What keys contain of the student: its card, and the version of a conversion. For a pre-trained one see `own_checkpoint`."""
     if draft.student is None:
         return {}
     if draft.pretrained is not None:
@@ -59,13 +60,13 @@ def described_student(draft: Draft) -> dict[str, Any]:
 
 
 def own_checkpoint(draft: Draft) -> dict[str, str]:
-    """What keys hold, as hashes from outside, of the checkpoint that a pre-trained student starts from."""
+    """Hashes, for keys, of the checkpoint that a pre-trained student starts from."""
     return {} if draft.pretrained is None else {"pretrained": draft.pretrained.identity}
 
 
 def check_student_losses(draft: Draft, spec: Losses, stage: str, *, pruned: bool = False) -> None:
-    """Raises `CompressError` for losses that need what this student, or its teacher, lacks, and for a map of other layers. `pruned`: a
-    run takes heads from the student first."""
+    """Raise `CompressError` for losses that need what this student or its teacher lacks, and for a layer map with other layers. `pruned`:
+    the run removes heads from the student first."""
     if not draft.shares_tokenizer:
         _check_logits_alone(draft, spec, stage)
     teacher, student = draft.sizes["teacher"], draft.sizes["student"]
@@ -76,7 +77,7 @@ def check_student_losses(draft: Draft, spec: Losses, stage: str, *, pruned: bool
 
 
 def check_kind(draft: Draft, spec: Losses, stage: str) -> None:
-    """Raises `CompressError` for a loss that tasks of this kind do not have."""
+    """Raise `CompressError` for a loss that does not exist for tasks of this kind."""
     kind, name = draft.task.spec.kind, draft.task.spec.name
     for loss in spec.losses:
         kinds = LOSSES[loss.name].kinds
@@ -88,19 +89,19 @@ def check_kind(draft: Draft, spec: Losses, stage: str) -> None:
 
 
 def on_answers(draft: Draft) -> str:
-    """The losses on answers that are for tasks of this kind."""
+    """Names of the losses on answers that exist for tasks of this kind."""
     kind = draft.task.spec.kind
     found = {name: loss for name, loss in LOSSES.items() if loss.kinds is None or kind in loss.kinds}
     return ", ".join(name for name, loss in found.items() if loss.reads == "classes")
 
 
 def loss_on_states(spec: Losses) -> str | None:
-    """The first loss that compares more of two models than their answers."""
+    """Return the first weighted loss that compares more of two models than their answers."""
     return next((loss.name for loss in spec.losses if loss.weight > 0 and LOSSES[loss.name].reads != "classes"), None)
 
 
 def _check_logits_alone(draft: Draft, spec: Losses, stage: str) -> None:
-    """Of tokens that are not the same, nothing inside the two models can be compared."""
+    """Raise `CompressError` for a loss on states: between different tokenizations only answers can be compared."""
     if (beyond := loss_on_states(spec)) is None:
         return
     names = f"student {draft.student.name if draft.student else ''} and teacher {draft.teacher.card.name}"
@@ -112,7 +113,7 @@ def _check_logits_alone(draft: Draft, spec: Losses, stage: str) -> None:
 
 
 def check_text(draft: Draft, spec: OnText, stage: str, *models: str) -> None:
-    """Raises `CompressError` where one of the models that read plain text cannot read it as the stage says."""
+    """Raise `CompressError` if one of the models that read plain text cannot read it as the stage says."""
     for model in models:
         family = FAMILIES[draft.sizes[model].architecture]
         if spec.attention == "document" and not family.packs_documents:
@@ -123,7 +124,7 @@ def check_text(draft: Draft, spec: OnText, stage: str, *models: str) -> None:
 
 
 def check_layer_map(draft: Draft, spec: Losses, stage: str, student: str, teacher: str) -> None:
-    """Raises `CompressError` where the layers that `spec` matches are not those of the models that learn and teach."""
+    """Raise `CompressError` if the layers that `spec` matches are not those of the models that learn and teach."""
     layers = {"student_layers": draft.sizes[student].layers, "teacher_layers": draft.sizes[teacher].layers}
     try:
         matched_layers(spec, **layers)

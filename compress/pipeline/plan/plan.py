@@ -1,6 +1,6 @@
-"""What plans are made of: kinds of stages, the nodes of a run, and the plan, finished or in the making.
+"""What plans are made of: kinds of stages, the nodes of a run, and the plan, finished or being drafted.
 
-They stand together because they refer to each other: a node carries its kind, and a kind plans and runs nodes.
+They share a module because they refer to each other: a node has a kind, and a kind plans and runs nodes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .context import Context
 from .sources import TaskSource, TextSource
 from .teachers import TeacherSource, by_model
 
-TRAINING = ("torch", "transformers", "tokenizers")  # the libraries whose versions change what a training makes
+TRAINING = ("torch", "transformers", "tokenizers")  # the libraries whose versions change the result of a training
 S = TypeVar("S", bound=Spec)
 S_co = TypeVar("S_co", bound=Spec, covariant=True)
 Inputs = Mapping[str, Artifact]
@@ -31,17 +31,16 @@ Inputs = Mapping[str, Artifact]
 
 @dataclass(frozen=True)
 class Kind(Generic[S]):
-    """All that there is to know of one kind of stage.
+    """Everything about one kind of stage.
 
-    `plan` adds the stage that a recipe names to a draft; None for a kind that other stages add. `run` makes the artefact,
-    and returns what there is to say of it, as JSON values. `check` raises `CompressError`, before anything is computed, for
-    what `run` could not do.
+    `plan` adds the stage that a recipe names to a draft; None for a kind that other stages add. `run` makes the artefact and returns its
+    info as JSON values. `check` raises `CompressError`, before anything is computed, for what `run` could not do.
 
-    Keys hold `version` (bump it when `run` makes something else than before) and the versions of `libraries`. `trains`: by
-    optimizer steps. `checkpoint`: leaves one, of the sizes of the model `trained_model`, or of the node's own. `onnx`: leaves
-    a model that is measured. `reads_text`: reads --corpus. `chooses`: takes the best of its inputs as it is. `resized`, of a
-    kind that makes its input `model` smaller: what is known of the new sizes, from the spec and the old ones, before it has run;
-    None where the run chooses them. `smallest`, of the same kind: sizes of the old ones' form that no run can go below.
+    Keys contain `version` (bump it when `run` makes something else than before) and the versions of `libraries`. `trains`: by optimizer
+    steps. `checkpoint`: produces one, with the sizes of the model `trained_model`, or of the node's own. `onnx`: produces a model that is
+    measured. `reads_text`: reads --corpus. `chooses`: takes the best of its inputs unchanged. `resized`, for a kind that makes its input
+    `model` smaller: the new sizes, from the spec and the old ones, before it has run; None if the run chooses them. `smallest`, for the
+    same kind: the smallest sizes that a run can reach.
     """
 
     name: str
@@ -65,9 +64,9 @@ class Kind(Generic[S]):
 class Node(Generic[S_co]):
     """One stage of a run.
 
-    `id` is its own in the plan, e.g. `teacher`, `intermediate`, `student-int8`; `model` is what it makes or serves:
-    `teacher`, `student`, or a teacher beside the first, e.g. `teacher-2`. `inputs`: what the stage calls an artefact -> the
-    node that makes it. `stage`: what the recipe calls it. `outside`: hashes of what no node makes.
+    `id` is unique in the plan, e.g. `teacher`, `intermediate`, `student-int8`; `model` is what it makes or serves: `teacher`, `student`, or
+    a teacher beside the first, e.g. `teacher-2`. `inputs`: the stage's name for an artefact -> the node that makes it. `stage`: its name in
+    the recipe. `outside`: hashes of what no node makes.
     """
 
     kind: Kind[Any]
@@ -82,14 +81,14 @@ class Node(Generic[S_co]):
 
     @property
     def label(self) -> str:
-        """Of the kind and the id; the id alone where that begins with the kind, e.g. `ensemble`, `ensemble-64`."""
+        """The kind and the id; the id alone if it begins with the kind, e.g. `ensemble`, `ensemble-64`."""
         kind = self.kind.name
         return self.id if self.id == kind or self.id.startswith(f"{kind}-") else f"{kind} {self.id}"
 
 
 @dataclass(frozen=True)
 class Job(Generic[S_co]):
-    """A node to run: its input artefacts by role, `out` for the artefact, `work` for what an interruption should leave."""
+    """A node to run: its input artefacts by role, `out` for the artefact, `work` for files that survive an interruption."""
 
     plan: Plan
     node: Node[S_co]
@@ -107,9 +106,9 @@ class Job(Generic[S_co]):
 class Plan:
     """One run: a recipe on a task with a seed. Nodes are in the order in which they can run.
 
-    `notes`: what the plan leaves out of the recipe, and why, a line each. `pretrained`: the checkpoint that the student starts
-    from, where that is its own. `others`: the teachers beside the first, `teacher`. `word`: name or path by which the recipe was asked
-    for; None: it was handed over as an object.
+    `notes`: what the plan leaves out of the recipe, and why, a line each. `pretrained`: the checkpoint that the student starts from, if it
+    has its own. `others`: the teachers besides the first, `teacher`. `word`: name or path by which the recipe was requested; None if it was
+    passed as an object.
     """
 
     recipe: Recipe
@@ -129,19 +128,19 @@ class Plan:
 
     @property
     def name(self) -> str:
-        """Readable, and different for any two runs that differ."""
+        """A readable name, different for any two runs that differ."""
         digest = store.key("run", 1, self.recipe_document, {node.id: node.key for node in self.nodes}, {})
         teacher = self.teacher.card.name + (f"+{len(self.others)}" if self.others else "")
         return f"{self.recipe.name}-{teacher}-{self.task.spec.name}-seed{self.seed}-{digest[:6]}"
 
     @property
     def recipe_document(self) -> dict[str, Any]:
-        """The recipe, without what is for readers only."""
+        """The recipe without the fields that are only for readers."""
         return self.recipe.model_dump(mode="json", exclude={"title", "description", "paper"})
 
     @property
     def teachers(self) -> dict[str, TeacherSource]:
-        """What nodes call each -> where it comes from."""
+        """Model name of each teacher in the plan -> its source."""
         return by_model(self.teacher, self.others)
 
     @property
@@ -151,7 +150,7 @@ class Plan:
 
     @property
     def candidates(self) -> set[str]:
-        """Ids of the nodes of which another one takes the best, and that are no teachers themselves."""
+        """Ids of the nodes from which another node takes the best, except those of teachers."""
         return {
             name for node in self.nodes if node.kind.chooses for name in node.inputs.values()
         } - self.teachers.keys()
@@ -161,15 +160,15 @@ class Plan:
         return [node.id for node in self.nodes if node.model == model and node.kind.checkpoint][-1]
 
     def sizes_of(self, node: Node[Spec]) -> Dimensions:
-        """Of the checkpoint that `node` makes."""
+        """Sizes of the checkpoint that `node` makes."""
         return self.sizes[node.kind.trained_model or node.model]
 
     def source_of(self, node: Node[Spec]) -> TeacherSource:
-        """The checkpoint whose tokenizer, and whose config but for sizes, the model has that `node` makes or serves."""
+        """The checkpoint that gives the model of `node` its tokenizer, and its config except for sizes."""
         return self.source(node.kind.trained_model or node.model)
 
     def source(self, model: str) -> TeacherSource:
-        """As `source_of`, of a teacher or `student`."""
+        """As `source_of`, for a teacher or `student`."""
         if model == "student" and self.pretrained is not None:
             return self.pretrained
         return self.teachers.get(model, self.teacher)
@@ -180,11 +179,11 @@ class Plan:
 
     @property
     def shares_tokenizer(self) -> bool:
-        """Whether teacher and student cut texts into the same tokens."""
+        """Whether teacher and student tokenize texts alike."""
         return self.teacher.shares_tokenizer(self.pretrained)
 
     def needed_for(self, name: str) -> tuple[Node[Spec], ...]:
-        """The node `name` and all that its inputs are made of, in the order of the plan."""
+        """The node `name` and all that it depends on, in the order of the plan."""
         wanted, by_name = {name}, {node.id: node for node in self.nodes}
         for node in reversed(self.nodes):
             if node.id in wanted:
@@ -194,8 +193,8 @@ class Plan:
 
 @dataclass
 class Draft:
-    """What planning has come to. `refit`: fine-tune a teacher that has a head already. `latest`: model -> node that made its
-    last checkpoint; `current`: the model that the next stage takes."""
+    """The state of planning. `refit`: fine-tune a teacher that has a head already. `latest`: model -> node that made its last checkpoint;
+    `current`: the model that the next stage takes."""
 
     recipe: Recipe
     task: TaskSource
@@ -215,18 +214,18 @@ class Draft:
     others: tuple[TeacherSource, ...] = ()
 
     def adopts(self, teacher: TeacherSource) -> bool:
-        """Whether that teacher is taken as it came: fine-tuned already, or for a task whose labels train none."""
+        """Whether that teacher is used as it is: fine-tuned already, or for a task whose labels train none."""
         learnt = KINDS[self.task.spec.kind].learnt
         return not learnt or (teacher.is_fine_tuned(self.task.spec.kind) and not self.refit)
 
     @property
     def teachers(self) -> dict[str, TeacherSource]:
-        """What nodes call each -> where it comes from."""
+        """Model name of each teacher in the plan -> its source."""
         return by_model(self.teacher, self.others)
 
     @property
     def shares_tokenizer(self) -> bool:
-        """Whether teacher and student cut texts into the same tokens."""
+        """Whether teacher and student tokenize texts alike."""
         return self.teacher.shares_tokenizer(self.pretrained)
 
     def add(
@@ -242,8 +241,8 @@ class Draft:
         seed: int | None = None,
         stage: str | None = None,
     ) -> str:
-        """Append a node, unless one with its key is there; the id of the one that has it. `described`: what its key holds beside
-        inputs and libraries; `outside`: hashes of what no node makes."""
+        """Append a node, unless one with its key is there; return the id of the node with that key. `described`: what its key contains
+        besides inputs and libraries; `outside`: hashes of what no node makes."""
         inputs, stage = inputs or {}, stage or kind.name
         libraries = {library: version for library, version in versions().items() if library in kind.libraries}
         keys = {role: self.key_of(node) for role, node in inputs.items()} | (outside or {})
@@ -266,7 +265,7 @@ class Draft:
         return any(node.id == name for node in self.nodes)
 
     def check_student(self, stage: str) -> None:
-        """CompressError: the recipe has a student, and no stage that makes it."""
+        """Raise `CompressError` if the recipe has a student and no stage that makes it."""
         if self.student is not None and self.current == "teacher":
             raise self.fails(stage, "every distill stage is switched off, so there is no student; leave one on")
 
@@ -274,7 +273,7 @@ class Draft:
         return CompressError(f"recipe {self.recipe.name}, stage {stage}: {problem}")
 
     def plan(self) -> Plan:
-        """The plan that this has become."""
+        """Return the finished plan."""
         return Plan(
             self.recipe,
             self.task,

@@ -1,4 +1,4 @@
-"""What a run reads: the splits that stages may see of a task, and plain text."""
+"""What a run reads: the splits of a task that stages may see, and plain text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class DataSource:
-    """A task and where its data are. `tuning`: a file for its tuning split, in place of the task's own."""
+    """A task and where its data are. `tuning`: a file that replaces the task's own tuning split."""
 
     spec: TaskSpec
     folder: Path | None
@@ -34,17 +34,17 @@ class DataSource:
 
     @property
     def names_tuning(self) -> bool:
-        """Whether the tuning split is the user's own, and not held out of train."""
+        """Whether the user provides the tuning split, so that it is not held out of train."""
         places = (self.spec.files, self.spec.hub)
         return self.tuning is not None or any(place is not None and place.tuning is not None for place in places)
 
     def check_unchanged(self, fingerprint: str) -> None:
-        """Raises `CompressError` where data as read are not those that were planned with."""
+        """Raise `CompressError` if the data as read are not those of the plan."""
         if fingerprint != self.fingerprint:
             raise CompressError(f"task {self.spec.name}: its files changed since this command started; start it again")
 
     def encode(self, name: str, split: Split, tokenizer: Tokenizer, max_length: int) -> Encoded:
-        """As token ids; kept, since stages and models share tokenizers."""
+        """Return the split as token ids, cached because stages and models share tokenizers."""
         key = (name, str(hash(tokenizer.to_str())), max_length)
         if key not in self._encoded:
             self._encoded[key] = encode(tokenizer, split, max_length)
@@ -53,29 +53,29 @@ class DataSource:
 
 @dataclass
 class TaskSource(DataSource):
-    """What plans and stages have of a task: its training and tuning splits, read once per process, only when a stage needs
-    them. No reported split can be reached from here; those that measure have a `ReportedSource`."""
+    """What plans and stages can access of a task: its training and tuning splits, read once per process, only when a stage needs them. No
+    reported split can be reached from here; code that measures uses a `ReportedSource`."""
 
     @cached_property
     def data(self) -> TrainingData:
-        _ = self.fingerprint  # of the files as they are before they are read
+        _ = self.fingerprint  # taken before the files are read
         data = load_training(self.spec, self.folder, self.data_dir, self.tuning)
         self.check_unchanged(data.fingerprint)
         return data
 
     def encoded(self, split: Literal["train", "tuning"], tokenizer: Tokenizer, max_length: int) -> Encoded:
-        """`train` or `tuning` as token ids."""
+        """Return `train` or `tuning` as token ids."""
         found = {"train": self.data.train, "tuning": self.data.tuning}[split]
         return self.encode(split, found, tokenizer, max_length)
 
     def reported_rows(self, texts: Split) -> dict[str, tuple[int, ...]]:
-        """Reported split -> the rows of `texts` that stand in it: all that a stage may ask of what is reported."""
+        """Return reported split -> the rows of `texts` that occur in it: all that a stage may learn of reported splits."""
         return reported_rows(texts, self.spec, self.folder, self.data_dir)
 
 
 @dataclass(frozen=True)
 class TextSource:
-    """Plain text for the stages that train without labels: what the command names, found."""
+    """Plain text for the stages that train without labels, from the words of the command line."""
 
     words: tuple[str, ...]
 
@@ -88,11 +88,11 @@ class TextSource:
         return corpus_fingerprint(self.sources)
 
     def check_unchanged(self) -> None:
-        """CompressError: the text is another than when the command was planned."""
+        """Raise `CompressError` if the text changed since the plan was made."""
         if corpus_fingerprint(self.sources) != self.fingerprint:
             raise CompressError("the plain text changed since this command started; start it again")
 
     @property
     def record(self) -> Corpus:
-        """What a result says of it: no paths."""
+        """The corpus as a result records it: without paths."""
         return Corpus(names=tuple(map(shown, self.words)), fingerprint=self.fingerprint)

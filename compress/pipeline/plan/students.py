@@ -1,4 +1,4 @@
-"""A run's student: its card, and the checkpoint that it starts from where that is its own and not its teacher's."""
+"""A run's student: its card, and the checkpoint that it starts from if that is not its teacher's."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ from .teachers import TeacherSource, checkpoint_source, resolve_teacher
 
 
 def resolve_student(name_or_path: str) -> tuple[StudentCard, TeacherSource | None]:
-    """A card's name or file; or a checkpoint, by its folder or as OWNER/NAME[@REVISION] of the hub, for a pre-trained student.
-
-    Raises `CompressError` where there is none."""
+    """Resolve a card's name or file; or a checkpoint, by its folder or as OWNER/NAME[@REVISION] of the hub, for a pre-trained student.
+    Raises `CompressError` if there is none."""
     source = checkpoint_source(name_or_path, "student")
     if source is not None:
         card = source.card
@@ -36,7 +35,7 @@ def resolve_student(name_or_path: str) -> tuple[StudentCard, TeacherSource | Non
 
 
 def _checkpoint_of(student: StudentCard, word: str, base: Path) -> TeacherSource:
-    """What a card names, beside the card's file or from where the command runs."""
+    """Resolve the checkpoint that a card names, relative to the card's file or to the working directory."""
     beside = base / from_home(word)
     try:
         source = resolve_teacher(str(beside.absolute()) if is_path(word) and beside.is_dir() else word)
@@ -47,11 +46,11 @@ def _checkpoint_of(student: StudentCard, word: str, base: Path) -> TeacherSource
     return source
 
 
-CHOSEN_LAYERS = "layer_importance"  # the node that chooses which layers a student is copied from, and what stages call what it leaves
+CHOSEN_LAYERS = "layer_importance"  # the node that chooses which layers a student is copied from, and the input role of its artefact
 
 
 def card_of(plan: Plan, inputs: Inputs) -> StudentCard:
-    """The card of the student that a stage starts; where the run chose the layers that are copied, it names them."""
+    """Return the card of the student that a stage starts; if the run chose the layers to copy, the card names them."""
     card = plan.student
     if card is None:
         raise RuntimeError("a stage that trains a student is only planned with one")
@@ -61,7 +60,8 @@ def card_of(plan: Plan, inputs: Inputs) -> StudentCard:
 
 
 def copied_note(recipe: Recipe, card: StudentCard, teacher: TeacherSource, layers: int) -> tuple[str, ...]:
-    """Of a recipe that takes a pre-trained student for some teachers, and copied layers, by `card`, for one of so many layers."""
+    """Return a note if the recipe takes a pre-trained student for some teachers, and `card` copies layers of this teacher, which has
+    `layers`."""
     choice = recipe.student if isinstance(recipe.student, dict) else {}
     named = next((name for name in choice.values() if (own := _card(name)) and own.init == "pretrained"), None)
     if named is None or card.init not in ("copy", "prune"):
@@ -74,7 +74,7 @@ def copied_note(recipe: Recipe, card: StudentCard, teacher: TeacherSource, layer
 
 
 def _card(name: str) -> StudentCard | None:
-    """None for one that cannot be read: it is refused where a run takes it."""
+    """Return the card, None if it cannot be read: the run that takes it refuses it."""
     try:
         return load_student(name)
     except CompressError:
@@ -82,7 +82,7 @@ def _card(name: str) -> StudentCard | None:
 
 
 def check_family(recipe: Recipe, teacher: Dimensions) -> None:
-    """Raises `CompressError` for a teacher whose family no card of the recipe is for, or its losses are not, at any depth."""
+    """Raise `CompressError` if no card of the recipe is for the teacher's family, or if its losses are not, at any depth."""
     where, own = f"recipe {recipe.name}", FAMILIES[teacher.architecture]
     cards = _cards(recipe, teacher)
     if cards and all(_is_layerless(card) for card in cards):
@@ -104,14 +104,15 @@ def _is_layerless(card: StudentCard) -> bool:
 
 
 def _cards(recipe: Recipe, teacher: Dimensions) -> list[StudentCard]:
-    """The recipe's own, as students of that teacher."""
+    """The recipe's own cards, as students of that teacher."""
     choice = recipe.student or {}
     wanted = [choice] if isinstance(choice, str) else list(choice.values())
     return [card.of(teacher.architecture) for card in map(_card, wanted) if card is not None]
 
 
 def _losses(recipe: Recipe) -> Iterator[tuple[str, Sequence[LossSpec]]]:
-    """Of each stage that says the same for all tasks; not of training for int8, whose teacher is the student itself."""
+    """Stage and losses of each stage whose losses hold for all tasks, except quantization-aware training, whose teacher is the student
+    itself."""
     for stage in recipe.stages:
         spec = stage.spec
         if not isinstance(spec, Losses) or isinstance(spec, QuantizeAware) or not stage.is_enabled:
@@ -124,11 +125,11 @@ _MOST_NAMED = 3
 
 
 def fitting_students(recipe: Recipe, teacher: Dimensions, *, layers: float, init: str = "copy") -> str:
-    """How a message ends that refuses a student: the cards of the catalogue that this teacher can have in the recipe, nearest to
+    """Return the end of a message that refuses a student: the catalogue's cards that this teacher can have in the recipe, nearest to
     `layers` first.
 
-    Of those that start as `init` says; where there are none, of those that copy layers. A recipe whose own students are all
-    ALBERTs has ALBERTs alone. Nothing where there are none at all.
+    Only cards with initialization `init` are named, or, if there are none, those that copy layers. A recipe whose own students are all
+    ALBERTs names ALBERTs alone. Empty if no card fits.
     """
     if not FAMILIES[teacher.architecture].students:
         return ""
@@ -142,7 +143,7 @@ def fitting_students(recipe: Recipe, teacher: Dimensions, *, layers: float, init
 
 
 def _fits(recipe: Recipe, card: StudentCard, teacher: Dimensions) -> bool:
-    """With fewer layers, but for what shares them; and with all that the recipe's losses read."""
+    """Whether the card has fewer layers than the teacher (converted cards excepted), and all that the recipe's losses read."""
     if card.init in ("pretrained", "random", "static") or (card.init != "convert" and card.layers >= teacher.layers):
         return False
     try:

@@ -34,14 +34,14 @@ from ...tasks.synthetic import GENERATOR_VERSION
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-ENSEMBLE = "ensemble"  # several teachers as one: what plans call their node, and distill stages its table
+ENSEMBLE = "ensemble"  # several teachers as one: the name of their node in plans, and of its table in distill stages
 
 
 @dataclass(frozen=True)
 class TeacherSource:
-    """A teacher card with its checkpoint found. `folder` is None for a teacher of random weights; `words` is the folder of
-    its tokenizer, where that is not the embedded tasks'; `small` the checkpoint that the weights are grown from;
-    `notes`: lines on how it was found."""
+    """A teacher card whose checkpoint was located. `folder` is None for a teacher of random weights; `words` is the folder of its
+    tokenizer, None for that of the embedded tasks; `small` the checkpoint that its weights are grown from; `notes`: lines on how it was
+    found."""
 
     card: TeacherCard
     folder: Path | None
@@ -57,7 +57,7 @@ class TeacherSource:
 
     @cached_property
     def identity(self) -> str:
-        """What stands for the checkpoint in keys: a hash of its files, or of how it is drawn."""
+        """Identifies the checkpoint in keys: a hash of its files, or how its random weights are drawn."""
         words = _joined(self._words) or f"wordpiece of generator {GENERATOR_VERSION}"
         if self.folder is None:
             grown = "" if self.small is None else f" grown from {_joined(self._weights)}"
@@ -65,7 +65,7 @@ class TeacherSource:
         return f"{_joined(self._weights)} {_joined(self._words)}"
 
     def check_unchanged(self) -> None:
-        """Raises `CompressError` where its files are others by now than those that keys stand for. Reads all of them."""
+        """Raise `CompressError` if its files are no longer those that keys identify. Reads all of them."""
         if replace(self).identity != self.identity:
             raise CompressError(
                 f"{self.folder or self.small or self.words}: it changed since this command started; start it again"
@@ -73,7 +73,7 @@ class TeacherSource:
 
     @cached_property
     def _weights(self) -> dict[str, str]:
-        """File name -> SHA-256 of the checkpoint that it is, or grows from."""
+        """File name -> SHA-256, of the checkpoint that it is, or grows from."""
         folder = self.folder or self.small
         return {} if folder is None else _hashes([*weight_files(folder), folder / "config.json"])
 
@@ -84,7 +84,7 @@ class TeacherSource:
 
     @property
     def origin(self) -> TeacherOrigin:
-        """For the record; the files are hashed once, for the keys."""
+        """Where the checkpoint comes from, for the record; its files are hashed once, for the keys."""
         files, checkpoint = self._weights | self._words, self.card.checkpoint
         if checkpoint is None:
             kind, name = ("random", self.card.name) if self.small is None else ("grown", self.card.name)
@@ -99,35 +99,35 @@ class TeacherSource:
 
     @cached_property
     def vocabulary(self) -> str:
-        """What stands for its tokenizer in keys: teachers of one vocabulary share a text's tokens."""
+        """Hash of the tokenizer, for keys: teachers with the same vocabulary share a text's tokens."""
         return hashlib.sha256(self.tokenizer.to_str().encode()).hexdigest()
 
     def shares_tokenizer(self, student: TeacherSource | None) -> bool:
-        """Whether a student that starts from that checkpoint, or from this one (None), cuts texts into the same tokens."""
+        """Whether a student that starts from that checkpoint, or from this one (None), tokenizes texts alike."""
         return student is None or student.vocabulary == self.vocabulary
 
     def parts_of(self, windows: EncodedSpans, max_length: int) -> EncodedParts:
-        """Windows of a student with other tokens, each of at most `max_length`, in its own: in as many tokens as that takes."""
+        """Tokenize a student's windows, each of at most `max_length` tokens, with this teacher's tokenizer, into up to twice as many
+        tokens."""
         return encode_parts(self.tokenizer, windows, min(usable_positions(self.config), 2 * max_length))
 
     def is_fine_tuned(self, kind: KindName) -> bool:
-        """Whether it carries a head of its own for tasks of `kind`, or needs none."""
+        """Whether it has a head of its own for tasks of `kind`, or needs none."""
         return self.folder is not None and (not KINDS[kind].learnt or has_head(self.folder, self.config, kind))
 
     @cached_property
     def pooling(self) -> tuple[Pooling, bool]:
-        """How the vectors of texts are made of its last states, and whether its files say so. CompressError: in a way that is not known
-        here."""
+        """How text vectors are made from its last states, and whether its files say so. CompressError: a pooling that is not supported."""
         return read_pooling(self.folder, self.config)
 
     @property
     def is_random_init(self) -> bool:
-        """Whether its weights are drawn at random: neither a checkpoint's nor grown from one's."""
+        """Whether its weights are drawn at random: neither read from a checkpoint nor grown from one."""
         return self.folder is None and self.small is None
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """Its own; of a teacher of random weights that which its card names, or its family's of the embedded tasks."""
+        """Its own tokenizer; for random weights the one that its card names, or its family's tokenizer of the embedded tasks."""
         folder = self.folder or self.words
         if folder is not None:
             return load_tokenizer(folder)
@@ -136,7 +136,7 @@ class TeacherSource:
 
     @property
     def _borrowed(self) -> dict[str, Any]:
-        """What its config has of the small model that it grows from, or of the tokenizer that its card names."""
+        """What its config takes from the small model that it grows from, or from the tokenizer that its card names."""
         if self.small is not None:
             return {"small": read_config(self.small)}
         if self.words is None:
@@ -149,17 +149,18 @@ class TeacherSource:
         return config_labels(self.config)
 
     def dimensions(self, classes: int, kind: KindName = "classification") -> Dimensions:
-        """With a head for a task of `kind`."""
+        """Its sizes with a head for a task of `kind`."""
         return dimensions(self.config, classes=classes, kind=kind, folder=self.folder)
 
 
 def by_model(first: TeacherSource, others: Sequence[TeacherSource]) -> dict[str, TeacherSource]:
-    """What plans call each of a run's teachers: `teacher`, `teacher-2`, `teacher-3`, …."""
+    """Return the model names that plans give a run's teachers: `teacher`, `teacher-2`, `teacher-3`, …."""
     return {"teacher": first} | {f"teacher-{number}": other for number, other in enumerate(others, 2)}
 
 
 def names_of(teachers: Mapping[str, TeacherSource]) -> dict[str, str]:
-    """What readers call each: its card's name, with what plans call it where one before has that name, as folders may."""
+    """Return model name -> name for readers: the card's name, followed by the model name if an earlier teacher has the same, as folders
+    may."""
     named: dict[str, str] = {}
     for model, source in teachers.items():
         name = source.card.name
@@ -168,7 +169,7 @@ def names_of(teachers: Mapping[str, TeacherSource]) -> dict[str, str]:
 
 
 def resolve_teacher(name_or_path: str) -> TeacherSource:
-    """A card's name, a card's file, a checkpoint folder of the user's, or OWNER/NAME[@REVISION] of the hub."""
+    """Resolve a card's name, a card's file, a checkpoint folder of the user's, or OWNER/NAME[@REVISION] of the hub."""
     checkpoint = checkpoint_source(name_or_path, "teacher")
     if checkpoint is not None:
         return checkpoint
@@ -183,9 +184,8 @@ def resolve_teacher(name_or_path: str) -> TeacherSource:
 
 
 def checkpoint_source(word: str, role: Literal["teacher", "student"]) -> TeacherSource | None:
-    """The checkpoint that `--teacher` or `--student` names by its folder, or as OWNER/NAME[@REVISION] of the hub; None for a card.
-
-    Raises `CompressError` where there is none."""
+    """Return the checkpoint that `--teacher` or `--student` names by its folder, or as OWNER/NAME[@REVISION] of the hub; None for a card.
+    Raises `CompressError` if there is no such checkpoint."""
     folder, on_hub = from_home(word), repository(word)
     if folder.is_dir() and (is_path(word) or word not in names("teachers" if role == "teacher" else "students")):
         note = f"{role} {word}: the folder of that name here, and not the hub's repository; that is {word}@main"
@@ -199,7 +199,7 @@ def checkpoint_source(word: str, role: Literal["teacher", "student"]) -> Teacher
 
 
 def _of_the_hub(role: str, name: str, revision: str | None) -> TeacherSource:
-    """A repository as a card that pins the commit which was found."""
+    """Return a repository as a card that pins the commit found."""
     here = f"no folder of that name is here; give another with --{role} DIR"
     try:
         folder = fetch(f"{role} {name}", name, revision or "main", here)
@@ -218,7 +218,7 @@ def _of_the_hub(role: str, name: str, revision: str | None) -> TeacherSource:
 
 
 def pinned(word: str, teacher: TeacherSource) -> str:
-    """The word for a checkpoint, as it finds the same files later: of the hub's the commit is said."""
+    """Return the word that finds the same checkpoint later: for the hub it names the commit."""
     checkpoint = teacher.card.checkpoint
     if checkpoint is None or checkpoint.hub is None or word.partition("@")[0] != checkpoint.hub:
         return word
@@ -236,8 +236,8 @@ def _grown(card: TeacherCard, word: str, base: Path) -> TeacherSource:
 
 
 def _named(card: TeacherCard, field: str, word: str, base: Path) -> Path:
-    """The folder that a card of random weights names, beside the card's file or from where the command runs, with a
-    tokenizer. Raises `CompressError` where there is none."""
+    """Return the folder, with a tokenizer, that a card of random weights names, relative to the card's file or to the working directory.
+    Raises `CompressError` if there is none."""
     where = f"teacher {card.name}: random.{field}:"
     beside = base / from_home(word)
     if is_path(word) and not beside.exists() and not from_home(word).exists():

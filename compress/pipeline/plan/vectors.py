@@ -1,4 +1,4 @@
-"""What plans of sentence encoders differ in: the teacher is taken as it is, and losses compare vectors, not classes."""
+"""How plans of sentence encoders differ: the teacher is used as it is, and losses compare vectors, not classes."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def learns_labels(draft: Draft) -> bool:
 
 
 def check_mix(draft: Draft) -> None:
-    """Of the whole draft, whose student's card asks for a mix of layers; a note says that it learns one. CompressError: it makes no
-    vectors, its family's layers cannot be taken apart, or no loss is on its vectors."""
+    """Check a finished draft whose student's card asks for a mix of layers, and note that the student learns one. CompressError: the task
+    is not on vectors, the family's layers cannot be taken apart, or no loss is on the vectors."""
     card = draft.student
     if card is None or card.vector_layers != MIX:
         return
@@ -52,8 +52,8 @@ def check_mix(draft: Draft) -> None:
 
 
 def pooling_notes(draft: Draft) -> list[str]:
-    """Of each checkpoint: that it does not say how its vectors are made; of the teacher what sentence-transformers does with it beside
-    what is done here. CompressError: one whose vectors cannot be made here."""
+    """Return notes on each checkpoint that does not specify its pooling, and on how sentence-transformers treats the teacher differently.
+    CompressError: a checkpoint whose vectors cannot be made here."""
     _check_layers(draft)
     if learns_labels(draft):
         return []
@@ -81,7 +81,7 @@ def _layer_notes(source: TeacherSource) -> list[str]:
 
 
 def _check_layers(draft: Draft) -> None:
-    """CompressError: layers are chosen of a teacher that makes no vectors, or that a stage reads as it came."""
+    """Raise `CompressError` if layers are chosen of a teacher that makes no vectors, or that a stage trains with all its layers."""
     chosen = [source for source in draft.teachers.values() if source.card.layers != LAST]
     if not chosen:
         return
@@ -97,11 +97,11 @@ def _check_layers(draft: Draft) -> None:
 
 
 def vector_losses(draft: Draft, spec: L, stage: str, *, student: str = "student", against: str = "teacher") -> L:
-    """The losses of a stage as a sentence encoder can learn by them, with a note of what changes; as they are for any other task.
+    """Return the losses that a sentence encoder can learn by, with a note on what changes; for any other task, return them unchanged.
 
-    No label says which vector is right, so a loss on labels alone is left out, or, where no other is there, gives its place to one on
-    the teacher's vectors. Vectors of other widths than the teacher's have no cosine with its own: `similarity_mse` takes the place of
-    losses on these."""
+    No label says which vector is right, so a loss on labels is left out; if it is the only one, `soft_target` replaces it. Vectors of
+    another width than the teacher's have no cosine with the teacher's: `similarity_mse` replaces the losses on them.
+    """
     check_kind(draft, spec, stage)
     if learns_labels(draft):
         return spec

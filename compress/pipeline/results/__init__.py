@@ -1,1 +1,1 @@
-"""What a run made -> what its result says."""
+"""What a run made -> what its result records."""

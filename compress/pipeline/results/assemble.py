@@ -49,7 +49,7 @@ RESULT_VERSION = 10
 
 
 def described(plan: Plan) -> str:
-    """Stands for what a result says beside its measurements: the cards, the task, the code that puts it together."""
+    """Key of what a result contains besides its measurements: the cards, the task, the version of the code that assembles it."""
     cards = {
         "recipe": plan.recipe.model_dump(mode="json"),
         "teacher": plan.teacher.card.model_dump(mode="json"),
@@ -63,7 +63,8 @@ def described(plan: Plan) -> str:
 
 @dataclass(frozen=True)
 class Made:
-    """All that a run made and measured. `reported`: on what; `measured`: a model's label, or `BENCH` -> the measurement's artefact."""
+    """All that a run made and measured. `reported`: the splits it was measured on; `measured`: a model's label, or `BENCH` -> the
+    measurement's artefact."""
 
     reported: ReportedSource
     artifacts: dict[str, Artifact]
@@ -77,11 +78,11 @@ class Made:
 
     @cached_property
     def gold(self) -> dict[str, np.ndarray]:
-        """What outputs are held against, by what scores are reported on."""
+        """The gold labels of what scores are reported on."""
         return reported_gold(self.reported.data)
 
     def measured_by(self, name: str) -> Code | None:
-        """The code that scored the model `name`, or took the latencies (`BENCH`), maybe in an earlier run."""
+        """The code that scored the model `name`, or measured the latencies (`BENCH`), possibly in an earlier run."""
         return recorded_code(self.measured[name].describe) if name in self.measured else None
 
 
@@ -141,7 +142,7 @@ def _hub(source: TeacherSource) -> str | None:
 
 
 def _of_own_checkpoint(plan: Plan) -> dict[str, Any]:
-    """Of a student that does not start from its teacher: of whose weights it is made."""
+    """Licence and hub repository of the weights of a student that does not start from its teacher."""
     source = plan.pretrained
     return {} if source is None else {"student_licence": source.card.licence, "student_hub": _hub(source)}
 
@@ -222,7 +223,7 @@ def _types(data: ReportedData, gold: np.ndarray, outputs: np.ndarray) -> dict[st
 
 
 def _disagreements(made: Made, model: Model) -> tuple[Disagreement, ...]:
-    """With the baseline; a quantized model is beside its own fp32 model."""
+    """Disagreements with the baseline; none for a quantized model, which is compared with its own fp32 model."""
     if model is made.models[0] or model.precision != "fp32":
         return ()
     data = made.reported.data
@@ -231,7 +232,7 @@ def _disagreements(made: Made, model: Model) -> tuple[Disagreement, ...]:
 
 
 def _fidelity(made: Made, model: Model) -> Fidelity | None:
-    """Beside the fp32 file of the same checkpoint, which every quantized one is made from."""
+    """Compare a quantized model with the fp32 file of the same checkpoint, which it is made from."""
     if model.precision == "fp32":
         return None
     data, reference = made.reported.data, f"{model.name}-fp32"
@@ -248,7 +249,7 @@ def _mean_length(model: Model, context: Context) -> float:
 
 
 def _delta(made: Made, base: np.ndarray, other: np.ndarray) -> Delta:
-    """Of the headline score."""
+    """The difference in the headline score."""
     data = made.reported.data
     metric = headline_of(data.spec, data.labels, sizes=data.sizes(data.first))
     return significance.delta(metric, base, other, made.gold[data.first])

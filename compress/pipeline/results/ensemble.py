@@ -31,10 +31,11 @@ Logits = dict[str, dict[str, np.ndarray]]
 def teacher_predictions(
     plan: Plan, artifacts: dict[str, Artifact], reported: ReportedSource, context: Context, cache: Store
 ) -> dict[str, Scored]:
-    """The teachers beside the first, and of questions the ensemble, whose answers are in none of its teachers' -> the measurement, and
-    reported split -> float32 logits [example, class], in file order.
+    """Return, for the teachers besides the first, and on questions for the ensemble, whose answers are none of its teachers': the
+    measurement, and reported split -> float32 logits [example, class], in file order.
 
-    Through PyTorch: nothing of them is exported."""
+    They run in PyTorch: none of them is exported.
+    """
     others = list(plan.teachers)[1:]
     found = {model: _predictions(model, artifacts[model], reported, context, cache) for model in others}
     node = _ensemble(plan)
@@ -65,12 +66,12 @@ def _windows_predictions(
     context: Context,
     cache: Store,
 ) -> Scored:
-    """Of questions: what is likeliest by the mean distributions in the student's windows."""
+    """For questions: the likeliest answers by the mean distributions in the student's windows."""
     student, length = plan.source("student"), reported.spec.max_length
     infos, threshold = _infos(plan, node, artifacts), artifacts[node.id].info.get(THRESHOLD, 0.0)
 
     def says(model: str, windows: EncodedSpans) -> np.ndarray:
-        """Of one teacher, calibrated (`span_tables`)."""
+        """Return one teacher's calibrated logits (`span_tables`)."""
         from ...models.predict import put_token_logits
 
         (reader, pad), teacher = _loaded(artifacts[model], context), plan.teachers[model]
@@ -92,7 +93,7 @@ def _windows_predictions(
 
 
 def _loaded(checkpoint: Artifact, context: Context) -> tuple[Any, int]:
-    """The model, and the number of its padding token."""
+    """Return the model, and the id of its padding token."""
     model: Any = load_classifier(checkpoint.path, kind=context.kind, labels=context.labels, trained=True)
     return model, pad_id(model.config.to_dict())
 
@@ -105,7 +106,7 @@ def _measured(
     context: Context,
     cache: Store,
 ) -> Scored:
-    """What `predicted` gives for each reported split, kept by the key `made` of what predicts."""
+    """Return the outputs of `predicted` for each reported split, stored under a key of `made`, the key of the model that predicts."""
     libraries = {name: versions()[name] for name in TRAINING}
     key = store.key("evaluate-torch", VERSION, {}, {"model": made, "data": reported.fingerprint}, libraries)
 
@@ -124,7 +125,7 @@ def _measured(
 def ensemble_score(
     plan: Plan, context: Context, artifacts: dict[str, Artifact], logits: Logits, data: ReportedData
 ) -> EnsembleScore | None:
-    """What results say of several teachers. Adds the ensemble's own to `logits`, where they are not there: its logarithms of mean
+    """Return the scores of several teachers. Adds the ensemble's outputs to `logits`, if they are not there: the logarithms of mean
     probabilities."""
     mean, node = TASK_KINDS[context.kind].mean, _ensemble(plan)
     if node is None or mean is None:
@@ -149,23 +150,23 @@ def ensemble_score(
 
 
 def _ensemble(plan: Plan) -> Node[Spec] | None:
-    """The one that makes the mean; of several the last."""
+    """Return the last node that makes the mean."""
     return next((node for node in reversed(plan.nodes) if node.model == ENSEMBLE), None)
 
 
 def _infos(plan: Plan, node: Node[Spec], artifacts: dict[str, Artifact]) -> dict[str, dict[str, Any]]:
-    """Teacher -> what there is to say of its answers that the mean is of."""
+    """Return teacher -> info of its answers, from which the mean is made."""
     made = {artifacts[name].key: artifacts[name].info for name in node.inputs.values()}
     return {other.model: made[other.key] for other in plan.nodes if other.key in made}
 
 
 def _array(model: str) -> str:
-    """The first teacher is the baseline, and measured as that."""
+    """Name of a teacher's predictions: the first teacher is the baseline, and is measured as that."""
     return "teacher-fp32" if model == "teacher" else model
 
 
 def _scored(info: dict[str, Any], name: str, logits: Logits, data: ReportedData) -> dict[str, Any]:
-    """The fields that a teacher and the ensemble share."""
+    """Return the fields that a teacher and the ensemble share."""
     scores = {
         split: score(data.spec, data.labels, array, gold_of(data.spec, data.splits[split]))
         for split, array in logits[name].items()

@@ -1,4 +1,4 @@
-"""Logits of a quantized model and of its fp32 one -> what a result says of its fidelity."""
+"""Compare the logits of a quantized model with those of its fp32 model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def fidelity(
     split: str,
     delta: Delta,
 ) -> Fidelity:
-    """`fp32`, `int8`: logits [example, output] of one split in file order, or [word, label]; `gold`: what they are held against
+    """Compare `fp32` and `int8`: logits [example, output] of one split in file order, or [word, label]; `gold`: what they are compared with
     (`TaskKind.gold`), with the names `labels`."""
     mean, worst = logit_difference(kind.logits(fp32), kind.logits(int8))
     moved = kind.query_flips(fp32, int8, gold)
@@ -50,7 +50,8 @@ def fidelity(
 
 
 def reliability_bins(outputs: np.ndarray, gold: np.ndarray, kind: TaskKind) -> tuple[ReliabilityBin, ...]:
-    """Of one model, as `fidelity` takes its outputs. Nothing where answers are no decisions, or their confidence is no probability."""
+    """Return the reliability bins of one model, whose outputs are as in `fidelity`. Empty if answers are no decisions, or their confidence
+    is no probability."""
     if kind.confidence is None or kind.right is None or not kind.calibrated:
         return ()
     bins = reliability(kind.confidence(outputs), kind.right(outputs, gold))
@@ -63,8 +64,8 @@ def reliability_bins(outputs: np.ndarray, gold: np.ndarray, kind: TaskKind) -> t
 def disagreements(
     teacher: np.ndarray, model: np.ndarray, gold: np.ndarray, labels: tuple[str, ...], kind: TaskKind
 ) -> tuple[Disagreement, ...]:
-    """Of a model with the baseline, as `fidelity` takes their outputs. Nothing where answers are no decisions, or their confidence is
-    no probability."""
+    """Return the disagreements of a model with the baseline, whose outputs are as in `fidelity`. Empty if answers are no decisions, or
+    their confidence is no probability."""
     if kind.confidence is None or kind.right is None or not kind.calibrated:
         return ()
     sure = kind.confidence(teacher), kind.confidence(model)
@@ -86,7 +87,7 @@ def disagreements(
 def _decisions(
     fp32: np.ndarray, int8: np.ndarray, gold: np.ndarray, labels: tuple[str, ...], kind: TaskKind
 ) -> dict[str, Any]:
-    """Nothing where answers are no decisions."""
+    """Return the fields on changed decisions; empty if answers are no decisions."""
     if kind.confidence is None or kind.right is None:
         return {}
     sure, sure_int8 = kind.confidence(fp32), kind.confidence(int8)

@@ -1,4 +1,4 @@
-"""Measure every model of a run: accuracy through ONNX Runtime, and latency. Kept in the store like any artefact."""
+"""Measure every model of a run: accuracy through ONNX Runtime, and latency. Measurements are stored like any artefact."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ class Model:
 
 @dataclass(frozen=True)
 class BenchSettings:
-    """What latency is measured on. Threads are per model; `runs` are the most per shape, fewer where they tell enough."""
+    """How latency is measured. `threads` are per model; `runs` is the maximum per shape, fewer if they suffice."""
 
     shapes: tuple[tuple[int, int], ...] = ((1, 32), (1, 128), (32, 128))
-    runs: int = 36  # the fewest that say a p90
+    runs: int = 36  # the fewest that determine a p90
     warmup: int = 5
     threads: int = 1
 
 
 def models_of(plan: Plan, artifacts: dict[str, Artifact]) -> list[Model]:
-    """In the order they were made; the first is the fp32 teacher, the baseline."""
+    """Return the models in the order they were made; the first is the fp32 teacher, the baseline."""
     found = []
     for label in plan.models:
         name, precision = label.rsplit("-", 1)
@@ -63,7 +63,7 @@ def models_of(plan: Plan, artifacts: dict[str, Artifact]) -> list[Model]:
 def predictions(
     model: Model, reported: ReportedSource, context: Context, cache: Store
 ) -> tuple[Artifact, dict[str, np.ndarray]]:
-    """The measurement, and what scores are reported on -> float32 logits [example, class], in file order."""
+    """Return the measurement, and what scores are reported on -> float32 logits [example, class], in file order."""
     inputs = {"model": model.key, "data": reported.fingerprint}
     libraries = {"onnxruntime": versions()["onnxruntime"], "isa": " ".join(isa())}
     key = store.key("evaluate", EVALUATE_VERSION, {}, inputs, libraries)
@@ -92,13 +92,13 @@ def predictions(
 
 
 def _fitting(shapes: tuple[tuple[int, int], ...], models: list[Model]) -> tuple[tuple[int, int], ...]:
-    """The shapes that every model has positions for; the longest possible one where none does."""
+    """Return the shapes that every model has positions for; if there is none, one text of the longest possible length."""
     longest = min(usable_positions(read_config(model.checkpoint.path)) for model in models)
     return tuple(shape for shape in shapes if shape[1] <= longest) or ((1, longest),)
 
 
 def _lengths(model: Model, context: Context) -> tuple[int, ...]:
-    """Tokens of a sample of the tuning split, as the model's own tokenizer cuts it."""
+    """Return the token counts of a sample of the tuning split, by the model's own tokenizer."""
     from ...bench.lengths import sampled
 
     tokenizer = load_tokenizer(model.checkpoint.path)
@@ -108,8 +108,8 @@ def _lengths(model: Model, context: Context) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Latencies:
-    """`runtimes`: of each label; torch eager under `<model>-torch`, the baseline's copy under `baseline again`. `name`: another one
-    for figures taken anew, though it be of the same models and settings."""
+    """Measured latencies. `runtimes`: by label; torch eager as `<model>-torch`, the baseline's copy as `baseline again`. `name`: a key that
+    changes when the figures are measured anew, even for the same models and settings."""
 
     artifact: Artifact
     name: str
@@ -119,7 +119,7 @@ class Latencies:
 def benchmark(
     models: list[Model], context: Context, settings: BenchSettings, cache: Store, *, anew: bool = False
 ) -> Latencies:
-    """Measured, or as the store has it; `anew`: measured in any case."""
+    """Return latencies, measured now or read from the store; `anew`: always measured now."""
     inputs = {model.label: model.key for model in models}
     settings = replace(settings, shapes=_fitting(settings.shapes, models))
     spec = {**asdict(settings), "lengths": context.task.fingerprint}

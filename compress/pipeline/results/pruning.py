@@ -1,4 +1,4 @@
-"""What a result says of a model that was pruned, and of what recovered it."""
+"""What a result records of a pruned model, and of the training that recovered it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..plan import Plan
 
 
 def pruning_records(plan: Plan, artifacts: Mapping[str, Artifact]) -> tuple[PruningRecord, ...]:
-    """Of each stage that prunes, in their order."""
+    """Return a record of each stage that prunes, in order."""
     last = next(each for each in reversed(plan.nodes) if each.kind.onnx)
     places = [place for place, node in enumerate(plan.nodes) if isinstance(node.spec, Prune)]
     found = []
@@ -27,5 +27,5 @@ def pruning_records(plan: Plan, artifacts: Mapping[str, Artifact]) -> tuple[Prun
 
 
 def _recorded(info: Mapping[str, Any]) -> dict[str, Any]:
-    """What a stage says of itself that the record has, too."""
+    """Return the fields of a stage's info that the record has, too."""
     return {name: info[name] for name in PruningRecord.model_fields if name in info}

@@ -1,4 +1,4 @@
-"""The splits that scores are reported on: for what measures finished models and writes results, and for nothing else."""
+"""The splits that scores are reported on: only for code that measures finished models and writes results."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 class ReportedSource(DataSource):
-    """The reported splits of a task, read once per process. Stages are never given one: a test walks all that they are
-    given, and all that they import."""
+    """The reported splits of a task, read once per process. Stages never receive one: a test checks everything that they are given and
+    import."""
 
     @classmethod
     def of(cls, task: TaskSource) -> ReportedSource:
-        """Of the very data that `task` trains on."""
+        """Return the reported splits of the same data that `task` trains on."""
         found = cls(task.spec, task.folder, task.data_dir, task.tuning)
         found.fingerprint = task.fingerprint
         return found
@@ -35,7 +35,7 @@ class ReportedSource(DataSource):
         return data
 
     def nearness(self, training: TrainingData) -> str:
-        """A sentence: how much of the tuning split, and of each reported one, is near to what models are trained on."""
+        """Return a sentence on how much of the tuning split, and of each reported one, is near to train."""
         splits = {"tuning": training.tuning, **self.data.splits}
         counts = near(list(splits.values()), training.train)
         pairs = len(self.spec.text) > 1
@@ -48,11 +48,12 @@ class ReportedSource(DataSource):
         return f"{NEAR_TO} train ({what}): {', '.join(shares)}"
 
     def encoded(self, split: str, tokenizer: Tokenizer, max_length: int) -> Encoded:
-        """A reported split as token ids."""
+        """Return a reported split as token ids."""
         return self.encode(split, self.data.splits[split], tokenizer, max_length)
 
     def token_counts(self, checkpoint: Path) -> dict[str, np.ndarray]:
-        """Split -> tokens of each example as the model of `checkpoint` reads it, int32 [example]; of classes alone."""
+        """Return split -> number of tokens per example for the model of `checkpoint`, int32 [example]; empty unless the task is
+        classification."""
         from ...models.checkpoints import load_tokenizer
 
         if self.spec.kind != "classification":
@@ -62,7 +63,7 @@ class ReportedSource(DataSource):
 
 
 def nearness(task: TaskSource) -> str | None:
-    """`ReportedSource.nearness` of a task whose data are at hand; None where the hub would be asked for them."""
+    """Return `ReportedSource.nearness` of a task whose data are local; None if they would be fetched from the hub."""
     if not is_at_hand(task.spec, task.folder, task.data_dir):
         return None
     return ReportedSource.of(task).nearness(task.data)

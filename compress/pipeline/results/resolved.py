@@ -1,4 +1,4 @@
-"""What results say of a recipe and its stages: every setting as it was decided."""
+"""What results record of a recipe and its stages: every setting as it was resolved."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from ..plan import Node, Plan
 
 
 def resolved_recipe(plan: Plan) -> dict[str, Any]:
-    """The recipe with everything decided: the cards' settings, where all teachers share them, the teacher, student and precision."""
+    """Return the recipe with everything resolved: the cards' settings, where all teachers share them, the teacher, student and
+    precision."""
     specs = {node.stage: node.spec for node in plan.nodes}
     specs |= {stage.id: stage.spec for stage in plan.recipe.stages if stage.kind == "export"}  # each model has its own
     made = [stage for stage in plan.recipe.stages if stage.id in specs or stage.kind == "finetune"]
@@ -30,7 +31,7 @@ def _named(stage: Stage) -> dict[str, Any]:
 
 
 def _shared(plan: Plan, stage: str, spec: Spec) -> dict[str, Any]:
-    """The settings of a stage; without those in which the teachers differ that it trains, and which their cards tell."""
+    """Return the settings of a stage, without those that differ between the teachers that it trains; their cards record these."""
     trained = [_written(node.spec) for node in plan.nodes if node.stage == stage and node.id in plan.teachers]
     return {name: value for name, value in _written(spec).items() if all(one.get(name) == value for one in trained)}
 
@@ -40,8 +41,8 @@ def _written(spec: Spec) -> dict[str, Any]:
 
 
 def stage_settings(node: Node[Spec]) -> dict[str, Any]:
-    """What the recipe says of the stage, where it names it; and what identifies the files and checkpoints that it names, of
-    which a result keeps no path."""
+    """Return the recipe's settings of the stage, if the recipe names it, and hashes of the files and checkpoints that it names, whose paths
+    a result omits."""
     if not isinstance(node.spec, StageSpec):
         return {}
     files = node.spec.files.items()

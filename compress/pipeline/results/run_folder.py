@@ -1,4 +1,4 @@
-"""The run directory: result.json, predictions.npz, models.json, checkpoints.json, log.jsonl; written, and read where it is finished."""
+"""The run directory: result.json, predictions.npz, models.json, checkpoints.json, log.jsonl; written, and read if it is finished."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .assemble import Made
 
 
 def finished(folder: Path, measurements: list[str]) -> results.Result | None:
-    """The result that is there, when it is of the very same measurements, latency's, the last, maybe beside them."""
+    """Return the stored result if it is of the same measurements; a latency measurement may follow them."""
     if not all((folder / name).exists() for name in (results.RESULT, results.CHECKPOINTS)):
         return None
     try:
@@ -28,8 +28,8 @@ def finished(folder: Path, measurements: list[str]) -> results.Result | None:
 
 
 def write_run(folder: Path, result: results.Result, plan: Plan, made: Made, store_root: Path) -> None:
-    """The run's files, made apart and moved to `folder` with the result last: without it a run is not finished. An older
-    run's go first, with its report; what else lies there stays as it is."""
+    """Write the run's files to a separate folder, then move them to `folder`, the result last: a run without it is not finished. An older
+    run's result and report are deleted first; other files stay."""
     building = store_root / ".building" / folder.name
     shutil.rmtree(building, ignore_errors=True)
     building.mkdir(parents=True)
@@ -49,7 +49,7 @@ def _fill_run(folder: Path, result: results.Result, plan: Plan, made: Made, stor
     arrays = {
         f"{label}/{name}": array
         if name in data.splits
-        else array[:, :1]  # what scores are of: the rest stands there already
+        else array[:, :1]  # only what scores are computed from: the rest is stored with the splits
         for label, found in made.logits.items()
         for name, array in found.items()
     }
@@ -73,7 +73,7 @@ def _fill_run(folder: Path, result: results.Result, plan: Plan, made: Made, stor
 
 
 def _merge_logs(path: Path, logs: dict[str, Path]) -> None:
-    """The training logs of the run's stages, one after the other, each line with what its stage made."""
+    """Concatenate the training logs of the run's stages, adding to each line which model its stage made."""
     with path.open("w", encoding="utf-8") as out:
         for name, log in logs.items():
             if log.exists():

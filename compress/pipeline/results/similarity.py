@@ -1,4 +1,4 @@
-"""How near the layers of what a run makes of its teacher are to the teacher's. Kept in the store like any artefact."""
+"""How similar the layers of a run's models are to the teacher's. Stored like any artefact."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 VERSION = 1
 TEXTS, TOKENS = 256, 8192  # at most, evenly spread over the tuning split
-LONGEST = 512  # tokens: attention over longer texts is not kept in memory
+LONGEST = 512  # tokens: attention over longer texts would need too much memory
 _DIGITS = 4
 _ROLES = ("student", "teacher")
 _OTHER_TOKENS = "states and attention, as student and teacher cut texts into different tokens"
@@ -33,8 +33,8 @@ _OTHER_TOKENS = "states and attention, as student and teacher cut texts into dif
 def layer_similarity(
     plan: Plan, models: list[Model], context: Context, cache: Store
 ) -> tuple[LayerSimilarity | None, Artifact | None]:
-    """What results say of the last fp32 model beside the teacher, such as the student, and the measurement; nothing of a run that has no
-    other, and no measurement where nothing can be compared."""
+    """Return the similarity of the last other fp32 model, such as the student, to the teacher, and the measurement; (None, None) for a run
+    without another model, and no measurement if nothing can be compared."""
     teacher, *others = (model for model in models if model.precision == "fp32")
     if not others:
         return None, None
@@ -64,7 +64,7 @@ def _problem(plan: Plan, *checkpoints: Artifact) -> str | None:
 
 
 def _measured(checkpoints: tuple[Artifact, Artifact], context: Context) -> dict[str, Any]:
-    """What the result says of them, but the model's name."""
+    """Return the fields of the result except the model's name."""
     from ...models.similarity import attention_problem, layer_similarity
 
     length = context.task.spec.max_length
@@ -90,7 +90,8 @@ def _measured(checkpoints: tuple[Artifact, Artifact], context: Context) -> dict[
 
 
 def sample_of(student: Encoded, teacher: Encoded, names: tuple[list[str], list[str]]) -> np.ndarray:
-    """Which rows are compared, int64, rising: those that are the same tokens for both, by the `names` of their ids, and not too long."""
+    """Return the rows to compare, int64, ascending: those that both models read as the same tokens, by the `names` of their ids, and that
+    are not too long."""
     count = min(len(student), len(teacher))
     rows = [row for row in _spread(np.arange(count), TEXTS) if len(student.input_ids[row]) <= LONGEST]
     own, others = names
@@ -103,12 +104,12 @@ def sample_of(student: Encoded, teacher: Encoded, names: tuple[list[str], list[s
 
 
 def _spread(rows: np.ndarray, most: int) -> np.ndarray:
-    """At most so many of them, from the first to the last."""
+    """At most `most` of the rows, evenly spread from the first to the last."""
     return rows[np.linspace(0, len(rows) - 1, min(most, len(rows))).round().astype(int)]
 
 
 def _names(tokenizer: Any) -> list[str]:
-    """By id, to the largest that a text can have."""
+    """Token names by id, up to the largest id that a text can have."""
     ids = {number: name for name, number in tokenizer.get_vocab().items()}
     return [ids.get(number, f"[{number}]") for number in range(max(largest_number(tokenizer), *ids) + 1)]
 

@@ -1,4 +1,4 @@
-"""What a result says of a vocabulary that was cut down; on the reported splits, too, once the models are finished."""
+"""What a result records of a reduced vocabulary, including the reported splits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WORDS = re.compile(r"(word|tok)_embeddings?/")  # in the name of the node that 
 def vocabulary_record(
     plan: Plan, artifacts: Mapping[str, Artifact], models: Sequence[Model], reported: Mapping[str, Split]
 ) -> VocabularyRecord | None:
-    """None where no stage cuts a vocabulary down. `reported`: the reported splits."""
+    """Return the record, None if no stage reduces a vocabulary. `reported`: the reported splits."""
     node = next((node for node in plan.nodes if isinstance(node.spec, Vocabulary)), None)
     if node is None:
         return None
@@ -47,7 +47,7 @@ def vocabulary_record(
 
 
 def _dropped_bytes(graph: Artifact, spec: Spec, width: int, before: int, after: int) -> int:
-    """By how much the file would be larger with all tokens. A table that has become short keeps 8 bits where `word_bits` says 4."""
+    """Return how much larger the file would be with all tokens. A table that has become short keeps 8 bits even if `word_bits` is 4."""
     bits = 32
     if isinstance(spec, Quantize) and not any(map(_WORDS.search, graph.info["stayed_fp32"])):
         bits = spec.word_bits

@@ -1,4 +1,5 @@
-"""adopt: a fine-tuned teacher, or a sentence encoder, as it is. Its labels agree with the task's, and it is better than guessing."""
+"""adopt: use a fine-tuned teacher, or a sentence encoder, as it is. Checks that its labels agree with the task's, and that it is better
+than guessing."""
 
 from __future__ import annotations
 
@@ -37,18 +38,18 @@ _CLEARLY = 5.0  # points; by chance no other order of a useful teacher's labels 
 
 
 class Adopt(Spec):
-    """Nothing is to be set: the teacher is taken as it is."""
+    """No settings: the teacher is used as it is."""
 
 
 class AdoptInfo(TypedDict):
-    """`label_order`: for each class of the task its row in the checkpoint's head, where that names its classes."""
+    """`label_order`: for each class of the task its row in the checkpoint's head, if the head names its classes."""
 
     tuning_score: float
     label_order: list[int] | None
 
 
 def add_adopted(draft: Draft, model: str = "teacher") -> None:
-    """The teacher that plans call `model`."""
+    """Add the node of the teacher that plans call `model`."""
     outside = {"teacher": draft.teachers[model].identity, "data": draft.task.fingerprint}
     if not learns_labels(draft):
         source, inputs = draft.teachers[model], pretrained_inputs(draft)
@@ -72,7 +73,7 @@ def check(plan: Plan, node: Node[Adopt]) -> None:
 
 
 def run(job: Job[Adopt]) -> AdoptInfo:
-    """-> checkpoint."""
+    """Write the teacher's checkpoint."""
     source = job.plan.source_of(job.node)
     if not KINDS[job.context.kind].learnt:
         return _adopt_encoder(job, source)
@@ -80,12 +81,14 @@ def run(job: Job[Adopt]) -> AdoptInfo:
 
 
 def _is_drawn(source: TeacherSource, inputs: Mapping[str, object]) -> bool:
-    """Whether a sentence encoder has random weights, or grown ones, which a seed draws: it is no checkpoint, and no plain text made it."""
+    """Whether a sentence encoder has random weights, or grown ones, which depend on a seed: it is no checkpoint, and was not trained on
+    plain text."""
     return source.folder is None and PRETRAINED not in inputs
 
 
 def _adopt_encoder(job: Job[Adopt], source: TeacherSource) -> AdoptInfo:
-    """As it came, as plain text made it, or, of random weights, as they are drawn, for then it guesses."""
+    """Write a sentence encoder as it is, or as trained on plain text; random weights are drawn here. Only the score of a checkpoint is
+    checked."""
     import torch
 
     from ..training.initial_teacher import grow_into
@@ -129,7 +132,7 @@ def adopt_teacher(source: TeacherSource, context: Context, out: Path) -> AdoptIn
 
 
 def _score(model: Any, tokenizer: Any, source: TeacherSource, context: Context) -> tuple[float, np.ndarray, np.ndarray]:
-    """Headline points on the tuning split, the outputs there, and what they are held against."""
+    """Return headline points on the tuning split, the outputs there, and the gold labels."""
     from ...models.predict import predict_logits
 
     data = context.task.data
@@ -160,7 +163,7 @@ def _check_score(model: Any, tokenizer: Any, source: TeacherSource, context: Con
 
 
 def constant_score(data: TrainingData) -> float:
-    """Headline points of the best model that reads no text, e.g. one that always answers with the most frequent class."""
+    """Return the headline points of the best model that reads no text, e.g. one that always answers with the most frequent class."""
     gold = gold_of(data.spec, data.tuning)
     constant = TASK_KINDS[data.spec.kind].constant(data.train.labels, data.labels, gold)
     outputs = np.broadcast_to(constant, (len(gold), constant.shape[-1]))
@@ -170,7 +173,7 @@ def constant_score(data: TrainingData) -> float:
 def _better_order(
     logits: np.ndarray, gold: np.ndarray, data: TrainingData, bar: float
 ) -> tuple[list[str], float] | None:
-    """The order of labels under which the teacher scores over `bar` points, if there is one."""
+    """Return the order of labels under which the teacher scores over `bar` points, with that score, if there is one."""
     if not KINDS[data.spec.kind].named_labels or len(data.labels) > _MOST_CLASSES_PERMUTED:
         return None
     scored = [

@@ -26,11 +26,11 @@ from .masked_lm import MASKED_LM_TEACHER
 if TYPE_CHECKING:
     from ...augment import MaskedLmProposer, WordProposer
 
-AUGMENTED = "augmented"  # the node, and what stages call its examples
+AUGMENTED = "augmented"  # the node, and the stages' input role for its examples
 
 
 class AugmentInfo(TypedDict):
-    """`examples` of the copies, of so many `sources`."""
+    """`examples`: the copies, made from so many `sources`."""
 
     examples: int
     sources: int
@@ -42,16 +42,16 @@ def plan(draft: Draft, stage: Stage) -> None:
     unused = {"masked_lm": None} if source == "embedding" else {}  # a resolved recipe names only what it uses
     spec = spec.model_copy(update={"source": source, **unused})
     described = spec.model_dump(mode="json", exclude={"per_task", "glove", "masked_lm"}) | {"seed": draft.base_seed}
-    # Groups were once copied in parts. Nothing changed for other kinds, which keep the copies that they have.
+    # Grouped kinds, whose groups are copied whole, have this in their keys; the keys of other kinds stay as they are.
     described |= {"groups": "whole"} if KINDS[draft.task.spec.kind].grouped else {}
     outside |= {"teacher": draft.teacher.identity, "data": draft.task.fingerprint}
-    # of random weights: its trained table
+    # a teacher of random weights: its trained embedding table
     inputs |= {"teacher": "teacher"} if is_random_init(draft) else base_teacher_inputs(draft)
     draft.add(AUGMENT, AUGMENTED, AUGMENTED, spec, described, inputs=inputs, outside=outside, seed=draft.base_seed)
 
 
 def _candidates(draft: Draft, spec: Augment, stage: str) -> tuple[str, dict[str, str], dict[str, str]]:
-    """Where the candidates of single-piece words come from: (source, inputs, hashes of what is outside)."""
+    """Return where the candidates for single-piece words come from: (source, inputs, hashes of outside files)."""
     outside = {"glove": store.hash_file(from_home(spec.glove))} if spec.glove else {}
     if spec.source == "embedding":
         return "embedding", {}, outside
@@ -74,21 +74,21 @@ def _candidates(draft: Draft, spec: Augment, stage: str) -> tuple[str, dict[str,
 
 
 def check(plan: Plan, node: Node[Augment]) -> None:
-    """The word vectors that the stage will read parse."""
+    """Check that the word vectors parse."""
     if node.spec.glove is not None:
         _check_glove(from_home(node.spec.glove), node.outside["glove"])
 
 
 @cache
 def _check_glove(path: Path, content: str) -> None:
-    """Once for all runs that read the same `content`, its hash."""
+    """Parse the file, once for all runs that read the same `content` (its hash)."""
     from ...augment import GloveProposer
 
     GloveProposer(path)
 
 
 def run(job: Job[Augment]) -> AugmentInfo:
-    """-> `augmented.jsonl`."""
+    """Write `augmented.jsonl`."""
     from ...augment import Proposers, augment, write_augmented
 
     spec, train, names, kind = job.spec, job.context.task.data.train, job.context.labels, job.context.kind
@@ -126,7 +126,7 @@ def _masked_lm(job: Job[Augment]) -> MaskedLmProposer | None:
 
 
 def _named(job: Job[Augment], word: str) -> Path:
-    """The checkpoint that was planned with; a branch of the hub may be another one by now."""
+    """Return the checkpoint that was planned; CompressError: a branch of the hub has moved since."""
     other = resolve_teacher(word)
     if other.folder is None or other.identity != job.node.outside["masked_lm"]:
         raise CompressError(f"augment.masked_lm: {word}: it changed since this command started; start it again")

@@ -10,18 +10,21 @@ from ..plan import Draft, Inputs
 from ..plan.teachers import TeacherSource
 from .grow import GROWN, add_grown
 
-PRETRAINED = "pretrained"  # the node that makes the teacher out of plain text, and what stages call its checkpoint
+PRETRAINED = (
+    "pretrained"  # the node that pre-trains the teacher on plain text, and the stages' input role for its checkpoint
+)
 
 
 def pretrained_inputs(draft: Draft) -> dict[str, str]:
-    """What the fine-tuning takes the teacher from, where that is neither its own checkpoint nor made as it begins."""
+    """Inputs of the fine-tuning: the pre-trained teacher, if a stage makes one; otherwise it starts from the checkpoint or from new
+    weights."""
     return {PRETRAINED: PRETRAINED} if draft.has(PRETRAINED) else {}
 
 
 def base_teacher_inputs(draft: Draft) -> dict[str, str]:
-    """What a stage that reads the teacher before its fine-tuning takes it from, where that is not its own checkpoint.
+    """Inputs of a stage that reads the teacher before its fine-tuning, if that is not its own checkpoint.
 
-    One that grows, and reads no text first, knows what the small one knows: the weights that its fine-tuning begins with.
+    A teacher that grows without being pre-trained here has the small model's knowledge: the weights that its fine-tuning begins with.
     """
     if draft.teacher.small is None or draft.has(PRETRAINED):
         return pretrained_inputs(draft)
@@ -30,7 +33,7 @@ def base_teacher_inputs(draft: Draft) -> dict[str, str]:
 
 
 def base_teacher(teacher: TeacherSource, inputs: Inputs) -> Path:
-    """The checkpoint of the teacher before its fine-tuning: as plain text made it, or as it came."""
+    """Return the checkpoint of the teacher before its fine-tuning: pre-trained here, or as it is."""
     folder = inputs[PRETRAINED].path if PRETRAINED in inputs else teacher.folder
     if folder is None:
         raise RuntimeError(

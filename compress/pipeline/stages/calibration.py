@@ -1,4 +1,4 @@
-"""What quantization asks of a task's texts: batches to calibrate on, and how a candidate answers the tuning split."""
+"""What quantization needs of a task's texts: calibration batches, and an evaluation of candidates on the tuning split."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from ...tasks import Encoded
 
 _LEAST = 32  # texts to calibrate on
-_FEW = 256  # texts that tell matmuls apart
-# How lines are cut, where it is not as one or two texts are.
+_FEW = 256  # texts on which matmuls are told apart
+# How lines are cut, unless as one or two texts.
 _CUTS: dict[Unit, str] = {"word": "windows", "question": "windows", "choice": "context first"}
-# No labels of texts that are read in windows, as `Split.labels`.
+# Empty labels, as in `Split.labels`, for texts that are read in windows.
 _EMPTY: dict[Unit, np.ndarray] = {"word": np.zeros((0, 3), np.int32), "question": np.zeros((0, 2), np.int32)}
-_PROFILED = 128  # tokens of a text, or as many as the task's texts may have
+_PROFILED = 128  # tokens of a timed text, unless the task's texts are shorter
 
 
 def calibrated_on(draft: Draft, spec: Quantize) -> dict[str, str]:
-    """Hashes of what is read, and `cut`: how long lines of a text are, where it is not as one or two texts are. The tuning split is read,
-    and that the text is of no reported one is seen, also where a text is given."""
+    """Return hashes of what calibration reads, and `cut`: how lines of text are cut, unless as one or two texts. The data are included even
+    if a text is given: the tuning split is evaluated, and the text is checked against the reported splits."""
     if spec.calibration_text is None:
         return {"data": draft.task.fingerprint}
     unit = KINDS[draft.task.spec.kind].unit
@@ -46,8 +46,8 @@ def calibrated_on(draft: Draft, spec: Quantize) -> dict[str, str]:
 
 
 def length_stratified(encoded: Encoded, pad: int, count: int, *, tokens: int = 4096) -> list[dict[str, np.ndarray]]:
-    """Padded batches of `count` texts (all, where there are fewer), evenly spread over those sorted by length; a batch
-    has at most `tokens` of them, padding included. Of the passages of a query some are enough."""
+    """Return padded batches of `count` texts (all, if there are fewer), evenly spread over the texts sorted by length; a batch has at most
+    `tokens` tokens, padding included. A query's passages may be taken in part."""
     from ...tasks import collate, sorted_chunks
 
     chosen = encoded.stratified(count)
@@ -57,8 +57,8 @@ def length_stratified(encoded: Encoded, pad: int, count: int, *, tokens: int = 4
 def calibration(
     context: Context, spec: Quantize, tokenizer: Tokenizer, pad: int, outside: Mapping[str, str]
 ) -> list[dict[str, np.ndarray]]:
-    """Batches of the training texts, or of the file that `spec` names, whose hash is in `outside`. CompressError: a file
-    that cannot serve, or is another by now."""
+    """Return batches of the training texts, or of the file that `spec` names, whose hash is in `outside`. CompressError: a file that is
+    unsuitable, or has changed."""
     length = context.task.spec.max_length
     if spec.calibration_text is None:
         return length_stratified(context.task.encoded("train", tokenizer, length), pad, spec.calibration_examples)
@@ -71,8 +71,8 @@ def calibration(
 
 
 def read_lines(path: Path, spec: TaskSpec) -> Split:
-    """Lines that are not empty, as unlabelled examples of the task: of one or two texts, which are cut, or read in windows, as its own
-    are. CompressError: unreadable, or fewer than 32."""
+    """Return the non-empty lines as unlabelled examples of the task: one or two texts, cut or read in windows like the task's own.
+    CompressError: unreadable, or fewer than 32 lines."""
     columns = 2 if spec.pairs else 1  # what a model reads at once
     try:
         rows = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
@@ -93,7 +93,7 @@ def read_lines(path: Path, spec: TaskSpec) -> Split:
 
 
 def _no_labels(unit: Unit, count: int) -> np.ndarray:
-    """In the form by which `Split` tells how its texts are read; of endings each is the only one of its question."""
+    """Return labels in the form by which `Split` knows how its texts are read; for endings each is the only one of its question."""
     if unit == "choice":
         return np.stack([np.ones(count, np.int64), np.arange(count)], axis=1)
     empty = _EMPTY.get(unit)
@@ -101,7 +101,7 @@ def _no_labels(unit: Unit, count: int) -> np.ndarray:
 
 
 def refuse_reported(name: str, texts: Split, task: TaskSource) -> None:
-    """CompressError: a text is in a split that scores are reported on, if need be in other case or spacing."""
+    """Raise `CompressError` if a text is in a split that scores are reported on, ignoring case and spacing."""
     for split, shared in task.reported_rows(texts).items():
         if shared:
             raise CompressError(
@@ -112,9 +112,12 @@ def refuse_reported(name: str, texts: Split, task: TaskSource) -> None:
 
 
 def evaluator(context: Context, spec: Quantize, tokenizer: Tokenizer, pad: int, folder: Path) -> Evaluator:
-    """On the tuning split, of which `spec.calibration_examples` texts are given out as batches. What a search asks of decisions
-    needs no labels: where the split has too few texts for that, it asks further ones of train, evenly spread over those
-    sorted by length, as many as are missing and there are. The model has seen these, and is surer of them."""
+    """Return an evaluator on the tuning split, with calibration batches of `spec.calibration_examples` of its texts.
+
+    A search that counts changed decisions needs no labels: if the split has too few texts for that, it is extended by texts of train,
+    evenly spread over those sorted by length, as many as are missing and available. The model has seen these, and is more confident on
+    them.
+    """
     from ...evaluate import predict_onnx
     from ...quantize.evaluator import Evaluator
 
@@ -125,7 +128,7 @@ def evaluator(context: Context, spec: Quantize, tokenizer: Tokenizer, pad: int, 
     missing = texts_to_judge(spec.max_flips) - len(tuning.labels)
     if quantizer_of(spec).counts_flips and kind.decides and missing > 0:
         train = context.task.encoded("train", tokenizer, length)
-        rows = -(-missing * len(train) // max(1, len(train.labels)))  # of so many decisions
+        rows = -(-missing * len(train) // max(1, len(train.labels)))  # to get so many decisions
         every = tuning.followed_by(train.take(np.sort(train.stratified_groups(rows))))
         texts["train"] = len(every.labels) - len(tuning.labels)
         context.notice(_of_train(texts, f"{KINDS[data.spec.kind].unit}s"))
@@ -157,7 +160,7 @@ def _of_train(texts: Mapping[str, int], what: str) -> str:
 
 
 def _times(path: Path, length: int) -> dict[str, float]:
-    """Node -> milliseconds of one text of `length` tokens on one thread."""
+    """Return node -> milliseconds for one text of `length` tokens on one thread."""
     from ...bench.operators import operators
 
     return {operator.name: operator.milliseconds for operator in operators(path, [length])[1]}

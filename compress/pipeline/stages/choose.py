@@ -1,4 +1,4 @@
-"""choose: of several trainings of one model the best on the tuning split, as it is."""
+"""choose: the best of several trainings of one model on the tuning split, unchanged."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ...spec.stages.finetune import CHOSEN, combinations, lists, too_many
 from ...store.manifest import NAME as MANIFEST
 from ..plan import Draft, Job, Kind
 
-_ALONE = "teacher"  # what plans call a model that is the only teacher
+_ALONE = "teacher"  # the name in plans of a model that is the only teacher
 _SHORT = {"learning_rate": "lr", "epochs": "epochs"}
 
 
 class Candidate(TypedDict):
-    """One training. `name` without the model's, as another run may call that otherwise. `tuning_score` in points."""
+    """One training. `name` omits the model's, which another run may name differently. `tuning_score` in points."""
 
     name: str
     learning_rate: float
@@ -28,7 +28,7 @@ class Candidate(TypedDict):
 
 
 class ChooseInfo(TypedDict):
-    """The candidate that was `chosen`, by name, with its settings and score; and all of them in the order written."""
+    """The name of the `chosen` candidate, with its settings and score; and all candidates in the order written."""
 
     chosen: str
     learning_rate: float
@@ -40,11 +40,13 @@ class ChooseInfo(TypedDict):
 def add_best(
     draft: Draft, name: str, fields: dict[str, Any], add: Callable[[str, Finetune], str], *, stage: str
 ) -> None:
-    """Let `add` plan the training `name` with `fields`; or, where they list values, one of each combination, keyed as if it
-    were alone, and the choice among them, which then is `name`. Plans call the model `name` too. The key of the choice does
-    not depend on that, so that runs in which the model is another of several teachers share it.
+    """Let `add` plan the training `name` with `fields`. If they list values, plan a training for each combination, with the key that it has
+    alone, and the choice among them, which is then called `name`.
 
-    Raises `CompressError` for more combinations than are tried.
+    Plans call the model `name` too. The key of the choice does not depend on that, so that runs in which the model is another of several
+    teachers share it.
+
+    Raises `CompressError` for more combinations than are allowed.
     """
     if problem := too_many(fields):
         raise draft.fails(stage, problem)
@@ -63,7 +65,7 @@ def add_best(
 
 
 def _named(name: str, values: dict[str, float]) -> str:
-    """`teacher-lr2e-05-epochs3`."""
+    """E.g. `teacher-lr2e-05-epochs3`."""
     return "-".join([name, *(f"{_SHORT[field]}{_shortest(value)}" for field, value in values.items())])
 
 
@@ -80,7 +82,7 @@ def _note(fields: dict[str, Any], where: str, count: int, parameters: int) -> st
 
 
 def run(job: Job[Finetune]) -> ChooseInfo:
-    """The trained candidates -> the checkpoint of the best."""
+    """Write the checkpoint of the best candidate."""
     specs = {node.id: node.spec for node in job.plan.nodes}
     candidates = [
         Candidate(
@@ -110,8 +112,8 @@ def _told(model: str, best: Candidate, candidates: list[Candidate]) -> str:
 
 
 def _link_files(source: Path, out: Path) -> None:
-    """What the training made, but its log. Links, where the file system has them, take no space; no file of an artefact is
-    ever written again."""
+    """Link the training's files, except its log: hard links take no space, and no file of an artefact is ever rewritten. Copies where links
+    are not supported."""
     for path in (path for path in source.iterdir() if path.name not in (MANIFEST, LOG)):
         try:
             os.link(path, out / path.name)

@@ -1,4 +1,4 @@
-"""distill: the student against the fine-tuned teacher."""
+"""distill: train the student against the fine-tuned teacher."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def plan(draft: Draft, stage: Stage) -> None:
 
 
 def run(job: Job[Distill]) -> TrainingInfo:
-    """The student, from its last checkpoint or started from the teacher -> checkpoint."""
+    """Train the student, from its last checkpoint or started from the teacher, and write its checkpoint."""
     import torch
 
     from ..training.initial_student import initial_student
@@ -86,7 +86,7 @@ def run(job: Job[Distill]) -> TrainingInfo:
 
 
 def _why_whole(student: Any) -> str | None:
-    """Why every process holds all of the student; None where none has to."""
+    """Return why every process must hold all of the student, None if none must."""
     from ...models.layer_mix import learnt_mix
 
     if not student.config.num_hidden_layers:

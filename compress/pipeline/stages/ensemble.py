@@ -21,18 +21,18 @@ from ..plan.teachers import ENSEMBLE
 from .teacher_logits import add_teacher_logits, calibrated, named
 
 _FILE = "logits.npy"
-_ROWS = 1 << 20  # of a table that are averaged at a time
+_ROWS = 1 << 20  # rows of a table that are averaged at a time
 
 
 class Ensemble(Spec):
-    """`max_length`: tokens of a text, of each teacher's own; of a window of a question, of the student's."""
+    """`max_length`: tokens of a text, by each teacher's tokenizer; for a window of a question, by the student's."""
 
     max_length: int
 
 
 class EnsembleInfo(TypedDict):
-    """`tuning_score` in headline points. `null_score_diff_threshold`: of questions, by how much no answer must beat the best span, chosen
-    on the tuning split."""
+    """`tuning_score` in headline points. `null_score_diff_threshold`: for questions, the margin by which no answer must beat the best span,
+    chosen on the tuning split."""
 
     teachers: int
     tuning_score: float
@@ -40,7 +40,7 @@ class EnsembleInfo(TypedDict):
 
 
 def check_several(draft: Draft) -> None:
-    """Raises `CompressError` where several teachers have nobody to teach, or answers of which there is no mean."""
+    """Raise `CompressError` if several teachers have no student, or if their answers have no mean."""
     names = ", ".join(teacher.card.name for teacher in draft.teachers.values())
     if draft.student is None:
         raise CompressError(
@@ -56,7 +56,7 @@ def check_several(draft: Draft) -> None:
 
 
 def check_differs(draft: Draft, model: str) -> None:
-    """Raises `CompressError` where the teacher `model`, just planned, is one of those before it: there is no node of its own."""
+    """Raise `CompressError` if the teacher `model`, just planned, equals an earlier one, so that it has no node of its own."""
     if draft.has(model):
         return
     name = draft.teachers[model].card.name
@@ -68,7 +68,7 @@ def check_differs(draft: Draft, model: str) -> None:
 
 
 def check_answers_alone(draft: Draft, spec: Distill, stage: str) -> None:
-    """Raises `CompressError` for a loss that reads more of a teacher than its answers, where there are several."""
+    """Raise `CompressError` for a loss that reads more of a teacher than its answers, if there are several."""
     beyond = loss_on_states(spec)
     if not draft.others or beyond is None:
         return
@@ -80,8 +80,8 @@ def check_answers_alone(draft: Draft, spec: Distill, stage: str) -> None:
 
 
 def ensemble_inputs(draft: Draft, spec: Distill, stage: str) -> dict[str, str]:
-    """What a distill stage reads of several teachers: the ensemble's table. Nothing of a single teacher, nor where no loss
-    reads one; the ensemble is planned there too, for results have its scores."""
+    """Return what a distill stage reads of several teachers: the ensemble's table. Empty for a single teacher, or if no loss reads one; the
+    ensemble is planned in the latter case too, because results report its scores."""
     if not draft.others:
         return {}
     name = _add(draft, spec.max_length or draft.task.spec.max_length, stage)
@@ -90,7 +90,8 @@ def ensemble_inputs(draft: Draft, spec: Distill, stage: str) -> dict[str, str]:
 
 
 def _add(draft: Draft, max_length: int, stage: str) -> str:
-    """The mean does not depend on the teachers' order: they stand in that of their keys, so that runs of any order share it."""
+    """Add the ensemble's node. The mean does not depend on the teachers' order: they are sorted by key, so that runs of any order share
+    it."""
     name = named(draft, ENSEMBLE, max_length)
     found = [add_teacher_logits(draft, model, max_length, stage=stage) for model in draft.teachers]
     logits = sorted(found, key=draft.key_of)
@@ -101,8 +102,8 @@ def _add(draft: Draft, max_length: int, stage: str) -> str:
 
 
 def run(job: Job[Ensemble]) -> EnsembleInfo:
-    """-> float32 [training example, output]: logarithms of the mean probabilities; for regression the mean scores; of questions a
-    table of the student's windows (`span_tables`)."""
+    """Write float32 [training example, output]: logarithms of the mean probabilities; for regression the mean scores; for questions a table
+    of the student's windows (`span_tables`)."""
     data = job.context.task.data
     mean = TASK_KINDS[data.spec.kind].mean
     if mean is None:
@@ -120,7 +121,7 @@ def run(job: Job[Ensemble]) -> EnsembleInfo:
 
 
 def _decided(job: Job[Ensemble], table: np.ndarray) -> tuple[np.ndarray, float | None]:
-    """Of the table of the tuning split: answers [question, output] as they are best decided, and at which threshold; None where every
+    """Return the answers [question, output] of the tuning split's table, decided at the best threshold, and that threshold; None if every
     question has an answer."""
     from ..training.teacher_targets import best_threshold
 
@@ -132,7 +133,7 @@ def _decided(job: Job[Ensemble], table: np.ndarray) -> tuple[np.ndarray, float |
 
 
 def _save_mean(path: Path, mean: Callable[[Sequence[np.ndarray]], np.ndarray], tables: Sequence[np.ndarray]) -> None:
-    """float32, of tables of one shape, whose rows have means of their own."""
+    """Write the mean of tables of one shape as float32, row block by row block."""
     out = zeros_file(path, tables[0].shape)
     for start in range(0, len(out), _ROWS):
         out[start : start + _ROWS] = mean([each[start : start + _ROWS] for each in tables])
@@ -140,7 +141,7 @@ def _save_mean(path: Path, mean: Callable[[Sequence[np.ndarray]], np.ndarray], t
 
 
 def table(artifact: Artifact) -> np.ndarray:
-    """float32 [training example, output], or [token, 2], of what `run` made; it stays on the disk."""
+    """Return the table that `run` wrote, float32 [training example, output], or [token, 2], memory-mapped."""
     return np.load(artifact.path / _FILE, mmap_mode="r", allow_pickle=False)
 
 

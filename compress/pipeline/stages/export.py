@@ -19,7 +19,7 @@ def plan(draft: Draft, stage: Stage) -> None:
 
 
 def add_export(draft: Draft, spec: Export) -> None:
-    """Of the current model."""
+    """Add the export of the current model."""
     model = draft.current
     if spec.graph == "auto":
         problem = no_fast_graph(draft, model)
@@ -35,14 +35,14 @@ def add_export(draft: Draft, spec: Export) -> None:
 
 
 def no_fast_graph(draft: Draft, model: str) -> str | None:
-    """Why the checkpoint of `model` has no fast graph; None: it has one."""
+    """Return why the checkpoint of `model` has no fast graph, None if it has one."""
     source = draft.pretrained if model == "student" and draft.pretrained is not None else draft.teacher
     own = activation_of(draft.nodes, model)
     return fast_graph_problem(source.config, family=draft.sizes[model].architecture, activation=own)
 
 
 def with_graph(recipe: Recipe, nodes: Sequence[Node[Any]]) -> Recipe:
-    """The recipe with `graph: auto` as all the `nodes` that export have it; as it is where they differ."""
+    """Return the recipe with `graph: auto` replaced by what all exporting `nodes` use; unchanged if they differ."""
     graphs = {node.spec.graph for node in nodes if node.kind is EXPORT}
     if len(graphs) > 1:
         return recipe
@@ -57,7 +57,7 @@ def with_graph(recipe: Recipe, nodes: Sequence[Node[Any]]) -> Recipe:
 
 
 def check(plan: Plan, node: Node[Export]) -> None:
-    """The fast graph has every part of the teacher's, or of the checkpoint that the student starts from."""
+    """Check that the fast graph supports every part of the teacher, or of the checkpoint that the student starts from."""
     if node.spec.graph == "fast":
         source = plan.source_of(node)
         role = "teacher" if source is plan.teacher else "student"
@@ -67,7 +67,7 @@ def check(plan: Plan, node: Node[Export]) -> None:
 
 
 def run(job: Job[Export]) -> dict[str, Any]:
-    """-> `model.onnx`."""
+    """Write `model.onnx`."""
     from ...export import export_onnx
 
     (checkpoint,) = job.inputs.values()
@@ -85,7 +85,7 @@ def run(job: Job[Export]) -> dict[str, Any]:
 
 
 def say_what_rounding_does(node: Node[Any], artifact: Artifact, context: Context) -> None:
-    """In every run that has the graph, whichever exported it."""
+    """Report amplified rounding, in every run that has the graph, whichever exported it."""
     for shape, moved in artifact.info.get("moved_by_rounding", {}).items():
         context.notice(
             f"{node.id}: this model amplifies rounding: fp32 may move its answers to {shape} random tokens by up to {moved:.1e}; "

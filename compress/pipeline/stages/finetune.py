@@ -1,4 +1,4 @@
-"""finetune: the teacher on the task's labels."""
+"""finetune: train the teacher on the task's labels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .choose import add_best
 
 
 def plan(draft: Draft, stage: Stage, model: str = "teacher") -> None:
-    """Of the teacher that plans call `model`; what a stage makes of plain text is the first one."""
+    """Plan the fine-tuning of the teacher that plans call `model`; only the first one may be pre-trained on plain text."""
     teacher = draft.teachers[model]
     fields = fields_for_task(draft, (teacher.card.finetune, stage.spec), Finetune)
     inputs = pretrained_inputs(draft) if model == "teacher" else {}
@@ -29,7 +29,7 @@ def plan(draft: Draft, stage: Stage, model: str = "teacher") -> None:
 
 
 def run(job: Job[Finetune]) -> TrainingInfo:
-    """From random weights, the base checkpoint, or what plain text made of it -> checkpoint."""
+    """Fine-tune from random weights, the base checkpoint, or the pre-trained one, and write the checkpoint."""
     import torch
 
     from ...objective import Objective

@@ -1,4 +1,4 @@
-"""The training examples that judge and repair a model by forwards alone."""
+"""The training examples on which a model is judged and repaired by forwards alone."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from ...models.features import Batch
 
 BATCH = 32  # examples
-# In the repair two models' states are held, and the targets of two matrices: 0.8 GB at 768 a token.
+# The repair holds the states of two models, and the targets of two matrices: 0.8 GB at width 768.
 _MOST_TOKENS = 65_536
 
 
 def reads_first(head: Head) -> bool:
-    """Whether the head reads no token of the last layer but the first."""
+    """Whether the head reads only the first token of the last layer."""
     return not (head.per_token or head.bare)
 
 
 @dataclass(frozen=True)
 class FitRows:
-    """`held`: no more than fit the memory; `further`: those that the last layer is fitted to besides, none where the head reads all of
-    its tokens."""
+    """Rows for a fit. `held`: as many as fit in memory; `further`: more rows for the last layer alone, none if the head reads all of its
+    tokens."""
 
     held: np.ndarray
     further: np.ndarray
@@ -40,7 +40,7 @@ class FitRows:
 
 
 def fit_rows(data: TaskBatches, examples: int, head: Head) -> FitRows:
-    """Those that a first epoch begins with."""
+    """Return the rows that a first epoch begins with."""
     rows = np.concatenate([data.indices(step) for step in range(min(len(data), math.ceil(examples / BATCH)))])[
         :examples
     ]

@@ -1,4 +1,4 @@
-"""general: the student's encoder on plain text, before the task, against the teacher's or on the text's own labels."""
+"""general: train the student's encoder on plain text, before the task, against the teacher's or on the text's own labels."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _add(draft: Draft, stage: Stage) -> None:
     described = seeded(draft, spec, draft.base_seed) | described_student(draft) | described_projections(draft, spec)
     if any(LOSSES[loss.name].reads == "tokens" for loss in spec.losses):
         tied = draft.teacher.config.get("tie_word_embeddings", True)
-        described |= {"heads": 2 if tied else 3}  # version of their code; other general stages do not depend on it
+        described |= {"heads": 2 if tied else 3}  # version of the heads' code; other general stages do not depend on it
     teacher = _masked_lm_inputs(draft, stage) if reads_masked_lm(spec.losses) else base_teacher_inputs(draft)
     inputs = {"text": add_text(draft, spec.max_tokens), **teacher, **layer_importance_inputs(draft, stage.id)}
     outside = {"teacher": draft.teacher.identity}
@@ -99,7 +99,7 @@ def _add(draft: Draft, stage: Stage) -> None:
 
 
 def _masked_lm_inputs(draft: Draft, stage: Stage) -> dict[str, str]:
-    """Where the stage takes a teacher with a masked-LM head from: the one that `masked_lm` trained, or its own."""
+    """Return the input for a teacher with a masked-LM head: the one that `masked_lm` trained, or the teacher itself."""
     if draft.has(MASKED_LM_TEACHER):
         return {"masked_lm": MASKED_LM_TEACHER}
     if is_masked_lm(draft):
@@ -112,7 +112,7 @@ def _masked_lm_inputs(draft: Draft, stage: Stage) -> dict[str, str]:
 
 
 def run(job: Job[General]) -> TrainingInfo:
-    """-> checkpoint without a head."""
+    """Train the encoder and write its checkpoint, without a head."""
     import torch
 
     from ..training.initial_student import initial_encoder
@@ -139,7 +139,7 @@ def run(job: Job[General]) -> TrainingInfo:
 
 
 def _heads(job: Job[General], student: Any, teacher: Any, folder: Path) -> MaskedLmHeads | None:
-    """The student's masked-LM head, and its teacher's where that is asked: then a copied student begins with the same."""
+    """Return the student's masked-LM head, and its teacher's if a loss reads it: a copied student then starts with the same head."""
     from ...models.masked_head import MaskedLmHeads
 
     losses = stage_losses(job.node)

@@ -1,4 +1,4 @@
-"""grow: the teacher as it has grown from a smaller one, for stages that read it before any training."""
+"""grow: the teacher as grown from a smaller one, for stages that read it before any training."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ GROWN = "grown"  # the node
 
 
 class Grow(Spec):
-    """The teacher's card says it all."""
+    """No settings: they are in the teacher's card."""
 
 
 def add_grown(draft: Draft) -> None:
@@ -21,7 +21,7 @@ def add_grown(draft: Draft) -> None:
 
 
 def run(job: Job[Grow]) -> dict[str, bool]:
-    """-> checkpoint, with a masked-LM head where the small one has one."""
+    """Write the grown checkpoint, with a masked-LM head if the small model has one."""
     import torch
 
     from ..training.initial_teacher import grow_into

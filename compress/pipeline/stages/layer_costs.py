@@ -1,4 +1,4 @@
-"""What heads and neurons cost on this machine, in time or in bytes of the file: measured on narrow models with random weights."""
+"""What heads and neurons cost on this machine, in time or in bytes of the file, measured on narrow models with random weights."""
 
 from __future__ import annotations
 
@@ -26,16 +26,18 @@ from ..plan import Job
 if TYPE_CHECKING:
     from ...pruning.budget import MeasuredCosts
 
-_MOST_LAYERS = 6  # of a model that is measured: what further ones cost is told from the difference between 6 and 4
-_MOST_TOKENS = 1_000  # rows of its table of words, which time does not depend on, where its padding token is among them
+_MOST_LAYERS = 6  # of a measured model: the cost of further layers follows from the difference between 6 and 4
+_MOST_TOKENS = (
+    1_000  # rows of the embedding table, which does not affect time, unless the padding token has a higher id
+)
 _STEPS = 6  # widths that are timed, of heads and of neurons
 _SECONDS, _LEAST_ROUNDS, _MOST_ROUNDS, _WARM_UP, _ROW = 20, 5, 100, 1, 5
-_FEWEST_TOKENS = 64  # rows that texts to time are of
+_FEWEST_TOKENS = 64  # token ids that the timed texts are drawn from
 _READ = {"per_channel", "reduce_range", "embeddings", "word_bits"}  # fields of `quantize` that costs depend on
 
 
 class Shape(NamedTuple):
-    """Layers of a model, heads and neurons of all but the last, and of the last."""
+    """Number of layers, and the heads and neurons of all layers but the last, and of the last."""
 
     layers: int
     heads: int
@@ -45,13 +47,13 @@ class Shape(NamedTuple):
 
 
 def int8_of(recipe: Recipe) -> Quantize | None:
-    """How the recipe's last file is quantized; None: it is not."""
+    """Return how the recipe's last file is quantized, None if it is not."""
     return next((stage.spec for stage in recipe.stages if stage.kind == "quantize" and stage.is_enabled), None)
 
 
 def measured_costs(job: Job[Any], config: Any, *, length: int | None) -> MeasuredCosts:
-    """For models of this `config` of transformers, CPU milliseconds of a text of `length` tokens on one thread, or the file's bytes where
-    there is no length. Kept in the job's `work`: what an interruption left is not measured again."""
+    """Return the costs for models of this transformers `config`: CPU milliseconds of a text of `length` tokens on one thread, or bytes of
+    the file if there is no length. Saved in the job's `work`, so that a resumed job does not measure again."""
     from ...pruning.budget import MeasuredCosts
 
     kept = job.work / ("layer_times.json" if length else "layer_bytes.json")
@@ -64,7 +66,7 @@ def measured_costs(job: Job[Any], config: Any, *, length: int | None) -> Measure
 
 
 def _of_job(job: Job[Any], config: Any, folder: Path, length: int | None) -> Callable[[Sequence[Shape]], list[float]]:
-    """A function that measures models of given shapes."""
+    """Return a function that measures models of given shapes."""
     tokens = timed_tokens(config) if length else config.vocab_size
     show = job.context.listener.progress
 
@@ -81,26 +83,26 @@ def _of_job(job: Job[Any], config: Any, folder: Path, length: int | None) -> Cal
 
 
 def timed_tokens(config: Any) -> int:
-    """Rows of the table of words of a model that is timed: enough for the texts that time it, and for the padding token."""
+    """Rows of the embedding table of a timed model: enough for the texts that time it, and for the padding token."""
     few = max(min(config.vocab_size, _MOST_TOKENS), _FEWEST_TOKENS)
     return few if config.pad_token_id is None else max(few, config.pad_token_id + 1)
 
 
 def _measure(measure: Callable[[Sequence[Shape]], list[float]], config: Any, *, timed: bool) -> MeasuredCosts:
-    """By models that differ in one number from a narrow one, of one head and 16 neurons in each layer."""
+    """Measure models that differ in one number from a narrow one, which has one head and 16 neurons in each layer."""
     from ...pruning.budget import MeasuredCosts
 
     layers, options = config.num_hidden_layers, _options(config, _STEPS if timed else 2)
     depth = min(layers, _MOST_LAYERS)
     narrow, whole = (Shape(depth, *(each[place] for each in options.values())) for place in (1, -1))
-    if depth == 1:  # of one layer, that one is the last
+    if depth == 1:  # a single layer is the last one
         options |= {"heads": [0], "neurons": [0]}
     parts = {(name, count): narrow._replace(**{name: count}) for name, counts in options.items() for count in counts}
     shallow = narrow._replace(layers=depth - 2) if layers > depth else narrow
     shapes = list(dict.fromkeys([narrow, whole, shallow, *parts.values()]))
     found = dict(zip(shapes, measure(shapes), strict=True))
     more = {part: found[shape] - found[narrow] for part, shape in parts.items()}
-    # A large model's weights do not stay in the caches that a narrow one's do: what widths add is scaled to what all add together.
+    # A large model's weights do not stay in the caches, as a narrow one's do: the costs of widths are scaled to add up to the whole's.
     together = sum(more[name, counts[-1]] for name, counts in options.items())
     scale = (found[whole] - found[narrow]) / together if together > 0 else 1.0
     points = dict[str, Any]()
@@ -116,7 +118,7 @@ def _measure(measure: Callable[[Sequence[Shape]], list[float]], config: Any, *, 
 
 
 def _options(config: Any, steps: int) -> dict[str, list[int]]:
-    """The numbers of a `Shape` -> those to measure, rising from none and the fewest."""
+    """Return field of `Shape` -> values to measure, ascending, beginning with zero and the smallest."""
     from ...models.families import FAMILIES
     from ...pruning.unit_choice import neuron_counts
 
@@ -131,7 +133,7 @@ def _options(config: Any, steps: int) -> dict[str, list[int]]:
 
 
 def _places(count: int, steps: int) -> list[int]:
-    """Of `count` widths those to measure: the ends and `steps` - 2 between, more of them near the narrowest, where time rises fastest."""
+    """Choose up to `steps` of `count` widths to measure, including the ends; more of them are narrow, where time rises fastest."""
     return sorted({round((count - 1) * (step / (steps - 1)) ** 1.5) for step in range(steps)})
 
 
@@ -149,7 +151,9 @@ def _random_model(job: Job[Any], config: Any, shape: Shape, tokens: int) -> Any:
         torch.manual_seed(0)
         whole = model_from(HEADS[job.context.kind], config).eval()
         with torch.no_grad():
-            for parameter in whole.parameters():  # zeros and ones, as norms begin, would be stored once for all
+            for (
+                parameter
+            ) in whole.parameters():  # zeros and ones, the initial values of norms, would be stored only once
                 parameter.add_(torch.randn_like(parameter), alpha=0.01)
     inner = shape.layers - 1
     heads = [*[range(shape.heads)] * inner, range(shape.last_heads)]
@@ -158,7 +162,7 @@ def _random_model(job: Job[Any], config: Any, shape: Shape, tokens: int) -> Any:
 
 
 def _file(job: Job[Any], model: Any, folder: Path) -> Path:
-    """The model's fast graph, in int8 where the recipe ends in that."""
+    """Write the model's fast graph, in int8 if the recipe ends in that, and return its path."""
     from ...export.fast import build_fast
     from ...graphs.model_files import write_model
 
@@ -173,15 +177,15 @@ def _file(job: Job[Any], model: Any, folder: Path) -> Path:
 
 
 def read_of(spec: Quantize) -> dict[str, Any]:
-    """What of `spec` the time and the size of its int8 file depend on, as JSON values."""
+    """Return what the time and the size of the int8 file of `spec` depend on, as JSON values."""
     if not quantizer_of(spec).smooths:
         return spec.model_dump(mode="json", include=_READ)
     return {**spec.model_dump(mode="json", include=_READ | {"outlier_splitting"}), "smoothed": True}
 
 
 def int8_like(spec: Quantize, source: Path, folder: Path, *, tokens: int) -> Path:
-    """`source`, the fp32 file of a model with so many `tokens` and random weights, in the int8 format of `spec`, for its time and size:
-    a file in `folder`, its ranges from random texts, and smoothed wherever it may be, if the method smooths at all."""
+    """Quantize `source`, the fp32 file of a model with so many `tokens` and random weights, to the int8 format of `spec`, for its time and
+    size; return the path in `folder`. Ranges come from random texts; if the method smooths, every possible place is smoothed."""
     import onnx
 
     from ...quantize.int8_files import write_calibrated, write_largest
@@ -198,14 +202,15 @@ def int8_like(spec: Quantize, source: Path, folder: Path, *, tokens: int) -> Pat
 
 
 def _feed(names: Sequence[str], tokens: int, shape: tuple[int, int] = (2, 16)) -> dict[str, np.ndarray]:
-    """Random tokens [text, token]."""
+    """Return random tokens [text, token] for each input."""
     ids = np.random.default_rng(0).integers(tokens // 2, tokens, shape)
     values = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
     return {name: values.get(name, np.zeros_like(ids)) for name in names}
 
 
 def _times(files: Sequence[Path], length: int, on_progress: Callable[[int, int], None]) -> list[float]:
-    """CPU milliseconds of one text on one thread, in turns: of each file the first quartile, for what else runs only adds to a time."""
+    """CPU milliseconds of one text on one thread, measured in turns; of each file the first quartile, because other load only adds to a
+    time."""
     sessions = [open_session(file, threads=1) for file in files]
     feed = [_feed([each.name for each in session.get_inputs()], _FEWEST_TOKENS, (1, length)) for session in sessions]
     found: list[list[float]] = []
@@ -218,7 +223,7 @@ def _times(files: Sequence[Path], length: int, on_progress: Callable[[int, int],
 
 
 def _timed(session: Any, feed: dict[str, np.ndarray]) -> float:
-    """Of a run in a row of them, after others that bring the weights near: as of a model that runs alone."""
+    """Mean time of several runs in a row, after warm-up runs that load the weights into the caches, as when a model runs alone."""
     for _ in range(_ROW):
         session.run(None, feed)
     start = time.process_time()

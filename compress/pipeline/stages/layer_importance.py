@@ -1,4 +1,5 @@
-"""layer_importance: which of the fine-tuned teacher's layers a student is copied from (`init: prune`), by its answers without others."""
+"""layer_importance: which of the fine-tuned teacher's layers a student is copied from (`init: prune`), judged by the teacher's answers
+without the others."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from ...tasks import TASK_KINDS, Encoded, TaskBatches
 from ..plan import TRAINING, Draft, Job, Kind
 from ..plan.students import CHOSEN_LAYERS
 
-_BATCH = 32  # examples that are drawn at once
+_BATCH = 32  # examples per batch
 _ROUNDS = TypeAdapter(list[Round])
 
 
@@ -34,10 +35,10 @@ class LayerImportance(Spec):
 
 
 class LayerImportanceInfo(TypedDict):
-    """`copied_layers`, `dropped`: from 0, the former rising, the latter in the order in which they went. `alone`: what the answers of the
-    teacher diverge by without each layer, all others there. `copied_divergence`: without all that were dropped; `spaced_divergence`:
-    with as many evenly spaced layers. An example's mean, as `TaskKind.divergence` measures it, over `examples` of
-    train: of questions their windows, of pairs that have vectors both texts."""
+    """`copied_layers`, `dropped`: numbered from 0, the former ascending, the latter in the order in which they were dropped. `alone`:
+    divergence of the teacher's answers without each single layer. `copied_divergence`: without all dropped layers; `spaced_divergence`:
+    with as many evenly spaced layers. Divergences are means per example, as `TaskKind.divergence` measures them, over `examples` of train:
+    for questions their windows, for pairs that have vectors both texts."""
 
     copied_layers: list[int]
     dropped: list[int]
@@ -48,7 +49,8 @@ class LayerImportanceInfo(TypedDict):
 
 
 def layer_importance_inputs(draft: Draft, stage: str) -> dict[str, str]:
-    """The node, added, of a student that starts from the layers that matter the most and is yet to start; of any other none."""
+    """Add the node for a student that starts from the most important layers and is yet to start, and return it as an input; empty for any
+    other student."""
     card = draft.student
     if card is None or card.init != "prune" or "student" in draft.latest:
         return {}
@@ -77,7 +79,7 @@ def layer_importance_inputs(draft: Draft, stage: str) -> dict[str, str]:
 
 
 def run(job: Job[LayerImportance]) -> LayerImportanceInfo:
-    """-> no file: the layers are in what it says of itself. Rounds that an interruption left are not computed again."""
+    """Choose the layers; they are in the returned info, no file is written. Rounds computed before an interruption are reused."""
     from ...models.predict import predict_logits
     from ...training import make_accelerator
 
@@ -97,7 +99,7 @@ def run(job: Job[LayerImportance]) -> LayerImportanceInfo:
             found = TASK_KINDS[context.kind].divergence(whole, outputs())
         done += 1
         context.listener.progress("judging layers", min(done, total), total)
-        return max(0.0, found)  # rounding may make it less
+        return max(0.0, found)  # rounding may make it negative
 
     rounds = _ROUNDS.validate_json(kept_rounds.read_bytes()) if kept_rounds.is_file() else []
     done = sum(len(each.layers) for each in rounds)
@@ -125,7 +127,7 @@ def run(job: Job[LayerImportance]) -> LayerImportanceInfo:
 
 
 def _examples(job: Job[LayerImportance], train: Encoded, pad: int) -> Encoded:
-    """Those that a first epoch begins with; queries and questions whole."""
+    """Return the examples that a first epoch begins with; queries and questions are kept whole."""
     data = TaskBatches(train, batch_size=_BATCH, pad_id=pad, seed=job.node.seed)
     rows: list[np.ndarray] = []
     while len(rows) < len(data) and sum(map(len, rows)) < job.spec.examples:

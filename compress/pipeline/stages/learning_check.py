@@ -1,4 +1,4 @@
-"""Whether a model that was trained answers better than one that reads no text."""
+"""Check whether a trained model answers better than one that reads no text."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from ..plan import Context, Node, Plan
 from ..plan.teachers import names_of
 from .adopt import constant_score
 
-_GUESS = "constant_score"  # of a manifest: a run that has all its stages then reads no data to compare with it
+_GUESS = "constant_score"  # in a manifest, so that a run whose stages are all cached reads no data to compare
 
 
 def say_whether_it_learnt(plan: Plan, node: Node[Spec], artifact: Artifact, context: Context) -> None:
-    """In every run that it is a part of, whichever trained it. One of several teachers is named, and what it does to their mean."""
+    """Report a model that learnt nothing, in every run that it is part of, whichever trained it. For one of several teachers, name it and
+    what it does to their mean."""
     score = _score(node, artifact.info)
     if score is None:
         return
     guess = artifact.describe.get(_GUESS)
-    if guess is None:  # of an earlier version
+    if guess is None:  # made by an earlier version
         guess = constant_score(context.task.data)
     if score <= guess:
         several = bool(plan.others) and node.id in plan.teachers
@@ -32,10 +33,10 @@ def say_whether_it_learnt(plan: Plan, node: Node[Spec], artifact: Artifact, cont
 
 
 def recorded_guess(node: Node[Spec], info: dict[str, Any], context: Context) -> dict[str, float]:
-    """What the manifest of a stage that was just run keeps for `say_whether_it_learnt`."""
+    """Return what the manifest of a stage that was just run stores for `say_whether_it_learnt`."""
     return {} if _score(node, info) is None else {_GUESS: constant_score(context.task.data)}
 
 
 def _score(node: Node[Spec], info: dict[str, Any]) -> float | None:
-    """Points on the tuning split; None of what learnt nothing, or is not scored."""
+    """Points on the tuning split; None for a stage that trains nothing, or is not scored."""
     return info.get("tuning_score") if node.kind.trains or node.kind.chooses else None

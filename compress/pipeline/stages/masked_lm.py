@@ -1,4 +1,4 @@
-"""masked_lm: a masked-LM head for a teacher that has none, where the general stage or the augmentation has a use for it."""
+"""masked_lm: train a masked-LM head for a teacher that has none, if the general stage or the augmentation uses it."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ def _is_wanted(draft: Draft) -> bool:
 
 
 def reads_masked_lm(losses: Iterable[Any]) -> bool:
-    """Whether one of `losses` reads what the teacher's masked-LM head says."""
+    """Whether one of `losses` reads the output of the teacher's masked-LM head."""
     found = (LOSSES[loss.name] for loss in losses if loss.weight > 0)
     return any(loss.reads == "tokens" and loss.needs_teacher for loss in found)
 
 
 def run(job: Job[MaskedLm]) -> TrainingInfo:
-    """The teacher under a new head, trained on plain text -> checkpoint. The table of words stays as it is."""
+    """Train the teacher with a new head on plain text, and write its checkpoint. The embedding table is frozen."""
     import torch
 
     from ...models.masked_head import MaskedLmHeads

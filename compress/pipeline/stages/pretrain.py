@@ -1,4 +1,4 @@
-"""pretrain: the teacher itself on plain text, where the recipe says so and there is text."""
+"""pretrain: train the teacher itself on plain text, if the recipe says so and there is text."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def plan(draft: Draft, stage: Stage) -> None:
 
 
 def uses_cooccurrence_init(spec: Pretrain, teacher: TeacherSource) -> bool:
-    """Whether random weights begin with what is counted in the text."""
+    """Whether random weights are initialized from co-occurrences counted in the text."""
     return spec.start == "cooccurrence" and teacher.is_random_init
 
 
@@ -63,7 +63,8 @@ def _check_start(draft: Draft, stage: str) -> None:
 
 
 def run(job: Job[Pretrain]) -> TrainingInfo:
-    """From random weights, or the teacher's checkpoint -> checkpoint, with a masked-LM head where that is among the losses."""
+    """Train from random weights, or the teacher's checkpoint, and write the checkpoint, with a masked-LM head if that is among the
+    losses."""
     import torch
 
     from ...models.masked_head import MaskedLmHeads
@@ -85,7 +86,7 @@ def run(job: Job[Pretrain]) -> TrainingInfo:
         text if masked is None else with_masking(plan, node, text), None, None
     )
     if held is not None and masked is not None:
-        # Where processes held parts of the encoder, that is where it was, and its head where it was trained.
+        # If processes held parts of the encoder, it stayed on its device, and the head is on the one where it was trained.
         model.to(next(masked.parameters()).device)
         _hold_against(job, model, with_masking(plan, node, held), info)
     save_checkpoint(model.eval(), plan.teacher.tokenizer, job.out)
@@ -96,7 +97,7 @@ def run(job: Job[Pretrain]) -> TrainingInfo:
 
 
 def _initial(job: Job[Pretrain], *, masked: bool) -> Any:
-    """A masked language model, its own or a new one's head, or an encoder alone."""
+    """Return a masked language model, with its own or a new head, or an encoder alone."""
     from ..training.initial_teacher import grow_into
 
     teacher = job.plan.teacher
@@ -109,11 +110,11 @@ def _initial(job: Job[Pretrain], *, masked: bool) -> Any:
     if not masked:
         return load_encoder(folder)
     head = load_masked_lm(folder) if has_masked_lm_head(folder) else new_masked_lm_head(folder)
-    return masked_lm_around(load_encoder(folder), head)  # whose own has no pooler, which losses of pairs read
+    return masked_lm_around(load_encoder(folder), head)  # its own encoder has no pooler, which losses on pairs read
 
 
 def _hold_against(job: Job[Pretrain], model: Any, held: Any, info: TrainingInfo) -> None:
-    """Add the perplexity of the text that was held out."""
+    """Add the perplexity of the held-out text."""
     from ..training.teacher_targets import held_out_loss
 
     found = held_out_loss(model.eval(), held, size=job.spec.micro_batch_size or job.spec.batch_size)

@@ -1,4 +1,4 @@
-"""The projections that losses learn for a student of another width than its teacher: kept beside a checkpoint, for the next stage."""
+"""The projections that losses learn for a student of another width than its teacher, saved beside a checkpoint for the next stage."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ PROJECTIONS = "projections.safetensors"  # name of the loss -> [teacher's width,
 
 
 def described_projections(draft: Draft, spec: Losses) -> dict[str, Any]:
-    """What keys hold of a stage that learns projections: nothing, where the widths are the same or no loss has one."""
+    """What keys contain of a stage that learns projections; empty if the widths are the same or no loss has one."""
     learns = any(loss.weight > 0 and LOSSES[loss.name].projected for loss in spec.losses)
     differs = draft.sizes["student"].hidden != draft.sizes["teacher"].hidden
     return {"projections": "kept"} if learns and differs else {}
 
 
 def save_projections(objective: Objective, out: Path) -> None:
-    """Those of a trained objective into the folder of its checkpoint; no file where it has none."""
+    """Save the projections of a trained objective in the folder of its checkpoint; no file if it has none."""
     from safetensors.torch import save
 
     weights = {name: layer.weight.detach().float().cpu().contiguous() for name, layer in _layers(objective).items()}
@@ -33,7 +33,7 @@ def save_projections(objective: Objective, out: Path) -> None:
 
 
 def load_projections(objective: Objective, inputs: Inputs) -> None:
-    """Begin with those that the stage before left, where it has some for the same loss, of the same shape."""
+    """Start from the projections that the previous stage saved for the same loss, if their shape is the same."""
     import torch
     from safetensors.torch import load
 

@@ -1,4 +1,4 @@
-"""prune: the last model without the heads and neurons that it can best do without."""
+"""prune: remove the least important heads and neurons of the last model."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _MEASURED = ("latency", "size_mb")
 
 
 class PruneInfo(Threshold):
-    """As `PruningRecord`, of which it is a part; `points`: `PrunedPoint` as JSON."""
+    """As `PruningRecord`, which it becomes part of; `points`: `PrunedPoint` as JSON."""
 
     budget: BudgetName
     score: ScoreName
@@ -94,13 +94,13 @@ def _measured_on(draft: Draft, stage: Stage) -> dict[str, Any]:
 
 
 def _is_recovered(draft: Draft, stage: Stage) -> bool:
-    """Whether a distill stage comes after it, which makes a pruned teacher a student."""
+    """Whether a distill stage follows, which makes a pruned teacher a student."""
     after = draft.recipe.stages[draft.recipe.stages.index(stage) :]
     return any(later.kind == "distill" and later.is_enabled for later in after)
 
 
 def run(job: Job[Prune]) -> PruneInfo:
-    """-> checkpoint of the last budget's model, of our own class unless all layers are alike with all their heads."""
+    """Write the checkpoint of the last budget's model, of our own class unless all layers are alike with all their heads."""
     from ...training import make_accelerator
     from ..training.teacher_targets import tuning_outputs
     from ..training.thresholds import choose_threshold
@@ -152,7 +152,7 @@ def run(job: Job[Prune]) -> PruneInfo:
 
 
 def _fisher(job: Job[Prune], model: Any, data: TaskBatches) -> tuple[Sequence[UnitScores], int]:
-    """Of heads and neurons by the loss, and how many examples told."""
+    """Score heads and neurons by the loss; return the scores and the number of examples used."""
     from ...objective import Objective
     from ...pruning.scores import fisher_scores, mask_gradients
 
@@ -167,7 +167,7 @@ def _fisher(job: Job[Prune], model: Any, data: TaskBatches) -> tuple[Sequence[Un
 
 
 def _obs(job: Job[Prune], model: Any, data: TaskBatches) -> tuple[Sequence[UnitScores], int]:
-    """The same by the error of layers."""
+    """Score heads and neurons by the error of layers; return the orders and the number of examples used."""
     from ...pruning.obs import removal_orders
 
     rows = _fit_rows(job, data)
@@ -178,7 +178,7 @@ def _obs(job: Job[Prune], model: Any, data: TaskBatches) -> tuple[Sequence[UnitS
         further=partial(fit_batches, data, rows.further, model.device),
         on_progress=lambda done, total: job.context.listener.progress("judging layers", done, total),
     )
-    return orders, len(rows.held)  # the last layer alone is judged by more
+    return orders, len(rows.held)  # the last layer alone uses more
 
 
 def _fit_rows(job: Job[Prune], data: TaskBatches) -> FitRows:
@@ -189,7 +189,8 @@ _SCORES = {"fisher": _fisher, "obs": _obs}
 
 
 def _costs(job: Job[Prune], model: Any, config: Any, length: float) -> Costs:
-    """What widths cost with this `config`, in the unit of the budget; CompressError where no shape of the model that came is within it."""
+    """Return the cost of widths with this `config`, in the unit of the budget; CompressError if even the model's smallest shape exceeds
+    it."""
     from ...pruning.budget import flops_costs
 
     sizes, budget = _sizes(job, model), job.spec.budget
@@ -203,13 +204,13 @@ def _costs(job: Job[Prune], model: Any, config: Any, length: float) -> Costs:
 
 
 def _unit(budget: str, costs: Costs) -> float:
-    """The cost that a budget of 1 stands for: all of the model's, or 1,000,000 bytes."""
+    """The cost that a budget of 1 stands for: that of the whole model, or 1,000,000 bytes."""
     return 1e6 if budget == "size_mb" else costs.whole
 
 
 @dataclass(frozen=True)
 class _Pruning:
-    """`length`: of train's texts on average."""
+    """Prunes the model at each budget. `length`: mean length of train's texts."""
 
     job: Job[Prune]
     model: Any
@@ -220,7 +221,7 @@ class _Pruning:
     comparison: TuningComparison
 
     def points(self) -> Iterator[tuple[Any, PrunedPoint]]:
-        """The model at each budget, or of the widths, pruned and repaired."""
+        """Yield the model at each budget, or with the given widths, pruned and repaired."""
         from ...pruning.budget import best_units, choose
 
         spec, costs = self.job.spec, self.costs
@@ -232,7 +233,7 @@ class _Pruning:
             yield self._of(choose(self.scores, costs, max(budget * unit, costs.least)), budget)
 
     def _of(self, kept: Kept, budget: float | None = None) -> tuple[Any, PrunedPoint]:
-        """The model of these heads and neurons; `budget`: that they were chosen for."""
+        """Return the model with these heads and neurons; `budget`: the one that they were chosen for."""
         from ...models.pruned import shape_of
         from ...pruning.removal import without_units
 

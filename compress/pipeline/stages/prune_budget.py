@@ -17,12 +17,15 @@ from ..plan import Node, Plan
 from .layer_costs import int8_of
 from .prune_later import later_vocabulary
 
-_SAMPLE = 512  # training texts whose mean length a plan is checked by
-_GRAPH_MB, _MOST_BESIDE = 0.1, 1.1  # more that a file has than its weights: the graph, scales and what stays fp32
+_SAMPLE = 512  # training texts whose mean length a plan is checked with
+_GRAPH_MB, _MOST_BESIDE = (
+    0.1,
+    1.1,
+)  # what a file has beyond its weights: the graph, and a factor for scales and what stays fp32
 
 
 def check(plan: Plan, node: Node[Prune]) -> None:
-    """The budget has room for the narrowest layers, and asks for less than there is, as far as that is known without measuring."""
+    """Check that the budget allows the narrowest layers, and is less than the model has, as far as that is known without measuring."""
     from ...pruning.budget import flops_costs, narrowest
 
     spec, sizes = node.spec, plan.sizes[node.model]
@@ -46,7 +49,7 @@ def check(plan: Plan, node: Node[Prune]) -> None:
 
 
 def _with_tokens_left(plan: Plan, sizes: Dimensions) -> tuple[Dimensions, Dimensions]:
-    """With the fewest and with the most tokens that a stage `vocabulary` may leave, as far as train tells."""
+    """Return the sizes with the fewest and with the most tokens that a `vocabulary` stage may leave, as far as train tells."""
     node = later_vocabulary(plan)
     if node is None or node.kind.smallest is None or node.kind.resized is None:
         return sizes, sizes
@@ -61,13 +64,13 @@ def _tokens(plan: Plan, vocabulary: int) -> str:
 
 
 def _before(plan: Plan, node: Node[Prune]) -> list[tuple[str, Prune]]:
-    """The prune stages before this one, and what they are called."""
+    """Return the prune stages before this one, with their names."""
     earlier = takewhile(lambda other: other is not node, plan.nodes)
     return [(other.stage, other.spec) for other in earlier if isinstance(other.spec, Prune)]
 
 
 def _check_falls(plan: Plan, node: Node[Prune]) -> None:
-    """No stage before has made the file as small already."""
+    """Check that no earlier stage has made the file as small already."""
     for stage, other in _before(plan, node):
         if other.budget == "size_mb":
             least, found = other.budgets[-1], node.spec.budgets[0]
@@ -79,7 +82,7 @@ def _check_falls(plan: Plan, node: Node[Prune]) -> None:
 
 
 def least_mb(plan: Plan, sizes: Dimensions) -> float:
-    """Of the weights in a file, in units of 1,000,000 bytes: no file has less."""
+    """Bytes of the weights in a file, in units of 1,000,000: a lower bound for any file."""
     int8 = int8_of(plan.recipe)
     if int8 is None:
         return 4 * sizes.parameters / 1e6
@@ -88,7 +91,7 @@ def least_mb(plan: Plan, sizes: Dimensions) -> float:
 
 
 def _most_mb(plan: Plan, sizes: Dimensions) -> float:
-    """As `least_mb`, where all that `quantize` leaves in fp32 is."""
+    """As `least_mb`, if all that `quantize` can leave in fp32 stays fp32."""
     int8 = int8_of(plan.recipe)
     return 4 * sizes.parameters / 1e6 if int8 is not None and int8.exclude else least_mb(plan, sizes)
 
@@ -96,8 +99,8 @@ def _most_mb(plan: Plan, sizes: Dimensions) -> float:
 def check_least(
     plan: Plan, node: Node[Prune], least: float, *, after: Sequence[str] = (), vocabulary: int | None = None
 ) -> None:
-    """In the units of the budget; a share is of what the stages `after` leave, where they are named. `vocabulary`: the tokens of a model
-    that costs so much."""
+    """Raise `CompressError` if the budget is below `least`, in its units; a share is relative to what the stages `after` leave, if any are
+    named. `vocabulary`: the number of tokens of the model that costs `least`."""
     tokens = _tokens(plan, vocabulary) if vocabulary is not None and node.spec.budget == "size_mb" else ""
     share = f" of what is left by stage {' and '.join(after)}" if after else ""
     if (budget := node.spec.budgets[-1]) < least:

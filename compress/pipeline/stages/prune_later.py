@@ -1,4 +1,4 @@
-"""What stages after `prune` change of the model, which its budgets count: time the activation, bytes the vocabulary."""
+"""What stages after `prune` change in the model that its budgets depend on: the activation for time, the vocabulary for bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .vocabulary import kept_of
 
 
 def described_later(draft: Draft, stage: str, budget: str) -> tuple[dict[str, Any], dict[str, str]]:
-    """What the cost of a model depends on so, as JSON values, and hashes of what is read for it."""
+    """Return what the cost of a model depends on in later stages, as JSON values, and hashes of what is read for it."""
     if budget == "latency":
         activation = _later_activation(draft.recipe, stage)
         return ({} if activation is None else {"activation": activation}), {}
@@ -26,26 +26,26 @@ def described_later(draft: Draft, stage: str, budget: str) -> tuple[dict[str, An
 
 
 def set_later(job: Job[Prune], model: Any, config: Any) -> None:
-    """Give `config`, a copy of the model's, what the model is to have when its cost counts."""
+    """Give `config`, a copy of the model's, the activation or vocabulary size that later stages will set."""
     if job.spec.budget == "latency":
         activation = _later_activation(job.plan.recipe, job.node.stage)
         if activation is not None:
             setattr(config, FAMILIES[config.model_type].own_name("hidden_act"), activation)
     elif job.spec.budget == "size_mb" and (later := later_vocabulary(job.plan)) is not None:
         folder = job.inputs["model"].path
-        # a stage between may train another row to be the largest, which stays: then the file has that row more
+        # A stage between may make another row the largest, which is kept too: then the file has one row more.
         config.vocab_size = len(kept_of(job, later.spec, model, load_tokenizer(folder), read_config(folder)))
         if config.pad_token_id is not None:
             config.pad_token_id = min(config.pad_token_id, config.vocab_size - 1)
 
 
 def later_vocabulary(plan: Plan) -> Node[Vocabulary] | None:
-    """The stage that leaves some of the tokens; it always comes after those that prune."""
+    """Return the stage that reduces the vocabulary; it always comes after those that prune."""
     return next((node for node in plan.nodes if isinstance(node.spec, Vocabulary)), None)  # type: ignore[return-value]
 
 
 def _later_activation(recipe: Recipe, stage: str) -> str | None:
-    """Of the feed-forward layers, where a stage after this one changes it."""
+    """Return the activation of the feed-forward layers, if a later stage changes it."""
     after = [each.id for each in recipe.stages].index(stage) + 1
     return next(
         (each.spec.activation for each in recipe.stages[after:] if each.is_enabled and each.spec.activation), None

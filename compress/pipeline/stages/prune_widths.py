@@ -1,4 +1,4 @@
-"""The widths that a stage `prune` says, held against the layers of the model that comes to it."""
+"""The widths that a `prune` stage sets, checked against the layers of the model that it receives."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..plan import Draft, Node, Plan
 
 
 def widths_of(spec: Prune, sizes: Dimensions) -> list[tuple[int, int]]:
-    """Of each layer the heads and the neurons that stay. ValueError naming the field: a model of these sizes cannot have them."""
+    """Return the heads and the neurons to keep in each layer. ValueError naming the field: a model of these sizes cannot have them."""
     from ...pruning.budget import unit_counts
 
     heads, neurons = zip(*unit_counts(sizes), strict=True)
@@ -26,7 +26,7 @@ def widths_of(spec: Prune, sizes: Dimensions) -> list[tuple[int, int]]:
 
 
 def _each_layer(name: str, said: int | tuple[int, ...] | None, had: tuple[int, ...]) -> tuple[int, ...]:
-    """`had`: by each layer."""
+    """`had`: the number in each layer."""
     if said is None:
         return had
     widths = said if isinstance(said, tuple) else (said,) * len(had)
@@ -59,20 +59,20 @@ def _place(name: str, said: int | tuple[int, ...] | None, number: int) -> str:
 
 
 def resized(spec: Prune, sizes: Dimensions) -> Dimensions | None:
-    """With these widths; None where the run chooses them, by what heads and neurons matter for."""
+    """Return the sizes with these widths; None if the run chooses them, by the importance of heads and neurons."""
     if spec.budget != "widths":
         return None
     widths = widths_of(spec, sizes)
     neurons = [width for _, width in widths]
     if len(set(neurons)) == 1 and neurons[0] and all(heads == sizes.heads for heads, _ in widths):
         return replace(sizes, intermediate=neurons[0], pruned=None)
-    # Which heads stay is for the run to say; how many decides the sizes.
+    # Which heads are kept is decided by the run; the sizes depend only on how many.
     return replace(sizes, pruned=PrunedShape(tuple(tuple(range(heads)) for heads, _ in widths), tuple(neurons)))
 
 
 def smallest(plan: Plan, node: Node[Prune], sizes: Dimensions) -> Dimensions:
-    """With these widths; or the narrowest, for a budget says what a model may cost at most, and heads and neurons that do not matter go,
-    however much it leaves."""
+    """Return the sizes with these widths; for a budget the narrowest sizes, since a budget is an upper limit, and heads and neurons that do
+    not matter are removed even if it allows them."""
     from ...pruning.budget import narrowest
 
     known = resized(node.spec, sizes)
@@ -80,8 +80,8 @@ def smallest(plan: Plan, node: Node[Prune], sizes: Dimensions) -> Dimensions:
 
 
 def planned_widths(draft: Draft, stage: Stage) -> list[tuple[int, int]]:
-    """As `widths_of`, of the model that comes to the stage. CompressError naming recipe, stage and field: it cannot have them, or only
-    the run tells what it has."""
+    """As `widths_of`, for the model that the stage receives. CompressError naming recipe, stage and field: it cannot have them, or its
+    widths are known only in the run."""
     sizes = draft.sizes[draft.current]
     for node in draft.nodes:
         if isinstance(node.spec, Prune):

@@ -1,4 +1,4 @@
-"""How a pruned model answers the tuning split, beside the whole model that it was made from."""
+"""How a pruned model answers the tuning split, compared with the whole model that it was made from."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ...tasks import TASK_KINDS, TaskKind, TrainingData, headline, headline_of, 
 
 @dataclass(frozen=True)
 class TuningComparison:
-    """`predict`: a model -> its outputs of the tuning split as scores take them; `gold`: what these are held against."""
+    """`predict`: a model -> its outputs of the tuning split in the form that scores take; `gold`: what these are scored against."""
 
     data: TrainingData
     gold: np.ndarray
@@ -32,12 +32,12 @@ class TuningComparison:
         return headline(score(self.data.spec, self.data.labels, outputs, self.gold))
 
     def divergence(self, outputs: np.ndarray) -> float:
-        """From the whole model's, as the kind of task measures it; 0 where rounding makes it less."""
+        """Divergence from the whole model, as the kind of task measures it; clipped at 0 because of rounding."""
         return max(0.0, self._kind.divergence(self.whole, outputs))
 
     def same(self, outputs: np.ndarray) -> float | None:
-        """The share of examples that are decided as by the whole model, of queries those with the same best passage; None where answers
-        are no decisions."""
+        """The share of examples with the same decision as the whole model's, for queries with the same best passage; None if answers are no
+        decisions."""
         if moved := self._kind.query_flips(self.whole, outputs, self.gold):
             changed, queries = moved
             return 1 - changed / queries
@@ -46,7 +46,7 @@ class TuningComparison:
         return 1 - float(differ(self._kind.answers(self.whole), self._kind.answers(outputs)).mean())
 
     def delta(self, outputs: np.ndarray) -> Delta:
-        """Of the headline score, to the whole model's."""
+        """Difference in the headline score to the whole model."""
         return significance.delta(headline_of(self.data.spec, self.data.labels), self.whole, outputs, self.gold)
 
     @property

@@ -1,4 +1,4 @@
-"""quantize: fp32 ONNX -> an int8 file for each precision that is asked for."""
+"""quantize: fp32 ONNX -> an int8 file for each requested precision."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from .calibration import (
 if TYPE_CHECKING:
     from ...quantize.inc_tuning import Program
 
-# Texts and padded tokens a batch: BERT-base gives out 0.2 GB of inner states for such a batch, and it does so twice.
+# Texts and padded tokens a batch: BERT-base outputs 0.2 GB of inner states for such a batch, and it does so twice.
 _NOISE_TEXTS, _NOISE_TOKENS = 64, 512
 
 
 class TuningFidelity(TypedDict):
-    """Of an int8 model beside its fp32 one, on the tuning split: decisions that flip (None for a regression), mean |Δlogit|,
-    and both scores in points."""
+    """An int8 model compared with its fp32 one on the tuning split: decisions that flip (None for a regression), mean |Δlogit|, and both
+    scores in points."""
 
     examples: int
     flips: int | None
@@ -66,7 +66,7 @@ def plan(draft: Draft, stage: Stage) -> None:
 
 
 def unread_fields(spec: Quantize, stage: str) -> list[str]:
-    """A line for each field that is set to other than its default, and that no file of the spec depends on."""
+    """Return a line for each field that is set to other than its default, and that no file of the spec depends on."""
     forms = {precision: int8_format(spec, precision) for precision in spec.precisions}
     files = {precision: spec_of_file(spec, precision) for precision in forms}
     read = frozenset[str]().union(*(quantizer_of(files[name]).read_fields(spec, form) for name, form in forms.items()))
@@ -86,7 +86,7 @@ def _reason(spec: Quantize, name: str) -> str:
 
 
 def _check_table(draft: Draft, spec: Quantize, stage: str) -> None:
-    """Of a sentence encoder without layers. CompressError: nothing of it would become int8, or nothing is left to choose."""
+    """Check a sentence encoder without layers. CompressError: nothing of it would become int8, or there are no matmuls to choose among."""
     what = "a sentence encoder without layers is a table, with no matmuls"
     if quantizer_of(spec).needs_matmuls:
         raise draft.fails(
@@ -97,7 +97,7 @@ def _check_table(draft: Draft, spec: Quantize, stage: str) -> None:
 
 
 def _machine(quantizer: Quantizer) -> dict[str, Any]:
-    """What of this machine a file depends on."""
+    """Properties of this machine that a file depends on."""
     installed = {name: version for name, version in versions().items() if name in quantizer.packages}
     found = {"libraries": installed} if installed else {}
     found |= {"isa": list(isa())} if "isa" in quantizer.depends_on else {}
@@ -105,9 +105,10 @@ def _machine(quantizer: Quantizer) -> dict[str, Any]:
 
 
 def check(plan: Plan, node: Node[Quantize]) -> None:
-    """The packages that only some methods need are there, words can have 4 bits, and the texts to calibrate on serve."""
+    """Check that the packages that the method needs are installed, that words can have 4 bits, and that the calibration texts are
+    suitable."""
     quantizer_of(node.spec).check_packages()
-    sizes = plan.sizes_of(node)  # before the run a vocabulary that is cut down counts as many tokens as it may keep
+    sizes = plan.sizes_of(node)  # before the run a reduced vocabulary counts as many tokens as it may keep
     if node.spec.word_bits == 4 and is_long(sizes.vocabulary):
         check_blocks(sizes.embedding)
     if node.spec.calibration_text is not None:
@@ -116,7 +117,7 @@ def check(plan: Plan, node: Node[Quantize]) -> None:
 
 
 def run(job: Job[Quantize]) -> dict[str, Any]:
-    """-> an int8 file, with how far its logits, and what its parts give, are from fp32 on the tuning split."""
+    """Write an int8 file; return also how far its logits and inner tensors are from fp32 on the tuning split."""
     from ...evaluate import predict_onnx
     from ...quantize import quantize_onnx
     from ...quantize.noise import signal_to_noise
@@ -167,7 +168,7 @@ def _program_of(checkpoint: Path, kind: KindName) -> Callable[[Sequence[str], in
 
 
 def tuning_fidelity(fp32: np.ndarray, int8: np.ndarray, context: Context) -> TuningFidelity:
-    """Of logits [text, class] of the tuning split, or [word, label]."""
+    """Compare logits [text, class], or [word, label], of the tuning split."""
     data, kind = context.task.data, TASK_KINDS[context.task.spec.kind]
     gold = gold_of(data.spec, data.tuning)
     scores = [headline(score(data.spec, data.labels, logits, gold)) for logits in (fp32, int8)]

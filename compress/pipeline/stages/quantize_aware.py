@@ -1,4 +1,4 @@
-"""quantize_aware: the last model, trained as its int8 file will compute it."""
+"""quantize_aware: train the last model with the rounding of its int8 file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ...models.fake_quant import FakeQuant
     from ...objective import Objective
 
-# Fields of `quantize` that training depends on: what is rounded, and the first ranges.
+# Fields of `quantize` that training depends on: what is rounded, and the initial ranges.
 _READ = {"per_channel", "reduce_range", "embeddings", "exclude", "calibration_examples", "calibration", "percentile"}
 
 
@@ -64,11 +64,10 @@ def quantize_spec(recipe: Recipe) -> Quantize:
 
 
 def run(job: Job[QuantizeAware]) -> TrainingInfo:
-    """Trained with the roundings of int8 against itself without -> checkpoint, and the ranges of its activations.
+    """Train the model with int8 rounding against itself without; write a plain checkpoint, and the ranges of its activations.
 
-    It trains in fp32 whatever the run's precision: bf16 rounds as coarsely as the int8 that it is to learn.
-    The checkpoint is a plain one. `fidelity`: on the tuning split, beside the model as it came, with the calibrated ranges
-    before training, and after it.
+    It trains in fp32 whatever the run's precision: bf16 rounds as coarsely as the int8 that it is to learn. `fidelity`: on the tuning
+    split, compared with the original model, with the calibrated ranges before training, and after it.
     """
     import torch
 
@@ -102,7 +101,7 @@ def run(job: Job[QuantizeAware]) -> TrainingInfo:
 
 
 def _fake_quant(job: Job[QuantizeAware], model: nn.Module, tokenizer: Any) -> FakeQuant:
-    """What becomes int8 as the fast graph of `model` has it, and calibrated ranges to begin with."""
+    """Return what becomes int8 in the fast graph of `model`, with calibrated initial ranges."""
     from ...export.fast import build_fast
     from ...models.fake_quant import FakeQuant
     from ...quantize.qat_params import quant_spec_of
@@ -115,10 +114,10 @@ def _fake_quant(job: Job[QuantizeAware], model: nn.Module, tokenizer: Any) -> Fa
         raise RuntimeError("export refuses what has no fast graph")
     form, choice = quant_spec_of(graph, quantize)
     feeds = calibration(context, quantize, tokenizer, _pad(model), job.node.outside)
-    # These are no part of the stage's key.
+    # These fields are not in the stage's key.
     searched = quantize.model_copy(update={"alpha": None, "outlier_splitting": True})
     found = find_factors(graph, choice, feeds, searched) if spec.smooth else Smoothing()
-    # Of several processes that train, on different CPUs maybe, all have what the first one found.
+    # Processes that train together, maybe on different CPUs, all use what the first one found.
     factors, channel_repeats = (
         {name: np.array(values, kind) for name, values in ranks.broadcast(_listed(arrays)).items()}
         for arrays, kind in ((found.factors, np.float32), (found.channel_repeats, np.int64))
@@ -146,7 +145,7 @@ def _objective(job: Job[QuantizeAware]) -> Objective:
 
 
 def _logits(model: nn.Module, context: Context, tokenizer: Any) -> np.ndarray:
-    """[text, class] of the tuning split."""
+    """Return the logits [text, class] of the tuning split."""
     from ...models.predict import predict_logits
 
     encoded = context.task.encoded("tuning", tokenizer, context.task.spec.max_length)

@@ -1,7 +1,7 @@
-"""The kinds of stages: one file and one line here for each.
+"""The kinds of stages: one module and one line here for each.
 
-Those that a recipe names stand in the order in which its stages may come, that of `spec.stages.STAGE_SPECS`; the others beside
-what they serve.
+Those that a recipe names are in the order in which its stages may come, that of `spec.stages.STAGE_SPECS`; the others are next to those
+that they serve.
 """
 
 from __future__ import annotations

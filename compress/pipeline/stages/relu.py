@@ -1,4 +1,4 @@
-"""relu: the last model with ReLU in place of its activation, and output matrices that make up for it."""
+"""relu: replace the last model's activation by ReLU, and refit the output matrices to compensate."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _NAME = "relu"
 
 
 class ReluInfo(Threshold):
-    """`examples` that the fit is of; points on the tuning split of the model `before`, with ReLU alone, `replaced`, and `fitted`; the share
-    of examples that it decides as before, `same`, where answers are decisions."""
+    """`examples`: the number used for the fit; tuning points of the model `before`, with ReLU alone (`replaced`), and `fitted`; `same`: the
+    share of examples with unchanged decisions, if answers are decisions."""
 
     examples: int
     before: float
@@ -49,7 +49,7 @@ def plan(draft: Draft, stage: Stage) -> None:
 
 
 def run(job: Job[Relu]) -> ReluInfo:
-    """-> checkpoint of the same sizes."""
+    """Write a checkpoint of the same sizes."""
     from ...pruning.repair import repair
     from ...training import make_accelerator
     from ..training.teacher_targets import tuning_outputs

@@ -1,6 +1,6 @@
-"""teacher_logits: what one of several teachers says of every training example, and the temperature that calibrates it.
+"""teacher_logits: the logits of one of several teachers on every training example, and the temperature that calibrates them.
 
-Of questions it is what the teacher says at the tokens of the student's windows, in which the student is trained.
+For questions these are the teacher's logits at the tokens of the student's windows, in which the student is trained.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _SPLITS = ("train", "tuning")
 
 
 class TeacherLogits(Spec):
-    """`max_length`: tokens of a text, in the teacher's own tokens; of a window of a question, in the student's."""
+    """`max_length`: tokens of a text, by the teacher's tokenizer; for a window of a question, by the student's."""
 
     max_length: int
 
 
 class TeacherLogitsInfo(TypedDict):
-    """`temperature` divides the logits, None where the task's kind knows none; `tuning_score` in headline points, of the teacher's answers
-    by its own tokens; `examples` that it answered, of questions windows."""
+    """`temperature` divides the logits, None if the kind of task has none; `tuning_score` in headline points, for the teacher's answers
+    with its own tokenizer; `examples`: the number predicted, for questions of windows."""
 
     temperature: float | None
     tuning_score: float
@@ -38,7 +38,7 @@ class TeacherLogitsInfo(TypedDict):
 
 
 def add_teacher_logits(draft: Draft, model: str, max_length: int, *, stage: str) -> str:
-    """Of the fine-tuned teacher `model`, for the distill stage `stage`; the id of the node."""
+    """Add the node for the fine-tuned teacher `model` and the distill stage `stage`; return its id."""
     name = named(draft, f"{model}-logits", max_length)
     inputs = {"teacher": model} | ({"augmented": AUGMENTED} if draft.has(AUGMENTED) else {})
     spec, outside = TeacherLogits(max_length=max_length), {"data": draft.task.fingerprint}
@@ -49,13 +49,13 @@ def add_teacher_logits(draft: Draft, model: str, max_length: int, *, stage: str)
 
 
 def named(draft: Draft, name: str, max_length: int) -> str:
-    """Distill stages may cut texts at different lengths; one that is not the task's is in the name."""
+    """Return the node's name, with `max_length` if it is not the task's: distill stages may cut texts at different lengths."""
     return name if max_length == draft.task.spec.max_length else f"{name}-{max_length}"
 
 
 def run(job: Job[TeacherLogits]) -> TeacherLogitsInfo:
-    """-> the teacher's logits over the training examples, copies included, and over the tuning split, as the model gives them; of questions
-    calibrated already."""
+    """Write the teacher's raw logits over the training examples, copies included, and over the tuning split; for questions they are already
+    calibrated."""
     from ...models.predict import predict_logits
     from ...training import make_accelerator
     from ..training.run import training_examples
@@ -79,7 +79,8 @@ def run(job: Job[TeacherLogits]) -> TeacherLogitsInfo:
 
 
 def _write_windows(job: Job[TeacherLogits], model: Any, pad: int) -> tuple[float, int]:
-    """-> a table of the student's windows for each split (`span_tables`), calibrated; the temperature, and windows of train."""
+    """Write a calibrated table of the student's windows for each split (`span_tables`); return the temperature, and the number of train's
+    windows."""
     from ...models.predict import put_token_logits
     from ..training.run import training_examples
 
@@ -102,7 +103,7 @@ def _write_windows(job: Job[TeacherLogits], model: Any, pad: int) -> tuple[float
 
 
 def calibrated(folder: Path, temperature: float | None) -> dict[str, np.ndarray]:
-    """`train` and `tuning` -> logits [example, output], divided by the temperature; of questions the tables, as they lie on the disk."""
+    """Return `train` and `tuning` -> logits [example, output], divided by the temperature; for questions the tables, memory-mapped."""
     if not (folder / _FILE).exists():
         return {split: np.load(_table(folder, split), mmap_mode="r", allow_pickle=False) for split in _SPLITS}
     with np.load(folder / _FILE, allow_pickle=False) as file:

@@ -1,4 +1,4 @@
-"""token_vectors: the table that a static student starts from, of the fine-tuned teacher and the task's training texts."""
+"""token_vectors: the table that a static student starts from, made from the fine-tuned teacher and the task's training texts."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _NAME, _STATES = "token_vectors", "states.npy"
 
 
 class TokenVectors(Spec):
-    """`hidden`: width of a vector. `states`, `rarity`: as the student's card says; None: all tokens weigh the same, where no mean is taken
-    of them. `max_length`: tokens of a text that are counted."""
+    """`hidden`: width of a vector. `states`, `rarity`: as in the student's card; `rarity` None: all tokens weigh the same, where vectors
+    are not averaged. `max_length`: tokens of a text that are counted."""
 
     hidden: Positive
     states: Literal["last", "mean"]
@@ -26,7 +26,7 @@ class TokenVectors(Spec):
 
 
 class TokenVectorsInfo(TypedDict):
-    """`seen`: of the `tokens` those that training texts have. `variance_kept`: share, 0 to 1."""
+    """`seen`: how many of the `tokens` occur in training texts. `variance_kept`: share, 0 to 1."""
 
     tokens: int
     seen: int
@@ -34,7 +34,8 @@ class TokenVectorsInfo(TypedDict):
 
 
 def token_vector_inputs(draft: Draft, stage: str) -> dict[str, str]:
-    """The node, added, of a student that starts from token vectors and is yet to start; of any other none."""
+    """Add the node for a student that starts from token vectors and is yet to start, and return it as an input; empty for any other
+    student."""
     card, sizes = draft.student, draft.sizes.get("student")
     if card is None or sizes is None or card.init != "static" or "student" in draft.latest:
         return {}
@@ -52,7 +53,7 @@ def token_vector_inputs(draft: Draft, stage: str) -> dict[str, str]:
 
 
 def run(job: Job[TokenVectors]) -> TokenVectorsInfo:
-    """-> vectors.npy, float32 [vocabulary, hidden]. The states of all tokens stand on the disk, not in memory."""
+    """Write vectors.npy, float32 [vocabulary, hidden]. The states of all tokens are kept on disk, not in memory."""
     from ...models.token_vectors import VECTORS, text_frame, token_frequencies, token_states, weighted_vectors
     from ...training import make_accelerator
 

@@ -1,4 +1,4 @@
-"""tokenize: plain text -> token shards in the teacher's vocabulary, which the stages that read as much of it share."""
+"""tokenize: plain text -> token shards in the teacher's vocabulary, shared by the stages that read the same amount."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _RULES: dict[str, dict[str, str]] = {}  # hash of a vocabulary -> how its tokeni
 
 
 class Tokenize(Spec):
-    """`max_tokens`: of the text that are read; None: all."""
+    """`max_tokens`: how many tokens of the text to read; None: all."""
 
     max_tokens: Positive | None = None
 
 
 def add_text(draft: Draft, max_tokens: int | None) -> str:
-    """The node of the text in tokens, for a stage that reads so much of it."""
+    """Add the node of the tokenized text, for a stage that reads so much of it; return its name."""
     name = f"text-{max_tokens}" if max_tokens else "text"
     if draft.corpus is not None and not draft.has(name):
         outside = {"text": draft.corpus.fingerprint, "tokenizer": draft.teacher.vocabulary}
@@ -30,14 +30,14 @@ def add_text(draft: Draft, max_tokens: int | None) -> str:
 
 
 def _rules(teacher: TeacherSource) -> dict[str, str]:
-    """Read once for all plans of a command: a large vocabulary takes a second."""
+    """Return the tokenizer's rules, read once for all plans of a command: a large vocabulary takes a second."""
     if teacher.vocabulary not in _RULES:
         _RULES[teacher.vocabulary] = text_rules(teacher.tokenizer)
     return _RULES[teacher.vocabulary]
 
 
 def run(job: Job[Tokenize]) -> dict[str, Any]:
-    """-> shards."""
+    """Write the shards."""
     corpus, most = job.plan.corpus, job.spec.max_tokens
     if corpus is None:
         raise RuntimeError("a tokenize stage is only planned with a corpus")

@@ -1,4 +1,4 @@
-"""vocabulary: the last model with the tokens that texts use, and no others."""
+"""vocabulary: reduce the last model's vocabulary to the tokens that texts use."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 _NAME = "vocabulary"
-# data, tuning file and tokenizer -> how often train has each token
+# data, tuning file and tokenizer -> token counts in train
 _COUNTED: dict[tuple[str, str, str], np.ndarray] = {}
 
 
 class VocabularyInfo(TypedDict):
-    """`tokens`: rows of the table of words, of `tokens_before`; `texts`: `train`, `tuning`, `corpus` -> `TextRates` as JSON."""
+    """`tokens`: rows of the embedding table, out of `tokens_before`; `texts`: `train`, `tuning`, `corpus` -> `TextRates` as JSON."""
 
     tokens: int
     tokens_before: int
@@ -56,7 +56,8 @@ def plan(draft: Draft, stage: Stage) -> None:
 
 
 def _checked(draft: Draft, stage: Stage) -> Vocabulary:
-    """What the stage says, with `corpus` true or false; a note has what will stay. Raises `CompressError` for what cannot be done."""
+    """Return the stage's spec, with `corpus` resolved to true or false, and note what will be kept. Raises `CompressError` for what cannot
+    be done."""
     spec: Vocabulary = stage.spec
     if spec.corpus is True and draft.corpus is None:
         raise draft.fails(stage.id, f"corpus: true: {WITHOUT_TEXT}, or leave it out with --set {stage.id}.corpus=auto")
@@ -90,7 +91,7 @@ def _checked(draft: Draft, stage: Stage) -> Vocabulary:
 
 
 def run(job: Job[Vocabulary]) -> VocabularyInfo:
-    """-> checkpoint with fewer tokens. Those of train stay all, unless `most` is less."""
+    """Write a checkpoint with fewer tokens. All tokens of train are kept, unless `most` is less."""
     (checkpoint,), context, spec = job.inputs.values(), job.context, job.spec
     model = load_classifier(checkpoint.path, kind=context.kind, labels=context.labels, trained=True)
     before, config = load_tokenizer(checkpoint.path), read_config(checkpoint.path)
@@ -108,16 +109,16 @@ def run(job: Job[Vocabulary]) -> VocabularyInfo:
 
 
 def kept_of(job: Job[Any], spec: Vocabulary, model: Any, tokenizer: Tokenizer, config: dict[str, Any]) -> np.ndarray:
-    """The tokens of a model that the stage leaves, in rising order; `job`: of this stage, or of one that asks beforehand."""
+    """Return the tokens of a model that the stage keeps, ascending; `job`: of this stage, or of one that needs to know beforehand."""
     counts = count_tokens(tokenizer, job.context.task.data.train)
     others = count_texts(tokenizer, _paragraphs(job)) if spec.corpus else None
-    counts[largest_row(model, tokenizer.get_vocab().values())] = counts.max() + 1  # the first that there is room for
+    counts[largest_row(model, tokenizer.get_vocab().values())] = counts.max() + 1  # ranks first, so that it is kept
     permanent = permanent_tokens(tokenizer, named_tokens(config))
     return kept_tokens(tokenizer, permanent, counts, others, most=spec.most, least=spec.min_count)
 
 
 def _paragraphs(job: Job[Any]) -> Iterator[list[str]]:
-    """Of the plain text, a block of them at a time."""
+    """Yield the paragraphs of the plain text, a block at a time."""
     corpus, listener, done = job.plan.corpus, job.context.listener, 0
     if corpus is None:
         raise RuntimeError("a corpus is only read where there is one")
@@ -130,7 +131,7 @@ def _paragraphs(job: Job[Any]) -> Iterator[list[str]]:
 
 
 def _say_what_is_unknown(job: Job[Vocabulary], name: str, found: TextCounts) -> None:
-    """Only where a vocabulary has words with a character that it has not by itself."""
+    """Report words that become unknown: those with a character that is in the vocabulary only within longer tokens."""
     if found.unknown_after > found.unknown:
         job.context.notice(
             f"{job.node.id}: {found.unknown_after - found.unknown:,} more words of {name} are unknown: the vocabulary lacks characters "
@@ -139,12 +140,12 @@ def _say_what_is_unknown(job: Job[Vocabulary], name: str, found: TextCounts) -> 
 
 
 def _resized(spec: Vocabulary, sizes: Dimensions) -> Dimensions:
-    """With as many tokens as there are at most."""
+    """Return the sizes with the largest number of tokens that can be kept."""
     return sizes if spec.most is None else replace(sizes, vocabulary=min(sizes.vocabulary, spec.most))
 
 
 def _smallest(plan: Plan, node: Node[Vocabulary], sizes: Dimensions) -> Dimensions:
-    """With the tokens that train alone makes stay."""
+    """Return the sizes with only the tokens that train requires."""
     source = plan.source_of(node)
     permanent = permanent_tokens(source.tokenizer, named_tokens(source.config))
     counts = _counts_of_train(plan, source.tokenizer)
@@ -153,7 +154,7 @@ def _smallest(plan: Plan, node: Node[Vocabulary], sizes: Dimensions) -> Dimensio
 
 
 def _counts_of_train(plan: Plan, tokenizer: Tokenizer) -> np.ndarray:
-    """Counted once in a process: a search plans the same task many times."""
+    """Token counts of train, cached for the process: a search plans the same task many times."""
     key = plan.task.fingerprint, str(plan.task.tuning), hashlib.sha256(tokenizer.to_str().encode()).hexdigest()
     if key not in _COUNTED:
         _COUNTED.clear()  # one task's are enough

@@ -1,1 +1,1 @@
-"""What the stages that train share. Torch comes in with `run`, `initial_*`, `teacher_targets` and `throughput`."""
+"""Code shared by the stages that train. `run`, `initial_*`, `teacher_targets` and `throughput` import torch."""

@@ -1,4 +1,4 @@
-"""What stages that train say of what they made."""
+"""The info that training stages return."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Speed(TypedDict):
 
 
 class HeldOut(TypedDict):
-    """Of text that was not trained on; `loss` in nats a masked token."""
+    """Loss on text that was not trained on; `loss` in nats a masked token."""
 
     loss: float
     perplexity: float
@@ -23,8 +23,8 @@ class HeldOut(TypedDict):
 
 
 class Start(TypedDict, total=False):
-    """Of a start that was computed. By conversion: relative errors of the tables, and the cosine of the hidden states, layer by
-    layer, to the teacher's. By counts: words of the text, and pairs of them."""
+    """A computed initialization. By conversion: relative errors of the tables, and the cosine of the hidden states, layer by layer, to the
+    teacher's. By counts: words of the text, and pairs of them."""
 
     table_errors: dict[str, float]
     hidden_cosine: list[float]
@@ -33,10 +33,10 @@ class Start(TypedDict, total=False):
 
 
 class Threshold(TypedDict):
-    """Of a model for whose answers one was chosen. `threshold`: where labels are decided one by one, the probability above which any was
-    best given, before the model's outputs were moved so that it is one half; `thresholds`: the same label by label, where each has its
-    own. `null_score_diff_threshold`: where questions may have no
-    answer, by how much the score of none must be above that of the best span."""
+    """A decision threshold chosen for a model. `threshold`: for labels decided one by one, the best probability above which to give a
+    label, before the model's outputs were shifted so that it is one half; `thresholds`: the same by label, if each has its own.
+    `null_score_diff_threshold`: if questions may have no answer, the margin by which the score of no answer must exceed that of the best
+    span."""
 
     threshold: NotRequired[float]
     thresholds: NotRequired[dict[str, float]]
@@ -44,9 +44,9 @@ class Threshold(TypedDict):
 
 
 class TrainingInfo(Speed, Threshold):
-    """Of any training. Scores are points on the tuning split, None and empty where nothing scores the model. `layer_mix`:
-    of which shares of its embeddings' and each layer's states a model makes vectors that has learnt it. `earlier_parts`: threads,
-    processes, device and code of what was trained before an interruption, where they were others; an empty one where they are unknown."""
+    """Info of any training. Scores are points on the tuning split, None and empty if nothing scores the model. `layer_mix`: the learnt
+    shares of the embeddings' and each layer's states in the model's vectors. `earlier_parts`: threads, processes, device and code before an
+    interruption, if they differed; an empty one if they are unknown."""
 
     steps: int
     best_step: int | None

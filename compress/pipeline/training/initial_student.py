@@ -1,4 +1,4 @@
-"""What the training of a student starts with: the student as the stage before left it, or a new one from its teacher."""
+"""What the training of a student starts with: the student of the previous stage, or a new one made from its teacher."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from .teacher_targets import task_sample
 
 
 def initial_student(job: Job[Any], teacher: Any, tokenizer: Any) -> tuple[nn.Module, Start | None]:
-    """The student that the stage trains, and what there is to say of a start that was computed."""
+    """Return the student that the stage trains, and info on a computed initialization."""
     plan, inputs, context = job.plan, job.inputs, job.context
     if "student" in inputs:
         return load_classifier(inputs["student"].path, kind=context.kind, labels=context.labels, trained=True), None
@@ -65,19 +65,19 @@ def initial_student(job: Job[Any], teacher: Any, tokenizer: Any) -> tuple[nn.Mod
 
 
 def _load_encoder(student: nn.Module, inputs: Inputs) -> None:
-    """What a stage on plain text made of it, where there was one."""
+    """Load the encoder that a stage on plain text trained, if there was one."""
     if "encoder" in inputs:
         encoder = inputs["encoder"]
         load_body(student, encoder.path, pooler=encoder.info.get("pooler_trained", False))
 
 
 def _pretrained_classifier(source: TeacherSource, context: Context) -> nn.Module:
-    """With the checkpoint's own head where that has one of the task's size, in the order of its labels; else with a new one."""
+    """Load the checkpoint with its own head, in the order of the task's labels, if it has one of the task's size; else with a new head."""
     folder = source.folder or Path()
     model = load_classifier(folder, kind=context.kind, labels=context.labels, trained=False)
     source.check_unchanged()
     if KINDS[context.kind].learnt and source.is_fine_tuned(context.kind):
-        with suppress(CompressError):  # of other labels: no order is the right one
+        with suppress(CompressError):  # other labels: no order is right
             order = label_order(source.labels, context.labels, kind=context.kind, where=str(folder))
             if order is not None:
                 reorder_head(model, list(order))
@@ -98,7 +98,7 @@ def initial_encoder(plan: Plan, inputs: Inputs, teacher: Any, data: TextBatches)
 
 
 def _start_info(card: StudentCard, student: Any, teacher: Any, sample: Any) -> Start | None:
-    """How far a conversion is from its teacher: what the tables lost, and the cosine of the hidden states, layer by layer."""
+    """Return how far a conversion is from its teacher: the errors of the tables, and the cosine of the hidden states, layer by layer."""
     if card.init != "convert" or sample is None:
         return None
     mine, theirs = student.base_model, teacher.base_model
@@ -109,7 +109,7 @@ def _start_info(card: StudentCard, student: Any, teacher: Any, sample: Any) -> S
 
 
 def _cosines(student: Any, teacher: Any, sample: Any) -> list[float]:
-    """Mean cosine over real tokens at the embeddings and after each layer, each beside its teacher layer."""
+    """Mean cosine over real tokens at the embeddings and after each layer, each compared with its teacher layer."""
     counts = {"student_layers": student.config.num_hidden_layers, "teacher_layers": teacher.config.num_hidden_layers}
     pairs = [(0, 0), *layer_pairs("uniform", **counts)]
     sums, tokens = torch.zeros(len(pairs), dtype=torch.float64), 0

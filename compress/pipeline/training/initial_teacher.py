@@ -1,4 +1,4 @@
-"""What a teacher's training starts with: the weights of a smaller one, grown; or what is counted in its text."""
+"""What a teacher's training starts with: weights grown from a smaller model, or initialized from counts in its text."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from .log import saved_step
 
 
 def grow_into(model: Any, teacher: TeacherSource, *, seed: int) -> None:
-    """Where the teacher's card says what it grows from, put the grown weights into `model`: the encoder's, and those of a
-    masked-LM head where both have one."""
+    """If the teacher's card names a model to grow from, put the grown weights into `model`: the encoder's, and those of a masked-LM head if
+    both have one."""
     if teacher.small is None:
         return
     sizes = (dimensions(read_config(teacher.small), classes=2), teacher.dimensions(2))
@@ -32,12 +32,12 @@ def grow_into(model: Any, teacher: TeacherSource, *, seed: int) -> None:
 
 
 def cooccurrence_init(job: Job[Any], model: Any, text: TextBatches) -> Start | None:
-    """Initialise the random weights of a pre-training from the co-occurrences of words in its `text`; what there is to say of it.
+    """Initialize random weights for pre-training from the co-occurrences of words in its `text`; return info on the start.
 
-    Of several processes the first does it: with its weights all begin. A training that goes on has weights of its own.
+    Of several processes the first does this, and all begin with its weights. A resumed training has its own weights.
     """
     found = _from_counts(job, model, text) if ranks.is_first() else None
-    ranks.broadcast(None)  # however long it takes, the others wait here
+    ranks.broadcast(None)  # the others wait here, however long it takes
     return found
 
 

@@ -1,4 +1,4 @@
-"""The order in which a checkpoint's head has the classes of a task. Without torch, where a head is not changed."""
+"""The order in which a checkpoint's head has the classes of a task. Needs no torch unless a head is changed."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ...spec.kinds import KINDS, KindName
 def label_order(
     checkpoint: tuple[str, ...], task: tuple[str, ...], *, kind: KindName, where: str
 ) -> tuple[int, ...] | None:
-    """For each class of the task, its row in the checkpoint's head; None where the names say nothing: the checkpoint's
-    LABEL_0, LABEL_1, …, or the task's 0, 1, …, which are then the rows' numbers.
+    """Return for each class of the task its row in the checkpoint's head; None if the names carry no information: the checkpoint's LABEL_0,
+    LABEL_1, …, or the task's 0, 1, …, which are then the row numbers.
 
     Raises `CompressError` when the names or their number disagree.
     """
@@ -27,7 +27,7 @@ def label_order(
             f"{where}: the checkpoint has {len(checkpoint)} labels {list(checkpoint)} and the {kind} task "
             f"{len(expected)}: {list(expected)}; --refit trains a new head"
         )
-    if not task or KINDS[kind].outputs:  # transformers' class says which row is which
+    if not task or KINDS[kind].outputs:  # transformers' class defines which row is which
         return None
     mine = {_plain(name): index for index, name in enumerate(checkpoint)}
     if set(mine) != {_plain(name) for name in task} or len(mine) != len(task):
@@ -52,7 +52,8 @@ def _output_layer(model: Any) -> Any:
 
 
 def lower_outputs(model: Any, by: float | np.ndarray) -> None:
-    """The logits, all by so much or each by its own, [label]: what was decided at `by` is then decided at 0, wherever the model is run."""
+    """Subtract `by` from the logits, a number or one per label [label]: what was decided at `by` is then decided at 0, wherever the model
+    is run."""
     import torch
 
     with torch.no_grad():

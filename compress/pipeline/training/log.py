@@ -1,4 +1,4 @@
-"""The training log: one JSON line per optimizer step, and what the listener sees; and where a training stands, without torch."""
+"""The training log: one JSON line per optimizer step, also sent to the listener; and the state of a training. Needs no torch."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from ...training import StepReport
 
 
-STATE = "state"  # the folder beside a log in which the loop keeps its checkpoints
+STATE = "state"  # the folder beside a log in which the loop saves its checkpoints
 _FIELDS = {"step", "tokens", "examples", "seconds"}
 
 
 @dataclass(frozen=True)
 class Totals:
-    """Of a training, by all processes: real tokens, examples, and the seconds of the steps; evaluation is not counted."""
+    """Totals of a training over all processes: real tokens, examples, and the seconds of the steps, without evaluation."""
 
     tokens: int
     examples: int
@@ -32,7 +32,7 @@ class Totals:
 
 
 def saved_step(work: Path) -> int | None:
-    """The step at which a training that keeps its log in `work` goes on; None where nothing was saved."""
+    """Return the step at which a training with its log in `work` resumes; None if nothing was saved."""
     try:
         with safe_open(work / STATE / "state.safetensors", framework="numpy") as file:
             return int(json.loads(file.metadata()["progress"])["step"])
@@ -41,7 +41,7 @@ def saved_step(work: Path) -> int | None:
 
 
 class TrainLog:
-    """Appends to `path`. After an interruption the lines past the resumed step are dropped as it goes on."""
+    """Appends to `path`. When a training resumes, lines past the resumed step are dropped."""
 
     def __init__(self, path: Path, listener: Listener) -> None:
         self._path = path
@@ -58,7 +58,7 @@ class TrainLog:
             self._file.close()
 
     def totals(self) -> Totals:
-        """Of every step whose line is there, those before an interruption too."""
+        """Totals of every logged step, including those before an interruption."""
         steps = [step for _, step in self._lines()]
         return Totals(**{name: sum(step[name] for step in steps) for name in ("tokens", "examples", "seconds")})
 
@@ -81,7 +81,7 @@ class TrainLog:
         write_text(self._path, "".join(f"{line}\n" for line in kept))
 
     def _lines(self) -> list[tuple[str, dict[str, Any]]]:
-        """Every whole line, and the step that it tells of."""
+        """Return every complete line, with its parsed step."""
         found = []
         text = self._path.read_text(encoding="utf-8", errors="replace") if self._path.exists() else ""
         for line in text.splitlines():

@@ -1,4 +1,4 @@
-"""The training of a stage: what it trains, on what terms, and what there is to say of it."""
+"""The training of a stage: what it trains, with which settings, and the info that it returns."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from .throughput import speed
 
 
 def student_objective(plan: Plan, spec: Losses, masked_lm: MaskedLmHeads | None = None) -> Objective:
-    """What a student learns from the teacher by the losses of `spec`."""
+    """Return the objective by which a student learns from the teacher with the losses of `spec`."""
     student, teacher = plan.sizes["student"], plan.sizes["teacher"]
     pairs = matched_layers(spec, student_layers=student.layers, teacher_layers=teacher.layers)
     widths = student.hidden, teacher.hidden
@@ -41,9 +41,8 @@ def student_objective(plan: Plan, spec: Losses, masked_lm: MaskedLmHeads | None 
 
 
 class TrainingRun:
-    """One training stage. `whole`: why every process must hold the whole model, --fsdp or not; None where none must. `answers`:
-    what is learnt of several teachers, [training example, output], or of questions [token, 2], in place of what a teacher says beside
-    the training."""
+    """One training stage. `whole`: why every process must hold the whole model, even with --fsdp; None if none must. `answers`: the targets
+    from several teachers, [training example, output], or for questions [token, 2], in place of a teacher's outputs during training."""
 
     def __init__(
         self,
@@ -59,8 +58,8 @@ class TrainingRun:
         set_dropout(model, self.settings.dropout)
 
     def on_task(self, tokenizer: Any, teacher: Any, teacher_tokenizer: Any = None) -> TrainingInfo:
-        """Train on the task's examples, score on its tuning split where the head is trained, save. `tokenizer` is the model's;
-        `teacher_tokenizer` its teacher's, where that is another."""
+        """Train on the task's examples, score on its tuning split if the head is trained, and save. `tokenizer` is the model's;
+        `teacher_tokenizer` its teacher's, if that is another."""
         info = self.learn_task(tokenizer, teacher, teacher_tokenizer)
         if LOGITS in self.objective.student_features:
             info = self.with_threshold(tokenizer, info)
@@ -68,7 +67,7 @@ class TrainingRun:
         return info
 
     def learn_task(self, tokenizer: Any, teacher: Any, teacher_tokenizer: Any = None) -> TrainingInfo:
-        """As `on_task`, but the model, in place, is all that it leaves."""
+        """As `on_task`, but only trains the model in place."""
         task, pad = self.context.task, pad_id(self.model.config.to_dict())
         length = self.settings.max_length or task.spec.max_length
         data = self._examples(tokenizer, length, pad)
@@ -87,7 +86,7 @@ class TrainingRun:
         return info
 
     def with_threshold(self, tokenizer: Any, info: TrainingInfo) -> TrainingInfo:
-        """`info`, and what `choose_threshold` chose for the trained model."""
+        """Return `info` with the threshold that `choose_threshold` chose for the trained model."""
         chosen = choose_threshold(self.model, tokenizer, self.context, stage=self.job.node.id)
         return {**info, **chosen}
 
@@ -96,7 +95,8 @@ class TrainingRun:
         return TaskBatches(encoded, batch_size=self.settings.batch_size, pad_id=pad, seed=self.job.node.seed)
 
     def _read_by(self, teacher: Any, tokenizer: Any, examples: Encoded, length: int) -> TaskBatches:
-        """The examples in a teacher's own tokens; of a window of a question what the student reads, in as many tokens as that takes."""
+        """Return the examples in a teacher's own tokens; for a window of a question, the text that the student reads, in as many tokens as
+        needed."""
         config = teacher.config.to_dict()
         if not isinstance(examples, EncodedSpans):
             return self._examples(tokenizer, length, pad_id(config))
@@ -111,7 +111,8 @@ class TrainingRun:
         *,
         reads: TaskBatches | None = None,
     ) -> TrainingInfo:
-        """Train the model in place and keep the log. Processes that only help end here. `reads`: `data` in the teacher's tokens."""
+        """Train the model in place and write the log. Processes that only help to train end here. `reads`: `data` in the teacher's
+        tokens."""
         accelerator, objective, settings = make_accelerator(self.context.precision), self.objective, self.settings
         split = self._splits()
         work = self.job.work
@@ -154,7 +155,7 @@ class TrainingRun:
         return info
 
     def _conditions(self, device: str) -> dict[str, Any]:
-        """What of this machine the steps go by, which may be otherwise when the training goes on after an interruption."""
+        """Return the machine settings that the steps depend on, which may differ when an interrupted training resumes."""
         code = running_code().model_dump(mode="json")
         return {"threads": self.context.threads, "processes": ranks.count(), "device": device, "code": code}
 
@@ -184,7 +185,7 @@ class TrainingRun:
 
 
 def training_examples(task: TaskSource, tokenizer: Any, length: int, augmented: Artifact | None) -> Encoded:
-    """The training split in tokens; with its copies after it where an augment stage made some."""
+    """Return the training split in tokens, followed by its copies if an augment stage made some."""
     if augmented is None:
         return task.encoded("train", tokenizer, length)
     train, copies = task.data.train, read_augmented(augmented.path)

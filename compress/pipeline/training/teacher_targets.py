@@ -1,4 +1,4 @@
-"""What the training loop asks of a teacher and of the tuning split."""
+"""What the training loop needs of a teacher and of the tuning split."""
 
 import math
 from collections.abc import Callable
@@ -42,7 +42,7 @@ from .info import HeldOut
 
 
 def tuning_score(data: TrainingData, tuning: Encoded, pad: int) -> Callable[[nn.Module], float]:
-    """A function that scores a model on the tuning split, in headline points; where answers go by a threshold, at the best one."""
+    """Return a function that scores a model on the tuning split, in headline points; with the best threshold, if answers depend on one."""
 
     def evaluate(model: nn.Module) -> float:
         return headline(score(data.spec, data.labels, tuning_outputs(data, tuning, pad, model), tuning.labels))
@@ -51,22 +51,23 @@ def tuning_score(data: TrainingData, tuning: Encoded, pad: int) -> Callable[[nn.
 
 
 def tuning_outputs(data: TrainingData, tuning: Encoded, pad: int, model: nn.Module) -> np.ndarray:
-    """Of the tuning split, in its order, as scores take them; where answers go by a threshold, decided at the best one."""
+    """Return the outputs of the tuning split, in its order, in the form that scores take; with the best threshold, if answers depend on
+    one."""
     logits = collected_logits(model, tuning, pad)
     return tuning.decided(logits, best_threshold(data, logits, tuning.labels))
 
 
 def best_threshold(data: TrainingData, logits: np.ndarray, gold: np.ndarray) -> float | np.ndarray:
-    """At what collected outputs are best decided on the tuning split: the logits, [label], or by how much no answer beats a span; 0 where
-    answers go by none."""
+    """Return the best threshold for collected outputs on the tuning split: for logits [label], or the margin of no answer over a span; 0 if
+    answers depend on none."""
     threshold = TASK_KINDS[data.spec.kind].threshold
     return 0.0 if threshold is None else threshold(logits, gold, headline_of(data.spec, data.labels))
 
 
 def held_out_loss(model: nn.Module, data: MaskedBatches, *, size: int) -> HeldOut:
-    """Of text that was not trained on: `loss`, in nats a masked token, and `perplexity`; `sequences` and `tokens` counted.
+    """Return the loss on text that was not trained on: `loss`, in nats a masked token, and `perplexity`; `sequences` and `tokens` counted.
 
-    `size`: sequences of a forward, halved where memory runs out. Raises `CompressError` where there is none for one.
+    `size`: sequences of a forward, halved if memory runs out. Raises `CompressError` if memory does not suffice for one.
     """
     summed, tokens, start = 0.0, 0, 0
     while start < data.text.count:
@@ -87,7 +88,7 @@ def held_out_loss(model: nn.Module, data: MaskedBatches, *, size: int) -> HeldOu
 
 @torch.inference_mode()
 def _loss_of(model: nn.Module, data: MaskedBatches, sequences: np.ndarray) -> tuple[float, int]:
-    """(mean of the masked tokens, how many)."""
+    """Return (mean loss of the masked tokens, how many)."""
     batch = to_tensors(data.collate(sequences), next(model.parameters()).device)
     return float(masked_text_loss(model, batch)), len(batch["masked"])
 
@@ -103,12 +104,12 @@ def teacher_features(
     reads: TaskBatches | None = None,
     on_progress: Callable[[int, int], None],
 ) -> Callable[[Batch, np.ndarray], Features]:
-    """The teacher's features for a batch: none, its logits from a table made once, or a forward per batch.
+    """Return a function for the teacher's features of a batch: none, its logits from a table computed once, or a forward per batch.
 
-    `reads`: the same examples in the teacher's tokens, where those are not the student's. Where words are labelled, these are other
-    windows, and the teacher's answers come from a table of all words; where questions are answered, they are the student's windows, and
-    the teacher's answers are moved to its tokens. `on_progress`: of a table, called with how many
-    examples stand in it, and how many there are."""
+    `reads`: the same examples in the teacher's tokens, if those are not the student's. For labelled words these are other windows, and the
+    teacher's answers come from a table of all words; for questions they are the student's windows, and the teacher's logits are moved to
+    the student's tokens. `on_progress`, for a table: called with how many examples are done, and how many there are.
+    """
     wanted = objective.teacher_features
     if teacher is None or not wanted:
         return lambda batch, indices: {}
@@ -134,9 +135,9 @@ def teacher_features(
 def from_table(
     logits: np.ndarray, encoded: Encoded, accelerator: Accelerator
 ) -> Callable[[Batch, np.ndarray], Features]:
-    """A function that gives the logits of a batch of `encoded`, the training examples, out of those of all: float32 [example, output]; of
-    all words, [word, label], at the tokens that stand for them (elsewhere some word's, which nothing compares); or of all windows of
-    questions, [token, 2] (`span_tables`), which stay where they are, on the disk."""
+    """Return a function that looks up the logits of a batch of `encoded`, the training examples, in a table: float32 [example, output]; for
+    words [word, label], at the tokens that represent them (other tokens get arbitrary rows, which no loss compares); or for all windows of
+    questions [token, 2] (`span_tables`), which stay on disk."""
     if isinstance(encoded, EncodedSpans):
         return _from_windows(logits, encoded, accelerator)
     table = torch.tensor(logits, device=accelerator.device)
@@ -163,8 +164,8 @@ def _from_windows(
 
 
 def answers_once(objective: Objective, data: Batches, settings: Training) -> bool:
-    """Whether a table of the teacher's logits is made before training, and no forward beside it: where training gets through
-    all examples, a table of all is no waste. Of labelled words the table has no other tokens than theirs."""
+    """Whether a table of the teacher's logits is computed before training, in place of forwards during it: if training passes over all
+    examples, a full table is no waste. For labelled words the table only has tokens that represent words."""
     if objective.teacher_features != {LOGITS} or not isinstance(data, TaskBatches):
         return False
     if isinstance(data.encoded, EncodedWords):
@@ -179,8 +180,8 @@ def _logits_table(
     work: Path,
     on_progress: Callable[[int, int], None],
 ) -> np.ndarray:
-    """[row, output] over the training examples, [word, label], or [token, 2] of all windows; kept in `work`, so that a resumed run, and
-    another process, reads the same numbers."""
+    """Return [row, output] over the training examples, [word, label], or [token, 2] of all windows; saved in `work`, so that a resumed run,
+    and other processes, read the same numbers."""
     path, read = work / "teacher-logits.npy", reads or data
     if not path.exists():
         with replacing(path) as part:
@@ -197,7 +198,7 @@ def _logits_table(
 
 
 def task_sample(task: TaskSource, tokenizer: Any, pad: int, *, tokens: int) -> list[Batch]:
-    """The first training examples, `tokens` in all, as padded batches: for what looks at a teacher's activations."""
+    """Return the first training examples, `tokens` in all, as padded batches, for code that reads a teacher's activations."""
     encoded = task.encoded("train", tokenizer, task.spec.max_length)
     count = int(np.searchsorted(np.cumsum(encoded.lengths), tokens)) + 1
     chunks = sorted_chunks(encoded.lengths[:count])
@@ -205,8 +206,8 @@ def task_sample(task: TaskSource, tokenizer: Any, pad: int, *, tokens: int) -> l
 
 
 def set_dropout(model: Any, rate: float | None) -> None:
-    """Set every dropout of the running model; None leaves them. Its config keeps the model's own rates, so that what is
-    saved does not carry a stage's into the next."""
+    """Set every dropout of the running model; None leaves them. The config keeps the model's own rates, so that a saved checkpoint does not
+    carry a stage's rate into the next."""
     if rate is None:
         return
     for module in model.modules():

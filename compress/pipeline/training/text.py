@@ -1,5 +1,5 @@
-"""What a stage reads of plain text: its sequences, or its pairs of segments, and which of their tokens are masked. Without torch:
-a run checks its text before anything is trained, and one that is cached trains nothing."""
+"""What a stage reads of plain text: its sequences, or its pairs of segments, and which of their tokens are masked. Needs no torch: a run
+checks its text before anything is trained, and a cached run trains nothing."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _TEXT_LENGTH = 128  # tokens of a sequence of plain text, unless the recipe says
 
 
 def text_of(plan: Plan, node: Node[Any], text: Artifact) -> tuple[TextBatches, TextBatches | None]:
-    """What of `text`, tokenized, is trained on, and the share of it that is held out, where the stage has a perplexity to tell.
+    """Return the part of the tokenized `text` to train on, and the held-out share, if the stage reports a perplexity.
 
-    Raises `CompressError` where the text is too short for the stage.
+    Raises `CompressError` if the text is too short for the stage.
     """
     held_out = getattr(node.spec, "held_out", 0.0) if uses_mlm(node) else 0.0
     try:
@@ -30,7 +30,7 @@ def text_of(plan: Plan, node: Node[Any], text: Artifact) -> tuple[TextBatches, T
 
 
 def _sequences(plan: Plan, node: Node[OnText], text: Artifact) -> TextBatches:
-    """Full sequences, or pairs of segments where a loss of the stage is about those."""
+    """Return full sequences, or pairs of segments if a loss of the stage needs those."""
     shards = TokenShards.open(text.path)
     how: Any = {"length": text_length(plan, node), "batch_size": node.spec.batch_size, "seed": node.seed}
     labels: Any = next((loss.name for loss in stage_losses(node) if LOSSES[loss.name].reads == "pairs"), None)
@@ -45,7 +45,7 @@ def text_length(plan: Plan, node: Node[OnText]) -> int:
 
 
 def with_masking(plan: Plan, node: Node[OnText], text: TextBatches) -> MaskedBatches:
-    """`text` with masked tokens, as the stage's loss of them says."""
+    """Return `text` with masked tokens, as the stage's masked-LM loss specifies."""
     loss = next((loss for loss in stage_losses(node) if isinstance(loss, MaskedTokens)), MaskedTokens())
     return MaskedBatches(
         text, masks=loss.masks, continues=continuing(plan.teacher.tokenizer) if loss.whole_words else None
@@ -53,7 +53,7 @@ def with_masking(plan: Plan, node: Node[OnText], text: TextBatches) -> MaskedBat
 
 
 def uses_mlm(node: Node[Any]) -> bool:
-    """Whether the stage's model learns the masked tokens of the text."""
+    """Whether the stage's model learns to predict masked tokens."""
     return any(isinstance(loss, MaskedTokens) for loss in stage_losses(node))
 
 

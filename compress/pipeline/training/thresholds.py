@@ -1,4 +1,4 @@
-"""From where on a model gives a label, or no answer: chosen on the tuning split, and kept with the model."""
+"""The threshold above which a model gives a label, or no answer: chosen on the tuning split, and saved with the model."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from .teacher_targets import best_threshold
 
 
 def choose_threshold(model: Any, tokenizer: Any, context: Context, *, stage: str) -> Threshold:
-    """Let the model decide at 0, or one half, what is best decided at another output, by the tuning split; of questions its config says
-    from where on it gives no answer. Nothing where answers go by none. `stage`: whose model it is, for the notice."""
+    """Choose the threshold on the tuning split. The model's outputs are shifted so that it decides at 0, or one half; for questions the
+    config stores the threshold for no answer. Empty if answers depend on none. `stage`: the node's id, for the notice."""
     data = context.task.data
     if TASK_KINDS[data.spec.kind].threshold is None:
         return {}
@@ -35,7 +35,7 @@ def choose_threshold(model: Any, tokenizer: Any, context: Context, *, stage: str
 
 
 def _of_labels(thresholds: dict[str, float], texts: int, context: Context, stage: str) -> Threshold:
-    """Probabilities by label, which the model's outputs have been moved by."""
+    """Report and return the probability thresholds by label, by which the model's outputs were shifted."""
     names = sorted(thresholds, key=lambda name: thresholds[name])
     least, most = thresholds[names[0]], thresholds[names[-1]]
     moved = f"by {texts:,} tuning texts; the model's outputs are moved so that it is one half"
@@ -49,7 +49,7 @@ def _of_labels(thresholds: dict[str, float], texts: int, context: Context, stage
 
 
 def _set_no_answer(model: Any, threshold: float, tuning: EncodedSpans, context: Context, stage: str) -> Threshold:
-    """In the model's config; without questions that have no answer there is nothing to choose, and it says nothing."""
+    """Store the threshold in the model's config; removed from it if no question lacks an answer, since there is nothing to choose."""
     if not tuning.impossible:
         vars(model.config).pop(THRESHOLD, None)
         return {}

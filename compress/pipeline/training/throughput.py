@@ -1,4 +1,4 @@
-"""How much arithmetic a training stage does a second, and what share that is of what its GPU can do."""
+"""FLOP/s of a training stage, and its share of the GPU's peak."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from ...spec.kinds import KindName
 from .info import Speed
 from .log import Totals
 
-_FEWEST_TEXTS, _MOST_TEXTS, _PROBE_TOKENS = 8, 32, 1024  # of a probe's step: short texts as many as a batch has
+_FEWEST_TEXTS, _MOST_TEXTS, _PROBE_TOKENS = 8, 32, 1024  # of a probe's step: for short texts as many as a batch has
 _PROBE_STEPS, _PROBE_SECONDS = 2, 0.5  # at least
 
 
 def model_flops(
     student: Dimensions, teacher: Dimensions | None, *, length: float, words: float = 0.0, taught_words: float = 0.0
 ) -> float:
-    """Multiply-adds × 2 of the matrix products by which a model learns from one text of `length` tokens.
+    """Return the FLOPs (multiply-adds × 2) of the matrix products by which a model learns from one text of `length` tokens.
 
-    A forward of the student, a backward, which takes two, and a forward of the teacher, where one runs: 6 for each weight
-    and token, and 12 · layers · hidden · length of attention for each token (Chowdhery et al. 2022, PaLM, arXiv:2204.02311,
-    appendix B), with 2 and 4 of the teacher's. `words`: tokens for which a masked-LM head scores the vocabulary, `taught_words`:
-    those for which the teacher's does. Look-ups, losses between layers and the optimizer count nothing.
+    A forward of the student, a backward, which costs two, and a forward of the teacher, if one runs: 6 for each weight and token, and 12 ·
+    layers · hidden · length of attention for each token (Chowdhery et al. 2022, PaLM, arXiv:2204.02311, appendix B), with 2 and 4 for the
+    teacher's. `words`: tokens for which a masked-LM head scores the vocabulary, `taught_words`: those for which the teacher's does.
+    Look-ups, losses between layers and the optimizer are not counted.
     """
     taught = 0.0 if teacher is None else _forward(teacher, length, taught_words)
     return 3 * _forward(student, length, words) + taught
@@ -45,10 +45,9 @@ def _forward(sizes: Dimensions, length: float, words: float) -> float:
 
 
 def speed(model: Any, teacher: Any, objective: Any, totals: Totals, accelerator: Accelerator) -> Speed:
-    """`tokens_per_second`, None where no step has left its line, and `model_flops_per_second`, None also where the stage runs no
-    layer of the model; on a GPU whose peak is known `utilisation` of it in bf16, 0 to 1. `teacher`: the one that runs beside
-    the model, if any.
-    """
+    """Return `tokens_per_second`, None if no step was logged, and `model_flops_per_second`, None also if the stage runs no layer of the
+    model; on a GPU with a known peak also `utilisation`, the share of its bf16 peak, 0 to 1. `teacher`: the one that runs during training,
+    if any."""
     rate = totals.tokens / totals.seconds if totals.seconds else None
     if rate is None or not _runs_layers(objective.student_features):
         return {"tokens_per_second": rate, "model_flops_per_second": None}
@@ -64,13 +63,13 @@ def speed(model: Any, teacher: Any, objective: Any, totals: Totals, accelerator:
 
 
 def _runs_layers(features: frozenset[str]) -> bool:
-    """Whether more is asked for than embeddings, for which no layer runs."""
+    """Whether features beyond the embeddings are needed, so that layers run."""
     return any(name not in BEFORE_LAYERS for name in features)
 
 
 def probe(config: dict[str, Any], *, kind: KindName, length: int, precision: str, threads: int) -> float:
-    """FLOP/s of a training on this machine, by a few steps of a random model of this config on texts of `length` tokens,
-    computed as the loop computes them."""
+    """Measure the FLOP/s of training on this machine, by a few steps of a random model of this config on texts of `length` tokens, computed
+    as the training loop does."""
     sizes = dimensions(config, classes=0 if HEADS[kind].bare else 2, kind=kind)
     torch.set_num_threads(threads)
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -100,7 +99,7 @@ def _sizes(model: Any) -> Dimensions:
 
 
 def _peak(accelerator: Accelerator) -> float | None:
-    """Of all GPUs of the run together."""
+    """Bf16 peak of all GPUs of the run together; None if unknown, or if the run does not use bf16 on a GPU."""
     if accelerator.device.type != "cuda" or accelerator.mixed_precision != "bf16":
         return None
     peak = BF16_PEAKS.get(torch.cuda.get_device_name(accelerator.device))

@@ -1,4 +1,4 @@
-"""What each part of a recipe is worth: the runs of an ablation -> ablation.md, .html, .svg and .json."""
+"""The contribution of each part of a recipe: the runs of an ablation -> ablation.md, .html, .svg and .json."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ NAMES = ("ablation.md", "ablation.html", "ablation.svg", ABLATION)
 
 
 def write_ablation(ablation: Ablation, out: Path) -> list[Path]:
-    """Write `ablation.md`, `ablation.html`, `ablation.svg` and `ablation.json` to `out`, and the runs' answers to the
-    reported examples as `per_example.npz`. The same runs, the same bytes.
+    """Write `ablation.md`, `ablation.html`, `ablation.svg` and `ablation.json` to `out`, and the runs' answers to the reported examples as
+    `per_example.npz`. The same runs give the same bytes.
 
-    Raises `CompressError` where `out` cannot be written, or has files of these names that are not ours.
+    Raises `CompressError` if `out` cannot be written, or has files of these names that are not ours.
     """
     check_ablation_folder(out)
     page, plot = page_of(ablation), picture(ablation)
@@ -43,7 +43,7 @@ def write_ablation(ablation: Ablation, out: Path) -> list[Path]:
 
 
 def check_ablation_folder(out: Path) -> None:
-    """Raises `CompressError` where an ablation's pages in `out` would replace a file that is not of one."""
+    """Raise `CompressError` if an ablation's pages in `out` would replace a file that is not an ablation's."""
     page = out / NAMES[0]
     if page.is_file() and b"```sh\ncompress ablate " in page.read_bytes():  # the command that every such page has
         return

@@ -1,4 +1,4 @@
-"""The rows of an ablation against the full recipe: scores, differences, their intervals."""
+"""Compare the rows of an ablation with the full recipe: scores, differences, their intervals."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from .published import Published, published_of
 
 @dataclass(frozen=True)
 class Measure:
-    """The last model of each run: points per seed, and the difference to the full recipe (none for itself)."""
+    """Scores of the last model of each run: points per seed, and the difference to the full recipe (None for itself)."""
 
     scores: tuple[float, ...]
     delta: Delta | None
-    corrected: Corrected | None = None  # of the differences of all rows on the same task, or of their means
+    corrected: Corrected | None = None  # together with the differences of all rows on the same task, or of their means
 
     @property
     def mean(self) -> float:
@@ -41,7 +41,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Entry:
-    """One row: task -> measure, and over all tasks."""
+    """One row: task -> measure, and their mean over all tasks."""
 
     label: str
     tasks: dict[str, Measure]
@@ -76,12 +76,12 @@ class Ablation:
 
     @property
     def students(self) -> bool:
-        """Whether a row is another student than the full recipe's."""
+        """Whether a row has another student than the full recipe."""
         return any(self._student(entry) != self._student(self.full) for entry in self.entries)
 
     @property
     def parts(self) -> bool:
-        """Whether a row is the same student, made in another way."""
+        """Whether a row has the same student, made in another way."""
         return any(self._student(entry) == self._student(self.full) for entry in self.entries[1:])
 
     def _student(self, entry: Entry) -> str | None:
@@ -93,7 +93,7 @@ class Ablation:
 
     @property
     def teacher(self) -> tuple[dict[str, tuple[float, ...]], tuple[float, ...]]:
-        """The fp32 teachers that the full recipe started from: task -> points per seed; their mean over tasks per seed."""
+        """Scores of the fp32 teachers that the full recipe started from: task -> points per seed; their mean over tasks per seed."""
         scores: dict[str, tuple[float, ...]] = {}
         for run in self.full.runs:
             scores[run.task.name] = (*scores.get(run.task.name, ()), run.models[0].headline)
@@ -101,18 +101,18 @@ class Ablation:
 
     @property
     def published(self) -> Published | None:
-        """The paper's own ablation, where one is known that has a row of ours."""
+        """The paper's own ablation, if one is known that has a row of ours."""
         found = published_of(self.first.recipe.get("paper"))
         return found if found and any(entry.label in found.rows for entry in self.entries) else None
 
     def difference(self, entry: Entry) -> float | None:
-        """Published points to the full recipe. Maps are published against the uniform one."""
+        """Return the published difference to the full recipe, in points. Maps are published relative to the uniform one."""
         if entry.label.startswith("map ") and any(other.label == "map uniform" for other in self.entries):
             return None
         return self.published.difference(entry.label) if self.published else None
 
     def direction(self, entry: Entry) -> str | None:
-        """`agrees`, `disagrees`, `not distinguishable`; None where nothing is published."""
+        """Return `agrees`, `disagrees` or `not distinguishable`; None if nothing is published."""
         difference, delta = self.difference(entry), entry.mean.delta
         if difference is None or delta is None:
             return None
@@ -122,12 +122,12 @@ class Ablation:
 
 
 def ablation_of(rows: Mapping[str, Sequence[Result]], *, title: str, command: str, folders: Sequence[Path]) -> Ablation:
-    """Scores and differences of `rows`: label -> runs, the full recipe first.
+    """Compute scores and differences of `rows`: label -> runs, the full recipe first.
 
-    `folders`: where each run's predictions are, as `find_predictions` takes them. Differences are on the
-    same examples and seeds, with a paired bootstrap interval over both.
+    `folders`: where each run's predictions are, as `find_predictions` takes them. Differences are on the same examples and seeds, with a
+    paired bootstrap interval over both.
 
-    Raises `CompressError` where rows have not the same tasks and seeds, or predictions are missing or another run's.
+    Raises `CompressError` if rows do not have the same tasks and seeds, or if predictions are missing or another run's.
     """
     check_together(run for runs in rows.values() for run in runs)
     runs = {label: _by_task(found) for label, found in rows.items()}
@@ -142,7 +142,7 @@ def ablation_of(rows: Mapping[str, Sequence[Result]], *, title: str, command: st
 
 
 def _as_families(entries: Sequence[Entry]) -> list[Entry]:
-    """With the differences on each task corrected together, and those of the means."""
+    """Return the entries with the differences on each task corrected together, and those of the means."""
     on_tasks = {task: as_family([entry.tasks[task] for entry in entries]) for task in entries[0].tasks}
     means = as_family([entry.mean for entry in entries])
     return [
@@ -171,7 +171,7 @@ def _entry(label: str, full: dict[str, Any], mine: dict[str, dict[int, Result]],
 
 
 def _paired(full: Sequence[Result], other: Sequence[Result], folders: Sequence[Path]) -> Paired:
-    """Run by run of the same seed."""
+    """Pair the runs of the same seed."""
     outputs = [_predictions(run, folders) for run in (*full, *other)]
     gold = outputs[0][1]
     if any(not np.array_equal(labels, gold) for _, labels in outputs):
@@ -182,7 +182,7 @@ def _paired(full: Sequence[Result], other: Sequence[Result], folders: Sequence[P
 
 
 def _predictions(run: Result, folders: Sequence[Path]) -> tuple[np.ndarray, np.ndarray]:
-    """Answers of the last model and gold labels on the reported split; they give the score on record."""
+    """Return answers of the last model and gold labels on the reported split, checked to give the recorded score."""
     file = _file(run, folders)
     (answers,), gold = load_answers(file, run, [run.final.predictions])
     metric_of(run, run.final, answers, gold, file)

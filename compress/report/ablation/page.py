@@ -1,4 +1,4 @@
-"""An ablation as a page: what it says in sentences, its table and picture, and what was run."""
+"""An ablation as a page: its findings in sentences, its table and picture, and what was run."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def html_ablation(page: Page, plot: str) -> str:
 
 
 def findings(ablation: Ablation) -> Iterator[str]:
-    """Which rows differ from the full recipe, and whether they do as published."""
+    """Yield sentences on which rows differ from the full recipe, and whether they do as published."""
     others = [(entry, entry.mean.delta) for entry in ablation.entries if entry.mean.delta]
     for sign, what in ((-1, "Worse"), (1, "Better")):
         moved = [

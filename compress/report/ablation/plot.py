@@ -1,4 +1,4 @@
-"""An ablation as a picture: a line per row with its difference to the full recipe, its interval, and the paper's."""
+"""An ablation as a picture: a line per row with its difference to the full recipe, its interval, and the published difference."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ WIDTH, STEP = 460, 28  # pixels, of the difference axis and per row
 
 
 def picture(ablation: Ablation) -> str:
-    """SVG on white."""
+    """Return SVG on white."""
     return svg([_chart(ablation)])
 
 
 def describe(ablation: Ablation) -> str:
-    """The picture in words, for those who do not see it."""
+    """Describe the picture in words, as its alternative text."""
     listed = "; ".join(
         f"{entry.label}: {numbers.signed(delta.points)} ({numbers.signed(delta.low)} to {numbers.signed(delta.high)})"
         for entry in ablation.entries
@@ -56,7 +56,7 @@ def _chart(ablation: Ablation) -> dict[str, Any]:
 
 
 def _marks(rows: list[dict[str, Any]], y: Any) -> list[dict[str, Any]]:
-    """Filled where the interval does not hold 0, a ring where it does."""
+    """Return the points: filled if the interval does not contain 0, a ring if it does."""
     encoding = {"x": _x("points"), "y": y, "description": channel("tip:N")}
     layers = []
     for distinguishable in (True, False):
@@ -68,7 +68,7 @@ def _marks(rows: list[dict[str, Any]], y: Any) -> list[dict[str, Any]]:
 
 
 def _x(field: str) -> dict[str, Any]:
-    """One axis for all that is drawn along it."""
+    """Return the axis shared by all that is drawn along it."""
     title = "Difference to the full recipe, points"
     return channel(f"{field}:Q", title=title, scale={"zero": True}, axis={"tickCount": 8})
 

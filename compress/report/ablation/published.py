@@ -1,4 +1,4 @@
-"""Published ablations that a report shows beside ours: of what a recipe loses without a part."""
+"""Published ablations that a report shows next to ours."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Published:
-    """Scores in points by the label of the row that measures the same thing here. `what`: of which models and data."""
+    """Scores in points, by the label of the row that measures the same here. `what`: the models and data of the paper."""
 
     source: str
     what: str
@@ -15,11 +15,11 @@ class Published:
     rows: dict[str, float]
 
     def difference(self, label: str) -> float | None:
-        """Points to the full recipe; None where the paper has no such row."""
+        """Return points relative to the full recipe; None if the paper has no such row."""
         return None if label not in self.rows else round(self.rows[label] - self.full, 2)
 
 
-# Jiao et al. 2020, §4.4. Its row without the task stage (68.5) stands beside ours without the task's distillation.
+# Jiao et al. 2020, §4.4. Its row without the task stage (68.5) is compared with ours without the task's distillation.
 TINYBERT = Published(
     source="arXiv:1909.10351",
     what="BERT-base as the teacher, a student of 4 layers × 312, dev average over the paper's own tasks",
@@ -41,6 +41,6 @@ PUBLISHED = {TINYBERT.source: TINYBERT}
 
 
 def published_of(paper: str | None) -> Published | None:
-    """The published ablation of a recipe's paper (`arXiv:1909.10351`, or an address that ends so)."""
+    """Return the published ablation of a recipe's paper (`arXiv:1909.10351`, or an address with that ending)."""
     number = (paper or "").removeprefix("arXiv:").rstrip("/").rpartition("/")[2]
     return PUBLISHED.get(f"arXiv:{number}")

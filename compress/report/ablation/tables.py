@@ -15,9 +15,9 @@ CHANCE = "≈ "
 
 
 def main_table(ablation: Ablation, *, narrow: bool = False) -> Table:
-    """A line per row, a column per task, their mean where there are several, and what the paper found.
+    """Return a line per row, a column per task, their mean if there are several, and the published difference.
 
-    `narrow`: where there is a mean it alone has an interval; a task's difference that may be chance has `≈` before it.
+    `narrow`: only the mean, if there is one, has an interval; a task's difference that may be chance has `≈` before it.
     """
     several = len(ablation.tasks) > 1
     columns = [Column("Variant", numeric=False)]
@@ -39,7 +39,7 @@ def main_table(ablation: Ablation, *, narrow: bool = False) -> Table:
 
 
 def _teacher(ablation: Ablation, several: bool) -> Line:
-    """The teacher's own scores, of several the first one's, for scale, and the share of its mean that the full recipe's student keeps."""
+    """Return the (first) teacher's own scores, for scale, and the share of its mean that the full recipe's student keeps."""
     scores, mean = ablation.teacher
     name = "first teacher fp32" if ablation.first.ensemble else "teacher fp32"
     cells = [Cell(name), *(Cell(numbers.scores(list(scores[task]))) for task in ablation.tasks)]
@@ -87,7 +87,7 @@ def runs_table(ablation: Ablation) -> Table:
 
 
 def ablation_table(ablation: Ablation) -> rich.table.Table:
-    """The main table for a terminal, differences below the scores."""
+    """Return the main table for a terminal, with differences below the scores."""
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text

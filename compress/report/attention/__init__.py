@@ -14,7 +14,7 @@ _MARK = b'<meta name="generator" content="compress attention">'
 
 
 def write_attention(maps: AttentionMaps, out: Path) -> Path:
-    """Write the page to the file `out`. Raises `CompressError` where it cannot be written, or is no page of this command."""
+    """Write the page to the file `out`. Raises `CompressError` if it cannot be written, or is no page of this command."""
     check_attention_page(out)
     page = html("attention.html.j2", scripts=("page.js", "attention.js"), maps=maps, data=page_data(maps))
     try:
@@ -26,7 +26,7 @@ def write_attention(maps: AttentionMaps, out: Path) -> Path:
 
 
 def check_attention_page(out: Path) -> None:
-    """Raises `CompressError` where `out` is a folder, or a file that this command did not write."""
+    """Raise `CompressError` if `out` is a folder, or a file that this command did not write."""
     if out.is_dir():
         raise CompressError(
             f"{out}: expected a file for the page, found a folder; name one in it, such as attention.html"

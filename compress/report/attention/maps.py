@@ -1,4 +1,4 @@
-"""The attention of a teacher and its student in one text, and how a page holds it."""
+"""The attention of a teacher and its student on one text, and its encoding in a page."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 from jaxtyping import Float
 
 MOST_TOKENS = 64
-_STEPS = 1000  # of a weight: three digits
+_STEPS = 1000  # steps of a weight: three digits
 _DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-_MOST_CHARACTERS = 1_850_000  # of all weights: a page is to be less than two million bytes
+_MOST_CHARACTERS = 1_850_000  # of all weights, so that a page has less than two million bytes
 
 
 @dataclass(frozen=True)
 class ModelMaps:
-    """`weights`: of each layer, from the first; None of a layer that pruning left no heads. `cut`: whether the text is longer."""
+    """`weights`: by layer, from the first; None for a layer whose heads were all pruned. `cut`: whether the text is longer."""
 
     name: str
     tokens: tuple[str, ...]
@@ -28,8 +28,8 @@ class ModelMaps:
 
 @dataclass(frozen=True)
 class AttentionMaps:
-    """`texts`: of the user's own, one or a pair. `matched`: for each layer of the student that of the teacher, from 1; `matching`: what
-    matched them."""
+    """`texts`: the user's, one or a pair. `matched`: for each layer of the student that of the teacher, from 1; `matching`: what matched
+    them."""
 
     title: str
     teacher: ModelMaps
@@ -41,12 +41,12 @@ class AttentionMaps:
 
 
 def token_limit(heads: int) -> int:
-    """Of how many tokens a page can hold the maps of so many `heads`, those of all layers of both models."""
+    """Return how many tokens a page can have in the maps of so many `heads`, those of all layers of both models."""
     return min(MOST_TOKENS, isqrt(_MOST_CHARACTERS // (2 * heads)))
 
 
 def page_data(maps: AttentionMaps) -> str:
-    """JSON that may stand in a page: tokens, the match, and of each layer the heads and their weights, two digits to base 64 each."""
+    """Return JSON that is safe in a page: tokens, the match, and for each layer the heads and their weights, two base-64 digits each."""
     document = {
         "matched": maps.matched,
         "matching": maps.matching,

@@ -1,4 +1,4 @@
-"""Measurements of `compress bench` -> bench.md, .html, .json, and .svg where lengths, batches or threads vary."""
+"""Measurements of `compress bench` -> bench.md, .html, .json, and .svg if lengths, batches or threads vary."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _MARK = "<!-- compress bench -->"  # the last line of every bench.md
 
 
 def write_bench(measured: Measurements, out: Path) -> list[Path]:
-    """Write `bench.md`, `bench.html`, `bench.svg` where there is a sweep, and `bench.json` to `out`.
+    """Write `bench.md`, `bench.html`, `bench.svg` if there is a sweep, and `bench.json` to `out`.
 
-    Raises `CompressError` where `out` cannot be written, or has files of these names that are not ours.
+    Raises `CompressError` if `out` cannot be written, or has files of these names that are not ours.
     """
     check_bench_folder(out)
     sweeps, models = sweeps_of(measured), measured.models
@@ -31,7 +31,7 @@ def write_bench(measured: Measurements, out: Path) -> list[Path]:
     try:
         out.mkdir(parents=True, exist_ok=True)
         if not sweeps:
-            (out / PICTURE).unlink(missing_ok=True)  # of the page that was here before
+            (out / PICTURE).unlink(missing_ok=True)  # of the previous page
         for name, text in texts.items():
             write_text(out / name, text)
     except OSError as error:
@@ -40,7 +40,7 @@ def write_bench(measured: Measurements, out: Path) -> list[Path]:
 
 
 def check_bench_folder(out: Path) -> None:
-    """Raises `CompressError` where pages in `out` would replace a file that is not of this command."""
+    """Raise `CompressError` if pages in `out` would replace a file that is not of this command."""
     page = out / PAGE
     if page.is_file() and page.read_bytes().endswith(_MARK.encode() + b"\n"):
         return

@@ -1,4 +1,4 @@
-"""What one `compress bench` measured, and the document that programs read."""
+"""The measurements of one `compress bench`, and their machine-readable document."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ...timing import Shape, doubts, too_noisy, uses_cpu_time
 if TYPE_CHECKING:
     from ...bench.profile import Profile
 
-Runtimes = Mapping[str, Runtime]  # of one number of threads: by model, the baseline first and measured again last
+Runtimes = Mapping[str, Runtime]  # for one number of threads: by model, the baseline first and measured again last
 
 
 @dataclass(frozen=True)
 class Measurements:
-    """`runtimes`: one for each number of threads; `profiles`: of each model one for each shape."""
+    """`runtimes`: one for each number of threads; `profiles`: for each model one for each shape."""
 
     runtimes: Sequence[Runtimes]
     profiles: Mapping[str, Sequence[Profile]]
@@ -36,11 +36,11 @@ class Measurements:
         return [name for name in self.runtimes[0] if name != AGAIN]
 
     def noisy(self, found: Runtimes) -> set[Shape]:
-        """The shapes whose ratios a rigorous measurement does not stand by; of another none is one."""
+        """Return the shapes whose ratios a rigorous measurement considers too noisy; empty for any other measurement."""
         return too_noisy(found[AGAIN].latency) if self.rigor else set()
 
     def warnings(self) -> Iterator[str]:
-        """Which figures not to trust; of several numbers of threads each by itself."""
+        """Yield which figures not to trust, separately for each number of threads."""
         for found in self.runtimes:
             line, count = _warning(found), next(iter(found.values())).threads
             if line is not None:
@@ -74,7 +74,7 @@ class Measurements:
 
 
 def _warning(measured: Runtimes) -> str | None:
-    """Which figures of one number of threads not to trust, by the control and by wall over CPU time."""
+    """Return which figures of one number of threads not to trust, by the control and by wall over CPU time."""
     models = [runtime for name, runtime in measured.items() if name != AGAIN]
     noise = measured[AGAIN].latency if AGAIN in measured else ()
     shapes = {(row.batch, row.length) for runtime in models for row in runtime.latency}

@@ -1,4 +1,4 @@
-"""Measurements as a page: plots of what varies, the table behind each, and how to read them."""
+"""Measurements as a page: plots of what varies, the table for each, and how to read them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PROFILES = "Time by operator is the sum of each node's least time over the prof
 
 @dataclass(frozen=True)
 class Part:
-    """One sweep. `title` is its own on the page."""
+    """One sweep. `title` is unique on the page."""
 
     title: str
     words: str
@@ -41,7 +41,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Section:
-    """The sweeps over one thing."""
+    """The sweeps over one quantity."""
 
     title: str
     parts: tuple[Part, ...]

@@ -12,12 +12,12 @@ from ..plot_points import COLOURS, SHAPES
 from .sweeps import Point, Sweep
 
 WIDTH, HEIGHT = 460, 260  # pixels of a plot
-_SPAN = 20  # times that differ by more have a logarithmic axis
-_SHORT = 26  # characters of a name of which two stand side by side in the legend
+_SPAN = 20  # values that differ by a larger factor have a logarithmic axis
+_SHORT = 26  # characters of the longest name with which the legend has two columns
 
 
 def picture(sweeps: Sequence[Sweep], models: Sequence[str]) -> str:
-    """SVG on white of one sweep or several; each of the `models` has one colour and one shape in all."""
+    """Return SVG on white for one sweep or several; each of the `models` has the same colour and shape in all."""
     return svg([_chart(sweep, models) for sweep in sweeps])
 
 
@@ -44,7 +44,7 @@ def _chart(sweep: Sweep, models: Sequence[str]) -> dict[str, Any]:
 
 
 def _axes(sweep: Sweep) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A step of `x` is a doubling, as lengths, batches and threads are chosen; `y` begins at 0, or is logarithmic too."""
+    """Return the axes. A step of `x` is a doubling, as lengths, batches and threads are chosen; `y` begins at 0, or is logarithmic too."""
     ticks = sorted({point.x for point in sweep.points})
     across = {"type": "log", "base": 2, "nice": False, "padding": 18}
     x = channel("x:Q", title=sweep.x, scale=across, axis={"values": ticks, "format": ",d", "grid": False})
@@ -62,7 +62,7 @@ def _legend(labels: Sequence[str]) -> dict[str, Any]:
         "title": None,
         "orient": "bottom",
         "columns": 2 if max(map(len, labels)) <= _SHORT else 1,
-        "columnPadding": 60,  # fonts differ: that much more may a label need than Vega thinks
+        "columnPadding": 60,  # fonts differ: a label may need that much more than Vega assumes
         "labelExpr": "split(datum.label, '\\n')",
         "labelLimit": 0,
         "symbolSize": 100,

@@ -1,4 +1,4 @@
-"""Where a model's time goes: a table of its operators, and how far they are from the floor of its arithmetic."""
+"""Where a model's time goes: a table of its operators, and their distance from the arithmetic floor."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class ProfileSection:
 
 
 def profile_sections(measured: Measurements) -> Iterator[ProfileSection]:
-    """Of each model and shape."""
+    """Yield a section for each model and shape."""
     for name, profiles in measured.profiles.items():
         yield from (ProfileSection(_operators(name, profile), _floor(profile)) for profile in profiles)
 
 
 def _operators(name: str, profile: Profile) -> Table:
-    """The longest first."""
+    """Return the operators, the longest time first."""
     columns = (
         Column("Operator", numeric=False),
         Column("Group", numeric=False),

@@ -17,7 +17,7 @@ LENGTHS, BATCHES, THREADS = "lengths", "batch sizes", "threads"
 
 @dataclass(frozen=True)
 class Point:
-    """`x`: tokens, texts or threads. `y` with its 95% interval, where there are enough runs for one, in the sweep's unit."""
+    """`x`: tokens, texts or threads. `y` with its 95% interval, if there are enough runs for one, in the sweep's unit."""
 
     model: str
     x: int
@@ -30,7 +30,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Sweep:
-    """`x` and `y` name what a point is of; `fixed` what all points share. Models stand in their order, and in that of `x`."""
+    """`x` and `y` name the axes; `fixed` what all points share. Points are in the order of the models, then of `x`."""
 
     over: str
     title: str
@@ -65,12 +65,12 @@ class _Kind:
     x: Callable[[_Row], int]
     y: Callable[[_Row], Point]
     unit: str = "ms"
-    name: str = ""  # of the figure; none: by which clock
-    per: str = ""  # what the time is of
+    name: str = ""  # of the figure; empty: named after the clock
+    per: str = ""  # what the time is divided by
 
 
 def sweeps_of(measured: Measurements) -> list[Sweep]:
-    """One for each set of measurements that differ in the length, in the batch or in the threads alone, two or more of them."""
+    """Return one sweep for each set of two or more measurements that differ in the length, the batch or the threads alone."""
     rows = [*_rows(measured)]
     sized = [row for row in rows if row.latency.batch]
     return [*_over_lengths(sized), *_over_batches(sized), *_over_threads(rows)]
@@ -129,7 +129,7 @@ def _sweep(kind: _Kind, fixed: str, rows: Sequence[_Row]) -> Iterator[Sweep]:
 
 
 def _time(row: _Row) -> Point:
-    """Milliseconds of a run: p50 of CPU time, or by the clock."""
+    """Return milliseconds of a run: p50 of CPU time, or of wall time."""
     value, speedup = headline(row.latency, cpu=row.cpu)
     ends, half = row.latency.p50_interval, row.latency.half_width
     if row.cpu:
@@ -144,7 +144,7 @@ def _time_per_text(row: _Row) -> Point:
 
 
 def _throughput(row: _Row) -> Point:
-    """By the clock, of a run that takes its p50."""
+    """Return the throughput in wall time, of a run that takes its p50."""
     latency, texts = row.latency, 1000 * max(1, row.latency.batch)
     ends = latency.p50_interval and (texts / latency.p50_interval[1], texts / latency.p50_interval[0])
     return Point(row.model, 0, texts / latency.p50, ends, latency.speedup, latency.runs)
@@ -159,7 +159,7 @@ def _threads(count: int) -> str:
 
 
 def describe(sweep: Sweep) -> str:
-    """The plot in words, for those who do not see it."""
+    """Describe the plot in words, as its alternative text."""
     lines = (
         f"{model}: {', '.join(f'{numbers.significant(p.y)} at {p.x}' for p in sweep.points if p.model == model)}"
         for model in sweep.models

@@ -17,7 +17,7 @@ _CONTROL = f"A/A: {AGAIN}"
 
 
 def sweep_table(sweep: Sweep) -> Table:
-    """The data of one plot."""
+    """Return the data of one plot."""
     columns = (
         Column("Model", numeric=False),
         _column(sweep.x),
@@ -47,7 +47,7 @@ def _interval(ends: tuple[float, float]) -> str:
 
 
 def main_table(measured: Measurements) -> Table:
-    """A line for each model, number of threads and shape; without the columns in which nothing would stand or all would be alike."""
+    """Return a line for each model, number of threads and shape, without columns that would be empty or constant."""
     threads, percentiles = _named_threads(measured), _percentiles(measured)
     columns = (
         Column("Model", numeric=False),
@@ -72,7 +72,7 @@ def main_table(measured: Measurements) -> Table:
 
 
 def memory_table(measured: Measurements) -> Table:
-    """A line for each model and number of threads."""
+    """Return a line for each model and number of threads."""
     threads = _named_threads(measured)
     columns = (Column("Model", numeric=False), *threads, Column("Peak memory", "MB"), Column("Load", "ms"))
     lines = []
@@ -88,7 +88,7 @@ def _named_threads(measured: Measurements) -> tuple[Column, ...]:
 
 
 def _percentiles(measured: Measurements) -> list[str]:
-    """Those beside the p50 that a measurement has."""
+    """The percentiles besides the p50 that a measurement has."""
     rows = [row for runtimes in measured.runtimes for runtime in runtimes.values() for row in runtime.latency]
     return [name for name in ("p90", "p99") if any(getattr(row, name) is not None for row in rows)]
 

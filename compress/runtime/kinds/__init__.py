@@ -1,4 +1,4 @@
-"""The kinds of tasks that bundles answer: one file and one line here for each."""
+"""The kinds of tasks that bundles answer: one module and one line here for each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .regression import REGRESSION
 from .span import SPAN, Answer
 from .tagging import TAGGING, Entity
 
-# A folder that says nothing but its config.json is of the first kind that fits.
+# A folder with nothing but config.json is of the first kind that fits.
 ANSWER_KINDS: dict[str, AnswerKind] = {
     "ranking": RANKING,
     "choice": CHOICE,

@@ -1,4 +1,4 @@
-"""Scores of the endings of a question -> the one that fits best."""
+"""Choose the best of a question's endings by their scores."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .kind import AnswerKind, Names, Prediction
 
 @dataclass(frozen=True)
 class Chosen:
-    """The ending that fits a context best: its `place` among those given, counted from 0, its text, and of each ending, in the order
-    given, its probability. Of equal ones the first given is chosen."""
+    """The ending that fits a context best: its `place` among those given, counted from 0, its text, and the probability of each ending, in
+    the order given. Of equal ones the first is chosen."""
 
     place: int
     ending: str
@@ -22,19 +22,19 @@ class Chosen:
 
     @property
     def probability(self) -> float:
-        """Of the ending that is chosen."""
+        """Probability of the chosen ending."""
         return self.probabilities[self.place]
 
 
 def chosen(endings: Sequence[str], scores: np.ndarray) -> Chosen:
-    """Of the `scores` [ending] of the endings of one question."""
+    """Choose by the `scores` [ending] of the endings of one question."""
     (probabilities,) = softmax(scores[None])
     place = int(scores.argmax())
     return Chosen(place, endings[place], tuple(map(float, probabilities)))
 
 
 def _scores(names: Names, outputs: np.ndarray) -> Iterator[Prediction]:
-    """Of single pairs."""
+    """Return the scores of single pairs."""
     return (Prediction(None, float(row[0])) for row in outputs)
 
 

@@ -10,7 +10,7 @@ from .kind import AnswerKind, Names, Prediction
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
-    """float64 [text, class]; each row sums to 1."""
+    """Return float64 [text, class]; each row sums to 1."""
     shifted = np.exp(logits.astype(np.float64) - logits.max(axis=1, keepdims=True, initial=-np.inf))
     return shifted / shifted.sum(axis=1, keepdims=True)
 

@@ -1,4 +1,4 @@
-"""A vector of length 1 for each text; the cosine of a pair's two is their product."""
+"""Vectors of length 1; the cosine of a pair of texts is the product of theirs."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import numpy as np
 
 from .kind import AnswerKind, Names, Prediction
 
-VectorAnswer = np.ndarray | Prediction  # of a text its vector, float32 [width]; of a pair its cosine, as a score
-DIGITS = 7  # after the point: float32 has no more of numbers below 1
+VectorAnswer = np.ndarray | Prediction  # for a text its vector, float32 [width]; for a pair its cosine, as a score
+DIGITS = 7  # after the point: float32 has no more for numbers below 1
 
 
 def _answers(names: Names, outputs: np.ndarray) -> Iterator[Prediction]:
-    """Of pairs: `outputs` [pair, 1], their cosines."""
+    """Return predictions for pairs: `outputs` [pair, 1], their cosines."""
     return (Prediction(None, float(row[0])) for row in outputs)
 
 
 def listed(vector: np.ndarray) -> list[float]:
-    """The numbers of a vector as they are written."""
+    """Return the numbers of a vector as they are written."""
     return [round(number, DIGITS) for number in vector.astype(np.float64).tolist()]
 
 

@@ -1,4 +1,4 @@
-"""What a model answers with, and what differs between kinds of tasks in that."""
+"""The answers of a model, and how they differ between kinds of tasks."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 Names = tuple[str, ...]
 Unit = Literal[
     "text", "word", "question", "choice", "pair"
-]  # what a model answers; pair: a text, with a vector that is compared
+]  # what a model answers; pair: a text, by a vector that is compared
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """The most probable label, its probability, and all of them by label.
+    """The most probable label, its probability, and all probabilities by label.
 
-    Regression: `score` is the model's output, `label` is None and `scores` is empty.
+    For regression `score` is the model's output, `label` is None and `scores` is empty.
     """
 
     label: str | None
@@ -28,9 +28,9 @@ class Prediction:
 
 @dataclass(frozen=True)
 class LabelsPrediction(Prediction):
-    """Of a task with any number of labels: `labels` are those whose probability is above one half, the most probable first.
+    """For a task with any number of labels: `labels` are those with a probability above one half, the most probable first.
 
-    `label` is the first of them, None where there is none; `score` is the largest probability, `scores` are all of them by label.
+    `label` is the first of them, None if there is none; `score` is the largest probability, `scores` are all probabilities by label.
     """
 
     labels: tuple[str, ...] = ()
@@ -38,10 +38,10 @@ class LabelsPrediction(Prediction):
 
 @dataclass(frozen=True)
 class RelevancePrediction(Prediction):
-    """Of a task that ranks passages: `score` is the model's output, the higher the more relevant; `probability` is its sigmoid.
+    """For a task that ranks passages: `score` is the model's output, higher for more relevant passages; `probability` is its sigmoid.
 
-    Scores of one query's passages compare. Trained against each other alone, a model is free to add the same number to all scores of
-    a query: take no probability for a share of relevant passages without measuring.
+    Only scores of one query's passages are comparable. A model trained on their order alone may add any number to all scores of a query: do
+    not take a probability for a share of relevant passages without measuring.
     """
 
     probability: float = 0.0
@@ -60,9 +60,9 @@ class AnswerKind:
         [Names, np.ndarray], Iterator[Prediction]
     ]  # (output names, outputs [text, word or candidate, output])
     line: Callable[[Any], str]  # an answer as `compress predict` prints it
-    cells: Callable[[Any], tuple[Any, float | None]]  # the same for a file: the answer, and how sure the model is
+    cells: Callable[[Any], tuple[Any, float | None]]  # the same for a file: the answer, and the model's confidence
     fields: Callable[[Any], dict[str, Any]] = vars  # the same for a line of JSON
-    config: Mapping[str, Any] = field(default_factory=dict)  # what else a bundle's config.json has
+    config: Mapping[str, Any] = field(default_factory=dict)  # further fields of a bundle's config.json
     # What is answered: a text, each word of it by a model …ForTokenClassification, a question about it, which of several endings it
     # has; pair: a text, by a vector.
     unit: Unit = "text"

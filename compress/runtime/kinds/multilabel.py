@@ -1,4 +1,4 @@
-"""Logits of labels, each a decision of its own -> those whose probability is above one half."""
+"""Logits of labels that are decided one by one -> those with a probability above one half."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MULTI_LABEL = "multi_label_classification"  # in config.json
 
 
 def sigmoid(logits: np.ndarray) -> np.ndarray:
-    """float64, of the logits' shape."""
+    """Return float64, of the logits' shape."""
     return 1 / (1 + np.exp(-np.clip(logits.astype(np.float64), -700, 700)))
 
 

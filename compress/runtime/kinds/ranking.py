@@ -1,4 +1,4 @@
-"""One output -> how relevant a passage is to a query."""
+"""One output -> the relevance of a passage to a query."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 from .kind import AnswerKind, Names, RelevancePrediction
 from .multilabel import sigmoid
 
-# How a cross-encoder of sentence-transformers says what it gives of its output: today, and before version 4.
+# Fields by which a cross-encoder of sentence-transformers names the activation of its output: now, and before version 4.
 _TODAY, _BEFORE = "sentence_transformers", "sbert_ce_default_activation_function"
 IDENTITY = "torch.nn.modules.linear.Identity"
 
 
 def is_cross_encoder(config: Mapping[str, Any], outputs: int) -> bool:
-    """Whether config.json is that of a cross-encoder of sentence-transformers, with one score."""
+    """Whether config.json belongs to a cross-encoder of sentence-transformers, with one score."""
     return outputs == 1 and (_TODAY in config or _BEFORE in config)
 
 
@@ -33,5 +33,5 @@ RANKING = AnswerKind(
     cells=lambda answer: (answer.score, None),
     line=lambda answer: f"{answer.score:.4f}",
     fields=lambda answer: {"score": answer.score, "probability": answer.probability},
-    config={_TODAY: {"activation_fn": IDENTITY}},  # of a sigmoid high scores would be the same in float32
+    config={_TODAY: {"activation_fn": IDENTITY}},  # after a sigmoid, high scores would be equal in float32
 )

@@ -1,4 +1,4 @@
-"""Scores of the spans that may answer a question -> how likely each of them is."""
+"""Scores of the spans that may answer a question -> the probability of each."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Span = tuple[int, int, float]  # start and end in characters of the context, and
 
 @dataclass(frozen=True)
 class Answer:
-    """A part of the context, `answer == context[start:end]`, in characters; "" from 0 to 0 where the question has no answer there.
+    """A part of the context, `answer == context[start:end]`, in characters; "" from 0 to 0 if the question has no answer there.
 
-    The fields are those of transformers 4's pipeline `question-answering`. `score` is its probability among the best spans and,
-    where a question may have none, no answer: a softmax over the sums of their start and end logits.
+    The fields are those of transformers 4's pipeline `question-answering`. `score` is the probability among the best spans and, if a
+    question may have none, no answer: a softmax over the sums of their start and end logits.
     """
 
     answer: str
@@ -28,8 +28,8 @@ class Answer:
 
 
 def ranked(context: str, spans: Sequence[Span], none: float | None, names: Names) -> list[Answer]:
-    """What may answer a question, the likeliest first: `spans` of its `context`, the best first, and no answer of the score `none`;
-    None: it has one. Where nothing is left, no answer, of which nothing is known: its score is 0."""
+    """Return the candidate answers to a question, the likeliest first: `spans` of its `context`, the best first, and no answer with the
+    score `none`; None: it has an answer. If there are no candidates, return no answer with the score 0."""
     found = list(spans) if none is None else sorted([*spans, (0, 0, none)], key=lambda span: -span[2])
     if not found:
         return [Answer("", 0.0, 0, 0)]
@@ -40,7 +40,7 @@ def ranked(context: str, spans: Sequence[Span], none: float | None, names: Names
 
 
 def _answers(names: Names, outputs: np.ndarray) -> Iterator[Prediction]:
-    """`outputs` [candidate, 1] of one question."""
+    """Return predictions for `outputs` [candidate, 1] of one question."""
     return (Prediction(None, float(score)) for score in softmax(outputs.T)[0])
 
 

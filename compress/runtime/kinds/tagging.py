@@ -1,4 +1,4 @@
-"""Logits of labels for each word -> its most probable label, and the entities that labelled words make."""
+"""Logits of labels for each word -> its most probable label, and the entities that labelled words form."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .classification import softmax
 from .kind import AnswerKind, Names, Prediction
 
 OUTSIDE = "O"  # the label of words outside every entity
-MARKED = re.compile(r"([BIESLU])-(.+)", re.DOTALL)  # of a word of an entity, and its type
+MARKED = re.compile(r"([BIESLU])-(.+)", re.DOTALL)  # label of a word of an entity: its prefix and type
 
 
 @dataclass(frozen=True)
 class Entity:
     """A part of a text and its label: `text[start:end]`, in characters.
 
-    `score` is the probability of the label, over several words the mean of theirs.
+    `score` is the probability of the label; for several words the mean of theirs.
     """
 
     label: str
@@ -31,13 +31,13 @@ class Entity:
 
 
 def unread(names: Names) -> int:
-    """The label of a word that no token stands for: `O` where there is such a label, else the first."""
+    """Return the label of a word without a token: `O` if there is such a label, else the first."""
     return names.index(OUTSIDE) if OUTSIDE in names else 0
 
 
 def word_outputs(tokens: np.ndarray, starts: np.ndarray, *, mean: bool) -> np.ndarray:
-    """Logits of tokens, [token, label], and where each word's begin -> float32 [word, label]: the logarithm of the mean of its tokens'
-    probabilities, or the logits of the token that is surest of its label, of equals the first."""
+    """Reduce logits of tokens, [token, label], to words, given where each word's tokens begin; return float32 [word, label]. These are the
+    logarithm of the mean of a word's token probabilities, or the logits of its most confident token, the first of equals."""
     probabilities = softmax(tokens)
     if mean:
         sizes = np.diff(np.append(starts, len(tokens)))
@@ -50,8 +50,8 @@ def word_outputs(tokens: np.ndarray, starts: np.ndarray, *, mean: bool) -> np.nd
 
 
 def entities(text: str, spans: np.ndarray, words: Sequence[Prediction], *, joined: bool) -> list[Entity]:
-    """`spans` [word, 2] of `text`, and what each word is answered with -> the words with labels other than `O`; `joined`: words
-    of one entity as one, its type as the label."""
+    """Return the words with labels other than `O`, from the `spans` [word, 2] of `text` and each word's prediction; `joined`: join the
+    words of one entity, with its type as the label."""
     runs = _runs([word.label or OUTSIDE for word in words]) if joined else [
         (str(word.label), [number]) for number, word in enumerate(words) if word.label != OUTSIDE
     ]  # fmt: skip
@@ -64,8 +64,8 @@ def _entity(text: str, spans: np.ndarray, label: str, scores: list[float]) -> En
 
 
 def _runs(labels: Sequence[str]) -> list[tuple[str, list[int]]]:
-    """(type, words) of each entity, as seqeval finds them by default: one begins at B-, at another type, and after `O`. The
-    S-, E-, U- and L- of other schemes begin and end one too; a name without a prefix is a type whose words belong together."""
+    """Return (type, words) of each entity, as seqeval finds them by default: one begins at B-, at another type, and after `O`. The S-, E-,
+    U- and L- of other schemes begin and end one too; a name without a prefix is a type whose words belong together."""
     runs: list[tuple[str, list[int]]] = []
     before: tuple[str, str] | None = None
     for number, label in enumerate(labels):
@@ -82,7 +82,7 @@ def _runs(labels: Sequence[str]) -> list[tuple[str, list[int]]]:
 
 
 def _answers(names: Names, outputs: np.ndarray) -> Iterator[Prediction]:
-    """Of each word, without the probabilities of the other labels."""
+    """Yield predictions for each word, without the probabilities of the other labels."""
     probabilities = softmax(outputs)
     best = probabilities.argmax(axis=1)
     scores = np.take_along_axis(probabilities, best[:, None], axis=1)[:, 0]

@@ -1,5 +1,5 @@
-"""The stages of a recipe: a file with a spec for each kind, and one line here. A recipe writes a stage as a mapping with one key:
-its kind."""
+"""The stages of a recipe: a module with a spec for each kind, and one line here. A recipe writes a stage as a mapping with one key: its
+kind."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Augment(PerTask):
     def idle_masked_lm(self) -> list[tuple[str, ...]]:
         """Paths of the `masked_lm` that `source: embedding` keeps every task from using.
 
-        Not a validator: for one task of several, `source: embedding` may well stand beside the `masked_lm` of the rest.
+        Not a validator: one of several tasks may have `source: embedding`, while the rest use `masked_lm`.
         """
         own = {task: {"source": self.source} | fields for task, fields in self.per_task.items()}
         idle = [

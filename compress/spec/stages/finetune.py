@@ -1,5 +1,5 @@
-"""The spec of `finetune`: one training, or several of which the best is kept, as BERT's were (Devlin et al. 2019,
-arXiv:1810.04805, §4.1: one of four learning rates for each task)."""
+"""The spec of `finetune`: one training, or several of which the best is kept, as in BERT (Devlin et al. 2019, arXiv:1810.04805, §4.1: one
+of four learning rates for each task)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _different(values: tuple[float, ...]) -> tuple[float, ...]:
 
 
 if TYPE_CHECKING:
-    OneOrSeveral = PositiveNumber  # of a stage in a plan, which is one training; `combinations` takes lists apart
+    OneOrSeveral = PositiveNumber  # a stage in a plan is one training; `combinations` expands lists
 else:
     _Several = Annotated[tuple[PositiveNumber, ...], Field(min_length=1), AfterValidator(_different)]
     OneOrSeveral = Annotated[
@@ -54,18 +54,18 @@ class Finetune(PerTask, Training):
 
 
 def lists(fields: Mapping[str, Any]) -> list[str]:
-    """Those of `fields` that list values to choose among."""
+    """Return the names of the fields that list values to choose among."""
     return [name for name in CHOSEN if isinstance(fields.get(name), list | tuple)]
 
 
 def combinations(fields: Mapping[str, Any]) -> list[dict[str, float]]:
-    """Every combination of the values that `fields` list, in the order written; one, empty, where nothing is listed."""
+    """Return every combination of the listed values, in the order written; one, empty, if nothing is listed."""
     names = lists(fields)
     return [dict(zip(names, values, strict=True)) for values in product(*(fields[name] for name in names))]
 
 
 def too_many(fields: Mapping[str, Any]) -> str | None:
-    """What is wrong with so many combinations, after the name of the field; None where they are few enough."""
+    """Return the problem with too many combinations, after the name of the field; None if they are few enough."""
     names = lists(fields)
     count = math.prod(len(fields[name]) for name in names)
     if count <= MOST_CANDIDATES:

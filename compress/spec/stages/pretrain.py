@@ -29,7 +29,7 @@ class Pretrain(OnText):
     )
     start: Literal["random", "cooccurrence"] = Field(
         default="random",
-        exclude_if=lambda value: value == "random",  # what is dumped decides the store's keys
+        exclude_if=lambda value: value == "random",  # what is dumped determines the store's keys
         description="how random weights of a BERT or RoBERTa start. random: as drawn; cooccurrence: from word frequencies and neighbours "
         "counted in the text. Weights from a checkpoint, or grown ones, are left as they are",
     )

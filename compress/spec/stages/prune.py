@@ -23,8 +23,8 @@ _USUAL = 0.5
 class Prune(StageSpec):
     """Remove attention heads and feed-forward neurons from the last model, without training.
 
-    Set one budget, or widths: `heads`, `neurons` or both. A falling list of budgets gives the scores at each; the model at the last one
-    goes on. Shares are of the model that enters the stage, which an earlier one may have pruned already.
+    Set one budget, or widths: `heads`, `neurons` or both. A falling list of budgets gives the scores at each; the next stage receives
+    the model at the last one. Shares are relative to the model that enters the stage, which an earlier one may have pruned already.
     """
 
     repeats: ClassVar[bool] = True
@@ -44,7 +44,7 @@ class Prune(StageSpec):
     )
     heads: Counts | tuple[Counts, ...] | None = Field(
         default=None,
-        exclude_if=lambda value: value is None,  # what is dumped decides the names of runs
+        exclude_if=lambda value: value is None,  # what is dumped determines the names of runs
         description="attention heads to keep per layer: one number for all layers, or a list with one per layer, first to last; all, if "
         "only `neurons` is given",
     )
@@ -88,7 +88,7 @@ class Prune(StageSpec):
 
     @property
     def budget(self) -> BudgetName:
-        """Its name, or `widths`."""
+        """Name of the budget, or `widths`."""
         if any(getattr(self, name) is not None for name in WIDTHS):
             return "widths"
         given: list[BudgetName] = [name for name in BUDGETS if getattr(self, name) is not None]
@@ -96,7 +96,7 @@ class Prune(StageSpec):
 
     @property
     def budgets(self) -> tuple[float, ...]:
-        """Falling; none where widths are given."""
+        """The budgets, falling; empty if widths are given."""
         if self.budget == "widths":
             return ()
         value = getattr(self, self.budget)

@@ -48,7 +48,8 @@ class QuantizeAware(PerTask, Losses, Training):
 
     @classmethod
     def problems(cls, stages: Stages) -> Iterator[Any]:
-        """It and `method: qat` come together, and the one trains what the other's graph computes."""
+        """Yield a problem unless the stage and `method: qat` come together, and export is not `plain`: training simulates the fast
+        graph."""
         found = {kind: (number, spec) for number, (kind, spec) in enumerate(stages)}
         aware, quantize, export = (found.get(kind, (0, None)) for kind in ("quantize_aware", "quantize", "export"))
         trained = aware[1] is not None and aware[1].enabled

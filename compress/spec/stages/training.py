@@ -1,4 +1,4 @@
-"""What the specs of stages that train share."""
+"""What the specs of training stages share."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class PerTask(StageSpec):
         for task, fields in self.per_task.items():
             nested = {name: fields[name] for name in ("per_task", "enabled", "name") if name in fields}
             problems += [problem(("per_task", task, name), "extra_forbidden", value) for name, value in nested.items()]
-            try:  # JSON: strict about types, yet a list does for a tuple
+            try:  # JSON: strict about types, yet accepts a list for a tuple
                 type(self).model_validate_json(
                     json.dumps({**whole, **fields, "per_task": {}}, default=str), strict=True
                 )
@@ -94,7 +94,7 @@ class PerTask(StageSpec):
         return self
 
     def for_task(self, task: str) -> dict[str, Any]:
-        """The fields that were written, those of `task` on top; defaults are left out."""
+        """Return the fields that were written, with those of `task` on top; defaults are left out."""
         written = self.model_dump(exclude_unset=True, exclude={"per_task"})
         return {**written, **self.per_task.get(task, {})}
 
@@ -104,7 +104,7 @@ class OnText(Training):
 
     attention: Literal["sequence", "document"] = Field(
         default="sequence",
-        exclude_if=lambda value: value == "sequence",  # what is dumped decides the store's keys
+        exclude_if=lambda value: value == "sequence",  # what is dumped determines the store's keys
         description="what a token attends to. sequence: its whole sequence; document: only its own document, which then has its own "
         "[CLS] and positions. No effect on pairs of segments",
     )
