@@ -21,7 +21,7 @@ from .record import Family, MaskedLmHead, Setting, Student
 if TYPE_CHECKING:
     from ...corpus import SpecialIds
 
-KEPT = (  # of a teacher's settings, by its students
+KEPT = (  # settings that students take from their teacher
     "hidden_act",
     "hidden_dropout_prob",
     "attention_probs_dropout_prob",
