@@ -1,4 +1,4 @@
-"""What the labels of a user's texts are: scores, lists of labels, or classes."""
+"""Detect what the labels of a user's texts are: scores, lists of labels, or classes."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from .tables import Table, all_have, brief, label_values, no_examples, refuse
 def read_kind(
     table: Table, label: str | tuple[str, ...], kind: KindName | None = None
 ) -> tuple[KindName, tuple[str, ...] | None]:
-    """What the labels are: scores, lists of labels, or classes, and the names of these in their order. `kind`: what the user says
-    they are."""
+    """Return (the kind of the labels: scores, lists of labels, or classes; their names in order, None for a kind without). `kind`: the
+    user's choice. Raises `CompressError` for labels that do not fit."""
     values = label_values(table, label)
     if not values:
         raise no_examples(table.place)

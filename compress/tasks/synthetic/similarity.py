@@ -19,7 +19,7 @@ OPENINGS = ("", "", "", "in may", "on monday", "at noon", "once more", "as plann
 
 
 def similarity(draw: Draw) -> tuple[str, str, float]:
-    """(first, second, score). Parts agree by a chance drawn per pair, so that all scores occur."""
+    """Return (first, second, score). The probability that parts agree is random per pair, so that all scores occur."""
     agreement = draw.one((0.0, 0.0, 0.2, 0.4, 0.7, 1.0))
     first, second, score = [], [], 0.0
     for weight, groups in GROUPS:
