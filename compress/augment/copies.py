@@ -109,7 +109,7 @@ def _kept_words(texts: Texts, split: Split, outside: int | None, fixed: int) -> 
         inside = label[label[:, 0] != outside]
         next_one = np.searchsorted(
             inside[:, 2], spans[:, 0], side="right"
-        )  # the first word that ends behind where this one starts
+        )  # the first label that ends after this word starts
         starts = np.append(inside[:, 1], np.iinfo(np.int32).max)[next_one]
         kept.append(starts < spans[:, 1])
     return kept

@@ -105,7 +105,7 @@ def _best(scores: np.ndarray, count: int) -> np.ndarray:
     return np.take_along_axis(part, order, 1).astype(np.int32)
 
 
-MOST_WORDS = 100_000  # from the top of the file, where the frequent words are; as in the official code
+MOST_WORDS = 100_000  # first in the file, which has frequent words first; as in the official code
 
 
 class GloveProposer:

@@ -37,7 +37,8 @@ class TextBatches:
         self._order = np.zeros(0, np.int64)
 
     def held_out(self, share: float) -> tuple[Self, Self | None]:
-        """Return the training sequences, and the last `share` of the sequences in batches of their own, or None if that is not one.
+        """Return the training sequences, and the last `share` of the sequences in batches of their own, or None if that is less than one
+        sequence.
 
         Raises `CompressError`, naming the setting `held_out`, if too few are left for a batch.
         """

@@ -9,7 +9,7 @@ from .tensors import Tensor
 
 Batch = dict[str, Tensor]
 Pairs = tuple[tuple[int, int], ...]  # matched (student layer, teacher layer), counted from 1
-Compared = tuple[tuple[str, str | None], ...]  # features of the student, each with the teacher's to compare with
+Compared = tuple[tuple[str, str | None], ...]  # (student feature, teacher feature to compare with, or None)
 Reads = Literal["classes", "states", "tokens", "pairs"]
 # tokens: all real ones; labelled: those with a label; compared: those where a teacher is compared; for ranking, queries: all queries;
 # ranked: those with a relevant passage; margins: pairs of passages of different relevance

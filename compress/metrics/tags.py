@@ -157,7 +157,7 @@ def chunks(ids: np.ndarray, begins: np.ndarray, names: Sequence[str], *, strict:
     of_label = np.array([types.get(name[2:], -1) if name != OUTSIDE else -1 for name in names])
     starts = np.array([name.startswith("B-") for name in names])[ids]
     kind = of_label[ids]
-    goes_on = np.zeros(len(ids), bool)  # whether a word is of the entity of the word before
+    goes_on = np.zeros(len(ids), bool)  # whether a word continues the previous word's entity
     goes_on[1:] = (kind[1:] == kind[:-1]) & (kind[1:] >= 0) & ~starts[1:] & ~begins[1:]
     first = np.flatnonzero((kind >= 0) & ~goes_on)
     last = np.flatnonzero((kind >= 0) & ~np.append(goes_on[1:], False))

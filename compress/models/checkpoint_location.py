@@ -1,4 +1,4 @@
-"""Where a teacher card's checkpoint is: a path, an installed package, or the hub at a pinned revision."""
+"""Locate a teacher card's checkpoint: a path, an installed package, or the hub at a pinned revision."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ def _download(name: str, checkpoint: Checkpoint) -> Path:
 
 
 def fetch(what: str, name: str, revision: str, ways_out: str) -> Path:
-    """Return the folder of a hub repository at a revision: the cached one of a commit if it is known to be complete, else a download. If
-    the hub cannot be used, whatever is cached.
+    """Return the folder of a hub repository at a revision: the cached one of a commit if it is known to be complete, else a download.
+    Offline, or if the download of a commit fails, return what is cached.
 
     Raises `CompressError` if `what` cannot be had, with the `ways_out`.
     """

@@ -4,8 +4,8 @@ of tokens on this.
 The last dimensions of the hidden states are reserved for positions. Queries and keys of the first layer read mostly positions, so that a
 token attends to nearby ones, and values copy the word dimensions: the first layer gives each position the mean of its neighbourhood, and
 the head, which starts near the identity, predicts words that occur in such a neighbourhood. Starting attention near what training tends to
-make of it is an idea of Trockman and Kolter (2023, arXiv:2305.09828); this initialisation is our own. It is added to the weights as drawn;
-all others stay as they are.
+make of it is an idea of Trockman and Kolter (2023, arXiv:2305.09828); this initialisation is our own. All other weights keep their random
+values.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def converted_tokenizer(folder: Path) -> Tokenizer:
 
     if not any((folder / name).exists() for name in VOCABULARIES):  # transformers would make an empty one
         found = ""
-        if (folder / _DEBERTAS).exists():  # transformers 5 drops its rules for letters, which 4 keeps
+        if (folder / _DEBERTAS).exists():  # transformers 5 drops its character rules, which 4 keeps
             found = (
                 f"; found {_DEBERTAS}: have DebertaV2TokenizerFast of transformers 4 write a tokenizer.json beside it"
             )

@@ -22,7 +22,7 @@ Span = tuple[int, int]  # start and end in characters of the context, the end ex
 
 def are_answers(values: Sequence[Any]) -> bool:
     """Whether a column holds answers: most of its list items have a position, with a text or an end, and no label like entities."""
-    if any(isinstance(value, dict) and "label" in value for value in values):  # how the hub holds entities
+    if any(isinstance(value, dict) and "label" in value for value in values):  # the hub's format for entities
         return False
     parts = [isinstance(part, dict) and _may_be_answer(part) for value in values for part in _parts(value)]
     return 2 * sum(parts) > len(parts)
@@ -64,7 +64,7 @@ def _spans(context: Any, value: Any, column: str, label: str) -> list[Span] | st
 
 def _parts(value: Any) -> list[Any]:
     """Return the answers of a question, one by one; [] for a value that is not a list, or has lists of different lengths."""
-    if isinstance(value, dict):  # how the hub holds lists of objects
+    if isinstance(value, dict):  # the hub's format for lists of objects
         columns = {name: value[name] for name in _FIELDS if value.get(name) is not None}
         even = all(isinstance(part, list) for part in columns.values()) and len({*map(len, columns.values())}) == 1
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)] if even else []

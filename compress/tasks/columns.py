@@ -1,4 +1,4 @@
-"""A split's columns as they were read, unchecked."""
+"""A split's columns as read, unchecked."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def shared_threshold(outputs: np.ndarray, gold: np.ndarray, headline: Headline) 
     counts = np.unique(np.linspace(max(1, labels / 4), min(4 * labels, outputs.size - 1), _CANDIDATES).astype(int))
     middles = (ordered[counts - 1] + ordered[counts]) / 2 if labels else np.zeros(0)
     candidates = [0.0, *middles.tolist()]
-    return max(candidates, key=lambda candidate: headline(outputs - candidate, gold))  # the first of equals
+    return max(candidates, key=lambda candidate: headline(outputs - candidate, gold))  # the first among equals
 
 
 def own_thresholds(outputs: np.ndarray, gold: np.ndarray, shared: float, prior: int = PRIOR_POSITIVES) -> np.ndarray:

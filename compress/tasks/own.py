@@ -118,7 +118,7 @@ def _has_words(table: Table, own: OwnFiles) -> bool:
     if own.kind is not None or own.label not in table.columns:
         return own.kind == "tagging"
     texts, labels = table.columns[own.text], table.columns[own.label]
-    if any(isinstance(value, dict) and SPAN_LABEL in value for value in labels):  # how the hub holds lists of spans
+    if any(isinstance(value, dict) and SPAN_LABEL in value for value in labels):  # the hub's format for lists of spans
         return True
     spans = (value[0] for value in labels if isinstance(value, list) and value)
     if any(isinstance(text, list) for text in texts) or any(isinstance(span, dict | list) for span in spans):

@@ -56,7 +56,7 @@ def _spans(text: Any, value: Any, column: str, label: str) -> list[Span] | str:
         return f"{column}: expected text or a list of words, found {brief(text)}"
     if value is None:
         return []
-    if isinstance(value, dict):  # how the hub holds lists of objects
+    if isinstance(value, dict):  # the hub's format for lists of objects
         columns: list[Any] = [value.get(name) for name in _FIELDS]
         even = all(isinstance(column, list) and len(column) == len(columns[0]) for column in columns)
         value = list(zip(*columns, strict=True)) if even else value

@@ -132,6 +132,6 @@ def read_parquet(path: Path) -> Table:
         names = content.column_names
         columns = {name: content.column(name).to_pylist() for name in names}
     except (pyarrow.ArrowException, OSError, KeyError, OverflowError, ValueError) as error:
-        # a name twice; a date beyond Python's; bytes that are no text
+        # a duplicate name; a date beyond Python's range; bytes that are not text
         raise CompressError(f"{path}: cannot be read as Parquet: {str(error).splitlines()[0]}") from None
     return Table(str(path), "row", range(1, content.num_rows + 1), columns)

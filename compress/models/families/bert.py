@@ -86,7 +86,7 @@ BERT = Family(
     random_config=_random_config,
     growth={
         "word_embeddings.weight": "-h",
-        "predictions.decoder.weight": "-h",  # the same table
+        "predictions.decoder.weight": "-h",  # tied to the word table
         "position_embeddings.weight": "-h",
         "token_type_embeddings.weight": "-h",
         "self.query": "ah",

@@ -1,4 +1,4 @@
-"""What a model for one kind of task has on top of its encoder."""
+"""What a model for one task kind has on top of its encoder."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def shared_basis(moment: Array, width: int) -> Array:
     size = len(moment)
     ones = np.full((size, 1), size**-0.5)
     centred = moment - ones @ (ones.T @ moment)
-    centred -= (centred @ ones + np.trace(moment) * ones) @ ones.T  # the mean's own direction comes last
+    centred -= (centred @ ones + np.trace(moment) * ones) @ ones.T  # puts the mean direction last
     leading = np.linalg.eigh(centred)[1][:, ::-1][:, : width - 1]
     kept = _independent_rows(np.hstack([ones, leading]), width)
     aligned = leading[kept].T - leading[kept].T.mean(1, keepdims=True)
@@ -69,7 +69,7 @@ class _Regression:
     def __init__(self, inputs: Array, targets: Array) -> None:
         self.mean_in, self.mean_out = inputs.mean(0), targets.mean(0)
         deviations = inputs.std(0)
-        floor = 1e-6 * (np.abs(self.mean_in) + deviations.mean())  # constant inputs tell nothing
+        floor = 1e-6 * (np.abs(self.mean_in) + deviations.mean())  # constant inputs carry no information
         self.scale = np.maximum(deviations, floor + np.finfo(np.float64).tiny)
         centred = (inputs - self.mean_in) / self.scale
         self.variances, self.directions = np.linalg.eigh(centred.T @ centred / len(centred))

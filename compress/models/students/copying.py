@@ -74,7 +74,7 @@ def _whole_layers(source: State, family: Family, blocks: Sequence[int]) -> State
 def copied_head(source: State, teacher: HeadLayers, student: HeadLayers, *, prefixes: tuple[str, str]) -> State:
     """Return the state of the student's head from the teacher's classifier (`Family.head_on`). `prefixes`: of the encoders of teacher and
     student. Parts inside both encoders are left out, as they are copied with the body."""
-    if not student:  # of its teacher's family
+    if not student:  # the student is of its teacher's family
         return {name: tensor for name, tensor in source.items() if not name.startswith(f"{prefixes[0]}.")}
     state: State = {}
     for (mine, _), (theirs, _) in zip(student, teacher, strict=True):

@@ -19,7 +19,7 @@ from ..tables import brief, refuse
 from .classification import MOST_UNLISTED_LABELS, check_unicode, declared_names, natural, unknown_label
 from .kind import TaskKind
 
-NONE = "(none)"  # how an answer without labels is written
+NONE = "(none)"  # text of an answer without labels
 _TINY = 1e-30
 
 

@@ -12,7 +12,7 @@ from .entailment import entailment
 from .sentiment import sentiment
 from .similarity import similarity
 
-GENERATOR_VERSION = 2  # raise when a generator gives other examples for the same seed
+GENERATOR_VERSION = 2  # raise when a generator makes other examples for the same seed
 Example = tuple[str | float, ...]  # the texts, then the label
 
 GENERATORS: dict[str, Callable[[Draw], Example]] = {
