@@ -1,7 +1,7 @@
-"""Augmentation of task data: copies of every example in which some words are replaced by likely others.
+"""Augmentation of task data: copies of every example with some words replaced by likely others.
 
-TinyBERT (Jiao et al. 2020, arXiv:1909.10351, Algorithm 1). Light to import: torch comes in with the first proposal
-of a masked language model.
+TinyBERT (Jiao et al. 2020, arXiv:1909.10351, Algorithm 1). Light to import: torch is imported with the first proposal of a masked language
+model.
 """
 
 from __future__ import annotations

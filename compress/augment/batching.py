@@ -1,4 +1,4 @@
-"""Which words of which texts are masked in one forward, and the forwards in batches. numpy only, deterministic."""
+"""Which words of which texts are masked in one forward, and batches of forwards. numpy only, deterministic."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 
 from ..tasks import sorted_chunks
 
-MASKED_SHARE = 0.15  # of a text's tokens in one forward: what masked language models are trained with
+MASKED_SHARE = 0.15  # of a text's tokens in one forward, as in the training of masked language models
 
 
 @dataclass(frozen=True)
 class Slots:
-    """Words in their texts, each one token, ordered by text.
+    """Words of one token in their texts, ordered by text.
 
-    `texts`: int32 ids of every text, special tokens included. Per word: `text`, the number of its text, and
-    `position`, that of its token in it, int64 [word]; `words`, as written.
+    `texts`: int32 ids of every text, special tokens included. Per word: `text`, the number of its text, and `position`, that of its token
+    in it, int64 [word]; `words`, as written.
     """
 
     texts: list[np.ndarray]
@@ -37,15 +37,14 @@ class Slots:
 
 @dataclass(frozen=True)
 class Batch:
-    """The rows of one forward: the text of each, int64 [row]; the slots masked, row after row, and the row of each,
-    int64 [slot]."""
+    """The rows of one forward: the text of each row, int64 [row]; the masked slots in row order, and the row of each, int64 [slot]."""
 
     texts: np.ndarray
     slots: np.ndarray
     row: np.ndarray
 
     def inputs(self, slots: Slots, *, mask_id: int, pad_id: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """What the model is given, int64 [row, length]; and where words are masked, bool [row, length]."""
+        """Return the model's inputs, int64 [row, length]; and where words are masked, bool [row, length]."""
         lengths = np.array([len(slots.texts[text]) for text in self.texts])
         shape = (len(self.texts), int(lengths.max()))
         ids, masked = np.full(shape, pad_id, np.int64), np.zeros(shape, bool)
@@ -58,7 +57,7 @@ class Batch:
 
 
 def batches_of(slots: Slots, tokens: int) -> list[Batch]:
-    """All words once, in rows of near-equal length, padded size at most `tokens` where more than one row."""
+    """Return batches with every word once, in rows of similar length, with padded size at most `tokens` unless there is only one row."""
     rows = _rows(slots)
     lengths = np.array([len(slots.texts[text]) for text, _ in rows], np.int64)
     batches = []
@@ -70,7 +69,7 @@ def batches_of(slots: Slots, tokens: int) -> list[Batch]:
 
 
 def _rows(slots: Slots) -> list[tuple[int, np.ndarray]]:
-    """(text, those of its slots that are masked together): disjoint groups, each spread over the text."""
+    """Return (text, its slots that are masked together): disjoint groups, each spread over the text."""
     rows = []
     starts = np.flatnonzero(np.diff(slots.text, prepend=-1)).tolist()
     for start, end in zip(starts, [*starts[1:], len(slots)], strict=True):

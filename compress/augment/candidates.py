@@ -1,4 +1,4 @@
-"""Candidates for the words that some copy replaces: each word is sent to the proposer it belongs to."""
+"""Candidates for the words to replace, from the proposer responsible for each word."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Proposers:
-    """Where candidates come from: a masked language model for words of one token, another source for the rest.
+    """Sources of candidates: a masked language model for words of one token, another source for the rest.
 
-    Without the first the second serves all words; without the second words of several tokens stay.
+    Without the first, the second serves all words; without the second, words of several tokens are not replaced.
     """
 
     masked_lm: MaskedLmProposer | None
@@ -32,13 +32,13 @@ class Proposers:
 
 @dataclass(frozen=True)
 class Candidates:
-    """int32 [word, candidate], positions in `vocabulary`, best first; -1 marks those that are missing, at the end."""
+    """int32 [word, candidate], indices into `vocabulary`, best first, padded with -1."""
 
     table: np.ndarray
     vocabulary: tuple[str, ...]
 
     def pick(self, word: int, share: float) -> str | None:
-        """The candidate at `share` (0 to 1) of those that word number `word` has; None when it has none."""
+        """Return the candidate of word number `word` at the fraction `share` (0 to 1) of its list; None if it has none."""
         row = self.table[word]
         count = int((row >= 0).sum())
         return self.vocabulary[row[int(share * count)]] if count else None
@@ -54,9 +54,9 @@ def find_candidates(
     work: Path | None,
     on_progress: Callable[[int, int], None],
 ) -> Candidates:
-    """Candidates for the words that are `needed` (bool [word]); other words have none.
+    """Return candidates for the words that are `needed` (bool [word]); other words have none.
 
-    Texts are cut into tokens as the masked language model knows them, by `tokenizer` where there is none.
+    Texts are tokenized with the masked language model's tokenizer, or with `tokenizer` if there is none.
     """
     model, others = proposers.masked_lm, proposers.others
     if model is None:
@@ -80,9 +80,9 @@ def find_candidates(
 def sort_words(
     texts: Texts, needed: np.ndarray, tokenizer: Tokenizer, length: int
 ) -> tuple[Slots, np.ndarray, np.ndarray]:
-    """The needed words of one token as slots, with their numbers; and the numbers of the other needed words.
+    """Return the needed words of one token as slots, with their numbers; and the numbers of the other needed words.
 
-    `length`: tokens that the masked language model takes. Texts are cut to it; a word beyond it is one of the others.
+    `length`: tokens that the masked language model takes. Texts are truncated to it; a word beyond it is one of the others.
     """
     pieces = pieces_of(texts, tokenizer)
     fits = (pieces.count == 1) & (pieces.position < length - 1)  # the last is a special token
@@ -94,11 +94,11 @@ def sort_words(
 
 
 def _written(texts: Texts, numbers: np.ndarray) -> list[str]:
-    """The words with these numbers, one string object for each distinct one."""
+    """Return the words with these numbers, one string object for each distinct one."""
     owners = texts.text_of(numbers)
     return [sys.intern(texts.word(number, owner)) for number, owner in zip(numbers, owners, strict=True)]
 
 
 def _cut(ids: np.ndarray, length: int) -> np.ndarray:
-    """At most `length` of the ids, the last special token kept."""
+    """Return at most `length` of the ids, keeping the last special token."""
     return ids if len(ids) <= length else np.append(ids[: length - 1], ids[-1])

@@ -26,7 +26,7 @@ Copied = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class Augmented:
-    """New examples, by source example, and int64 [example] the source of each in the split they were made from."""
+    """New examples, ordered by source, and int64 [example] the source of each in the original split."""
 
     split: Split
     source: np.ndarray
@@ -47,19 +47,21 @@ def augment(
     work: Path | None = None,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Augmented:
-    """Up to `copies` new examples for each of `split`, labels as their source's; the originals are not among them. Where examples are the
-    passages of queries or the endings of questions, up to `copies` new groups for each group, every one with all of its rows.
+    """Return up to `copies` new examples for each of `split`, with their source's labels; the originals are not included. If examples are
+    passages of queries or endings of questions, up to `copies` new groups for each group, each with all of its rows.
 
-    In every copy each content word of each text (of both texts of a pair) is replaced with `probability`, by one of
-    its `candidates` most likely others, each as likely; the text around it stays as it is. A copy that equals its
-    source or an earlier copy is dropped, one of a group if all of its rows do. The draws depend on `seed` and the example.
-    Where words are labelled, a copy's labels stand where its words do; `outside` is then the label of what is in no entity, and other
-    words are never replaced: another name need not be of the same type. Where spans answer questions, the questions alone are rewritten:
-    answers stand in their texts, and were looked for there as they are. `fixed`: the first so many texts of an example stay as they are.
-    `copied`: as `TaskKind.copied`. `tokenizer` says which words it knows, where no masked language model does. `work`: a folder for this
-    very call's finished parts, from which an interrupted call goes on. `on_progress` gets (words done, words in all)
-    of the masked language model.
-    Raises `CompressError` for arguments out of range, and when no text has a word that can be replaced.
+    In every copy, each content word of each text (of both texts of a pair) is replaced with `probability` by one of its `candidates` most
+    likely others, uniformly at random; the rest of the text is unchanged. A copy that equals its source or an earlier copy is dropped; a
+    group only if all of its rows do. The draws depend on `seed` and the example.
+
+    If words are labelled, a copy's labels move with its words; `outside` is then the label of words outside entities, and other words are
+    never replaced, since another name need not be of the same type. If answers are spans, only the questions are rewritten, as answers must
+    stay at their positions in unchanged contexts. `fixed`: the number of leading texts of an example that are unchanged. `copied`: as
+    `TaskKind.copied`. `tokenizer`: determines which words are known, if there is no masked language model. `work`: a folder for finished
+    parts of exactly this call, from which an interrupted call continues. `on_progress` receives (words done, words in total) of the masked
+    language model.
+
+    Raises `CompressError` for arguments out of range, and if no text has a word that can be replaced.
     """
     _check(proposers, copies, probability, candidates)
     texts = words_of(split)
@@ -85,14 +87,14 @@ def augment(
 
 
 def _groups(split: Split) -> list[list[int]]:
-    """The examples that are copied together, in order: a query's passages, a question's endings, or one alone."""
+    """Return the examples that are copied together, in order: a query's passages, a question's endings, or a single one."""
     if split.ranks_groups or split.has_choices:
         return [rows.tolist() for rows in queries_of(split.labels)]
     return [[example] for example in range(len(split))]
 
 
 def _kept_words(texts: Texts, split: Split, outside: int | None, fixed: int) -> list[np.ndarray] | None:
-    """Of each example which of its words are never replaced, bool [word]; None: there are none."""
+    """Return for each example which of its words are never replaced, bool [word]; None if there are none."""
     if split.labels_spans:
         sizes = [[len(texts.spans[number]) for number in numbers] for numbers in texts.of_example]
         return [np.arange(question + context) >= question for question, context in sizes]
@@ -107,14 +109,14 @@ def _kept_words(texts: Texts, split: Split, outside: int | None, fixed: int) -> 
         inside = label[label[:, 0] != outside]
         next_one = np.searchsorted(
             inside[:, 2], spans[:, 0], side="right"
-        )  # the first word that ends behind where this one starts
+        )  # the first label that ends after this word starts
         starts = np.append(inside[:, 1], np.iinfo(np.int32).max)[next_one]
         kept.append(starts < spans[:, 1])
     return kept
 
 
 def _moved(label: np.ndarray, edits: Sequence[Edit]) -> np.ndarray:
-    """int32 [word, 3] of a text in which each of `edits`, in order, put so many characters in the place of a span."""
+    """Return int32 [word, 3] of a text after `edits`, in order, each of which replaced a span by so many characters."""
     starts = np.array([edit[0] for edit in edits], np.int64)
     ends = np.array([edit[1] for edit in edits], np.int64)
     grown = np.cumsum([0, *(length - (end - start) for start, end, length in edits)])
@@ -135,7 +137,7 @@ def _check(proposers: Proposers, copies: int, probability: float, candidates: in
 
 @dataclass(frozen=True)
 class _Drawing:
-    """The draws of every example, made when asked for: kept, they would outweigh the texts."""
+    """The draws of every example, computed on demand, because stored ones would be larger than the texts."""
 
     seed: int
     copies: int
@@ -151,7 +153,7 @@ class _Drawing:
         return drawn
 
     def needed(self) -> np.ndarray:
-        """bool [word]: does any copy replace it."""
+        """Return bool [word]: whether any copy replaces it."""
         needed = np.zeros(self.texts.words, bool)
         for example in range(len(self.texts.of_example)):
             needed[self.texts.numbers(example)[self(example).replaced.any(0)]] = True
@@ -160,23 +162,23 @@ class _Drawing:
 
 @dataclass(frozen=True)
 class Draws:
-    """bool [copy, word]: is it replaced; float64 [copy, word] in [0, 1): by which share of its candidates."""
+    """bool [copy, word]: whether it is replaced; float64 [copy, word] in [0, 1): the fraction that picks a candidate."""
 
     replaced: np.ndarray
     share: np.ndarray
 
 
 def draw(seed: int, example: int, *, copies: int, words: int, probability: float) -> Draws:
-    """Those of one example. They depend on nothing but the arguments: neither other examples nor candidates."""
+    """Return the draws of one example. They depend only on the arguments, not on other examples or candidates."""
     rng = np.random.default_rng([seed % 2**64, example])
     return Draws(rng.random((copies, words)) < probability, rng.random((copies, words)))
 
 
-Edit = tuple[int, int, int]  # start and end of what was replaced, and the length of what stands there
+Edit = tuple[int, int, int]  # start and end of the replaced span, and the length of its replacement
 
 
 class Rewritten(NamedTuple):
-    """A text with some words exchanged, and where."""
+    """A text with some words replaced, and where."""
 
     text: str
     edits: tuple[Edit, ...]
@@ -186,7 +188,7 @@ Row = tuple[Rewritten, ...]  # a text per column
 
 
 def _copies(texts: Texts, found: Candidates, group: Sequence[int], draws: Sequence[Draws]) -> list[tuple[Row, ...]]:
-    """The distinct new ones of a group, in the order drawn, a row for each of its examples; `draws`: of each of them."""
+    """Return the distinct new copies of a group, in the order drawn, with a row for each of its examples; `draws`: of each of them."""
     seen = {tuple(tuple(texts.texts[number] for number in texts.of_example[example]) for example in group)}
     new: list[tuple[Row, ...]] = []
     for number in range(len(draws[0].replaced)):
@@ -202,7 +204,7 @@ def _copies(texts: Texts, found: Candidates, group: Sequence[int], draws: Sequen
 
 
 def _row(texts: Texts, found: Candidates, example: int, replaced: np.ndarray, share: np.ndarray) -> Row:
-    """An example's texts, each with its `replaced` words exchanged."""
+    """Return an example's texts, each with its `replaced` words replaced."""
     made, start = [], 0
     for number in texts.of_example[example]:
         end = start + len(texts.spans[number])
@@ -212,7 +214,7 @@ def _row(texts: Texts, found: Candidates, example: int, replaced: np.ndarray, sh
 
 
 def _rewrite(texts: Texts, found: Candidates, number: int, replaced: np.ndarray, share: np.ndarray) -> Rewritten:
-    """A text with its `replaced` words exchanged, and nothing else touched."""
+    """Return a text with its `replaced` words replaced, and nothing else changed."""
     text, spans, first = texts.texts[number], texts.spans[number], int(texts.first[number])
     pieces, edits, done = [], [], 0
     for index in np.flatnonzero(replaced).tolist():
@@ -229,8 +231,8 @@ NAME = "augmented.jsonl"
 
 
 def write_augmented(augmented: Augmented, out: Path) -> None:
-    """`augmented.jsonl` in the folder `out`: `texts`, `label` (or `words`, `spans` or `ending`, where these are labelled) and `source` of
-    an example on every line."""
+    """Write `augmented.jsonl` to the folder `out`: per line `texts`, `label` (or `words`, `spans` or `ending`, for such labels) and
+    `source` of an example."""
     out.mkdir(parents=True, exist_ok=True)
     rows = zip(*augmented.split.texts, strict=True)
     labels, sources = [label.tolist() for label in augmented.split.labels], augmented.source.tolist()
@@ -245,7 +247,7 @@ def write_augmented(augmented: Augmented, out: Path) -> None:
 
 
 def read_augmented(folder: Path) -> Split:
-    """The examples that `write_augmented` put into `folder`. Raises `CompressError` naming the line that is none."""
+    """Return the examples that `write_augmented` wrote to `folder`. Raises `CompressError` naming the first invalid line."""
     path = folder / NAME
     columns: list[list[str]] = []
     labels: list[Any] = []
@@ -272,7 +274,7 @@ def read_augmented(folder: Path) -> Split:
 
 
 def _type_of(label: Any) -> type:
-    """As `Split` has it: of a class, of relevance and query, of a score or of flags."""
+    """Return the label type, as in `Split`: of a class, of relevance and query, of a score or of flags."""
     if isinstance(label, int):
         return np.int64
     return np.float64 if isinstance(label, list) and isinstance(label[0], float) else np.float32

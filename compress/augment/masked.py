@@ -1,4 +1,4 @@
-"""Candidates for a word in its sentence: what a masked language model puts in its place."""
+"""Candidates for a word in its sentence: a masked language model's predictions in its place."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from .words import SPARE, fold_numbers, folded, whole_words, without_itself
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-CPU_TOKENS, GPU_TOKENS = 1536, 2**15  # of one forward; on a CPU, what its caches hold
-PART_TOKENS = 2**17  # between two saves: a minute of a small model on one core
+CPU_TOKENS, GPU_TOKENS = 1536, 2**15  # per forward; on a CPU, as many as fit in its caches
+PART_TOKENS = 2**17  # between two saves: a minute for a small model on one core
 HEAD_AT_ONCE = 512  # positions; bounds the scores, [positions, words]
 
 
 class MaskedLmProposer:
-    """The most likely whole words where a word is masked, by a masked language model on the text alone.
+    """Proposes the most likely whole words at a masked word, by a masked language model on the text alone.
 
-    Several words of a text are masked in one forward: disjoint groups of about 15 % of its tokens, spread over it,
-    which the model's training prepared it for. (Published: one word per forward; the official code also appends the
-    original text.) `tokenizer` is the model's; the model works in fp32 on the device it is on.
+    Several words of a text are masked in one forward: disjoint groups of about 15 % of its tokens, spread over it, as in the model's
+    training. (Published: one word per forward; the official code also appends the original text.) `tokenizer` is the model's; the model
+    runs in fp32 on its current device.
     """
 
     def __init__(self, model: Any, tokenizer: Tokenizer) -> None:
@@ -49,9 +49,9 @@ class MaskedLmProposer:
     def propose(
         self, slots: Slots, candidates: int, work: Path | None, on_progress: Callable[[int, int], None]
     ) -> np.ndarray:
-        """int32 [word, candidate]: positions in `vocabulary`, best first, -1 where there are no more.
+        """Return int32 [word, candidate]: indices into `vocabulary`, best first, padded with -1.
 
-        `work`: a folder for finished parts. `on_progress` gets (words done, words in all) after each.
+        `work`: a folder for finished parts. `on_progress` receives (words done, words in total) after each.
         """
         tokens = CPU_TOKENS if self._device.type == "cpu" else GPU_TOKENS
         batches, per_part = batches_of(slots, tokens), max(1, PART_TOKENS // tokens)
@@ -77,14 +77,14 @@ class MaskedLmProposer:
         return min(candidates + SPARE, len(self.vocabulary))
 
     def _own(self, slots: Slots) -> np.ndarray:
-        """int32 [word]: the number of the word itself whatever its case, as written or else by its token; -1 if none."""
+        """Return int32 [word]: the number of the word itself, ignoring case, as written or else by its token; -1 if none."""
         of_token = dict(zip(self._ids.tolist(), self._fold.tolist(), strict=True))
         by_token = np.array([of_token.get(token, -1) for token in slots.tokens.tolist()], np.int32)
         written = folded(slots.words, fold_numbers(self.vocabulary))
         return np.where(written >= 0, written, by_token)
 
     def _rank(self, slots: Slots, batches: list[Batch], candidates: int) -> np.ndarray:
-        """The most likely words of the batches' slots, the word itself among them: int32 [slot, more]."""
+        """Return the most likely words of the batches' slots, possibly including the word itself: int32 [slot, more]."""
         import torch
 
         from ..models.masked_lm import decoder
@@ -99,7 +99,7 @@ class MaskedLmProposer:
         return np.concatenate(ranked)
 
     def _rank_batch(self, slots: Slots, batch: Batch, rows: tuple[Any, Any], count: int) -> np.ndarray:
-        """`rows`: weights and biases of the decoder for the whole words alone."""
+        """Return the ranking for one batch. `rows`: weights and biases of the decoder for whole words only."""
         import torch
         from torch.nn.functional import linear
 
@@ -115,9 +115,9 @@ class MaskedLmProposer:
 
 
 def _kept_or_made(path: Path | None, shape: tuple[int, ...], make: Callable[[], np.ndarray]) -> np.ndarray:
-    """The int32 array in the file at `path`, or a new one, put there whole; without `path` nothing is kept.
+    """Return the int32 array in the file at `path`, or a new one, saved there atomically; without `path` nothing is saved.
 
-    A file of another shape, or cut short, is made again.
+    A file with another shape, or a truncated one, is replaced.
     """
     found = None if path is None else _read_part(path)
     if found is not None and found.shape == shape and found.dtype == np.int32:

@@ -1,4 +1,4 @@
-"""Candidates for a word whatever its sentence: the words with the nearest vectors."""
+"""Candidates for a word independent of its sentence: the words with the nearest vectors."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from ..errors import CompressError
 from .words import NONE, SPARE, fold_numbers, folded, is_content_word, whole_words, without_itself, word_mark
 
 AT_ONCE = 256  # words; bounds the table of similarities, [words, vocabulary]
-LEAST = 0.35  # cosine with the mean of several pieces; below, what is nearest shares a syllable, not a meaning
+LEAST = 0.35  # cosine with the mean of several pieces; below, the nearest word shares a syllable, not a meaning
 
 
 class WordProposer(Protocol):
-    """Gives candidates for words alone."""
+    """Proposes candidates for words without context."""
 
     vocabulary: tuple[str, ...]
 
     def propose(self, words: Sequence[str], candidates: int) -> np.ndarray:
-        """int32 [word, candidate]: positions in `vocabulary`, best first, -1 where there are no more."""
+        """Return int32 [word, candidate]: indices into `vocabulary`, best first, padded with -1."""
         ...
 
 
 class NeighbourProposer:
-    """Nearest whole words of a model's own table of word embeddings, by cosine with the mean of a word's pieces.
+    """Proposes the nearest whole words in a model's word embedding table, by cosine with the mean of a word's pieces.
 
-    `table` is [vocabulary, width], for instance `model.get_input_embeddings().weight` as an array. Its mean is taken
-    away first: all rows share a large part that says nothing of a word. A word of several pieces is given only what
-    is really near, its own pieces left out, and often nothing.
+    `table` is [vocabulary, width], for instance `model.get_input_embeddings().weight` as an array. Its mean is subtracted first, because
+    all rows share a large common part. A word of several pieces only gets candidates that are really near, without its own pieces, and
+    often none.
     """
 
     def __init__(self, table: np.ndarray, tokenizer: Tokenizer) -> None:
@@ -64,7 +64,7 @@ class NeighbourProposer:
 
 
 def normalized(rows: np.ndarray) -> np.ndarray:
-    """Rows of length 1; zeros stay zeros."""
+    """Return rows of length 1; zeros stay zeros."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return rows / np.where(lengths > 0, lengths, 1.0)
 
@@ -79,10 +79,9 @@ def nearest(
     least: np.ndarray,
     barred: Sequence[Sequence[int]],
 ) -> np.ndarray:
-    """Rows of `table` (normalised, [vocabulary, width]) nearest to each of `vectors` [word, width] by cosine.
+    """Return the rows of `table` (normalised, [vocabulary, width]) nearest to each of `vectors` [word, width] by cosine.
 
-    int32 [word, candidate], -1 where there are no more: never the word itself, none below its `least` cosine [word],
-    none of the rows that are `barred` for it.
+    int32 [word, candidate], padded with -1: never the word itself, none below its `least` cosine [word], none of the rows `barred` for it.
     """
     fold, own = folded(vocabulary), folded(words, fold_numbers(vocabulary))
     found = [np.zeros((0, candidates), np.int32)]
@@ -99,20 +98,20 @@ def nearest(
 
 
 def _best(scores: np.ndarray, count: int) -> np.ndarray:
-    """Columns of the `count` highest scores of every row, best first: int32 [row, count]."""
+    """Return the columns of the `count` highest scores of every row, best first: int32 [row, count]."""
     count = min(count, scores.shape[1])
     part = np.argpartition(-scores, count - 1, axis=1)[:, :count]
     order = np.argsort(-np.take_along_axis(scores, part, 1), axis=1, kind="stable")
     return np.take_along_axis(part, order, 1).astype(np.int32)
 
 
-MOST_WORDS = 100_000  # from the top of the file, where the frequent words are; as in the official code
+MOST_WORDS = 100_000  # first in the file, which has frequent words first; as in the official code
 
 
 class GloveProposer:
-    """Nearest content words of a GloVe file (https://nlp.stanford.edu/projects/glove/), by cosine.
+    """Proposes the nearest content words in a GloVe file (https://nlp.stanford.edu/projects/glove/), by cosine.
 
-    A word that the file lacks has no candidates. Raises `CompressError` with the line of what is wrong in the file.
+    A word that is not in the file has no candidates. Raises `CompressError` with the number of an invalid line.
     """
 
     def __init__(self, path: Path) -> None:
@@ -133,9 +132,9 @@ class GloveProposer:
 
 
 def read_glove(path: Path, most: int = MOST_WORDS) -> tuple[list[str], np.ndarray]:
-    """The first `most` words of the file and their vectors, float32 [word, width].
+    """Return the first `most` words of the file and their vectors, float32 [word, width].
 
-    Raises `CompressError` with the line of what is wrong in them.
+    Raises `CompressError` with the number of an invalid line.
     """
     words: list[str] = []
     rows: list[np.ndarray] = []
@@ -155,8 +154,8 @@ def read_glove(path: Path, most: int = MOST_WORDS) -> tuple[list[str], np.ndarra
 
 
 def _word_and_vector(path: Path, line: int, text: str, width: int | None) -> tuple[str, np.ndarray]:
-    """The first line says how many numbers a line ends with; what stands before them is its word, which may hold spaces, as `. . .`
-    of glove.840B does."""
+    """Return word and vector. The first line determines how many numbers end a line; the word before them may have spaces, such as `. . .`
+    in glove.840B."""
     word, *fields = text.split(" ")
     extra = 0 if width is None else max(0, len(fields) - width)
     if not all(map(_is_number, fields[:extra])):

@@ -1,4 +1,4 @@
-"""The distinct texts of a split, their words that may be replaced, numbered through, and the tokens of each word."""
+"""The distinct texts of a split, their replaceable words, numbered consecutively, and the tokens of each word."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .words import Span, content_words
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
-ENCODE_AT_ONCE = 4096  # texts; bounds the memory that the tokenizer's own objects take
+ENCODE_AT_ONCE = 4096  # texts; bounds the memory of the tokenizer's own objects
 
 
 @dataclass(frozen=True)
@@ -29,29 +29,29 @@ class Texts:
 
     @property
     def words(self) -> int:
-        """In all texts."""
+        """Number of words in all texts."""
         return int(self.first[-1])
 
     def words_of_example(self, example: int) -> int:
-        """In all columns."""
+        """Return the number of words in all columns."""
         return sum(len(self.spans[number]) for number in self.of_example[example])
 
     def text_of(self, words: np.ndarray) -> np.ndarray:
-        """The text that each of these words, by number, is in: int64 [word]."""
+        """Return the text of each of these words, given by number: int64 [word]."""
         return np.searchsorted(self.first, words, side="right") - 1
 
     def word(self, number: int, text: int) -> str:
-        """Word `number`, which is in `text`, as written."""
+        """Return word `number`, which is in `text`, as written."""
         start, end = self.spans[text][number - int(self.first[text])]
         return self.texts[text][start:end]
 
     def numbers(self, example: int) -> np.ndarray:
-        """The numbers of the example's words, column after column, int64 [word]."""
+        """Return the numbers of the example's words, column by column, int64 [word]."""
         return np.concatenate([np.arange(self.first[n], self.first[n + 1]) for n in self.of_example[example]])
 
 
 def words_of(split: Split) -> Texts:
-    """The texts of all columns, in the order in which examples show them."""
+    """Return the texts of all columns, in the order of the examples."""
     numbers: dict[str, int] = {}
     of_example = [
         tuple(numbers.setdefault(text, len(numbers)) for text in row) for row in zip(*split.texts, strict=True)
@@ -63,9 +63,8 @@ def words_of(split: Split) -> Texts:
 
 @dataclass(frozen=True)
 class Pieces:
-    """int32 token ids of every text with its special tokens; per word the position of its first token and the number
-    of its tokens, int64 [word]. A word that the tokenizer does not see as one, in the name of a special token for
-    instance, has none."""
+    """int32 token ids of every text with its special tokens; per word the position of its first token and its number of tokens, int64
+    [word]. A word that the tokenizer does not treat as one, for instance in the name of a special token, has none."""
 
     ids: list[np.ndarray]
     position: np.ndarray
@@ -73,7 +72,7 @@ class Pieces:
 
 
 def pieces_of(texts: Texts, tokenizer: Tokenizer) -> Pieces:
-    """Of all texts, whole."""
+    """Return the pieces of all texts, without truncation."""
     ids: list[np.ndarray] = []
     position, count = np.zeros(texts.words, np.int64), np.zeros(texts.words, np.int64)
     for number, encoding in enumerate(_encodings(tokenizer, texts.texts)):
@@ -92,7 +91,7 @@ def _encodings(tokenizer: Tokenizer, texts: list[str]) -> Iterator[Encoding]:
 
 
 def _find(encoding: Encoding, spans: list[Span]) -> tuple[list[int], list[int]]:
-    """First positions and counts. A token is a word's when it ends in it: the first may hold the space before."""
+    """Return first positions and counts. A token belongs to the word that it ends in, as it may include the space before."""
     special = encoding.special_tokens_mask
     ends = [0 if special[index] else end for index, (_, end) in enumerate(encoding.offsets)]
     position, count, at = [], [], 0

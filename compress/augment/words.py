@@ -1,4 +1,4 @@
-"""The words of a text: which ones may be replaced, and which of a tokenizer's tokens may take their place."""
+"""The words of a text: which may be replaced, and which of a tokenizer's tokens may replace them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tokenizers import Tokenizer, decoders, pre_tokenizers
 
 from ..corpus.special import UNSPACED
 
-# Words that carry a sentence's structure (and its negations): replacing one changes what is said or breaks it.
+# Words that carry a sentence's structure (and its negations): replacing one changes the meaning or breaks the sentence.
 _FUNCTION_WORDS = """
 i me my mine myself we us our ours ourselves you your yours yourself yourselves he him his himself she her hers
 herself it its itself they them their theirs themselves one oneself this that these those who whom whose which what
@@ -31,33 +31,33 @@ _BYTE_MARK = "Ġ"  # byte-level BPE's character for a space
 _FROM_BYTES = decoders.ByteLevel()
 
 Span = tuple[int, int]
-SPARE = 3  # a vocabulary holds a word in at most so many cases: word, Word, WORD
+SPARE = 3  # most forms of a word in a vocabulary that differ in case: word, Word, WORD
 NONE = -1
 
 
 def is_content_word(word: str) -> bool:
-    """Letters alone, two or more, of a script that puts spaces between words, and not a function word."""
+    """Whether it is letters alone, two or more, of a script with spaces between words, and not a function word."""
     return len(word) > 1 and word.isalpha() and word.lower() not in FUNCTION_WORDS and not UNSPACED.search(word)
 
 
 def content_words(text: str) -> list[Span]:
-    """(start, end) in characters of the words of `text` that may be replaced, in order.
+    """Return (start, end) in characters of the words of `text` that may be replaced, in order.
 
-    Text is split at spaces and punctuation as BERT splits it. Numbers, punctuation and function words are left out,
-    as in the official code; so are single letters.
+    Text is split at spaces and punctuation as by BERT. Numbers, punctuation and function words are left out, as in the official code; so
+    are single letters.
     """
     return [span for word, span in _SPLIT.pre_tokenize_str(text) if is_content_word(word)]
 
 
 def match_case(word: str, like: str) -> str:
-    """`word` in capitals or with a capital where `like` is; otherwise as it is."""
+    """Return `word` in capitals, or with a capital first letter, if `like` is; otherwise unchanged."""
     if len(like) > 1 and like.isupper():
         return word.upper()
     return word[0].upper() + word[1:] if like[0].isupper() else word
 
 
 def word_mark(tokenizer: Tokenizer) -> str:
-    """What the tokens that begin a word start with: nothing for WordPiece, a sign for the space before otherwise."""
+    """Return the prefix of tokens that begin a word: "" for WordPiece, otherwise a character for the space before."""
     if json.loads(tokenizer.to_str())["model"]["type"] == "WordPiece":
         return ""
     tokens = tokenizer.get_vocab()
@@ -65,13 +65,13 @@ def word_mark(tokenizer: Tokenizer) -> str:
 
 
 def _written(token: str, mark: str) -> str:
-    """As texts have it. A byte-level `token` has a character for each byte; where its bytes are no UTF-8, the word has U+FFFD, which is
-    no letter."""
+    """Return the token as in a text. A byte-level `token` has a character for each byte; if its bytes are not UTF-8, the result has U+FFFD,
+    which is not a letter."""
     return _FROM_BYTES.decode([token]) if mark == _BYTE_MARK else token
 
 
 def whole_words(tokenizer: Tokenizer) -> tuple[tuple[str, ...], np.ndarray]:
-    """The content words that are one token each, in the order of their ids; their ids, int64 [word]."""
+    """Return the content words that are one token each, in order of their ids; and their ids, int64 [word]."""
     mark = word_mark(tokenizer)
     pairs = sorted((id_, token) for token, id_ in tokenizer.get_vocab().items() if token.startswith(mark))
     words = [(id_, _written(token[len(mark) :], mark)) for id_, token in pairs]
@@ -80,7 +80,7 @@ def whole_words(tokenizer: Tokenizer) -> tuple[tuple[str, ...], np.ndarray]:
 
 
 def fold_numbers(words: Iterable[str]) -> dict[str, int]:
-    """A number for every word, the same for words that differ in case alone."""
+    """Return a number for every word, the same for words that differ only in case."""
     numbers: dict[str, int] = {}
     for word in words:
         numbers.setdefault(word.casefold(), len(numbers))
@@ -88,16 +88,16 @@ def fold_numbers(words: Iterable[str]) -> dict[str, int]:
 
 
 def folded(words: Sequence[str], numbers: dict[str, int] | None = None) -> np.ndarray:
-    """int32 [word]: the words' numbers in `numbers` (default: in their own), -1 for one that has none."""
+    """Return int32 [word]: the words' numbers in `numbers` (default: in their own), -1 for a word without one."""
     known = fold_numbers(words) if numbers is None else numbers
     return np.array([known.get(word.casefold(), -1) for word in words], np.int32)
 
 
 def without_itself(ranked: np.ndarray, fold: np.ndarray, own: np.ndarray, count: int) -> np.ndarray:
-    """The first `count` of every row of `ranked` (int32 [row, more], -1 for none) but the row's own word in any case.
+    """Return the first `count` of every row of `ranked` (int32 [row, more], -1 for none), excluding the row's own word in any case.
 
-    `fold` (int32 [word]) numbers words whatever their case, `own` (int32 [row]) is that of the word to be replaced.
-    int32 [row, count], -1 where there are no more.
+    `fold` (int32 [word]) numbers words ignoring case, `own` (int32 [row]) is the number of the word to be replaced. int32 [row, count],
+    padded with -1.
     """
     kept = (ranked >= 0) & (fold[ranked] != own[:, None])
     order = np.argsort(~kept, axis=1, kind="stable")[:, :count]

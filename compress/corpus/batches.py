@@ -1,4 +1,4 @@
-"""Full sequences of plain text for the training loop: no padding, an order that depends on (seed, epoch) alone."""
+"""Full sequences of plain text for the training loop: no padding, in an order that depends only on (seed, epoch)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _READ_AT_ONCE = 1 << 22  # tokens
 class TextBatches:
     """Sequences of `length` tokens: [CLS], the next `length` - 2 tokens of the corpus, [SEP].
 
-    Every token of the corpus is in one sequence, but for a tail too short to fill one; documents run on within a
-    sequence, [SEP] between them. Ids are sequence numbers in text order. Each epoch has its own permutation; its
-    last batch may be smaller. Raises `CompressError` when the text does not fill one batch.
+    Every token of the corpus is in one sequence, except a tail too short to fill one; documents continue within a sequence, separated by
+    [SEP]. Ids are sequence numbers in text order. Each epoch has its own permutation; its last batch may be smaller. Raises `CompressError`
+    if the text does not fill one batch.
 
-    `apart`: documents do not see each other (Krell et al. 2021, arXiv:2107.02027, §3.2). The text then has a [CLS]
-    before each document, so that what stands in a sequence is [CLS] document [SEP], as it would be alone; the first
-    and the last of a sequence may be parts of one. Batches have `documents`, which number them.
+    `apart`: documents are masked from each other (Krell et al. 2021, arXiv:2107.02027, §3.2). Each document then starts with [CLS], so that
+    a sequence contains [CLS] document [SEP], as if alone; the first and last document of a sequence may be incomplete. Batches have
+    `documents`, which number them.
     """
 
     def __init__(self, shards: TokenShards, *, length: int, batch_size: int, seed: int, apart: bool = False) -> None:
@@ -37,9 +37,10 @@ class TextBatches:
         self._order = np.zeros(0, np.int64)
 
     def held_out(self, share: float) -> tuple[Self, Self | None]:
-        """What is trained on, and the last `share` of the sequences, in batches of their own: None where that is not one.
+        """Return the training sequences, and the last `share` of the sequences in batches of their own, or None if that is less than one
+        sequence.
 
-        Raises `CompressError`, which names the setting `held_out`, when too few are left for a batch.
+        Raises `CompressError`, naming the setting `held_out`, if too few are left for a batch.
         """
         count = round(share * self.count)
         train, held = copy(self), copy(self)
@@ -77,7 +78,7 @@ class TextBatches:
         return self._order[position * self.batch_size : (position + 1) * self.batch_size]
 
     def tokens(self) -> np.ndarray:
-        """Ids that stand in the corpus, and all special ones, int64 in ascending order."""
+        """Return the ids that occur in the corpus, and all special ones, as ascending int64."""
         special, found = self.shards.special, np.zeros(self.shards.vocabulary, bool)
         for number in (special.cls, special.sep, special.pad, *special.every):
             if number is not None:
@@ -90,10 +91,10 @@ class TextBatches:
         return np.full(len(indices), self.length, dtype=np.int64)
 
     def collate(self, indices: np.ndarray) -> dict[str, np.ndarray]:
-        """`input_ids`, `attention_mask` (ones) and `token_type_ids` (zeros), int64 [batch, length].
+        """Return `input_ids`, `attention_mask` (ones) and `token_type_ids` (zeros), int64 [batch, length].
 
-        With `apart` also `documents`, int64 [batch, length]: which document of its sequence, from 0, a token is of; the
-        [SEP] behind a document is its own. An id beyond the sequences is one of a later epoch.
+        With `apart` also `documents`, int64 [batch, length]: each token's document within its sequence, from 0; a document includes the
+        [SEP] after it. Ids beyond the sequences belong to later epochs.
         """
         ids = np.empty((len(indices), self.length), np.int64)
         ids[:, 0], ids[:, -1] = self.shards.special.cls, self.shards.special.sep
@@ -105,7 +106,7 @@ class TextBatches:
         return batch if self._begins is None else batch | {"documents": begins.cumsum(axis=1)}
 
     def _read(self, sequence: int) -> tuple[np.ndarray, np.ndarray]:
-        """What stands between the first and the last token of a sequence, and where in it documents begin with a [CLS]."""
+        """Return the tokens between the first and last token of a sequence, and the positions of [CLS] at document starts."""
         room = self.length - 2
         start = sequence * room
         if self._begins is None:
@@ -116,8 +117,8 @@ class TextBatches:
         return np.insert(text, begins - np.arange(len(begins)), self.shards.special.cls), begins
 
     def sample(self, count: int) -> list[dict[str, np.ndarray]]:
-        """The first `count` sequences that training meets (all, where there are fewer), in batches, without `documents`:
-        what reads a sample looks at activations, layer by layer, and knows padding alone."""
+        """Return the first `count` sequences of training (all, if there are fewer), in batches, without `documents`: what reads a sample
+        observes activations layer by layer, and supports only padding."""
         chosen = np.concatenate([self.indices(step) for step in range(-(-min(count, self.count) // self.batch_size))])
         chosen = chosen[:count]
         starts = range(0, len(chosen), self.batch_size)
@@ -126,6 +127,6 @@ class TextBatches:
 
 
 def _begins(shards: TokenShards) -> np.ndarray:
-    """Where a [CLS] stands in the text that has one before every document but the first, int64 in ascending order."""
+    """Return the positions of [CLS] in the text with one before every document except the first, as ascending int64."""
     inside = shards.ends[shards.ends < len(shards) - 1]
     return inside + 1 + np.arange(len(inside))

@@ -1,4 +1,4 @@
-"""Which words stand near which, and vectors of words from that."""
+"""Co-occurrence counts of words, and word vectors from them."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import numpy as np
 from .batches import TextBatches
 
 WINDOW = 5  # tokens to either side
-_SEQUENCES = 100_000  # that are counted at most: 12.8 million tokens at 128
+_SEQUENCES = 100_000  # counted at most: 12.8 million tokens at length 128
 _AT_ONCE = 2_000
 _SMOOTHED = 0.75
-_DENSE = 1_000  # words up to which the whole matrix is decomposed
+_DENSE = 1_000  # up to this many words, the whole matrix is decomposed
 
 
 def count_pairs(
     text: TextBatches, on_progress: Callable[[int, int], None] = lambda done, total: None
 ) -> tuple[Any, np.ndarray]:
-    """How often words stand near each other in the sequences of `text`, and how often each word stands there at all.
+    """Return how often words co-occur in the sequences of `text`, and how often each word occurs.
 
-    A sparse float matrix [word, word], symmetric: a pair that is d tokens apart counts 1/d, up to `WINDOW`; and int64
-    [word]. Special tokens are in no pair, and neither are two segments, nor two documents where `text` keeps those apart.
-    Of a long text sequences at even distances are counted. `on_progress` takes how many of how many.
+    A sparse symmetric float matrix [word, word], in which a pair d tokens apart counts 1/d, up to `WINDOW`; and int64 [word]. Pairs exclude
+    special tokens, and do not cross segments, or documents that `text` keeps apart. Of a long text, evenly spaced sequences are counted.
+    `on_progress(done, total)` receives numbers of sequences.
     """
     from scipy import sparse
 
@@ -47,11 +47,11 @@ def count_pairs(
 
 
 def word_vectors(pairs: Any, width: int, *, seed: int) -> np.ndarray:
-    """float32 [word, width], of words that keep like company alike: a word without any has zeros.
+    """Return float32 [word, width], similar for words with similar neighbours; a word without any has zeros.
 
-    A truncated singular value decomposition of positive pointwise mutual information (Levy and Goldberg 2014, "Neural Word
-    Embedding as Implicit Matrix Factorization"), with the share of a neighbour to the power 0.75 and the singular values to
-    the power 1/2 (Levy, Goldberg and Dagan 2015, doi:10.1162/tacl_a_00134, §3.1 and §3.3).
+    A truncated singular value decomposition of positive pointwise mutual information (Levy and Goldberg 2014, "Neural Word Embedding as
+    Implicit Matrix Factorization"), with the share of a neighbour to the power 0.75 and the singular values to the power 1/2 (Levy,
+    Goldberg and Dagan 2015, doi:10.1162/tacl_a_00134, §3.1 and §3.3).
     """
     from scipy import sparse
     from scipy.sparse.linalg import svds
@@ -70,7 +70,7 @@ def word_vectors(pairs: Any, width: int, *, seed: int) -> np.ndarray:
         return vectors
     left: Any
     values: Any
-    if len(used) <= _DENSE:  # of low rank, maybe, where an iteration does not repeat itself
+    if len(used) <= _DENSE:  # maybe of low rank, for which the iterative solver is not reproducible
         left, values, _ = np.linalg.svd(matrix.toarray())
     else:
         left, values, _ = svds(matrix, k=rank, rng=np.random.default_rng(seed))

@@ -1,4 +1,4 @@
-"""Lines of text files, plain or compressed, in bounded memory; one line says what is wrong with a file."""
+"""Lines of text files, plain or compressed, in bounded memory, with one-line errors."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import BinaryIO, cast
 
 from ..errors import CompressError
 
-_CHUNK = 1 << 14  # compressed bytes at a time: bounds what one step can expand to
+_CHUNK = 1 << 14  # compressed bytes at a time; bounds the output of one step
 
 
 class ZstandardFile(io.RawIOBase):
     """The contents of a `.zst` file of one or more frames.
 
-    The `zstandard` library's own reader ends silently where a cut file ends; this one raises `EOFError`. Damaged
-    contents raise an `OSError` without a number, as the standard library's gzip does.
+    The `zstandard` library's own reader ends silently at the end of a truncated file; this one raises `EOFError`. Damaged contents raise an
+    `OSError` without a number, like the standard library's gzip.
     """
 
     def __init__(self, path: Path) -> None:
@@ -44,7 +44,7 @@ class ZstandardFile(io.RawIOBase):
         return count
 
     def _step(self) -> bool:
-        """Decompress a little more; False at the end of the last frame."""
+        """Decompress the next chunk; return False at the end of the last frame."""
         ended = self._frame.eof
         chunk = (self._frame.unused_data if ended else b"") or self._file.read(_CHUNK)
         if not chunk and ended:
@@ -78,7 +78,7 @@ def is_text(path: Path) -> bool:
 
 
 def open_text(path: Path) -> BinaryIO:
-    """The bytes of the text in `path`, decompressed by its suffix while they are read."""
+    """Return the bytes of the text in `path`, decompressed while read, according to its suffix."""
     suffix = path.suffix.lower()
     if suffix == ".txt":
         return path.open("rb", buffering=_BUFFER)
@@ -87,9 +87,9 @@ def open_text(path: Path) -> BinaryIO:
 
 
 def file_lines(path: Path) -> Iterator[str]:
-    """The lines of a UTF-8 file without the spaces around them; a long one in pieces of at most `LONGEST` bytes.
+    """Yield the lines of a UTF-8 file, stripped; a long line in pieces of at most `LONGEST` bytes.
 
-    Raises `CompressError` for a file that cannot be read, is damaged or cut short, or is not UTF-8.
+    Raises `CompressError` for a file that cannot be read, is damaged or truncated, or is not UTF-8.
     """
     number = 0
     try:
@@ -106,14 +106,14 @@ def file_lines(path: Path) -> Iterator[str]:
 
 
 def _refused(path: Path, error: Exception) -> str:
-    """The libraries give no error number for contents that they refuse; the system does for a file."""
+    """Return a message for an error: libraries give no error number for damaged contents, the system does for a file."""
     if isinstance(error, OSError) and error.errno is not None:
         return f"{path}: cannot be read: {error.strerror}"
     return f"{path}: is damaged, or not compressed as its name says: {error}"
 
 
 def _numbered(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """(line number from 1, bytes of the line or of a piece of it)."""
+    """Yield (line number from 1, bytes of the line or of a piece of it)."""
     number, rest = 1, b""
     while piece := file.readline(LONGEST - len(rest)):
         line = rest + piece
@@ -127,7 +127,7 @@ def _numbered(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
 
 
 def _cut(line: bytes) -> int:
-    """Where to cut a line that is too long: after its last space, or else where a character starts."""
+    """Return where to cut a line that is too long: after its last space, or else at a character boundary."""
     space = line.rfind(b" ") + 1
     if space > LONGEST // 2:
         return space

@@ -1,4 +1,4 @@
-"""Text of a Hugging Face data set: streamed at a pinned revision, or from a folder on this machine."""
+"""Text of a Hugging Face data set: streamed at a pinned revision, or from a local folder."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ..paths import from_home
 
 PREFIX = "hub:"
 SPLIT = "train"
-_SAVED = ("dataset_dict.json", "state.json")  # what save_to_disk writes
+_SAVED = ("dataset_dict.json", "state.json")  # written by save_to_disk
 _FORM = "hub:OWNER/NAME[/CONFIG]@REVISION[:COLUMN] or hub:./FOLDER[:COLUMN]"
 
 
 @dataclass(frozen=True)
 class HubSource:
-    """The split `train` of a data set; each row's `column` is one document, each of its lines a paragraph.
+    """The split `train` of a data set; each row's `column` is a document, each of its lines a paragraph.
 
-    `folder` is given instead of a hub id and its revision (a commit: 40 hexadecimal digits).
+    `folder` replaces a hub id and its revision (a commit: 40 hexadecimal digits).
     """
 
     name: str
@@ -36,9 +36,9 @@ class HubSource:
 
 
 def parse_hub(word: str) -> HubSource:
-    """`hub:OWNER/NAME[/CONFIG]@REVISION[:COLUMN]`, or `hub:FOLDER[:COLUMN]` with a path that starts with `.`, `/` or `~`.
+    """Parse `hub:OWNER/NAME[/CONFIG]@REVISION[:COLUMN]`, or `hub:FOLDER[:COLUMN]` with a path that starts with `.`, `/` or `~`.
 
-    The folder is one that `datasets` saved, or is laid out like a hub repository. Raises `CompressError`.
+    The folder was saved by `datasets`, or is laid out like a hub repository. Raises `CompressError`.
     """
     place, _, column = word.removeprefix(PREFIX).partition(":")
     column = column or "text"
@@ -60,7 +60,7 @@ def parse_hub(word: str) -> HubSource:
 
 
 def hub_lines(source: HubSource) -> Iterator[str]:
-    """The lines of every row; an empty one after each row. Raises `CompressError`."""
+    """Yield the lines of every row, and an empty one after each row. Raises `CompressError`."""
     try:
         for number, row in enumerate(_load(source), 1):
             yield from (line.strip() for line in _text(source, number, row).split("\n") if line.strip())

@@ -1,4 +1,4 @@
-"""Masked language modelling: which tokens are masked, and what the model must say there (Devlin et al. 2018, §3.1)."""
+"""Masked language modelling: which tokens are masked, and their labels (Devlin et al. 2018, §3.1)."""
 
 from __future__ import annotations
 
@@ -8,19 +8,18 @@ from ..errors import CompressError
 from ..losses.masked_lm import IGNORED
 from .batches import TextBatches
 
-SELECTED = 0.15  # of the tokens that are not special
-MASKED, REPLACED = 0.8, 0.1  # of the selected; the rest stays as it is
-_STREAM = 0x6D61736B  # keeps these draws apart from those that order the sequences
+SELECTED = 0.15  # of the non-special tokens
+MASKED, REPLACED = 0.8, 0.1  # of the selected tokens; the rest is unchanged
+_STREAM = 0x6D61736B  # separates these draws from those that order the sequences
 
 
 class MaskedBatches:
     """`TextBatches`, or `PairBatches`, with masked tokens: `labels` int64 [batch, length] are the masked ones, -100 elsewhere.
 
-    Masking is dynamic: it depends on (seed, epoch, sequence) alone, so an id is epoch · sequences + sequence. With `masks`
-    it is that of epoch modulo `masks`. Each token that is not special is selected with probability 0.15, at least one a
-    sequence; of the selected, 80 % become [MASK], 10 % a random token that is not special, 10 % stay. `continues` (bool
-    [vocabulary]): tokens that go on with a word, which are selected with its first. Raises `CompressError` without a mask
-    token.
+    Masking is dynamic: it depends only on (seed, epoch, sequence), so an id is epoch · sequences + sequence. With `masks`, it is that of
+    epoch modulo `masks`. Each non-special token is selected with probability 0.15, at least one per sequence; of the selected, 80 % become
+    [MASK], 10 % a random non-special token, and 10 % are unchanged. `continues` (bool [vocabulary]): tokens that continue a word, which are
+    selected with its first. Raises `CompressError` without a mask token.
     """
 
     def __init__(self, text: TextBatches, *, masks: int | None = None, continues: np.ndarray | None = None) -> None:
@@ -42,8 +41,8 @@ class MaskedBatches:
         return self.text.lengths(indices)
 
     def collate(self, indices: np.ndarray) -> dict[str, np.ndarray]:
-        """Those of `text`, `input_ids` with masked tokens, `labels`, and `masked`, int64 [position]: where in them, laid flat,
-        tokens are masked."""
+        """Return the batch of `text`, with masked `input_ids`, `labels`, and `masked`, int64 [position]: indices of masked tokens in the
+        flattened `labels`."""
         epochs, sequences = np.divmod(indices, self.text.count)
         batch = self.text.collate(indices)
         ids = batch["input_ids"]
@@ -59,11 +58,11 @@ class MaskedBatches:
         return batch | {"labels": labels, "masked": np.flatnonzero(selected)}
 
     def _draws(self, epoch: int, sequence: int) -> np.ndarray:
-        """Uniform in [0, 1), [3, length]: whether a token is selected, what happens to it, what replaces it."""
+        """Return uniform draws from [0, 1), [3, length]: whether a token is selected, what happens to it, what replaces it."""
         return np.random.default_rng([_STREAM, self.seed % 2**64, epoch, sequence]).random((3, self.text.length))
 
     def _select(self, ids: np.ndarray, draws: np.ndarray) -> np.ndarray:
-        """Which tokens are selected, bool [batch, length]; where no draw is low enough, the lowest."""
+        """Return which tokens are selected, bool [batch, length]; if no draw is low enough, the lowest."""
         special = np.isin(ids, self._special)
         draws = np.where(special, 1.0, draws)
         if self._continues is not None:
@@ -73,8 +72,8 @@ class MaskedBatches:
 
 
 def _of_first_pieces(draws: np.ndarray, continues: np.ndarray, special: np.ndarray) -> np.ndarray:
-    """`draws` [batch, length], each the one of its word's first piece; a word that is cut in front, which a special token stands before,
-    begins with what is left."""
+    """Return `draws` [batch, length] with each token's replaced by that of its word's first piece; a word cut at its start, after a special
+    token, begins with its first remaining piece."""
     begins = ~continues
     begins[:, 1:] |= special[:, :-1]
     places = np.where(begins, np.arange(draws.shape[1]), 0)

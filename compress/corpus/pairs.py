@@ -1,5 +1,5 @@
-"""Pairs of segments: consecutive ones of one document, in their order or swapped (Lan et al. 2020, §3.1), or the second
-of another document in half of the pairs (Devlin et al. 2018, §3.1)."""
+"""Pairs of segments: consecutive ones of a document, in half of the pairs swapped (Lan et al. 2020, §3.1) or with a second segment from
+another document (Devlin et al. 2018, §3.1)."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from ..errors import CompressError
 from .batches import TextBatches
 from .shards import TokenShards
 
-SWAPPED = 0.5  # of the pairs; or with a second segment of another document
-_DRAWS = 32  # sequences looked at for a segment of another document; without one the pair stays as it is
-LEAST = 8  # tokens of a document that gives a pair
+SWAPPED = 0.5  # share of pairs swapped, or with a second segment from another document
+_DRAWS = 32  # sequences tried for a segment of another document; if none has one, the pair is unchanged
+LEAST = 8  # fewest tokens of a document that gives a pair
 _MARKS = (".", "!", "?", "。", "！", "？")
-_STREAM = 0x706169727320  # keeps these draws apart from those that order the sequences and mask them
+_STREAM = 0x706169727320  # separates these draws from those that order the sequences and mask them
 
 
 def sentence_ends(tokenizer: tokenizers.Tokenizer) -> tuple[int, ...]:
-    """Ids of the tokens that end a sentence, as many as the vocabulary has."""
+    """Return the ids of tokens that end a sentence, as far as the vocabulary has them."""
     numbers = (tokenizer.token_to_id(mark) for mark in _MARKS)
     return tuple(number for number in numbers if number is not None)
 
 
-# The two segments as the model sees them, and whether they are not what stands in the text.
+# The two segments as the model sees them, and whether they differ from the text.
 Pair = tuple[np.ndarray, np.ndarray, bool]
 
 
 class _Run(NamedTuple):
-    """The text of a pair, the places where it may be split, and whether these are between sentences."""
+    """The text of a pair, the positions where it may be split, and whether these are between sentences."""
 
     text: np.ndarray
     places: np.ndarray
@@ -39,21 +39,19 @@ class _Run(NamedTuple):
 
 
 class PairBatches(TextBatches):
-    """[CLS] A [SEP] B [SEP]: A and B are consecutive text of one document, in half of the pairs swapped (`labels`
-    "sentence_order"), or with a B that ends a pair of another document ("next_sentence").
+    """[CLS] A [SEP] B [SEP]: A and B are consecutive text of one document; in half of the pairs they are swapped (`labels`
+    "sentence_order"), or B ends a pair of another document ("next_sentence").
 
-    A document of n tokens gives ⌈n / (`length` - 3)⌉ sequences, evenly spaced in it; one of less than 8 tokens gives
-    none. A sequence begins where a sentence does and holds the whole sentences that fit (they may run into the next
-    sequence's), so that no cut sentence tells the order; it is split between two of them, each place as likely. Where
-    fewer than two sentences fit, it is `length` - 3 tokens (or the whole document) split anywhere. What is left of
-    `length` is padding. `ends` are the tokens that end a sentence.
+    A document of n tokens gives ⌈n / (`length` - 3)⌉ evenly spaced sequences; one of less than 8 tokens gives none. A sequence begins at
+    the start of a sentence and has the whole sentences that fit (they may overlap with the next sequence), so that no truncated sentence
+    reveals the order; it is split between two of them, uniformly at random. If fewer than two sentences fit, it is `length` - 3 tokens (or
+    the whole document), split anywhere. The rest of `length` is padding. `ends`: tokens that end a sentence.
 
-    The B of another document is as long as the one that it stands for, or as near to it as there is, above or below, and
-    made in the same way: whole sentences for whole sentences, a piece cut anywhere for a piece cut anywhere. So neither
-    its end nor the length of the pair tells the label.
+    The B of another document has the length of the one it replaces, or the nearest available, and the same form: whole sentences for whole
+    sentences, an arbitrary piece for an arbitrary piece. So neither its end nor the length of the pair reveals the label.
 
-    The place, the swap and the other document depend on (seed, epoch, sequence) alone, so an id is epoch · sequences +
-    sequence. Raises `CompressError` as `TextBatches` does, and for "next_sentence" of a single document.
+    Split, swap and other document depend only on (seed, epoch, sequence), so an id is epoch · sequences + sequence. Raises `CompressError`
+    like `TextBatches`, and for "next_sentence" with a single document.
     """
 
     def __init__(
@@ -79,11 +77,11 @@ class PairBatches(TextBatches):
         train, held = super().held_out(share)
         for part in (train, held):
             if part is not None:
-                part._recent = {}  # the same id is another pair in each
+                part._recent = {}  # an id means different pairs in each
         return train, held
 
     def _sequences(self) -> int:
-        """Also looks up which document each sequence is of: `_first` is the number of a document's first sequence."""
+        """Return the number of sequences; sets `_first`, the number of each document's first sequence."""
         counts = -(-self._sizes // (self.length - 3))
         self._first = np.cumsum([0, *counts], dtype=np.int64)
         return int(self._first[-1])
@@ -102,8 +100,8 @@ class PairBatches(TextBatches):
         return np.array([len(one) + len(other) + 3 for one, other, _ in map(self._pair, indices.tolist())], np.int64)
 
     def collate(self, indices: np.ndarray) -> dict[str, np.ndarray]:
-        """Those of `TextBatches`, token type 1 for the second segment, and int64 [batch] under the name of the labels:
-        1 if swapped, or of another document."""
+        """Return the arrays of `TextBatches`, with token type 1 for the second segment, and int64 [batch] under the name of the labels: 1
+        if swapped, or of another document."""
         special = self.shards.special
         ids = np.full((len(indices), self.length), special.sep if special.pad is None else special.pad, np.int64)
         mask, types, swapped = np.zeros_like(ids), np.zeros_like(ids), np.zeros(len(indices), np.int64)
@@ -116,7 +114,8 @@ class PairBatches(TextBatches):
         return {"input_ids": ids, "attention_mask": mask, "token_type_ids": types, self._labels: swapped}
 
     def _pair(self, index: int) -> Pair:
-        """A pair, kept until a batch of others came: the loop asks for lengths and texts, several times a step."""
+        """Return a pair, cached until a batch of others was requested, because the loop requests lengths and texts several times per
+        step."""
         if index not in self._recent:
             while len(self._recent) >= self.batch_size:
                 del self._recent[next(iter(self._recent))]
@@ -141,7 +140,7 @@ class PairBatches(TextBatches):
         return (one, other, False) if strange is None else (one, strange, True)
 
     def _elsewhere(self, sequence: int, length: int, room: int | None, drawn: np.ndarray) -> np.ndarray | None:
-        """Of the `drawn` sequences of other documents the end whose length is nearest to `length`, None where there is none.
+        """Return, from the `drawn` sequences of other documents, the end whose length is nearest to `length`; None if there is none.
 
         Whole sentences of at most `room` tokens; `room` None: the last `length` tokens of a sequence cut anywhere.
         """
@@ -167,7 +166,7 @@ class PairBatches(TextBatches):
         return np.searchsorted(self._first, sequences, side="right") - 1
 
     def _run(self, sequence: int, *, whole: bool = True) -> _Run:
-        """`whole`: whole sentences where two fit."""
+        """Return the text of a sequence; `whole`: whole sentences if two fit."""
         room = self.length - 3
         document = int(self._document(sequence))
         size, last = int(self._sizes[document]), int(self._first[document + 1] - self._first[document] - 1)
@@ -182,15 +181,15 @@ class PairBatches(TextBatches):
         return _Run(text, np.arange(1, len(text)), False)
 
     def _boundaries(self, text: np.ndarray, begins: bool, ends: bool) -> np.ndarray:
-        """Where a sentence ends and another begins, as positions in `text`; with the edges of a document."""
+        """Return positions in `text` between sentences, and at edges of the document."""
         marked = self._ends_sentence[text]
         between = np.flatnonzero(marked[:-1] & ~marked[1:]) + 1
         return np.concatenate([[0] if begins else [], between, [len(text)] if ends else []]).astype(np.int64)
 
 
 def _documents(shards: TokenShards) -> tuple[np.ndarray, np.ndarray]:
-    """Position of the first token, and tokens without the [SEP] after them, of every document that gives a pair."""
-    stops = np.append(shards.ends, len(shards))  # the last may be cut short
+    """Return the position of the first token, and the number of tokens without the final [SEP], of every document that gives a pair."""
+    stops = np.append(shards.ends, len(shards))  # the last may be truncated
     starts = np.concatenate([[0], stops[:-1] + 1]).astype(np.int64)
     sizes = stops - starts
     return starts[sizes >= LEAST], sizes[sizes >= LEAST]

@@ -1,4 +1,4 @@
-"""The shards written so far, kept so that a kill at any moment leaves a state to go on from."""
+"""The shards written so far, saved so that work can resume after a kill at any moment."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _STATE = "progress.json"
 
 @dataclass
 class Progress:
-    """Shards in `work`, and the blocks of text in them; what is not yet written waits in memory.
+    """Shards in `work`, and the number of text blocks in them; tokens not yet written are in memory.
 
-    Only a shard that `progress.json` names counts, and it is named once it is whole on the disk.
+    Only shards listed in `progress.json` count; one is listed once it is completely on disk.
     """
 
     work: Path
@@ -40,7 +40,7 @@ class Progress:
 
     @classmethod
     def resume(cls, work: Path, made_from: list[Any], dtype: np.dtype, sep: int) -> Progress:
-        """What `work` holds if it was made from the same, else a start from nothing."""
+        """Return the progress in `work` if it was made from the same input, else an empty one."""
         work.mkdir(parents=True, exist_ok=True)
         own = cls(work, hashlib.sha256(canonical(made_from)).hexdigest(), dtype, sep, last=sep)
         try:
@@ -57,7 +57,7 @@ class Progress:
         return own
 
     def add(self, ids: np.ndarray, limit: float) -> None:
-        """The ids of the next block, up to `limit` tokens in all; a document without tokens leaves no [SEP]."""
+        """Add the ids of the next block, up to `limit` tokens in total; a document without tokens leaves no [SEP]."""
         self.blocks += 1
         before = np.concatenate([np.array([self.last], ids.dtype), ids[:-1]])
         ids = ids[~((ids == self.sep) & (before == self.sep))]
@@ -70,7 +70,7 @@ class Progress:
             self.documents += int(np.count_nonzero(ids == self.sep))
 
     def write_shard(self) -> None:
-        """What waits in memory, as the next shard."""
+        """Write the tokens in memory as the next shard."""
         if not self.pending:
             return
         ids = np.concatenate(self._parts)
@@ -81,7 +81,7 @@ class Progress:
         write_text(self.work / _STATE, json.dumps(state))
 
     def place(self, out: Path) -> None:
-        """The shards into `out`, by link where the disk allows it, so that `work` is whole until it is removed."""
+        """Put the shards into `out`, by hard link if possible, so that `work` stays complete until it is removed."""
         out.mkdir(parents=True, exist_ok=True)
         for number in range(len(self.shards)):
             name = shard_name(number)

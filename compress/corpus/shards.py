@@ -1,4 +1,4 @@
-"""Token ids on disk: the files that `tokenize_corpus` writes, and reading them without loading them."""
+"""Token ids on disk: the format written by `tokenize_corpus`, and reading it without loading it."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def shard_name(number: int) -> str:
 
 
 def dtype_for(vocabulary: int) -> np.dtype:
-    """Little-endian uint16 where every id below `vocabulary` fits, else uint32."""
+    """Return little-endian uint16 if every id below `vocabulary` fits, else uint32."""
     return np.dtype("<u2" if vocabulary <= 1 << 16 else "<u4")
 
 
 def describe(dtype: np.dtype, vocabulary: int, special: SpecialIds, shards: list[dict[str, int]]) -> dict[str, Any]:
-    """The contents of `corpus.json`; `tokens` counts the [SEP] after each document too."""
+    """Return the contents of `corpus.json`; `tokens` includes the [SEP] after each document."""
     return {
         "format": FORMAT,
         "dtype": dtype.name,
@@ -41,7 +41,7 @@ def describe(dtype: np.dtype, vocabulary: int, special: SpecialIds, shards: list
 
 @dataclass(frozen=True)
 class TokenShards:
-    """The tokens of all documents in order, [SEP] after each, mapped from disk; `len` counts tokens."""
+    """The tokens of all documents in order, each followed by [SEP], memory-mapped from disk; `len` counts tokens."""
 
     arrays: tuple[np.ndarray, ...]
     special: SpecialIds
@@ -49,7 +49,7 @@ class TokenShards:
 
     @classmethod
     def open(cls, folder: Path) -> TokenShards:
-        """Raises `CompressError` when `folder` does not hold what `tokenize_corpus` writes."""
+        """Open `folder`. Raises `CompressError` if it does not contain what `tokenize_corpus` writes."""
         try:
             document = json.loads((folder / NAME).read_bytes())
             special = SpecialIds(**document["special"] | {"every": tuple(document["special"]["every"])})
@@ -61,12 +61,12 @@ class TokenShards:
 
     @cached_property
     def starts(self) -> np.ndarray:
-        """Position of each shard's first token, and last the count of all tokens, int64."""
+        """Position of each shard's first token, and finally the number of all tokens, int64."""
         return np.cumsum([0, *(len(array) for array in self.arrays)], dtype=np.int64)
 
     @cached_property
     def ends(self) -> np.ndarray:
-        """Positions of the [SEP] that follow documents, int64; the last document may be cut short, and has none then."""
+        """Positions of the [SEP] after documents, int64; the last document may be truncated, without one."""
         offsets = zip(self.starts, self.arrays, strict=False)
         return np.concatenate([start + np.flatnonzero(array == self.special.sep) for start, array in offsets])
 
@@ -74,7 +74,7 @@ class TokenShards:
         return int(self.starts[-1])
 
     def read(self, start: int, count: int) -> np.ndarray:
-        """`count` consecutive tokens from position `start` on, across shards, int64 [token]."""
+        """Return `count` consecutive tokens from position `start`, across shards, int64 [token]."""
         parts = []
         shard = int(np.searchsorted(self.starts, start, side="right")) - 1
         while count and shard < len(self.arrays):

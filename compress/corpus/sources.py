@@ -1,4 +1,4 @@
-"""What a user calls a corpus: files, folders and hub data sets; what identifies their contents; their lines."""
+"""Corpus sources named by a user: files, folders and hub data sets; the identity of their contents; their lines."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ..store.hashing import canonical, hash_file, hash_folder
 from .files import ANY_SUFFIX, file_lines, is_text
 from .hub import PREFIX, HubSource, hub_lines, parse_hub
 
-READER_VERSION = 1  # raise when other text is read from the same sources
+READER_VERSION = 1  # raise when reading the same sources gives other text
 
 
 @dataclass(frozen=True)
 class FileSource:
-    """A UTF-8 text file, one paragraph a line, a blank line between documents; `name` holds no machine path."""
+    """A UTF-8 text file, one paragraph per line, blank lines between documents; `name` has no machine-specific path."""
 
     path: Path
     name: str
@@ -31,10 +31,10 @@ Source = FileSource | HubSource
 
 
 def corpus_sources(words: Sequence[str]) -> tuple[Source, ...]:
-    """Sources in the order given; a folder's text files (`.txt`, `.xz`, `.gz`, `.zst`, at any depth) by name.
+    """Return sources in the given order; a folder's text files (`.txt`, `.xz`, `.gz`, `.zst`, at any depth) by name.
 
-    A word is a path, or a hub data set as `parse_hub` says. Every file is opened: `CompressError` says what is
-    missing, unreadable, given twice, without text or not UTF-8 in its first line. The hub is not asked yet.
+    A word is a path, or a hub data set as in `parse_hub`. Every file is opened: raises `CompressError` for one that is missing, unreadable,
+    given twice, without text or not UTF-8 up to its first text. The hub is not accessed yet.
     """
     if not words:
         raise CompressError("the corpus: expected at least one text file, folder or hub data set, found none")
@@ -73,9 +73,9 @@ def _below(folder: Path) -> list[FileSource]:
 
 
 def corpus_fingerprint(sources: Sequence[Source]) -> str:
-    """SHA-256 in hexadecimal of the sources in order: names and bytes of files, ids and revisions of data sets.
+    """Return the SHA-256, in hexadecimal, of the sources in order: names and bytes of files, ids and revisions of data sets.
 
-    Where the files lie does not enter. Raises `CompressError` for what cannot be read.
+    The location of files does not matter. Raises `CompressError` for what cannot be read.
     """
     return hashlib.sha256(canonical([READER_VERSION, *map(_identity, sources)])).hexdigest()
 
@@ -89,7 +89,7 @@ def _identity(source: Source) -> list[str | None]:
 
 
 def paragraphs(sources: Sequence[Source]) -> Iterator[str]:
-    """Every paragraph in order; `""` where a document ends: at a blank line, and at the end of a file or row."""
+    """Yield every paragraph in order, and `""` where a document ends: at a blank line, and at the end of a file or row."""
     for source in sources:
         yield from file_lines(source.path) if isinstance(source, FileSource) else hub_lines(source)
         yield ""

@@ -1,4 +1,4 @@
-"""The special tokens of a tokenizer, by what it does rather than by what it calls them."""
+"""Find the special tokens of a tokenizer by their function rather than their names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..errors import CompressError
 PAD = ("[PAD]", "<pad>")
 MASK = ("[MASK]", "<mask>")
 UNKNOWN = ("[UNK]", "<unk>")
-SPACES = ("Ġ", "▁")  # how byte-level BPE and SentencePiece write the space before a word
+SPACES = ("Ġ", "▁")  # the space before a word in byte-level BPE and SentencePiece
 
 # Thai, Lao, Burmese, Khmer, kana and Chinese characters: scripts without spaces between words.
 UNSPACED = re.compile(
@@ -26,9 +26,9 @@ _CJK_SIGNS = re.compile(r"[\u3000-\u303f]")  # their punctuation
 
 @dataclass(frozen=True)
 class SpecialIds:
-    """Ids of special tokens under BERT's names: RoBERTa's `<s>`, `</s>`, `<pad>` and `<mask>` stand here too.
+    """Ids of special tokens under BERT's names, also for RoBERTa's `<s>`, `</s>`, `<pad>` and `<mask>`.
 
-    `every` holds all tokens that are marked special, also `[UNK]`; `pad` and `mask` are None where there is none.
+    `every`: all tokens marked special, including `[UNK]`; `pad` and `mask` are None if there is none.
     """
 
     cls: int
@@ -39,10 +39,10 @@ class SpecialIds:
 
 
 def special_ids(tokenizer: tokenizers.Tokenizer) -> SpecialIds:
-    """`cls` and `sep` are what the tokenizer puts before and after a text; `pad` and `mask` go by their usual names.
+    """Return the special ids. `cls` and `sep` are what the tokenizer puts before and after a text; `pad` and `mask` have their usual names.
 
-    So a BERT-style tokenizer gives [CLS] and [SEP], a RoBERTa-style one <s> and </s>, without a table of families.
-    Raises `CompressError` when it puts anything else around a text.
+    So a BERT-style tokenizer gives [CLS] and [SEP], a RoBERTa-style one <s> and </s>, without a table of families. Raises `CompressError`
+    if it puts anything else around a text.
     """
     own = plain(tokenizer)
     bare, dressed = own.encode("a", add_special_tokens=False).ids, own.encode("a").ids
@@ -58,15 +58,15 @@ def special_ids(tokenizer: tokenizers.Tokenizer) -> SpecialIds:
 
 
 def token_named(tokenizer: tokenizers.Tokenizer, names: Sequence[str]) -> int | None:
-    """The first of `names` that is marked special, else the first in the vocabulary: MPNet's holds `[PAD]` and `[MASK]` as
-    words beside its own `<pad>` and `<mask>`."""
+    """Return the id of the first of `names` that is marked special, else the first in the vocabulary: MPNet's has `[PAD]` and `[MASK]` as
+    words besides its own `<pad>` and `<mask>`."""
     marked = {token.content for token in tokenizer.get_added_tokens_decoder().values() if token.special}
     numbers = [tokenizer.token_to_id(name) for name in sorted(names, key=lambda name: name not in marked)]
     return next((number for number in numbers if number is not None), None)
 
 
 def plain(tokenizer: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
-    """A copy that neither cuts nor pads, and that reads `[SEP]` in a text as four characters and not as the token."""
+    """Return a copy that neither truncates nor pads, and that reads `[SEP]` in a text as characters, not as the token."""
     own = tokenizers.Tokenizer.from_str(tokenizer.to_str())
     own.no_truncation()
     own.no_padding()
@@ -75,8 +75,8 @@ def plain(tokenizer: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
 
 
 def lacks_leading_space(tokenizer: tokenizers.Tokenizer) -> bool:
-    """Whether a text's first word has another first piece than the same word after a space, as RoBERTa's and ModernBERT's has: the
-    tokenizer marks the space before a word, and puts none in front of a text."""
+    """Whether a text's first word has another first piece than the same word after a space, as with RoBERTa and ModernBERT: the tokenizer
+    marks the space before a word, and does not add one before a text."""
     if tokenizer.pre_tokenizer is None:
         return False
     normalize = (lambda text: text) if tokenizer.normalizer is None else tokenizer.normalizer.normalize_str
@@ -85,8 +85,8 @@ def lacks_leading_space(tokenizer: tokenizers.Tokenizer) -> bool:
 
 
 def spelled_special(tokenizer: tokenizers.Tokenizer) -> frozenset[int]:
-    """Special tokens, but for the unknown one, that `plain` reads in a text where it spells their names: those of a Unigram tokenizer,
-    whose vocabulary holds them as pieces. With a large vocabulary it takes a second."""
+    """Return the special tokens, except the unknown one, that `plain` still finds in a text with their names: those of a Unigram tokenizer,
+    whose vocabulary has them as pieces. With a large vocabulary this takes a second."""
     if type(tokenizer.model).__name__ != "Unigram":
         return frozenset()
     own = plain(tokenizer)
@@ -100,10 +100,10 @@ def spelled_special(tokenizer: tokenizers.Tokenizer) -> frozenset[int]:
 
 
 def continuing(tokenizer: tokenizers.Tokenizer) -> np.ndarray:
-    """bool [vocabulary]: the tokens that go on with a word: WordPiece's ## pieces, those of byte-level BPE and of SentencePiece without
-    a space in front. Of the latter two each token that begins with a character of a script without spaces begins a word.
+    """Return bool [vocabulary]: the tokens that continue a word: WordPiece's ## pieces; for byte-level BPE and SentencePiece, those without
+    a leading space. In the latter two, tokens that begin with a character of a script without spaces always begin a word.
 
-    Raises `CompressError` for a tokenizer of another kind.
+    Raises `CompressError` for other tokenizers.
     """
     kinds = json.loads(tokenizer.to_str())
     words = tokenizer.get_vocab(with_added_tokens=False)
@@ -127,7 +127,7 @@ def continuing(tokenizer: tokenizers.Tokenizer) -> np.ndarray:
 
 
 def _is_unspaced(text: bytes) -> bool:
-    """Whether UTF-8 begins with a character of a script without spaces, or with so much of one that it can be hardly any other."""
+    """Whether UTF-8 begins with a character of a script without spaces, or with enough bytes of one to exclude almost any other."""
     size = next((length for least, length in ((0xF0, 4), (0xE0, 3)) if text[:1] >= bytes([least])), 0)
     if not size:
         return False
@@ -136,7 +136,7 @@ def _is_unspaced(text: bytes) -> bool:
 
 
 def _bytes(token: str) -> bytes:
-    """What a token of byte-level BPE stands for: a character of it is a byte, those that cannot be printed moved behind the others."""
+    """Return the bytes of a byte-level BPE token: each character is a byte, with unprintable bytes mapped to other characters."""
     return bytes(_BYTES.get(character, 0) for character in token)
 
 

@@ -1,4 +1,4 @@
-"""Text -> shards of token ids: on several threads, the same for any number of them, resumed after a kill."""
+"""Text -> shards of token ids: multi-threaded, independent of the number of threads, resumable after a kill."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from .shards import NAME, describe, dtype_for
 from .sources import Source, corpus_fingerprint, paragraphs
 from .special import UNKNOWN, lacks_leading_space, plain, special_ids, spelled_special, token_named
 
-BLOCK_CHARACTERS = 1 << 18  # given to a thread at once; bounds the memory that the tokenizer's own objects take
-SHARD_TOKENS = 1 << 22  # what a kill can cost: about ten seconds of one thread
+BLOCK_CHARACTERS = 1 << 18  # per task of a thread; bounds the memory of the tokenizer's own objects
+SHARD_TOKENS = 1 << 22  # lost at most after a kill: about ten seconds of one thread
 
 
 def tokenize_corpus(
@@ -35,14 +35,13 @@ def tokenize_corpus(
     threads: int,
     on_progress: Callable[[int], None] = lambda tokens: None,
 ) -> dict[str, Any]:
-    """Write `tokens-00000.bin`, … and `corpus.json` into `out`; the document in the latter is returned.
+    """Write `tokens-00000.bin`, … and `corpus.json` into `out`; return the contents of the latter.
 
-    Paragraphs are tokenised one by one, without special tokens; [SEP] follows each document. Those after a document's first begin
-    with a space where the tokenizer puts none there itself: their first word is then no part of the word before. `max_tokens` keeps the
-    first so many. Finished shards stay in `work` until the caller removes it: after a kill, the same call goes on
-    behind them. `on_progress` is given the tokens so far. The tokenizer library is used on `threads`
-    threads (it holds no interpreter lock); the outcome does not depend on their number.
-    Raises `CompressError` for sources without a token of text, and for all that reading them meets.
+    Paragraphs are tokenised one by one, without special tokens; [SEP] follows each document. Paragraphs after a document's first begin with
+    a space if the tokenizer does not add one, so that their first word does not continue the previous one. `max_tokens`: keep only the
+    first tokens. Finished shards stay in `work` until the caller removes it: after a kill, the same call continues after them.
+    `on_progress` receives the number of tokens so far. The tokenizer library runs on `threads` threads (it releases the interpreter lock);
+    the result does not depend on their number. Raises `CompressError` for sources without text, and for any error in reading them.
     """
     special = special_ids(tokenizer)
     vocabulary = max(tokenizer.get_vocab().values()) + 1
@@ -65,7 +64,7 @@ def tokenize_corpus(
 
 
 def text_rules(tokenizer: tokenizers.Tokenizer) -> dict[str, str]:
-    """How texts are read otherwise than as the tokenizer reads them alone; nothing for a BERT's. Keys hold it."""
+    """Return how text is read differently from the tokenizer's own behaviour; {} for BERT's. Part of the store's keys."""
     return _rules(tokenizer, spelled_special(tokenizer))
 
 
@@ -75,7 +74,7 @@ def _rules(tokenizer: tokenizers.Tokenizer, spelled: frozenset[int]) -> dict[str
 
 
 def _spaced(lines: Iterator[str]) -> Iterator[str]:
-    """With a space before each paragraph but a document's first."""
+    """Yield paragraphs with a space before each except a document's first."""
     last = ""
     for line in lines:
         yield f" {line}" if line and last else line
@@ -83,7 +82,7 @@ def _spaced(lines: Iterator[str]) -> Iterator[str]:
 
 
 def _fill(progress: Progress, encoded: Iterator[np.ndarray], limit: float, on_progress: Callable[[int], None]) -> None:
-    """Every block's tokens into shards, up to `limit` tokens in all."""
+    """Write every block's tokens into shards, up to `limit` tokens in total."""
     while progress.tokens < limit and (ids := next(encoded, None)) is not None:
         progress.add(ids, limit)
         on_progress(progress.tokens)
@@ -93,7 +92,7 @@ def _fill(progress: Progress, encoded: Iterator[np.ndarray], limit: float, on_pr
 
 
 def text_blocks(lines: Iterator[str]) -> Iterator[list[str]]:
-    """Consecutive paragraphs and ends of documents (`""`, one at a time), of about equal size."""
+    """Yield blocks of similar size, of consecutive paragraphs and document ends (`""`, never repeated)."""
     block: list[str] = []
     size, last = 0, ""
     for line in lines:
@@ -116,11 +115,11 @@ def _encoded(
     dtype: np.dtype,
     threads: int,
 ) -> Generator[np.ndarray, None, None]:
-    """The token ids of each block in order, a few blocks ahead of what is asked for; `spelled`: as of `spelled_special`."""
+    """Yield the token ids of each block in order, computed a few blocks ahead; `spelled`: as from `spelled_special`."""
     unknown = token_named(tokenizer, UNKNOWN)
 
     def of_text(ids: list[int]) -> list[int]:
-        """Without special tokens whose names the text spells: unknown ones in their place, where there is such a token."""
+        """Return ids with special tokens that the text spells out replaced by the unknown token, or removed if there is none."""
         if spelled.isdisjoint(ids):
             return ids
         if unknown is None:
@@ -147,7 +146,7 @@ def _encoded(
 
 @contextmanager
 def _one_thread_a_call() -> Iterator[None]:
-    """The library would use every core for each call; its only switch is this variable."""
+    """Limit the library to one thread per call while open; this variable is its only switch."""
     before = os.environ.get("TOKENIZERS_PARALLELISM")
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     try:

@@ -1,4 +1,4 @@
-"""A vocabulary of one's own, trained on plain text: WordPiece as BERT has it, or byte-level BPE as RoBERTa has it."""
+"""Train a vocabulary on plain text: WordPiece like BERT's, or byte-level BPE like RoBERTa's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .sources import Source, paragraphs
 
 BERT = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 ROBERTA = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
-_LETTERS = 1000  # different ones that words of a WordPiece vocabulary are made of, the most frequent
+_LETTERS = 1000  # most distinct letters in a WordPiece vocabulary; the most frequent are kept
 
 Kind = Literal["wordpiece", "bpe"]
 
@@ -22,10 +22,10 @@ Kind = Literal["wordpiece", "bpe"]
 def train_vocabulary(
     sources: Sequence[Source], *, kind: Kind, size: int, lowercase: bool = True
 ) -> tokenizers.Tokenizer:
-    """A tokenizer of at most `size` tokens, the same for the same text; `lowercase` is WordPiece's, and strips accents.
+    """Return a tokenizer of at most `size` tokens, the same for the same text; `lowercase` is for WordPiece, and also strips accents.
 
-    The text is read twice for WordPiece, once for BPE; what is kept of it are its different words. Raises `CompressError`
-    for a size below what the letters need, text without a letter, and all that reading the sources meets.
+    The text is read twice for WordPiece, once for BPE; only its distinct words are kept in memory. Raises `CompressError` for a size below
+    what the letters need, text without letters, and any error in reading the sources.
     """
 
     def texts() -> Iterator[str]:
@@ -41,11 +41,10 @@ def train_vocabulary(
 
 
 def wordpiece(texts: Iterable[str], letters: Sequence[str], size: int, *, lowercase: bool = True) -> dict[str, int]:
-    """Token -> id. Special tokens and `letters` come first, whatever stands in the texts.
+    """Return token -> id. Special tokens and `letters` come first, whatever the texts contain.
 
-    The trainer numbers letters inside words in the order of a hash map, and breaks ties between merges by number:
-    giving it those pieces up front is what makes its result the same every time. Raises `CompressError` for a
-    `size` below what these need.
+    The trainer numbers letters inside words in the order of a hash map, and breaks ties between merges by number; giving it these pieces in
+    advance makes its result reproducible. Raises `CompressError` for a `size` below what these need.
     """
     fixed = [*BERT, *letters, *(f"##{letter}" for letter in letters)]
     if size < len(fixed):
@@ -57,7 +56,7 @@ def wordpiece(texts: Iterable[str], letters: Sequence[str], size: int, *, lowerc
     trainer = trainers.WordPieceTrainer(
         vocab_size=size,
         special_tokens=fixed,
-        limit_alphabet=len(letters),  # or it takes all letters of the text, however many, in the order of its map
+        limit_alphabet=len(letters),  # otherwise it takes all letters of the text, in the order of its map
         initial_alphabet=list(letters),
         show_progress=False,
     )
@@ -66,7 +65,7 @@ def wordpiece(texts: Iterable[str], letters: Sequence[str], size: int, *, lowerc
 
 
 def bert_tokenizer(vocabulary: dict[str, int] | None = None, *, lowercase: bool = True) -> tokenizers.Tokenizer:
-    """BERT's way with text; without a `vocabulary` one to train."""
+    """Return a tokenizer of BERT's form; without a `vocabulary`, one to train."""
     tokenizer = tokenizers.Tokenizer(models.WordPiece(vocab=vocabulary or {}, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -79,7 +78,7 @@ def bert_tokenizer(vocabulary: dict[str, int] | None = None, *, lowercase: bool 
 
 
 def _letters(texts: Iterable[str], normalize: Callable[[str], str]) -> list[str]:
-    """The most frequent, in the order of their code points."""
+    """Return the most frequent letters, sorted by code point."""
     counts: Counter[str] = Counter()
     for line in texts:
         counts.update(normalize(line))
@@ -88,7 +87,8 @@ def _letters(texts: Iterable[str], normalize: Callable[[str], str]) -> list[str]
 
 
 def byte_level(texts: Iterable[str], size: int) -> tokenizers.Tokenizer:
-    """RoBERTa's way with text: BPE of at most `size` tokens over bytes. Raises `CompressError` for a `size` below all bytes."""
+    """Return a tokenizer of RoBERTa's form: BPE of at most `size` tokens over bytes. Raises `CompressError` for a `size` too small for all
+    bytes."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     if size < len(alphabet) + len(ROBERTA):
         raise CompressError(

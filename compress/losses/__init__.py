@@ -1,4 +1,4 @@
-"""Losses: of each the mathematics, what a recipe may say of it, what it reads and how it is reduced. Without torch."""
+"""Losses: for each, its formula, its recipe options, the features it reads and how it is reduced. No torch."""
 
 from .attention_mse import ATTENTION_MSE
 from .embedding_mse import EMBEDDING_MSE

@@ -19,10 +19,10 @@ def attention_mse_loss(
     mask: Int[Tensor, "batch length"],
     documents: Int[Tensor, "batch length"] | None = None,
 ) -> Float[Tensor, ""]:
-    """(student - teacher)² of attention scores before softmax: mean over heads and real pairs of an example, then over the batch.
+    """Return (student - teacher)² of attention scores before softmax: mean over heads and real pairs of an example, then over the batch.
 
-    A pair of query and key is real when both tokens are, and of one document where a sequence has several; others never
-    change the value (Jiao et al. 2020, arXiv:1909.10351, §3.1, eq. 7).
+    A pair of query and key is real if both tokens are, and belong to the same document of a packed sequence; others never change the value
+    (Jiao et al. 2020, arXiv:1909.10351, §3.1, eq. 7).
     """
     square = (student - teacher).square().mean(1)
     real = mask.to(square.dtype)

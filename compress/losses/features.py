@@ -1,6 +1,6 @@
-"""The names of features, by which a loss asks a model for tensors: built and parsed here alone.
+"""Names of features, by which a loss requests tensors of a model; built and parsed only here.
 
-`models.features` says what each is, with its shape.
+`models.features` documents each, with its shape.
 """
 
 import re
@@ -8,7 +8,7 @@ import re
 Place = tuple[str, int]  # a kind of feature, and a layer counted from 0
 
 LOGITS, EMBEDDINGS, POOLED, WORDS = "logits", "embeddings", "pooled", "words"
-TOKEN_SCORES = "token_scores"  # what a masked-LM head makes of the last hidden states: the objective's own
+TOKEN_SCORES = "token_scores"  # output of a masked-LM head on the last hidden states, computed by the objective
 HIDDEN = "hidden"
 ATTENTION = ("scores", "weights", "queries", "keys", "values")
 
@@ -17,21 +17,21 @@ _INDEXED = re.compile(rf"({HIDDEN}|{'|'.join(ATTENTION)})\[(-?\d+)\]")
 
 
 def hidden(layer: int) -> str:
-    """The states after so many layers; 0 are the embeddings, -1 those after the last."""
+    """Return the name of the states after `layer` layers; 0 are the embeddings, -1 the states after the last."""
     return f"{HIDDEN}[{layer}]"
 
 
 def attention(kind: str, layer: int) -> str:
-    """One of `ATTENTION` in a layer counted from 0; -1 is the last."""
+    """Return the name of one of `ATTENTION` in a layer counted from 0; -1 is the last."""
     return f"{kind}[{layer}]"
 
 
 LAST_HIDDEN = hidden(-1)
-BEFORE_LAYERS = frozenset({EMBEDDINGS, hidden(0)})  # no layer is run for these
+BEFORE_LAYERS = frozenset({EMBEDDINGS, hidden(0)})  # these need no layer to run
 
 
 def parse(name: str, layers: int) -> Place | None:
-    """Where in a model of so many layers the feature is; None where it has no such feature."""
+    """Return where the feature is in a model of `layers` layers; None if there is no such feature."""
     if name in _PLACES:
         return _PLACES[name]
     match = _INDEXED.fullmatch(name)

@@ -15,7 +15,7 @@ class HardLabel(LossSpec):
 
 
 def hard_label_loss(logits: Float[Tensor, "batch classes"], labels: Int[Tensor, " batch"]) -> Float[Tensor, ""]:
-    """Cross-entropy with the gold class in nats, averaged over the batch."""
+    """Return the cross-entropy with the gold class in nats, averaged over the batch."""
     import torch.nn.functional as F
 
     return F.cross_entropy(logits, labels)

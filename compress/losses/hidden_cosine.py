@@ -18,7 +18,7 @@ def hidden_cosine_loss(
     teacher: Float[Tensor, "batch length hidden"],
     mask: Int[Tensor, "batch length"],
 ) -> Float[Tensor, ""]:
-    """Mean over real tokens of 1 - cos(student, teacher): between 0 (same direction) and 2.
+    """Return the mean over real tokens of 1 - cos(student, teacher): between 0 (same direction) and 2.
 
     Padding (mask 0) never changes the value (Sanh et al. 2019, arXiv:1910.01108, §3).
     """

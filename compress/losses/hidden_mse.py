@@ -18,10 +18,10 @@ def hidden_mse_loss(
     teacher: Float[Tensor, "batch length hidden"],
     mask: Int[Tensor, "batch length"],
 ) -> Float[Tensor, ""]:
-    """Mean over real tokens and features of (student - teacher)².
+    """Return the mean over real tokens and features of (student - teacher)².
 
-    Padding (mask 0) never changes the value. A narrower student is projected before
-    (Jiao et al. 2020, arXiv:1909.10351, §3.1, eq. 8 and 9).
+    Padding (mask 0) never changes the value. A narrower student is projected before (Jiao et al. 2020, arXiv:1909.10351, §3.1, eq. 8 and
+    9).
     """
     return mean_over_tokens((student - teacher).square().mean(-1), mask)
 

@@ -1,7 +1,7 @@
-"""Passages of one query against each other: what losses on classes are where the examples of a group are ranked.
+"""Losses that compare the passages of one query; for ranked groups of examples they replace those on classes.
 
-A batch holds whole groups, numbered by `groups`. Nothing is picked out: a GPU would have to be waited for to know how much. A pair of
-examples that are not of one group weighs nothing.
+A batch holds whole groups, numbered by `groups`. Pairs of examples from different groups get weight 0 instead of being dropped: dropping
+them would wait for the GPU to report how many there are.
 """
 
 from jaxtyping import Float, Int
@@ -16,9 +16,9 @@ def listwise_kl_loss(
     *,
     temperature: float,
 ) -> Float[Tensor, ""]:
-    """T² · KL(teacher_T ‖ student_T) in nats of softmax(score / T) over the examples of a group, averaged over groups.
+    """Return T² · KL(teacher_T ‖ student_T) in nats of softmax(score / T) over the examples of a group, averaged over groups.
 
-    Zero exactly where the scores of every group differ by a constant (Hinton et al. 2015, arXiv:1503.02531, §2, on lists).
+    Zero exactly if the two models' scores differ by a constant in each group (Hinton et al. 2015, arXiv:1503.02531, §2, on lists).
     """
     target, prediction = (_log_shares(scores / temperature, groups) for scores in (teacher, student))
     divergence = (target.exp() * (target - prediction)).sum()
@@ -32,7 +32,7 @@ def listwise_soft_cross_entropy_loss(
     *,
     temperature: float,
 ) -> Float[Tensor, ""]:
-    """-Σ p_teacher · log p_student of softmax(score / T) over the examples of a group, in nats, averaged over groups. No T²."""
+    """Return -Σ p_teacher · log p_student of softmax(score / T) over the examples of a group, in nats, averaged over groups. No T²."""
     target, prediction = (_log_shares(scores / temperature, groups) for scores in (teacher, student))
     return -(target.exp() * prediction).sum() / _first_of_group(groups).sum()
 
@@ -40,11 +40,11 @@ def listwise_soft_cross_entropy_loss(
 def listwise_cross_entropy_loss(
     scores: Float[Tensor, " batch"], relevance: Float[Tensor, " batch"], groups: Int[Tensor, " batch"]
 ) -> Float[Tensor, ""]:
-    """-Σ p · log softmax(scores) over the examples of a group, p being its relevances divided by their sum, in nats, averaged over the
-    groups in which something is relevant; 0 where nothing is.
+    """Return -Σ p · log softmax(scores) over the examples of a group, in nats, averaged over groups with a relevant example; 0 if there are
+    none. p are the group's relevances divided by their sum.
 
-    The top-one cross-entropy of ListNet (Cao et al. 2007, ICML, eq. 3), with the shares of the relevances themselves as the target:
-    where one passage of a query is relevant, its softmax cross-entropy.
+    ListNet's top-one cross-entropy (Cao et al. 2007, ICML, eq. 3), with normalized relevances as the target; softmax cross-entropy if one
+    passage of a query is relevant.
     """
     total = (_same(groups).to(relevance.dtype) * relevance).sum(-1)
     share = relevance / total.where(total > 0, total.new_ones(()))
@@ -58,9 +58,9 @@ def margin_mse_loss(
     relevance: Float[Tensor, " batch"],
     groups: Int[Tensor, " batch"],
 ) -> Float[Tensor, ""]:
-    """((s_i - s_j) - (t_i - t_j))², averaged over the pairs of a group in which i is more relevant than j; 0 where there are none.
+    """Return ((s_i - s_j) - (t_i - t_j))², averaged over the pairs of a group in which i is more relevant than j; 0 if there are none.
 
-    Hofstätter et al. 2020, arXiv:2010.02666, §3.2, eq. 4, with all such pairs of a query in the place of one drawn pair.
+    Hofstätter et al. 2020, arXiv:2010.02666, §3.2, eq. 4, with all such pairs of a query instead of one random pair.
     """
     ahead = (_same(groups) & (relevance[:, None] > relevance[None, :])).to(student.dtype)
     apart = student - teacher
@@ -68,16 +68,16 @@ def margin_mse_loss(
 
 
 def _same(groups: Tensor) -> Tensor:
-    """bool [batch, batch]"""
+    """Return whether two examples are of one group, bool [batch, batch]."""
     return groups[:, None] == groups[None, :]
 
 
 def _log_shares(scores: Tensor, groups: Tensor) -> Tensor:
-    """log softmax of each score among those of its group, [batch]."""
+    """Return the log softmax of each score among those of its group, [batch]."""
     others = scores[None, :].masked_fill(~_same(groups), float("-inf"))
     return scores - others.logsumexp(-1)
 
 
 def _first_of_group(groups: Tensor) -> Tensor:
-    """Whether no example before is of the same group, bool [batch]."""
+    """Return whether each example is the first of its group, bool [batch]."""
     return ~_same(groups).tril(-1).any(-1)

@@ -1,4 +1,4 @@
-"""What a loss is: its spec, the features that it compares, how they become a number, and what it asks of its stage."""
+"""The record of a loss: its spec, the features it compares, how it is computed, and what it requires of its stage."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,25 +9,23 @@ from .tensors import Tensor
 
 Batch = dict[str, Tensor]
 Pairs = tuple[tuple[int, int], ...]  # matched (student layer, teacher layer), counted from 1
-Compared = tuple[
-    tuple[str, str | None], ...
-]  # features of the student, each with the teacher's that it is held against
+Compared = tuple[tuple[str, str | None], ...]  # (student feature, teacher feature to compare with, or None)
 Reads = Literal["classes", "states", "tokens", "pairs"]
-# tokens: all real ones, those with a label, or that a teacher answers; of ranked examples the queries, those with a relevant
-# passage, or the pairs of passages that are not as relevant as each other
+# tokens: all real ones; labelled: those with a label; compared: those where a teacher is compared; for ranking, queries: all queries;
+# ranked: those with a relevant passage; margins: pairs of passages of different relevance
 Unit = Literal["examples", "tokens", "labelled", "compared", "queries", "ranked", "margins"]
 
 
 class LossSpec(Spec):
-    """What a recipe may say of any loss."""
+    """Recipe options of every loss."""
 
-    name: Any  # of each a literal
+    name: Any  # a Literal in each subclass
     weight: NonNegative = 1.0
 
 
 @runtime_checkable
 class Sizes(Protocol):
-    """What a loss may ask of the sizes of a model."""
+    """The model sizes that a loss may read."""
 
     @property
     def layers(self) -> int: ...
@@ -40,18 +38,18 @@ class Sizes(Protocol):
 
 
 def _fits(spec: Any, student: Sizes, teacher: Sizes) -> None:
-    """Any two models will do."""
+    """Accept any two models."""
 
 
 @dataclass(frozen=True)
 class Loss:
     """A loss of recipes. Its value is the sum of `compute(spec, student, teacher, batch)` over the features it compares.
 
-    `reads`: `classes` of a task, from its head; `states` inside the models, on any text; masked `tokens` of plain text, or
-    `pairs` of its segments. `compares(spec, layers)` names the features. `per_token`: the value is a mean over real tokens, not
-    over examples; micro-batches are weighted accordingly. `projected`: the student's features are taken to the teacher's width
-    first, where widths differ. `head_classes`: to so many logits first, by a learned layer. `problem(spec, student, teacher)`
-    says what the loss asks of the two models and does not find. `kinds`: of tasks that it is for; all, if it does not say.
+    `reads`: `classes` of a task, from its head; `states` inside the models, on any text; masked `tokens` of plain text, or `pairs` of its
+    segments. `compares(spec, layers)` names the features. `per_token`: the value is a mean over real tokens, not examples; micro-batches
+    are weighted accordingly. `projected`: if widths differ, the student's features are first projected to the teacher's width.
+    `head_classes`: a learned layer first maps them to so many logits. `problem(spec, student, teacher)` returns why the loss does not fit
+    the two models. `kinds`: task kinds it is for; None: all.
     """
 
     spec: type[Any]
@@ -70,20 +68,20 @@ class Loss:
 
     @property
     def of_text(self) -> bool:
-        """Whether it reads plain text alone."""
+        """Whether it reads only plain text."""
         return self.reads in ("tokens", "pairs")
 
     @property
     def needs_teacher(self) -> bool:
-        """Whether the student is held against a teacher, and not against labels."""
+        """Whether the student is compared with a teacher rather than labels."""
         return any(theirs is not None for _, theirs in self.compares(self.spec(), ((1, 1),)))
 
     @property
     def matches_layers(self) -> bool:
-        """Whether it compares those layers that a layer map matches."""
+        """Whether it compares the layers that a layer map matches."""
         return not self.compares(self.spec(), ())
 
 
 def always(student: str, teacher: str | None) -> Callable[[Any, Pairs], Compared]:
-    """For a loss that compares the same feature whatever its spec."""
+    """Return `compares` of a loss that compares the same feature whatever its spec."""
     return lambda spec, layers: ((student, teacher),)

@@ -17,7 +17,7 @@ class MaskedTokens(LossSpec):
     name: Literal["masked_lm"] = "masked_lm"
     whole_words: bool = Field(
         default=False,
-        exclude_if=lambda value: value is False,  # what is dumped decides the store's keys
+        exclude_if=lambda value: value is False,  # dumped fields are part of the store's keys
         description="mask all pieces of a word, or none",
     )
     masks: Positive | None = Field(
@@ -29,16 +29,16 @@ class MaskedTokens(LossSpec):
 
 
 def masked_lm_loss(scores: Float[Tensor, "position vocabulary"], labels: Int[Tensor, " position"]) -> Float[Tensor, ""]:
-    """Mean cross-entropy in nats of the masked tokens; 0 where there are none (Devlin et al. 2018, arXiv:1810.04805, §3.1)."""
+    """Return the mean cross-entropy in nats of the masked tokens; 0 if there are none (Devlin et al. 2018, arXiv:1810.04805, §3.1)."""
     import torch.nn.functional as F
 
     return F.cross_entropy(scores, labels, reduction="sum") / max(1, len(labels))
 
 
 def masked_positions(batch: Batch) -> Int[Tensor, " position"]:
-    """Where tokens are masked, those whose label is not -100: places in `labels` [batch, length] laid flat, in order.
+    """Return positions of masked tokens, whose label is not -100: sorted indices into `labels` [batch, length], flattened.
 
-    Whoever masks says it as `masked`: to look for them here, a GPU would have to be waited for.
+    Whoever masks provides them as `masked`, because finding them here would wait for the GPU.
     """
     if "masked" in batch:
         return batch["masked"]

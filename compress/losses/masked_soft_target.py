@@ -26,10 +26,10 @@ def masked_soft_target_loss(
     *,
     temperature: float,
 ) -> Float[Tensor, ""]:
-    """T² · KL(teacher_T ‖ student_T) over the vocabulary in nats, averaged over the masked positions; 0 where there are none.
+    """Return T² · KL(teacher_T ‖ student_T) over the vocabulary in nats, averaged over the masked positions; 0 if there are none.
 
-    The soft targets of DistilBERT's pre-training (Sanh et al. 2019, arXiv:1910.01108, §2), which its authors' code takes
-    at every real token, or, by an option, at the masked ones alone.
+    The soft targets of DistilBERT's pre-training (Sanh et al. 2019, arXiv:1910.01108, §2); its authors' code takes them at every real token
+    or, by an option, at the masked ones alone.
     """
     return soft_target_loss(student, teacher, temperature=temperature) if len(student) else student.sum()
 

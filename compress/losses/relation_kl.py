@@ -30,11 +30,11 @@ def relation_kl_loss(
     *,
     heads: int,
 ) -> Float[Tensor, ""]:
-    """KL(teacher ‖ student) of softmax(X Xᵀ / √d_r), in nats, averaged over relation heads and real queries.
+    """Return KL(teacher ‖ student) of softmax(X Xᵀ / √d_r), in nats, averaged over relation heads and real queries.
 
-    X are queries, keys or values. The vectors of all heads are joined and split anew into `heads` relation heads
-    of width d_r, so that neither head counts nor widths need to agree; `heads` divides both widths. Padding is no
-    key and no query, nor is another document's token a key (Wang et al. 2021, arXiv:2012.15828, §3.1).
+    X are queries, keys or values. The vectors of all heads are concatenated and split again into `heads` relation heads of width d_r, so
+    that neither head counts nor widths need to agree; `heads` divides both widths. Padding is neither key nor query, and a token of another
+    document is no key (Wang et al. 2021, arXiv:2012.15828, §3.1).
     """
     import torch.nn.functional as F
 
@@ -55,7 +55,7 @@ def _log_relations(
     batch, _, length, _ = vectors.shape
     joined = vectors.transpose(1, 2).reshape(batch, length, heads, -1).transpose(1, 2)
     relations = joined @ joined.transpose(-1, -2) * joined.shape[-1] ** -0.5
-    # Not -inf: 0 · (inf - inf) of two padded keys would be no number.
+    # Not -inf: 0 · (inf - inf) of two padded keys would be NaN.
     masked = torch.finfo(relations.dtype).min / 2
     return F.log_softmax(relations.masked_fill(~keys[:, None], masked), dim=-1)
 

@@ -20,10 +20,10 @@ class SentenceOrder(LossSpec):
 
 
 def segment_pair_loss(logits: Float[Tensor, "batch 2"], labels: Int[Tensor, " batch"]) -> Float[Tensor, ""]:
-    """Cross-entropy in nats of what a pair of segments is, batch mean; ln 2 for a model that does not know.
+    """Return the cross-entropy in nats of a binary label of a pair of segments, batch mean; ln 2 for a model that cannot tell.
 
-    Next sentence: whether the second follows the first (0) or is of another document (1) (Devlin et al. 2018, arXiv:1810.04805, §3.1).
-    Sentence order: whether two of a document stand in their order (0) or swapped (1) (Lan et al. 2020, arXiv:1909.11942, §3.1).
+    Next sentence: the second follows the first (0) or is from another document (1) (Devlin et al. 2018, arXiv:1810.04805, §3.1). Sentence
+    order: two segments of a document are in order (0) or swapped (1) (Lan et al. 2020, arXiv:1909.11942, §3.1).
     """
     import torch.nn.functional as F
 

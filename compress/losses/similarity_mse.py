@@ -17,11 +17,11 @@ class SimilarityMse(LossSpec):
 def similarity_mse_loss(
     student: Float[Tensor, "batch own"], teacher: Float[Tensor, "batch theirs"]
 ) -> Float[Tensor, ""]:
-    """Mean over all pairs of the batch's texts of (cos_student - cos_teacher)², a text with itself, where both are 1, included.
+    """Return the mean over all pairs of the batch's texts of (cos_student - cos_teacher)², including a text with itself, where both are 1.
 
-    Zero exactly where all cosines agree (Tung and Mori 2019, arXiv:1907.09682, §3, whose rows are normalised and not the vectors).
-    The texts are those that go through one forward, not all of the batch: with several processes or micro-batches, pairs of texts in
-    different forwards are never compared, and one text alone gives 0."""
+    Zero exactly if all cosines agree (Tung and Mori 2019, arXiv:1907.09682, §3, who normalise rows instead of vectors). The texts are those
+    of one forward: with several processes or micro-batches, texts in different forwards are never compared, and a single text gives 0.
+    """
     import torch.nn.functional as F
 
     mine, theirs = F.normalize(student, dim=-1), F.normalize(teacher, dim=-1)

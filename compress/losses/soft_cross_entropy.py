@@ -25,10 +25,10 @@ def soft_cross_entropy_loss(
     *,
     temperature: float,
 ) -> Float[Tensor, ""]:
-    """-Σ p_teacher · log p_student of both softmax(logits / T), in nats, averaged over the batch.
+    """Return -Σ p_teacher · log p_student of both softmax(logits / T), in nats, averaged over the batch.
 
-    Smallest, and with a gradient of zero, where the two distributions agree; there it is the
-    teacher's entropy and not 0. No T² (Jiao et al. 2020, arXiv:1909.10351, §3.1, eq. 10).
+    Smallest, with gradient zero, if the two distributions agree; it is then the teacher's entropy and not 0. No T² (Jiao et al. 2020,
+    arXiv:1909.10351, §3.1, eq. 10).
     """
     import torch.nn.functional as F
 

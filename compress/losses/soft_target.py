@@ -25,10 +25,10 @@ def soft_target_loss(
     *,
     temperature: float,
 ) -> Float[Tensor, ""]:
-    """T² · KL(teacher_T ‖ student_T) in nats, averaged over the batch.
+    """Return T² · KL(teacher_T ‖ student_T) in nats, averaged over the batch.
 
-    Zero exactly when the two distributions agree; T² keeps the gradient's scale
-    independent of T (Hinton et al. 2015, arXiv:1503.02531, §2).
+    Zero exactly when the two distributions agree; T² keeps the gradient's scale independent of T (Hinton et al. 2015, arXiv:1503.02531,
+    §2).
     """
     import torch.nn.functional as F
 

@@ -1,7 +1,7 @@
-"""Where an answer begins and where it ends: two distributions over the tokens of a window, by the logits of start and end.
+"""Losses for the start and end of an answer: two distributions over the tokens of a window, from start and end logits.
 
-A window's distributions are over the tokens that are `compared` (1, else 0): those of the context and [CLS], which stands for no
-answer. A window always has that one. No token is picked out, as in `tokens`: those that do not count have no probability.
+They are over the tokens that are `compared` (1, else 0): those of the context, and [CLS], which means no answer and is always there. As in
+`tokens`, the others are not dropped but get probability 0.
 """
 
 from jaxtyping import Float, Int
@@ -16,8 +16,8 @@ def span_cross_entropy_loss(
     labels: Int[Tensor, "batch 2"],
     compared: Int[Tensor, "batch length"],
 ) -> Float[Tensor, ""]:
-    """Cross-entropy with the gold positions in nats: the mean of that of the start and that of the end, averaged over the windows
-    (Devlin et al. 2019, arXiv:1810.04805, §4.2). `labels`: positions of compared tokens, of the answer's first and last one."""
+    """Return the cross-entropy with the gold positions in nats, the mean of start and end, averaged over windows (Devlin et al. 2019,
+    arXiv:1810.04805, §4.2). `labels`: positions of the answer's first and last token, both compared."""
     import torch.nn.functional as F
 
     return F.nll_loss(_log_probabilities(logits, compared), labels)
@@ -30,9 +30,9 @@ def span_kl_loss(
     *,
     temperature: float,
 ) -> Float[Tensor, ""]:
-    """T² · KL(teacher_T ‖ student_T) in nats, the mean of that of the start and that of the end, averaged over the windows.
+    """Return T² · KL(teacher_T ‖ student_T) in nats, the mean of start and end, averaged over windows.
 
-    Zero exactly where the distributions agree (Hinton et al. 2015, arXiv:1503.02531, §2).
+    Zero exactly if the distributions agree (Hinton et al. 2015, arXiv:1503.02531, §2).
     """
     target = _log_probabilities(teacher / temperature, compared)
     prediction = _log_probabilities(student / temperature, compared)
@@ -46,8 +46,8 @@ def span_soft_cross_entropy_loss(
     *,
     temperature: float,
 ) -> Float[Tensor, ""]:
-    """-Σ p_teacher · log p_student of both softmax(logits / T), in nats, the mean of that of the start and that of the end, averaged
-    over the windows. No T² (Jiao et al. 2020, arXiv:1909.10351, §3.1, eq. 10)."""
+    """Return -Σ p_teacher · log p_student of both softmax(logits / T), in nats, the mean of start and end, averaged over windows. No T²
+    (Jiao et al. 2020, arXiv:1909.10351, §3.1, eq. 10)."""
     target = _log_probabilities(teacher / temperature, compared).exp()
     prediction = _log_probabilities(student / temperature, compared)
     return -(target * prediction).sum(1).mean()
@@ -56,9 +56,12 @@ def span_soft_cross_entropy_loss(
 def moved_logits(
     logits: Float[Tensor, "batch length 2"], places: Int[Tensor, "batch length 2"], length: int
 ) -> Float[Tensor, "batch {length} 2"]:
-    """Logarithms of the probabilities of start and end, moved to other tokens of the same text: `places` are the positions there of a
-    token's start and of its end, below 0 where it has none. What is left of them is a distribution again; where no probability
-    is moved to, a number so low that its exponential is 0, and not the lowest, which a temperature below 1 would divide to -∞."""
+    """Return log-probabilities of start and end, moved to another tokenization of the same text.
+
+    `places`: for each token, the positions there of its start and end, below 0 if it has none. Probabilities of tokens with a position are
+    renormalized. Where none arrives, the result is so low that its exponential is 0, but not the lowest number, which a temperature below 1
+    would turn into -∞.
+    """
     import torch
 
     known = places >= 0
@@ -71,8 +74,8 @@ def moved_logits(
 def _log_probabilities(
     logits: Float[Tensor, "batch length 2"], compared: Int[Tensor, "batch length"]
 ) -> Float[Tensor, "batch length 2"]:
-    """Over the tokens, of start and of end. Of a token that is not compared the lowest number and not -∞, whose product with its
-    probability, 0, is none."""
+    """Return log-probabilities of start and end over the tokens. A token that is not compared gets a finite low logit, because -∞ times its
+    probability, 0, is NaN."""
     return _log_probabilities_of(logits, compared[..., None] != 0)
 
 

@@ -1,4 +1,4 @@
-"""Squared error: what losses on classes are for a regression."""
+"""Squared error for regression; it replaces the losses on classes."""
 
 from jaxtyping import Float
 
@@ -6,5 +6,5 @@ from .tensors import Tensor
 
 
 def squared_error_loss(score: Float[Tensor, "batch 1"], target: Float[Tensor, " batch"]) -> Float[Tensor, ""]:
-    """Mean squared error of a regression score, in squared units of the label."""
+    """Return the mean squared error of a regression score, in squared units of the label."""
     return (score[:, 0] - target).square().mean()

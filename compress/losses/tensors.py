@@ -1,6 +1,6 @@
-"""What losses share: `Tensor` for the shapes in signatures, without torch: recipes are read, and plans made, before it is needed.
+"""Shared by losses: `Tensor` for shapes in signatures, without torch, because recipes are read and plans made before it is needed.
 
-jaxtyping checks shapes and types of numbers of whatever has them.
+jaxtyping checks the shapes and dtypes of any object that has them.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -14,14 +14,14 @@ else:
 
 
 def same_document(documents: Int[Tensor, "batch length"]) -> Bool[Tensor, "batch length length"]:
-    """Which pairs of query and key are of one document of their sequence: the only ones that packed text attends with.
+    """Return which pairs of query and key are of one document of a packed sequence; attention is restricted to these.
 
-    Where packed text has padding, it is numbered as a document of its own.
+    Padding of packed text is numbered as a document of its own.
     """
     return documents[:, :, None] == documents[:, None, :]
 
 
 def mean_over_tokens(values: Float[Tensor, "batch length"], mask: Int[Tensor, "batch length"]) -> Float[Tensor, ""]:
-    """Over the real tokens of the whole batch; 0 where there are none."""
+    """Return the mean over the real tokens of the whole batch; 0 if there are none."""
     real = mask.to(values.dtype)
     return (values * real).sum() / real.sum().clamp(min=1)

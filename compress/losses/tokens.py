@@ -1,6 +1,6 @@
-"""A label for each token: what losses on classes are where the logits are of every token.
+"""Losses for a label per token; for logits of every token they replace those on classes.
 
-No token is picked out: a GPU would have to be waited for to know how many there are. Those that do not count weigh nothing.
+Tokens that do not count get weight 0 instead of being dropped: dropping them would wait for the GPU to report how many there are.
 """
 
 from jaxtyping import Float, Int
@@ -16,9 +16,9 @@ def token_kl_loss(
     *,
     temperature: float,
 ) -> Float[Tensor, ""]:
-    """T² · KL(teacher_T ‖ student_T) in nats of a token's labels, averaged over the tokens that are `compared` (1, else 0).
+    """Return T² · KL(teacher_T ‖ student_T) in nats of a token's labels, averaged over the tokens that are `compared` (1, else 0).
 
-    Zero exactly where the two distributions agree, and where nothing is compared (Hinton et al. 2015, arXiv:1503.02531, §2).
+    Zero exactly if the two distributions agree, or nothing is compared (Hinton et al. 2015, arXiv:1503.02531, §2).
     """
     import torch.nn.functional as F
 
@@ -35,9 +35,9 @@ def token_soft_cross_entropy_loss(
     *,
     temperature: float,
 ) -> Float[Tensor, ""]:
-    """-Σ p_teacher · log p_student of both softmax(logits / T), in nats, averaged over the tokens that are `compared` (1, else 0).
+    """Return -Σ p_teacher · log p_student of both softmax(logits / T), in nats, averaged over the tokens that are `compared` (1, else 0).
 
-    No T² (Jiao et al. 2020, arXiv:1909.10351, §3.1, eq. 10). 0 where nothing is compared.
+    No T² (Jiao et al. 2020, arXiv:1909.10351, §3.1, eq. 10). 0 if nothing is compared.
     """
     import torch.nn.functional as F
 
@@ -49,7 +49,7 @@ def token_soft_cross_entropy_loss(
 def token_cross_entropy_loss(
     logits: Float[Tensor, "batch length labels"], labels: Int[Tensor, "batch length"]
 ) -> Float[Tensor, ""]:
-    """Cross-entropy with the gold label in nats, averaged over the tokens that have one, not -100; 0 where none has."""
+    """Return the cross-entropy with the gold label in nats, averaged over the tokens that have one, not -100; 0 if none has."""
     import torch.nn.functional as F
 
     total = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="sum")

@@ -1,4 +1,4 @@
-"""Metrics of answers that are spans of a text, by the rules of SQuAD's official script (version 2.0). Imports numpy alone."""
+"""Metrics of answer spans, by the rules of SQuAD's official script (version 2.0). Imports numpy alone."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ import numpy as np
 from .correlation import draws
 from .headline import FEWEST, Headline, Pairs, check_lengths, check_names
 
-START, END, SCORE, NONE, EXACT, F1 = range(6)  # what a model's outputs for a question are
+START, END, SCORE, NONE, EXACT, F1 = range(6)  # columns of a model's outputs for a question
 ANSWER_OUTPUTS = 6
-LEAST = -1e8  # below it no score, but what stands where none can be given
-_APART, _SAME = 1e-4, 1e-6  # of scores of a span; of sums of points
+LEAST = -1e8  # a lower value is not a score, but marks that none is possible
+_APART, _SAME = 1e-4, 1e-6  # tolerances for scores of a span, and for sums of points
 ANSWER_METRICS = {"exact_match": EXACT, "f1_span": F1}
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLE = re.compile(r"\b(?:a|an|the)\b")
 
 
 def normalized_answer(text: str) -> str:
-    """In lower case, without ASCII punctuation and English articles, one space between words."""
+    """Return the text in lower case, without ASCII punctuation and English articles, with single spaces between words."""
     return " ".join(_ARTICLE.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
 def answer_scores(answer: str, gold: Sequence[str]) -> tuple[float, float]:
-    """Exact match, 0 or 1, and F1 of words, 0 to 1, each with the gold answer that it is largest with. `answer` is "" where none is
-    given. Gold answers of which nothing is left once normalized do not count; without any, no answer is right."""
+    """Return exact match, 0 or 1, and F1 of words, 0 to 1, each with the gold answer that maximizes it. `answer` is "" if none is given.
+    Gold answers that are empty after normalization do not count; if none remain, no answer is right."""
     known = [text for text in map(normalized_answer, gold) if text] or [""]
     given = normalized_answer(answer)
     return float(given in known), max(_f1(given.split(), text.split()) for text in known)
@@ -43,9 +43,8 @@ def _f1(given: list[str], gold: list[str]) -> float:
 
 
 def question_gold(contexts: Sequence[str], spans: Iterable[np.ndarray]) -> np.ndarray:
-    """int64 [question], of what questions ask about and where their answers stand in it, [answer, 2] in characters: the number of the
-    context, from 1, times two, and 1 more where the question has an answer that counts (`answer_scores`). 0 and 1: of no context that
-    is known."""
+    """Return int64 [question], from contexts and answer spans [answer, 2] in characters: twice the number of the context, from 1, plus 1 if
+    the question has an answer that counts (`answer_scores`). 0 and 1 mean an unknown context."""
     numbers: dict[str, int] = {}
     found = np.zeros(len(contexts), np.int64)
     for question, (context, places) in enumerate(zip(contexts, spans, strict=True)):
@@ -55,20 +54,21 @@ def question_gold(contexts: Sequence[str], spans: Iterable[np.ndarray]) -> np.nd
 
 
 def has_answer(gold: np.ndarray) -> np.ndarray:
-    """bool [question], of `question_gold`."""
+    """Return bool [question] from `question_gold`."""
     return np.asarray(gold) % 2 == 1
 
 
 def context_of(gold: np.ndarray) -> np.ndarray:
-    """int64 [question], from 0, of `question_gold`, or of it beside each output; a question of no known context has one of its own."""
+    """Return context numbers, int64 [question], from 0, for `question_gold`, alone or repeated beside outputs; a question of unknown
+    context gets its own."""
     numbers = np.asarray(gold if np.ndim(gold) == 1 else gold[:, 0]).astype(np.int64) // 2
     own = numbers.max(initial=0) + 1 + np.arange(len(numbers))
     return np.unique(np.where(numbers > 0, numbers, own), return_inverse=True)[1]
 
 
 def decided(outputs: np.ndarray, gold: np.ndarray, threshold: float) -> np.ndarray:
-    """Of outputs [question, 6] in which the best span is the answer of each question, those of a model that gives none where its score,
-    `NONE`, is above that of the span by more than `threshold`, which is taken off it. Where no answer cannot be given, as they are."""
+    """Return outputs [question, 6], in which every answer is the best span, with no answer where its score, `NONE`, exceeds that of the
+    span by more than `threshold`; `threshold` is subtracted from it. Questions that must be answered are unchanged."""
     found = outputs.copy()
     found[:, NONE] -= np.where(found[:, NONE] > LEAST, threshold, 0)
     none = found[:, NONE] > found[:, SCORE]
@@ -78,15 +78,15 @@ def decided(outputs: np.ndarray, gold: np.ndarray, threshold: float) -> np.ndarr
 
 
 def best_threshold(outputs: np.ndarray, gold: np.ndarray, headline: AnswersHeadline) -> float:
-    """The `threshold` of `decided` with the best score; 0 where no other is better, else of equals the nearest to 0.
+    """Return the `threshold` of `decided` with the best score; 0 if no other is better, else among equals the nearest to 0.
 
-    It lies in the middle between two margins of none over the best span, which are further apart than what runtimes compute
-    differently, or beyond all of them."""
+    It lies midway between two margins (no answer minus best span) that differ by more than runtimes do, or beyond all of them.
+    """
     asked = (outputs[:, NONE] > LEAST) & (outputs[:, SCORE] > LEAST)
     if not asked.any():
         return 0.0
     margins = outputs[asked, NONE].astype(np.float64) - outputs[asked, SCORE]
-    gained = headline.points(outputs)[asked] - 100.0 * ~has_answer(gold)[asked]  # by an answer, over none
+    gained = headline.points(outputs)[asked] - 100.0 * ~has_answer(gold)[asked]  # by answering instead of not
     order = np.argsort(margins, kind="stable")
     margins, totals = margins[order], np.append(0, np.cumsum(gained[order]))
     gaps = np.flatnonzero(np.diff(margins) > _APART) + 1
@@ -101,15 +101,15 @@ def best_threshold(outputs: np.ndarray, gold: np.ndarray, headline: AnswersHeadl
 
 
 def given_answers(outputs: np.ndarray) -> np.ndarray:
-    """int64 [question, 2], of outputs [question, 4 or 6]: start and end of each answer; (0, 0) where no answer is likelier."""
+    """Return int64 [question, 2] from outputs [question, 4 or 6]: start and end of each answer; (0, 0) where no answer is likelier."""
     none = outputs[:, NONE] > outputs[:, SCORE]
     return np.where(none[:, None], 0, outputs[:, : END + 1]).astype(np.int64)
 
 
 @dataclass(frozen=True)
 class AnswersHeadline(Headline):
-    """Of outputs [question, 6], in which exact match and F1 of each answer stand already: gold answers are texts, which outputs and
-    `gold` (`question_gold`) do not hold. Resamples draw contexts with all their questions, which err together."""
+    """Headline for outputs [question, 6] that already include exact match and F1 of each answer, because neither outputs nor `gold`
+    (`question_gold`) contain the gold texts. Resamples draw contexts with all their questions, whose errors are correlated."""
 
     metrics: tuple[str, ...]
 
@@ -121,11 +121,11 @@ class AnswersHeadline(Headline):
         return float(self.points(outputs).mean())
 
     def differ(self, base: np.ndarray, other: np.ndarray) -> np.ndarray:
-        """Two spans that score alike are no difference: gold answers have several wordings."""
+        """Return whether scores differ. Different spans with equal scores are no difference, as gold answers have several wordings."""
         return (self._scores(base) != self._scores(other)).any(axis=1)
 
     def correct(self, outputs: np.ndarray, gold: np.ndarray) -> np.ndarray | None:
-        """Also None where contexts have several questions, which McNemar's test takes for independent."""
+        """Return which answers are right. Also None if contexts have several questions, which McNemar's test would take as independent."""
         apart = len(np.unique(context_of(gold))) == len(gold)
         return outputs[:, EXACT] == 1 if apart and self.metrics == ("exact_match",) else None
 
@@ -134,7 +134,8 @@ class AnswersHeadline(Headline):
         return len(np.unique(context_of(gold)[questions]))
 
     def resampled(self, pairs: Pairs, gold: np.ndarray, samples: int, rng: np.random.Generator) -> np.ndarray:
-        """Where models differ on too few contexts to tell them apart, two are added with one question that one model answers wrongly."""
+        """Return points on resampled contexts. If models differ on too few contexts to be told apart, two are added, in each of which one
+        model answers one question wrongly."""
         context = context_of(gold)
         counts = np.bincount(context).astype(np.float64)
         sums = np.stack([np.bincount(context, self.points(outputs)) for pair in pairs for outputs in pair])
@@ -146,9 +147,9 @@ class AnswersHeadline(Headline):
         return np.concatenate(parts, axis=1)
 
     def points(self, outputs: np.ndarray) -> np.ndarray:
-        """0 to 100, [question]."""
+        """Return 0 to 100, [question]."""
         return 100 * self._scores(outputs).astype(np.float64).mean(axis=1)
 
     def _scores(self, outputs: np.ndarray) -> np.ndarray:
-        """0 to 1, [question, metric]."""
+        """Return 0 to 1, [question, metric]."""
         return outputs[:, [ANSWER_METRICS[name] for name in self.metrics]]

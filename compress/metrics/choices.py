@@ -1,7 +1,7 @@
 """The share of questions whose right ending has the highest score. Imports numpy alone.
 
-Outputs are [question, ending]: the scores of a question's endings, and below all of them where it has fewer than others. `gold` is
-[question], the place of the right one from 0, or [question, n] with that in each column.
+Outputs are [question, ending]: scores of a question's endings, padded with lower values if it has fewer than others. `gold` is [question],
+the index of the right ending from 0, or [question, n] with that in each column.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from .headline import FEWEST, Headline, Pairs, check_lengths, check_names
 
 @dataclass(frozen=True)
 class ChoiceHeadline(Headline):
-    """`accuracy`: where several endings of a question share the highest score, the right one among them counts 1 / their number, as a
-    draw among them would on average. Resamples draw questions."""
+    """`accuracy`: if k endings of a question share the highest score, the right one among them counts 1 / k, the expected value of a random
+    choice. Resamples draw questions."""
 
     metrics: tuple[str, ...]
 
@@ -36,7 +36,8 @@ class ChoiceHeadline(Headline):
         return found == 1 if bool(np.isin(found, (0, 1)).all()) else None
 
     def resampled(self, pairs: Pairs, gold: np.ndarray, samples: int, rng: np.random.Generator) -> np.ndarray:
-        """Where models differ on too few questions to tell them apart, two are added that one model answers wrongly."""
+        """Return points on resampled questions. If models differ on too few questions to be told apart, two are added, each answered
+        wrongly by one model."""
         values = np.stack([shares(outputs, gold) for pair in pairs for outputs in pair])
         if self.changed(pairs, gold) < FEWEST:
             mistaken = [[0, 1] if place % 2 == 0 else [1, 0] for place in range(len(values))]
@@ -47,11 +48,11 @@ class ChoiceHeadline(Headline):
 
 
 def shares(outputs: np.ndarray, gold: np.ndarray) -> np.ndarray:
-    """float64 [question]: 1 where the right ending alone has the highest score, 1 / k where it shares that with k - 1 others, else 0."""
+    """Return float64 [question]: 1 if only the right ending has the highest score, 1 / k if it shares that with k - 1 others, else 0."""
     highest, right = _highest(outputs), (gold if gold.ndim == 1 else gold[:, 0]).astype(np.int64)
     return highest[np.arange(len(right)), right] / highest.sum(axis=1)
 
 
 def _highest(outputs: np.ndarray) -> np.ndarray:
-    """bool [question, ending]"""
+    """Return whether an ending has the highest score, bool [question, ending]."""
     return outputs == outputs.max(axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Metrics of decisions among classes, from counts of gold and predicted classes. Imports numpy alone."""
+"""Metrics of single-label classification, from counts of gold and predicted classes. Imports numpy alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from .headline import CHUNK, Headline, Pairs, check_lengths, check_names
 
 @dataclass(frozen=True)
 class ClassHeadline(Headline):
-    """Of decisions: the class with the largest output. `positive`: class id that `f1` counts as positive; -1 is the last."""
+    """Headline for classification; the class with the largest output is predicted. `positive`: class id that `f1` counts as positive; -1 is
+    the last."""
 
     metrics: tuple[str, ...]
     positive: int = -1
@@ -32,8 +33,8 @@ class ClassHeadline(Headline):
         return outputs.argmax(axis=1) == gold if self.metrics == ("accuracy",) else None
 
     def resampled(self, pairs: Pairs, gold: np.ndarray, samples: int, rng: np.random.Generator) -> np.ndarray:
-        """Examples with the same gold class and the same predictions are interchangeable: drawing how often each such
-        pattern occurs is the bootstrap over examples, with a handful of numbers per resample."""
+        """Return points on resampled examples. Examples with the same gold class and predictions are interchangeable: drawing how often
+        each such pattern occurs is the bootstrap over examples, with a handful of numbers per resample."""
         gold, classes = gold.astype(np.int64), pairs[0][0].shape[1]
         table = np.column_stack([gold, *(outputs.argmax(axis=1) for pair in pairs for outputs in pair)])
         patterns, sizes = np.unique(table, axis=0, return_counts=True)
@@ -43,7 +44,7 @@ class ClassHeadline(Headline):
         return self.of_counts(np.concatenate([patterns, imagined]), counts, classes)
 
     def of_counts(self, patterns: np.ndarray, counts: np.ndarray, classes: int) -> np.ndarray:
-        """Points [output, sample]. `patterns`: gold and predicted classes [pattern, 1 + output]; `counts` [sample, pattern]."""
+        """Return points [output, sample]. `patterns`: gold and predicted classes [pattern, 1 + output]; `counts` [sample, pattern]."""
         positive = self.positive % classes
         step = max(1, CHUNK // classes**2)
         points = np.zeros((patterns.shape[1] - 1, len(counts)))
@@ -57,9 +58,9 @@ class ClassHeadline(Headline):
 
 
 def _only_one_right(gold: np.ndarray, classes: int, seeds: int) -> tuple[np.ndarray, np.ndarray]:
-    """Patterns [pattern, 1 + output] of an example that only the base gets right and of one that only the other does, in
-    every seed; weights [pattern] sum to two over all seeds, shared among gold classes as they occur. The wrong answer is the
-    class that occurs most of the others."""
+    """Return patterns [pattern, 1 + output] of an example that only the base gets right, and of one that only the other does, in every
+    seed; and weights [pattern], which sum to two over all seeds, distributed like the gold classes. The wrong answer is the most frequent
+    other class."""
     sizes = np.bincount(gold, minlength=classes)
     patterns, weights = [], []
     for right in np.flatnonzero(sizes):
@@ -70,7 +71,7 @@ def _only_one_right(gold: np.ndarray, classes: int, seeds: int) -> tuple[np.ndar
 
 
 def _confusion(counts: np.ndarray, cells: np.ndarray, classes: int) -> np.ndarray:
-    """Counts [sample, gold class, predicted class] from `counts` [sample, pattern] and the cell of each pattern."""
+    """Return counts [sample, gold class, predicted class] from `counts` [sample, pattern] and each pattern's cell."""
     if len(cells) * classes**2 <= 10_000:  # few classes: one small matrix product
         flat = counts.astype(np.float64) @ np.eye(classes**2)[cells]
     else:
@@ -83,7 +84,7 @@ def _accuracy(confusion: np.ndarray, positive: int) -> np.ndarray:
 
 
 def _f1_per_class(confusion: np.ndarray) -> np.ndarray:
-    """[sample, class]; 0 where a class is neither present nor predicted."""
+    """Return F1 [sample, class]; 0 if a class is neither present nor predicted."""
     occurrences = confusion.sum(axis=1) + confusion.sum(axis=2)
     return 2 * np.diagonal(confusion, axis1=1, axis2=2) / np.maximum(occurrences, 1)
 
@@ -98,7 +99,7 @@ def _f1_macro(confusion: np.ndarray, positive: int) -> np.ndarray:
 
 
 def _matthews(confusion: np.ndarray, positive: int) -> np.ndarray:
-    """Gorodkin's R_K (2004) for any number of classes; 0 when either side is constant."""
+    """Return Gorodkin's R_K (2004) for any number of classes; 0 if either side is constant."""
     total, gold, predicted = confusion.sum(axis=(1, 2)), confusion.sum(axis=2), confusion.sum(axis=1)
     spread = (total**2 - (gold**2).sum(axis=1)) * (total**2 - (predicted**2).sum(axis=1))
     agreement = np.trace(confusion, axis1=1, axis2=2) * total - (gold * predicted).sum(axis=1)

@@ -1,4 +1,4 @@
-"""Correlations of scores with gold ones, on weighted examples. Imports numpy alone."""
+"""Correlations of scores with gold scores, on weighted examples. Imports numpy alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .headline import CHUNK, FEWEST, Headline, Pairs, check_lengths, check_names
 
 @dataclass(frozen=True)
 class CorrelationHeadline(Headline):
-    """Of one output, a score, or of the first of several; its scale and offset do not count."""
+    """Headline for one output, a score, or the first of several; its scale and offset do not matter."""
 
     metrics: tuple[str, ...]
 
@@ -31,8 +31,8 @@ class CorrelationHeadline(Headline):
         return None
 
     def resampled(self, pairs: Pairs, gold: np.ndarray, samples: int, rng: np.random.Generator) -> np.ndarray:
-        """Models differ a little everywhere, which the bootstrap sees; only where they do not are the two examples added
-        that one model answers as another text."""
+        """Return points on resampled examples. Models usually differ a little everywhere, which the bootstrap reflects; only if they do
+        not, two examples are added, on each of which one model answers as for another text."""
         columns = [_first(outputs) for pair in pairs for outputs in pair]
         columns.append(gold.astype(np.float64))
         if self.changed(pairs, gold) < FEWEST:
@@ -44,7 +44,7 @@ class CorrelationHeadline(Headline):
         return np.concatenate(parts, axis=1)[places]
 
     def of_weights(self, columns: Sequence[np.ndarray], weights: np.ndarray) -> np.ndarray:
-        """Points [output, sample]; the last column is the gold score; `weights` [sample, example]."""
+        """Return points [output, sample]; the last column is the gold score; `weights` [sample, example]."""
         scores = []
         for name in self.metrics:
             prepared = [CORRELATIONS[name](column, weights) for column in columns]
@@ -55,12 +55,12 @@ class CorrelationHeadline(Headline):
 
 
 def _first(outputs: np.ndarray) -> np.ndarray:
-    """float64 [example], of outputs [example] or [example, output]."""
+    """Return float64 [example] from outputs [example] or [example, output]."""
     return (outputs if outputs.ndim == 1 else outputs[:, 0]).astype(np.float64)
 
 
 def _distinct(columns: Sequence[np.ndarray]) -> tuple[list[np.ndarray], list[int]]:
-    """Each different column once, and which of them each is: seeds may share a base, which is then scored once."""
+    """Return the distinct columns, and the index of each column among them, so that a base shared by seeds is scored once."""
     known: dict[bytes, int] = {}
     places = [known.setdefault(column.tobytes(), len(known)) for column in columns]
     return [columns[places.index(place)] for place in range(len(known))], places
@@ -73,8 +73,8 @@ def _standard(output: np.ndarray) -> np.ndarray:
 
 
 def _with_mistaken(columns: list[np.ndarray]) -> list[np.ndarray]:
-    """With two more examples whose gold score is the lower quartile: one model answers with its own lower quartile, the
-    other, which is mistaken, with its upper one."""
+    """Return the columns with two more examples whose gold score is the lower quartile: one model answers with its own lower quartile, the
+    other, which is wrong, with its upper one."""
     lower, upper = np.quantile(columns, [0.25, 0.75], axis=1)
     added = np.stack([lower, lower], axis=1)
     added[:-1:2, 0], added[1:-1:2, 1] = upper[:-1:2], upper[1:-1:2]
@@ -82,7 +82,7 @@ def _with_mistaken(columns: list[np.ndarray]) -> list[np.ndarray]:
 
 
 def draws(examples: int, samples: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """How often each example is drawn, [sample, example], a few samples at a time."""
+    """Yield how often each example is drawn, [sample, example], a few samples at a time."""
     step = max(1, CHUNK // examples)
     for start in range(0, samples, step):
         rows = min(step, samples - start)
@@ -93,18 +93,18 @@ def draws(examples: int, samples: int, rng: np.random.Generator) -> Iterator[np.
 
 
 def _centred(values: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Values minus their weighted mean [sample, example], and their weighted square [sample]."""
-    values = values - values.mean()  # first as a whole: no cancellation where the mean is large
+    """Return values minus their weighted mean [sample, example], and their weighted square [sample]."""
+    values = values - values.mean()  # first the overall mean, to avoid cancellation if it is large
     scale = np.abs(values).max() or 1.0
     values = values / scale
     centred = values - (weights @ values / len(values))[:, None]
     square = np.einsum("se,se,se->s", weights, centred, centred)
-    # A resample that drew one value only has no spread; what is left is rounding error.
+    # A resample of a single value has no spread; the rest is rounding error.
     return centred, np.where(square > 1e-24 * len(values), square, 0.0)
 
 
 def _ranked(values: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The same for mean ranks within each resample, drawn copies counted, ties sharing their mean rank."""
+    """Return the same for mean ranks within each resample, counting repeated draws; ties share their mean rank."""
     distinct, place = np.unique(values, return_inverse=True)
     order = np.argsort(place, kind="stable")
     counts = np.take(weights, order, axis=1)
@@ -120,7 +120,7 @@ def _ranked(values: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.nda
 def _correlation(
     x: np.ndarray, x_square: np.ndarray, y: np.ndarray, y_square: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
-    """Pearson's r per sample; 0 when either side is constant."""
+    """Return Pearson's r per sample; 0 if either side is constant."""
     spread = x_square * y_square
     together = np.einsum("se,se,se->s", weights, x, y)
     return np.clip(np.where(spread > 0, together / np.sqrt(np.where(spread > 0, spread, 1)), 0.0), -1, 1)

@@ -1,4 +1,4 @@
-"""Metrics of labels that are decided one by one, on weighted examples. Imports numpy alone."""
+"""Metrics of independent labels, on weighted examples. Imports numpy alone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .headline import FEWEST, Headline, Pairs, check_lengths, check_names
 
 @dataclass(frozen=True)
 class LabelsHeadline(Headline):
-    """Of outputs [example, label], logits: a label is given where its output is above 0. `gold` [example, label] is 0 or 1."""
+    """Headline for logits [example, label]; a label is given if its output is above 0. `gold` [example, label] is 0 or 1."""
 
     metrics: tuple[str, ...]
 
@@ -33,7 +33,8 @@ class LabelsHeadline(Headline):
         return ((outputs > 0) == gold.astype(bool)).all(axis=1) if self.metrics == ("accuracy",) else None
 
     def resampled(self, pairs: Pairs, gold: np.ndarray, samples: int, rng: np.random.Generator) -> np.ndarray:
-        """Where models differ on too few examples to tell them apart, two are added that one model answers wrongly."""
+        """Return points on resampled examples. If models differ on too few examples to be told apart, two are added, each answered wrongly
+        by one model."""
         columns = [np.asarray(outputs, dtype=np.float64) for pair in pairs for outputs in pair]
         gold = gold.astype(bool)
         if self.changed(pairs, gold) < FEWEST:
@@ -45,13 +46,13 @@ class LabelsHeadline(Headline):
         return np.concatenate(parts, axis=1)
 
     def _points(self, outputs: np.ndarray, gold: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """[sample], of `weights` [sample, example]."""
+        """Return points [sample], for `weights` [sample, example]."""
         return 100 * np.mean([LABEL_METRICS[name](outputs, gold, weights) for name in self.metrics], axis=0)
 
 
 def _with_mistaken(columns: Sequence[np.ndarray], gold: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
-    """With two more examples of the labels that occur together most often: the first is answered wrongly by every base, the second
-    by every other."""
+    """Return columns and gold with two more examples of the most frequent combination of labels: the first is answered wrongly by every
+    base, the second by every other."""
     kinds, sizes = np.unique(gold[gold.any(axis=1)] if gold.any() else gold, axis=0, return_counts=True)
     usual = kinds[sizes.argmax()]
     added = []
@@ -63,7 +64,7 @@ def _with_mistaken(columns: Sequence[np.ndarray], gold: np.ndarray) -> tuple[lis
 
 
 def _counts(outputs: np.ndarray, gold: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """[sample, label]: how often a label is given rightly; how often it is given and how often it is gold, summed."""
+    """Return [sample, label]: how often a label is given correctly; how often it is given plus how often it is gold."""
     given = outputs > 0
     return weights @ (given & gold), weights @ (given.astype(float) + gold)
 
@@ -74,20 +75,20 @@ def _f1_micro(outputs: np.ndarray, gold: np.ndarray, weights: np.ndarray) -> np.
 
 
 def _f1_macro(outputs: np.ndarray, gold: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The mean over labels that are gold or given somewhere in the sample."""
+    """Return the mean over labels that are gold or given somewhere in the sample."""
     right, occurrences = _counts(outputs, gold, weights)
     seen = (occurrences > 0).sum(axis=1)
     return (2 * right / np.maximum(occurrences, 1)).sum(axis=1) / np.maximum(seen, 1)
 
 
 def _accuracy(outputs: np.ndarray, gold: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The share of examples all of whose labels are decided rightly."""
+    """Return the share of examples whose labels are all right."""
     return weights @ ((outputs > 0) == gold).all(axis=1) / weights.sum(axis=1)
 
 
 def _mean_average_precision(outputs: np.ndarray, gold: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The mean over labels that are gold somewhere in the sample of Σ (recall_k − recall_{k−1}) · precision_k, over the different
-    outputs of a label from the largest down: equal ones are given together."""
+    """Return the mean over labels that are gold somewhere in the sample of Σ (recall_k − recall_{k−1}) · precision_k, over a label's
+    distinct outputs in descending order; equal ones are given together."""
     summed, present = np.zeros(len(weights)), np.zeros(len(weights))
     for label in range(gold.shape[1]):
         order = np.argsort(-outputs[:, label], kind="stable")

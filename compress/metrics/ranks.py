@@ -1,6 +1,6 @@
-"""Metrics of the order in which a query's passages are put, on weighted queries. Imports numpy alone.
+"""Metrics of the ranking of a query's passages, on weighted queries. Imports numpy alone.
 
-`gold` is a number array [passage, 2]: its relevance, 0 or more, and the number of its query, whose passages need not stand together.
+`gold` is a number array [passage, 2]: relevance, 0 or more, and number of the query, whose passages need not be adjacent.
 """
 
 from __future__ import annotations
@@ -15,20 +15,19 @@ from ..errors import CompressError
 from .correlation import draws
 from .headline import FEWEST, Headline, Pairs, check_lengths, check_names
 
-DEPTH = 10  # passages that count, from the best down
+DEPTH = 10  # best passages that count
 _DISCOUNTS = 1 / np.log2(np.arange(2, DEPTH + 2))
-_SAME = 1e-9  # of a query's metrics, 0 to 1
+_SAME = 1e-9  # tolerance for a query's metrics, 0 to 1
 
 
 @dataclass(frozen=True)
 class RanksHeadline(Headline):
-    """Of one output, a score, of each passage of queries. A query counts once, and not where nothing is relevant to it.
+    """Headline for one output, a score, of each passage of queries. Each query counts once, unless it has no relevant passage.
 
-    `ndcg@10`: Σ relevance / log2(1 + rank) over the best ten passages, divided by the largest that any order has (Järvelin &
-    Kekäläinen 2002, ACM TOIS 20(4), with the relevance itself as the gain, as trec_eval has it). `mrr@10`: 1 / rank of the first
-    relevant passage, 0 beyond rank ten. Passages with equal scores are in no order: a metric is its mean over all their orders
-    (McSherry & Najork 2008, ECIR), so that neither the order of a file nor a model that scores all the same gains by it.
-    Resamples draw queries.
+    `ndcg@10`: Σ relevance / log2(1 + rank) over the best ten passages, divided by the maximum over all orders (Järvelin & Kekäläinen 2002,
+    ACM TOIS 20(4), with the relevance itself as gain, as in trec_eval). `mrr@10`: 1 / rank of the first relevant passage, 0 beyond rank
+    ten. For passages with equal scores, a metric is its mean over all their orders (McSherry & Najork 2008, ECIR), so that neither the
+    order of a file nor a model with constant scores gains by it. Resamples draw queries.
     """
 
     metrics: tuple[str, ...]
@@ -51,8 +50,8 @@ class RanksHeadline(Headline):
         return int(np.any(apart, axis=0).sum())
 
     def resampled(self, pairs: Pairs, gold: np.ndarray, samples: int, rng: np.random.Generator) -> np.ndarray:
-        """Where models differ on too few queries to tell them apart, two are added of whose passages one model puts the only relevant
-        one second, and the other first."""
+        """Return points on resampled queries. If models differ on too few queries to be told apart, two are added; on each, one model ranks
+        the only relevant passage second, and the other first."""
         values = np.stack([self._of_queries(outputs, gold) for pair in pairs for outputs in pair])
         if self.changed(pairs, gold) < FEWEST:
             values = np.concatenate([values, self._mistaken(len(values))], axis=1)
@@ -61,7 +60,7 @@ class RanksHeadline(Headline):
         return np.concatenate(parts, axis=1)
 
     def _of_queries(self, outputs: np.ndarray, gold: np.ndarray) -> np.ndarray:
-        """The mean of the metrics, 0 to 1, of each query that has a relevant passage. CompressError: none has."""
+        """Return the mean of the metrics, 0 to 1, for each query with a relevant passage. Raises `CompressError` if there is none."""
         scores = np.ravel(outputs).astype(np.float64)
         found = [self._of_query(scores[rows], gold[rows, 0]) for rows in scored_queries(gold)]
         if not found:
@@ -77,7 +76,7 @@ class RanksHeadline(Headline):
         return float(np.mean([RANK_METRICS[name](gains, bounds) for name in self.metrics]))
 
     def _mistaken(self, models: int) -> np.ndarray:
-        """[model, 2] metrics of two queries."""
+        """Return the metrics of two added queries, [model, 2]."""
         right, wrong = (
             np.mean([RANK_METRICS[name](np.array(gains), [0, 1, 2]) for name in self.metrics])
             for gains in ([1.0, 0.0], [0.0, 1.0])
@@ -86,25 +85,26 @@ class RanksHeadline(Headline):
 
 
 def queries_of(gold: np.ndarray) -> list[np.ndarray]:
-    """The rows of each query, in the order of the queries' numbers."""
+    """Return the rows of each query, in order of the queries' numbers."""
     numbers = np.asarray(gold)[:, 1]
     order = np.argsort(numbers, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1) if len(order) else []
 
 
 def scored_queries(gold: np.ndarray) -> list[np.ndarray]:
-    """The rows of each query to which a passage is relevant."""
+    """Return the rows of each query that has a relevant passage."""
     return [rows for rows in queries_of(gold) if (gold[rows, 0] > 0).any()]
 
 
 def best_passages(outputs: np.ndarray, gold: np.ndarray) -> np.ndarray:
-    """The row of each query's best passage, int64 [query]; of equal scores the first in the file."""
+    """Return the row of each query's best passage, int64 [query]; among equal scores, the first in the file."""
     scores = np.ravel(outputs)
     return np.array([np.sort(rows)[np.argmax(scores[np.sort(rows)])] for rows in queries_of(gold)], np.int64)
 
 
 def _ndcg(gains: np.ndarray, bounds: Sequence[int]) -> float:
-    """Of `gains` in the order of the scores; those from one of `bounds` to the next have equal scores, and each gets their mean."""
+    """Return nDCG of `gains` in the order of the scores; those from one of `bounds` to the next have equal scores, and each gets their
+    mean."""
     shared = np.concatenate([np.full(end - start, gains[start:end].mean()) for start, end in pairwise(bounds)])
     best = np.sort(gains)[::-1]
     found, ideal = (float(part[:DEPTH] @ _DISCOUNTS[: len(part[:DEPTH])]) for part in (shared, best))
@@ -112,7 +112,7 @@ def _ndcg(gains: np.ndarray, bounds: Sequence[int]) -> float:
 
 
 def _mrr(gains: np.ndarray, bounds: Sequence[int]) -> float:
-    """Of the first of `bounds` that holds a relevant passage the mean of 1 / rank over the places where the first one may be."""
+    """Return the mean of 1 / rank of the first relevant passage, over all orders of passages with equal scores, delimited by `bounds`."""
     for start, end in pairwise(bounds):
         count, relevant = end - start, int((gains[start:end] > 0).sum())
         if relevant:
@@ -121,7 +121,7 @@ def _mrr(gains: np.ndarray, bounds: Sequence[int]) -> float:
 
 
 def _first_of(count: int, relevant: int, before: int) -> float:
-    """The mean of 1 / rank of the first of `relevant` among `count` passages in any order, `before` of others above them."""
+    """Return the mean of 1 / rank of the first of `relevant` among `count` passages in random order, after `before` others."""
     total, none_yet = 0.0, 1.0
     for place in range(min(count - relevant + 1, DEPTH - before)):
         here = none_yet * relevant / (count - place)

@@ -11,8 +11,8 @@ from .headline import Headline, Pairs, check_lengths
 
 @dataclass(frozen=True)
 class MeanHeadline(Headline):
-    """The mean over sets, each of which counts the same, of the score `of` each set; `sizes`: of the sets, whose examples stand one set
-    after the other. Resamples draw each set's examples from that set."""
+    """The mean over sets, equally weighted, of the score `of` each set. `sizes`: of the sets, whose examples are concatenated. Resamples
+    draw each set's examples from that set."""
 
     of: Headline
     sizes: tuple[int, ...]
@@ -30,7 +30,7 @@ class MeanHeadline(Headline):
         return np.concatenate([self.of.differ(*part) for part in parts])
 
     def correct(self, outputs: np.ndarray, gold: np.ndarray) -> np.ndarray | None:
-        """Of one set alone the score would be a share of all examples."""
+        """Return None: with several sets, the score is not a share of all examples."""
         return None
 
     def resampled(self, pairs: Pairs, gold: np.ndarray, samples: int, rng: np.random.Generator) -> np.ndarray:
@@ -44,7 +44,7 @@ class MeanHeadline(Headline):
         return [array[rows] for rows in self._rows(array)]
 
     def _rows(self, array: np.ndarray) -> list[slice]:
-        """CompressError: `array` is of another number of examples than all sets together."""
+        """Return each set's slice. Raises `CompressError` if `array` has another number of examples than all sets together."""
         ends = np.cumsum(self.sizes).tolist()
         check_lengths(np.empty(ends[-1]), [array])
         return [slice(end - size, end) for end, size in zip(ends, self.sizes, strict=True)]

@@ -1,7 +1,7 @@
-"""Metrics of a label for each word, on weighted texts. Imports numpy alone.
+"""Metrics of a label per word, on weighted texts. Imports numpy alone.
 
-Gold labels of all texts' words stand in one array, int64 [word]; the first word of each text has the bitwise complement of its
-label's id, so that the texts can be told apart again: `joined` and `parted`.
+Gold labels of all texts' words are in one array, int64 [word]; the first word of each text has the bitwise complement of its label id, so
+that texts can be separated again: `joined` and `parted`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from ..errors import CompressError
 from .correlation import draws
 from .headline import FEWEST, Headline, Pairs, check_lengths, check_names
 
-OUTSIDE = "O"  # the label of a word that is of no entity
+OUTSIDE = "O"  # the label of a word outside entities
 ENTITY_METRICS = ("entity_f1", "entity_f1_strict")
 TAG_METRICS = (*ENTITY_METRICS, "accuracy")
 
 
 def joined(texts: Sequence[np.ndarray]) -> np.ndarray:
-    """int64 [word], of the label ids of each text's words; texts without words leave no trace."""
+    """Return int64 [word] from the label ids of each text's words; texts without words disappear."""
     parts = [np.array(ids, np.int64) for ids in texts if len(ids)]
     for ids in parts:
         ids[0] = ~ids[0]
@@ -29,7 +29,7 @@ def joined(texts: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def parted(gold: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The label ids, int64 [word], and which words begin a text, bool [word]."""
+    """Return the label ids, int64 [word], and which words begin a text, bool [word]."""
     gold = np.asarray(gold, np.int64)
     return np.where(gold < 0, ~gold, gold), gold < 0
 
@@ -44,13 +44,13 @@ def are_entities(names: Sequence[str]) -> bool:
 
 
 def entity_metric(metrics: Sequence[str]) -> str | None:
-    """The first metric of entities."""
+    """Return the first entity metric, or None."""
     return next((name for name in metrics if name in ENTITY_METRICS), None)
 
 
 @dataclass(frozen=True)
 class Chunks:
-    """Entities in the words of all texts, in order: the first word of each, its last one, and its type, int64 [entity]."""
+    """Entities in the words of all texts, in order: index of the first and last word, and type, int64 [entity]."""
 
     first: np.ndarray
     last: np.ndarray
@@ -59,7 +59,7 @@ class Chunks:
 
 @dataclass(frozen=True)
 class TypeScore:
-    """In points. `entities`: how many are gold, `given`: how many are answered."""
+    """Scores in points. `entities`: number of gold ones, `given`: number of predicted ones."""
 
     precision: float
     recall: float
@@ -70,11 +70,11 @@ class TypeScore:
 
 @dataclass(frozen=True)
 class TagsHeadline(Headline):
-    """Of outputs [word, label]; the label with the largest is decided on. `gold` as `joined` gives it; `names` of the labels.
+    """Headline for outputs [word, label]; the label with the largest is predicted. `gold` as from `joined`; `names`: of the labels.
 
-    `entity_f1`: of entities of all types, right where type and both borders are (Tjong Kim Sang & De Meulder 2003, CoNLL, §2.3);
-    an `I-` after no word of its type begins one. `entity_f1_strict`: of those alone that `B-` begins, as seqeval's `mode="strict"` with
-    `scheme=IOB2` counts. `accuracy`: of words. Resamples draw texts, since words of a text err together.
+    `entity_f1`: of entities of all types, right if type and both borders are (Tjong Kim Sang & De Meulder 2003, CoNLL, §2.3); an `I-` that
+    does not follow a word of its type begins one. `entity_f1_strict`: only of entities that begin with `B-`, as in seqeval's
+    `mode="strict"` with `scheme=IOB2`. `accuracy`: of words. Resamples draw texts, since errors within a text are correlated.
     """
 
     metrics: tuple[str, ...]
@@ -96,14 +96,15 @@ class TagsHeadline(Headline):
         return base.argmax(axis=1) != other.argmax(axis=1)
 
     def correct(self, outputs: np.ndarray, gold: np.ndarray) -> np.ndarray | None:
-        return None  # McNemar's test takes words of one text for independent, which they are not
+        return None  # McNemar's test assumes independence, which words of one text lack
 
     def changed(self, pairs: Pairs, gold: np.ndarray) -> int:
         words = np.any([self.differ(base, other) for base, other in pairs], axis=0)
         return len(np.unique(_text_of(gold)[words]))
 
     def resampled(self, pairs: Pairs, gold: np.ndarray, samples: int, rng: np.random.Generator) -> np.ndarray:
-        """Where models differ on too few texts to tell them apart, two are added of which one model answers a word wrongly."""
+        """Return points on resampled texts. If models differ on too few texts to be told apart, two are added, each with a word that one
+        model labels wrongly."""
         counts = [self._counts(outputs, gold) for pair in pairs for outputs in pair]
         if self.changed(pairs, gold) < FEWEST:
             counts = [self._with_mistaken(each, base=place % 2 == 0) for place, each in enumerate(counts)]
@@ -114,8 +115,8 @@ class TagsHeadline(Headline):
         return np.concatenate(parts, axis=1)
 
     def _counts(self, outputs: np.ndarray, gold: np.ndarray) -> np.ndarray:
-        """Of each text, int64 [text, 2 · metric]: of entities those that are given rightly, and those given and gold; of words those that
-        are right, and all."""
+        """Return int64 [text, 2 · metric]: for entities, the number given correctly, and given plus gold; for words, the number right, and
+        all."""
         ids, begins = parted(gold)
         given, text = outputs.argmax(axis=1), _text_of(gold)
         columns: list[np.ndarray] = []
@@ -129,13 +130,14 @@ class TagsHeadline(Headline):
         return np.stack(columns, axis=1)
 
     def _points(self, counts: np.ndarray) -> np.ndarray:
-        """[sample], of summed counts [sample, 2 · metric]."""
+        """Return points [sample] from summed counts [sample, 2 · metric]."""
         shares = counts[:, ::2] / np.maximum(counts[:, 1::2], 1)
         return 100 * np.mean(shares * self._parts, axis=1)
 
     def _with_mistaken(self, counts: np.ndarray, *, base: bool) -> np.ndarray:
-        """With two more texts of mean length and number of entities, all right but for one word, and the entity that it is in:
-        of the first text for every base, of the second for every other. Not a whole text: models that hardly differ do by a word."""
+        """Return counts with two more texts of mean length and number of entities, all right except one word and its entity: in the first
+        text for every base, in the second for every other. Only one word, because models that hardly differ differ by a word, not by a
+        text."""
         right = counts[0].copy()
         right[::2] = np.maximum(np.round(counts[:, 1::2].mean(axis=0) / self._parts), 1)
         right[1::2] = right[::2] * self._parts
@@ -145,17 +147,17 @@ class TagsHeadline(Headline):
 
     @property
     def _parts(self) -> np.ndarray:
-        """How often what is right counts among all that is counted, int64 [metric]: an entity twice, as gold and as given."""
+        """How often a right item is counted, int64 [metric]: an entity twice, as gold and as given."""
         return np.array([2 if name in ENTITY_METRICS else 1 for name in self.metrics])
 
 
 def chunks(ids: np.ndarray, begins: np.ndarray, names: Sequence[str], *, strict: bool = False) -> Chunks:
-    """The entities of labels `ids` [word], of texts that begin where `begins` says. `strict`: those alone that `B-` begins."""
+    """Return the entities of labels `ids` [word], in texts that begin where `begins` is true. `strict`: only those that begin with `B-`."""
     types = {name: place for place, name in enumerate(entity_types(names))}
     of_label = np.array([types.get(name[2:], -1) if name != OUTSIDE else -1 for name in names])
     starts = np.array([name.startswith("B-") for name in names])[ids]
     kind = of_label[ids]
-    goes_on = np.zeros(len(ids), bool)  # whether a word is of the entity of the word before
+    goes_on = np.zeros(len(ids), bool)  # whether a word continues the previous word's entity
     goes_on[1:] = (kind[1:] == kind[:-1]) & (kind[1:] >= 0) & ~starts[1:] & ~begins[1:]
     first = np.flatnonzero((kind >= 0) & ~goes_on)
     last = np.flatnonzero((kind >= 0) & ~np.append(goes_on[1:], False))
@@ -164,14 +166,14 @@ def chunks(ids: np.ndarray, begins: np.ndarray, names: Sequence[str], *, strict:
 
 
 def entity_types(names: Sequence[str]) -> tuple[str, ...]:
-    """Sorted, of label names of entities."""
+    """Return the sorted entity types of label names."""
     return tuple(sorted({name[2:] for name in names if name != OUTSIDE}))
 
 
 def type_scores(
     outputs: np.ndarray, gold: np.ndarray, names: Sequence[str], *, strict: bool = False
 ) -> dict[str, TypeScore]:
-    """Of each type of entity; a share of nothing is 0. `strict` as of `chunks`."""
+    """Return the scores of each entity type; a share of nothing is 0. `strict` as in `chunks`."""
     ids, begins = parted(gold)
     true, found = (chunks(labels, begins, names, strict=strict) for labels in (ids, outputs.argmax(axis=1)))
     right = true.type[_same(true, found)]
@@ -181,7 +183,7 @@ def type_scores(
 
 
 def entity_flips(base: np.ndarray, other: np.ndarray, gold: np.ndarray, names: Sequence[str]) -> tuple[int, int]:
-    """Of the entities that either of two models answers, how many are not the other's; and how many there are."""
+    """Return the number of entities predicted by only one of two models, and by at least one."""
     begins = parted(gold)[1]
     mine, theirs = (chunks(outputs.argmax(axis=1), begins, names) for outputs in (base, other))
     common = int(_same(mine, theirs).sum())
@@ -197,7 +199,7 @@ def _score(right: int, entities: int, given: int) -> TypeScore:
 
 
 def _same(true: Chunks, found: Chunks) -> np.ndarray:
-    """Which of `true` are in `found` with the same words and type, bool [entity]."""
+    """Return which of `true` are in `found` with the same words and type, bool [entity]."""
     if not len(found.first):
         return np.zeros(len(true.first), bool)
     place = np.minimum(np.searchsorted(found.first, true.first), len(found.first) - 1)
@@ -206,7 +208,7 @@ def _same(true: Chunks, found: Chunks) -> np.ndarray:
 
 
 def _text_of(gold: np.ndarray) -> np.ndarray:
-    """The text of each word, int64 [word]."""
+    """Return the text of each word, int64 [word]."""
     _, begins = parted(gold)
     if not begins[:1].all():
         raise CompressError("expected gold labels that say where texts begin, found none at the first word")

@@ -1,5 +1,4 @@
-"""The attention of a running model: what it computes inside, taken out without touching the model's code, and how it is
-trained on a CPU."""
+"""Read the attention of a running model without changing its code, and train it faster on a CPU."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,13 +19,13 @@ from .own_attention import led_through
 from .pruned_shape import PrunedShape
 
 _NAME = "compress_capture"
-_SHORT = 128  # tokens up to which plain products pay in bf16
+_SHORT = 128  # tokens up to which plain matmuls are faster in bf16
 
 
 @dataclass
 class _Capture:
-    """One forward: layers are told by their order, as a layer whose weights are shared is called several times. `layers`: the numbers,
-    rising, of those that attend."""
+    """State of one captured forward. Layers are identified by call order, because a layer with shared weights is called several times.
+    `layers`: numbers of the layers that have heads, ascending."""
 
     wanted: frozenset[Place]
     layers: Iterator[int]
@@ -38,13 +37,12 @@ _current: ContextVar[_Capture] = ContextVar("capture")
 
 @contextmanager
 def captured(model: Any, wanted: frozenset[Place]) -> Iterator[dict[Place, Tensor]]:
-    """While open, one forward of `model` leaves the `wanted` tensors in the mapping that is given.
+    """Record the `wanted` tensors of one forward of `model` in the yielded mapping.
 
-    Scores are [batch, heads, query, key], before softmax and without the mask; those of a family with values for the distance
-    of two tokens have these in them, as they decide what is attended to. Weights, of the same shape, are what attention multiplies values
-    by before dropout: softmax of the scores, 0 where the layer's mask lets no query look. Queries, keys and values are
-    [batch, heads, length, head size]. Layers without a gradient go through torch's own attention kernel, beside which
-    only the scores that are wanted are multiplied out.
+    Scores are [batch, heads, query, key], before softmax and without the mask; they include the relative position bias of families that
+    have one. Weights, of the same shape, are what attention multiplies values by before dropout: the softmax of the scores, 0 where the
+    mask hides a key. Queries, keys and values are [batch, heads, length, head size]. Layers without a gradient still use torch's attention
+    kernel; only the wanted scores are computed beside it.
     """
     headless = headless_layers(model.config)
     capture = _Capture(wanted, (layer for layer in count() if layer not in headless))
@@ -60,13 +58,13 @@ def captured(model: Any, wanted: frozenset[Place]) -> Iterator[dict[Place, Tenso
 
 
 def headless_layers(config: Any) -> frozenset[int]:
-    """Those of a pruned model that have no heads."""
+    """Return the numbers of the layers of a pruned model that have no heads."""
     shape = PrunedShape.of(vars(config))
     return frozenset(layer for layer, heads in enumerate(shape.heads if shape else ()) if not heads)
 
 
 def attention_scores(query: Tensor, key: Tensor, scaling: float | None) -> Tensor:
-    """Q Kᵀ · scaling, which is 1/√(head size) unless it is given: [batch, heads, query, key]."""
+    """Return Q Kᵀ · scaling, [batch, heads, query, key]; `scaling` defaults to 1/√(head size)."""
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     return torch.matmul(query * scale, key.transpose(-1, -2))
 
@@ -104,21 +102,21 @@ def _attention(
 
 
 def added(mask: Tensor, kind: torch.dtype = torch.float32) -> Tensor:
-    """What a bool `mask`, True to attend, adds to scores: 0, or the lowest number."""
+    """Return what a bool `mask`, True to attend, adds to scores: 0 or the dtype's lowest number."""
     return torch.zeros_like(mask, dtype=kind).masked_fill_(~mask, torch.finfo(kind).min)
 
 
 def _pays(query: Tensor, rate: float) -> bool:
-    """Whether plain products train sooner than torch's kernel on a CPU: its backward is slow on short texts in bf16, and
-    with dropout it is plain products itself, with slow draws."""
+    """Whether plain matmuls train faster than torch's kernel on a CPU: its backward is slow on short texts in bf16, and with dropout it
+    falls back to plain matmuls with slow random draws."""
     short = query.dtype == torch.bfloat16 and query.shape[-2] <= _SHORT
     return query.requires_grad and torch.is_grad_enabled() and (rate > 0 or short)
 
 
 def _attended(scores: Tensor, value: Tensor, mask: Tensor | None, rate: float) -> Tensor:
-    """softmax(scores) V, where `mask` (bool, True to attend) allows it: [batch, length, heads, head size].
+    """Return softmax(scores) V under `mask` (bool, True to attend): [batch, length, heads, head size].
 
-    In bf16 scores and weights are rounded to it, as in transformers' eager attention; torch's kernel keeps them in fp32.
+    In bf16, scores and weights are rounded to bf16, as in transformers' eager attention; torch's kernel keeps them in fp32.
     """
     weights = dropout(_weights(scores, mask), rate)
     return torch.matmul(weights.to(value.dtype), value).transpose(1, 2)

@@ -1,4 +1,4 @@
-"""What each head of a model attends to in one text."""
+"""Attention weights of each head of a model for one text."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from .features import compute_features
 def attention_weights(
     model: Any, ids: Sequence[int], segments: Sequence[int]
 ) -> list[Float[np.ndarray, "head query key"] | None]:
-    """Of each layer of `model`, in evaluation mode, the softmax of each head's scores: each row sums to 1. None of a pruned layer without
-    heads. Raises `CompressError` where the attention of the family cannot be read."""
+    """Return for each layer of `model`, in evaluation mode, the softmax of each head's scores (rows sum to 1), or None for a pruned layer
+    without heads. Raises `CompressError` if the family's attention cannot be read."""
     layers = range(model.config.num_hidden_layers)
     names = {layer: attention("weights", layer) for layer in layers if layer not in headless_layers(model.config)}
     batch = {"input_ids": torch.tensor([ids]), "token_type_ids": torch.tensor([segments])}

@@ -53,7 +53,7 @@ class RandomInit(Spec):
 
     architecture: RandomFamily = Field(
         default="bert",
-        exclude_if=lambda value: value == "bert",  # what is dumped decides the store's keys
+        exclude_if=lambda value: value == "bert",  # dumped fields are part of the store's keys
         description="family of the model",
     )
     layers: Positive = Field(description="layers")
@@ -174,7 +174,7 @@ class StudentCard(Spec):
         "can least do without, found by the run; project: those of a wider teacher along the principal directions of its activations; "
         "convert: the teacher's in ALBERT's form; random: none of them; pretrained: those of a `checkpoint` of its own, with its sizes and "
         "its tokenizer; static: the teacher's token vectors, of a `static`",
-        exclude_if=lambda value: value == "copy",  # what is dumped decides the store's keys
+        exclude_if=lambda value: value == "copy",  # dumped fields are part of the store's keys
     )
     copy_layers: LayerRule = Field(
         default="every_other", description="teacher layers (from 0) that the student's layers start from"
@@ -218,11 +218,11 @@ class StudentCard(Spec):
 
     @property
     def family(self) -> Family | None:
-        """Of the student; None where its teacher decides it (`of`)."""
+        """Family of the student; None if its teacher decides it (see `of`)."""
         return FAMILIES[self.architecture] if isinstance(self.architecture, str) else None
 
     def of(self, teacher: str) -> StudentCard:
-        """The card for a teacher of that family: its `architecture` is the name of one."""
+        """Return the card for a teacher of family `teacher`, with `architecture` resolved to one name."""
         if isinstance(self.architecture, str):
             return self
         return self.model_copy(update={"architecture": self.architecture.get(teacher, teacher)})
@@ -250,7 +250,7 @@ class StudentCard(Spec):
         return self
 
     def start_problem(self, family: Family) -> str | None:
-        """Why a student of `family` cannot start as the card says."""
+        """Return why a student of `family` cannot start as the card says, or None if it can."""
         if family.student is None:
             return f"architecture: no student is made as a `{family.name}`; a pre-trained one is (`init: pretrained`)"
         if self.init == "prune" and family.shares_layers:
@@ -273,7 +273,7 @@ class StudentCard(Spec):
 
     @model_validator(mode="after")
     def _sharing_can_be_said(self) -> StudentCard:
-        """A transformers `AlbertConfig` repeats whole blocks, each as often."""
+        """Check what an `AlbertConfig` of transformers can express: it repeats whole blocks, each equally often."""
         if self.albert is None:
             return self
         share, groups, block = self.albert.share, self.albert.groups, self.albert.block
@@ -288,10 +288,10 @@ class StudentCard(Spec):
 
 
 def load_teacher(name_or_path: str | Path) -> TeacherCard:
-    """A teacher card of the catalogue or a file."""
+    """Return a teacher card, from the catalogue or a file."""
     return load_card("teachers", name_or_path, TeacherCard)
 
 
 def load_student(name_or_path: str | Path) -> StudentCard:
-    """A student card of the catalogue or a file."""
+    """Return a student card, from the catalogue or a file."""
     return load_card("students", name_or_path, StudentCard)

@@ -1,4 +1,4 @@
-"""Where a teacher card's checkpoint is: a path, an installed package, or the hub at a pinned revision."""
+"""Locate a teacher card's checkpoint: a path, an installed package, or the hub at a pinned revision."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HUB_FILES = (
     *_WORDS,
     "merges.txt",
     "special_tokens_map.json",
-    MODULES,  # of a sentence encoder, as what follows
+    MODULES,  # this and the rest: of sentence encoders
     "*_Pooling/config.json",
     TEXTS,
     PROMPTS,
@@ -31,8 +31,8 @@ _HUB_FILES = (
 
 
 def locate(card: TeacherCard, beside: Path) -> Path:
-    """The folder of a card's checkpoint: its path, from the folder `beside` that has the card's file where it is relative, its
-    installed package, or the hub at the pinned revision.
+    """Return the folder of a card's checkpoint: its path, its installed package, or the hub at the pinned revision. A relative path starts
+    from `beside`, the folder of the card's file.
 
     Raises `CompressError` saying what was tried.
     """
@@ -58,14 +58,14 @@ def locate(card: TeacherCard, beside: Path) -> Path:
 
 
 def place_of(checkpoint: Checkpoint) -> Literal["folder", "package", "hub"]:
-    """Which of the places that a card names `locate` takes."""
+    """Return which of a card's sources `locate` uses."""
     if checkpoint.path is not None:
         return "folder"
     return "package" if checkpoint.package is not None and _installed(checkpoint.package) is not None else "hub"
 
 
 def package_version(name: str) -> str | None:
-    """Of an installed distribution."""
+    """Return the version of an installed distribution, or None."""
     try:
         return version(name)
     except PackageNotFoundError:
@@ -91,9 +91,10 @@ def _download(name: str, checkpoint: Checkpoint) -> Path:
 
 
 def fetch(what: str, name: str, revision: str, ways_out: str) -> Path:
-    """The folder of a hub repository at a revision: of a commit what the cache has, if it is known to be all, else what the hub has now.
+    """Return the folder of a hub repository at a revision: the cached one of a commit if it is known to be complete, else a download.
+    Offline, or if the download of a commit fails, return what is cached.
 
-    Raises `CompressError`: `what` cannot be had, and the `ways_out`.
+    Raises `CompressError` if `what` cannot be had, with the `ways_out`.
     """
     cached = _cached(name, revision)
     if cached is not None and is_commit(revision) and _is_whole(name, revision):
@@ -106,7 +107,7 @@ def fetch(what: str, name: str, revision: str, ways_out: str) -> Path:
                 found = _lacking(name, folder)
                 _mark_whole(name, folder)
         except Exception as error:  # the hub client raises its own, requests' and OS errors alike
-            if cached is not None and is_commit(revision):  # all that it needs, if not known to be all that there is
+            if cached is not None and is_commit(revision):  # enough to load, if not known to be complete
                 return cached
             raise CompressError(f"{where} cannot be downloaded: {reason(error, name, revision)}; {ways_out}") from None
         if found is not None:
@@ -129,24 +130,24 @@ def _snapshot(name: str, revision: str, *, local: bool = False) -> Path:
 
 
 def _is_whole(name: str, commit: str) -> bool:
-    """Whether the cache says of a commit that it has `modules.json`, or has none. Programs that read no sentence encoders leave
-    a folder without it, in which one that pools by [CLS] looks like one that takes the mean."""
+    """Whether the cache knows if a commit has a `modules.json`. Programs that do not read sentence encoders cache the folder without it,
+    and an encoder that pools by [CLS] then looks like one that takes the mean."""
     from huggingface_hub import try_to_load_from_cache
 
     return try_to_load_from_cache(name, MODULES, revision=commit) is not None
 
 
 def _mark_whole(name: str, folder: Path) -> None:
-    """Asks for `modules.json` by its name, whose absence the client then keeps in its cache."""
+    """Request `modules.json` by name, so that the hub client caches its absence."""
     from huggingface_hub import hf_hub_download
 
     if not (folder / MODULES).is_file():
-        with suppress(Exception):  # that there is none, above all; without a mark the hub is asked again
+        with suppress(Exception):  # mostly "no such file"; without the mark, the hub is queried again
             hf_hub_download(name, MODULES, revision=folder.name)
 
 
 def _lacking(name: str, folder: Path) -> str | None:
-    """What a downloaded repository is without, and has in its place; None where it has a config and safetensors."""
+    """Return what a downloaded repository lacks, or None if it has a config and safetensors."""
     if not (folder / "config.json").is_file():
         return "it is no transformers checkpoint: it has no config.json"
     if any(folder.glob("*.safetensors")):
@@ -164,7 +165,7 @@ def _lacking(name: str, folder: Path) -> str | None:
 
 
 def _cached(name: str, revision: str) -> Path | None:
-    """What the cache has; None where a download was interrupted, which leaves a folder without some of the files."""
+    """Return the cached folder, or None if it lacks files, as after an interrupted download."""
     with suppress(Exception):
         folder = _snapshot(name, revision, local=True)
         weight_files(folder)

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from torch import nn
 
-_IN_NO_VOCABULARY = "\U000103a0"  # Old Persian: a letter, which normalizers leave, and rare enough
+_IN_NO_VOCABULARY = "\U000103a0"  # Old Persian: a rare letter that normalizers keep
 
 
-_OF_TEXT = ("ForMaskedLM", "ForPreTraining", "ForNextSentencePrediction")  # heads that plain text trains
+_OF_TEXT = ("ForMaskedLM", "ForPreTraining", "ForNextSentencePrediction")  # heads trained on plain text
 
 
 def has_head(folder: Path, config: dict[str, Any], kind: KindName) -> bool:
@@ -41,7 +41,7 @@ def has_head(folder: Path, config: dict[str, Any], kind: KindName) -> bool:
 
 
 def _decides_each(config: dict[str, Any]) -> bool:
-    """Whether the outputs are labels that are decided one by one; transformers takes them as classes where nothing says so."""
+    """Whether the outputs are independent labels; without a `problem_type`, transformers takes them as classes."""
     return config.get("problem_type") == MULTI_LABEL
 
 
@@ -50,8 +50,8 @@ def _decides_as(config: dict[str, Any], kind: KindName) -> bool:
 
 
 def other_head(config: dict[str, Any], kind: KindName) -> str | None:
-    """The class that config.json names, where its head is not for tasks of `kind`: of another, or of none here, such
-    as BertForMultipleChoice, or one whose outputs are decided otherwise."""
+    """Return the class in config.json whose head does not fit tasks of `kind`, or None: one for another kind, one not supported here, such
+    as BertForMultipleChoice, or one with the wrong `problem_type`."""
     named = [name for name in config.get("architectures", ()) if "For" in name]
     heads = [name for name in named if HEADS[kind].is_of(name)]
     other = next((name for name in named if name not in heads and not name.endswith(_OF_TEXT)), None)
@@ -61,12 +61,12 @@ def other_head(config: dict[str, Any], kind: KindName) -> str | None:
 
 
 def config_labels(config: dict[str, Any]) -> tuple[str, ...]:
-    """Class names in id order, as the checkpoint's config gives them."""
+    """Return the class names in id order, from the checkpoint's config."""
     return label_names(Path("config.json"), config)
 
 
 def tokenizer_files(folder: Path) -> list[Path]:
-    """The files that decide what the tokenizer of a checkpoint does."""
+    """Return the files that determine what a checkpoint's tokenizer does."""
     names = ("tokenizer.json", "vocab.txt")
     if not (folder / "tokenizer.json").exists():
         names = (*VOCABULARIES, MERGES, *SETTINGS)
@@ -74,9 +74,10 @@ def tokenizer_files(folder: Path) -> list[Path]:
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:
-    """The checkpoint's fast tokenizer, without its stored truncation and padding.
+    """Return the checkpoint's fast tokenizer, without its stored truncation and padding.
 
-    Raises `CompressError` where there is none, it cannot be read, or it fails at a word that it does not know.
+    Raises `CompressError` if there is none, it cannot be read, it fails on unknown words, or its token numbers are not unique and below
+    `MOST_TOKENS`.
     """
     path = folder / "tokenizer.json"
     tokenizer = open_tokenizer(path) if path.exists() else converted_tokenizer(folder)
@@ -89,7 +90,7 @@ def load_tokenizer(folder: Path) -> Tokenizer:
 
 
 def _check_numbers(place: Path, tokenizer: Tokenizer) -> None:
-    """Of two tokens with one number, a copy of the tokenizer holds only one."""
+    """Check that token numbers are unique and in range: a copy of the tokenizer would keep only one of two tokens with the same number."""
     numbers = Counter(tokenizer.get_vocab(with_added_tokens=False).values())
     if doubled := [number for number, count in numbers.items() if count > 1]:
         raise CompressError(f"{place}: expected a number of its own for each token; found {doubled[0]} for several")
@@ -98,7 +99,7 @@ def _check_numbers(place: Path, tokenizer: Tokenizer) -> None:
 
 
 def _check_unknown(place: Path, tokenizer: Tokenizer) -> None:
-    """A vocabulary without its unknown token fails at the first word that it does not know: in training, or in use."""
+    """Check that unknown words can be encoded: a vocabulary without its unknown token fails at the first one, in training or in use."""
     try:
         tokenizer.encode(_IN_NO_VOCABULARY, _IN_NO_VOCABULARY)
     except Exception as error:  # tokenizers raises bare Exception
@@ -106,7 +107,7 @@ def _check_unknown(place: Path, tokenizer: Tokenizer) -> None:
 
 
 def largest_number(tokenizer: Tokenizer) -> int:
-    """Of all its tokens, and of those that it puts around texts, which need not be in its vocabulary."""
+    """Return the largest token number, including special tokens put around texts, which need not be in the vocabulary."""
     return max([*tokenizer.get_vocab().values(), *tokenizer.encode("a", "a").ids], default=0)
 
 
@@ -123,12 +124,11 @@ def load_classifier(
     config: Mapping[str, Any] | None = None,
     activation: str | None = None,
 ) -> nn.Module:
-    """A transformers model in fp32 with the head for tasks of `kind`, whose label names are `labels`.
+    """Return a transformers model in fp32 with a head for tasks of `kind` and the label names `labels`.
 
-    `trained`: the head is the checkpoint's own; otherwise it may be new. Raises `CompressError` when any other
-    weight is missing or of another shape: it would be random. Of an encoder that makes vectors the config says how (`vector_fields`);
-    `config`: its own in place of that in `folder`, e.g. with fewer layers. `activation`: of its feed-forward layers, in place of the
-    checkpoint's.
+    `trained`: the head is the checkpoint's own; otherwise it may be new. `config`: replaces the config in `folder`, e.g. with fewer layers;
+    for embedding tasks it also says how vectors are made (`vector_fields`). `activation`: of the feed-forward layers, instead of the
+    checkpoint's. Raises `CompressError` if any other weight is missing or has another shape, as it would be random.
     """
     from .layer_mix import add_mix
 
@@ -145,9 +145,9 @@ def load_classifier(
 
 
 def load_encoder(folder: Path) -> nn.Module:
-    """An `AutoModel` in fp32, in evaluation mode; a pooler that the checkpoint lacks is random.
+    """Return an `AutoModel` in fp32 and evaluation mode; a pooler that the checkpoint lacks is random.
 
-    Raises `CompressError` when any other weight is missing or of another shape.
+    Raises `CompressError` if any other weight is missing or has another shape.
     """
     from transformers import AutoModel
 
@@ -157,7 +157,7 @@ def load_encoder(folder: Path) -> nn.Module:
 
 
 def label_fields(kind: KindName, labels: tuple[str, ...]) -> dict[str, Any]:
-    """What a transformers config says of a model's outputs; nothing of vectors, which have no names."""
+    """Return the transformers config fields that describe a model's outputs; {} for vectors, whose outputs have no names."""
     if HEADS[kind].bare:
         return {}
     names = output_names(kind, labels)
@@ -170,14 +170,14 @@ def label_fields(kind: KindName, labels: tuple[str, ...]) -> dict[str, Any]:
 
 
 def save_checkpoint(model: Any, tokenizer: Tokenizer, out: Path) -> None:
-    """A folder of config, safetensors and tokenizer, which transformers loads with nothing of ours where the class is its own."""
+    """Write config, safetensors and tokenizer to `out`. transformers loads the folder without this package if the class is its own."""
     from .layer_mix import written_mix
 
     quiet_transformers()
     out.mkdir(parents=True, exist_ok=True)
     with written_mix(model):
         model.save_pretrained(out)
-    for path in out.glob("*.safetensors"):  # written for their owner alone; the other files are not
+    for path in out.glob("*.safetensors"):  # written readable by the owner alone, unlike the other files
         path.chmod((out / "config.json").stat().st_mode & 0o777)
     config = model.config.to_dict()
     settings = {"family": config["model_type"], "segments": has_segments(config)}
@@ -192,7 +192,7 @@ def save_tokenizer(
     segments: bool | None = None,
     max_length: int | None = None,
 ) -> None:
-    """tokenizer.json and tokenizer_config.json (`tokenizer_settings_of`), for texts of `max_length` tokens."""
+    """Write tokenizer.json and tokenizer_config.json (`tokenizer_settings_of`), for texts of up to `max_length` tokens."""
     out.mkdir(parents=True, exist_ok=True)
     (out / "tokenizer.json").write_text(tokenizer.to_str(pretty=True), encoding="utf-8")  # `save` raises no OSError
     fields = tokenizer_settings_of(tokenizer, family=family, segments=segments)

@@ -1,7 +1,7 @@
-"""transformers' models for multiple choice, on rows: [pair, length] to logits [pair, 1], as every other model here.
+"""transformers' multiple-choice models on rows: [pair, length] to logits [pair, 1], like every other model here.
 
-They take [question, ending, length], with as many endings for each question, and put the scores side by side. A pair's score does not
-depend on the others, so here each is a question of one ending. The weights, and what a saved checkpoint says, are the same.
+The originals take [question, ending, length], with equally many endings per question, and return the scores side by side. A pair's score
+does not depend on the others, so here each pair is a question with one ending. Weights and saved checkpoints are the same.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ _OF_ROWS = ("attention_mask", "token_type_ids", "position_ids")
 
 @cache
 def reads_rows(kind: type[Any]) -> type[Any]:
-    """The class `kind` of transformers, under its own name, with a forward on rows; another is one already."""
+    """Return a subclass of transformers' class `kind`, with the same name, whose forward takes rows; other classes are returned
+    unchanged."""
     if not kind.__module__.startswith("transformers."):
         return kind
 
     @wraps(kind.forward)
     def forward(self: Any, input_ids: Tensor, **others: Any) -> Any:
-        if _is_ready(others.get("attention_mask")):  # the class would take it apart; its encoder takes it as it is
+        if _is_ready(others.get("attention_mask")):  # the class would reshape it; its encoder takes it as it is
             give = partial(_with_mask, others.pop("attention_mask"))
             handle = self.base_model.register_forward_pre_hook(give, with_kwargs=True)
             try:
@@ -39,7 +40,7 @@ def reads_rows(kind: type[Any]) -> type[Any]:
 
 
 def _is_ready(mask: Any) -> bool:
-    """Whether it says of each pair of tokens which sees which, or of each kind of layers."""
+    """Whether `mask` is a prepared attention mask: one per pair of tokens, or a dict with one per type of layer."""
     return isinstance(mask, dict) or (isinstance(mask, Tensor) and mask.dtype == torch.bool and mask.ndim == 4)
 
 

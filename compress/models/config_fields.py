@@ -1,8 +1,8 @@
 """The part of a checkpoint's config.json that its family knows.
 
-Everything else in the file is dropped, so that it reaches neither transformers nor a student, a checkpoint or a bundle.
-transformers would set any key as an attribute of its config: `_attn_implementation: owner/repo:fn` makes it ask a hub for
-code, and a wrong type ends in its own errors, or in none.
+Everything else in the file is dropped, so that it reaches neither transformers nor a student, a checkpoint or a bundle. transformers sets
+any key as an attribute of its config: `_attn_implementation: owner/repo:fn` makes it fetch code from a hub, and a value of a wrong type
+fails with an obscure error, or with none.
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ from .pruned_shape import check_pruned
 
 
 def allowed_fields(path: Path, document: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of the config at `path` that its family knows, as JSON has it.
+    """Return the fields of the config at `path` that its family knows, as in JSON.
 
-    Raises `CompressError` naming the file and the key, for a family that is not known and for a value that its key cannot
-    have.
+    Raises `CompressError` naming the file and the key, for an unknown family or a value that its key cannot have.
     """
     family = document.get("model_type")
     if not isinstance(family, str) or family not in FAMILIES:
@@ -31,14 +30,14 @@ def allowed_fields(path: Path, document: Mapping[str, Any]) -> dict[str, Any]:
     if "id2label" in fields:
         fields["id2label"] = {key: str(name) for key, name in fields["id2label"].items()}
         fields["label2id"] = {name: int(key) for key, name in fields["id2label"].items()}
-        fields.pop("num_labels", None)  # the names count
+        fields.pop("num_labels", None)  # implied by the names
     _check_padding(path, fields)
     check_pruned(path, fields)
     return fields
 
 
 def _check_padding(path: Path, fields: dict[str, Any]) -> None:
-    """Padding is a row of the table of words and, where positions are counted from it, one of theirs."""
+    """Check that the padding id is a row of the word table and, if positions are counted from it, of the position table."""
     tables = ["vocab_size"]
     if FAMILIES[fields["model_type"]].positions_after_padding:
         if fields.get("pad_token_id") is None:

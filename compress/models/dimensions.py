@@ -17,18 +17,19 @@ from .families.counts import rest_flops
 from .heads import HEADS
 from .pruned_shape import PrunedShape
 
-_EMBEDDING = 128  # of ALBERT and ELECTRA, where config.json does not say
+_EMBEDDING = 128  # of ALBERT and ELECTRA, if config.json has none
 _NO_NUMBER = (TypeError, ValueError, OverflowError)
 
 
 @dataclass(frozen=True)
 class Dimensions:
-    """Sizes of an encoder with a classification head. `classes` is 1 for regression, 0 without a head or a pooler; `blocks` are layers
-    with weights of their own;
-    `per_token`: the head is on every token, and no layer is between it and the last states, but in a ModernBERT;
-    `first_position`: rows of the table of `positions` before that of a text's first token; `inner_layers`: of each layer, of an ALBERT
-    whose layers are several in one; `own`: `Family.own_sizes`; `pruned`: what each layer has left of the `heads` and the `intermediate`
-    neurons."""
+    """Sizes of an encoder with a classification head.
+
+    `classes`: 1 for regression, 0 without a head or pooler. `blocks`: layers with weights of their own. `per_token`: the head is applied to
+    every token, directly on the last states except in ModernBERT. `first_position`: rows of the position table before a text's first token.
+    `inner_layers`: of each layer, for an ALBERT whose groups hold several. `own`: `Family.own_sizes`. `pruned`: the heads and intermediate
+    neurons left in each layer.
+    """
 
     architecture: str
     layers: int
@@ -49,27 +50,27 @@ class Dimensions:
 
     @property
     def attention(self) -> int:
-        """The width of all heads of a layer side by side."""
+        """Width of all heads of a layer, concatenated."""
         return self.hidden
 
     @property
     def projected(self) -> bool:
-        """Whether a matrix takes embeddings to the hidden size."""
+        """Whether embeddings are projected to the hidden size."""
         return FAMILIES[self.architecture].projects(embedding=self.embedding, hidden=self.hidden)
 
     @property
     def word_parameters(self) -> int:
-        """Of the table of words, which grows with the vocabulary alone."""
+        """Parameters of the word table, the only ones that grow with the vocabulary."""
         return self.vocabulary * self.embedding
 
     @property
     def relative_parameters(self) -> int:
-        """Of the table of values by distance that attention adds to its scores, which all layers share."""
+        """Parameters of the relative position bias table, which all layers share."""
         return RELATIVE_BUCKETS * self.heads if FAMILIES[self.architecture].relative_bias else 0
 
     @property
     def task_types(self) -> int:
-        """Rows of the table of task types, of which every text here has the first; 0 without one."""
+        """Rows of the task type table, of which every text here uses the first; 0 without one."""
         return self.own.get("task_type_vocab_size", 0) if self.own.get("use_task_id") else 0
 
     @property
@@ -78,32 +79,32 @@ class Dimensions:
 
     @property
     def layer_parameters(self) -> int:
-        """Of all layers that have weights of their own."""
+        """Parameters of all layers that have weights of their own."""
         if self.pruned is not None:
             return sum(self._counts.layer(layer) for layer in self._each_layer())
         return self.blocks * self.inner_layers * self._counts.layer(self)
 
     @property
     def parameters(self) -> int:
-        """All of them, embeddings and head included; what layers share counts once."""
+        """All parameters, including embeddings and head; shared ones count once."""
         rest = self._counts.rest(self) if self.classes else self._counts.bare_rest(self)
         return self.embedding_parameters + self.layer_parameters + rest
 
     def flops_per_example(self, length: float) -> float:
-        """Multiply-adds × 2 of all matmuls for one text of `length` tokens; look-ups count nothing."""
+        """Return multiply-adds × 2 of all matmuls for one text of `length` tokens; embedding look-ups count 0."""
         layers = self.layers_flops(length)
         if self._counts.own_rest_flops is not None:
             return layers + self._counts.own_rest_flops(self, length)
         return layers + rest_flops(self, length, dense_of_tokens=self._counts.dense_of_tokens)
 
     def layers_flops(self, length: float) -> float:
-        """As `flops_per_example`, of the layers alone."""
+        """Return `flops_per_example` of the layers alone."""
         if self.pruned is not None:
             return sum(self._counts.layer_flops(layer, length) for layer in self._each_layer())
         return self.layers * self.inner_layers * self._counts.layer_flops(self, length)
 
     def _each_layer(self) -> list[Dimensions]:
-        """The sizes of each layer of a pruned model."""
+        """Return the sizes of each layer of a pruned model."""
         if self.pruned is None:
             raise RuntimeError("only for a pruned model")
         size = self.hidden // self.heads
@@ -130,7 +131,7 @@ class Dimensions:
 
 @dataclass(frozen=True, kw_only=True)
 class _Layer(Dimensions):
-    """One layer of a pruned model; `width`: of its heads side by side."""
+    """One layer of a pruned model; `width`: of its heads, concatenated."""
 
     width: int
 
@@ -140,7 +141,7 @@ class _Layer(Dimensions):
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """What config.json of a checkpoint folder says that its family knows (`allowed_fields`); nothing else is used of it.
+    """Return the fields of a checkpoint folder's config.json that its family knows (`allowed_fields`); the rest is ignored.
 
     Raises `CompressError` naming the file.
     """
@@ -149,13 +150,13 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def has_segments(config: dict[str, Any]) -> bool:
-    """Whether the model tells the two texts of a pair by token types."""
+    """Whether the model distinguishes the two texts of a pair by token types."""
     family = FAMILIES[config["model_type"]]
     return family.reads_segments(int(config.get("type_vocab_size", 2)) if "type_vocab_size" in family.fields else 0)
 
 
 def usable_positions(config: dict[str, Any]) -> int:
-    """The longest text in tokens. Raises `CompressError` where the config's numbers are none."""
+    """Return the longest text in tokens. Raises `CompressError` if the config's values are not numbers."""
     try:
         config = _by_berts_names(FAMILIES[config["model_type"]], config)
         before = first_position(config["model_type"], config.get("pad_token_id", 1))
@@ -167,8 +168,8 @@ def usable_positions(config: dict[str, Any]) -> int:
 
 
 def word_and_position_widths(hidden: int, heads: int) -> tuple[int, int]:
-    """How many dimensions of the hidden states tell words, and how many positions, where these begin apart: 16, or what a
-    narrower head has, an even number. Raises `CompressError` where too few are left for words."""
+    """Return how many hidden dimensions are for words and how many for positions, if they start out separate: 16 for positions, or the even
+    number that fits a narrower head. Raises `CompressError` if too few are left for words."""
     positions = min(16, hidden // heads) // 2 * 2
     if not 0 < positions <= hidden // 2:
         raise CompressError(f"heads are {hidden // heads} wide, too narrow to tell positions")
@@ -176,12 +177,12 @@ def word_and_position_widths(hidden: int, heads: int) -> tuple[int, int]:
 
 
 def first_position(family: str, padding: int | None) -> int:
-    """The number of a text's first position."""
+    """Return the number of a text's first position."""
     return int(padding or 0) + 1 if FAMILIES[family].positions_after_padding else 0
 
 
 def _by_berts_names(family: Family, config: Mapping[str, Any]) -> dict[str, Any]:
-    """The config with its sizes under BERT's names too."""
+    """Return the config with its sizes also under BERT's names."""
     own = {name: config[own] for name, own in family.own_names.items() if own in config}
     return {**family.fixed, **config, **own}
 
@@ -189,10 +190,10 @@ def _by_berts_names(family: Family, config: Mapping[str, Any]) -> dict[str, Any]
 def dimensions(
     config: dict[str, Any], *, classes: int, kind: KindName = "classification", folder: Path | None = None
 ) -> Dimensions:
-    """Sizes named as the field names them, whatever the family calls them. Raises `CompressError` naming the file in `folder`.
+    """Return the sizes of a config, under the same names for every family. `kind`: of the tasks that the head is for.
 
-    `kind`: of the tasks that the head is for. Layers, heads and the hidden size go by optimum's table of families, or by
-    BERT's names where it has no entry.
+    Layers, heads and the hidden size are looked up through optimum's table of families, or by BERT's names if it has no entry. Raises
+    `CompressError` naming the file in `folder`.
     """
     from optimum.utils import NormalizedConfigManager, NormalizedTextConfig
 
@@ -201,7 +202,7 @@ def dimensions(
     normalized = NormalizedConfigManager._conf.get(family.name, NormalizedTextConfig)(SimpleNamespace(**config))
 
     def optional(name: str, *, default: int, without: int) -> int:
-        """`without`: of a family that has no such setting."""
+        """`without`: the value for a family without this setting."""
         return int(config.get(name, default)) if name in family.fields else without
 
     try:

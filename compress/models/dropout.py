@@ -1,4 +1,4 @@
-"""Dropout that a CPU draws quickly: torch's takes longer there than the products around it."""
+"""Dropout with fast random draws on a CPU, where torch's takes longer than the matmuls around it."""
 
 import torch
 from torch import Tensor, nn
@@ -8,10 +8,10 @@ _LEVELS = 2**16
 
 
 def dropout(values: Tensor, rate: float) -> Tensor:
-    """`values` with each element 0 at probability `rate`, the others scaled up so that the mean is kept; any shape.
+    """Return `values`, of any shape, with each element 0 with probability `rate` and the others scaled up to keep the mean.
 
-    On the CPU one draw of torch's generator serves four elements, so that `rate` is met to the nearest 1/65536, and the
-    scale is that of the rate that is met. On other devices this is torch's own dropout.
+    On a CPU one draw of torch's generator serves four elements, so `rate` is rounded to the nearest 1/65536 and the scale follows the
+    rounded rate. Other devices use torch's own dropout.
     """
     zeros = round(rate * _LEVELS)
     if not zeros or values.device.type != "cpu":
@@ -24,14 +24,14 @@ def dropout(values: Tensor, rate: float) -> Tensor:
 
 
 class Dropout(nn.Dropout):
-    """torch's module, drawn by `dropout`."""
+    """torch's module, with the draws of `dropout`."""
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - the name of the parent
         return dropout(input, self.p) if self.training else input
 
 
 def draw_quickly(model: nn.Module) -> None:
-    """Replace every `nn.Dropout` of `model` in place. Attention that drops by a call of its own is not one of them."""
+    """Replace every `nn.Dropout` of `model` in place, but not attention dropout by function call."""
     for parent in model.modules():
         for name, child in parent.named_children():
             if type(child) is nn.Dropout:

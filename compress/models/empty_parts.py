@@ -1,6 +1,6 @@
-"""What stands in a layer for a part of which nothing is left: of attention without heads, and of a feed-forward part without neurons,
-the bias of its output matrix alone stays, and the part gives LayerNorm(states + bias). The norm has to be computed: it follows another
-one, whose gain leaves states of any variance."""
+"""Replacements for parts of a layer that are pruned away completely: attention without heads and feed-forward parts without neurons. Only
+the bias of the output matrix stays, so the part computes LayerNorm(states + bias). That norm is not redundant: it follows another one whose
+gain leaves states of any variance."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 
 class NoOutputs(nn.Module):
-    """In the place of a linear layer of which no output is left."""
+    """Replaces a linear layer that has no outputs left."""
 
     def __init__(self, in_features: int) -> None:
         super().__init__()
@@ -32,8 +32,8 @@ class NoOutputs(nn.Module):
 
 
 class NoInputs(nn.Module):
-    """In the place of a linear layer of which no input is left: its bias, the only parameter. Its empty weight stands in checkpoints:
-    for the shape of that transformers alone refuses them, which would make up a weight that is missing."""
+    """Replaces a linear layer that has no inputs left; the bias is its only parameter. Checkpoints keep the empty weight: transformers
+    would initialise a missing weight at random, but rejects one of an unexpected shape."""
 
     weight: Float[Tensor, "out 0"]
 
@@ -48,7 +48,7 @@ class NoInputs(nn.Module):
 
 
 def linear_or_empty(in_features: int, out_features: int, like: Tensor) -> nn.Module:
-    """A linear layer of the type of `like` and where that is, or what stands for one without inputs or outputs."""
+    """Return a linear layer with the dtype and device of `like`, or the replacement for one without inputs or outputs."""
     if not out_features:
         return NoOutputs(in_features)
     if not in_features:
@@ -58,8 +58,8 @@ def linear_or_empty(in_features: int, out_features: int, like: Tensor) -> nn.Mod
 
 @cache
 def headless_class(kind: Any, output: str | None) -> Any:
-    """The subclass of `kind`, attention of transformers, that has no heads and attends to nothing; `output`: its own output matrix, None
-    where that is outside."""
+    """Return the subclass of `kind`, a transformers attention class, without heads. `output`: its own output matrix, None if that is
+    outside."""
 
     def forward(self: Any, hidden_states: Tensor, *words: Any, **more: Any) -> tuple[Tensor, None]:
         context = hidden_states[..., :0]

@@ -1,6 +1,6 @@
-"""Fake quantization: a classifier that computes what its int8 graph will, in floats, and can be trained so.
+"""Fake quantization: a classifier that computes in floats what its int8 graph will, so that it can be trained.
 
-Nothing of it stays in the checkpoint: when the `with` ends, the model is a plain one again.
+Nothing of it stays in the checkpoint: when the `with` block ends, the model is a plain one again.
 """
 
 from __future__ import annotations
@@ -21,13 +21,12 @@ _AVERAGED = 0.1  # weight of a new batch in a moving average
 
 
 class FakeQuant(nn.Module):
-    """The ranges of a model's activations, and the rounding of all that becomes int8.
+    """The activation ranges of a model, and the rounding of everything that becomes int8.
 
-    `learned` ranges are trained with the model, `moving_average` ones follow what real tokens are seen in training (Jacob
-    et al. 2018, arXiv:1712.05877, section 3.1). `start`: the range of each tensor to begin with. `gain`: how much
-    farther than a weight of the model an optimizer step moves the ends of a learned range, in widths of the range.
-    `factors`: matmul -> [in], its input's smoothing, which stays as it is; ranges are those of what it leaves. `channel_repeats`:
-    matmul -> [in], how often the channels of its input stand in the file.
+    `ranges`: `learned` ones are trained with the model; `moving_average` ones follow the values of real tokens in training (Jacob et al.
+    2018, arXiv:1712.05877, section 3.1). `start`: the initial range of each tensor. `gain`: how much farther an optimizer step moves the
+    ends of a learned range than a weight of the model, in widths of the range. `factors`: matmul -> [in], fixed smoothing factors of its
+    input; ranges are of the smoothed input. `channel_repeats`: matmul -> [in], how often each input channel occurs in the file.
     """
 
     def __init__(
@@ -46,7 +45,7 @@ class FakeQuant(nn.Module):
         self._places = {source: place for place, source in enumerate(sources)}
         ends = [(min(start[source][0], 0.0), max(start[source][1], 0.0)) for source in self._places]
         self.start = nn.Buffer(torch.tensor(ends, dtype=torch.float32).reshape(-1, 2))
-        # Of one axis, as biases are: no weight decay.
+        # 1-D, like biases: no weight decay.
         self.moves = nn.Parameter(torch.zeros(self.start.numel())) if ranges == "learned" else None
         self._uses = {(use.module, use.number): use for use in form.uses}
         self._factors = self._keep("factor", factors, torch.float32)
@@ -54,7 +53,7 @@ class FakeQuant(nn.Module):
         self.begin()
 
     def _keep(self, kind: str, vectors: Mapping[str, Any] | None, dtype: torch.dtype) -> dict[str, str]:
-        """Matmul -> the name of its buffer."""
+        """Register `vectors` as buffers; return matmul -> buffer name."""
         names = {matmul: f"{kind}_{number}" for number, matmul in enumerate(vectors or {})}
         for matmul, name in names.items():
             self.register_buffer(name, torch.tensor((vectors or {})[matmul], dtype=dtype))
@@ -64,13 +63,13 @@ class FakeQuant(nn.Module):
         return getattr(self, names[matmul]) if matmul in names else None
 
     def begin(self, mask: Tensor | None = None) -> None:
-        """Before a forward on a batch of which `mask` [batch, length] tells the real tokens."""
+        """Prepare a forward on a batch with `mask` [batch, length], 1 for real tokens."""
         self._mask = mask
         self._calls: dict[str, int] = {}
         self._made: dict[str, Tensor] = {}
 
     def ends(self, place: int, scale: float = 1.0) -> tuple[Tensor, Tensor]:
-        """low and high of a tensor; their gradient reaches what is learned times `scale`."""
+        """Return low and high of a tensor; gradients reach the learned parameters multiplied by `scale`."""
         start = self.start[place]
         if self.moves is None:
             return start[0], start[1]
@@ -81,13 +80,13 @@ class FakeQuant(nn.Module):
 
     @torch.no_grad()
     def found(self) -> dict[str, tuple[float, float]]:
-        """The name of a matmul -> low and high of what it multiplies in integers."""
+        """Return for each matmul by name the (low, high) of its quantized input."""
         ends = {source: self.ends(place) for source, place in self._places.items()}
         spans = {source: (float(low), float(high)) for source, (low, high) in ends.items()}
         return {use.name: spans[use.source] for use in self.form.uses if use.source is not None}
 
     def linear(self, module: Any, path: str, states: Tensor) -> Tensor:
-        """What `module`, a linear layer at `path`, gives for `states` [batch, length, in] or [batch, in]."""
+        """Return the output of `module`, a linear layer at `path`, for `states` [batch, length, in] or [batch, in]."""
         number = self._calls.get(path, 0)
         self._calls[path] = number + 1
         use = self._uses.get((path, number))
@@ -106,32 +105,32 @@ class FakeQuant(nn.Module):
         return functional.linear(states, weight, module.bias)
 
     def smoothing(self) -> dict[str, Tensor]:
-        """Matmul -> [in], the factors that its input is divided by."""
+        """Return matmul -> [in], the factors that its input is divided by."""
         return {matmul: getattr(self, name) for matmul, name in self._factors.items()}
 
     def channel_repeats(self) -> dict[str, Tensor]:
-        """Matmul -> [in], how often the channels of its input stand."""
+        """Return matmul -> [in], how often each channel of its input occurs."""
         return {matmul: getattr(self, name) for matmul, name in self._repeats.items()}
 
     def _once(self, name: str, make: Callable[[], Tensor]) -> Tensor:
-        """Made once a forward: query, key and value read the same tensor, and ALBERT's layers the same weight."""
+        """Return a value computed once per forward: query, key and value read the same tensor, and ALBERT's layers the same weight."""
         if name not in self._made:
             self._made[name] = make()
         return self._made[name]
 
     def _rounded(self, use: MatmulUse, states: Tensor) -> Tensor:
-        """Of a matmul for the first token alone, the others are not in the graph, and stay as they are."""
+        """Return `states` rounded. If the graph's matmul is for the first token alone, the others stay as they are."""
         place, rows = self._places[str(use.source)], states[:, :1] if use.first else states
         if self.moves is None and self.training:
             self._follow(place, rows, use.first)
-        # LSQ, Esser et al. 2020, arXiv:1902.08153, section 2.2: the gradient beside that of the weights.
+        # LSQ, Esser et al. 2020, arXiv:1902.08153, section 2.2: balances the gradient with that of the weights.
         low, high = self.ends(place, scale=(rows[0].numel() * LEVELS) ** -0.5)
         rounded = round_states(rows, low, high)
         return torch.cat([rounded, states[:, 1:].float()], 1) if use.first else rounded
 
     @torch.no_grad()
     def _follow(self, place: int, states: Tensor, first: bool) -> None:
-        # 0, which every range holds, in place of padding: to leave it out, a GPU would be asked how much of it there is.
+        # Padding becomes 0, which every range includes: dropping it would wait for the GPU to report how much there is.
         real = states if first or self._mask is None else states.masked_fill(~self._mask.bool()[..., None], 0)
         seen = torch.stack([real.min().clamp(max=0), real.max().clamp(min=0)]).float()
         self.start[place] += _AVERAGED * (seen - self.start[place])
@@ -139,8 +138,8 @@ class FakeQuant(nn.Module):
 
 @contextmanager
 def fake_quantized(model: nn.Module, quant: FakeQuant) -> Iterator[FakeQuant]:
-    """While open, `model` computes as `quant` says, in training and in evaluation, and `quant` is a part of it, so that
-    optimizers and checkpoints of a training see its ranges."""
+    """Make `model` compute as `quant` says while open, in training and evaluation. `quant` is a submodule meanwhile, so that optimizers and
+    training checkpoints include its ranges."""
     paths = dict.fromkeys(use.module for use in quant.form.uses)
     linears, tables = ({path: model.get_submodule(path) for path in some} for some in (paths, quant.form.tables))
     handles = [model.register_forward_pre_hook(_begin, with_kwargs=True), model.register_forward_hook(_end)]
@@ -157,7 +156,7 @@ def fake_quantized(model: nn.Module, quant: FakeQuant) -> Iterator[FakeQuant]:
         yield quant
     finally:
         for module in linears.values():
-            del module.forward  # the class's own is behind it
+            del module.forward  # uncovers the class's own
         for handle in handles:
             handle.remove()
         del model.fake_quant
@@ -168,8 +167,8 @@ def _forward(quant: FakeQuant, module: nn.Module, path: str) -> Callable[[Tensor
 
 
 def _folded(model: nn.Module, path: str, one_segment: bool) -> list[nn.Embedding]:
-    """The tables of which the graph has the first row in the table at `path`, that of positions: of task types, and of segments
-    where it knows one."""
+    """Return the tables whose first row the graph adds to the position table at `path`: task types, and segments if the graph has only
+    one."""
     scope, _, name = path.rpartition(".")
     if name != POSITIONS:
         return []
@@ -190,18 +189,18 @@ def _look_up(path: str, folded: Sequence[nn.Embedding], *, coded: bool) -> Calla
 
 
 def _exported(table: nn.Embedding, path: str) -> Tensor:
-    """The rows that the graph has: of RoBERTa's positions those after the padding's."""
+    """Return the rows that the graph has; of RoBERTa's positions, those after the padding's."""
     first = 0 if table.padding_idx is None or path.rpartition(".")[2] != POSITIONS else table.padding_idx + 1
     return table.weight.detach()[first:]
 
 
 def _begin(model: Any, given: Sequence[Any], named: Mapping[str, Any]) -> None:
     mask = named.get("attention_mask")
-    if mask is not None and mask.dim() == 4:  # of keys for each query, or what is added to their scores
+    if mask is not None and mask.dim() == 4:  # per query and key, or added to scores
         mask = mask[:, 0, 0] == 0 if mask.is_floating_point() else mask[:, 0, 0]
     model.fake_quant.begin(mask)
 
 
 def _end(model: Any, given: Any, output: Any) -> None:
-    """What was made for the backward of this forward is not kept beyond it."""
+    """Drop the tensors cached for this forward."""
     model.fake_quant.begin()

@@ -8,16 +8,16 @@ from typing import Any
 from ..errors import CompressError
 from .families import FAMILIES
 
-FAST_ACTIVATIONS = ("gelu", "gelu_new", "gelu_pytorch_tanh", "relu", "tanh")  # that it has operators for
+FAST_ACTIVATIONS = ("gelu", "gelu_new", "gelu_pytorch_tanh", "relu", "tanh")  # that it implements
 
 
 def fast_graph_problem(
     config: Mapping[str, Any], *, family: str | None = None, activation: str | None = None
 ) -> str | None:
-    """Why a classifier with this config.json has no fast graph, to follow what that is for; None: it has one.
+    """Return why a classifier with this config.json has no fast graph, worded to follow what that is for; None if it has one.
 
-    `family`: of the classifier, where it is a student and the config that of the model which it starts from; `activation`: its own, where a
-    stage changed it.
+    `family`: of the classifier, if it is a student and the config is of the model that it starts from. `activation`: its own, if a stage
+    changed it.
     """
     name = family or config["model_type"]
     source, made = FAMILIES.get(config["model_type"]), FAMILIES.get(name)
@@ -34,13 +34,13 @@ def fast_graph_problem(
 def check_fast_graph(
     config: Mapping[str, Any], where: str, *, family: str | None = None, activation: str | None = None
 ) -> None:
-    """Raises `CompressError`, which begins with `where`, for a classifier that has no fast graph."""
+    """Raise `CompressError`, starting with `where`, for a classifier that has no fast graph."""
     problem = fast_graph_problem(config, family=family, activation=activation)
     if problem is not None:
         raise CompressError(f"{where}: {fast_graph_is_for()}; {problem}: export with graph: plain")
 
 
 def fast_graph_is_for() -> str:
-    """The families, in words."""
+    """Return the supported families, in words."""
     known = ", ".join(name for name, family in FAMILIES.items() if family.fast)
     return f"the fast graph is for {known} with a common activation"

@@ -1,8 +1,8 @@
-"""Named features of a model on a batch, counted from 0 and, with a minus, from the end.
+"""Named features of a model on a batch; indices start at 0, negative ones count from the end.
 
-`logits`; `hidden[i]`, where 0 is the embedding output, also called `embeddings`, and -1 the last layer;
-`scores[i]`, `weights[i]`, `queries[i]`, `keys[i]` and `values[i]` of the attention in layer i + 1; `pooled`, what the encoder's
-pooler makes of [CLS]; `words`, the table of word embeddings. `losses.features` builds and parses the names.
+`logits`; `hidden[i]`, where 0 is the embedding output, also called `embeddings`, and -1 the last layer; `scores[i]`, `weights[i]`,
+`queries[i]`, `keys[i]` and `values[i]` of the attention in layer i + 1; `pooled`, the output of the encoder's pooler; `words`, the word
+embedding table. `losses.features` builds and parses the names.
 """
 
 import inspect
@@ -32,14 +32,14 @@ _POOLED: Place = (POOLED, 0)
 
 
 class _Enough(Exception):
-    """Ends a forward once what goes into the first layer is there."""
+    """Stops a forward once the inputs of the first layer are known."""
 
     def __init__(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         self.inputs = arguments, keywords
 
 
 def accepted_inputs(model: nn.Module) -> frozenset[str]:
-    """Which of the tokenizer's outputs the model's forward takes."""
+    """Return which of the tokenizer's outputs the model's forward takes."""
     parameters = inspect.signature(model.forward).parameters
     names = {"input_ids", "attention_mask"} & parameters.keys()
     config: Any = model.config
@@ -49,13 +49,12 @@ def accepted_inputs(model: nn.Module) -> frozenset[str]:
 
 
 def model_inputs(model: nn.Module, batch: Batch) -> Batch:
-    """What the forward of `model` takes of `batch`.
+    """Return the keyword arguments for the forward of `model` on `batch`.
 
-    Where the batch has `documents` [batch, length], each is seen as it would be alone: its tokens attend to one another
-    (a mask of four dimensions is used by transformers as it is; attention of a family's own adds it), and its positions
-    begin anew. On a GPU such a mask is given for padding too, and none where the batch is `unpadded`: transformers would wait
-    for the GPU to see whether there is any. Attention by a family's own code that takes no such mask is left to it, and so is a
-    head that reads the mask: ModernBERT's mean of the tokens.
+    If the batch has `documents` [batch, length], each document is processed as if alone: its tokens attend only to each other (transformers
+    uses a 4-D mask as it is; a family's own attention adds it), and its positions start anew. On a GPU, padding gets such a mask too, and
+    an `unpadded` batch none, because transformers would wait for the GPU to see if there is padding. The 2-D mask stays for attention by a
+    family's own code that takes no 4-D mask, and for a head that reads it, such as ModernBERT's mean of the tokens.
     """
     config: Any = model.config
     inputs = {name: batch[name] for name in accepted_inputs(model)}
@@ -75,13 +74,14 @@ def model_inputs(model: nn.Module, batch: Batch) -> Batch:
 
 
 def _keeps_mask(model: Any) -> bool:
-    """Whether a model for multiple choice needs the mask of tokens: its family attends by code of its own, or it takes their mean."""
+    """Whether a multiple-choice model needs the 2-D mask: its family has its own attention code, or its head takes the mean of the
+    tokens."""
     own = FAMILIES[model.config.model_type].own_attention is not None
     return head_of(model).pooled and (own or getattr(model.config, "classifier_pooling", "cls") != "cls")
 
 
 def _mask(config: Any, seen: Tensor) -> Any:
-    """The mask as the family takes it, where `seen` [batch, 1, query, key] says what is attended to."""
+    """Return the mask in the family's form; `seen` [batch, 1, query, key]: True to attend."""
     family = FAMILIES[config.model_type]
     if family.own_attention:
         return added(seen)
@@ -93,20 +93,19 @@ def _mask(config: Any, seen: Tensor) -> Any:
 
 
 def _positions(documents: Tensor) -> Tensor:
-    """Of each token in its document, from 0: [batch, length]."""
+    """Return each token's position in its document, from 0: [batch, length]."""
     places = torch.arange(documents.shape[1], device=documents.device).expand_as(documents)
     begins = documents.diff(dim=1, prepend=documents[:, :1]) != 0
     return places - (places * begins).cummax(dim=1).values
 
 
 def compute_features(model: nn.Module, batch: Batch, wanted: Iterable[str]) -> Features:
-    """The `wanted` features of `model`, with a head or without, on `batch`, and nothing that costs more than they need.
+    """Return the `wanted` features of `model`, with or without a head, on `batch`, computing no more than they need.
 
-    Logits are as `logits_of` has them; hidden states [batch, length, hidden]; scores
-    [batch, heads, query, key], before softmax and without the mask, with what the family adds for the distance of two tokens;
-    weights [batch, heads, query, key], after both;
-    queries, keys and values [batch, heads, length, head size]; pooled [batch, hidden]; words [vocabulary, embedding].
-    Raises `CompressError` for a name that is not a feature of the model.
+    Logits are as in `logits_of`; hidden states [batch, length, hidden]; scores [batch, heads, query, key], before softmax and without the
+    mask, with the family's relative position bias; weights [batch, heads, query, key], after mask and softmax; queries, keys and values
+    [batch, heads, length, head size]; pooled [batch, hidden]; words [vocabulary, embedding]. Raises `CompressError` for a name that is not
+    a feature of the model.
     """
     config: Any = model.config
     names = frozenset(wanted)
@@ -114,7 +113,7 @@ def compute_features(model: nn.Module, batch: Batch, wanted: Iterable[str]) -> F
     if not places:
         return _words(model, names)
     inputs = model_inputs(model, batch)
-    whole = not isinstance(model, FSDPModule)  # where weights are split, every forward that begins has to end
+    whole = not isinstance(model, FSDPModule)  # with sharded weights, every forward has to finish
     if whole and set(places.values()) == {(HIDDEN, 0)}:
         states: Tensor = first_layer_inputs(model, inputs)[0][0]
         states = states.transpose(0, 1) if FAMILIES[config.model_type].time_major else states
@@ -136,24 +135,25 @@ def compute_features(model: nn.Module, batch: Batch, wanted: Iterable[str]) -> F
 
 
 def _anchored(inside: dict[Place, Tensor], output: Any) -> dict[Place, Tensor]:
-    """The same, but with a gradient that goes, at no weight, through what the layers give: that is where it gathers the
-    layers' weights again."""
+    """Return the same tensors with a gradient path, at weight 0, through the layers' output: that path gathers the sharded weights
+    again."""
     nothing = output[0].flatten()[:0].sum()
     return {place: tensor + nothing for place, tensor in inside.items()}
 
 
 def _words(model: Any, names: frozenset[str]) -> Features:
-    """Of split weights they are there after a forward, until its backward."""
+    """Return the word table if wanted. If weights are sharded, it is available between a forward and its backward."""
     return {WORDS: model.get_input_embeddings().weight} if WORDS in names else {}
 
 
 def layers_of(model: Any) -> nn.ModuleList:
-    """The encoder's layers, in order; of an ALBERT the groups that have weights of their own."""
+    """Return the encoder's layers, in order; for an ALBERT, the groups with weights of their own."""
     return next(module for module in model.base_model.modules() if isinstance(module, nn.ModuleList))
 
 
 def first_layer_inputs(model: Any, inputs: Batch) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """What a forward on `inputs` passes to the first layer, by place, the embeddings first, and by name; no layer is run for it."""
+    """Return the positional arguments, the embeddings first, and keyword arguments that a forward on `inputs` passes to the first layer,
+    without running any layer."""
 
     def stop(module: nn.Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         raise _Enough(arguments, keywords)
@@ -170,9 +170,9 @@ def first_layer_inputs(model: Any, inputs: Batch) -> tuple[tuple[Any, ...], dict
 
 @contextmanager
 def _pooling(model: Any, wanted: bool) -> Iterator[dict[Place, Tensor]]:
-    """While open, a forward leaves the pooler's output in the mapping that is given, if it is `wanted`.
+    """Record the pooler's output of a forward in the yielded mapping, if `wanted`.
 
-    The encoder may be inside a model with a head, whose own output has none of it.
+    The encoder may be inside a model with a head, whose own output lacks it.
     """
     found: dict[Place, Tensor] = {}
     if not wanted:
@@ -192,7 +192,7 @@ def _pooling(model: Any, wanted: bool) -> Iterator[dict[Place, Tensor]]:
 
 
 def _places(names: frozenset[str], layers: int) -> dict[str, Place]:
-    """Where each feature is: its kind, and its index from 0."""
+    """Return each feature's kind and index from 0."""
     places = {name: found for name in names if (found := parse(name, layers)) is not None}
     if unknown := sorted(names - places.keys()):
         indexed = ", ".join(f"{kind}[i]" for kind in ATTENTION)
@@ -211,9 +211,9 @@ def _read(output: Any, inside: dict[Place, Tensor], place: Place) -> Tensor:
 
 
 def logits_of(model: Any, output: Any, mask: Tensor) -> Tensor:
-    """Of the `output` of a model of transformers: [batch, classes], of a head of tokens [batch, length, labels], of which a head that
-    finds answers has two, start and end; of an encoder whose config says how they are made, vectors of texts [batch, hidden], by the
-    `mask` of real tokens [batch, length]. CompressError: the model answers nothing."""
+    """Return the logits in the `output` of a transformers model: [batch, classes]; [batch, length, labels] from a head per token, where
+    question answering has two labels, start and end; for an encoder whose config says how text vectors are made, these vectors [batch,
+    hidden], using `mask` [batch, length] of real tokens. Raises `CompressError` if the model has no such output."""
     if hasattr(output, SPAN_LOGITS[0]):
         return torch.stack([getattr(output, name) for name in SPAN_LOGITS], dim=-1)
     if getattr(output, "logits", None) is not None:

@@ -1,9 +1,9 @@
-"""A wider or deeper BERT from a smaller trained one: width by duplicated units, which leaves what it computes as it was
-(Chen et al. 2015, Net2Net, arXiv:1511.05641, §2.2; Chen et al. 2022, bert2BERT, arXiv:2110.07143, §4.1), depth by the layers
-stacked again (Gong et al. 2019, StackBERT), which does not.
+"""Grow a wider or deeper BERT from a smaller trained one. Width duplicates units, which preserves the function (Chen et al. 2015, Net2Net,
+arXiv:1511.05641, §2.2; Chen et al. 2022, bert2BERT, arXiv:2110.07143, §4.1). Depth repeats the stack of layers (Gong et al. 2019,
+StackBERT), which does not.
 
-A unit of the small model becomes several alike; whoever reads them has the weight of the one split among theirs. Were it
-split evenly, copies would have the same gradient and stay alike, so each share is drawn.
+Each unit of the small model becomes several copies, and the weights that read it are divided among them. Equal parts would give all copies
+the same gradient and keep them alike, so the shares are random.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-_LEAST = 0.25  # of an even share; the rest of it is drawn
+_LEAST = 0.25  # minimum before normalizing; up to 1 more is random
 _LAYER = re.compile(r"(.*encoder\.layer\.)(\d+)(\..*)")
 
 
 def check_growth(small: Dimensions, large: Dimensions, *, source: str) -> None:
-    """Raise `CompressError` for sizes that `grow` cannot make of `small`, naming the field."""
+    """Raise `CompressError`, naming the field, for sizes that `grow` cannot reach from `small`."""
     if small.architecture != large.architecture:
         raise CompressError(f"random.grow_from: {source} is a {small.architecture}; expected a {large.architecture}")
     for name in ("layers", "hidden", "heads", "intermediate", "positions"):
@@ -46,10 +46,10 @@ def check_growth(small: Dimensions, large: Dimensions, *, source: str) -> None:
 
 
 def grow(state: Mapping[str, Tensor], small: Dimensions, large: Dimensions, *, seed: int) -> dict[str, Tensor]:
-    """State of a BERT of `large` sizes, encoder alone or under a masked-LM head, out of that of one of `small` sizes.
+    """Return the state of a BERT of `large` sizes, grown from one of `small` sizes; encoder alone or with a masked-LM head.
 
-    Of as many layers the outputs are the same but for rounding. New positions repeat the last of the small model. The
-    tied decoder reads the LayerNorm of the head's transform, whose weight and bias are divided by the copies instead.
+    With equal depth, outputs are the same up to rounding. New positions repeat the small model's last one. The tied decoder reads the
+    LayerNorm of the head's transform, so that norm's weight and bias are divided by the number of copies instead.
     """
     import torch
 
@@ -76,7 +76,7 @@ def grow(state: Mapping[str, Tensor], small: Dimensions, large: Dimensions, *, s
 
 
 def _stacked(state: Mapping[str, Tensor], layers: int, wanted: int) -> dict[str, Tensor]:
-    """The layers again and again, up to `wanted`."""
+    """Return the stack of layers repeated up to `wanted` layers."""
     found = {}
     for name, tensor in state.items():
         match = _LAYER.fullmatch(name)
@@ -93,7 +93,7 @@ def _axes(name: str, known: Mapping[str, str]) -> str:
 
 
 def _widened(tensor: Tensor, axes: str, units: Mapping[str, Tensor], generator: torch.Generator) -> Tensor:
-    """Copies along what is given, shares along what is read."""
+    """Return the weight with copied output units and shared-out input weights."""
     if axes[0] in units:
         tensor = tensor[units[axes[0]]]
     if tensor.ndim < 2 or axes[1] not in units:
@@ -103,7 +103,7 @@ def _widened(tensor: Tensor, axes: str, units: Mapping[str, Tensor], generator: 
 
 
 def _shares(units: Tensor, rows: int, generator: torch.Generator) -> Tensor:
-    """[row, unit]: what each copy has of a weight, 1 in sum over the copies of a unit."""
+    """Return [row, unit]: each copy's share of a weight; shares sum to 1 over the copies of a unit."""
     import torch
 
     drawn = _LEAST + torch.rand(rows, len(units), generator=generator, dtype=torch.float64)

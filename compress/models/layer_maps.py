@@ -1,4 +1,4 @@
-"""Which teacher layers a student starts from and learns from; and whether the losses fit the two models. No torch."""
+"""Which teacher layers a student starts from and learns from, and whether the losses fit the two models. No torch."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from .families import FAMILIES
 
 
 def layer_pairs(rule: LayerMap, *, student_layers: int, teacher_layers: int) -> Pairs:
-    """(student layer, teacher layer) for every matched layer, counted from 1; layer 0, the embeddings, is apart.
+    """Return (student layer, teacher layer) for every matched layer, counted from 1; layer 0, the embeddings, is handled separately.
 
-    `uniform` is g(m) = m · N / M, rounded half up where that is no whole number; `top` is m + N - M and `bottom`
-    m (Jiao et al. 2020, arXiv:1909.10351, §3.1 and §4.5). Raises `CompressError` when the rule does not fit the depths.
+    `uniform` is g(m) = m · N / M, rounded half up; `top` is m + N - M and `bottom` m (Jiao et al. 2020, arXiv:1909.10351, §3.1 and §4.5).
+    Raises `CompressError` if the rule does not fit the depths.
     """
     if isinstance(rule, str) and student_layers > teacher_layers:
         raise CompressError(
@@ -38,7 +38,7 @@ def layer_pairs(rule: LayerMap, *, student_layers: int, teacher_layers: int) -> 
 
 
 def evenly_spaced(student_layers: int, teacher_layers: int) -> Pairs:
-    """g(m) = m · N / M, rounded half up; the first layer where a student is so much deeper that this is none."""
+    """Return pairs by g(m) = m · N / M, rounded half up, and at least 1, for students much deeper than the teacher."""
     numbers = range(1, student_layers + 1)
     return tuple((m, max(1, (2 * m * teacher_layers + student_layers) // (2 * student_layers))) for m in numbers)
 
@@ -55,7 +55,7 @@ def _checked(pairs: Pairs, student_layers: int, teacher_layers: int) -> Pairs:
 
 
 def matched_layers(spec: Losses, *, student_layers: int, teacher_layers: int) -> Pairs:
-    """`layer_pairs` of a stage; none where no loss of it matches layers."""
+    """Return the `layer_pairs` of a stage; () if none of its losses matches layers."""
     if not any(LOSSES[loss.name].matches_layers and loss.weight > 0 for loss in spec.losses):
         return ()
     return layer_pairs(spec.layer_map or "uniform", student_layers=student_layers, teacher_layers=teacher_layers)
@@ -64,8 +64,8 @@ def matched_layers(spec: Losses, *, student_layers: int, teacher_layers: int) ->
 def check_losses(
     losses: Sequence[LossSpec], *, student: Dimensions, teacher: Dimensions, where: str, pruned: bool = False
 ) -> None:
-    """Raise `CompressError` for a loss that the two models do not allow; `where` begins the message. `pruned`: the student is going to
-    lose heads, which ones is not known yet."""
+    """Raise `CompressError`, starting with `where`, for a loss that the two models do not allow. `pruned`: the student will lose heads, not
+    yet known which."""
     for loss in losses:
         if loss.weight > 0 and pruned and _attends(mine for mine, _ in LOSSES[loss.name].compares(loss, ((1, 1),))):
             raise CompressError(
@@ -77,7 +77,7 @@ def check_losses(
 
 
 def _attends(features: Iterable[str]) -> bool:
-    """Whether one of these features is of heads."""
+    """Whether one of these features is per attention head."""
     return any(name.partition("[")[0] in ATTENTION for name in features)
 
 
@@ -95,7 +95,7 @@ def _problem(spec: LossSpec, student: Dimensions, teacher: Dimensions) -> str | 
 
 
 def _lacking(spec: LossSpec, student: Dimensions, teacher: Dimensions) -> str | None:
-    """What the loss reads that cannot be had of a model of this family."""
+    """Return what the loss reads that a model of this family cannot provide."""
     loss = LOSSES[spec.name]
     pairs = loss.compares(spec, ((1, 1),))
     if loss.reads != "classes" and FAMILIES[student.architecture].layerless:
@@ -112,10 +112,10 @@ def _lacking(spec: LossSpec, student: Dimensions, teacher: Dimensions) -> str | 
 
 
 def copied_layers(rule: LayerRule, *, teacher_layers: int, student_layers: int, card: str) -> tuple[int, ...]:
-    """Teacher layer (from 0) for each student layer.
+    """Return the teacher layer (from 0) for each student layer.
 
-    `every_other` spaces them evenly with both ends included, which for 12 -> 6 gives the
-    published [0, 2, 4, 7, 9, 11]. Raises `CompressError` when the rule does not fit the teacher.
+    `every_other` spaces them evenly with both ends included, which for 12 -> 6 gives the published [0, 2, 4, 7, 9, 11]. Raises
+    `CompressError` if the rule does not fit the teacher.
     """
     if student_layers > teacher_layers:
         raise CompressError(
@@ -141,14 +141,14 @@ def copied_layers(rule: LayerRule, *, teacher_layers: int, student_layers: int, 
 
 
 def blocks_of(layers: Sequence[int], teacher: Dimensions) -> tuple[int, ...]:
-    """The blocks with weights of their own (from 0) that these layers of the teacher (from 0) run, as transformers deals them out."""
+    """Return the blocks with weights of their own (from 0) that these teacher layers (from 0) use, as transformers assigns them."""
     return tuple(int(layer / (teacher.layers / teacher.blocks)) for layer in layers)
 
 
 def distinct_blocks(rule: LayerRule, teacher: Dimensions, *, layers: int, card: str) -> tuple[int, ...]:
-    """The teacher's blocks, in order, that a student of `layers` layers copied from it repeats, each as often.
+    """Return the teacher's blocks, in order, that a student of `layers` layers copied from it repeats, each equally often.
 
-    Raises `CompressError` where it would have to repeat them differently often, which no ALBERT can.
+    Raises `CompressError` if it would have to repeat them unequally, which an ALBERT cannot.
     """
     copied = copied_layers(rule, teacher_layers=teacher.layers, student_layers=layers, card=card)
     of_layers = blocks_of(copied, teacher)

@@ -1,7 +1,7 @@
-"""Masked language models: does a checkpoint hold one, load it, put a new head on an encoder; the head where it is needed.
+"""Masked language models: find out whether a checkpoint is one, load it, put a new head on an encoder, run the head at masked positions.
 
-The head is a transform (hidden size -> embedding size) and a decoder (-> vocabulary) tied to the table of word
-embeddings. torch is imported inside the functions: planning asks `has_masked_lm_head` without it.
+The head is a transform (hidden size -> embedding size) and a decoder (-> vocabulary) tied to the word embedding table. torch is imported
+inside the functions, because planning calls `has_masked_lm_head` without it.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor, nn
 
-_LIFT = 6.0  # GELU(x) is x to three digits from 3 on; normalised states hardly reach -3
+_LIFT = 6.0  # GELU(x) equals x to three digits for x ≥ 3, and normalised states hardly reach -3
 
 
 def has_masked_lm_head(folder: Path) -> bool:
-    """Whether the checkpoint holds a trained masked-LM head; an ELECTRA's discriminator has none. Raises `CompressError` for one
-    that cannot be read."""
+    """Whether the checkpoint has a trained masked-LM head; an ELECTRA discriminator has none. Raises `CompressError` for a checkpoint that
+    cannot be read."""
     head = FAMILIES[read_config(folder)["model_type"]].masked_lm
     return head is not None and f"{head.dense}.weight" in tensor_names(folder)
 
 
 def load_masked_lm(folder: Path) -> nn.Module:
-    """The checkpoint's own masked language model, fp32, in evaluation mode.
+    """Return the checkpoint's own masked language model, in fp32 and evaluation mode.
 
-    Raises `CompressError` when it has no head, or when any weight is missing or of another shape.
+    Raises `CompressError` if it has no head, or any weight is missing or has another shape.
     """
     if not has_masked_lm_head(folder):
         raise CompressError(f"{folder}: the checkpoint holds no masked-LM head; train one on text first")
@@ -45,10 +45,10 @@ def load_masked_lm(folder: Path) -> nn.Module:
 
 
 def new_masked_lm_head(folder: Path) -> nn.Module:
-    """The checkpoint's encoder under a new masked-LM head that starts near the identity, fp32, in training mode.
+    """Return the checkpoint's encoder with a new masked-LM head that starts near the identity, in fp32 and training mode.
 
-    At the start a word's score is the product of its embedding with the normalised hidden state.
-    Raises `CompressError` when a weight of the encoder is missing.
+    Initially, a word's score is the product of its embedding and the normalised hidden state. Raises `CompressError` if an encoder weight
+    is missing.
     """
     model, loading = _load(folder)
     encoder = f"{model.base_model_prefix}."
@@ -58,10 +58,9 @@ def new_masked_lm_head(folder: Path) -> nn.Module:
 
 
 def masked_lm_around(encoder: Any, head: Any = None) -> nn.Module:
-    """A masked language model whose encoder is `encoder` itself, under the head of the model `head`, or a new one.
+    """Return a masked language model that contains `encoder` itself, with the head of the model `head`, or a new one.
 
-    The decoder is tied to the encoder's table of words. The caller's torch seed decides a new head's weights, which start
-    as transformers' own.
+    The decoder is tied to the encoder's word table. A new head has transformers' own initialisation, under the caller's torch seed.
     """
     from transformers import AutoModelForMaskedLM
 
@@ -72,9 +71,10 @@ def masked_lm_around(encoder: Any, head: Any = None) -> nn.Module:
 
 
 def copy_head(source: Any, target: Any) -> None:
-    """Start the head of one masked language model as that of another, of whatever family, with the same widths and words.
+    """Copy the head of one masked language model to another of any family, with the same widths and vocabulary.
 
-    A decoder that is tied to the target's table of words keeps that table: the other's may be a matrix of its own."""
+    A decoder tied to the target's word table keeps that table, because the source's may be a separate matrix.
+    """
     import torch
 
     table = target.get_input_embeddings().weight
@@ -94,7 +94,7 @@ def _load(folder: Path) -> tuple[Any, dict[str, Any]]:
 
 
 def _head(model: Any) -> tuple[nn.Linear, Callable[[Tensor], Tensor], nn.LayerNorm, nn.Linear]:
-    """The parts of a head, in order: dense, activation, LayerNorm, decoder."""
+    """Return the parts of a head: dense, activation, LayerNorm, decoder."""
     from torch.nn.functional import gelu
 
     head = FAMILIES[model.config.model_type].masked_lm
@@ -105,14 +105,15 @@ def _head(model: Any) -> tuple[nn.Linear, Callable[[Tensor], Tensor], nn.LayerNo
 
 
 def decoder(model: Any) -> nn.Linear:
-    """The last layer of the head: a row and a bias for each token of the vocabulary."""
+    """Return the last layer of the head: a row and a bias for each token of the vocabulary."""
     return _head(model)[-1]
 
 
 def masked_states(model: Any, batch: dict[str, Tensor], positions: Tensor, hidden: Tensor | None = None) -> Tensor:
-    """What the decoder sees at the `positions`, int64 [position] in [batch, length] laid flat: [position, embedding].
+    """Return the decoder's inputs at the `positions`: [position, embedding].
 
-    `hidden`: the encoder's last states [batch, length, hidden], where they are at hand.
+    `positions`: int64 [position], indices into [batch, length] flattened. `hidden`: the encoder's last states [batch, length, hidden], if
+    already computed.
     """
     from .features import model_inputs
 
@@ -127,10 +128,10 @@ def masked_states(model: Any, batch: dict[str, Tensor], positions: Tensor, hidde
 def token_scores(
     model: Any, batch: dict[str, Tensor], hidden: Tensor | None = None, words: Tensor | None = None
 ) -> Tensor:
-    """What the head says at the `masked_positions` of the batch: logits, [position, vocabulary].
+    """Return the head's logits at the `masked_positions` of the batch: [position, vocabulary].
 
-    No other position reaches the vocabulary. `hidden` is as in `masked_states`; `words` [vocabulary, embedding] stands for
-    the table that the decoder is tied to.
+    No other position reaches the decoder. `hidden` is as in `masked_states`; `words` [vocabulary, embedding] replaces the table that the
+    decoder is tied to.
     """
     from torch.func import functional_call
 
@@ -139,16 +140,16 @@ def token_scores(
 
 
 def masked_text_loss(model: Any, batch: dict[str, Tensor]) -> Tensor:
-    """`masked_lm_loss` of the whole model on `batch`."""
+    """Return the `masked_lm_loss` of the whole model on `batch`."""
     return masked_lm_loss(token_scores(model, batch), batch["labels"].flatten()[masked_positions(batch)])
 
 
 def near_identity(model: Any) -> None:
-    """Start the transform so that its LayerNorm's output is that of its input.
+    """Initialise the transform so that its LayerNorm's output is about the normalised input.
 
-    The dense layer is the identity (where embeddings are narrower than hidden states, the way back through the
-    encoder's own projection), lifted by a constant to where the activation is the identity too; LayerNorm takes
-    the constant out again. A dense layer without biases lifts nothing, and the activation flattens what is below 0.
+    The dense layer is the identity (the pseudo-inverse of the encoder's own projection if embeddings are narrower than hidden states). Its
+    bias lifts values to where the activation is the identity too, and LayerNorm removes the constant. Without a bias, the activation
+    flattens values below 0.
     """
     import torch
 
@@ -164,7 +165,7 @@ def near_identity(model: Any) -> None:
 
 
 def _gain(table: torch.Tensor) -> float:
-    """For scores with a standard deviation of about 1 between words: neither flat nor sure of themselves."""
+    """Return the gain for which scores have a standard deviation of about 1 between words: neither flat nor overconfident."""
     spread = (table - table.mean(0)).square().sum(1).mean().sqrt()
     return 1.0 / float(spread)
 

@@ -1,4 +1,4 @@
-"""Attention of families that attend by code of their own: led through the function that the others' attention goes through."""
+"""Redirect the attention of families with their own attention code through a given function."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,8 +16,8 @@ _PARTS = ("query", "key", "value", "output")
 
 @contextmanager
 def led_through(model: Any, attend: Attend) -> Iterator[None]:
-    """While open, layers with attention of their own call `attend` as transformers' `AttentionInterface` does, and with
-    `bias` [batch, heads, query, key]: what is added to the scores. Other models stay as they are."""
+    """Make layers with their own attention code call `attend` while open, as transformers' `AttentionInterface` does, and with `bias`
+    [batch, heads, query, key] to add to the scores. Other models are unchanged."""
     family = FAMILIES.get(model.config.model_type)
     modules: list[Any] = []
     if family is not None and family.own_attention:
@@ -33,7 +33,7 @@ def led_through(model: Any, attend: Attend) -> Iterator[None]:
         yield
     finally:
         for module in modules:
-            del module.forward  # the class's own is behind it
+            del module.forward  # uncovers the class's own
 
 
 def _forward(
@@ -46,7 +46,7 @@ def _forward(
     position_bias: Tensor | None = None,
     **options: Any,
 ) -> tuple[Tensor]:
-    """In place of MPNetSelfAttention's: `states` [batch, length, hidden]; `attention_mask` bool, or 0 where a token is seen."""
+    """Replace MPNetSelfAttention's forward: `states` [batch, length, hidden]; `attention_mask` bool, or float with 0 at visible tokens."""
     *inner, output = parts
     query, key, value = (part(states).unflatten(-1, (heads, -1)).transpose(1, 2) for part in inner)
     mask = attention_mask

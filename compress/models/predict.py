@@ -1,4 +1,4 @@
-"""Logits of a torch model over a whole split, for selection and for cached teacher targets."""
+"""Logits of a torch model over a whole split, for model selection and cached teacher targets."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,9 +14,10 @@ from .features import Batch, compute_features
 
 
 def to_tensors(arrays: dict[str, np.ndarray], device: torch.device) -> Batch:
-    """On `device`. To a GPU from memory that stays in place: a copy from any other waits for all that is queued there.
+    """Return the arrays as tensors on `device`.
 
-    There a batch without padding has `unpadded`, its mask once more: nobody needs to ask the GPU whether it has some.
+    To a GPU they are copied from pinned memory, as any other copy would wait for all queued work. There, a batch without padding also has
+    `unpadded`, the mask again, so that nobody needs to query the GPU for padding.
     """
     tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
     if device.type != "cuda":
@@ -30,8 +31,8 @@ def to_tensors(arrays: dict[str, np.ndarray], device: torch.device) -> Batch:
 def predict_logits(
     model: Any, encoded: Encoded, pad_id: int, on_progress: Callable[[int, int], None] = lambda done, total: None
 ) -> np.ndarray:
-    """float32 outputs [example, output] in the order of `encoded`, made of logits as `compress.evaluate` makes them; the model's mode is
-    restored afterwards. `on_progress`: is called with how many examples are done, and how many there are."""
+    """Return float32 outputs [example, output] in the order of `encoded`, made from logits as `compress.evaluate` does; the model's mode is
+    restored. `on_progress(done, total)` receives numbers of examples."""
     return encoded.decided(collected_logits(model, encoded, pad_id, on_progress), getattr(model.config, THRESHOLD, 0.0))
 
 
@@ -39,7 +40,7 @@ def predict_logits(
 def collected_logits(
     model: nn.Module, encoded: Encoded, pad_id: int, on_progress: Callable[[int, int], None] = lambda done, total: None
 ) -> np.ndarray:
-    """As `predict_logits`, before any threshold decides."""
+    """Like `predict_logits`, but before any threshold is applied."""
     training = model.training
     model.eval()
     logits = encoded.collected(
@@ -59,8 +60,8 @@ def put_token_logits(
     parts: EncodedParts | None = None,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> None:
-    """Fill `table`, float32 [token, 2] of all windows in a row, with what a reader says at their tokens; the model's mode is restored
-    afterwards. `parts`: the windows in its own tokens, where those are others, from which its answers are moved (`moved_logits`)."""
+    """Fill `table`, float32 [token, 2] of all windows in sequence, with a reader's logits; the model's mode is restored. `parts`: the
+    windows in the reader's own tokens, if it has another tokenizer; its logits are then moved to ours (`moved_logits`)."""
     training = model.training
     model.eval()
     for rows, batch, found in _forwards(model, windows if parts is None else parts, pad_id, on_progress):
@@ -73,7 +74,7 @@ def put_token_logits(
 def _forwards(
     model: nn.Module, encoded: Encoded, pad_id: int, on_progress: Callable[[int, int], None]
 ) -> Iterator[tuple[np.ndarray, Batch, torch.Tensor]]:
-    """Of all rows, some at a time: which, their batch, and float32 logits."""
+    """Yield for chunks that cover all rows: the rows, their batch and float32 logits."""
     device, done = next(model.parameters()).device, 0
     for rows in sorted_chunks(encoded.lengths):
         batch = to_tensors(collate(encoded, rows, pad_id), device)

@@ -1,8 +1,7 @@
-"""Models from checkpoint folders, as every loader of ours makes them: fp32, from the allowed part of config.json and from
-safetensors alone.
+"""Load models from checkpoint folders: fp32, from the allowed part of config.json and from safetensors alone.
 
-transformers is given objects and never the folder. In it, it would also look for adapters, generation settings, custom code
-and other forms of the weights, and what those files say can lead it to a hub.
+transformers is given objects and never the folder, where it would also look for adapters, generation settings, custom code and other weight
+formats, any of which can make it access a hub.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from .families.fields import TOKENIZER_CLASS
 from .usable_classes import usable_class
 from .weights import count_weights, load_weights
 
-_TOO_MANY = 4  # times the weights that there are: their memory would be taken before it is found that they are missing
+_TOO_MANY = 4  # times the weights in the checkpoint; more would be allocated before they are found missing
 
 
 def quiet_transformers() -> None:
-    """Our own checks say what matters; the libraries' load reports and bars are noise on a user's terminal."""
+    """Silence the libraries' load reports and progress bars; our own checks report what matters."""
     from transformers.utils import logging
 
     logging.set_verbosity_error()
@@ -32,11 +31,11 @@ def quiet_transformers() -> None:
 def load_pretrained(
     auto: Any, folder: Path, what: str, *, attention: str | None = None, **fields: Any
 ) -> tuple[Any, dict[str, Any]]:
-    """The model that the transformers class `auto` makes of `folder`, and what transformers says of its loading.
+    """Return the model that the transformers class `auto` makes of `folder`, and transformers' loading info.
 
-    `what`: what the message calls it, e.g. `an encoder`; `attention`: by transformers' name, default: as its family has it;
-    `fields`: of the config. Weights that are missing or of another
-    shape are drawn at random: the caller decides which may be. Raises `CompressError` where there is no model in it.
+    `what`: its name in the message, e.g. `an encoder`; `attention`: transformers' name of the implementation, default the family's;
+    `fields`: override the config. Weights that are missing or have another shape are random; the caller decides which may be. Raises
+    `CompressError` if the folder cannot be loaded.
     """
     import torch
 
@@ -61,12 +60,12 @@ def load_pretrained(
     except Exception as error:  # transformers raises many unrelated types
         reason = " ".join(line.strip() for line in str(error).splitlines()[:2])
         raise CompressError(f"{folder}: cannot be loaded as {what}: {reason}") from None
-    model.config.name_or_path = ""  # transformers noted that there is none, as text
+    model.config.name_or_path = ""  # transformers sets it to the text "None"
     return model, loading
 
 
 def check_loading(folder: Path, loading: dict[str, Any], is_new: Callable[[str], bool] = lambda name: False) -> None:
-    """Raise `CompressError` for weights that transformers drew at random, those left aside that may be new."""
+    """Raise `CompressError` for weights that transformers initialised at random, except those that may be new."""
     mismatched = {name for name, *_ in loading["mismatched_keys"]}
     for names, what in ((loading["missing_keys"], "lacks"), (mismatched, "has other sizes than config.json for")):
         if body := sorted(name for name in names if not is_new(name)):
@@ -74,8 +73,8 @@ def check_loading(folder: Path, loading: dict[str, Any], is_new: Callable[[str],
 
 
 def transformers_config(fields: Mapping[str, Any]) -> Any:
-    """transformers' own config of a model with these fields, which say its `model_type`; where that is ours, its Auto classes know
-    the model from here on."""
+    """Return transformers' config of a model with these fields, which include its `model_type`. If that type is this package's own, it is
+    registered with the Auto classes."""
     from transformers import AutoConfig
 
     if (register := FAMILIES[fields["model_type"]].own_model) is not None:
@@ -84,7 +83,7 @@ def transformers_config(fields: Mapping[str, Any]) -> Any:
 
 
 def _check_size(folder: Path, config: Mapping[str, Any]) -> None:
-    """Not exact: missing weights are found by name."""
+    """Check roughly that the config's sizes fit the weights; missing weights are found later, by name."""
     expected, found = dimensions(dict(config), classes=1, folder=folder).parameters, count_weights(folder)
     if expected > _TOO_MANY * found:
         raise CompressError(

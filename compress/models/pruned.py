@@ -1,9 +1,9 @@
-"""Models without some of their attention heads and feed-forward neurons, of other numbers in each layer.
+"""Models without some of their attention heads and feed-forward neurons, in numbers that differ between layers.
 
-transformers has no config for such a model: its class here is one of ours, made of transformers' own, whose `__init__` puts narrower
-matrices in place (`PrunedBertForSequenceClassification`), or `empty_parts` where nothing is left of a part. config.json keeps the
-family's `model_type`, so that transformers alone refuses the checkpoint for its shapes. Where every layer has all its heads and as many
-neurons as the others, the class is transformers' own, of a smaller `intermediate_size`.
+transformers has no config for such a model. Its class is a subclass of transformers' own whose `__init__` puts in narrower matrices
+(`PrunedBertForSequenceClassification`), or `empty_parts` if nothing is left. config.json keeps the family's `model_type`, so transformers
+alone rejects the checkpoint for its shapes. If every layer has all its heads and equally many neurons, the class is transformers' own, with
+a smaller `intermediate_size`.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from .empty_parts import headless_class, linear_or_empty
 from .families import FAMILIES, Family
 from .pruned_shape import FIELD, PrunedShape, not_prunable, prunable
 
-ATTENTION = ("query", "key", "value")  # parts of a layer whose outputs are its heads
-UNPRUNED = "unpruned"  # attribute of a class of ours: the whole model's
+ATTENTION = ("query", "key", "value")  # parts of a layer whose outputs are split into heads
+UNPRUNED = "unpruned"  # attribute of a pruned class: the class of the whole model
 
 
 @cache
 def pruned_class(kind: Any) -> Any:
-    """The subclass of `kind`, a class of transformers, whose models have what the `pruned` of their config says."""
+    """Return the subclass of `kind`, a transformers class, whose models have the shape in their config's `pruned`."""
 
     def initialise(self: Any, config: Any) -> None:
         kind.__init__(self, config)
@@ -36,7 +36,7 @@ def pruned_class(kind: Any) -> Any:
 
 
 def family_of(model: Any) -> Family:
-    """The family of a model that can be pruned. CompressError: it cannot."""
+    """Return the family of a model that can be pruned. Raises `CompressError` if it cannot."""
     family = FAMILIES[model.config.model_type]
     if family not in prunable():
         raise CompressError(not_prunable(family.name))
@@ -44,7 +44,7 @@ def family_of(model: Any) -> Family:
 
 
 def shape_of(model: Any) -> PrunedShape:
-    """What the layers of a model have, pruned or whole."""
+    """Return the heads and neurons in each layer of a model, pruned or not."""
     family, layers = family_of(model), model.config.num_hidden_layers
     whole = PrunedShape(
         (tuple(range(_heads(model))),) * layers, (getattr(model.config, family.own_name("intermediate_size")),) * layers
@@ -53,13 +53,13 @@ def shape_of(model: Any) -> PrunedShape:
 
 
 def layer_name(model: Any, number: int) -> str:
-    """The path of a layer in `model`, which may be its encoder alone."""
+    """Return the path of a layer in `model`, which may be an encoder alone."""
     path = FAMILIES[model.config.model_type].layer_path.format(number)
     return path if model.base_model is model else f"{model.base_model_prefix}.{path}"
 
 
 def layer_part(model: Any, number: int, part: str) -> Any:
-    """The module of a layer by the name that families give it (`Family.layer`)."""
+    """Return the module of a layer by its name in `Family.layer`."""
     family = FAMILIES[model.config.model_type]
     return model.get_submodule(f"{layer_name(model, number)}.{family.layer[part]}")
 
@@ -73,7 +73,7 @@ def _heads(model: Any) -> int:
 
 
 def _narrow(model: Any) -> None:
-    """Put matrices of the config's `pruned` in the place of whole ones; their weights are yet to come."""
+    """Replace matrices by ones of the shapes in the config's `pruned`; weights are loaded later."""
     family, shape, size = family_of(model), PrunedShape.of(model.config.to_dict()), head_size(model)
     if shape is None:
         raise RuntimeError(f"a config without `{FIELD}`")
@@ -104,6 +104,6 @@ def _replace(model: Any, number: int, part: str, *, outputs: int | None = None, 
 
 
 def _own_distances(heads: list[int], module: nn.Module, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Of what the encoder adds to the scores of all heads [1, head, query, key], the rows of those that are there."""
+    """Keep the rows of the relative position bias [1, head, query, key] that belong to the remaining heads."""
     states, mask, bias, *rest = arguments
     return (states, mask, bias[:, heads], *rest)

@@ -1,4 +1,4 @@
-"""Which heads and how many feed-forward neurons each layer of a pruned encoder has: config.json's field `pruned`. Without torch."""
+"""Which heads and how many feed-forward neurons each layer of a pruned encoder has: the field `pruned` of config.json. No torch."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ FIELD = "pruned"
 
 @dataclass(frozen=True)
 class PrunedShape:
-    """Of each layer: `heads`, the numbers, from 0, that its heads have in the model before pruning, in rising order; `neurons`, how many
-    there are. A layer may have none of them; some layer has a head."""
+    """Per layer: `heads`, the numbers, from 0, of the remaining heads in the unpruned model, ascending; `neurons`, how many remain. A layer
+    may have none of either; at least one layer has a head."""
 
     heads: tuple[tuple[int, ...], ...]
     neurons: tuple[int, ...]
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> PrunedShape | None:
-        """As a checked config.json says; None for a model that is not pruned, or whose layers are alike with all their heads."""
+        """Return the shape in a checked config.json; None for a model that is not pruned, or whose layers are alike with all their
+        heads."""
         said = config.get(FIELD)
         return None if said is None else cls(tuple(map(tuple, said["heads"])), tuple(said["neurons"]))
 
     @property
     def field(self) -> dict[str, Any]:
-        """As config.json has it."""
+        """The value for config.json."""
         return {"heads": [list(heads) for heads in self.heads], "neurons": list(self.neurons)}
 
     def __str__(self) -> str:
@@ -43,18 +44,18 @@ def _span(numbers: Sequence[int]) -> str:
 
 
 def prunable() -> list[Family]:
-    """The families whose layers may differ in heads and neurons: those with named parts that no two layers share."""
+    """Return the families whose layers may differ in heads and neurons: those with named parts and no shared layers."""
     return [family for family in FAMILIES.values() if family.layer and not family.shares_layers]
 
 
 def not_prunable(family: str) -> str:
-    """Why a model of this family cannot be pruned, and which can."""
+    """Return why a model of this family cannot be pruned, and which families can."""
     title = with_article(FAMILIES[family].title)
     return f"layers of {title} cannot differ in heads and neurons; those of {', '.join(each.name for each in prunable())} can"
 
 
 def check_pruned(path: Path, config: Mapping[str, Any]) -> None:
-    """Raise `CompressError` naming the file where `pruned` does not fit the other fields of a config.json."""
+    """Raise `CompressError`, naming the file, if `pruned` does not fit the other fields of a config.json."""
     shape, family = PrunedShape.of(config), FAMILIES[config["model_type"]]
     if shape is None:
         return

@@ -1,23 +1,23 @@
-"""What of a classifier becomes int8: said by the graph, done to the model. No torch."""
+"""Which parts of a classifier become int8: described by the graph, applied to the model. No torch."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-POSITIONS, SEGMENTS = "position_embeddings", "token_type_embeddings"  # what transformers calls these tables
+POSITIONS, SEGMENTS = "position_embeddings", "token_type_embeddings"  # transformers' names of these tables
 TASKS = "task_type_embeddings"
-LARGEST = 127  # level of a table's row, on either side of zero
-CODES = 255  # of a row's scale: each stands for its square
+LARGEST = 127  # level of a table's row, on both sides of zero
+CODES = 255  # of a row's scale: the scale is proportional to the code's square
 LEAST_SCALE = 1e-30  # of a table that is all zeros
 
 
 @dataclass(frozen=True)
 class MatmulUse:
-    """One of the times that a forward multiplies by a module's weight.
+    """One use of a module's weight in a forward.
 
-    `name`: of the matmul in the graph; `number`: which of the module's calls it is, from 0; `source`: the tensor that is
-    multiplied in integers, None where the weight alone is int8. Matmuls that read one tensor have one range. `first`:
-    the graph computes the matmul for the first token of a text alone.
+    `name`: of the matmul in the graph; `number`: index of the module's call, from 0; `source`: the tensor that is multiplied in integers,
+    None if only the weight is int8. Matmuls that read one tensor share a range. `first`: the graph computes the matmul only for the first
+    token of a text.
     """
 
     name: str
@@ -29,9 +29,9 @@ class MatmulUse:
 
 @dataclass(frozen=True)
 class QuantSpec:
-    """All that becomes int8, and how. `tables`: the modules that look up rows; `one_segment`: the graph has the segment's row
-    in the table of positions, where the model has two tables. `long`: those of `tables` whose scales are coded; of the others
-    each row is int8 less the mean of all."""
+    """Everything that becomes int8, and how. `tables`: the look-up modules. `one_segment`: the graph has merged the segment's row into the
+    position table, where the model has two tables. `long`: those of `tables` with coded scales; rows of the others are int8 after
+    subtraction of the mean of all rows."""
 
     uses: tuple[MatmulUse, ...]
     tables: tuple[str, ...]

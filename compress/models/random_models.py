@@ -1,4 +1,4 @@
-"""Models that begin with random weights: their config, a classifier and an encoder. torch's global seed decides the weights."""
+"""Models with random weights: their config, a classifier and an encoder. torch's global seed decides the weights."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 _OF_SMALL = ("hidden_act", "layer_norm_eps")
-# Of the embedded tasks' words, where a card names no tokenizer.
+# For the vocabulary of the embedded tasks, if a card names no tokenizer.
 _WORDPIECE = SpecialIds(*map(BERT.index, ("[CLS]", "[SEP]", "[PAD]", "[MASK]")), every=())
 _BYTES = SpecialIds(*map(ROBERTA.index, ("<s>", "</s>", "<pad>", "<mask>")), every=())
 
@@ -30,9 +30,9 @@ def random_config(
     special: SpecialIds | None = None,
     small: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """config.json of a model with `init`'s dimensions, `vocabulary` tokens (default: as it says) and the `special` ones
-    (default: of the embedded tasks' words). What is not a size is as in `small`, the config that the model grows from, and so
-    are its tables of tokens and segments. Raises `CompressError` for a tokenizer that the family cannot have."""
+    """Return config.json of a model with `init`'s dimensions, `vocabulary` tokens (default: `init.vocabulary`) and the `special` tokens
+    (default: those of the embedded tasks' vocabulary). `small`: the config of the model to grow from, which gives the token and segment
+    tables, the activation and LayerNorm's epsilon. Raises `CompressError` for a tokenizer that the family cannot have."""
     family = FAMILIES[init.architecture]
     special = special or (_BYTES if family.byte_level else _WORDPIECE)
     config: dict[str, Any] = {
@@ -56,7 +56,7 @@ def random_config(
 
 
 def _like(small: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
-    """`config` with what is not a size as in `small`, and with its tables of tokens and segments."""
+    """Return `config` with the activation, LayerNorm's epsilon, and token and segment tables of `small`."""
     tables = {
         "vocab_size": small["vocab_size"],
         "type_vocab_size": small.get("type_vocab_size", 2),
@@ -66,13 +66,13 @@ def _like(small: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
 
 
 def random_classifier(config: dict[str, Any], *, kind: KindName, labels: tuple[str, ...]) -> nn.Module:
-    """A model of `random_config` with the head for tasks of `kind`, whose label names are `labels`."""
+    """Return a model of a `random_config` with a head for tasks of `kind` and the label names `labels`."""
     fields = {**config, **({FIELD: "mean"} if HEADS[kind].bare else label_fields(kind, labels))}
     return model_from(HEADS[kind], transformers_config(fields))
 
 
 def random_encoder(config: dict[str, Any]) -> nn.Module:
-    """As `random_classifier`, without a head; attention as `load_encoder` has it."""
+    """Like `random_classifier`, without a head; attention as in `load_encoder`."""
     from transformers import AutoModel
 
     attention = FAMILIES[config["model_type"]].attention

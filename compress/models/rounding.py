@@ -1,4 +1,4 @@
-"""What int8 makes of weights and activations, in floats, with gradients that pass straight through the rounding."""
+"""Int8 rounding of weights and activations, in floats, with straight-through gradients."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from torch import Tensor
 
 from .quant_spec import CODES, LARGEST, LEAST_SCALE
 
-LEVELS = 255  # steps between the lowest and the highest of an activation's 256 levels
+LEVELS = 255  # steps between the lowest and highest of an activation's 256 levels
 
 
 def round_weight(
     weight: Float[Tensor, "out in"], *, per_channel: bool, bits: int, channel_repeats: Int[Tensor, " in"] | None = None
 ) -> Float[Tensor, "out in"]:
-    """What the int8 of `weight` stands for: symmetric, from the largest absolute value of each output channel, or of all.
-    Input channels stand `channel_repeats` times in the file, each time with a part of their weights, and are as much smaller there.
+    """Return the dequantized int8 of `weight`: symmetric, from the largest absolute value per output channel, or of all.
 
-    The scale is that of the weight as it is now. It cuts nothing off, so the whole gradient reaches every weight
-    (Jacob et al. 2018, arXiv:1712.05877, section 3). `bits` of 7 leave the outermost levels unused.
+    Input channels occur `channel_repeats` times in the file, with their weights divided among the copies, and so are smaller there. The
+    scale follows the current weight. It clips nothing, so every weight receives its whole gradient (Jacob et al. 2018, arXiv:1712.05877,
+    section 3). `bits` of 7 leave the outermost levels unused.
     """
     parts = 1.0 if channel_repeats is None else channel_repeats.to(weight.dtype)
     return weight + (_symmetric(weight.detach(), (1,) if per_channel else (0, 1), bits, parts) - weight).detach()
@@ -29,12 +29,12 @@ def round_weight(
 def round_rows(
     rows: Float[Tensor, "*shape size"], table: Float[Tensor, "row size"], *, coded: bool
 ) -> Float[Tensor, "*shape size"]:
-    """Rows that were looked up in `table`, whose int8 has a scale for each row, 127 levels on either side of the mean of all rows,
-    or where the scales are `coded`, of zero."""
+    """Return rows looked up in `table` after int8 rounding, with a scale for each row and 127 levels on both sides of the mean of all rows,
+    or of zero if the scales are `coded`."""
     with torch.no_grad():
         exact = rows.detach().float()
         if coded:
-            low, high = torch.aminmax(table)  # in one pass: it is the largest tensor that there is
+            low, high = torch.aminmax(table)  # in one pass: it is the largest tensor of the model
             found = _coded(exact, torch.maximum(-low, high).float())
         else:
             centre = table.float().mean(0)
@@ -43,7 +43,7 @@ def round_rows(
 
 
 def _coded(rows: Tensor, largest: Tensor) -> Tensor:
-    """Scales are the squares of 255 codes; `largest`: of the whole table."""
+    """Return rows rounded with scales that are squares of 255 codes; `largest`: absolute value in the whole table."""
     unit = (largest / LARGEST).clamp(min=LEAST_SCALE) / CODES**2
     codes = (rows.abs().amax(-1, keepdim=True) / LARGEST / unit).sqrt().ceil().clamp(1, CODES)
     scale = codes * codes * unit
@@ -58,9 +58,9 @@ def _symmetric(values: Tensor, axes: tuple[int, ...], bits: int, parts: float | 
 
 
 def parameters(low: Float[Tensor, ""], high: Float[Tensor, ""]) -> tuple[Tensor, Tensor]:
-    """float32 scale and zero point of 256 levels from `low` to `high`; zero is a level.
+    """Return float32 scale and zero point of 256 levels from `low` to `high`; zero is a level.
 
-    In float64, as the ranges of a file are read: the scale is then the same to the bit.
+    Computed in float64, like ranges read from a file, so that the scale is the same to the bit.
     """
     low, high = low.double().clamp(max=0), high.double().clamp(min=0)
     scale = torch.where(high > low, (high - low) / LEVELS, torch.ones_like(high)).float()
@@ -83,7 +83,7 @@ class _Rounded(torch.autograd.Function):
         inside = gradient.masked_fill(below | above, 0)
         if not ctx.needs_input_grad[1]:
             return inside, None, None
-        # Of the scale, which is (high - low) / 255: how far a value was moved, in steps.
+        # Gradient of the scale, (high - low) / 255: how far rounding moved a value, in steps.
         step = (inside * (levels - zero - states / scale)).sum() / LEVELS
         return inside, (gradient * below).sum() - step, (gradient * above).sum() + step
 
@@ -91,10 +91,10 @@ class _Rounded(torch.autograd.Function):
 def round_states(
     states: Float[Tensor, "*shape"], low: Float[Tensor, ""], high: Float[Tensor, ""]
 ) -> Float[Tensor, "*shape"]:
-    """The values that 256 levels from `low` to `high` stand for, fp32.
+    """Return `states` rounded to 256 levels from `low` to `high`, in fp32.
 
-    A state within the range has the gradient of what it became, one that was cut off none. `low` and `high` have that of
-    LSQ+ (Bhalgat et al. 2020, arXiv:2004.09576, section 3.1: offset `low`, scale (high - low) / 255): what is cut off
-    moves the end that cut it, and what was rounded the width.
+    States within the range receive the gradient of their rounded value, clipped ones none. `low` and `high` have LSQ+'s gradients (Bhalgat
+    et al. 2020, arXiv:2004.09576, section 3.1: offset `low`, scale (high - low) / 255): clipped values move the end that clipped them,
+    rounded ones the width.
     """
     return _Rounded.apply(states.float(), low, high)  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""What the files of a sentence-transformers folder say of its vectors, beside config.json and the weights."""
+"""What a sentence-transformers folder says about its vectors, besides config.json and the weights."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..errors import CompressError
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-# What makes a vector, how it is pooled, how texts are read, what is put before them and how vectors are compared.
+# Steps that make a vector, its pooling, how texts are read; prompts and how vectors are compared.
 MODULES, POOLING = "modules.json", "1_Pooling/config.json"
 TEXTS, PROMPTS = "sentence_bert_config.json", "config_sentence_transformers.json"
 LAYERS = ("Transformer", "Pooling", "Normalize")
@@ -20,8 +20,8 @@ _SAMPLE = "A Cased Text"
 
 
 def pooling_file(folder: Path) -> Path:
-    """The file that says how `folder` pools. CompressError: its vectors are made of more layers than are known here, or
-    pooled by what stands elsewhere."""
+    """Return the file that says how `folder` pools. Raises `CompressError` if it has modules not supported here, or its pooling is
+    configured in an unexpected place."""
     path = folder / MODULES
     modules = read_document(path, list) or []
     kinds = [_kind(module) for module in modules]
@@ -45,8 +45,8 @@ def _kind(module: Any) -> str:
 
 
 def vector_notes(folder: Path, tokenizer: Tokenizer, max_length: int) -> Iterator[str]:
-    """What sentence-transformers does with the encoder in `folder` and is not done here, where texts have `max_length` tokens at most.
-    CompressError: a file cannot be read."""
+    """Yield what sentence-transformers would do with the encoder in `folder` that is not done here, for texts of at most `max_length`
+    tokens. Raises `CompressError` if a file cannot be read."""
     texts, prompts = (read_document(folder / name, dict) or {} for name in (TEXTS, PROMPTS))
     longest = texts.get("max_seq_length")
     if isinstance(longest, int) and longest != max_length:
@@ -68,7 +68,7 @@ def _keeps_case(tokenizer: Tokenizer) -> bool:
 
 
 def read_document(path: Path, kind: type[Any]) -> Any:
-    """The JSON of `path`; None where there is no such file. CompressError: it cannot be read, or is no `kind`."""
+    """Return the JSON of `path`; None if there is no such file. Raises `CompressError` if it cannot be read or is not a `kind`."""
     if not path.is_file():
         return None
     try:

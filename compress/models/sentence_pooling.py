@@ -1,6 +1,6 @@
-"""How a sentence encoder's vector is made of its last states: the mean of the tokens, or the first one's, at length 1.
+"""Pooling of a sentence encoder's last states to a vector: the mean of the tokens, or the first one's, normalized to length 1.
 
-sentence-transformers' folders say it in `1_Pooling/config.json`, checkpoints of ours in config.json, as `sentence_pooling`.
+sentence-transformers' folders configure it in `1_Pooling/config.json`, this package's checkpoints in config.json, as `sentence_pooling`.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 Pooling = Literal["mean", "cls"]
 FIELD = "sentence_pooling"  # of config.json
-# Of folders of sentence-transformers: by which field of the pooling's file.
+# Fields in the pooling file of sentence-transformers' folders.
 MODES: dict[Pooling, str] = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token"}
 _SAME_DIRECTION: dict[str, Pooling] = {"mean_sqrt_len_tokens": "mean"}  # at length 1
 _MODE = "pooling_mode_"
 
 
 def read_pooling(folder: Path | None, config: Mapping[str, Any]) -> tuple[Pooling, bool]:
-    """(how the vectors of the checkpoint in `folder` are pooled, whether its files say so); the mean where nothing does.
+    """Return (pooling of the checkpoint in `folder`, whether its files specify it); the default is the mean.
 
-    Raises `CompressError` naming the file where vectors are made in another way, or of more layers than are known here.
+    Raises `CompressError`, naming the file, if vectors are made in another way or from modules not supported here.
     """
     if FIELD in config:
         return _check_side(
@@ -51,13 +51,13 @@ def read_pooling(folder: Path | None, config: Mapping[str, Any]) -> tuple[Poolin
 
 
 def vector_fields(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
-    """What transformers' config of the encoder in `folder` has, whose config.json, or another in its place, is `config`: all of that, how
-    vectors are pooled, and what the states that they are made of need. Raises `CompressError` as `read_pooling` does."""
+    """Return the fields of transformers' config for the encoder in `folder`: all of `config`, its config.json or a replacement, the
+    pooling, and what the states to be pooled need. Raises `CompressError` like `read_pooling`."""
     return {**config, FIELD: read_pooling(folder, config)[0], **loading_fields(config)}
 
 
 def _check_side(pooling: Pooling, config: Mapping[str, Any], path: Path) -> Pooling:
-    """CompressError: the first token is none to pool by, where a model reads texts that end with theirs."""
+    """Return `pooling`. Raises `CompressError` if it takes the first token and the family has its classification token last."""
     if pooling == "cls" and FAMILIES[config["model_type"]].pads_left:
         title = FAMILIES[config["model_type"]].title
         raise CompressError(
@@ -68,7 +68,7 @@ def _check_side(pooling: Pooling, config: Mapping[str, Any], path: Path) -> Pool
 
 
 def sentence_vectors(states: Tensor, mask: Tensor, pooling: Pooling) -> Tensor:
-    """[batch, hidden], each of length 1, of last states [batch, length, hidden]; `mask` [batch, length] is 1 at real tokens."""
+    """Return vectors [batch, hidden] of length 1 from last states [batch, length, hidden]; `mask` [batch, length] is 1 at real tokens."""
     import torch.nn.functional as F
 
     if pooling == "cls":
@@ -78,10 +78,10 @@ def sentence_vectors(states: Tensor, mask: Tensor, pooling: Pooling) -> Tensor:
 
 
 def pooling_of(model: Any) -> Pooling:
-    """Of a model that was loaded or made for vectors; the mean where its config says nothing."""
+    """Return the pooling of a model that was loaded or made for vectors; the mean if its config has none."""
     return getattr(model.config, FIELD, "mean")
 
 
 def read_states(model: Any, states: Tensor) -> Tensor:
-    """Of last states [batch, length, hidden] those that vectors are made of: all, or the first token's, [batch, 1, hidden]."""
+    """Return the last states [batch, length, hidden] that vectors are made of: all, or the first token's, [batch, 1, hidden]."""
     return states[:, :1] if pooling_of(model) == "cls" else states

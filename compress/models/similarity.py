@@ -1,5 +1,5 @@
-"""How near the layers of a student are to those of its teacher: linear CKA of their states (Kornblith et al. 2019, arXiv:1905.00414), and
-the Jensen-Shannon divergence of their attention (Lin 1991)."""
+"""Similarity of a student's layers to its teacher's: linear CKA of their states (Kornblith et al. 2019, arXiv:1905.00414), and the
+Jensen-Shannon divergence of their attention (Lin 1991)."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from .families import FAMILIES
 from .features import compute_features
 from .predict import to_tensors
 
-_TOKENS = 512  # of a batch, padding included: what is in memory of attention grows with its square where it is one text
-_CONSTANT = 1e-12  # of the mean square of a layer's states: a variance below it is rounding
+_TOKENS = 512  # of a batch, padding included; memory for attention grows with its square if it is a single text
+_CONSTANT = 1e-12  # of the mean square of a layer's states; a smaller variance is rounding error
 
 States = Sequence[Float[Tensor, "token width"]]
 
 
 @dataclass(frozen=True)
 class Reader:
-    """A model in evaluation mode, the texts in its own token ids, and the id that it pads with."""
+    """A model in evaluation mode, the texts in its own token ids, and its padding id."""
 
     model: Any
     texts: Encoded
@@ -35,9 +35,9 @@ class Reader:
 
 
 class StateSums:
-    """Sums over tokens, in float64, from which the linear CKA of every two layers follows.
+    """Sums over tokens, in float64, from which the linear CKA of every pair of layers is computed.
 
-    What they take does not grow with the tokens: a matrix [student width, teacher width] for every two layers.
+    Memory does not grow with the tokens: one matrix [student width, teacher width] per pair of layers.
     """
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class StateSums:
         self._products: Tensor | None = None  # [all student widths, all teacher widths]
 
     def add(self, student: States, teacher: States) -> None:
-        """The states of the same tokens after each layer of both."""
+        """Add the states of the same tokens after each layer of both models."""
         joined = [torch.cat([*states], dim=1).double() for states in (student, teacher)]
         self._tokens += len(joined[0])
         for sums, states, own in zip(self._sums, (student, teacher), joined, strict=True):
@@ -55,8 +55,8 @@ class StateSums:
         self._products = product if self._products is None else self._products.add_(product)
 
     def cka(self) -> Float[np.ndarray, "student_layer teacher_layer"]:
-        """‖Yᵀ X‖² / (‖Xᵀ X‖ ‖Yᵀ Y‖), Frobenius norms, of X and Y whose columns have mean 0 (§3, of linear kernels): 0 to 1. 0 where a
-        layer has the same state for all tokens, which is like no other."""
+        """Return ‖Yᵀ X‖² / (‖Xᵀ X‖ ‖Yᵀ Y‖), Frobenius norms, for X and Y with centred columns (§3, linear kernels): 0 to 1. It is 0 for a
+        layer with the same state for all tokens."""
         if self._products is None:
             raise ValueError("expected the states of at least one token")
         mine, theirs = self._sums
@@ -72,7 +72,7 @@ class StateSums:
 
 
 class _OwnSums:
-    """Of one model, over tokens: its states, and each layer's products with itself."""
+    """Sums over tokens for one model: its states, and each layer's products with itself."""
 
     def __init__(self) -> None:
         self.widths: list[int] = []
@@ -88,7 +88,7 @@ class _OwnSums:
             product.addmm_(layer.T, layer)
 
     def norms(self, tokens: int) -> Float[Tensor, " layer"]:
-        """‖Xᵀ X‖ of each layer, of states with mean 0."""
+        """Return ‖Xᵀ X‖ of each layer, of centred states."""
         return torch.stack(
             [
                 _norm(product, layer, tokens)
@@ -106,8 +106,8 @@ def _norm(product: Tensor, summed: Tensor, tokens: int) -> Tensor:
 def attention_divergences(
     student: Sequence[Float[Tensor, "token key"]], teacher: Sequence[Float[Tensor, "token key"]]
 ) -> Float[Tensor, "student_layer teacher_layer"]:
-    """Σ over tokens of JS(p, q) = H((p + q) / 2) − (H(p) + H(q)) / 2, in bits, of two distributions over the same keys: of each token 0,
-    exactly where they are the same, to 1, where they share no key (Lin 1991, eq. 4.1)."""
+    """Return Σ over tokens of JS(p, q) = H((p + q) / 2) − (H(p) + H(q)) / 2, in bits, for two distributions over the same keys. Per token
+    it is exactly 0 if they are equal, and 1 if they share no key (Lin 1991, eq. 4.1)."""
     own, others = ([_entropy(layer) for layer in layers] for layers in (student, teacher))
     found = [
         torch.stack(
@@ -119,7 +119,7 @@ def attention_divergences(
 
 
 def _entropy(weights: Float[Tensor, "token key"]) -> Float[Tensor, " token"]:
-    """In bits."""
+    """Return the entropy in bits."""
     return -torch.special.xlogy(weights, weights).sum(-1) / np.log(2)
 
 
@@ -127,11 +127,11 @@ def _entropy(weights: Float[Tensor, "token key"]) -> Float[Tensor, " token"]:
 def layer_similarity(
     student: Reader, teacher: Reader, on_progress: Callable[[int, int], None] = lambda done, total: None
 ) -> tuple[Float[np.ndarray, "states teacher_states"], Float[np.ndarray, "layer teacher_layer"] | None]:
-    """(linear CKA of states, mean Jensen-Shannon divergence of attention in bits) of every two layers, over all tokens but padding.
+    """Return (linear CKA of states, mean Jensen-Shannon divergence of attention in bits) for every pair of layers, over all real tokens.
 
-    The texts of both are the same tokens in the same order, by ids of their own. States are those after the embeddings and after each
-    layer. Attention is the mean of a layer's heads: NaN where a layer has none, None where that of a model cannot be read. `on_progress`:
-    is called with how many texts are done, and how many there are.
+    Both models read the same tokens in the same order, under their own ids. States are those after the embeddings and after each layer.
+    Attention is the mean over a layer's heads: NaN for a layer without heads, None if a model's attention cannot be read.
+    `on_progress(done, total)` receives numbers of texts.
     """
     heads = [_layers_with_heads(reader.model) for reader in (student, teacher)]
     heads = heads if all(heads) else [[], []]
@@ -153,7 +153,7 @@ def layer_similarity(
 
 
 def attention_problem(model: Any) -> str | None:
-    """Which attention is not compared, and why; None: all is."""
+    """Return which attention is not compared, and why; None if all is."""
     config = model.config
     if not (family := FAMILIES[config.model_type]).captures_attention:
         return f"attention, which cannot be read in {family.title} models"
@@ -162,12 +162,12 @@ def attention_problem(model: Any) -> str | None:
 
 
 def _numbered(layers: Sequence[int]) -> str:
-    """Counted from 1."""
+    """Return the layers in words, counted from 1."""
     return f"layer{'s' if len(layers) > 1 else ''} {', '.join(str(layer + 1) for layer in layers)}"
 
 
 def _layers_with_heads(model: Any) -> list[int]:
-    """From 0; none where attention cannot be read."""
+    """Return layer numbers from 0; [] if attention cannot be read."""
     if not FAMILIES[model.config.model_type].captures_attention:
         return []
     return sorted({*range(model.config.num_hidden_layers)} - headless_layers(model.config))
@@ -180,7 +180,7 @@ class _Layers:
 
 
 def _read(reader: Reader, rows: np.ndarray, with_heads: list[int]) -> _Layers:
-    """Of the real tokens of `rows`, on the CPU."""
+    """Return states and attention at the real tokens of `rows`, on the CPU."""
     batch = to_tensors(collate(reader.texts, rows, reader.pad_id), next(reader.model.parameters()).device)
     states = [hidden(layer) for layer in range(reader.model.config.num_hidden_layers + 1)]
     weights = [attention("weights", layer) for layer in with_heads]

@@ -1,6 +1,6 @@
-"""transformers' classes for static models: `StaticConfig`, `StaticModel` and its three heads.
+"""transformers classes for static models: `StaticConfig`, `StaticModel` and its three heads.
 
-They are ours: `register` makes the Auto classes know them, so that such a checkpoint is loaded, trained and saved as any other.
+transformers lacks them; `register` adds them to its Auto classes, so that such a checkpoint is loaded, trained and saved like any other.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling, SequenceCl
 
 @strict
 class StaticConfig(PreTrainedConfig):
-    """`hidden_size`: width of the token vectors. `texts`: of an example, 1 or 2. `window`: tokens on each side that a tagger reads beside
-    its own. `special_token_ids`: tokens that do not count. `separator_token_id`: the one behind which a pair's second text begins.
-    `max_position_embeddings`: the longest text in tokens."""
+    """`hidden_size`: width of the token vectors. `texts`: per example, 1 or 2. `window`: tokens on each side that a tagger also reads.
+    `special_token_ids`: tokens that do not count. `separator_token_id`: the token before a pair's second text. `max_position_embeddings`:
+    the longest text in tokens."""
 
     model_type = "static"
 
@@ -56,7 +56,7 @@ class _Static(PreTrainedModel):
     base_model_prefix = "static"
 
     def _init_weights(self, module: nn.Module) -> None:
-        """Layers as torch draws them; the table with variance 1, as that of token vectors has (`token_vectors`)."""
+        """Initialise linear layers as torch does, and the table with variance 1, like token vectors (`token_vectors`)."""
         if isinstance(module, nn.Embedding):
             nn.init.normal_(module.weight)
         elif isinstance(module, nn.Linear):
@@ -64,7 +64,7 @@ class _Static(PreTrainedModel):
 
 
 class StaticModel(_Static):
-    """Tokens to their vectors, and to the means of these."""
+    """Maps tokens to their vectors, and to the means of these."""
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
@@ -83,12 +83,12 @@ class StaticModel(_Static):
         attention_mask: Int[Tensor, "batch length"] | None = None,
         **unused: Any,
     ) -> BaseModelOutputWithPooling:
-        """`last_hidden_state` [batch, length, hidden]: each token's vector, 0 for special tokens and padding, so that a mean over all real
-        tokens points where the mean over words does.
+        """Return token vectors and pooled means.
 
-        `pooler_output` [batch, hidden], or of pairs [batch, 4 · hidden]: u, v, |u - v|, u · v of the two texts' means.
-        A mean is over real tokens that are not special; without any it is 0. The second text is what follows the first separator;
-        one that a text itself holds counts as such.
+        `last_hidden_state` [batch, length, hidden]: each token's vector, 0 for special tokens and padding, so that the mean over all real
+        tokens has the direction of the mean over words. `pooler_output` [batch, hidden]; for pairs [batch, 4 · hidden]: u, v, |u - v|, u ·
+        v of the two texts' means. A mean is over real tokens that are not special; 0 if there are none. The second text starts after the
+        first separator, even if that is part of the first text.
         """
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         vectors, words = self.word_embeddings(input_ids), _words(input_ids, mask, self.config)
@@ -98,7 +98,7 @@ class StaticModel(_Static):
 
 
 def _words(ids: Tensor, mask: Tensor, config: Any) -> Tensor:
-    """Whether a token is real and not special: bool [batch, length]."""
+    """Return whether each token is real and not special: bool [batch, length]."""
     words = mask > 0
     for special in config.special_token_ids:
         words = words & (ids != special)
@@ -106,7 +106,7 @@ def _words(ids: Tensor, mask: Tensor, config: Any) -> Tensor:
 
 
 def _by_text(ids: Tensor, words: Tensor, config: Any) -> Tensor:
-    """Whether a token counts for a text: bool [batch, texts, length]."""
+    """Return whether each token counts for each text: bool [batch, texts, length]."""
     if config.texts == 1:
         return words[:, None]
     second = (ids == config.separator_token_id).long().cumsum(dim=1) > 0
@@ -114,7 +114,7 @@ def _by_text(ids: Tensor, words: Tensor, config: Any) -> Tensor:
 
 
 def _means(vectors: Float[Tensor, "batch length hidden"], counted: Tensor) -> Float[Tensor, "batch texts hidden"]:
-    """Over the tokens that are `counted` [batch, texts, length]."""
+    """Return means over the tokens that are `counted` [batch, texts, length]."""
     weights = counted.to(vectors.dtype)
     return weights @ vectors / weights.sum(dim=2, keepdim=True).clamp(min=1)
 
@@ -127,7 +127,7 @@ def _compared(means: Float[Tensor, "batch texts hidden"]) -> Float[Tensor, "batc
 
 
 class StaticForSequenceClassification(_Static):
-    """A hidden layer with a ReLU, and the outputs, from what `StaticModel` makes of the texts."""
+    """A hidden layer with ReLU, and the outputs, on the pooled output of `StaticModel`."""
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
@@ -151,12 +151,12 @@ class StaticForSequenceClassification(_Static):
 
 
 class StaticForMultipleChoice(StaticForSequenceClassification):
-    """The same with one output, of a pair of a context and an ending: [pair, length] to logits [pair, 1]."""
+    """The same with one output, for a pair of a context and an ending: [pair, length] to logits [pair, 1]."""
 
 
 class StaticForTokenClassification(_Static):
-    """A hidden layer with a ReLU, and the outputs, for each token from its vector and those of its neighbours, left to right (a window, as
-    in Collobert et al. 2011, arXiv:1103.0398, §3.3.1). Beyond the text, and where a neighbour is special, these are 0."""
+    """A hidden layer with ReLU, and the outputs, for each token from its vector and its neighbours', left to right (a window, as in
+    Collobert et al. 2011, arXiv:1103.0398, §3.3.1). Neighbours that are special or beyond the text are 0."""
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
@@ -182,14 +182,14 @@ class StaticForTokenClassification(_Static):
 def _windows(
     states: Float[Tensor, "batch length hidden"], size: int
 ) -> Float[Tensor, "batch length window_times_hidden"]:
-    """The states of `size` tokens on the left, of the token and of `size` on the right, side by side."""
+    """Return the states of `size` tokens on the left, the token and `size` on the right, concatenated."""
     length = states.shape[1]
     padded = nn.functional.pad(states, (0, 0, size, size))
     return torch.cat([padded[:, first : first + length] for first in range(2 * size + 1)], dim=-1)
 
 
 def register() -> None:
-    """Make transformers' Auto classes know static models; again is nothing."""
+    """Register static models with transformers' Auto classes; calling it again has no effect."""
     AutoConfig.register(StaticConfig.model_type, StaticConfig, exist_ok=True)
     AutoModel.register(StaticConfig, StaticModel, exist_ok=True)
     AutoModelForSequenceClassification.register(StaticConfig, StaticForSequenceClassification, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What only students of one form have on their card: an ALBERT's own sizes, and where static vectors come from."""
+"""Card sections for students of one form: an ALBERT's own sizes, and where static vectors come from."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Layers = Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)]
 
 
 class Albert(Spec):
-    """ALBERT's own (Lan et al. 2020, arXiv:1909.11942, §3.1): small embeddings, and layers that share weights."""
+    """ALBERT's features (Lan et al. 2020, arXiv:1909.11942, §3.1): small embeddings, and layers that share weights."""
 
     embedding: Annotated[int, Field(ge=2)] = Field(default=128, description="width of the embedding tables (E)")
     share: Literal["all", "none"] = Field(
@@ -30,7 +30,7 @@ class Albert(Spec):
 
 
 class Static(Spec):
-    """Where the vectors of a static student come from, each token of the vocabulary alone through the teacher; and what a tagger reads of
+    """Where a static student's vectors come from (each vocabulary token is passed through the teacher alone), and what a tagger reads of
     them."""
 
     states: Literal["last", "mean"] = Field(

@@ -1,5 +1,5 @@
-"""Token vectors of a teacher: each token of its vocabulary alone through its encoder, on their principal axes, weighted by how rare
-the token is (Tulkens and van Dongen 2024, Model2Vec; the weights: Arora et al. 2017, A Simple but Tough-to-Beat Baseline, §3)."""
+"""Token vectors of a teacher: each vocabulary token is passed through its encoder alone, projected on principal axes, and weighted by
+rarity (Tulkens and van Dongen 2024, Model2Vec; the weights: Arora et al. 2017, A Simple but Tough-to-Beat Baseline, §3)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ..corpus.special import MASK, PAD, plain, token_named
 from ..errors import CompressError
 
 VECTORS = "vectors.npy"  # the table, float32 [vocabulary, hidden]
-_BATCH = 1024  # tokens, each a text of three
-_ROWS = 8192  # of states that are in memory in float64 at a time
+_BATCH = 1024  # texts, of one token each
+_ROWS = 8192  # of states held in float64 at a time
 
 
 @dataclass(frozen=True)
 class TextFrame:
-    """What a tokenizer puts around texts. `ids`, `types`: of a text of one token, which stands at `place`. `special`: ids that are no
-    part of a text. `separator`: the first id between the two texts of a pair; None where there is none, or where it begins them too."""
+    """What a tokenizer puts around texts. `ids`, `types`: of a text of one token, which is at index `place`. `special`: ids that are not
+    part of a text. `separator`: the first id between the two texts of a pair; None if there is none, or if it also precedes them."""
 
     ids: tuple[int, ...]
     types: tuple[int, ...]
@@ -31,7 +31,7 @@ class TextFrame:
 
 
 def text_frame(tokenizer: Any) -> TextFrame:
-    """Raises `CompressError` for a tokenizer that has no token for the letter a."""
+    """Return what `tokenizer` puts around texts. Raises `CompressError` if it has no token for the letter a."""
     own = plain(tokenizer)
     one, two = own.encode("a"), own.encode("a", "a")
     texts = np.flatnonzero(np.array(two.special_tokens_mask) == 0)
@@ -53,8 +53,8 @@ def text_frame(tokenizer: Any) -> TextFrame:
 def token_states(
     model: Any, frame: TextFrame, states: np.ndarray, *, mean: bool, on_progress: Callable[[int], None]
 ) -> None:
-    """Fill `states` [vocabulary, hidden]: of each token, alone in a text, the last state; `mean`: the mean of its states before the
-    first layer and after each one. In batches, the model in evaluation mode."""
+    """Fill `states` [vocabulary, hidden] with the last state of each token, alone in a text, or if `mean` with the mean of its states
+    before the first layer and after each. The model is put into evaluation mode; `on_progress` receives the number of tokens done."""
     import torch
 
     from .features import compute_features
@@ -72,17 +72,17 @@ def token_states(
 
 
 def _alone(numbers: Any, frame: TextFrame) -> dict[str, Any]:
-    """A batch of texts of one token each."""
+    """Return a batch of texts of one token each."""
     ids, types = (numbers.new_tensor(values).repeat(len(numbers), 1) for values in (frame.ids, frame.types))
     ids[:, frame.place] = numbers
     return {"input_ids": ids, "token_type_ids": types, "attention_mask": ids.new_ones(ids.shape)}
 
 
 def principal_axes(states: np.ndarray, rows: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray, float]:
-    """(mean [hidden], axes [hidden, width], share of the variance along them) of the `rows` (bool) of `states`, in float64.
+    """Return (mean [hidden], axes [hidden, width], share of the variance along them) of the `rows` (bool) of `states`, in float64.
 
-    The axes are the first right singular vectors of the centred matrix, exact, from its scatter matrix, so that a long vocabulary
-    need not be in memory at once. Of each the component of largest size is positive.
+    The axes are the first right singular vectors of the centred matrix, exact, computed from its scatter matrix so that a long vocabulary
+    need not fit in memory. The largest component of each axis is positive.
     """
     count, hidden = int(rows.sum()), states.shape[1]
     mean = sum((block.sum(axis=0) for block in _blocks(states, rows)), np.zeros(hidden)) / count
@@ -103,10 +103,10 @@ def _blocks(states: np.ndarray, rows: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def token_frequencies(counts: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """p [vocabulary] of the tokens `rows` (bool) that were counted `counts` times in texts.
+    """Return frequencies p [vocabulary] of the tokens in `rows` (bool), counted `counts` times in texts.
 
-    A token that no text has is as frequent as Zipf's law says of its rank, its place in the vocabulary, but never more than one that
-    was seen once. Other tokens have 0.
+    Tokens that do not occur have the frequency of their rank in the vocabulary by Zipf's law, at most that of a token seen once. Tokens
+    outside `rows` have 0.
     """
     total, known = max(int(counts[rows].sum()), 1), int(rows.sum())
     ranks = np.cumsum(rows)
@@ -119,10 +119,10 @@ def token_frequencies(counts: np.ndarray, rows: np.ndarray) -> np.ndarray:
 def weighted_vectors(
     states: np.ndarray, rows: np.ndarray, frequencies: np.ndarray, *, width: int, a: float | None
 ) -> tuple[np.ndarray, float]:
-    """(float32 [vocabulary, width], share of the variance that is kept): the centred `states` of `rows` (bool) along their principal axes,
-    with variance 1 on average, times a / (a + p), or without an `a` as they are. Rows of other tokens are 0.
+    """Return (float32 [vocabulary, width], share of the variance that is kept): the centred `states` of `rows` (bool) along their principal
+    axes, with variance 1 on average, times a / (a + p) unless `a` is None. Rows of other tokens are 0.
 
-    Vectors as wide as the states keep the states' own axes: a sentence encoder learns to point where its teacher does.
+    Vectors as wide as the states keep the states' own axes, because a sentence encoder learns its teacher's directions.
     """
     mean, axes, kept = principal_axes(states, rows, width)
     axes = np.eye(width) if width == states.shape[1] else axes

@@ -1,4 +1,4 @@
-"""What tokenizer_config.json says of a tokenizer of ours, so that transformers gives a model the same tokens and segments."""
+"""tokenizer_config.json for this package's tokenizers, so that transformers gives a model the same tokens and segments."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 GENERAL = "PreTrainedTokenizerFast"  # takes tokenizer.json as it is, in transformers 4 too
-_SPECIAL = {  # what transformers calls them: BERT's, XLNet's, and RoBERTa's
+_SPECIAL = {  # by transformers' names: BERT's, XLNet's and RoBERTa's
     "unk": UNKNOWN,
     "sep": ("[SEP]", "<sep>", "</s>"),
     "pad": PAD,
@@ -27,10 +27,10 @@ _LONGEST_WORD = 100  # letters; a longer one is unknown
 def tokenizer_settings_of(
     tokenizer: Tokenizer, *, family: str | None = None, segments: bool | None = None
 ) -> dict[str, Any]:
-    """Class, options and special tokens, for a model of `family` (None: no model yet); `segments`: whether it reads token types.
+    """Return class, options and special tokens, for a model of `family` (None: no model yet); `segments`: whether it reads token types.
 
-    transformers makes BERT's own class anew from its options, whatever tokenizer.json says: it is named for BERT's own kind
-    of tokenizer alone. What the general class gives a model beside its tokens has to be said.
+    transformers rebuilds BERT's own class from its options, ignoring tokenizer.json, so it is used only for tokenizers of exactly BERT's
+    form. For the general class, the model's other inputs must be listed.
     """
     parts, special = json.loads(tokenizer.to_str()), _special_tokens(tokenizer)
     known = FAMILIES["bert" if family is None else family]
@@ -47,7 +47,7 @@ def tokenizer_settings_of(
 
 
 def _options(normalizer: dict[str, Any], fits: bool) -> dict[str, Any]:
-    """Those that are not BERT's usual ones are said to its class alone."""
+    """Return the options. Those that differ from BERT's usual ones are only for its own class."""
     options = {} if normalizer.get("lowercase") is None else {"do_lower_case": normalizer["lowercase"]}
     if fits and normalizer["strip_accents"] is not None:
         options["strip_accents"] = normalizer["strip_accents"]
@@ -57,7 +57,7 @@ def _options(normalizer: dict[str, Any], fits: bool) -> dict[str, Any]:
 
 
 def _is_berts(tokenizer: Tokenizer, parts: dict[str, Any], special: dict[str, str]) -> bool:
-    """Whether `BertTokenizer` with options of its own makes the same tokens."""
+    """Whether `BertTokenizer` with suitable options gives the same tokens."""
     model, normalizer = parts["model"], parts["normalizer"] or {}
     return (
         model["type"] == "WordPiece"
@@ -71,7 +71,7 @@ def _is_berts(tokenizer: Tokenizer, parts: dict[str, Any], special: dict[str, st
 
 
 def _surrounds_as_bert(tokenizer: Tokenizer, special: dict[str, str]) -> bool:
-    """[CLS] A [SEP] B [SEP], the second text and what follows it of the second segment."""
+    """Whether pairs are [CLS] A [SEP] B [SEP], with B and what follows it in the second segment."""
     bare, pair = tokenizer.encode("a", add_special_tokens=False).ids, tokenizer.encode("a", "a")
     first, last = (tokenizer.token_to_id(special.get(f"{name}_token", "")) for name in ("cls", "sep"))
     types = [0] * (len(bare) + 2) + [1] * (len(bare) + 1)
@@ -79,7 +79,7 @@ def _surrounds_as_bert(tokenizer: Tokenizer, special: dict[str, str]) -> bool:
 
 
 def _special_tokens(tokenizer: Tokenizer) -> dict[str, str]:
-    """By what they are for; of two that are there, the one that is marked special, as in MPNet's vocabulary."""
+    """Return special tokens by role; of two candidates, the one marked special, as in MPNet's vocabulary."""
     found = {}
     for what, tokens in _SPECIAL.items():
         number = token_named(tokenizer, tokens)

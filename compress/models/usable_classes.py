@@ -1,5 +1,5 @@
-"""Which class stands for one of transformers that cannot take batches as they are here: rows, padded on the right; or whose layers
-are all alike, for a pruned model."""
+"""Replacements for transformers classes that cannot take batches as used here (rows, padded on the right) or, for pruned models, whose
+layers are all alike."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from .pruned_shape import FIELD
 
 
 def usable_class(kind: Any, config: Any) -> Any:
-    """The class of transformers, or ours in its place where that cannot take batches as they are here, or has not the layers that
-    `config` says."""
+    """Return the transformers class, or our replacement if it cannot take batches as used here or lacks the layer shapes in `config`."""
     kind = _on_rows(kind)
     if not hasattr(config, FIELD):
         return kind

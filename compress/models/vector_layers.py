@@ -1,7 +1,7 @@
-"""Which layers a sentence encoder's vectors are made of: the last, one before it, the mean of the last few, or a mix of all.
+"""Which layers a sentence encoder's vectors are made of: the last, an earlier one, the mean of the last few, or a mix of all.
 
-Of one layer the encoder is cut off behind it. In config.json `sentence_layers` is the number of last layers that the mean is of, or
-the weights of a mix, of the embeddings' states and each layer's (`layer_mix`).
+For an earlier layer, the encoder is cut off after it. In config.json, `sentence_layers` is the number of last layers to average, or the
+weights of a mix, of the embeddings' states and each layer's (`layer_mix`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LAYERS = "num_hidden_layers"
 
 
 def problem_of(layers: Layers, *, is_random: bool) -> str | None:
-    """What is wrong with what the card of a checkpoint, or of random weights, says; None where nothing is."""
+    """Return what is wrong with the `layers` of a card, for a checkpoint or random weights; None if nothing is."""
     if layers != LAST and is_random:
         return "of random weights none is better than another; leave it out"
     if layers == MIX:
@@ -38,8 +38,8 @@ def problem_of(layers: Layers, *, is_random: bool) -> str | None:
 
 
 def with_layers(config: Mapping[str, Any], layers: Layers, who: str) -> dict[str, Any]:
-    """The `config` of the encoder whose vectors are of these `layers`. CompressError naming `who`: it has not so many, or its family
-    has none that can be taken."""
+    """Return the `config` of the encoder whose vectors are of these `layers`. Raises `CompressError` naming `who` if it has too few, or if
+    layers of its family cannot be selected."""
     family = FAMILIES[config["model_type"]]
     name = family.own_name(_LAYERS)
     if layers == LAST:
@@ -74,7 +74,7 @@ def _check_count(config: Mapping[str, Any], name: str, who: str) -> None:
 
 
 def vector_words(config: Mapping[str, Any]) -> str | None:
-    """What of several layers the vectors are made of; None where it is the last alone."""
+    """Return in words which layers the vectors are made of; None if the last alone."""
     found = config.get(AVERAGED, 1)
     if isinstance(found, list):
         return f"a mix of the states of its embeddings and {len(found) - 1} layers"
@@ -82,24 +82,24 @@ def vector_words(config: Mapping[str, Any]) -> str | None:
 
 
 def is_mix(config: Any) -> bool:
-    """Whether vectors are made of a mix, by transformers' config of the model."""
+    """Whether vectors are a mix, by transformers' config of the model."""
     return isinstance(getattr(config, AVERAGED, 1), list)
 
 
 def layer_weights(config: Any) -> list[float]:
-    """Of the last states that vectors are made of, the last one's last, by transformers' config of the model: those of a mix begin with
-    the embeddings'."""
+    """Return weights of the last states that vectors are made of, in layer order, by transformers' config of the model; those of a mix
+    start with the embeddings'."""
     found = getattr(config, AVERAGED, 1)
     return [float(weight) for weight in found] if isinstance(found, list) else [1 / found] * found
 
 
 def loading_fields(config: Mapping[str, Any]) -> dict[str, Any]:
-    """What a config says beside, so that transformers' model gives the states of all layers, where vectors are made of several."""
+    """Return the additional config fields that make transformers' model return the states of all layers, if several are needed."""
     return {} if vector_words(config) is None else {"output_hidden_states": True}
 
 
 def layer_states(model: Any, output: Any) -> Tensor:
-    """The states [batch, length, hidden] that vectors are made of, in the `output` of transformers' model."""
+    """Return the states [batch, length, hidden] that vectors are made of, from the `output` of transformers' model."""
     weights = layer_weights(model.config)
     if len(weights) == 1:
         return output.last_hidden_state

@@ -1,7 +1,7 @@
-"""A tokenizer out of a vocabulary, where a checkpoint has no tokenizer.json.
+"""Make a tokenizer from a vocabulary, if a checkpoint has no tokenizer.json.
 
-transformers makes it, in a folder that holds the vocabulary and the allowed part of the settings beside it, and nothing else.
-In the checkpoint's own it would also read what leads to custom code.
+transformers makes it, in a temporary folder with only the vocabulary and the allowed part of its settings. From the checkpoint's own folder
+it would also read files that can lead to custom code.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ _MARKED, _UNMARKED = {"__type": "AddedToken"}, {}
 
 
 def converted_tokenizer(folder: Path) -> Tokenizer:
-    """Raises `CompressError` for a folder without a vocabulary, for settings of wrong types, and for a vocabulary that
-    transformers can make no tokenizer of."""
+    """Return the tokenizer. Raises `CompressError` for a folder without a vocabulary, for settings of wrong types, and for a vocabulary
+    that transformers cannot convert."""
     from transformers import AutoTokenizer
 
     if not any((folder / name).exists() for name in VOCABULARIES):  # transformers would make an empty one
         found = ""
-        if (folder / _DEBERTAS).exists():  # transformers 5 drops its rules for letters, which 4 keeps
+        if (folder / _DEBERTAS).exists():  # transformers 5 drops its character rules, which 4 keeps
             found = (
                 f"; found {_DEBERTAS}: have DebertaV2TokenizerFast of transformers 4 write a tokenizer.json beside it"
             )
@@ -79,7 +79,7 @@ def converted_tokenizer(folder: Path) -> Tokenizer:
     except Exception as error:  # tokenizers raises bare Exception
         reason = _lacking(folder) or str(error).split("\n")[0]
         raise CompressError(f"{folder}: no tokenizer can be made from its vocabulary: {reason}") from None
-    # Of a file that is not its family's transformers reads nothing.
+    # transformers ignores a vocabulary file that is not of the model's family.
     if set(made.get_vocab()) <= set(made.all_special_tokens):
         named = next(name for name in VOCABULARIES if (folder / name).exists())
         raise CompressError(
@@ -89,7 +89,7 @@ def converted_tokenizer(folder: Path) -> Tokenizer:
 
 
 def _lacking(folder: Path) -> str | None:
-    """What is not installed, of which transformers names another in its place."""
+    """Return the missing package, if any; transformers' own message names another."""
     name = next((name for name in _PIECES if (folder / name).exists()), None)
     if name is None or find_spec("sentencepiece") is not None:
         return None
@@ -97,7 +97,7 @@ def _lacking(folder: Path) -> str | None:
 
 
 def tokenizer_settings(folder: Path) -> dict[str, Any]:
-    """The allowed part of tokenizer_config.json; {} where there is none. Raises `CompressError` for values of wrong types."""
+    """Return the allowed part of tokenizer_config.json; {} if there is none. Raises `CompressError` for values of wrong types."""
     return _read(folder / CONFIG, _config)
 
 
@@ -119,7 +119,7 @@ def _check_class(folder: Path, name: Any) -> None:
 
 
 def _read(path: Path, check: Callable[[Path, dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
-    """The allowed part of a file of settings; {} where there is none."""
+    """Return the allowed part of a settings file; {} if there is none."""
     return check(path, read_json(path, optional=True))
 
 
@@ -135,12 +135,12 @@ def _config(path: Path, document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _special(path: Path, document: dict[str, Any]) -> dict[str, Any]:
-    """transformers makes each of them special itself, and fails where the file says so too."""
+    """Return the allowed part; the flag `special` is dropped, because transformers sets it itself and fails if the file has it too."""
     return _named(path, document, flags=tuple(flag for flag in _TOKEN_FLAGS if flag != "special"))
 
 
 def _named(path: Path, document: dict[str, Any], **form: Any) -> dict[str, Any]:
-    """The special tokens, by what they are for."""
+    """Return the special tokens by role."""
     kept = {name: _token(path, name, document[name], **form) for name in _TOKENS if document.get(name) is not None}
     name = "additional_special_tokens"
     if (more := document.get(name)) is not None:
@@ -150,7 +150,7 @@ def _named(path: Path, document: dict[str, Any], **form: Any) -> dict[str, Any]:
 
 
 def _numbered(path: Path, document: dict[str, Any]) -> dict[str, Any]:
-    """Tokens and their numbers. Of the largest, tokenizers makes a table."""
+    """Check tokens and their numbers; tokenizers allocates a table as long as the largest number."""
     for name, value in document.items():
         right = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MOST_TOKENS
         _checked(path, reprlib.repr(name), value, right, "the number of a token")
@@ -160,7 +160,7 @@ def _numbered(path: Path, document: dict[str, Any]) -> dict[str, Any]:
 def _token(
     path: Path, name: str, value: Any, *, flags: Sequence[str] = _TOKEN_FLAGS, marked: Mapping[str, str] = _UNMARKED
 ) -> Any:
-    """A token, or what transformers calls an AddedToken, `marked` as such: one with `flags` of how it is found in a text."""
+    """Return a token: a string, or an AddedToken of transformers, `marked` as such, with the `flags` that say how it matches in a text."""
     if not isinstance(value, dict):
         return _checked(path, name, value, _TEXT.allows(value), _TEXT.expected)
     fields = {"content": _TEXT, **dict.fromkeys(flags, FLAG)}

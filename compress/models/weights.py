@@ -1,4 +1,4 @@
-"""The weights of a checkpoint folder: safetensors alone, a pickle is never opened."""
+"""The weights of a checkpoint folder: safetensors only; a pickle is never opened."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _FLOATS = ("F64", "F32", "F16", "BF16")
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """`model.safetensors`, or else the shards that its index lists, each opened once to see that it is whole.
+    """Return `model.safetensors`, or else the shards in its index, each opened once to check that it is complete.
 
-    Raises `CompressError` for a missing, pickled or truncated one.
+    Raises `CompressError` for a missing, pickled or truncated file.
     """
     if (folder / WEIGHTS).exists():
         files = [folder / WEIGHTS]
@@ -50,7 +50,7 @@ def _instead(folder: Path) -> str:
 
 
 def _shards(folder: Path) -> list[str]:
-    """Names of the files in `folder` that the index of a sharded checkpoint lists."""
+    """Return the names of the files in `folder` that the index of a sharded checkpoint lists."""
     path = folder / _INDEX
     try:
         names = sorted(set(read_json(path)["weight_map"].values()))
@@ -68,7 +68,7 @@ def _shards(folder: Path) -> list[str]:
 
 
 def _shapes(path: Path) -> dict[str, tuple[str, list[int]]]:
-    """(type, shape) of each tensor, from the file's header."""
+    """Return (type, shape) of each tensor, from the file's header."""
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -85,19 +85,19 @@ def tensor_names(folder: Path) -> set[str]:
 
 
 def count_weights(folder: Path) -> int:
-    """Numbers in all tensors of the checkpoint."""
+    """Return how many numbers all tensors of the checkpoint have."""
     return sum(math.prod(shape) for path in weight_files(folder) for _, shape in _shapes(path).values())
 
 
 def layers_in(folder: Path) -> int:
-    """Layers that the weights number, 0 where they number none, as ALBERT's do. transformers drops those beyond the config's
-    without a word."""
+    """Return how many layers the weights have by their names; 0 if those are not numbered, as in ALBERT. transformers silently drops layers
+    beyond the config's."""
     numbers = (re.search(r"(?:^|\.)layers?\.([0-9]{1,9})\.", name) for name in tensor_names(folder))
     return max((int(found[1]) + 1 for found in numbers if found), default=0)
 
 
 def load_weights(folder: Path) -> dict[str, Tensor]:
-    """Every tensor by its name. Raises `CompressError` for weights that are whole numbers, as quantized ones are."""
+    """Return every tensor by name. Raises `CompressError` for integer weights, such as quantized ones."""
     from safetensors.torch import load_file
 
     state: dict[str, Tensor] = {}

@@ -1,4 +1,4 @@
-"""The table of words of a model: which rows its config names, and the model with some of them."""
+"""The word embedding table of a model: which rows its config names, and keeping only some of them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _SEVERAL = "special_token_ids"  # of a static model
 
 
 def named_tokens(config: dict[str, Any]) -> set[int]:
-    """Numbers of the tokens that a config names; and, where positions are counted from padding, of all up to it, so that its number
-    stays."""
+    """Return the ids of the tokens that a config names; if positions are counted from the padding id, also all ids below it, so that it
+    does not change."""
     family = FAMILIES[config["model_type"]]
     found = {config[name] for name in _token_fields(family.fields) if config.get(name) is not None}
     counted = range(config["pad_token_id"] + 1) if family.positions_after_padding else ()
@@ -22,16 +22,16 @@ def named_tokens(config: dict[str, Any]) -> set[int]:
 
 
 def largest_row(model: Any, tokens: Iterable[int]) -> int:
-    """The token, of these, whose row holds the largest weight. Where it stays, the rows of a long table that stay round to the same
-    int8 (`quantize.weights.row_levels`)."""
+    """Return the one of `tokens` whose row has the largest weight. If it is kept, the remaining rows of a long table round to the same int8
+    (`quantize.weights.row_levels`)."""
     numbers = np.array(sorted(tokens))
     largest = model.get_input_embeddings().weight.detach().abs().amax(dim=1).numpy()
     return int(numbers[largest[numbers].argmax()])
 
 
 def keep_rows(model: Any, kept: np.ndarray) -> None:
-    """Leave the model, in place, the rows `kept` of its table, int64 in rising order: row kept[i] is row i now. The tokens that its
-    config names get their new numbers; one that is not kept is named no more."""
+    """Keep only the rows `kept` of the model's word table, in place; `kept`: ascending int64, row kept[i] becomes row i. Token ids in the
+    config are renumbered; those of dropped tokens become None."""
     import torch
     from torch import nn
 

@@ -1,8 +1,7 @@
-"""transformers' XLNet models for batches that are padded on the right, as all are here.
+"""transformers' XLNet models for batches padded on the right, like all here.
 
-One of texts classifies by the last token, which its tokenizer makes <cls>. transformers takes the last place of the batch, which is
-that token only where texts are padded on the left. Attention knows but distances, so what real tokens compute is the same on
-either side.
+The text classifier reads the last token, which the tokenizer makes <cls>. transformers takes the last position of the batch, which is that
+token only with padding on the left. Attention uses only distances, so real tokens get the same states with padding on either side.
 """
 
 from __future__ import annotations
@@ -31,7 +30,8 @@ class _WithoutMemories:
         output_hidden_states: bool | None = None,
         **kwargs: Any,
     ) -> Any:
-        """All [batch, length], padded on either side. `token_type_ids`: equal for tokens of one segment."""
+        """Return the head's output. All inputs are [batch, length], padded on either side. `token_type_ids`: equal for tokens of one
+        segment."""
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         output = self.transformer(
             input_ids,
@@ -44,11 +44,11 @@ class _WithoutMemories:
         return self._headed(output.last_hidden_state, mask, output.hidden_states)
 
 
-# Under transformers' own names, by which checkpoints call them; their weights are the same.
+# These have transformers' own names, which checkpoints use, and the same weights.
 
 
 class XLNetForSequenceClassification(_WithoutMemories, transformers.XLNetForSequenceClassification):  # type: ignore[misc]
-    """Logits [batch, label], of the last token."""
+    """Logits [batch, label] from the last token."""
 
     def _headed(self, states: Tensor, mask: Tensor, hidden: Any) -> SequenceClassifierOutput:
         summary = self.sequence_summary(last_tokens(states, mask))
@@ -56,7 +56,7 @@ class XLNetForSequenceClassification(_WithoutMemories, transformers.XLNetForSequ
 
 
 class XLNetForMultipleChoice(_WithoutMemories, transformers.XLNetForMultipleChoice):  # type: ignore[misc]
-    """Logits [pair, 1], of the last token: each pair of a context and an ending for itself."""
+    """Logits [pair, 1] from the last token; each pair of a context and an ending is scored separately."""
 
     def _headed(self, states: Tensor, mask: Tensor, hidden: Any) -> MultipleChoiceModelOutput:
         summary = self.sequence_summary(last_tokens(states, mask))
@@ -71,7 +71,7 @@ class XLNetForTokenClassification(_WithoutMemories, transformers.XLNetForTokenCl
 
 
 class XLNetForQuestionAnsweringSimple(_WithoutMemories, transformers.XLNetForQuestionAnsweringSimple):  # type: ignore[misc]
-    """Logits of start and of end, [batch, length] each."""
+    """Start and end logits, [batch, length] each."""
 
     def _headed(self, states: Tensor, mask: Tensor, hidden: Any) -> QuestionAnsweringModelOutput:
         start, end = self.qa_outputs(states).unbind(-1)
@@ -79,7 +79,7 @@ class XLNetForQuestionAnsweringSimple(_WithoutMemories, transformers.XLNetForQue
 
 
 def last_tokens(states: Tensor, mask: Tensor) -> Tensor:
-    """Of states [batch, length, hidden] that of each text's last token, [batch, 1, hidden]."""
+    """Return the state of each text's last token, [batch, 1, hidden], from states [batch, length, hidden]."""
     places = torch.arange(mask.shape[1], device=mask.device)
     last = (places * mask).argmax(-1)
     return states.gather(1, last[:, None, None].expand(-1, 1, states.shape[-1]))

@@ -1,4 +1,4 @@
-"""Answers in any form in which files and data sets hold them -> of each question the spans of its context, in characters."""
+"""Convert answers, in any form that files and data sets use, to character spans in each question's context."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from compress.spec.task import TaskSpec
 from .columns import Rows
 from .tables import brief, refuse
 
-QUESTION, CONTEXT, ANSWERS = "question", "context", "answers"  # what their columns are usually called
+QUESTION, CONTEXT, ANSWERS = "question", "context", "answers"  # usual column names
 FORMS = '[{"text": "Paris", "answer_start": 12}] or {"text": ["Paris"], "answer_start": [12]}'
 LONG = 30  # words; no model's answer has more tokens
 _FIELDS = ("text", "answer_start", "start", "end")
@@ -21,16 +21,16 @@ Span = tuple[int, int]  # start and end in characters of the context, the end ex
 
 
 def are_answers(values: Sequence[Any]) -> bool:
-    """Whether a column holds answers: most of what it lists has a place, with a text or an end, and no label as entities have."""
-    if any(isinstance(value, dict) and "label" in value for value in values):  # how the hub holds entities
+    """Whether a column holds answers: most of its list items have a position, with a text or an end, and no label like entities."""
+    if any(isinstance(value, dict) and "label" in value for value in values):  # the hub's format for entities
         return False
     parts = [isinstance(part, dict) and _may_be_answer(part) for value in values for part in _parts(value)]
     return 2 * sum(parts) > len(parts)
 
 
 def answered(spec: TaskSpec, rows: Rows) -> Rows:
-    """`rows` with labels as lists of `Span`, each once, in their order; spaces at their ends left out. Raises `CompressError` for what
-    is no answer, and for texts that do not stand at their places, by their lines."""
+    """Return `rows` with labels as lists of distinct `Span`, in order, without spaces at their ends. Raises `CompressError`, with line
+    numbers, for values that are not answers, and for texts that are not at their position."""
     contexts, column, label = rows.texts[1], spec.text[1], str(spec.label)
     labels, problems = [], []
     for number, context, value in zip(rows.numbers, contexts, rows.labels, strict=True):
@@ -44,7 +44,7 @@ def answered(spec: TaskSpec, rows: Rows) -> Rows:
 
 
 def _spans(context: Any, value: Any, column: str, label: str) -> list[Span] | str:
-    """Of one question; or what is wrong with them."""
+    """Return the spans of one question, or what is wrong with them."""
     if not isinstance(context, str):
         return f"{column}: expected text, found {brief(context)}"
     if value is not None and not isinstance(value, list | dict):
@@ -63,8 +63,8 @@ def _spans(context: Any, value: Any, column: str, label: str) -> list[Span] | st
 
 
 def _parts(value: Any) -> list[Any]:
-    """The answers of a question, each by itself; none of what is no list, or has lists of different lengths."""
-    if isinstance(value, dict):  # how the hub holds lists of objects
+    """Return the answers of a question, one by one; [] for a value that is not a list, or has lists of different lengths."""
+    if isinstance(value, dict):  # the hub's format for lists of objects
         columns = {name: value[name] for name in _FIELDS if value.get(name) is not None}
         even = all(isinstance(part, list) for part in columns.values()) and len({*map(len, columns.values())}) == 1
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)] if even else []
@@ -76,7 +76,7 @@ def _may_be_answer(part: dict[str, Any]) -> bool:
 
 
 def _span(context: str, part: Any) -> Span | str:
-    """Where an answer stands; or what is wrong with it."""
+    """Return the span of an answer, or what is wrong with it."""
     fields = part if isinstance(part, dict) else {}
     text, end = fields.get("text"), fields.get("end")
     start = fields.get("start") if fields.get("answer_start") is None else fields.get("answer_start")
@@ -106,7 +106,7 @@ def _elsewhere(context: str, text: str, found: str) -> str:
 
 
 def _long(contexts: Sequence[str], labels: Sequence[Sequence[Span]]) -> list[str]:
-    """A note on questions that no answer of a model can be right for."""
+    """Return a note on questions that no model answer can match."""
     asked = [(context, spans) for context, spans in zip(contexts, labels, strict=True) if spans]
     long = sum(all(_words(context[start:end]) > LONG for start, end in spans) for context, spans in asked)
     if not long:

@@ -1,4 +1,4 @@
-"""Token ids of a split, and the order and shape in which models see them. numpy only, deterministic."""
+"""Token ids of a split, and the batches in which models see them. numpy only, deterministic."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ POOL = 64  # batches that are shuffled together before they are sorted by length
 
 
 def check_room(tokenizer: tokenizers.Tokenizer, max_length: int, *, pair: bool) -> None:
-    """Raises `CompressError` when `max_length` tokens leave no room for text beside the tokenizer's special ones."""
+    """Raise `CompressError` if `max_length` tokens leave no room for text after the tokenizer's special tokens."""
     special = tokenizer.num_special_tokens_to_add(pair)
     if max_length <= special:
         raise CompressError(f"max_length is {max_length}; expected more than the {special} special tokens")
 
 
 def encode(tokenizer: tokenizers.Tokenizer, split: Split, max_length: int) -> Encoded:
-    """Token ids of every example, cut to `max_length` tokens; of a pair the longer text is cut first, or, where its texts are read
-    apart, each for itself; of a pair of a context and an ending the context is. Where words are labelled, or
-    answers are spans, texts are not cut but read in windows.
+    """Return token ids of every example, truncated to `max_length` tokens. In a pair the longer text is truncated first; texts that are
+    read separately, each by itself; with a context and an ending, the context. Texts with labelled words or answer spans are not truncated
+    but split into windows.
 
-    The tokenizer given is not changed. Raises `CompressError` when `max_length` leaves no room for text.
+    The given tokenizer is not changed. Raises `CompressError` if `max_length` leaves no room for text.
     """
     check_room(tokenizer, max_length, pair=len(split.texts) == 2 and not split.apart)
     if split.labels_words:
@@ -54,7 +54,7 @@ def encode(tokenizer: tokenizers.Tokenizer, split: Split, max_length: int) -> En
 
 
 def _token_ids(own: tokenizers.Tokenizer, every: Sequence[list[str]]) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Ids and segments of each row of the one or two columns `every`."""
+    """Return ids and segments of each row of the one or two columns `every`."""
     cutter = Cutter(own)
     ids: list[np.ndarray] = []
     types: list[np.ndarray] = []
@@ -69,8 +69,8 @@ def _token_ids(own: tokenizers.Tokenizer, every: Sequence[list[str]]) -> tuple[l
 
 
 class BucketSampler:
-    """Length-bucketed batches. The order depends on (seed, epoch) alone, so (epoch, position in the list that
-    `epoch` returns) is all that a resumed run needs to know."""
+    """Length-bucketed batches. The order depends only on (seed, epoch), so a resumed run needs only (epoch, position in the list that
+    `epoch` returns)."""
 
     def __init__(self, lengths: np.ndarray, batch_size: int, seed: int) -> None:
         if batch_size < 1:
@@ -83,7 +83,7 @@ class BucketSampler:
         return -(-len(self.lengths) // self.batch_size)
 
     def epoch(self, number: int) -> list[np.ndarray]:
-        """Index arrays in shuffled order; every example once, near-equal lengths within each.
+        """Return index arrays in shuffled order; every example once, with similar lengths in each.
 
         Sorting within pools of a random order, not over the whole split, keeps batches random.
         """
@@ -99,9 +99,9 @@ class BucketSampler:
 
 
 def collate(encoded: Encoded, indices: np.ndarray, pad_id: int) -> dict[str, np.ndarray]:
-    """One batch, padded on the right to its longest example.
+    """Return one batch, padded on the right to its longest example.
 
-    `input_ids`, `attention_mask` and `token_type_ids` are int64 [batch, length]; beside them `Encoded.targets`.
+    `input_ids`, `attention_mask` and `token_type_ids` are int64 [batch, length]; in addition, `Encoded.targets`.
     """
     shape = (len(indices), int(max(len(encoded.input_ids[i]) for i in indices)))
     ids, mask, types = np.full(shape, pad_id, np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.int64)
@@ -115,8 +115,8 @@ def collate(encoded: Encoded, indices: np.ndarray, pad_id: int) -> dict[str, np.
 
 
 class TaskBatches:
-    """A split's examples in length-bucketed batches, or in batches of whole queries or questions, for the training loop; ids
-    are positions in the split."""
+    """A split's examples for the training loop, in length-bucketed batches, or in batches of whole queries or questions; ids are positions
+    in the split."""
 
     def __init__(self, encoded: Encoded, *, batch_size: int, pad_id: int, seed: int) -> None:
         self.encoded, self.pad_id, self.seed = encoded, pad_id, seed
@@ -147,7 +147,7 @@ class TaskBatches:
         return self.encoded.groups(indices)
 
     def tokens(self) -> np.ndarray:
-        """Ids that stand in some batch, padding among them, int64 in ascending order."""
+        """Return the ids that occur in some batch, including padding, as ascending int64."""
         return np.flatnonzero(np.bincount(np.concatenate([*self.encoded.input_ids, [self.pad_id]])))
 
     def collate(self, indices: np.ndarray) -> dict[str, np.ndarray]:
@@ -155,6 +155,6 @@ class TaskBatches:
 
 
 def sorted_chunks(lengths: np.ndarray, tokens: int = 4096, most: int = 64) -> list[np.ndarray]:
-    """Batches for inference, shortest examples first: padded size at most `tokens` (unless one example is longer),
-    at most `most` examples; every example once."""
+    """Return batches for inference, shortest examples first: padded size at most `tokens` (unless one example is longer), at most `most`
+    examples; every example once."""
     return list(chunks(lengths, tokens, most))

@@ -1,4 +1,4 @@
-"""The tasks that come with the package, and how a name or a YAML file becomes a task."""
+"""The tasks that come with the package."""
 
 from __future__ import annotations
 

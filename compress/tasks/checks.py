@@ -1,4 +1,4 @@
-"""From columns as read to a `Split`: every value checked, every complaint with its line."""
+"""Check columns as read and convert them to a `Split`; errors name the line."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .tables import all_have, brief, no_examples, refuse
 def to_split(
     spec: TaskSpec, rows: Rows, names: tuple[str, ...], *, training: bool = False, scored: bool = False
 ) -> Split:
-    """The checked split. `training`: whether its labels are learnt; `scored`: whether models are scored on them. Raises `CompressError`
-    naming the place and the first offending lines."""
+    """Return the checked split. `training`: models learn its labels; `scored`: models are scored on them. Raises `CompressError` naming the
+    place and the first wrong lines."""
     if not len(rows):
         raise no_examples(rows.place)
     _check_texts(spec, rows)
@@ -43,7 +43,7 @@ def _hint(value: object) -> str:
 
 
 def _check_texts(spec: TaskSpec, rows: Rows) -> None:
-    # Endings stand together with what they begin with.
+    # For multiple choice, the last text column contains the middle ones.
     names = (spec.text[0], spec.text[-1]) if len(rows.texts) < len(spec.text) else spec.text
     for name, column in zip(names, rows.texts, strict=True):
         wrong = [(n, v) for n, v in zip(rows.numbers, column, strict=True) if not isinstance(v, str)]

@@ -1,4 +1,4 @@
-"""Pairs of a context and an ending in tokens, in batches that hold all endings of a question, and back from scores to questions."""
+"""Token ids of pairs of a context and an ending, in batches with all endings of a question, and scores back to questions."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from .query_batches import EncodedQueries, numbered_on
 
 @dataclass(frozen=True)
 class EncodedChoices(EncodedQueries):
-    """Rows are pairs of a context and an ending; `labels` int64 [question]: the place of the right one. `right` int64 [pair, 2]: 1 for
-    the right ending, else 0, and the number of the question."""
+    """Rows are pairs of a context and an ending; `labels` int64 [question]: index of the right one. `right` int64 [pair, 2]: 1 for the
+    right ending, else 0, and the number of the question."""
 
     right: np.ndarray
 
@@ -30,7 +30,8 @@ class EncodedChoices(EncodedQueries):
         return self.right
 
     def collected(self, parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-        """float32 [question, ending], from pairs and their scores [pair, 1], in any order; `NEVER` where a question has no such ending."""
+        """Return float32 [question, ending] from pairs and their scores [pair, 1], in any order; `NEVER` where a question has no such
+        ending."""
         question, ending = places_of(self.right)
         shape = question.max(initial=-1) + 1, ending.max(initial=-1) + 1
         outputs = np.full(shape, NEVER, np.float32)
@@ -39,11 +40,11 @@ class EncodedChoices(EncodedQueries):
         return outputs
 
     def by_row(self, outputs: np.ndarray) -> np.ndarray:
-        """[pair, 1], of outputs as `collected` gives them."""
+        """Return [pair, 1] from outputs as returned by `collected`."""
         return outputs[places_of(self.right)][:, None]
 
     def take(self, indices: np.ndarray) -> EncodedChoices:
-        """These pairs alone, in this order."""
+        """Return only these pairs, in this order."""
         return choices(*self._rows(indices), self.right[indices])
 
     def followed_by(self, other: Encoded) -> EncodedChoices:
@@ -54,14 +55,14 @@ class EncodedChoices(EncodedQueries):
 
 
 def choices(ids: list[np.ndarray], types: list[np.ndarray], right: np.ndarray) -> EncodedChoices:
-    """Of the tokens of pairs, and what `EncodedChoices` says of `right`."""
+    """Build `EncodedChoices` from the tokens of pairs, and `right` as documented there."""
     return EncodedChoices(ids, types, right_places(right), right)
 
 
 def encode_choices(tokenizer: tokenizers.Tokenizer, split: Split, max_length: int) -> EncodedChoices:
-    """Every pair in at most `max_length` tokens, the context cut first. The tokenizer given is not changed.
+    """Return every pair in at most `max_length` tokens, truncating the context first. The given tokenizer is not changed.
 
-    Raises `CompressError` where two different endings of a question would be the same tokens, once they are cut.
+    Raises `CompressError` if truncation would make two different endings of a question the same tokens.
     """
     cutter = EndingCutter(tokenizer, max_length)
     ids: list[np.ndarray] = []

@@ -1,4 +1,4 @@
-"""Questions with endings, in any form in which files and data sets hold them -> pairs of a context and an ending, one after the other."""
+"""Convert questions with endings, in any form that files and data sets use, to consecutive pairs of a context and an ending."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .tables import brief, refuse
 
 FORMS = '["an ending", "another"] or {"label": ["A", "B"], "text": ["an ending", "another"]}'
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_MOST_DIGITS = 20  # of a place
+_MOST_DIGITS = 20  # of an index
 
-Ending = tuple[str, str]  # what a label may call it, where it has a name, and its text
+Ending = tuple[str, str]  # (name that a label may use, or "", text)
 
 
 def paired(spec: TaskSpec, rows: Rows) -> Rows:
-    """`rows` with a row for each ending: texts are contexts and endings, labels (1 for the right one, else 0; the number of the question,
-    from 0). Raises `CompressError` for what is no question, by its line."""
+    """Return `rows` with a row for each ending: texts are contexts and endings, labels (1 for the right one, else 0; number of the
+    question, from 0). Raises `CompressError`, with line numbers, for invalid questions."""
     contexts, endings, labels, numbers, problems = [], [], [], [], []
     several = 0
     for question, (number, *texts, value, label) in enumerate(zip(rows.numbers, *rows.texts, rows.labels, strict=True)):
@@ -49,7 +49,7 @@ def paired(spec: TaskSpec, rows: Rows) -> Rows:
 
 
 def endings_of(value: Any, column: str) -> list[Ending] | str:
-    """The endings of a question, each with the name that a label may call it, "" where it has none; or what is wrong with them."""
+    """Return the endings of a question, each with its name, or "" if it has none; or what is wrong with them."""
     named = isinstance(value, dict)
     texts = value.get("text") if isinstance(value, dict) else value
     if not isinstance(texts, list | tuple):
@@ -70,7 +70,7 @@ def endings_of(value: Any, column: str) -> list[Ending] | str:
 
 
 def place_of(label: Any, endings: Sequence[Ending], column: str) -> int | str:
-    """The place of the right ending, from 0: by its own name, or its place, its text or its letter; or what is wrong with the label."""
+    """Return the index of the right ending, from 0, given its name, index, text or letter; or what is wrong with the label."""
     last, written = len(endings) - 1, label_text(label)
     own = [place for place, (name, _) in enumerate(endings) if name and name == written]
     if len(own) > 1:
@@ -102,18 +102,18 @@ def place_of(label: Any, endings: Sequence[Ending], column: str) -> int | str:
 
 
 def _reads_as(name: str, label: str) -> bool:
-    """Whether both are numbers, or both letters, so that the label is not to be counted where endings have such names."""
+    """Whether both are numbers or both letters; a label is then not an index if endings have such names."""
     letters = len(name) == len(label) == 1 and name.isalpha() and label.isalpha()
     return letters or (name.isdecimal() and label.isdecimal())
 
 
 def _is_place(written: str, last: int) -> bool:
-    """Whether it is a number from 0 to `last`. Of more digits than Python reads it is none."""
+    """Whether it is a number from 0 to `last`; false for more digits than Python parses."""
     return written.isdecimal() and len(written) <= _MOST_DIGITS and int(written) <= last
 
 
 def _outside(column: str, label: Any, last: int) -> str:
-    """What is wrong with a number that is the place of no ending."""
+    """Return what is wrong with a number that is not the index of an ending."""
     if label_text(label) == "-1":
         return f"{column}: found -1, which marks hidden labels: this split cannot be scored"
     return f"{column}: expected the place of the right ending, from 0 to {last}, found {brief(label)}"

@@ -1,4 +1,4 @@
-"""A split's columns as they were read, unchecked."""
+"""A split's columns as read, unchecked."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from .text_columns import text_columns
 class Rows:
     """One split as read.
 
-    `aliases` maps labels as the file writes them to the task's names; `declared` are names in id order that the
-    data set itself gives; `unread` is a column of texts that the task does not name; `notes` say how its labels were read;
-    `word_numbers` are those of each text's words, as `numbers`, where each has a line of its own; `way_out` is what to do about a label
-    that the task does not know.
+    `aliases` maps labels in the file to the task's names; `declared`: names in id order declared by the data set; `unread`: a column of
+    texts that the task does not name; `notes`: how labels were read; `word_numbers`: like `numbers`, for each text's words, if each has its
+    own line; `way_out`: what to do about a label that the task does not know.
     """
 
     place: str
@@ -37,7 +36,7 @@ class Rows:
 
     @classmethod
     def of(cls, table: Table, spec: TaskSpec) -> Rows:
-        """The columns of a file that the task names. Raises `CompressError` where it lacks one."""
+        """Return the columns of a file that the task names. Raises `CompressError` if one is missing."""
         texts = text_columns(spec, table.columns, table.column)
         labels = label_values(table, spec.label)
         words, way_out = table.word_numbers, _unknown_label(spec)
@@ -47,13 +46,14 @@ class Rows:
         return len(self.labels)
 
     def names(self) -> list[str]:
-        """Labels as strings, by the task's names where the file has its own."""
+        """Return labels as strings, with `aliases` applied."""
         written = [label_text(value) for value in self.labels]
         aliases = self.aliases
         return written if aliases is None else [aliases.get(name, name) for name in written]
 
     def of_word(self, row: int, word: int, problem: str, column: str | None = None) -> tuple[int | str, str]:
-        """What is wrong with a text's word, both counted from 0, as `refuse` takes it: by its own line, or as a word of the text's."""
+        """Return a problem with a word, for `refuse`: (the word's own line, problem) or (the text's line, problem with the word's number).
+        `row` and `word` count from 0."""
         where = "" if column is None else f"{column}: "
         if self.word_numbers is not None:
             return self.word_numbers[row][word], f"{where}{problem}"
@@ -61,7 +61,7 @@ class Rows:
 
 
 def _unknown_label(spec: TaskSpec) -> str:
-    """What to do about a label of a file of the user's own."""
+    """Return what to do about an unknown label in the user's own files."""
     if spec.files is None:
         return ""
     if spec.file is None:

@@ -1,4 +1,4 @@
-"""Files of a word a line with its labels beside it, and a blank line between texts (CoNLL)."""
+"""Read files with one word and its labels per line, and a blank line between texts (CoNLL)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from compress.tabular import WORDS
 
 from .tables import Table, brief, lines_of, read_text, refuse
 
-TAGS = "tags"  # what the last column is called
+TAGS = "tags"  # name of the last column
 UNIVERSAL = (
     "id",
     WORDS,
@@ -23,18 +23,18 @@ UNIVERSAL = (
     "deprel",
     "deps",
     "misc",
-)  # of CoNLL-U: forms, and parts of speech
+)  # CoNLL-U's columns; forms are the words, universal parts of speech the tags
 _DOCUMENT = "-DOCSTART-"
 _COMMENT = re.compile(r"#\s*[A-Za-z_][\w.:-]*\s*=\s")
-_SPACES = re.compile("[ \t]+")  # of no other kind: those may stand in words
+_SPACES = re.compile("[ \t]+")  # words may contain other spaces
 
 
 def read_conll(path: Path, names: Sequence[str] | None = None, *, labelled: bool = True) -> Table:
-    """Columns of lists, a text's words or labels each. `names` of all columns of the file; by default `tokens`, `column2` … and `tags`,
-    or those of CoNLL-U, with the parts of speech as `tags`; only `tokens` where words need not be `labelled` and have nothing beside them.
+    """Return columns of lists, with each text's words or labels.
 
-    Between columns are tabs, where the first line that does not begin with `#` has one, or else spaces. Raises `CompressError` with the
-    lines that have another number of columns.
+    `names`: of all columns of the file. The default is `tokens`, `column2` … and `tags`; or those of CoNLL-U, with the parts of speech as
+    `tags`; or only `tokens` if words need not be `labelled` and there is one column. Columns are separated by tabs if the first line that
+    does not begin with `#` has one, else by spaces. Raises `CompressError` with the lines that have another number of columns.
     """
     texts = list(_texts(lines_of(read_text(path)), universal=path.suffix.lower() == ".conllu"))
     if not texts:
@@ -50,7 +50,7 @@ def read_conll(path: Path, names: Sequence[str] | None = None, *, labelled: bool
     if ragged and path.suffix.lower() == ".txt":
         ragged[0] = (ragged[0][0], f"{ragged[0][1]} (a .txt file holds a word and its label in each line)")
     refuse(str(path), "line", ragged)
-    # Of CoNLL-U, `2-3` is a span of words, `2.1` one that was left out.
+    # In CoNLL-U, `2-3` is a span of words, `2.1` an omitted one.
     kept = [
         [(number, word) for number, word in enumerate(words, start) if not universal or word[0].isdecimal()]
         for start, words in texts
@@ -61,12 +61,12 @@ def read_conll(path: Path, names: Sequence[str] | None = None, *, labelled: bool
 
 
 def _is_universal(words: list[list[str]]) -> bool:
-    """Whether a text is in the columns of CoNLL-U."""
+    """Whether a text has CoNLL-U's columns."""
     return words[0][0][:1] == "1" and all(len(word) == len(UNIVERSAL) and word[0][:1].isdecimal() for word in words)
 
 
 def _texts(lines: Sequence[str], *, universal: bool) -> Iterator[tuple[int, list[list[str]]]]:
-    """The line on which each text starts, and the fields of its words. `universal`: whether the file is named as one of CoNLL-U."""
+    """Yield the line on which each text starts, and the fields of its words. `universal`: the file's suffix is CoNLL-U's."""
     tabs = "\t" in _first(lines)
     split = _by_tabs if tabs else _by_spaces
     words: list[list[str]] = []
@@ -81,7 +81,7 @@ def _texts(lines: Sequence[str], *, universal: bool) -> Iterator[tuple[int, list
 
 
 def _first(lines: Sequence[str]) -> str:
-    """The first line that is surely of a word; where all lines begin with `#`, the first that is no `# key = value`."""
+    """Return the first line that is certainly a word; if all lines begin with `#`, the first that is not `# key = value`."""
     words = (line for line in lines if line.strip() and not line.startswith((_DOCUMENT, "#")))
     return next(words, None) or next(
         (line for line in lines if line.strip() and not _is_beside(line, parted=False)), ""
@@ -89,8 +89,8 @@ def _first(lines: Sequence[str]) -> str:
 
 
 def _is_beside(line: str, *, parted: bool) -> bool:
-    """Whether a line before a text's first word is of no word: where a document begins, or a comment such as `# sent_id = 1`; where
-    columns are `parted` by tabs also `# newdoc`, which has none."""
+    """Whether a line before a text's first word is not a word: a document marker, or a comment such as `# sent_id = 1`; if columns are
+    `parted` by tabs, also a line such as `# newdoc` without one."""
     bare = parted and line.startswith("#") and "\t" not in line
     return bare or line.startswith(_DOCUMENT) or _COMMENT.match(line) is not None
 

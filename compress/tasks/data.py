@@ -1,4 +1,4 @@
-"""What a task's data look like once read: splits in file order; those that train apart from those that are reported."""
+"""A task's data after reading: splits in file order; those for training separate from those for reporting."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ from compress.spec.task import MEAN, TaskSpec
 class Split:
     """One split in file order.
 
-    `texts` has one list per text column; `labels` are int64 class ids [example], float32 scores [example], uint8 [example, label], or,
-    object [example], int32 [word, 3] of label id, start and end in characters, or int32 [answer, 2] of start and end in characters of the
-    second text; or float64 [example, 2] of relevance and the number of the query, or int64 [example, 2] of 1 for the right ending or 0
-    and the number of the question. `apart`: the two texts of an example are read one by
-    one. `unanswerable`: of questions of the task some have no answer in train, so a model may give none, in every split.
+    `texts`: one list per text column. `apart`: the two texts of an example are read separately. `unanswerable`: train has questions without
+    an answer, so a model may give none, in every split.
+    `labels`, by kind of task:
+    * int64 class ids [example]; float32 scores [example]; uint8 [example, label];
+    * object [example] of int32 [word, 3], label id, start and end in characters;
+    * object [example] of int32 [answer, 2], start and end in characters of the second text;
+    * float64 [example, 2], relevance and number of the query;
+    * int64 [example, 2], 1 for the right ending, else 0, and number of the question.
     """
 
     texts: tuple[list[str], ...]
@@ -36,7 +39,7 @@ class Split:
 
     @property
     def labels_spans(self) -> bool:
-        """Whether labels are spans of the second text that answer the first one, a question."""
+        """Whether labels are spans of the second text that answer the first, a question."""
         return self.labels.dtype == object and len(self.texts) == 2
 
     @property
@@ -46,31 +49,31 @@ class Split:
 
     @property
     def has_choices(self) -> bool:
-        """Whether examples are pairs of a context and one of the endings of a question."""
+        """Whether examples are pairs of a context and one of a question's endings."""
         return self.labels.dtype == np.int64 and self.labels.ndim == 2
 
     def columns(self) -> tuple[Split, ...]:
-        """Each column of texts as a split of its own, with the same labels."""
+        """Return each text column as a split of its own, with the same labels."""
         return tuple(Split((texts,), self.labels) for texts in self.texts)
 
     def select(self, indices: np.ndarray) -> Split:
-        """The examples at `indices`, in that order."""
+        """Return the examples at `indices`, in that order."""
         texts = tuple([column[i] for i in indices] for column in self.texts)
         return replace(self, texts=texts, labels=self.labels[indices])
 
 
 def of_words(labels: Sequence[np.ndarray]) -> np.ndarray:
-    """The `labels` of a split, of those of each text, int32 [word, 3], or of each question, int32 [answer, 2]."""
+    """Return the `labels` of a split, given those of each text, int32 [word, 3], or of each question, int32 [answer, 2]."""
     found = np.empty(len(labels), dtype=object)
-    for index, label in enumerate(labels):  # at once, numpy would make arrays of one shape into one
+    for index, label in enumerate(labels):  # assigned together, numpy would merge arrays of equal shape
         found[index] = label
     return found
 
 
 @dataclass(frozen=True)
 class TrainingData:
-    """What may train, choose, calibrate and search: no reported split is in it. `train` is without `tuning`, unless that
-    is a file of its own. `advice`: what the user may have meant otherwise; not of the record."""
+    """Data for training, selection, calibration and search, without any reported split. `train` excludes `tuning`, unless that has its own
+    file. `advice`: hints at possible mistakes of the user; not recorded."""
 
     spec: TaskSpec
     labels: tuple[str, ...]
@@ -84,8 +87,8 @@ class TrainingData:
 
 @dataclass(frozen=True)
 class ReportedData:
-    """The splits that scores are reported on, by name; the headline score is on the first, or the mean over all of them, as the task
-    says. For what measures, alone."""
+    """The splits that scores are reported on, by name; only for measuring. The headline score is on the first, or the mean over all, as the
+    task says."""
 
     spec: TaskSpec
     labels: tuple[str, ...]
@@ -94,19 +97,19 @@ class ReportedData:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of all that scores are given for; the headline score is that of the first: `MEAN`, where it is the mean over the splits."""
+        """Names of everything that has scores; the first has the headline score: `MEAN` if that is the mean over the splits."""
         return (*((MEAN,) if self.spec.headline == MEAN else ()), *self.splits)
 
     @property
     def first(self) -> str:
-        """What the headline score is of."""
+        """Name of what the headline score is on."""
         return self.names[0]
 
     def sizes(self, name: str) -> tuple[int, ...]:
-        """Of each split that is one of several under `name`, in their order; of a split itself nothing."""
+        """Return the sizes of the splits combined under `name`, in order; () for the name of a single split."""
         return tuple(map(len, self.splits.values())) if name not in self.splits else ()
 
     def gathered(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Of `arrays` [example, ...] of every split: those of all `names`, which are one after the other for `MEAN`."""
+        """Return `arrays` [example, ...] for all `names`, given those of every split; those for `MEAN` are concatenated."""
         every = [] if self.first in self.splits else [np.concatenate([arrays[name] for name in self.splits])]
         return dict(zip(self.names, [*every, *map(arrays.__getitem__, self.splits)], strict=True))

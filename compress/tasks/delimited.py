@@ -1,4 +1,4 @@
-"""Read a data file of any kind; CSV and TSV, with or without quoting, in full."""
+"""Read a data file of any format; CSV and TSV, quoted or unquoted, are implemented here."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def read_table(
     quoting: bool = True,
     skip_ragged: int = 0,
 ) -> Table:
-    """The file at `path`; its suffix says what it is. Blank lines are no rows.
+    """Return the file at `path` in the format of its suffix. Blank lines are not rows.
 
-    `names` replaces the header's names (or stands in for a missing header). Up to `skip_ragged` rows with another
-    number of fields than the header are left out and listed in `skipped`; more, or any by default, are an error.
+    `names` replaces the header's names (or a missing header). Up to `skip_ragged` rows with another number of fields than the header are
+    left out and listed in `skipped`; more, or any by default, are an error.
     """
     suffix = path.suffix.lower()
     if suffix in DELIMITERS:
@@ -57,7 +57,7 @@ def _plain(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[st
 
 
 def _quoted(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Rows with the line each starts on; a quoted field may hold newlines."""
+    """Yield rows with the line each starts on; a quoted field may contain newlines."""
     reader = csv.reader(io.StringIO(text.rstrip("\r\n"), newline="\n"), delimiter=delimiter, strict=True)
     limit = csv.field_size_limit(sys.maxsize)  # the default, 128 KiB, is less than a long document
     start = 1
@@ -74,7 +74,7 @@ def _quoted(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[s
 
 
 def _refuse_swallowed_rows(path: Path, start: int, row: list[str]) -> None:
-    """A TSV field with both a tab and a newline: an unbalanced quote that was text, and has eaten the next rows."""
+    """Reject a TSV field with both a tab and a newline: it starts with an unbalanced quote that is text, and includes the next rows."""
     if any("\t" in field and "\n" in field for field in row):
         raise CompressError(f"{path}:{start}: a quoted field runs over rows; {_QUOTES_ARE_TEXT}")
 
@@ -98,7 +98,7 @@ def _columns(
         if len(row) == len(expected):
             numbers.append(number)
             good.append(row)
-        elif row or skip_ragged:  # of data that are known to have broken rows, a blank line is one
+        elif row or skip_ragged:  # in data known to have broken rows, a blank line is one
             ragged.append((number, f"expected {len(expected)} fields, found {len(row)}"))
     if len(ragged) > skip_ragged:
         refuse(str(path), "line", ragged)

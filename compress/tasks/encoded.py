@@ -1,4 +1,4 @@
-"""Token ids of a split: rows of different lengths, and what models' outputs for them are held against."""
+"""Token ids of a split: rows of different lengths, and the labels that models' outputs are compared with."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import numpy as np
 
 from compress.losses.loss import Unit
 
-ENCODE_AT_ONCE = 4096  # texts; bounds the memory that the tokenizer's own objects take
+ENCODE_AT_ONCE = 4096  # texts; bounds the memory of the tokenizer's own objects
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """Ragged token ids of one split, in its order: int32 ids and int8 segment ids, unpadded. A row is an example, `labels` are what
-    outputs are held against (`TaskKind.gold`)."""
+    """Ragged token ids of one split, in its order: int32 ids and int8 segment ids, unpadded. A row is an example, `labels` are what outputs
+    are compared with (`TaskKind.gold`)."""
 
     input_ids: list[np.ndarray]
     token_type_ids: list[np.ndarray]
@@ -36,11 +36,11 @@ class Encoded:
         return [self.input_ids[index] for index in indices], [self.token_type_ids[index] for index in indices]
 
     def take(self, indices: np.ndarray) -> Self:
-        """These rows alone, in this order."""
+        """Return only these rows, in this order."""
         return type(self)(*self._rows(indices), self.labels[indices])
 
     def followed_by(self, other: Encoded) -> Self:
-        """The rows of both, in this order."""
+        """Return the rows of both, in this order."""
         return type(self)(*self._joined(other))
 
     def _joined(self, other: Encoded) -> tuple[list[np.ndarray], list[np.ndarray], np.ndarray]:
@@ -48,7 +48,7 @@ class Encoded:
         return ids, types, np.concatenate([self.labels, other.labels])
 
     def collected(self, parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-        """float32 [example, output], from rows and their outputs [row, output], in any order; before what is `decided`."""
+        """Return float32 [example, output] from rows and their outputs [row, output], in any order; before thresholds (`decided`)."""
         outputs = np.zeros((0, 0), np.float32)
         for rows, found in parts:
             outputs = outputs if outputs.size else np.zeros((len(self), found.shape[1]), np.float32)
@@ -56,43 +56,43 @@ class Encoded:
         return outputs
 
     def decided(self, outputs: np.ndarray, threshold: float | np.ndarray) -> np.ndarray:
-        """What is `collected`, in the form in which it is scored: what is best decided at `threshold`, a number or [label], is decided
-        at 0."""
+        """Return `collected` outputs in the form that is scored: shifted so that the decision at `threshold`, a number or [label], is at
+        0."""
         return outputs - np.asarray(threshold, outputs.dtype) if np.any(threshold) else outputs
 
     def by_row(self, outputs: np.ndarray) -> np.ndarray:
-        """What a student learns of a teacher's outputs as `collected` gives them, [row, output] or [word, label]."""
+        """Return what a student learns from a teacher's `collected` outputs, [row, output] or [word, label]."""
         return outputs
 
     def counts(self, unit: Unit, indices: np.ndarray) -> np.ndarray:
-        """Of each of these rows the tokens that have a label, or that student and teacher are compared at; or how much of what
-        losses are means over it adds to the rows before it."""
+        """Return for each of these rows the number of tokens that have a label or are compared between student and teacher; or how much it
+        adds to the number of `unit` that losses are means over."""
         return self.lengths[indices]
 
     def groups(self, indices: np.ndarray) -> np.ndarray | None:
-        """The number of the group of each of these rows, int64, where training must not part groups."""
+        """Return the group number of each of these rows, int64, if training must not separate groups."""
         return None
 
     def stratified(self, count: int) -> np.ndarray:
-        """At most `count` rows, evenly spread over those sorted by length; int64."""
+        """Return at most `count` rows, int64, evenly spread over the rows sorted by length."""
         order = np.argsort(self.lengths, kind="stable")
         return order[np.linspace(0, len(order) - 1, min(count, len(order))).round().astype(int)]
 
     def stratified_groups(self, count: int) -> np.ndarray:
-        """The same, of whole groups of rows where scores are of these."""
+        """Like `stratified`, with whole groups of rows if scores are per group."""
         return self.stratified(count)
 
     def compared_by_answers(self) -> Self:
-        """For a student that reads other tokens than its teacher, or a table of answers."""
+        """Return the form for a student that has another tokenizer than its teacher, or reads a table of answers."""
         return self
 
     def targets(self, indices: np.ndarray, length: int) -> dict[str, np.ndarray]:
-        """What a batch of these rows, padded to `length`, is trained on beside its tokens."""
+        """Return the targets of a batch of these rows, padded to `length`."""
         return {"labels": self.labels[indices]}
 
 
 def ragged(rows: list[list[int]], lengths: list[int], dtype: type) -> list[np.ndarray]:
-    """The rows as views of one flat array: a tenth of the memory of small arrays each with its own buffer."""
+    """Return the rows as views of one flat array, which takes a tenth of the memory of separate small arrays."""
     flat = np.fromiter(chain.from_iterable(rows), dtype=dtype, count=sum(lengths))
     ends = np.cumsum(lengths).tolist()
     return [flat[end - length : end] for end, length in zip(ends, lengths, strict=True)]

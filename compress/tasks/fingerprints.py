@@ -1,4 +1,4 @@
-"""One hash for a task's data: the spec's fields that matter, and every byte of its files."""
+"""One hash for a task's data: the relevant fields of its spec, and every byte of its files."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from compress.store import hash_file
 
 from .data import Split
 
-READER_VERSION = 2  # raise when reading, checking or carving gives other examples for the same files
+READER_VERSION = 2  # raise when reading, checking or splitting gives other examples for the same files
 
 
 def fingerprint_of(spec: TaskSpec, source: str, files: Sequence[tuple[str, Path]]) -> str:
-    """SHA-256 in hexadecimal, of (spec without its title, tuning split and headline, source, each file's name in the task and contents).
+    """Return the SHA-256, in hexadecimal, of (spec without its title, tuning split and headline, source, each file's name in the task and
+    contents).
 
-    Where the user's own files stand has no say; how they end has, as they are read by it."""
+    The location of the user's own files does not matter, but their suffix does, since it determines how they are read.
+    """
     own, beside = spec.files is not None, {"train", "dev", "tuning"}
     document = {
         "reader": READER_VERSION,
@@ -32,7 +34,7 @@ def fingerprint_of(spec: TaskSpec, source: str, files: Sequence[tuple[str, Path]
 
 
 def split_fingerprint(split: Split) -> str:
-    """SHA-256 in hexadecimal of a split's texts and labels, in order: the same examples, whatever files they came from."""
+    """Return the SHA-256, in hexadecimal, of a split's texts and labels, in order: the same for the same examples, whatever their files."""
     labels = [part.tolist() for part in split.labels] if split.labels.dtype == object else split.labels.tolist()
     document = [list(map(list, split.texts)), labels]
     return hashlib.sha256(json.dumps(document).encode()).hexdigest()

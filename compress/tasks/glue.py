@@ -1,4 +1,4 @@
-"""The nine GLUE tasks: their specs, the layout of the official files, and how many rows those have.
+"""The nine GLUE tasks: their specs, the layout of the official files, and their numbers of rows.
 
 Wang et al. 2018, arXiv:1804.07461. Label order is the hub's (`nyu-mll/glue`), which published checkpoints follow.
 """
@@ -29,7 +29,7 @@ class Layout:
     rows: dict[str, int]  # of the complete data: split -> examples
     digits: bool = False  # the file writes label ids, not names
     names: tuple[str, ...] | None = None  # of a file without a header
-    broken_rows: int = 0  # ragged rows that the official release is known to have, and loaders to leave out
+    broken_rows: int = 0  # known ragged rows of the official release, which loaders leave out
     files: dict[str, str] = field(default_factory=lambda: {"train": "train.tsv", "dev": "dev.tsv"})
 
 
@@ -88,14 +88,14 @@ GLUE: dict[str, TaskSpec] = {spec.name: spec for spec in _SPECS}
 
 
 def aliases(spec: TaskSpec) -> dict[str, str] | None:
-    """Digit -> label name, for tasks whose official files write digits."""
+    """Return digit -> label name, for tasks whose official files contain digits."""
     if not LAYOUTS[spec.name].digits:
         return None
     return {str(index): name for index, name in enumerate(spec.labels or ())}
 
 
 def official_paths(spec: TaskSpec, data_dir: Path) -> dict[str, Path]:
-    """Split -> file, train first. Raises `CompressError` when the task's folder is not there."""
+    """Return split -> file, train first. Raises `CompressError` if the task's folder does not exist."""
     layout = LAYOUTS[spec.name]
     folder = data_dir / layout.folder
     if not folder.is_dir():
@@ -107,7 +107,7 @@ def official_paths(spec: TaskSpec, data_dir: Path) -> dict[str, Path]:
 
 
 def read_official(spec: TaskSpec, paths: dict[str, Path]) -> tuple[dict[str, Rows], list[str]]:
-    """The splits as the files at `paths` hold them in the official layout, and notes on rows left out."""
+    """Return the splits in the files at `paths`, in the official layout, and notes on rows left out."""
     layout = LAYOUTS[spec.name]
     rows, notes = {}, []
     for split, path in paths.items():
@@ -122,7 +122,7 @@ def read_official(spec: TaskSpec, paths: dict[str, Path]) -> tuple[dict[str, Row
 
 
 def completeness(spec: TaskSpec, counts: dict[str, int]) -> list[str]:
-    """A note per split whose number of rows is not the official one."""
+    """Return a note for each split whose number of rows is not the official one."""
     notes = []
     for split, official in LAYOUTS[spec.name].rows.items():
         found = counts[split]
@@ -134,6 +134,6 @@ def completeness(spec: TaskSpec, counts: dict[str, int]) -> list[str]:
 
 
 def is_glue(spec: TaskSpec) -> bool:
-    """Whether `spec` is one of the nine (perhaps with fields overridden), not a user's task of the same name."""
+    """Whether `spec` is one of the nine (perhaps with fields overridden), not a user's task with the same name."""
     own = GLUE.get(spec.name)
     return own is not None and spec.files is None and spec.hub == own.hub

@@ -1,5 +1,4 @@
-"""Which examples have a source in common, so that a split must not part them: extracts of one sentence, pairs with
-one premise."""
+"""Group examples with a common source, which a split must not separate: extracts of one sentence, pairs with one premise."""
 
 from __future__ import annotations
 
@@ -10,22 +9,22 @@ import numpy as np
 from .data import Split
 from .words import HashedTexts, words_of
 
-RUN = 7  # words in a row that two unrelated texts seldom share
+RUN = 7  # consecutive words that two unrelated texts rarely share
 NOWHERE = -1  # the group of a text that belongs to several: an extract of two sources, a phrase that many share
 
 
 def copies(split: Split) -> tuple[list[str], np.ndarray]:
-    """The different examples, as words with a tab between two texts; and which of them each example is, int64."""
+    """Return the distinct examples, as words with a tab between two texts; and the index of each example among them, int64."""
     columns = [[words_of(text) for text in column] for column in split.texts]
     return _distinct(["\t".join(texts) for texts in zip(*columns, strict=True)])
 
 
 def source_groups(split: Split, most: int) -> np.ndarray:
-    """Group of each example, int64; `NOWHERE` where it belongs to several.
+    """Return the group of each example, int64; `NOWHERE` if it belongs to several.
 
-    Single texts are together when they share `RUN` words in a row, or one of fewer words stands in the other whole;
-    pairs when they share a text, on either side. What stands in more than `most` texts or pairs joins none of them:
-    a boilerplate phrase is no source, and a group of more than `most` would not fit in the split.
+    Single texts are grouped if they share `RUN` consecutive words, or if a shorter one is contained in the other; pairs if they share a
+    text, on either side. What occurs in more than `most` texts or pairs does not join them: a boilerplate phrase is not a source, and a
+    group of more than `most` would not fit in the split.
     """
     if len(split.texts) == 2:
         return _by_shared_text(split.texts, most)
@@ -34,13 +33,13 @@ def source_groups(split: Split, most: int) -> np.ndarray:
 
 
 def context_groups(split: Split) -> np.ndarray:
-    """Group of each question, int64: those on one context, but for case and punctuation, are together."""
+    """Return the group of each question, int64: questions on one context, ignoring case and punctuation, are in one group."""
     return _distinct([words_of(context) for context in split.texts[1]])[1]
 
 
 def near(splits: Sequence[Split], train: Split) -> list[int]:
-    """How many examples of each split share `RUN` words in a row with a text of train or, of fewer words, stand in one
-    whole; of pairs, how many share a text with train, on either side; of questions, how many a context. Empty texts are near to none."""
+    """Return how many examples of each split share `RUN` consecutive words with a text of train or, if shorter, are contained in one; for
+    pairs, how many share a text with train, on either side; for questions, how many a context. Empty texts do not count."""
     parts = np.repeat(np.arange(len(splits)), [len(split) for split in splits])
     of_train = train.texts[1:] if train.labels_spans else train.texts
     columns = [
@@ -57,7 +56,7 @@ def near(splits: Sequence[Split], train: Split) -> list[int]:
 
 
 def _extracts(mine: HashedTexts, theirs: HashedTexts) -> np.ndarray:
-    """Which of `mine` share a run with one of `theirs`, or stand in one, bool [text]."""
+    """Return which of `mine` share a run with one of `theirs`, or are contained in one, bool [text]."""
     found = np.zeros(len(mine), dtype=bool)
     for length in range(1, RUN + 1):
         runs, owners = mine.runs(length)
@@ -90,7 +89,7 @@ def _by_shared_run(texts: HashedTexts, most: int) -> np.ndarray:
 
 
 def _join_sources(texts: HashedTexts, length: int, groups: np.ndarray) -> None:
-    """Put each text of `length` words into the group of the longer texts that it stands in."""
+    """Put each text of `length` words into the group of the longer texts that contain it."""
     runs, owners = texts.runs(length)
     whole = texts.counts[owners] == length
     order = np.argsort(runs[whole])
@@ -107,8 +106,7 @@ def _join_sources(texts: HashedTexts, length: int, groups: np.ndarray) -> None:
 
 
 def _joined(keys: np.ndarray, owners: np.ndarray, count: int, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """Groups of `count` owners that share a key which at most `most` have, int64 [owner]; and which keys have more,
-    bool [key]."""
+    """Return groups of `count` owners that share a key that at most `most` have, int64 [owner]; and which keys more have, bool [key]."""
     order = np.argsort(keys, kind="stable")
     same = keys[order][1:] == keys[order][:-1]
     starts = np.flatnonzero(np.concatenate([[True], ~same])) if len(keys) else np.zeros(0, dtype=np.int64)
@@ -122,9 +120,8 @@ def _joined(keys: np.ndarray, owners: np.ndarray, count: int, most: int) -> tupl
 
 
 def _components(left: np.ndarray, right: np.ndarray, count: int) -> np.ndarray:
-    """The lowest member of each node's connected component, int64 [node], from edges between `left` and `right`.
-
-    scipy has this, but takes longer to import than most tasks to read."""
+    """Return the lowest member of each node's connected component, int64 [node], from edges between `left` and `right`. scipy's version
+    takes longer to import than most tasks to read."""
     lowest = np.arange(count)
     while (apart := lowest[left] != lowest[right]).any():
         left, right = lowest[left[apart]], lowest[right[apart]]

@@ -1,4 +1,4 @@
-"""Data sets of the Hugging Face hub through `datasets`: by pinned revision, or from a folder it saved."""
+"""Data sets of the Hugging Face hub, read with `datasets` at a pinned revision or from a saved folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .glue import LAYOUTS, aliases, is_glue
 from .spans import LABEL
 from .text_columns import text_columns
 
-MARKER = "dataset_dict.json"  # what DatasetDict.save_to_disk writes
+MARKER = "dataset_dict.json"  # written by DatasetDict.save_to_disk
 
 
 def hub_of(spec: TaskSpec) -> Hub:
@@ -28,7 +28,7 @@ def hub_of(spec: TaskSpec) -> Hub:
 
 
 def local_folder(spec: TaskSpec, folder: Path | None) -> Path | None:
-    """The folder that `hub.path` names beside the task's file, if it does."""
+    """Return the folder that `hub.path` names, relative to the task's file; None if it names a hub id."""
     if folder is None:
         return None
     path = folder / from_home(hub_of(spec).path)
@@ -40,7 +40,7 @@ def local_folder(spec: TaskSpec, folder: Path | None) -> Path | None:
 
 
 def dataset_id(spec: TaskSpec, folder: Path | None) -> str | None:
-    """The hub's name of the task's data set; None of files, and of a folder that `hub.path` names."""
+    """Return the hub id of the task's data set; None for files, and for a folder named in `hub.path`."""
     path = spec.hub.path if spec.hub is not None else ""
     if not path or path.startswith((".", "/", "~")) or local_folder(spec, folder) is not None:
         return None
@@ -48,7 +48,8 @@ def dataset_id(spec: TaskSpec, folder: Path | None) -> str | None:
 
 
 def saved_folder(spec: TaskSpec, folder: Path | None, data_dir: Path | None) -> Path | None:
-    """Where a saved DatasetDict for this task is: the data directory, a folder in it named for the task, or `hub.path`."""
+    """Return the folder of a DatasetDict saved for this task: the data directory, a folder in it with the task's name, or `hub.path`; None
+    if there is none."""
     names = [spec.name, *([LAYOUTS[spec.name].folder] if is_glue(spec) else [])]
     given = [data_dir, *(data_dir / name for name in names)] if data_dir is not None else []
     candidates = [*given, local_folder(spec, folder)]
@@ -56,7 +57,7 @@ def saved_folder(spec: TaskSpec, folder: Path | None, data_dir: Path | None) -> 
 
 
 def pinned_revision(spec: TaskSpec) -> str:
-    """The commit of a hub data set; a branch or nothing is refused, since its contents may change."""
+    """Return the commit of a hub data set. Raises `CompressError` for a branch or none, since its contents may change."""
     hub = hub_of(spec)
     if not is_commit(hub.revision):
         raise CompressError(
@@ -67,7 +68,7 @@ def pinned_revision(spec: TaskSpec) -> str:
 
 
 def read_saved(spec: TaskSpec, path: Path, splits: dict[str, str]) -> dict[str, Rows]:
-    """`splits`: name in results -> split of the folder."""
+    """Return the splits of a saved folder. `splits`: name in results -> split of the folder."""
     import datasets
 
     try:
@@ -82,8 +83,8 @@ def read_saved(spec: TaskSpec, path: Path, splits: dict[str, str]) -> dict[str, 
 
 
 def read_hub(spec: TaskSpec, folder: Path | None, splits: dict[str, str]) -> dict[str, Rows]:
-    """`splits` (name in results -> split) of the data set at its revision, or of the folder laid out like a hub repository
-    that `hub.path` names."""
+    """Return the `splits` (name in results -> split) of the data set at its revision, or of the folder in `hub.path`, laid out like a hub
+    repository."""
     hub, local, names = hub_of(spec), local_folder(spec, folder), list(splits.values())
     path = str(local or hub.path)
     try:
@@ -100,7 +101,7 @@ def read_hub(spec: TaskSpec, folder: Path | None, splits: dict[str, str]) -> dic
 
 
 def is_cached(spec: TaskSpec) -> bool:
-    """Whether the hub's cache has the data set at its revision, so that the hub need not be asked."""
+    """Whether the hub's cache has the data set at its revision, so that no download is needed."""
     hub = hub_of(spec)
     return is_commit(hub.revision) and find_cached(hub.path, hub.name, str(hub.revision)) is not None
 
@@ -117,7 +118,7 @@ def _of_a_folder(path: str, config: str | None, splits: list[str]) -> list[Any]:
 
 
 def _own_cache(folder: Path) -> str:
-    """A cache for just these contents: `datasets` tells files of a folder apart by their times alone, which copies may keep."""
+    """Return a cache folder for exactly these contents: `datasets` distinguishes local files only by their times, which copies may keep."""
     from datasets import config
 
     contents = hashlib.sha256()
@@ -127,7 +128,7 @@ def _own_cache(folder: Path) -> str:
 
 
 def _field(message: str) -> str:
-    """Which field of the task file a mistake is in."""
+    """Return a hint at the field of the task file that caused an error."""
     if "BuilderConfig" in message or "Config name is missing" in message:
         return "; `hub.name` in the task file names a configuration"
     return (
@@ -152,7 +153,7 @@ def _rows(spec: TaskSpec, place: str, part: Any) -> Rows:
 
 
 def _labels(spec: TaskSpec, part: Any) -> tuple[list[Any], tuple[str, ...] | None]:
-    """Labels, and the names that the data set declares in the order of their ids."""
+    """Return labels, and the names that the data set declares, in id order."""
     if not isinstance(spec.label, str):
         return list(zip(*(part[name][:] for name in spec.label), strict=True)), None
     values, feature = part[spec.label][:], part.features[spec.label]
@@ -160,7 +161,7 @@ def _labels(spec: TaskSpec, part: Any) -> tuple[list[Any], tuple[str, ...] | Non
 
 
 def _declared(feature: Any) -> tuple[str, ...] | None:
-    """Names of a ClassLabel, in a list or not, or of the labels of spans."""
+    """Return the names of a ClassLabel, in a list or not, or of the labels of spans."""
     if isinstance(feature, dict):
         return _declared(feature.get(LABEL))
     inner = getattr(feature, "feature", None)  # of a column of lists
@@ -168,7 +169,8 @@ def _declared(feature: Any) -> tuple[str, ...] | None:
 
 
 def _named(value: Any, feature: Any) -> Any:
-    """With names for the ids of a ClassLabel, wherever in lists and objects they stand; -1 (hidden) and nulls stay as they are."""
+    """Return the value with ids of a ClassLabel replaced by names, at any depth of lists and objects; -1 (hidden) and nulls are
+    unchanged."""
     if value is None:
         return None
     if isinstance(feature, dict):

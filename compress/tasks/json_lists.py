@@ -1,4 +1,4 @@
-"""Lists that a CSV or TSV file holds as text: JSON, and by name the forms that are none."""
+"""Lists stored as text in CSV or TSV: parse JSON, and recognise other notations."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from .tables import brief, refuse
 
 
 def parsed_lists(rows: Rows, column: str, label: str) -> Rows:
-    """`rows` of tags, or of spans, whose labels are all text: these parsed, and beside lists of tags the texts as lists of words. Raises
-    `CompressError` for what is no list in JSON, by its lines."""
+    """Return `rows` of tags or spans, whose labels are all text, with labels parsed; for lists of tags, texts are parsed to lists of words
+    too. Raises `CompressError`, with line numbers, for texts that are not JSON lists."""
     labels = _lists(rows, rows.labels, label)
     if not any(isinstance(part, str | int) for found in labels for part in found):
         return replace(rows, labels=labels)
@@ -23,17 +23,17 @@ def parsed_lists(rows: Rows, column: str, label: str) -> Rows:
 
 
 def are_lists(texts: Sequence[Any]) -> bool:
-    """Whether all are texts in brackets, in whatever form."""
+    """Whether all are texts in brackets, in any notation."""
     return bool(texts) and all(isinstance(text, str) and text.strip()[:1] == "[" for text in texts)
 
 
 def are_lists_of_spans(texts: Sequence[Any]) -> bool:
-    """Whether all are texts of lists, some of them of lists or objects."""
+    """Whether all are texts of lists, at least one of them of lists or objects."""
     return are_lists(texts) and any(text.strip()[1:].lstrip()[:1] in ("{", "[") for text in texts)
 
 
 def is_foreign_list(text: str) -> bool:
-    """Whether it is a list of texts as Python or NumPy write it."""
+    """Whether it is a list of texts in Python's or NumPy's notation."""
     try:
         found = ast.literal_eval(text.strip())
     except (ValueError, SyntaxError, MemoryError, RecursionError):
@@ -50,7 +50,7 @@ def _lists(rows: Rows, values: Sequence[Any], name: str) -> list[list[Any]]:
 
 
 def json_list(value: Any) -> list[Any] | str:
-    """The list; or what is wrong with the text."""
+    """Return the list, or what is wrong with the text."""
     if isinstance(value, list):
         return value
     try:

@@ -1,4 +1,4 @@
-"""What the labels of a user's texts are: scores, lists of labels, or classes."""
+"""Detect what the labels of a user's texts are: scores, lists of labels, or classes."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from .tables import Table, all_have, brief, label_values, no_examples, refuse
 def read_kind(
     table: Table, label: str | tuple[str, ...], kind: KindName | None = None
 ) -> tuple[KindName, tuple[str, ...] | None]:
-    """What the labels are: scores, lists of labels, or classes, and the names of these in their order. `kind`: what the user says
-    they are."""
+    """Return (the kind of the labels: scores, lists of labels, or classes; their names in order, or None). `kind`: the user's choice.
+    Raises `CompressError` for labels that do not fit."""
     values = label_values(table, label)
     if not values:
         raise no_examples(table.place)
@@ -36,7 +36,7 @@ def read_kind(
     scored = kind is None and len(scores) > len(values) / 2 and are_scores(scores)
     classes = kind in (None, "classification") and not scored
     several = "; --kind multilabel, if texts may have none or several" if classes else ""
-    if kind != "embedding":  # where pairs without a score are left out
+    if kind != "embedding":  # whose pairs without a score are left out later
         refuse(table.place, table.unit, unlabelled(label, table.numbers, values), several)
     if kind is None:
         commas = [(n, f"{label}: found {brief(v)}; write {pointed(v)!r}") for n, v in numbered if not is_number(str(v))]

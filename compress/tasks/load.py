@@ -1,4 +1,4 @@
-"""Read and check a task's data: what trains, with its tuning split, apart from what is reported; their fingerprint."""
+"""Read and check a task's data: train and tuning splits, separate from the reported ones; and their fingerprint."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from .unread import unread_note
 
 
 def fingerprint(spec: TaskSpec, folder: Path | None, data_dir: Path | None, tuning: Path | None = None) -> str:
-    """SHA-256 that changes with any byte of the data and any field of the spec that matters; parses nothing."""
+    """Return a SHA-256 that changes with any byte of the data and any relevant field of the spec; parses nothing."""
     return Origin(spec, folder, data_dir, tuning).fingerprint()
 
 
 def load_training(
     spec: TaskSpec, folder: Path | None, data_dir: Path | None, tuning: Path | None = None
 ) -> TrainingData:
-    """The splits that train and tune. `folder` is where a task file's relative paths start; `data_dir` holds GLUE's
-    folders, or a saved `datasets` folder; `tuning` is a file for the tuning split, in the format of the task's own.
+    """Return the train and tuning splits.
 
-    The reported splits are read and checked too, so that a bad row costs no training, and not kept.
-    Raises `CompressError` naming file and line for anything that cannot be used.
+    `folder`: where a task file's relative paths start; `data_dir`: GLUE's folders, or a saved `datasets` folder; `tuning`: a file for the
+    tuning split, in the format of the task's own. The reported splits are read and checked too, so that a bad row is found before training,
+    and discarded. Raises `CompressError` naming file and line for anything that cannot be used.
     """
     origin = Origin(spec, folder, data_dir, tuning)
     _check_tunes(spec, origin.paths)
@@ -75,9 +75,9 @@ def load_training(
 def load_reported(
     spec: TaskSpec, folder: Path | None, data_dir: Path | None, tuning: Path | None = None
 ) -> ReportedData:
-    """The splits that scores are reported on. Raises as `load_training`, with whose arguments it has the same fingerprint."""
+    """Return the splits that scores are reported on. Raises like `load_training`, and has the same fingerprint for the same arguments."""
     origin = Origin(spec, folder, data_dir, tuning)
-    asked = spec.known_labels is None or KINDS[spec.kind].unit == "question"  # what only train tells
+    asked = spec.known_labels is None or KINDS[spec.kind].unit == "question"  # known only from train
     rows = _prepared(spec, origin.read(lambda name: name not in OWN or (name == "train" and asked))[0])
     names = TASK_KINDS[spec.kind].label_names(spec, rows["train"] if "train" in rows else next(iter(rows.values())))
     reported = {name: part for name, part in rows.items() if name not in OWN}
@@ -90,7 +90,7 @@ def load_reported(
 def reported_rows(
     texts: Split, spec: TaskSpec, folder: Path | None, data_dir: Path | None
 ) -> dict[str, tuple[int, ...]]:
-    """Reported split -> the rows of `texts`, from 0, that stand in it, if need be in other case or spacing."""
+    """Return for each reported split the rows of `texts`, from 0, that occur in it, ignoring case and spacing."""
     rows = normalized(texts)
     found = {}
     for name, split in load_reported(spec, folder, data_dir).splits.items():
@@ -106,7 +106,7 @@ def is_at_hand(spec: TaskSpec, folder: Path | None, data_dir: Path | None) -> bo
 
 
 def check_data_dir(data_dir: Path | None, specs: Sequence[TaskSpec]) -> None:
-    """Raises `CompressError` where `data_dir` is no folder, or none of these tasks reads it."""
+    """Raise `CompressError` if `data_dir` is not a folder, or none of these tasks reads it."""
     if data_dir is None:
         return
     if not data_dir.is_dir():
@@ -119,7 +119,7 @@ def check_data_dir(data_dir: Path | None, specs: Sequence[TaskSpec]) -> None:
 
 
 def _check_tunes(spec: TaskSpec, paths: Mapping[str, Path]) -> None:
-    """Raises `CompressError` where train is plain text, of which no tuning split can be held out, and none is named."""
+    """Raise `CompressError` if train is plain text, which no tuning split can be split from, and no tuning file is given."""
     if "train" in paths and is_plain_text(spec.kind, paths["train"]) and "tuning" not in paths:
         raise CompressError(
             f"{paths['train']}: plain text has no scores to choose checkpoints by; name a file of pairs with scores with --tuning, or "
@@ -134,7 +134,7 @@ def _prepared(spec: TaskSpec, rows: dict[str, Rows]) -> dict[str, Rows]:
 
 
 def _trains_on_texts_alone(spec: TaskSpec, rows: dict[str, Rows]) -> bool:
-    """Whether nothing reads the labels of train: no loss does, and no tuning split is carved from it."""
+    """Whether nothing reads the labels of train: no loss does, and no tuning split is split from it."""
     return not KINDS[spec.kind].learnt and {"train", "tuning"} <= rows.keys()
 
 
@@ -157,7 +157,7 @@ def _absent_labels(spec: TaskSpec, train: Split, names: tuple[str, ...]) -> list
 
 
 def _check_left(spec: TaskSpec, place: str, tuning: Split) -> None:
-    """Raises `CompressError` where no model can be scored on what `_without` leaves of a tuning file."""
+    """Raise `CompressError` if no model can be scored on what `_without` leaves of a tuning file."""
     kind = TASK_KINDS[spec.kind]
     if KINDS[spec.kind].grouped is not None and not scored_queries(tuning.labels):
         raise CompressError(
@@ -170,8 +170,8 @@ def _check_left(spec: TaskSpec, place: str, tuning: Split) -> None:
 
 
 def _check_held_out(spec: TaskSpec, place: str, tuning: Split) -> None:
-    """Raises `CompressError` where no model's score on the tuning split could differ from another's. Of a single example none does, which
-    is all that a train of a few examples can spare."""
+    """Raise `CompressError` if all models would have the same score on the tuning split. A single example is accepted: a train of a few
+    examples cannot spare more."""
     kind = TASK_KINDS[spec.kind]
     if kind.correlates and len(tuning) > 1 and not kind.varied(tuning.labels):
         raise CompressError(
@@ -181,7 +181,7 @@ def _check_held_out(spec: TaskSpec, place: str, tuning: Split) -> None:
 
 
 def _empty_texts(splits: dict[str, Split]) -> list[str]:
-    """A note where examples have no text in any column: all of these get the same answer."""
+    """Return a note on examples without text in any column, which all get the same answer."""
     counts = {name: sum(map(_is_blank, normalized(split))) for name, split in splits.items()}
     parts = [f"{count:,} of {len(splits[name]):,} {name}" for name, count in counts.items() if count]
     if not parts:
@@ -191,12 +191,12 @@ def _empty_texts(splits: dict[str, Split]) -> list[str]:
 
 
 def _is_blank(key: str) -> bool:
-    """Whether an example, as `normalized` has it, has no text in any column."""
+    """Whether a `normalized` example has no text in any column."""
     return not key.strip()
 
 
 def _shared_texts(train: Split, reported: dict[str, Split], *, plain: bool) -> list[str]:
-    """A note per reported split that shares texts with train: scores on those say nothing about new texts."""
+    """Return a note per reported split that shares texts with train, as scores on those say nothing about new texts."""
     count, notes = _counter(train, plain=plain), []
     for name, split in reported.items():
         shared = count(split)
@@ -208,8 +208,8 @@ def _shared_texts(train: Split, reported: dict[str, Split], *, plain: bool) -> l
 def _check_tuning(
     place: str, tuning: Split, train: Split, reported: dict[str, Split], *, grouped: bool, plain: bool
 ) -> list[str]:
-    """Notes on texts of the tuning file that also stand in other splits; of a reported one, questions on its contexts count too.
-    CompressError: it is one of these. `grouped`: as `_without`; `plain`: train is plain text."""
+    """Return notes on texts of the tuning file that also occur in other splits; for reported ones, questions on the same contexts count
+    too. Raises `CompressError` if that is the case for more than half. `grouped`: as in `_without`; `plain`: train is plain text."""
     notes = []
     for name, split in {"train": train, **reported}.items():
         asks = tuning.labels_spans and name != "train"
@@ -232,8 +232,8 @@ def _check_tuning(
 def _counter(
     known: Split, *, grouped: bool = False, plain: bool = False, empty: bool = False
 ) -> Callable[[Split], int]:
-    """A function that counts a split's examples that also stand in `known`: whole ones, or, of plain text, where pairs are no examples,
-    those of which it has every text. `empty`: whether those without any text count. `grouped`: as `_without`."""
+    """Return a function that counts a split's examples that also occur in `known`; if that is plain text, without pairs, those whose texts
+    all occur. `empty`: count examples without any text. `grouped`: as in `_without`."""
     if not plain:
         keys = {key for key in _keys(known, grouped) if empty or not _is_blank(key)}
         return lambda split: sum(key in keys for key in _keys(split, grouped))
@@ -242,8 +242,8 @@ def _counter(
 
 
 def _without(place: str, tuning: Split, reported: dict[str, Split], *, grouped: bool) -> Split:
-    """The examples whose text no reported split has: scores are reported on texts that nothing was chosen by. `grouped`: those of
-    whose query none has an example, or of whose context a question."""
+    """Return the examples whose text is in no reported split, so that scores are reported on texts that nothing was chosen by. `grouped`:
+    those whose query, or context, is in no reported split."""
     known = {row for split in reported.values() for row in _keys(split, grouped)}
     kept = np.flatnonzero([row not in known for row in _keys(tuning, grouped)])
     if not len(kept):
@@ -253,7 +253,7 @@ def _without(place: str, tuning: Split, reported: dict[str, Split], *, grouped: 
 
 
 def _keys(split: Split, grouped: bool) -> list[str]:
-    """What tells whether an example stands in another split."""
+    """Return what identifies an example in another split."""
     if not grouped:
         return normalized(split)
     return normalized(Split(split.texts[1:] if split.labels_spans else split.texts[:1], split.labels))

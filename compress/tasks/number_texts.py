@@ -1,4 +1,4 @@
-"""Numbers as files write them."""
+"""Numbers as written in files."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 
 def are_scores(values: Sequence[Any]) -> bool:
-    """All are numbers, and some are written as numbers that need not be whole."""
+    """Whether all are numbers, and at least one is not written as a whole number."""
     texts = {str(value).strip() for value in values if not isinstance(value, bool)}
     return len(texts) > 0 and all(map(is_number, map(str, values))) and any(not _is_whole(text) for text in texts)
 
 
 def is_number(text: str) -> bool:
-    """A finite one, with a decimal point if any."""
+    """Whether the text is a finite number, with a decimal point if any."""
     try:
         return math.isfinite(float(text)) and "_" not in text
     except ValueError:
@@ -22,7 +22,7 @@ def is_number(text: str) -> bool:
 
 
 def pointed(value: Any) -> str:
-    """A number with a decimal comma as one with a point."""
+    """Return a number with its decimal comma replaced by a point."""
     return str(value).replace(",", ".", 1)
 
 

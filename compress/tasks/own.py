@@ -1,4 +1,4 @@
-"""A task from a user's files alone: which columns hold the texts and labels is said, what kind of task it is, is found."""
+"""Build a task from a user's files alone: the columns of texts and labels are given, the task kind is detected."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from .plain_text import check_scored, is_plain_text
 from .spans import LABEL as SPAN_LABEL
 from .tables import Table
 
-_SPLITS = ("train", "training", "data")  # names of files that say nothing of the task
+_SPLITS = ("train", "training", "data")  # file names that do not describe the task
 
 
 def own_task(own: OwnFiles) -> tuple[TaskSpec, Path]:
-    """The task and the folder of its training file, from which its paths start.
+    """Return the task and the folder of its training file, where its paths start.
 
-    Reads the training file, or, where that is plain text, the one to report scores on.
-    Raises `CompressError` for columns that are not there, and labels that fit no kind of task.
+    Reads the training file or, if that is plain text, the one to report scores on. Raises `CompressError` for missing columns, and labels
+    that fit no task kind.
     """
     train, dev = (_real(from_home(path)) for path in (own.train, own.dev))
     if train == dev:
@@ -76,7 +76,7 @@ def own_task(own: OwnFiles) -> tuple[TaskSpec, Path]:
 
 
 def _check_dev(own: OwnFiles, table: Table, columns: Sequence[str]) -> None:
-    """Raises `CompressError` where --dev is a file of another form than --train, and lacks a column for that."""
+    """Raise `CompressError` if --dev is in another format than --train and therefore lacks a column."""
     forms = [_form(path) for path in (own.train, own.dev)]
     if forms[0] == forms[1] or not from_home(own.dev).is_file():
         return
@@ -97,14 +97,14 @@ def _form(path: Path) -> str:
 
 
 def _has_answers(table: Table, own: OwnFiles) -> bool:
-    """Whether the task is to answer questions: by what the user says, or by the labels."""
+    """Whether it is a question answering task, by the user's choice or by the labels."""
     if own.kind is not None or own.label not in table.columns:
         return own.kind == "span"
     return are_answers(table.columns[own.label])
 
 
 def _spans(own: OwnFiles) -> tuple[KindName, None, tuple[MetricName, ...]]:
-    """The kind of task, no labels, and its metrics."""
+    """Return the task kind, no labels, and the metrics."""
     if own.pair is None:
         raise CompressError(
             "--pair: a span task has questions and contexts; name the column of the contexts, as --pair context; where texts have "
@@ -114,11 +114,11 @@ def _spans(own: OwnFiles) -> tuple[KindName, None, tuple[MetricName, ...]]:
 
 
 def _has_words(table: Table, own: OwnFiles) -> bool:
-    """Whether the task is to label words: by what the user says, or by lists of words, or spans of characters as labels."""
+    """Whether it is a tagging task, by the user's choice, or because of lists of words or character spans as labels."""
     if own.kind is not None or own.label not in table.columns:
         return own.kind == "tagging"
     texts, labels = table.columns[own.text], table.columns[own.label]
-    if any(isinstance(value, dict) and SPAN_LABEL in value for value in labels):  # how the hub holds lists of spans
+    if any(isinstance(value, dict) and SPAN_LABEL in value for value in labels):  # the hub's format for lists of spans
         return True
     spans = (value[0] for value in labels if isinstance(value, list) and value)
     if any(isinstance(text, list) for text in texts) or any(isinstance(span, dict | list) for span in spans):
@@ -127,7 +127,7 @@ def _has_words(table: Table, own: OwnFiles) -> bool:
 
 
 def _tags(table: Table, own: OwnFiles) -> tuple[KindName, tuple[str, ...], tuple[MetricName, ...]]:
-    """The kind of task, the labels of words, and the metrics that these have."""
+    """Return the task kind, the labels of words, and the metrics that fit them."""
     if own.pair is not None:
         raise CompressError(
             f"--pair: a tagging task has one column of text, found a second, {own.pair!r}; leave --pair out, or --kind if the files hold "
@@ -153,12 +153,12 @@ def _of_texts(
 
 
 def _real(path: Path) -> Path:
-    """Of a path through links, that which `..` in it leads up from."""
+    """Return the path with links in its folder resolved, so that `..` leads up from the real folder."""
     return path.parent.resolve() / path.name
 
 
 def names_split(train: Path) -> bool:
-    """Whether the file's name says what part of the data it is, such as train.csv, and nothing of the task."""
+    """Whether the file's name names a part of the data, such as train.csv, rather than the task."""
     return _stem(train).lower() in _SPLITS
 
 
@@ -167,7 +167,7 @@ def _stem(train: Path) -> str:
 
 
 def task_name(train: Path) -> str:
-    """A name for the task of this training file: the file's, or its folder's where the file's says `train`."""
+    """Return a name for the task of this training file: the file's name, or its folder's if the file is called `train` or similar."""
     folder = train.resolve().parent.name
     words = [folder] if names_split(train) else [_stem(train), folder]
     slugs = [re.sub(r"[^a-z0-9._-]+", "-", word.lower()).strip("-._")[:58] for word in words]

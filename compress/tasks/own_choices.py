@@ -1,4 +1,4 @@
-"""Files of questions with endings: whether they are those of a choice, where nobody says so, and which columns are which."""
+"""Files of multiple-choice questions: detect them, and which columns are which."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .choices import endings_of
 from .tables import Table
 from .text_columns import ending_columns, ending_values
 
-# What columns are usually called: SWAG, HellaSwag, RACE, CosmosQA, COPA, PIQA, CommonsenseQA, ARC and others.
+# Usual column names: SWAG, HellaSwag, RACE, CosmosQA, COPA, PIQA, CommonsenseQA, ARC and others.
 _CONTEXTS = ("sent1", "ctx", "article", "passage", "context", "premise", "goal", "question")
 _BEGINNINGS = ("sent2", "question")
 _ENDINGS = ("endings", "ending", "choices", "choice", "options", "option", "answers", "answer", "sol")
@@ -17,8 +17,8 @@ _SAMPLE = 100  # rows
 
 
 def usual_choice(table: Table, *, said: bool = False) -> tuple[str, str, str] | None:
-    """Of a file with columns that are called as usual, those of contexts and of what endings begin with, with a comma between, of endings,
-    and of labels; None: it has no such columns. `said`: that it is a choice, so that a column called as those of endings is enough."""
+    """Return the columns (contexts, or "contexts,beginnings" if endings have a common beginning; endings; labels) of a file with usual
+    names; None if it has no such columns. `said`: the user chose the kind, so a usual name for endings suffices."""
     known = table.columns
     endings = next((name for name in _ENDINGS if holds_endings(table, name)), None)
     if endings is None and said:
@@ -33,8 +33,8 @@ def usual_choice(table: Table, *, said: bool = False) -> tuple[str, str, str] | 
 
 
 def holds_endings(table: Table, name: str) -> bool:
-    """Whether the column, or the columns that `ending_columns` finds, hold two endings or more in most of the first rows; a question
-    that has fewer is refused by its line, where the endings are read."""
+    """Whether the column, or those found by `ending_columns`, have two endings or more in most of the first rows; questions with fewer are
+    reported with their line when endings are read."""
     parts = ending_columns(name, table.columns)
     if not table.numbers or not all(part in table.columns for part in parts):
         return False
@@ -43,6 +43,6 @@ def holds_endings(table: Table, name: str) -> bool:
 
 
 def choice_text(table: Table, text: str, endings: str) -> tuple[str, ...]:
-    """`TaskSpec.text`, where `text` may be two columns with a comma between."""
+    """Return `TaskSpec.text`; `text` may be two columns separated by a comma."""
     parts: Sequence[str] = [text] if text in table.columns else [part.strip() for part in text.split(",")]
     return (*parts, endings)

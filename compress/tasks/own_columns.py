@@ -1,4 +1,4 @@
-"""Which columns of a user's own files hold the texts and the labels: as said, or as they are usually called."""
+"""Which columns of a user's own files hold texts and labels: as given, or by their usual names."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from .spans import SPANS
 from .tables import Table, brief, no_examples
 from .text_columns import ending_columns
 
-_WORDS_OF_TEXT = 3  # from which on a name is rather a text
+_WORDS_OF_TEXT = 3  # a name with this many is probably a text
 
 
 def with_words(own: OwnFiles, table: Table) -> OwnFiles:
-    """Where nobody named the columns, and none has the usual name: those of questions, of a word a line, of spans, or of passages."""
+    """Return `own` with usual columns (of questions, word-per-line files, spans or passages) if the user named none and the default names
+    do not exist."""
     said = (own.text, own.pair, own.label) != ("text", None, "label")
     own = _with_endings(own, table, said=said)
     if own.kind == "choice":
@@ -43,7 +44,7 @@ def with_words(own: OwnFiles, table: Table) -> OwnFiles:
 
 
 def _with_endings(own: OwnFiles, table: Table, *, said: bool) -> OwnFiles:
-    """Of questions with endings, the kind, and where nobody `said` how the columns are called, these."""
+    """Return `own` with the kind of multiple-choice files and, unless the user `said` them, their columns."""
     if own.kind not in (None, "choice"):
         return own
     if own.kind == "choice":
@@ -60,7 +61,7 @@ def _with_endings(own: OwnFiles, table: Table, *, said: bool) -> OwnFiles:
 
 
 def _unless_named(own: OwnFiles, table: Table, text: str, pair: str, label: str) -> OwnFiles:
-    """With these columns where nobody named others, and the table has none called `text` or `label`."""
+    """Return `own` with these columns, except those the user named, or if the table has the default `text` or `label`."""
     return replace(
         own,
         text=own.text if own.text != "text" or "text" in table.columns else text,
@@ -70,7 +71,7 @@ def _unless_named(own: OwnFiles, table: Table, text: str, pair: str, label: str)
 
 
 def text_names(table: Table, own: OwnFiles) -> tuple[str, ...]:
-    """`TaskSpec.text`. CompressError: a column is not there."""
+    """Return `TaskSpec.text`. Raises `CompressError` for a missing column."""
     if own.kind != "choice":
         for option, name in zip(("--text", "--pair"), own.texts, strict=False):
             check_column(table, option, name)
@@ -88,13 +89,14 @@ def text_names(table: Table, own: OwnFiles) -> tuple[str, ...]:
 
 
 def label_names(table: Table, own: OwnFiles) -> str | tuple[str, ...]:
-    """Several, where the name is no column, its parts between commas may be, and the task may be of several labels."""
+    """Return several columns if the name is not a column, its comma-separated parts may be, and the task may be multilabel; else the
+    name."""
     columns = label_columns(own.label, table.columns)
     return columns if len(columns) > 1 and own.kind in (None, "multilabel") else own.label
 
 
 def check_apart(own: OwnFiles) -> None:
-    """Raises `CompressError` where one column is named for two things."""
+    """Raise `CompressError` if one column is named for two things."""
     given = {"--text": own.text, "--pair": own.pair, "--label": own.label}
     columns = [(option, name) for option, name in given.items() if name is not None]
     for index, (option, name) in enumerate(columns):
@@ -104,7 +106,7 @@ def check_apart(own: OwnFiles) -> None:
 
 
 def check_column(table: Table, option: str, name: str) -> None:
-    """Raises `CompressError` where the file has no column `name`, with those that it has."""
+    """Raise `CompressError`, listing the columns, if the file has no column `name`."""
     if name in table.columns:
         return
     found = list(table.columns)
@@ -121,8 +123,8 @@ def check_column(table: Table, option: str, name: str) -> None:
 
 
 def headless(table: Table) -> str | None:
-    """The name of a column that is one of its values, too, where another is called by a whole text, as in a file that begins with an
-    example."""
+    """Return the name of a column that is also one of its values, if another column's name is a whole text, as in a file without a
+    header."""
     if not table.place.lower().endswith(tuple(DELIMITERS)):  # the others name the columns in every row
         return None
     texts = [name for name in table.columns if len(name.split()) >= _WORDS_OF_TEXT]
@@ -131,7 +133,7 @@ def headless(table: Table) -> str | None:
 
 
 def check_parted(table: Table) -> None:
-    """Raises `CompressError` where something else than what is read stands between the columns."""
+    """Raise `CompressError` if columns are separated by something other than the expected delimiter."""
     found = list(table.columns)
     if len(found) == 1 and any(mark in found[0] for mark in ";\t|"):
         raise CompressError(

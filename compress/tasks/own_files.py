@@ -1,4 +1,4 @@
-"""Files of the user's own, in place of a task, and what is said of them."""
+"""A user's own files in place of a task, and their options."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from .plain_text import text_file
 
 @dataclass(frozen=True)
 class OwnFiles:
-    """Files of the user's own, in place of a task. `train` and `dev`: .csv, .tsv, .jsonl or .parquet, with the same columns, SQuAD's
-    .json, or .conll, .txt, .bio, .iob or .iob2 of a word a line; of an embedding task `train` may be plain text (.txt, .gz, .xz or .zst).
+    """A user's own files in place of a task.
 
-    `text`, `pair`, `label`: columns of the texts, of the second texts of pairs, and of the labels, scores or answers. `kind`: by
-    default span where labels are answers, tagging where texts are lists of words or labels are spans, multilabel where labels are
-    lists, choice where the second texts are lists of endings, or stand in several columns, ranking where the columns are called query and
-    passage and the labels are numbers, regression where they are numbers with a decimal point, else classification. Of a multilabel task
-    `label` may be several columns of 0 and 1, with commas between. Of a choice `pair` is of endings; it may be several columns, and `text`
-    two, the second of what each ending begins with. `max_length`: tokens. `name`: of the task; by default the training file's, or its
-    folder's.
+    `train` and `dev`: .csv, .tsv, .jsonl or .parquet with the same columns, SQuAD's .json, or .conll, .txt, .bio, .iob or .iob2 with a word
+    per line; for an embedding task `train` may be plain text (.txt, .gz, .xz or .zst).
+    `text`, `pair`, `label`: columns of the texts, of the second texts of pairs, and of labels, scores or answers. For multilabel, `label`
+    may be several columns of 0 and 1, separated by commas. For choice, `pair` is of endings and may be several columns, and `text` may be
+    two, the second of what each ending begins with.
+    `kind`: by default span if labels are answers, tagging if texts are lists of words or labels are spans, multilabel if labels are lists,
+    choice if second texts are lists of endings or in several columns, ranking if columns are called query and passage and labels are
+    numbers, regression if they are numbers with a decimal point, else classification.
+    `max_length`: tokens. `name`: of the task; by default the training file's, or its folder's.
     """
 
     train: Path
@@ -53,10 +54,10 @@ def own_files(
     max_length: int | None,
     corpus: Sequence[str] = (),
 ) -> OwnFiles | None:
-    """The files that a command or a call names, with the columns `text` and `label` where it names none; None: no files.
-    `corpus`: plain text, which an embedding task without `train` is trained on.
+    """Return the files named in a command or call, with the default columns `text` and `label`; None if there are none.
 
-    Raises `CompressError` for one without the other, for folders, and for columns of no file.
+    `corpus`: plain text that an embedding task without `train` is trained on. Raises `CompressError` for one file without the other, for
+    folders, and for options without files.
     """
     trained = "--train"
     if train is None and corpus and kind == "embedding":

@@ -1,4 +1,4 @@
-"""Files of queries and passages: whether they are those of a ranking, where nobody says so."""
+"""Detect files of queries and passages for ranking."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ RELEVANCES = ("relevance", "score")  # of labels
 
 
 def ranks(table: Table, texts: Sequence[str], label: str) -> bool:
-    """Whether the columns of texts are called those of queries and passages, the labels are numbers, and some query has passages of
-    different ones. A number below 0 is refused as a ranking's, by its line."""
+    """Whether text columns are called query and passage, labels are numbers, and some query has passages with different ones. Negative
+    numbers are reported later, with their line."""
     if tuple(texts) != (QUERY, PASSAGE) or label not in table.columns:
         return False
     values = table.columns[label]

@@ -1,4 +1,4 @@
-"""Plain text that a sentence encoder is distilled on: no pairs, no scores."""
+"""Plain text for distilling a sentence encoder: no pairs, no scores."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .columns import Rows
 
 
 def is_plain_text(kind: KindName | None, path: Path) -> bool:
-    """Whether tasks of this kind read the file as a text a line; others read a .txt as a word a line."""
+    """Whether tasks of this kind read the file as one text per line; others read a .txt as one word per line."""
     return kind == "embedding" and is_text(path)
 
 
 def text_file(corpus: Sequence[str]) -> str:
-    """The one text file that `--corpus` names. CompressError: several, or something else."""
+    """Return the one text file in `--corpus`. Raises `CompressError` for several, or something else."""
     if len(corpus) > 1:
         raise CompressError(f"--corpus: expected one text file in place of --train, found {len(corpus)}; join them")
     if not is_text(Path(corpus[0])):
@@ -31,7 +31,7 @@ def text_file(corpus: Sequence[str]) -> str:
 
 
 def check_scored(option: str, kind: KindName | None, path: Path) -> None:
-    """Raises `CompressError` where plain text is named for a split that is measured."""
+    """Raise `CompressError` if plain text is given for a split that is scored."""
     if is_plain_text(kind, path):
         raise CompressError(
             f"{option}: expected pairs of texts with a score, found plain text, which only train may be"
@@ -39,9 +39,9 @@ def check_scored(option: str, kind: KindName | None, path: Path) -> None:
 
 
 def read_plain_text(path: Path, spec: TaskSpec) -> Rows:
-    """The lines that are not blank, in order, two by two, without scores; the last of an odd number is left out, with a note.
+    """Return the non-blank lines in order, paired two by two, without scores; the last of an odd number is left out, with a note.
 
-    Raises `CompressError` for fewer than two lines, and as `file_lines`.
+    Raises `CompressError` for fewer than two lines, and like `file_lines`.
     """
     lines = [line for line in file_lines(path) if line]
     pairs = len(lines) // 2

@@ -1,4 +1,4 @@
-"""Passages of queries in tokens, and batches that hold all passages of each of their queries."""
+"""Token ids of queries' passages, and batches with all passages of each of their queries."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class EncodedQueries(Encoded):
         return self.pairs[indices, 1].astype(np.int64)
 
     def counts(self, unit: Unit, indices: np.ndarray) -> np.ndarray:
-        """Of "queries" and "ranked" a query's first row among `indices` counts 1 and the others 0; of "margins" each row counts the
-        rows of its query that are less relevant."""
+        """Return counts per row. For "queries" and "ranked", a query's first row among `indices` counts 1 and the others 0; for "margins",
+        each row counts the less relevant rows of its query."""
         counted = np.zeros(len(indices), np.int64)
         labels = self.pairs[indices]
         for rows in queries_of(labels):
@@ -42,28 +42,28 @@ class EncodedQueries(Encoded):
         return self.lengths[indices] if unit == "tokens" else counted
 
     def followed_by(self, other: Encoded) -> EncodedQueries:
-        """The rows of both, in this order; no query of one is taken for one of the other."""
+        """Return the rows of both, in this order, with separate query numbers."""
         return super().followed_by(replace(other, labels=numbered_on(self.labels, other.labels)))
 
     def stratified_groups(self, count: int) -> np.ndarray:
-        """Whole queries, evenly spread over those sorted by their mean length, as many as have `count` rows on average, but at least one;
-        of those that can be scored, where there are any."""
+        """Return whole queries, evenly spread over those sorted by mean length, as many as have `count` rows on average, but at least one;
+        only queries that can be scored, if there are any."""
         scored = scored_queries(self.pairs) or queries_of(self.pairs)
         queries = sorted(scored, key=lambda rows: float(self.lengths[rows].mean()))
         most = max(1, min(count * len(queries) // max(1, sum(map(len, queries))), len(queries)))
         return np.concatenate([queries[i] for i in np.linspace(0, len(queries) - 1, most).round().astype(int)])
 
     def targets(self, indices: np.ndarray, length: int) -> dict[str, np.ndarray]:
-        """`labels` float32 [pair], the relevance; `groups` int64 [pair], the number of the query."""
+        """Return `labels` float32 [pair], the relevance, and `groups` int64 [pair], the number of the query."""
         return {"labels": self.pairs[indices, 0].astype(np.float32), "groups": self.groups(indices)}
 
 
 class QuerySampler:
-    """Batches of whole queries, at most `batch_size` pairs each. The order depends on (seed, epoch) alone.
+    """Batches of whole queries, at most `batch_size` pairs each. The order depends only on (seed, epoch).
 
-    A query of more pairs is parted into as few parts as can be, whose sizes differ by one at most; in every epoch its pairs are dealt
-    to them anew, in the order of their relevance, so that each part gets its share of the relevant ones. Which sizes go together
-    is settled once, so that every epoch has as many batches; which queries of a size do is drawn in every epoch.
+    A larger query is split into the fewest possible parts, whose sizes differ by at most one. In every epoch its pairs are distributed
+    anew, in order of relevance, so that each part gets its share of the relevant ones. Which sizes form a batch is fixed, so that every
+    epoch has equally many batches; which queries of a size do is random in every epoch.
     """
 
     def __init__(self, labels: np.ndarray, batch_size: int, seed: int) -> None:
@@ -83,7 +83,7 @@ class QuerySampler:
         return len(self._bins)
 
     def epoch(self, number: int) -> list[np.ndarray]:
-        """Index arrays in shuffled order; every pair once, those of a query, or of a part of one, side by side."""
+        """Return index arrays in shuffled order; every pair once, those of a query, or of a part of one, adjacent."""
         rng = np.random.default_rng([self._seed % 2**64, number])
         ready: dict[int, list[np.ndarray]] = defaultdict(list)
         for place in rng.permutation(len(self._queries)):
@@ -102,19 +102,19 @@ class QuerySampler:
 
 
 def numbered_on(before: np.ndarray, pairs: np.ndarray) -> np.ndarray:
-    """`pairs` with numbers of groups above those of the pairs `before`; both [pair, 2]."""
+    """Return `pairs` with group numbers above those of the pairs `before`; both [pair, 2]."""
     found = pairs.copy()
     found[:, 1] += before[:, 1].max(initial=-1) + 1
     return found
 
 
 def largest_query(labels: np.ndarray) -> int:
-    """Passages of the query that has most."""
+    """Return the number of passages of the largest query."""
     return max(map(len, queries_of(labels)), default=0)
 
 
 def _packed(sizes: list[int], room: int) -> list[list[int]]:
-    """The sizes in bins of at most `room`: from the largest down, each into the fullest bin that it fits in (best fit decreasing)."""
+    """Return the sizes in bins of at most `room`, in descending order, each in the fullest bin where it fits (best fit decreasing)."""
     bins: list[list[int]] = []
     by_room: dict[int, list[int]] = defaultdict(list)  # room left -> bins
     for size in sorted(sizes, reverse=True):

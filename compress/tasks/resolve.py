@@ -12,7 +12,7 @@ from .builtin import BUILTIN_TASKS
 
 
 def resolve_task(name_or_path: str) -> tuple[TaskSpec, Path | None]:
-    """The task and, for a YAML file, its folder, from which its relative paths start."""
+    """Return the task and, for a YAML file, its folder, where its relative paths start."""
     if name_or_path in BUILTIN_TASKS:
         return BUILTIN_TASKS[name_or_path], None
     if name_or_path.endswith((".yaml", ".yml")):

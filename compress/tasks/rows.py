@@ -1,4 +1,4 @@
-"""Where a task's data are, and its splits as columns of unchecked rows."""
+"""The source of a task's data, and its splits as columns of unchecked rows."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from .synthetic import GENERATOR_VERSION, generate
 from .tables import no_examples
 from .unread import unread_texts
 
-OWN = ("train", "tuning")  # names that no reported split may have
+OWN = ("train", "tuning")  # names not allowed for reported splits
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a task's data come from. `folder` is where a task file's relative paths start; `data_dir` holds GLUE's
-    folders, or a saved `datasets` folder; `tuning` is a file for the tuning split, before one that the task names."""
+    """Source of a task's data. `folder`: where a task file's relative paths start; `data_dir`: GLUE's folders, or a saved `datasets`
+    folder; `tuning`: a file for the tuning split, which replaces one in the task."""
 
     spec: TaskSpec
     folder: Path | None
@@ -38,7 +38,7 @@ class Origin:
 
     @cached_property
     def found(self) -> tuple[str, Path | None]:
-        """The kind of source, and the folder of a saved or local data set."""
+        """The type of source, and the folder of a saved or local data set."""
         if self.spec.files is not None:
             return "files", None
         if self.spec.hub is None:
@@ -52,7 +52,7 @@ class Origin:
 
     @cached_property
     def paths(self) -> dict[str, Path]:
-        """Split -> file: all splits of a task that is read from files, of others the tuning split that is given."""
+        """Split -> file: all splits of a task read from files; for others, the given tuning split."""
         given = {} if self.tuning is None else {"tuning": self.tuning}
         if self.found[0] != "files":
             return given
@@ -61,7 +61,7 @@ class Origin:
         return official_paths(self.spec, self.data_dir or Path()) | given
 
     def fingerprint(self) -> str:
-        """SHA-256 that changes with any byte of the data and any field of the spec that matters; parses nothing."""
+        """Return a SHA-256 that changes with any byte of the data and any relevant field of the spec; parses nothing."""
         (source, place), files = self.found, list(self.paths.items())
         self._check_there(self.paths)
         if source == "synthetic":
@@ -74,13 +74,13 @@ class Origin:
         if self.spec.hub is not None and self.spec.hub.tuning is not None and "tuning" not in self.paths:
             source += f" tuning {self.spec.hub.tuning}"
         if KINDS[self.spec.kind].unit == "question" and any(name == "tuning" for name, _ in files):
-            source += " apart by context"  # as such files are held against the reported splits since
+            source += " apart by context"  # such files are compared with reported splits by context
         if self.spec.kind == "multilabel" and any(path.suffix.lower() in DELIMITERS for _, path in files):
-            source += " lists as JSON"  # before, lists of labels were read as Python's first
+            source += " lists as JSON"  # lists of labels are read as JSON
         return fingerprint_of(self.spec, source, files)
 
     def read(self, wanted: Callable[[str], bool]) -> tuple[dict[str, Rows], list[str]]:
-        """The splits whose names are `wanted`, and notes on how they were read."""
+        """Return the splits whose names are `wanted`, and notes on how they were read."""
         source, place = self.found
         paths = {name: path for name, path in self.paths.items() if wanted(name)}
         self._check_there(paths)
@@ -97,7 +97,7 @@ class Origin:
         return read_hub(self.spec, self.folder, splits) | rows, _astray(self.spec, self.data_dir, place)
 
     def _check_there(self, paths: Mapping[str, Path]) -> None:
-        """Raises `CompressError`, with the field, where a file that the task file names is not there."""
+        """Raise `CompressError`, with the field, if a file named in the task file does not exist."""
         files = self.spec.files
         if self.spec.file is None or files is None:
             return
@@ -112,7 +112,7 @@ class Origin:
 
 
 def _astray(spec: TaskSpec, data_dir: Path | None, place: Path | None) -> list[str]:
-    """Notes where the data are not from where a reader of the command or of the task may think."""
+    """Return notes if data come from elsewhere than the command or task suggests."""
     notes = [] if data_dir is None else ["--data-dir holds none of its data, which are read from where the task says"]
     if place is not None and spec.hub is not None and spec.hub.revision is not None:
         notes.append(
@@ -144,7 +144,7 @@ def _reported(spec: TaskSpec, field: str) -> dict[str, str]:
 
 
 def _file_rows(spec: TaskSpec, name: str, path: Path) -> Rows:
-    """Of a task without files of its own, the columns have the names that the task gives them."""
+    """Return the rows of a file. For a task without files of its own, its columns have the names in the task."""
     if name == "train" and is_plain_text(spec.kind, path):
         return read_plain_text(path, spec)
     check_scored(str(path), spec.kind, path)

@@ -1,4 +1,4 @@
-"""A task's metrics of one set of outputs. Needs numpy alone: a cached run must not pay for importing scikit-learn."""
+"""A task's metrics for outputs. Needs numpy alone, so that a cached run does not import scikit-learn."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from .kinds import TASK_KINDS
 def score(
     spec: TaskSpec, labels: tuple[str, ...], logits: np.ndarray, gold: np.ndarray, sizes: Sequence[int] = ()
 ) -> dict[str, float]:
-    """Metric -> points, for outputs [example, output] or, where there is one output, [example]; `gold` as the kind has it of labels;
-    `sizes`: of the splits that these are, one after the other, where the score is the mean over several.
+    """Return metric -> points, for outputs [example, output] or, if there is one output, [example].
 
-    Raises `CheckFailed` when logits are not finite, `CompressError` when shapes do not fit the task.
+    `gold`: as from the kind; `sizes`: of the splits concatenated here, if the score is the mean over several. Raises `CheckFailed` for
+    non-finite logits, `CompressError` for shapes that do not fit the task.
     """
     outputs = np.asarray(logits, dtype=np.float64)
     outputs = outputs[:, None] if outputs.ndim == 1 else outputs
@@ -37,31 +37,31 @@ def score(
 
 
 def gold_of(spec: TaskSpec, split: Split) -> np.ndarray:
-    """What outputs for the split are held against."""
+    """Return what outputs for the split are compared with."""
     return TASK_KINDS[spec.kind].gold(split.labels, split.texts)
 
 
 def reported_scores(
     data: ReportedData, outputs: Mapping[str, np.ndarray], gold: Mapping[str, np.ndarray]
 ) -> dict[str, dict[str, float]]:
-    """`score` of all that scores are reported on, by name, of the `outputs` there and the `reported_gold`. Raises as `score` does."""
+    """Return the `score` of everything scores are reported on, by name, given its `outputs` and `reported_gold`. Raises like `score`."""
     return {name: score(data.spec, data.labels, outputs[name], gold[name], data.sizes(name)) for name in data.names}
 
 
 def reported_gold(data: ReportedData) -> dict[str, np.ndarray]:
-    """What outputs are held against, of all that scores are reported on, by name."""
+    """Return what outputs are compared with, for everything scores are reported on, by name."""
     return data.gathered({name: gold_of(data.spec, split) for name, split in data.splits.items()})
 
 
 def headline_of(
     spec: TaskSpec, labels: tuple[str, ...], metrics: tuple[str, ...] | None = None, sizes: Sequence[int] = ()
 ) -> Headline:
-    """The headline score of the task, or of some of its `metrics`; `sizes` as for `score`."""
+    """Return the headline score of the task, or of some of its `metrics`; `sizes` as for `score`."""
     positive = labels.index(spec.positive) if spec.positive is not None else -1
     found = TASK_KINDS[spec.kind].headline(metrics or spec.metrics, positive, labels)
     return MeanHeadline(found, tuple(sizes)) if sizes else found
 
 
 def headline(scores: dict[str, float]) -> float:
-    """The one number of a split: the mean of its metrics."""
+    """Return the one number of a split: the mean of its metrics."""
     return sum(scores.values()) / len(scores)

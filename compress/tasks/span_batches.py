@@ -1,4 +1,4 @@
-"""Questions and their contexts as windows of tokens: where answers begin and end in them, and back from outputs of tokens to answers."""
+"""Questions and their contexts as windows of tokens: positions of answers in them, and token outputs back to answers."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from .encoded import ENCODE_AT_ONCE, Encoded, ragged
 
 @dataclass(frozen=True)
 class EncodedSpans(Encoded):
-    """Rows are windows of questions and parts of their contexts, `labels` the gold of all questions (`TaskKind.gold`). `cut` says where
-    the windows stand, `places` int32 [window, 2] what each is trained to answer: positions of the first and the last token of an
-    answer, or [CLS] twice. `impossible`: a model may give no answer (`Split.unanswerable`)."""
+    """Rows are windows of a question and part of its context; `labels` are the gold of all questions (`TaskKind.gold`). `cut`: locations of
+    the windows; `places` int32 [window, 2]: training targets, the positions of an answer's first and last token, or [CLS] twice.
+    `impossible`: a model may give no answer (`Split.unanswerable`)."""
 
     cut: Cut
     questions: list[str]
@@ -30,7 +30,7 @@ class EncodedSpans(Encoded):
     impossible: bool
 
     def collected(self, parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-        """float32 [question, 6], from windows and their outputs [window, length, 2], in any order, each window once: start and end of
+        """Return float32 [question, 6] from windows and their outputs [window, length, 2], in any order, each window once: start and end of
         the best span in characters of the context, its score, and that of no answer; exact match and F1 of the span."""
         best = Best(self.cut)
         for windows, found in parts:
@@ -44,13 +44,13 @@ class EncodedSpans(Encoded):
         return outputs
 
     def decided(self, outputs: np.ndarray, threshold: float | np.ndarray) -> np.ndarray:
-        """float32 [question, 6]: where no answer is likelier than the span by more than `threshold`, (0, 0) and the scores of none, and
-        what it is likelier by is less by so much."""
+        """Return float32 [question, 6], with (0, 0) and the scores of no answer where the score of no answer exceeds that of the span by
+        more than `threshold`; `threshold` is subtracted from that margin."""
         return decided(outputs, self.labels, float(threshold))
 
     def take(self, indices: np.ndarray) -> EncodedSpans:
-        """These windows alone, in this order, with the questions that they are of, in the order of their first windows. A question is
-        answered from those of its windows that are taken."""
+        """Return only these windows, in this order, with their questions, in order of their first windows. A question is answered from its
+        taken windows alone."""
         owners = self.cut.question[indices]
         kept, first = np.unique(owners, return_index=True)
         kept = kept[np.argsort(first)]
@@ -81,32 +81,33 @@ class EncodedSpans(Encoded):
         )
 
     def question(self, window: int) -> str:
-        """Whole."""
+        """Return the whole question."""
         return self.questions[int(self.cut.question[window])]
 
     def context(self, window: int) -> str:
-        """Whole."""
+        """Return the whole context."""
         return self.contexts[int(self.cut.question[window])]
 
     @cached_property
     def starts(self) -> np.ndarray:
-        """int64 [window + 1]: where the tokens of each window begin among those of all windows in a row, and where the last end."""
+        """int64 [window + 1]: where each window's tokens start among those of all windows in sequence, and where the last end."""
         return np.concatenate([[0], np.cumsum(self.lengths)])
 
     def compares(self, windows: np.ndarray, positions: np.ndarray) -> np.ndarray:
-        """bool, of `positions` in `windows`: whether the token there is of the context or [CLS], over which answers are distributed."""
+        """Return whether the token at each of `positions` in `windows` is of the context or [CLS], over which answers are distributed;
+        bool."""
         first, end, cls = np.moveaxis(self.cut.bounds[windows, :3], -1, 0)
         return ((positions >= first) & (positions < end)) | (positions == cls)
 
     def targets(self, indices: np.ndarray, length: int) -> dict[str, np.ndarray]:
-        """`labels` int64 [window, 2]: positions of an answer's first and last token; `compared` int64 [window, length]: 1 at the tokens
-        of the context and at [CLS], which stands for no answer in the window."""
+        """Return `labels` int64 [window, 2]: positions of an answer's first and last token; `compared` int64 [window, length]: 1 at tokens
+        of the context and at [CLS], which means no answer in the window."""
         compared = self.compares(np.asarray(indices)[:, None], np.arange(length))
         return {"labels": self.places[indices].astype(np.int64), "compared": compared.astype(np.int64)}
 
 
 def encode_spans(tokenizer: tokenizers.Tokenizer, split: Split, max_length: int) -> EncodedSpans:
-    """Every question and its context in windows of at most `max_length` tokens. The tokenizer given is not changed."""
+    """Return every question and its context in windows of at most `max_length` tokens. The given tokenizer is not changed."""
     passages = Passages(tokenizer, max_length)
     questions, contexts = split.texts
     ids: list[np.ndarray] = []
@@ -127,7 +128,8 @@ def encode_spans(tokenizer: tokenizers.Tokenizer, split: Split, max_length: int)
 
 
 def _places(cut: Cut, answers: np.ndarray) -> np.ndarray:
-    """int32 [window, 2]: of the first gold answer of each window's question its first and last token, where the window has all of it."""
+    """Return int32 [window, 2]: the first and last token of the question's first gold answer, if the window contains all of it, else [CLS]
+    twice."""
     windows = len(cut.question)
     begins = np.append(True, np.diff(cut.question) != 0)[:windows]
     ends = np.append(begins[1:], True)[:windows]
@@ -143,8 +145,8 @@ def _places(cut: Cut, answers: np.ndarray) -> np.ndarray:
 
 
 def _tokens(offsets: np.ndarray, start: int, end: int, begins: bool, ends: bool) -> tuple[int, int] | None:
-    """The first and the last of some tokens that have characters from `start` to `end`; None where there are none, or may be others
-    outside of the window. `begins`, `ends`: the context does so in this window."""
+    """Return the first and last token with characters from `start` to `end`; None if there are none, or others may be outside the window.
+    `begins`, `ends`: the context begins or ends in this window."""
     inside = np.flatnonzero((offsets[:, 1] > start) & (offsets[:, 0] < end) & (offsets[:, 1] > offsets[:, 0]))
     if not len(inside):
         return None

@@ -1,4 +1,4 @@
-"""Windows of questions and contexts in the tokens of another model, and where in a window each of these begins and ends."""
+"""Windows of questions and contexts in another model's tokens, and the corresponding token positions."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .span_batches import EncodedSpans
 
 @dataclass(frozen=True)
 class EncodedParts(Encoded):
-    """A row for each window of a reader: its question, and the part of the context that it shows. `places` int32 [token, 2] of each row:
-    positions in the window of the token that has the first character of this one, and of the token that has its last; `NOWHERE` where
-    there is none, and where the token is not of the context. [CLS] stands at that of the window. `labels` mean nothing."""
+    """A row for each window of a reader: its question, and the part of the context in the window. `places` int32 [token, 2] per row:
+    positions in the window of the tokens with the first and the last character of this token; `NOWHERE` if there is none, or the token is
+    not of the context. [CLS] maps to the window's. `labels` are unused."""
 
     places: list[np.ndarray]
 
     def targets(self, indices: np.ndarray, length: int) -> dict[str, np.ndarray]:
-        """`places` int64 [window, length, 2]."""
+        """Return `places` int64 [window, length, 2]."""
         found = np.full((len(indices), length, 2), NOWHERE, np.int64)
         for row, index in enumerate(indices.tolist()):
             found[row, : len(self.places[index])] = self.places[index]
@@ -31,7 +31,7 @@ class EncodedParts(Encoded):
 
 
 def encode_parts(tokenizer: tokenizers.Tokenizer, windows: EncodedSpans, max_length: int) -> EncodedParts:
-    """In at most `max_length` tokens each; what is more of a part is left out. The tokenizer given is not changed."""
+    """Return the windows in at most `max_length` tokens each; the rest of a part is left out. The given tokenizer is not changed."""
     passages = Passages(tokenizer, max_length)
     ids: list[np.ndarray] = []
     types: list[np.ndarray] = []
@@ -56,7 +56,7 @@ def encode_parts(tokenizer: tokenizers.Tokenizer, windows: EncodedSpans, max_len
 
 
 def _part(windows: EncodedSpans, row: int) -> tuple[int, int]:
-    """Characters of the context that the window shows, with the spaces before them, which some tokenizers count with a word."""
+    """Return the range of characters of the context in the window, including spaces before it, which some tokenizers count with a word."""
     spans = windows.cut.offsets(row)
     if not len(spans):
         return 0, 0
@@ -65,8 +65,8 @@ def _part(windows: EncodedSpans, row: int) -> tuple[int, int]:
 
 
 def _places(windows: EncodedSpans, row: int, spans: np.ndarray) -> np.ndarray:
-    """int64 [token, 2], of the characters [token, 2] of the other model's tokens; of tokens that share a character the first begins
-    there, and the last ends there."""
+    """Return int64 [token, 2] for the character ranges [token, 2] of the other model's tokens; if several window tokens share a character,
+    a start maps to the first, an end to the last."""
     own, first = windows.cut.offsets(row), windows.cut.readable(row)[0]
     shown = np.flatnonzero(own[:, 1] > own[:, 0])
     found = np.full((len(spans), 2), NOWHERE, np.int64)

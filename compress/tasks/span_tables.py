@@ -1,7 +1,7 @@
-"""What a reader says at every token of some windows, all windows in a row: float32 [token, 2], as `EncodedSpans.starts` parts them.
+"""A reader's outputs at every token of some windows, all windows in sequence: float32 [token, 2], divided by `EncodedSpans.starts`.
 
-A table holds logits of start and end, or logarithms of their calibrated probabilities over the tokens that are compared in a window
-(`EncodedSpans.compares`); what stands at other tokens, nothing reads.
+A table has logits of start and end, or logs of their calibrated probabilities over the compared tokens of a window
+(`EncodedSpans.compares`); values at other tokens are never read.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from .span_batches import EncodedSpans
 
 
 def created(path: Path, windows: EncodedSpans) -> np.memmap:
-    """A table of zeros in the file `path`, a .npy, to be filled and flushed."""
+    """Return a table of zeros in the file `path`, a .npy, to be filled and flushed."""
     return zeros_file(path, (int(windows.starts[-1]), 2))
 
 
 def put(table: np.ndarray, windows: EncodedSpans, rows: np.ndarray, outputs: np.ndarray) -> None:
-    """Write the outputs [row, length, 2] of these windows, padded, to their places in `table`."""
+    """Write the padded outputs [row, length, 2] of these windows into `table`."""
     for row, found in zip(rows.tolist(), outputs, strict=True):
         table[windows.starts[row] : windows.starts[row + 1]] = found[: windows.lengths[row]]
 
 
 def padded(table: np.ndarray, windows: EncodedSpans, rows: np.ndarray, length: int) -> np.ndarray:
-    """float32 [row, length, 2] of these windows, 0 at padding."""
+    """Return float32 [row, length, 2] of these windows, 0 at padding."""
     found = np.zeros((len(rows), length, 2), np.float32)
     for place, row in enumerate(rows.tolist()):
         found[place, : windows.lengths[row]] = table[windows.starts[row] : windows.starts[row + 1]]
@@ -39,16 +39,17 @@ def padded(table: np.ndarray, windows: EncodedSpans, rows: np.ndarray, length: i
 
 
 def collected(table: np.ndarray, windows: EncodedSpans) -> np.ndarray:
-    """`EncodedSpans.collected` of what `table` holds."""
+    """Return `EncodedSpans.collected` of the outputs in `table`."""
     chunks = sorted_chunks(windows.lengths)
     return windows.collected((rows, padded(table, windows, rows, int(windows.lengths[rows].max()))) for rows in chunks)
 
 
 def fit_span_temperature(table: np.ndarray, windows: EncodedSpans) -> float:
-    """As `fit_temperature`, of logits [token, 2] and the answers that windows are trained to give: the T of least negative
-    log-likelihood of their starts and ends over the compared tokens.
+    """Return the temperature for logits [token, 2], like `fit_temperature`: the T with the least negative log-likelihood of the windows'
+    target starts and ends over the compared tokens.
 
-    A start or an end to which nothing of the teacher's is moved (`moved_logits`) counts for nothing: no T makes it likelier."""
+    Targets to which no probability was moved (`moved_logits`) are ignored, as no T makes them likelier.
+    """
     kept, begins = _compared(windows, 0, len(windows))
     logits = np.asarray(table[kept], dtype=np.float64)
     gold = np.asarray(table[windows.starts[:-1, None] + windows.places, [0, 1]], dtype=np.float64)
@@ -57,7 +58,7 @@ def fit_span_temperature(table: np.ndarray, windows: EncodedSpans) -> float:
         return 1.0
 
     def slope(inverse: float) -> float:
-        """The mean of z_label − E[z]."""
+        """Return the mean of z_label − E[z]."""
         probabilities = np.exp(_log_probabilities(logits * inverse, begins))
         return float((gold - np.add.reduceat(probabilities * logits, begins))[known].mean())
 
@@ -65,8 +66,7 @@ def fit_span_temperature(table: np.ndarray, windows: EncodedSpans) -> float:
 
 
 def calibrate(table: np.ndarray, windows: EncodedSpans, temperature: float) -> None:
-    """Turn logits, in place, into logarithms of softmax(logits / temperature) over the compared tokens of each window, and into 0 at
-    others."""
+    """Replace logits, in place, by log softmax(logits / temperature) over the compared tokens of each window, and 0 at others."""
     for first in range(0, len(windows), ENCODE_AT_ONCE):
         end = min(first + ENCODE_AT_ONCE, len(windows))
         kept, begins = _compared(windows, first, end)
@@ -76,7 +76,7 @@ def calibrate(table: np.ndarray, windows: EncodedSpans, temperature: float) -> N
 
 
 def _compared(windows: EncodedSpans, first: int, end: int) -> tuple[np.ndarray, np.ndarray]:
-    """Of the windows from `first` to `end`, int64: which tokens are compared, and where among these each window's begin. Every window
+    """Return, for the windows from `first` to `end`, int64: the compared tokens, and where each window's start among these. Every window
     has one."""
     starts, lengths = windows.starts[first:end], windows.lengths[first:end]
     tokens = np.arange(windows.starts[first], windows.starts[end])
@@ -86,7 +86,7 @@ def _compared(windows: EncodedSpans, first: int, end: int) -> tuple[np.ndarray, 
 
 
 def _log_probabilities(logits: np.ndarray, begins: np.ndarray) -> np.ndarray:
-    """[token, 2] of softmax over the tokens of each window, whose first are `begins`."""
+    """Return [token, 2], log softmax over the tokens of each window, whose first tokens are `begins`."""
     sizes = np.diff(begins, append=len(logits))
     shifted = logits - np.repeat(np.maximum.reduceat(logits, begins), sizes, axis=0)
     return shifted - np.repeat(np.log(np.add.reduceat(np.exp(shifted), begins)), sizes, axis=0)

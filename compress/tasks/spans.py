@@ -1,4 +1,4 @@
-"""Spans of characters with a label -> a label for each word of a text, in IOB2."""
+"""Convert labelled character spans to a label for each word of a text, in IOB2."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .columns import Rows
 from .tables import brief, refuse
 
 FORMS = '{"start": 0, "end": 5, "label": "PER"} or [0, 5, "PER"]'
-SPANS = "entities"  # what a column of them is usually called
-LABEL = "label"  # what the label of a span is called
+SPANS = "entities"  # usual name of their column
+LABEL = "label"  # key of a span's label
 _FIELDS = ("start", "end", LABEL)
 
 
 @dataclass(frozen=True)
 class Span:
-    """`start` and `end` in characters of the text, the end exclusive."""
+    """`start` and `end` in characters of the text, end exclusive."""
 
     start: int
     end: int
@@ -32,8 +32,8 @@ class Span:
 
 
 def spans_as_tags(rows: Rows, column: str, label: str) -> tuple[list[str], list[list[tuple[str, int, int]]], list[str]]:
-    """Texts; of each the (tag, start, end) of its words; notes. A span that cuts a word takes all of it. Raises `CompressError` for
-    texts that are none, and spans that are outside of the text, hold no word, or share one, by their lines."""
+    """Return texts; for each, (tag, start, end) of its words; notes. A span that cuts a word includes all of it. Raises `CompressError`,
+    with line numbers, for invalid texts, and for spans that are outside the text, contain no word, or share one."""
     texts, labels, problems, cut, total = [], [], [], 0, 0
     for number, text, value in zip(rows.numbers, rows.texts[0], rows.labels, strict=True):
         found = _spans(text, value, column, label)
@@ -51,12 +51,12 @@ def spans_as_tags(rows: Rows, column: str, label: str) -> tuple[list[str], list[
 
 
 def _spans(text: Any, value: Any, column: str, label: str) -> list[Span] | str:
-    """In the order of the text; or what is wrong with them."""
+    """Return spans in text order, or what is wrong with them."""
     if not isinstance(text, str):
         return f"{column}: expected text or a list of words, found {brief(text)}"
     if value is None:
         return []
-    if isinstance(value, dict):  # how the hub holds lists of objects
+    if isinstance(value, dict):  # the hub's format for lists of objects
         columns: list[Any] = [value.get(name) for name in _FIELDS]
         even = all(isinstance(column, list) and len(column) == len(columns[0]) for column in columns)
         value = list(zip(*columns, strict=True)) if even else value
@@ -86,7 +86,7 @@ def _span(part: Any) -> Span | None:
 
 
 def _tags(words: np.ndarray, spans: list[Span]) -> list[str] | str:
-    """Of each word; or what is wrong with the spans."""
+    """Return the tag of each word, or what is wrong with the spans."""
     tags, taken = [OUTSIDE] * len(words), -1
     for before, span in zip([None, *spans], spans, strict=False):
         first, last = _words_in(words, span)
@@ -101,7 +101,7 @@ def _tags(words: np.ndarray, spans: list[Span]) -> list[str] | str:
 
 
 def _words_in(words: np.ndarray, span: Span) -> tuple[int, int]:
-    """The first and the last word of which the span has a character."""
+    """Return the first and last word that the span has a character of."""
     first = int(np.searchsorted(words[:, 1], span.start, side="right"))
     return first, int(np.searchsorted(words[:, 0], span.end, side="left")) - 1
 

@@ -1,4 +1,4 @@
-"""Questions and answers as SQuAD's files hold them, versions 1.1 and 2.0: JSON of articles, their paragraphs, and questions on each."""
+"""Read SQuAD files, versions 1.1 and 2.0: JSON of articles, their paragraphs, and questions on each."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ _FORM = '{"data": [{"paragraphs": [{"context": …, "qas": [{"question": …, "a
 
 
 def read_squad(path: Path, *, labelled: bool = True) -> Table:
-    """Columns `question`, `context` and `answers`; a number is that of the question in the file, with its id. `is_impossible` questions
-    have no answers; `plausible_answers` are left out. Where questions need not be `labelled`, answers are not looked at, and `id` stands
-    first, if each question has one. Raises `CompressError` for another form, and for questions that contradict themselves."""
+    """Return columns `question`, `context` and `answers`; row numbers are those of the questions in the file, with their ids.
+
+    `is_impossible` questions have no answers; `plausible_answers` are ignored. If questions need not be `labelled`, answers are not read,
+    and `id` is the first column if each question has one. Raises `CompressError` for another format, and for contradictory questions.
+    """
     places = [*_questions(path, _document(path))]
     if not places:
         raise CompressError(f"{path}: no questions in it; expected some, as in {_FORM}")
@@ -52,13 +54,13 @@ def _document(path: Path) -> Any:
 
 
 def _number(place: int, question: dict[str, Any]) -> int | str:
-    """As messages show it: with the question's id, where it has one."""
+    """Return the number for messages, with the question's id if it has one."""
     name = question.get("id")
     return f"{place} (id {brief(name)})" if isinstance(name, str) and name else place
 
 
 def _questions(path: Path, document: Any) -> Iterator[tuple[str, Any, dict[str, Any]]]:
-    """Where each question stands, its context, and what the file says of it."""
+    """Yield each question's location, context and record."""
     for a, article in enumerate(_list(path, "", document, "data")):
         place = f"data[{a}]"
         for p, paragraph in enumerate(_list(path, place, article, "paragraphs")):
@@ -81,7 +83,7 @@ def _list(path: Path, place: str, value: Any, key: str) -> list[Any]:
 
 
 def _answers(question: dict[str, Any]) -> Any:
-    """What the file has as answers; or, as text, what is wrong."""
+    """Return the answers in the file, or, as text, what is wrong."""
     answers, impossible = question.get("answers"), question.get("is_impossible")
     if impossible is True and answers:
         return f"expected no answers, as `is_impossible` is true, found {brief(answers)}"

@@ -1,4 +1,4 @@
-"""Columns of a file that remember their line numbers; JSONL and Parquet. Delimited text is in `delimited`."""
+"""Columns of a file with their line numbers; JSONL and Parquet. Delimited text is in `delimited`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 from compress.errors import CompressError, nearest
 from compress.tabular import CONLL, DELIMITERS, not_utf8
 
-SHOWN = 3  # offending lines shown in a message
+SHOWN = 3  # wrong lines shown in a message
 
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of one file. `numbers` holds, per row, the number a message should show, in `unit`s, where rows have names with that;
-    `word_numbers` those of each word of a row, in files of a word a line."""
+    """Columns of one file. `numbers`: per row, the number for messages, in `unit`s, with the row's name if it has one; `word_numbers`: for
+    each word of a row, in files with a word per line."""
 
     place: str
     unit: str
@@ -34,14 +34,15 @@ class Table:
 
 
 def label_values(table: Table, label: str | tuple[str, ...]) -> list[Any]:
-    """Of each row the value of the column, or a tuple of those of several columns."""
+    """Return for each row the value of the column, or a tuple of those of several columns."""
     if isinstance(label, str):
         return table.column(label)
     return list(zip(*map(table.column, label), strict=True))
 
 
 def refuse(place: str, unit: str, problems: Sequence[tuple[int | str, str]], way_out: str = "") -> None:
-    """Raise for the first few `(number, problem)` pairs, with the count of all and then the `way_out`; return when there are none."""
+    """Raise `CompressError` for the first few `(number, problem)` pairs, with the total count and then the `way_out`; return if there are
+    none."""
     if not problems:
         return
     shown = "; ".join(f"{unit} {number}: {problem}" for number, problem in problems[:SHOWN])
@@ -50,29 +51,29 @@ def refuse(place: str, unit: str, problems: Sequence[tuple[int | str, str]], way
 
 
 def brief(value: Any) -> str:
-    """`value` as a message shows it, cut to a readable length."""
+    """Return `value` for a message, cut to a readable length."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "…"
 
 
 def counted(count: int, one: str, many: str = "") -> str:
-    """`1 text`, or `2 texts`; `many`: another plural than with an s."""
+    """Return `1 text` or `2 texts`; `many`: a plural that does not end in s."""
     return f"{count:,} {one if count == 1 else many or f'{one}s'}"
 
 
 def all_have(count: int, unit: str) -> str:
-    """`all 20 texts have`, as a message begins that tells what they have in common."""
+    """Return `all 20 texts have`, the start of a message about something in common."""
     return f"all {count:,} {unit}s have" if count > 1 else f"the only {unit} has"
 
 
 def no_examples(place: str) -> CompressError:
-    """What to raise for a file or another place without an example."""
+    """Return the error for a file or another source without an example."""
     forms = {**dict.fromkeys(DELIMITERS, "row after the header"), **dict.fromkeys(CONLL, "text")}
     return CompressError(f"{place}: no examples; expected at least one {forms.get(Path(place).suffix.lower(), 'row')}")
 
 
 def read_text(path: Path) -> str:
-    """The file as UTF-8 without a byte order mark."""
+    """Return the file as UTF-8 without a byte order mark."""
     raw = read_bytes(path)
     try:
         return raw.decode("utf-8-sig")
@@ -90,7 +91,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def lines_of(text: str) -> list[str]:
-    """Lines split at \\n alone (a text may hold other line separators), blank lines at the end left out."""
+    """Return lines split at \\n alone (a text may contain other line separators), without blank lines at the end."""
     lines = text.split("\n")
     while lines and not lines[-1].strip("\r"):
         lines.pop()
@@ -131,6 +132,6 @@ def read_parquet(path: Path) -> Table:
         names = content.column_names
         columns = {name: content.column(name).to_pylist() for name in names}
     except (pyarrow.ArrowException, OSError, KeyError, OverflowError, ValueError) as error:
-        # a name twice; a date beyond Python's; bytes that are no text
+        # a duplicate name; a date beyond Python's range; bytes that are not text
         raise CompressError(f"{path}: cannot be read as Parquet: {str(error).splitlines()[0]}") from None
     return Table(str(path), "row", range(1, content.num_rows + 1), columns)

@@ -1,4 +1,4 @@
-"""How tags say where entities begin and end: IOB1, IOB2, BIOES and BILOU, all read as IOB2."""
+"""Schemes of entity tags: IOB1, IOB2, BIOES and BILOU, all read as IOB2."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Iterable, Sequence
 from compress.metrics.tags import OUTSIDE
 from compress.runtime.kinds.tagging import MARKED
 
-_BEGIN, _LAST = "BSU", "ESLU"  # marks of a word that begins an entity; of one after which it is over
+_BEGIN, _LAST = "BSU", "ESLU"  # marks of an entity's first word; of its last word
 
 
 def are_tags_of_entities(tags: Iterable[str]) -> bool:
-    """Whether some have a mark and a type, such as B-PER, and all do, or one is O: other tags, if any, are mistakes."""
+    """Whether some tags have a mark and a type, such as B-PER, and either all do or one is O; other tags, if any, are then mistakes."""
     different = set(tags)
     marked = set(filter(MARKED.fullmatch, different))
     return bool(marked) and (OUTSIDE in different or marked == different)
 
 
 def is_tag(tag: str) -> bool:
-    """Whether this is a tag of entities."""
+    """Whether this is an entity tag."""
     return tag == OUTSIDE or MARKED.fullmatch(tag) is not None
 
 
@@ -27,8 +27,8 @@ def types_of(tags: Iterable[str]) -> set[str]:
 
 
 def to_iob2(texts: Sequence[Sequence[str]]) -> tuple[list[list[str]], list[str]]:
-    """The tags of each text in IOB2, and a note where they were not; as conlleval and seqeval read them, an entity begins at any tag
-    of another type than the word before has."""
+    """Return the tags of each text in IOB2, and a note if they were not. As in conlleval and seqeval, an entity begins at any tag whose
+    type differs from the previous word's."""
     converted, begun, marks = [], 0, set()
     for tags in texts:
         new, before = [], ""

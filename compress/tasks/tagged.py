@@ -1,4 +1,4 @@
-"""Labels of words in any form in which files hold them -> texts as strings, and of each word its label and where it stands."""
+"""Convert word labels, in any form that files use, to texts as strings, and the label and position of each word."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from .spans import spans_as_tags
 from .tables import brief, refuse
 from .tag_schemes import are_tags_of_entities, is_tag, to_iob2, types_of
 
-Word = tuple[str, int, int]  # its label, and start and end in characters
+Word = tuple[str, int, int]  # label, start and end in characters
 
 
 def tagged(spec: TaskSpec, rows: Rows) -> Rows:
-    """`rows` with texts as strings and labels as lists of `Word`: from lists of words and of tags, which are joined by one space, or
-    from texts and spans of characters; lists may be JSON in text. Raises `CompressError` for what is neither, by its lines."""
+    """Return `rows` with texts as strings and labels as lists of `Word`: from lists of words and tags, joined by single spaces, or from
+    texts and character spans; lists may be JSON text. Raises `CompressError`, with line numbers, for anything else."""
     return tagged_rows(rows, spec.text[0], str(spec.label), spec.labels or ())
 
 
 def tagged_rows(rows: Rows, column: str, label: str, names: tuple[str, ...]) -> Rows:
-    """As `tagged`, of columns called so; `names` of the labels, where they are known."""
+    """Like `tagged`, with the names of the columns; `names`: of the labels, if known."""
     if rows.labels and all(isinstance(value, str) for value in rows.labels):
         rows = parsed_lists(rows, column, label)
     (texts,) = rows.texts
@@ -39,7 +39,7 @@ def tagged_rows(rows: Rows, column: str, label: str, names: tuple[str, ...]) -> 
 
 
 def _both_marks(types: set[str]) -> tuple[str, ...]:
-    """The labels of words in entities of these types."""
+    """Return the labels of words in entities of these types."""
     return (OUTSIDE, *(f"{mark}-{name}" for name in sorted(types) for mark in "BI"))
 
 
@@ -60,7 +60,7 @@ def _from_words(rows: Rows, column: str, label: str, names: tuple[str, ...]) -> 
 
 
 def _problem(rows: Rows, row: int, words: Any, tags: Any, column: str, label: str) -> tuple[int | str, str] | None:
-    """What is wrong with one text's words or tags, as `refuse` takes it."""
+    """Return what is wrong with one text's words or tags, for `refuse`."""
     number = rows.numbers[row]
     if not isinstance(words, list | tuple):
         return number, f"{column}: expected a list of words, found {brief(words)}"
@@ -78,7 +78,7 @@ def _problem(rows: Rows, row: int, words: Any, tags: Any, column: str, label: st
 
 
 def _named(tag: str | int, names: tuple[str, ...]) -> str:
-    """A tag's name, also where it is the number of one of the task's `labels`."""
+    """Return a tag's name, also if it is the number of one of the task's `labels`."""
     if isinstance(tag, int) and str(tag) not in names and 0 <= tag < len(names):
         return names[tag]
     return label_text(tag)
@@ -87,7 +87,7 @@ def _named(tag: str | int, names: tuple[str, ...]) -> str:
 def _in_scheme(
     rows: Rows, tags: list[list[str]], names: tuple[str, ...]
 ) -> tuple[list[list[str]], tuple[str, ...] | None, list[str]]:
-    """Tags, the names that the data set declares, and notes; tags of entities in IOB2."""
+    """Return tags, the names that the data set declares, and notes; entity tags are converted to IOB2."""
     declared = rows.declared
     entities = (
         are_entities(names) if names else are_tags_of_entities({*(declared or ()), *(t for f in tags for t in f)})
@@ -107,7 +107,7 @@ def _in_scheme(
 
 
 def _beside_marks(tags: list[list[str]]) -> list[str]:
-    """A note where tags may be meant for entities and are none: for others stand beside them, or none has a mark."""
+    """Return a note if tags may be meant for entities but are not: they are mixed with others, or none has a mark."""
     different = {tag for found in tags for tag in found}
     marked = sorted(tag for tag in different if is_tag(tag) and tag != OUTSIDE)
     other = sorted(different - set(marked) - {OUTSIDE})
@@ -124,5 +124,5 @@ def _beside_marks(tags: list[list[str]]) -> list[str]:
 
 
 def _placed(words: Sequence[str], tags: Sequence[str]) -> list[Word]:
-    """Of words that one space joins."""
+    """Return words, joined by single spaces, with their tags and positions."""
     return [(tag, start, end) for tag, (start, end) in zip(tags, joined_spans(words).tolist(), strict=True)]

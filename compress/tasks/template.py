@@ -1,4 +1,4 @@
-"""A task file for files of one's own, with comments: its columns guessed where they are not named."""
+"""Write a commented task file for a user's own files; columns that are not named are guessed."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ _PAIRS = (
 
 
 def files_in(folder: Path) -> tuple[Path, Path]:
-    """The training file and the one to report scores on, by their names. Raises `CompressError` where they are not there."""
+    """Return the training file and the one to report scores on, found by their names. Raises `CompressError` if they do not exist."""
     return _file_in(folder, "--train", ("train",)), _file_in(folder, "--dev", _DEV)
 
 
@@ -93,7 +93,7 @@ def _file_in(folder: Path, option: str, stems: Sequence[str]) -> Path:
 
 
 def guessed(own: OwnFiles, given: Sequence[str]) -> OwnFiles:
-    """The files with every column that is not `given` (`text`, `pair`, `label`) guessed by names and values."""
+    """Return the files with every column that is not `given` (`text`, `pair`, `label`) guessed from names and values."""
     if is_plain_text(own.kind, own.train):
         raise CompressError(
             "--train: expected a file with columns to find, found plain text; name it in a task file, as `files.train`"
@@ -118,7 +118,7 @@ def guessed(own: OwnFiles, given: Sequence[str]) -> OwnFiles:
 
 
 def _check_headed(table: Table) -> None:
-    """Raises `CompressError` where a file without a usual name seems to begin with an example."""
+    """Raise `CompressError` if a file without a usual column name seems to start with an example."""
     first = headless(table)
     if first is not None:
         raise CompressError(
@@ -138,7 +138,7 @@ def _label(table: Table, names: dict[str, str], texts: set[str]) -> str:
 
 
 def _few(values: list[Any]) -> bool:
-    """Whether they may be classes: the same few values again and again."""
+    """Whether they may be classes: a few distinct values, repeated."""
     different = len({label_text(value) for value in values})
     return 2 <= different <= min(MOST_UNLISTED_LABELS, len(values) // 2)
 
@@ -160,9 +160,10 @@ def _listed(table: Table) -> str:
 
 
 def task_yaml(own: OwnFiles, file: Path) -> tuple[str, list[str]]:
-    """The text of a task file at `file`, and the columns of the training file that are neither texts nor labels.
+    """Return the text of a task file at `file`, and the columns of the training file that are neither texts nor labels.
 
-    Raises `CompressError` as `own_task`, and for texts and labels that `run` would refuse."""
+    Raises `CompressError` like `own_task`, and for texts and labels that `run` would reject.
+    """
     spec, _ = own_task(own)
     train, dev = (read_table(from_home(path)) for path in (own.train, own.dev))
     unscored = not KINDS[spec.kind].learnt and all(map(is_blank, train.column(spec.label_columns[0])))
@@ -237,5 +238,5 @@ def _path(path: Path, file: Path) -> str:
 
 
 def _flow(value: object) -> str:
-    """On one line, quoted where it must be."""
+    """Return the value as YAML on one line, quoted if necessary."""
     return yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=1 << 30).split("\n...")[0].strip()

@@ -1,4 +1,4 @@
-"""The columns of texts that a task names, of files and data sets of any form."""
+"""The text columns that a task names, in files and data sets of any form."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from compress.spec.task import TaskSpec
 
 
 def text_columns(spec: TaskSpec, known: Collection[str], column: Callable[[str], list[Any]]) -> tuple[list[Any], ...]:
-    """Those that `spec.text` names, of the columns that are `known`. The endings of a choice may stand in several columns: then each
-    row has a dictionary of their names and texts."""
+    """Return the columns in `spec.text`, out of those `known`. The endings of a choice may be in several columns: each row then has a
+    dictionary of their names and texts."""
     if KINDS[spec.kind].unit != "choice":
         return tuple(column(name) for name in spec.text)
     *names, endings = spec.text
@@ -20,7 +20,7 @@ def text_columns(spec: TaskSpec, known: Collection[str], column: Callable[[str],
 
 
 def ending_values(name: str, known: Collection[str], column: Callable[[str], list[Any]]) -> list[Any]:
-    """Of a column with lists of endings, or of those that `ending_columns` finds."""
+    """Return the values of a column with lists of endings, or of those found by `ending_columns`."""
     parts = ending_columns(name, known)
     if len(parts) == 1:
         return column(name)
@@ -30,8 +30,8 @@ def ending_values(name: str, known: Collection[str], column: Callable[[str], lis
 
 
 def ending_columns(name: str, known: Collection[str]) -> tuple[str, ...]:
-    """The column `name`; or where there is none, those whose names stand in it with commas between, or are it with a number or a letter
-    behind, `ending0`, `ending1`; the name itself where these are not two at least."""
+    """Return the column `name`; if it does not exist, those in `name` separated by commas, or those named `name` plus a number or letter
+    (`ending0`, `ending1`); only `name` if there are fewer than two."""
     if name in known:
         return (name,)
     listed = tuple(part.strip() for part in name.split(","))
@@ -44,7 +44,7 @@ def ending_columns(name: str, known: Collection[str]) -> tuple[str, ...]:
 
 
 def _without_blanks(texts: Sequence[Any]) -> list[Any]:
-    """Without those at the end: questions may have fewer endings than others."""
+    """Return the texts without trailing blanks, since questions may have fewer endings than others."""
     kept = list(texts)
     while kept and (kept[-1] is None or kept[-1] == ""):
         kept.pop()

@@ -1,4 +1,4 @@
-"""Batches of texts that models turn into vectors: of pairs, but each text is a row of its own."""
+"""Token ids of text pairs for sentence encoders; each text is a row of its own."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from .kinds.embedding import paired, vectors_of
 
 @dataclass(frozen=True)
 class EncodedTexts(Encoded):
-    """Row i is the first text of pair i, row n + i its second, of n pairs. `labels` are float32 [pair]."""
+    """Row i is the first text of pair i, row n + i its second, for n pairs. `labels` are float32 [pair]."""
 
     def collected(self, parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-        """float32 [pair, 1 + 2 · width], from rows and their vectors [row, width] of length 1, in any order: the cosine, and both."""
+        """Return float32 [pair, 1 + 2 · width] from rows and their vectors [row, width] of length 1, in any order: the cosine, and both
+        vectors."""
         vectors = np.zeros((0, 0), np.float32)
         for rows, found in parts:
             vectors = vectors if vectors.size else np.zeros((len(self), found.shape[1]), np.float32)
@@ -24,11 +25,11 @@ class EncodedTexts(Encoded):
         return paired(vectors)
 
     def by_row(self, outputs: np.ndarray) -> np.ndarray:
-        """[row, width], of outputs as `collected` gives them."""
+        """Return [row, width] from outputs as returned by `collected`."""
         return vectors_of(outputs)
 
     def take(self, indices: np.ndarray) -> EncodedTexts:
-        """The pairs that have one of these rows, in their order."""
+        """Return the pairs that have one of these rows, in their original order."""
         pairs = np.unique(np.asarray(indices) % len(self.labels))
         rows = np.concatenate([pairs, pairs + len(self.labels)])
         return EncodedTexts(*self._rows(rows), self.labels[pairs])
@@ -43,5 +44,5 @@ class EncodedTexts(Encoded):
         return EncodedTexts(ids, types, np.concatenate([self.labels, other.labels]))
 
     def targets(self, indices: np.ndarray, length: int) -> dict[str, np.ndarray]:
-        """Nothing: scores are of pairs, and no loss reads them."""
+        """Return {}: scores are of pairs, and no loss reads them."""
         return {}

@@ -1,4 +1,4 @@
-"""Carve the tuning split from train: for checkpoint choice, early stopping and calibration."""
+"""Split a tuning split off train, for checkpoint choice, early stopping and calibration."""
 
 from __future__ import annotations
 
@@ -23,19 +23,18 @@ from .tables import counted
 from .words import words_of
 
 SEED = b"tuning-2"
-_PARTS = 20  # of the split: a phrase or text that stands in more than one of them counts as common, if need be
+_PARTS = 20  # a phrase or text in more than this fraction of the split counts as common, if necessary
 
 
 def carve(spec: TaskSpec, split: Split, place: str) -> tuple[np.ndarray, np.ndarray]:
-    """Indices, in file order, of (train without tuning, tuning).
+    """Return indices, in file order, of (train without tuning, tuning).
 
-    Examples with a source in common (`source_groups`) are drawn together or not at all, by a keyed hash of their
-    texts: the same ones in every process, whatever numpy's version or the order of the file. One that belongs to
-    several groups stays in train, and so does a group larger than the split. Classes keep their shares as far as
-    whole groups allow: none gets more than its quota, the last one to fill up may get less. Where that leaves less than
-    half of the split, what many texts share no longer groups them; at last only copies of a text stay together. Questions on one context
-    are never parted: of groups that are all too large the smallest is drawn.
-    Raises `CompressError` when train is too small to spare any example.
+    Examples with a common source (`source_groups`) are drawn together or not at all, ordered by a keyed hash of their texts: the same ones
+    in every process, whatever the numpy version or order of the file. Examples in several groups stay in train, and so do groups larger
+    than the split. Classes keep their shares as far as whole groups allow: none exceeds its quota, some may fall short. If that fills less
+    than half of the split, what many texts share no longer groups them; finally, only copies of a text stay together. Questions on one
+    context are never separated: if all groups are too large, the smallest is drawn. Raises `CompressError` if train is too small to spare
+    any example.
     """
     if KINDS[spec.kind].grouped:
         return carve_queries(spec, split, place)
@@ -61,12 +60,11 @@ def carve(spec: TaskSpec, split: Split, place: str) -> tuple[np.ndarray, np.ndar
 
 
 def carve_queries(spec: TaskSpec, split: Split, place: str) -> tuple[np.ndarray, np.ndarray]:
-    """As `carve`, of passages of queries, or endings of questions: all of a query's are drawn together, with those of queries, or contexts,
-    of the same words.
+    """Like `carve`, for passages of queries or endings of questions: all of a query's are drawn together, with those of queries, or
+    contexts, of the same words.
 
-    Queries are drawn in the order of a hash of their words while they fit in the split, and where none fits the smallest. Those whose
-    passages are all as relevant as each other have nothing to choose by and stay in train. Passages that several queries share are
-    usual, and join none.
+    Queries are drawn in the order of a hash of their words while they fit in the split; if none fits, the smallest. Queries whose passages
+    are all equally relevant cannot be scored, and stay in train. Passages shared by several queries are common, and do not group them.
     """
     known: dict[str, int] = {}
     query = np.array([known.setdefault(words_of(text), len(known)) for text in split.texts[0]], np.int64)
@@ -84,13 +82,13 @@ def carve_queries(spec: TaskSpec, split: Split, place: str) -> tuple[np.ndarray,
             held[rows], taken = True, taken + len(rows)
     if not held.any():
         held[min(ranked, key=len)] = True
-    if all(held[rows].all() for rows in ranked):  # one is left to learn from
+    if all(held[rows].all() for rows in ranked):  # leave one to train on
         held[ranked[-1]] = False
     return np.flatnonzero(~held), np.flatnonzero(held)
 
 
 def _sources(split: Split, place: str) -> str:
-    """Of which two are needed."""
+    """Return in words what two of are needed."""
     if split.labels_spans:
         return "contexts"
     if not split.labels_words:
@@ -116,13 +114,13 @@ def _are(count: int) -> str:
 
 
 def normalized(split: Split) -> list[str]:
-    """One string per example, the same for texts that differ in case and spacing only."""
+    """Return one string per example, equal for texts that differ only in case and spacing."""
     columns = [[" ".join(text.lower().split()) for text in column] for column in split.texts]
     return ["\t".join(texts) for texts in zip(*columns, strict=True)]
 
 
 def _groupings(split: Split, goal: int) -> Iterator[list[list[int]]]:
-    """Rows of each group, in the order in which groups are drawn; coarse groups first."""
+    """Yield rows of each group, in the order in which groups are drawn; coarse groups first."""
     distinct, index = copies(split)
     digests = [_digest(text.encode("utf-8", "surrogatepass")) for text in distinct]
     if split.labels_spans:
@@ -134,7 +132,7 @@ def _groupings(split: Split, goal: int) -> Iterator[list[list[int]]]:
 
 
 def _in_order(groups: np.ndarray, index: np.ndarray, digests: list[bytes]) -> list[list[int]]:
-    """By the digest of each group's lowest digest: by the lowest itself, large groups would come early."""
+    """Return groups ordered by the digest of each group's lowest digest; the lowest itself would put large groups first."""
     rows: dict[int, list[int]] = defaultdict(list)
     for row in np.flatnonzero(groups != NOWHERE).tolist():
         rows[int(groups[row])].append(row)
@@ -146,7 +144,7 @@ def _digest(content: bytes) -> bytes:
 
 
 def _quotas(sizes: Counter[int], goal: int) -> dict[int, int]:
-    """`goal` divided in proportion to the class sizes, by largest remainder; one example of each class is left."""
+    """Return `goal` divided in proportion to the class sizes, by largest remainder; at least one example of each class is left."""
     total = sum(sizes.values())
     quotas = {key: goal * size // total for key, size in sizes.items()}
     by_remainder = sorted(sizes, key=lambda key: (-(goal * sizes[key] % total), key))
@@ -156,7 +154,7 @@ def _quotas(sizes: Counter[int], goal: int) -> dict[int, int]:
 
 
 def _draw(groups: list[list[int]], strata: list[int], quotas: dict[int, int]) -> list[int]:
-    """Rows of the first groups of which every class fits in what is left of its quota."""
+    """Return the rows of the first groups that fit in the remaining quotas of all their classes."""
     left, drawn = dict(quotas), []
     for rows in groups:
         classes = Counter(strata[row] for row in rows)

@@ -1,4 +1,4 @@
-"""A column of texts that a task of single texts leaves unread: maybe the second one of pairs."""
+"""Detect a text column that a task of single texts does not read: maybe the second text of pairs."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from compress.spec.task import TaskSpec
 from .tables import Table
 
 _SAMPLE = 500  # rows
-_WORDS = 3.0  # of a text, on average; names, dates and codes have fewer
-_REPEATED = 4  # times at most, on average: a premise has several hypotheses, a class has more examples
+_WORDS = 3.0  # per text, on average; names, dates and codes have fewer
+_REPEATED = 4  # most repetitions, on average: a premise has several hypotheses, a class many more examples
 
 
 def unread_texts(table: Table, spec: TaskSpec) -> str | None:
-    """The first column that looks like texts and that the task does not name; None where it reads pairs."""
+    """Return the first column that looks like texts and is not named in the task; None if the task reads pairs."""
     if len(spec.text) > 1:
         return None
     named = (*spec.text, *spec.label_columns)
@@ -23,7 +23,7 @@ def unread_texts(table: Table, spec: TaskSpec) -> str | None:
 
 
 def unread_note(place: str, name: str, text: str) -> str:
-    """What may be meant: the column `name` of the file `place` beside the column `text`."""
+    """Return a hint that the column `name` of the file `place` may belong to the column `text`."""
     return (
         f"{place}: nothing reads the texts in column {name!r}; if they belong to those in {text!r}, say --pair {name}, or "
         "name both under `text` in the task file"

@@ -15,15 +15,15 @@ from .synthetic import generate
 
 
 def wordpiece(size: int) -> tokenizers.Tokenizer:
-    """A lower-casing BERT tokenizer of at most `size` tokens, trained on the embedded tasks' training texts.
+    """Return a lower-casing BERT tokenizer of at most `size` tokens, trained on the embedded tasks' training texts.
 
-    Raises `CompressError` when `size` is less than the special tokens and letters need.
+    Raises `CompressError` if `size` is less than the special tokens and letters need.
     """
     return bert_tokenizer(dict(_vocabulary(size)))
 
 
 def byte_level(size: int) -> tokenizers.Tokenizer:
-    """As `wordpiece`, RoBERTa's byte-level BPE. Raises `CompressError` when `size` is less than all bytes need."""
+    """Return RoBERTa's byte-level BPE, otherwise like `wordpiece`. Raises `CompressError` if `size` is less than all bytes need."""
     return tokenizers.Tokenizer.from_str(_bytes(size))
 
 
@@ -34,7 +34,7 @@ def _bytes(size: int) -> str:
 
 @lru_cache(maxsize=4)
 def _vocabulary(size: int) -> tuple[tuple[str, int], ...]:
-    """(token, id) in id order."""
+    """Return (token, id) pairs in id order."""
     texts = _texts()
     letters = sorted(letter for letter in set().union(*texts) if not letter.isspace())
     return tuple(trained(texts, letters, size).items())

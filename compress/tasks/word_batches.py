@@ -1,4 +1,4 @@
-"""Texts whose words are labelled, as windows of tokens: which token stands for which word, and back from outputs of tokens to words."""
+"""Texts with labelled words as windows of tokens: which token represents which word, and token outputs back to words."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from .encoded import ENCODE_AT_ONCE, Encoded, ragged
 
 @dataclass(frozen=True)
 class EncodedWords(Encoded):
-    """Rows are windows of texts, `labels` the gold of all words (`TaskKind.gold`), `places` their tokens. `by_word`: a student is held
-    against its teacher at those tokens alone."""
+    """Rows are windows of texts, `labels` the gold of all words (`TaskKind.gold`), `places` the words' tokens. `by_word`: a student is
+    compared with its teacher at those tokens alone."""
 
     places: Places
     by_word: bool = False
@@ -32,7 +32,7 @@ class EncodedWords(Encoded):
 
     @cached_property
     def _labelled(self) -> np.ndarray:
-        """Of each window the tokens that stand for words, int64."""
+        """Number of tokens in each window that represent words, int64."""
         words, windows = self.places.words_in(np.arange(len(self)))
         tokens = np.unique(np.stack([windows, self.places.position[words]]), axis=1)
         return np.bincount(tokens[0], minlength=len(self))
@@ -41,8 +41,8 @@ class EncodedWords(Encoded):
         return (self._labelled if unit == "labelled" or self.by_word else self.lengths)[indices]
 
     def collected(self, parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-        """float32 [word, label], from windows and their outputs [window, length, label], in any order. A word without a token is
-        answered by label 0, which is O where there is such a label."""
+        """Return float32 [word, label] from windows and their outputs [window, length, label], in any order. A word without a token gets
+        label 0, which is O if there is such a label."""
         outputs = np.zeros((0, 0), np.float32)
         for windows, found in parts:
             outputs = outputs if outputs.size else self.places.unread(found.shape[2], 0)
@@ -50,8 +50,8 @@ class EncodedWords(Encoded):
         return outputs
 
     def take(self, indices: np.ndarray) -> EncodedWords:
-        """These windows alone, in this order, with the words that have a token in them. Where the word before a word is not taken, a
-        text begins."""
+        """Return only these windows, in this order, with the words that have a token in them. A text begins where the previous word is not
+        taken."""
         words, window = self.places.words_in(indices)
         ids, begins = parted(self.labels)
         apart = np.append(True, np.diff(words) != 1)[: len(words)] | begins[words]
@@ -73,8 +73,8 @@ class EncodedWords(Encoded):
         return replace(self, by_word=True)
 
     def targets(self, indices: np.ndarray, length: int) -> dict[str, np.ndarray]:
-        """`labels` int64 [window, length], `IGNORED` where no word is; `compared`: 1 at the tokens where a student is held against its
-        teacher; by word also `words`, their numbers. Of words that share a token the first is learnt."""
+        """Return `labels` int64 [window, length], `IGNORED` at tokens without a word; `compared`: 1 where a student is compared with its
+        teacher; by word also `words`, their numbers. Of words that share a token, the first is learnt."""
         shape = (len(indices), length)
         words, rows = self.places.words_in(indices)
         words, rows = words[::-1], rows[::-1]
@@ -88,7 +88,7 @@ class EncodedWords(Encoded):
 
 
 def encode_words(tokenizer: tokenizers.Tokenizer, split: Split, max_length: int) -> EncodedWords:
-    """Every text in windows of at most `max_length` tokens. The tokenizer given is not changed."""
+    """Return every text in windows of at most `max_length` tokens. The given tokenizer is not changed."""
     windower = Windower(tokenizer, max_length)
     ids: list[np.ndarray] = []
     types: list[np.ndarray] = []

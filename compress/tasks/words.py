@@ -1,4 +1,4 @@
-"""Texts as hashed words, and the runs of words in them: what copies, extracts and near copies are found by."""
+"""Texts as hashed words, and runs of words in them, for finding copies, extracts and near copies."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from hashlib import blake2b
 import numpy as np
 
 _WORD = re.compile(r"\w+")
-_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd: no power of it loses a bit
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, so that multiplying by its powers loses no bits
 
 
 def words_of(text: str) -> str:
-    """The words, in lower case, one space apart, without punctuation; of a text without a word, the text."""
+    """Return the words in lower case, separated by single spaces, without punctuation; for a text without words, the text."""
     return " ".join(_WORD.findall(text.lower())) or " ".join(text.split())
 
 
 @dataclass(frozen=True)
 class HashedTexts:
-    """`hashes`: uint64, the words of all texts in one row; `counts`: int64, words [text]."""
+    """`hashes`: uint64, the words of all texts in sequence; `counts`: int64, number of words [text]."""
 
     hashes: np.ndarray
     counts: np.ndarray
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> HashedTexts:
-        """`texts` as `words_of` gives them. A word's hash is the same in every process."""
+        """Hash `texts` from `words_of`. A word's hash is the same in every process."""
         known: dict[str, int] = {}
         hashes, counts = [], []
         for text in texts:
@@ -43,7 +43,7 @@ class HashedTexts:
         return len(self.counts)
 
     def runs(self, length: int) -> tuple[np.ndarray, np.ndarray]:
-        """Every `length` words in a row of one text: their hash, uint64 [run], and the text's index, int64 [run]."""
+        """Return every run of `length` words in one text: its hash, uint64 [run], and the text's index, int64 [run]."""
         count = len(self.hashes) - length + 1
         if count <= 0:
             return np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64)

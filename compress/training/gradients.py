@@ -1,4 +1,4 @@
-"""The gradients of one batch: in micro-batches, on as many processes as there are, in as much memory as there is."""
+"""Gradients of one batch: in micro-batches, on any number of processes, within the available memory."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,8 +25,8 @@ TeacherFeatures = Callable[[dict[str, Tensor], np.ndarray], Features]
 class Gradients:
     """Computes the gradients of a batch, the mean over all of its examples, into the parameters of `modules`.
 
-    `micro`: examples of a forward; None, a process's whole share of the batch. It is halved where memory runs out, unless
-    the weights of `model` are split among processes, which cannot go back one by one.
+    `micro`: examples per forward; None: a process's whole share of the batch. It is halved when memory runs out, unless the weights of
+    `model` are sharded, as a single process cannot then repeat a step.
     """
 
     model: nn.Module
@@ -49,10 +49,9 @@ class Gradients:
         return [*self.model.parameters(), *self.objective.parameters()]
 
     def of(self, batch: np.ndarray, following: np.ndarray | None = None) -> tuple[list[str], Tensor]:
-        """Names of the losses, and their shares [micro-batch, loss], on the device: nothing here waits for it.
+        """Return the names of the losses, and their shares [micro-batch, loss] on the device, without waiting for it.
 
-        `following`: the batch after this one, whose first part is collated in the meantime. Raises `CompressError` when
-        there is no memory for one example.
+        `following`: the next batch, whose first part is collated meanwhile. Raises `CompressError` if there is no memory for one example.
         """
         before = state.Moment(self.modules)
         terms = self._in_memory(batch, following, before)
@@ -61,7 +60,7 @@ class Gradients:
         return self._names, terms
 
     def _in_memory(self, batch: np.ndarray, following: np.ndarray | None, before: state.Moment) -> Tensor:
-        """A step that found no memory is done again from where it began, dropout included, in smaller parts."""
+        """Compute the gradients. If memory runs out, the step is repeated from its start, with the same dropout, in smaller parts."""
         share = self._share_of(batch)
         while True:
             size = min(self.micro or len(batch), max(1, len(share)))
@@ -71,18 +70,18 @@ class Gradients:
                     coming = [*(_shown(part, batch) for part in parts[1:]), self._first_of(following)]
                     return torch.stack([self._backward(*pair, batch) for pair in zip(parts, coming, strict=True)])
             except torch.OutOfMemoryError:
-                pass  # its traceback holds the tensors of the step: they go before the next try
+                pass  # leaving the handler frees its traceback, which holds the step's tensors
             self._halve(size)
             before.restore()
 
     def _parts(self, share: np.ndarray, batch: np.ndarray, size: int) -> list[np.ndarray]:
-        """What goes through a forward each. An empty one goes at no weight: every process is to have the same losses and
-        gradients, and where weights are split as many forwards."""
+        """Return the examples of each forward. Empty parts have weight 0: every process must have the same losses and gradients, and with
+        sharded weights as many forwards."""
         parts = sharing.parts(share, self.data.groups(share), size)
         return parts + [share[:0]] * (self._forwards(batch) - len(parts))
 
     def _forwards(self, batch: np.ndarray) -> int:
-        """How many every process does, at least."""
+        """Return the minimum number of forwards of every process."""
         if not self.split:
             return 1
         groups = self.data.groups(batch)
@@ -96,7 +95,7 @@ class Gradients:
         return sharing.share(batch, self.data.groups(batch))
 
     def _first_of(self, batch: np.ndarray | None) -> np.ndarray | None:
-        """What of a batch goes through a forward first."""
+        """Return the examples of a batch's first forward."""
         if batch is None:
             return None
         share = self._share_of(batch)
@@ -105,7 +104,7 @@ class Gradients:
 
     @property
     def _least(self) -> str:
-        """The least that goes through a forward."""
+        """The smallest unit of a forward, in words."""
         grouped = self.data.groups(np.zeros(0, np.int64)) is not None
         return "query's passages (batch_size is the most of them)" if grouped else "example"
 
@@ -126,8 +125,8 @@ class Gradients:
             torch.cuda.empty_cache()
 
     def _backward(self, part: np.ndarray, coming: np.ndarray | None, whole: np.ndarray) -> Tensor:
-        """Gradients of a micro-batch's share of the batch `whole`; the shares of the losses. Of an empty one they are 0.
-        `coming`: what is collated next."""
+        """Add the gradients of a micro-batch, weighted by its share of the batch `whole`, and return the losses' shares; all are 0 for an
+        empty part. `coming`: what is collated next."""
         counted = len(part) > 0
         part = _shown(part, whole)
         arrays = self.data.collate(part)
@@ -146,13 +145,13 @@ class Gradients:
         return torch.stack([term.detach().float() for term in terms.values()])
 
     def _share(self, unit: Unit, part: np.ndarray, whole: np.ndarray) -> float:
-        """Of a batch's `unit`; 0 where it has none, whose mean is 0 too."""
+        """Return the part's share of the batch's `unit`; 0 if the batch has none, as the mean is 0 too."""
         every = self.data.count(unit, whole)
         return self.data.count(unit, part) / every if every else 0.0
 
     @torch.no_grad()
     def _add_up(self, terms: Tensor, before: state.Moment, weight: float) -> Tensor:
-        """Over the processes: gradients, losses, and what forwards add to floating buffers, such as ranges that follow."""
+        """Sum over the processes: gradients, losses, and what forwards add to floating-point buffers, such as moving ranges."""
         trained = [p for p in self.parameters if p.grad is not None and not is_split(p.grad)]
         followed = [(buffer, old) for buffer, old in before.buffers if buffer.is_floating_point()]
         moves = [(buffer - old) * weight for buffer, old in followed]
@@ -165,5 +164,5 @@ class Gradients:
 
 
 def _shown(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    """What goes through the forward: of an empty part one example, at no weight."""
+    """Return the examples that are passed through the forward: for an empty part one, at weight 0."""
     return part if len(part) else whole[:1]

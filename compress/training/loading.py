@@ -1,4 +1,4 @@
-"""Batches that are made in a thread while a GPU computes with the ones before."""
+"""Batches that a thread collates while a GPU computes on the previous ones."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Arrays = dict[str, np.ndarray]
 
 
 class Batches(Protocol):
-    """What is trained on, a batch per optimizer step, in an order that depends on the seed alone.
+    """Training data, a batch per optimizer step, in an order that depends on the seed alone.
 
-    Examples are named by int64 ids; `len` is the batches of one epoch. What a method returns depends on its arguments alone.
+    Examples are identified by int64 ids; `len` is the number of batches in one epoch. Methods are pure functions of their arguments.
     """
 
     seed: int
@@ -25,15 +25,15 @@ class Batches(Protocol):
     def __len__(self) -> int: ...
 
     def indices(self, step: int) -> np.ndarray:
-        """Ids of the examples of optimizer step `step`, counted from 0 over all epochs."""
+        """Return the ids of the examples of optimizer step `step`, counted from 0 over all epochs."""
         ...
 
     def lengths(self, indices: np.ndarray) -> np.ndarray:
-        """Real tokens of each."""
+        """Return the number of real tokens of each."""
         ...
 
     def collate(self, indices: np.ndarray) -> Arrays:
-        """`input_ids`, `attention_mask` and `token_type_ids` [batch, length], and `labels` where there are some."""
+        """Return `input_ids`, `attention_mask` and `token_type_ids` [batch, length], and `labels` if there are any."""
         ...
 
 
@@ -42,25 +42,23 @@ class Labelled(Protocol):
     """Batches whose tokens have labels."""
 
     def counts(self, unit: Unit, indices: np.ndarray) -> np.ndarray:
-        """Of each example the tokens that have a label, or that student and teacher are compared at."""
+        """Return for each example how many tokens have a label, or are compared between student and teacher."""
         ...
 
 
 @runtime_checkable
 class Grouped(Protocol):
-    """Batches of which what stands together must go through one forward."""
+    """Batches with groups of examples that must go through one forward."""
 
     def groups(self, indices: np.ndarray) -> np.ndarray | None:
-        """The number of each example's group, int64; those of a group stand side by side. None: no example needs another."""
+        """Return the number of each example's group, int64; members of a group are adjacent. None: examples are independent."""
         ...
 
 
 class Loader:
-    """`data`, of which `expect` begins to collate what will be asked for next. One thread at a time uses `data`, which may keep
-    what it made last. Without `ahead`, as on a CPU, whose cores have enough to do, nothing is made before it is asked for.
-
-    Nothing of it needs to be saved: a resumed run asks by the number of its step.
-    """
+    """Wraps `data`; `expect` starts to collate the next request. Only one thread at a time uses `data`, which may cache what it made last.
+    Without `ahead`, nothing is collated in advance; use that on a CPU, whose cores are busy anyway. Nothing needs to be saved, because a
+    resumed run requests batches by step number."""
 
     def __init__(self, data: Batches, *, ahead: bool) -> None:
         self._data, self.seed, self._lock = data, data.seed, Lock()
@@ -73,7 +71,7 @@ class Loader:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """The thread ends, at the latest with the batch that it is at."""
+        """Stop the thread, after the batch that it is collating."""
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
 
@@ -89,11 +87,11 @@ class Loader:
             return self._data.lengths(indices)
 
     def groups(self, indices: np.ndarray) -> np.ndarray | None:
-        """As `Grouped` has it."""
+        """Return the groups, as in `Grouped`."""
         return self._data.groups(indices) if isinstance(self._data, Grouped) else None
 
     def count(self, unit: Unit, indices: np.ndarray) -> float:
-        """How many of `unit` the examples hold."""
+        """Return how many of `unit` the examples have."""
         if unit == "examples":
             return len(indices)
         if unit == "tokens" or not isinstance(self._data, Labelled):
@@ -102,12 +100,12 @@ class Loader:
             return float(self._data.counts(unit, indices).sum())
 
     def expect(self, indices: np.ndarray | None) -> None:
-        """Begin to collate these; None: nothing more is known."""
+        """Start to collate these examples; None: the next ones are not known."""
         if self._pool is not None and indices is not None:
             self._expected = indices, self._pool.submit(self._collate, indices)
 
     def collate(self, indices: np.ndarray) -> Arrays:
-        """Raises what the collation raised, whichever thread did it. What was expected in vain is dropped."""
+        """Return the collated examples, or raise what collating them raised, in whichever thread. Other expected batches are dropped."""
         expected, self._expected = self._expected, None
         if expected is not None and np.array_equal(expected[0], indices):
             return expected[1].result()

@@ -1,4 +1,4 @@
-"""The loop: batches, forward, objective, backward, clip, step. One, for every kind of training."""
+"""The training loop, for every kind of training: batches, forward, objective, backward, clip, step."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ from .word_rows import Words, cut_words
 
 _ADVICE = "stopped before the weights were touched. Lower learning_rate, or train with --precision fp32"
 _NO_ROOM = "beside the examples, for the gradients' sum, AdamW's state or the tuning split; a smaller model or more memory is needed"
-_ANY = 2**31  # examples of a forward, where no memory ran out
+_ANY = 2**31  # examples per forward, if memory never ran out
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class StepReport:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What training came to. Scores are headline points on the tuning split. `conditions`: as of `state.Progress`, the last ones last."""
+    """The result of training. Scores are headline points on the tuning split. `conditions`: as in `state.Progress`, the latest last."""
 
     steps: int
     best_step: int | None
@@ -71,22 +71,24 @@ def train(
     split: bool = False,
     conditions: Mapping[str, Any] | None = None,
 ) -> Outcome:
-    """Train `model` in place; afterwards it holds the weights to keep.
+    """Train `model` in place; afterwards it has the weights to keep.
 
-    `teacher` gives the objective's teacher features for a batch and its example indices;
-    `evaluate` scores the model on the tuning split, in points and in fp32; without it the last weights are kept. State
-    is kept in `work`, where an interrupted run is picked up at its last checkpoint and goes on bit for bit.
-    Of several processes, which all call this with the same arguments, each takes its share of every batch; the
-    first alone evaluates, writes to `work`, and calls `on_step` and `on_notice`. What stops one stops all, at the same step.
-    `split`: each holds its part of the weights and of what the optimizer keeps (`sharding`); `model` stays where it is and
-    is filled at the end, in the first process alone. Nothing else may compute with its weights.
-    `conditions`: what of this machine the steps go by, such as threads, as JSON values; the outcome has those of earlier parts too.
-    Raises `CheckFailed` on the first non-finite loss, before it reaches a weight, `Interrupted` after a stop
-    signal, with the state saved, `CompressError` when there is no memory for one example or the step itself, and `ProcessLost`.
+    `teacher` returns the objective's teacher features for a batch and its example indices. `evaluate` scores the model on the tuning split,
+    in points and in fp32; without it the last weights are kept. State is saved in `work`, and an interrupted run continues from its last
+    checkpoint bit for bit.
+
+    Several processes all call this with the same arguments, and each takes its share of every batch; the first alone evaluates, writes to
+    `work`, and calls `on_step` and `on_notice`. What stops one process stops all, at the same step. `split`: each process holds a shard of
+    the weights and optimizer state (`sharding`); `model` is not moved, and is filled at the end in the first process alone. Nothing else
+    may compute with its weights.
+
+    `conditions`: machine settings of the steps, such as threads, as JSON values; the outcome includes those of earlier parts. Raises
+    `CheckFailed` on the first non-finite loss or gradient, before it reaches a weight; `Interrupted` after a stop signal, with the state
+    saved; `CompressError` if there is no memory for one example or the step itself; and `ProcessLost`.
     """
     total = total_steps(settings, len(data))
     draw_quickly(model)
-    # Placed, and under autocast; not wrapped: `sharing` says why.
+    # On the device and with autocast, but not wrapped; `sharing` explains why.
     place: Any = partial(accelerator.prepare_model, evaluation_mode=True)
     trained = sharding.split(model, place, accelerator.device) if split else model
     place(model, device_placement=not split)
@@ -111,10 +113,10 @@ def train(
 
 
 def _optimizer(model: nn.Module, objective: Objective, settings: Training) -> torch.optim.Optimizer:
-    """AdamW with bias correction; no decay on biases and norms. Fused: one pass over the embedding table."""
+    """Return AdamW with bias correction; no decay on biases and norms. Fused: one pass over the embedding table."""
     groups = []
     for decay, matrices in ((settings.weight_decay, True), (0.0, False)):
-        for module in (model, objective):  # apart: one is maybe split among processes, and the other is not
+        for module in (model, objective):  # separate groups: the model may be sharded, the objective is not
             own = [p for p in module.parameters() if p.requires_grad and (p.ndim > 1) is matrices]
             groups += [{"params": own, "weight_decay": decay}] if own else []
     return torch.optim.AdamW(groups, lr=settings.learning_rate, betas=(0.9, 0.999), eps=1e-8, fused=True)
@@ -122,8 +124,8 @@ def _optimizer(model: nn.Module, objective: Objective, settings: Training) -> to
 
 @dataclass
 class _Run:
-    """The state of one training run between steps. `model`: the one to keep, which is trained unless its weights are split.
-    `words`: its table of words."""
+    """The state of one training run between steps. `model`: the one to keep, which is itself trained unless weights are sharded. `words`:
+    its word table."""
 
     gradients: Gradients
     optimizer: torch.optim.Optimizer
@@ -141,18 +143,18 @@ class _Run:
     def to_the_end(
         self, on_step: Callable[[StepReport], None], notice: Callable[[str], None], checkpoint_seconds: float
     ) -> None:
-        """Every step that is left, with checkpoints between them."""
+        """Run the remaining steps, with checkpoints between them."""
         saved = time.monotonic()
         while self.progress.step < self.total:
             try:
                 report = self.step()
             except torch.OutOfMemoryError as error:
-                # The gradients had room: what is left is of the weights' size, whatever the batch.
+                # The gradients fitted in memory; the rest depends on the number of weights, not on the batch.
                 raise CompressError(f"step {self.progress.step + 1}: out of memory {_NO_ROOM}") from error
             if ranks.is_first():
                 on_step(report)
             stop, due = self.agree(late=time.monotonic() - saved > checkpoint_seconds, notice=notice)
-            last = self.progress.step == self.total  # what comes after the training may fail
+            last = self.progress.step == self.total  # later work may fail
             if stop or report.tuning is not None or due or last:
                 self.save()
                 saved = time.monotonic()
@@ -161,7 +163,7 @@ class _Run:
                 raise Interrupted(told, stop)
 
     def step(self) -> StepReport:
-        """One optimizer step over one batch."""
+        """Take one optimizer step on one batch."""
         started = time.perf_counter()
         number = self.progress.step
         indices = self.data.indices(number)
@@ -180,10 +182,10 @@ class _Run:
         return StepReport(self.progress.step, self.total, epoch, losses, rate, len(indices), tokens, seconds, tuning)
 
     def _checked(self, names: list[str], terms: Tensor) -> dict[str, float]:
-        """The losses of the batch, once they and the gradient are known to be finite, and clipped.
+        """Return the losses of the batch after checking that they and the gradient are finite, and clip the gradient.
 
-        All of it is asked in one go: a GPU has a step's work queued until then. A finite loss can have a gradient
-        that is not, and AdamW would carry it into every weight.
+        Everything is read in one transfer, so that until then a GPU has a step's work queued. A finite loss can have a non-finite gradient,
+        which AdamW would carry into every weight.
         """
         norm = sharding.clip(self.gradients.parameters, self.settings.max_grad_norm)
         *values, norm = torch.cat([terms.flatten(), norm[None]]).tolist()
@@ -197,9 +199,9 @@ class _Run:
         return losses
 
     def agree(self, *, late: bool, notice: Callable[[str], None]) -> tuple[int, bool]:
-        """What all processes do next: the signal that one of them stops for (0: none), and whether a checkpoint is due.
+        """Return what all processes do next: the signal that one of them stops for (0: none), and whether a checkpoint is due.
 
-        They also go on with the smallest micro-batch that one of them had to take.
+        They also continue with the smallest micro-batch that one of them needed.
         """
         micro, known = self.gradients.micro, self.progress.micro_batch_size
         asked = [signals.requested() or 0, int(late and ranks.is_first()), -(micro or _ANY)]
@@ -224,7 +226,7 @@ class _Run:
         return score
 
     def _score(self, evaluate: Callable[[nn.Module], float]) -> float:
-        """In the first process; others help to gather the weights."""
+        """Return the score from the first process; the others help to gather the weights."""
         first, home = ranks.is_first(), next(self.model.parameters()).device
         if self.gradients.split:
             sharding.gather(self.gradients.model, self.model if first else None)
@@ -243,7 +245,7 @@ class _Run:
             state.save_weights(self._best_path(step), self.gradients.modules)
 
     def save(self) -> None:
-        """A checkpoint; only then do weights that it no longer names go."""
+        """Save a checkpoint; only then delete weights that it no longer names."""
         own = {name: drawn.tolist() for name, drawn in state.generators().items()}
         everyone = ranks.gather(own)
         drawn = [{name: torch.tensor(values, dtype=torch.uint8) for name, values in each.items()} for each in everyone]
@@ -267,7 +269,7 @@ class _Run:
         sharing.make_alike(self.gradients.modules)
 
     def under(self, conditions: dict[str, Any]) -> None:
-        """Note what the steps that are left go by."""
+        """Record the machine settings of the remaining steps."""
         known = self.progress.conditions
         if self.progress.step < self.total or not known:
             self.progress.conditions = [*(each for each in known if each != conditions), conditions]

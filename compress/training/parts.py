@@ -1,4 +1,4 @@
-"""Tensors that may be split among processes, torch's DTensors, and those that are not: one way to handle both."""
+"""One interface to sharded tensors (torch's DTensors) and ordinary ones."""
 
 from typing import Any
 
@@ -14,12 +14,13 @@ def is_split(tensor: Tensor) -> bool:
 
 
 def part(tensor: Tensor) -> Tensor:
-    """What this process holds of it; all of a tensor that is not split."""
+    """Return this process's shard; the whole tensor if it is not sharded."""
     return tensor.to_local() if isinstance(tensor, DTensor) else tensor
 
 
 def whole(tensor: Tensor) -> Tensor:
-    """All of it, detached, on its device. Every process calls it for the same tensors in the same order. Raises `ProcessLost`."""
+    """Return the whole tensor, detached, on its device. Every process must call it for the same tensors in the same order. Raises
+    `ProcessLost`."""
     if not isinstance(tensor, DTensor):
         return tensor.detach()
     with ranks.connected():
@@ -28,12 +29,12 @@ def whole(tensor: Tensor) -> Tensor:
 
 @torch.no_grad()
 def put(values: Tensor, into: Tensor) -> None:
-    """Fill `into` from `values`, a whole tensor; of a split one, this process's part."""
+    """Fill `into` from `values`, a whole tensor; if sharded, fill this process's shard."""
     into.copy_(like(values, into))
 
 
 def like(values: Tensor, tensor: Tensor) -> Tensor:
-    """`values`, whole, split as `tensor` is, or not at all; each process takes its part of what it has itself."""
+    """Return `values`, a whole tensor, sharded like `tensor`, if it is; each process takes its shard from its own copy."""
     if not isinstance(tensor, DTensor):
         return values
     mesh: Any = tensor.device_mesh

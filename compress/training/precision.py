@@ -1,4 +1,4 @@
-"""The precision of a training: autocast around the forwards of its steps alone."""
+"""Training precision: autocast around the forwards of training steps only."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from torch import nn
 
 
 def make_accelerator(precision: str) -> Accelerator:
-    """The device at hand with autocast to `precision`: bf16, or fp32 for none.
+    """Return an accelerator for the available device with autocast to `precision`: bf16, or fp32 for none.
 
-    accelerate keeps the first precision of a process and refuses another one; runs of one
-    process may differ in it.
+    accelerate keeps a process's first precision and rejects another one; the reset lets several runs of one process differ.
     """
     AcceleratorState._reset_state()
     return Accelerator(mixed_precision="bf16" if precision == "bf16" else "no")
@@ -23,7 +22,7 @@ def make_accelerator(precision: str) -> Accelerator:
 
 @contextmanager
 def in_fp32(model: nn.Module) -> Iterator[None]:
-    """As what is exported of it computes."""
+    """Compute in fp32 while open, like the exported model."""
     under_autocast, model.forward = model.forward, own_forward(model)
     try:
         yield
@@ -32,5 +31,5 @@ def in_fp32(model: nn.Module) -> Iterator[None]:
 
 
 def own_forward(model: nn.Module) -> Callable[..., Any]:
-    """Without the autocast that accelerate puts around it. accelerate's `unwrap_model` takes transformers' decorators off as well."""
+    """Return the forward without accelerate's autocast. accelerate's `unwrap_model` would also remove transformers' decorators."""
     return getattr(model, "_original_forward", model.forward)

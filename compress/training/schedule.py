@@ -1,4 +1,4 @@
-"""The learning rate as a pure function of the step: nothing to save, nothing to get out of step."""
+"""The learning rate as a pure function of the step, so that there is no state to save."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from ..spec.stages import Training
 
 
 def total_steps(settings: Training, batches_per_epoch: int) -> int:
-    """Optimizer steps of the whole run."""
+    """Return the optimizer steps of the whole run."""
     steps = max(1, round(settings.epochs * batches_per_epoch))
     return min(steps, settings.max_steps) if settings.max_steps else steps
 
 
 def learning_rate(settings: Training, step: int, total: int) -> float:
-    """The rate used by optimizer step `step` (from 0): linear warm-up, then decay to 0 at `total`."""
+    """Return the rate of optimizer step `step` (from 0): linear warm-up, then the schedule, which for all but `constant` decays to 0 at
+    `total`."""
     warmup = round(settings.warmup * total)
     if step < warmup:
         return settings.learning_rate * (step + 1) / (warmup + 1)
@@ -27,5 +28,5 @@ def learning_rate(settings: Training, step: int, total: int) -> float:
 
 
 def left_by_decay(settings: Training, steps: int, total: int) -> float:
-    """What weight decay alone leaves of a weight after `steps` of `total` steps of AdamW, as a factor."""
+    """Return the factor by which weight decay alone scales a weight in the first `steps` of `total` AdamW steps."""
     return math.prod(1 - learning_rate(settings, step, total) * settings.weight_decay for step in range(steps))

@@ -1,11 +1,10 @@
-"""What several processes that train one model do together; alone, each of these is nothing.
+"""Communication between processes that train one model; for a single process, each function does nothing.
 
-Each has the whole model, takes its share of every batch, and adds its gradients to the others' in one sum after the last
-backward of a step. torch's DistributedDataParallel would overlap that sum with the backward, but it sees only what goes
-through the forward of the module that it wraps: here the objective reads features inside the model, has projections and
-a masked-LM head of its own, and quantize_aware replaces forwards. One sum of our own is exact for any of them, serves a
-process whose share is empty, and costs what a step's communication costs anyway: 0.4 GB for a BERT-base, once per
-optimizer step however many micro-batches it has.
+Each process has the whole model, takes its share of every batch, and adds its gradients to the others' in one sum after the last backward
+of a step. torch's DistributedDataParallel would overlap that sum with the backward, but it sees only the forward of the module that it
+wraps: here the objective reads features inside the model and has projections and a masked-LM head of its own, and quantize_aware replaces
+forwards. A separate sum is exact for all of these, serves a process whose share is empty, and has the minimal cost: 0.4 GB for a BERT-base,
+once per optimizer step, whatever the number of micro-batches.
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ from ..processes import ranks
 from .parts import is_split
 from .state import trainable
 
-_FAR = 1_000_003  # between the seeds of two processes
+_FAR = 1_000_003  # difference between the seeds of two processes
 
 
 def share(batch: np.ndarray, groups: np.ndarray | None = None, rank: int | None = None) -> np.ndarray:
-    """The part of `batch`, ids of examples, that is this process's, or the `rank`-th's: disjoint, nothing left out, sizes that differ
-    by at most 1.
+    """Return this process's part of `batch` (ids of examples), or that of process `rank`: disjoint, complete, with sizes that differ by at
+    most 1.
 
-    Every count-th, since a batch may be sorted by length. Empty where there are more processes than examples. `groups`, the number of
-    each example's: whole ones, the next largest to the process that has least.
+    It takes every count-th example, since a batch may be sorted by length. Empty if there are more processes than examples. With `groups`,
+    each example's group number, groups stay whole: the largest remaining one goes to the process with the fewest examples.
     """
     rank, count = ranks.rank() if rank is None else rank, ranks.count()
     if groups is None or count == 1:
@@ -41,12 +40,12 @@ def share(batch: np.ndarray, groups: np.ndarray | None = None, rank: int | None 
 
 
 def largest_share(batch: np.ndarray) -> int:
-    """Examples in the largest `share` that a process has of it, where examples have no groups."""
+    """Return the size of the largest `share` of `batch`, for examples without groups."""
     return -(-len(batch) // ranks.count())
 
 
 def parts(share: np.ndarray, groups: np.ndarray | None, size: int) -> list[np.ndarray]:
-    """What of a share goes through a forward each: `size` examples; of `groups` whole ones, as many as fit, but one at least."""
+    """Return the examples of each forward: `size` examples; with `groups`, as many whole ones as fit, but at least one."""
     if groups is None:
         return [share[start : start + size] for start in range(0, len(share), size)]
     found: list[np.ndarray] = []
@@ -59,19 +58,19 @@ def parts(share: np.ndarray, groups: np.ndarray | None, size: int) -> list[np.nd
 
 
 def _runs(batch: np.ndarray, groups: np.ndarray) -> list[np.ndarray]:
-    """The examples of each group, which stand side by side."""
+    """Return the examples of each group; members are adjacent."""
     return np.split(batch, np.flatnonzero(np.diff(groups)) + 1) if len(batch) else []
 
 
 def own_seed(seed: int) -> int:
-    """Dropout differs between processes; the first draws as one process alone would."""
+    """Return this process's seed: dropout differs between processes, and the first draws like a single process."""
     return (seed + ranks.rank() * _FAR) % 2**63
 
 
 def add_up(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
-    """The sum of each over the processes, all in one message; every process gets the same bits.
+    """Return each tensor's sum over the processes, computed in one message; every process gets the same bits.
 
-    They are of one type, and every process has the same ones. Raises `ProcessLost`.
+    All have one dtype, and every process passes the same ones. Raises `ProcessLost`.
     """
     if ranks.count() == 1:
         return tensors
@@ -83,7 +82,7 @@ def add_up(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
 
 
 def make_alike(modules: Iterable[nn.Module]) -> None:
-    """Give every process the first one's weights and buffers, but for those that are split. Raises `ProcessLost`."""
+    """Give every process the first one's weights and buffers, except sharded ones. Raises `ProcessLost`."""
     if ranks.count() == 1:
         return
     with torch.no_grad(), ranks.connected():

@@ -1,7 +1,7 @@
-"""What a resumed run needs to continue bit for bit, in one safetensors file that is whole or absent.
+"""Everything a resumed run needs to continue bit for bit, in one safetensors file that is complete or absent.
 
-Of several processes all call what saves, and the first writes. The file is the same whether weights were split among them
-or not, and whether the table of words was cut or not.
+All processes call the functions that save, and the first writes. The file does not depend on whether weights were sharded, or the word
+table was cut.
 """
 
 import json
@@ -19,7 +19,7 @@ from ..atomic import replacing
 from ..processes import ranks
 from .parts import is_split, like, put, whole
 
-# (a parameter, a tensor of its shape in a file or in memory) -> that tensor in memory or in the file, where they differ.
+# (parameter, tensor of its shape) -> the tensor converted between memory and file, if shapes differ.
 Reshape = Callable[[Tensor, Tensor], Tensor]
 
 
@@ -32,10 +32,10 @@ def _same(parameter: Tensor, tensor: Tensor) -> Tensor:
 
 @dataclass
 class Progress:
-    """Where a run stands: optimizer steps done, the best tuning score so far and the step it was at.
+    """State of a run: optimizer steps done, the best tuning score so far and its step.
 
-    `micro_batch_size`: examples of a forward, once memory ran out for more. `conditions`: each set of machine settings that steps were
-    taken under, JSON values; `UNKNOWN` for steps of before these were kept.
+    `micro_batch_size`: examples per forward, once memory ran out for more. `conditions`: each set of machine settings that steps were taken
+    under, JSON values; `UNKNOWN` for steps before these were recorded.
     """
 
     step: int = 0
@@ -47,7 +47,7 @@ class Progress:
 
 
 class Moment:
-    """Generators and buffers as they are now: what a forward changes beside gradients."""
+    """A snapshot of random generators and buffers, which a forward changes besides gradients."""
 
     def __init__(self, modules: Iterable[nn.Module]) -> None:
         self._generators = generators()
@@ -61,7 +61,7 @@ class Moment:
 
 
 def generators() -> dict[str, Tensor]:
-    """The states of this process's random generators."""
+    """Return the states of this process's random generators."""
     found = {"rng.cpu": torch.get_rng_state()}
     if torch.cuda.is_available():
         found |= {f"rng.cuda.{index}": state for index, state in enumerate(torch.cuda.get_rng_state_all())}
@@ -69,7 +69,7 @@ def generators() -> dict[str, Tensor]:
 
 
 def set_generators(states: Mapping[str, Tensor]) -> None:
-    """Put the states of `generators` back; those of devices that are not here are left."""
+    """Restore the states from `generators`; those of absent devices are ignored."""
     torch.set_rng_state(states["rng.cpu"])
     cuda = sorted((name for name in states if name.startswith("rng.cuda.")), key=lambda name: int(name.split(".")[2]))
     if cuda and torch.cuda.is_available():
@@ -77,7 +77,7 @@ def set_generators(states: Mapping[str, Tensor]) -> None:
 
 
 def trainable(modules: Iterable[nn.Module]) -> dict[str, Tensor]:
-    """Every distinct tensor of the modules that training changes; shared ones once."""
+    """Return every distinct parameter and buffer of the modules; shared ones once."""
     named: dict[str, Tensor] = {}
     seen: set[int] = set()
     for index, module in enumerate(modules):
@@ -89,12 +89,12 @@ def trainable(modules: Iterable[nn.Module]) -> dict[str, Tensor]:
 
 
 def save_weights(path: Path, modules: Iterable[nn.Module]) -> None:
-    """The weights alone, whole or absent."""
+    """Save the weights alone; the file is complete or absent."""
     _write(path, _kept(trainable(modules)), {})
 
 
 def _kept(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """All of each, in the first process; in others nothing, but they take part."""
+    """Return the whole tensors in the first process; the others return {}, but take part in gathering."""
     found = {}
     for name, tensor in tensors.items():
         every = whole(tensor).contiguous()
@@ -104,14 +104,14 @@ def _kept(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def load_weights(path: Path, modules: Iterable[nn.Module]) -> None:
-    """Put weights of `save_weights` back."""
+    """Load weights saved by `save_weights`."""
     tensors = load_file(path)
     for name, tensor in trainable(modules).items():
         put(tensors[name], tensor)
 
 
 def _write(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
-    """A kill at any moment leaves the old file or the new one."""
+    """Write a file so that a kill at any moment leaves the old or the new one."""
     if not ranks.is_first():
         return
     with replacing(path) as part:
@@ -126,8 +126,8 @@ def save(
     drawn: Sequence[Mapping[str, Tensor]] = (),
     to_file: Reshape = _same,
 ) -> None:
-    """All that `restore` needs, in one file. `drawn`: the `generators` of every process; default: this one's. `to_file`: for what the
-    optimizer keeps of a parameter."""
+    """Save everything that `restore` needs, in one file. `drawn`: the `generators` of every process; default: this one's. `to_file`:
+    converts the optimizer's state of a parameter."""
     tensors = {f"model.{name}": tensor for name, tensor in trainable(modules).items()}
     trained = _trained(optimizer)
     for index, moments in optimizer.state_dict()["state"].items():
@@ -150,9 +150,9 @@ def restore(
     rank: int = 0,
     from_file: Reshape = _same,
 ) -> Progress | None:
-    """Put the saved state back; None when there is none to use (absent, or not a whole file).
+    """Restore the saved state; return None if there is none (the file is absent or incomplete).
 
-    The generators are those of process `rank`; where the state is of fewer processes, they stay as they are.
+    The generators are those of process `rank`; if the state is of fewer processes, they are unchanged.
     """
     try:
         with safe_open(path, framework="pt") as file:

@@ -1,8 +1,8 @@
-"""While a model is trained, its word table is cut to the rows that the data reads.
+"""Cut a model's word table, while it is trained, to the rows that the data reads.
 
-At every step an optimizer passes over every row of the table, its gradient and its moments: on short texts that is a large
-part of the step, and of a multilingual encoder most of the memory. A row that is never read has no gradient, and all that
-AdamW does to it is weight decay, a product over the steps, which is made up for here.
+At every step an optimizer passes over every row of the table, its gradient and its moments: on short texts that is a large part of the
+step, and for a multilingual encoder most of the memory. A row that is never read has no gradient, so AdamW only applies weight decay to it,
+a product over the steps, which is applied here afterwards.
 """
 
 from __future__ import annotations
@@ -18,45 +18,49 @@ from torch import Tensor, nn
 from ..models.features import WORDS
 from ..objective import Objective
 
-# Of a table. Whole, it takes four times its size: weights, gradient, two moments. Cut to a share, four times that, and itself.
+# Largest share of the table to cut to. The whole table takes four times its size (weights, gradient, two moments); a cut one four
+# times its share, plus the whole table once.
 _MOST = 0.75
 
 
 @runtime_checkable
 class KnownTokens(Protocol):
-    """Batches of which all tokens are known before the first is made."""
+    """Batches whose tokens are all known before the first is made."""
 
     def tokens(self) -> np.ndarray:
-        """Ids that stand in some batch, padding among them, int64 in ascending order."""
+        """Return the ids that occur in some batch, including padding, as ascending int64."""
         ...
 
 
 class Words:
-    """The table of a model's words, as it is."""
+    """A model's word table, unchanged."""
 
     def whole(self, steps: int) -> AbstractContextManager[None]:
-        """While open, the model has its whole table, as it is after `steps`."""
+        """Give the model its whole table while open, as it is after `steps`."""
         return nullcontext()
 
     def put_back(self, steps: int) -> None:
-        """Give the model its own table again, as it is after `steps`."""
+        """Restore the model's own table, as it is after `steps`."""
 
     def to_file(self, parameter: Tensor, tensor: Tensor) -> Tensor:
-        """What an optimizer keeps of `parameter`; if that is the table, of all rows."""
+        """Return the optimizer's state `tensor` of `parameter`; for the table, with all rows."""
         return tensor
 
     def from_file(self, parameter: Tensor, tensor: Tensor) -> Tensor:
-        """A weight of all rows, or what an optimizer keeps of one, as it is here."""
+        """Return a weight with all rows, or its optimizer state, in the shape used here."""
         return tensor
 
 
 class CutWords(Words):
-    """The table, cut to the rows `used`. `decay`: optimizer steps done -> what weight decay has left of a row without a gradient."""
+    """The table, cut to the rows `used`. `decay`: optimizer steps done -> the factor that weight decay has applied to a row without a
+    gradient."""
 
     def __init__(self, table: nn.Embedding, used: np.ndarray, decay: Callable[[int], float]) -> None:
         self._table, self._whole, self._padding, self._decay = table, table.weight, table.padding_idx, decay
         self._used = torch.from_numpy(used).to(table.weight.device)
-        self._places = torch.full_like(table.weight[:, 0], -1, dtype=torch.int64)  # a row that is not there is an error
+        self._places = torch.full_like(
+            table.weight[:, 0], -1, dtype=torch.int64
+        )  # looking up a missing row is an error
         self._places[self._used] = torch.arange(len(used), device=self._places.device)
         self._rows = nn.Parameter(table.weight.detach()[self._used])
         self._place_of_padding = next(iter(np.flatnonzero(used == self._padding).tolist()), None)
@@ -71,7 +75,7 @@ class CutWords(Words):
 
     @contextmanager
     def whole(self, steps: int) -> Iterator[None]:
-        with torch.no_grad():  # made from what it was at the beginning, so the same whenever it is asked for
+        with torch.no_grad():  # computed from the initial table, so it does not depend on earlier calls
             rows = self._whole * self._decay(steps)
             rows[self._used] = self._rows
         self._hook.remove()
@@ -83,7 +87,7 @@ class CutWords(Words):
 
     @torch.no_grad()
     def put_back(self, steps: int) -> None:
-        """In place: it may be called because there was no memory left."""
+        """Restore the table in place, as memory may have run out."""
         self._hook.remove()
         self._whole *= self._decay(steps)
         self._whole[self._used] = self._rows
@@ -104,10 +108,10 @@ class CutWords(Words):
 
 
 def cut_words(model: Any, objective: Objective, data: object, decay: Callable[[int], float]) -> Words:
-    """Cut the word table of `model`, in place, to what `data` reads.
+    """Cut the word table of `model`, in place, to the rows that `data` reads.
 
-    It stays as it is where that is not known or is more than `_MOST` of it; where more than a look-up needs the table: a tied
-    output layer, a loss, or fake quantization; and where it is not trained.
+    The table is unchanged if the rows are unknown or more than `_MOST` of it; if anything but a look-up needs it, such as a tied output
+    layer, a loss or fake quantization; and if it is not trained.
     """
     table = model.get_input_embeddings()
     if not isinstance(data, KnownTokens) or WORDS in objective.student_features or not _looks_up_alone(model, table):

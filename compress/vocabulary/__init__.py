@@ -1,4 +1,4 @@
-"""Vocabularies cut down to the tokens that texts use: which stay, the tokenizer with these alone, and how alike it cuts texts."""
+"""Reduce vocabularies to the tokens that texts use: which tokens to keep, the reduced tokenizer, and how similarly it tokenizes texts."""
 
 from __future__ import annotations
 

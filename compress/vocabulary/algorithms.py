@@ -1,7 +1,7 @@
-"""What tokenizer.json says of each algorithm: the tokens that must stay, those that a token is made of, and the model of fewer.
+"""Tokenization algorithms in tokenizer.json: the tokens that must be kept, those that a token is merged from, and the reduced model.
 
-A text keeps its tokens where these all stay. It gets no unknown token that it did not have, for its characters stay, too. Where a
-WordPiece vocabulary lacks a character of its own longer tokens, a word that was unknown may become known.
+A text keeps its tokens if all of these are kept. It gets no new unknown tokens, because its characters are kept, too. If a WordPiece
+vocabulary lacks a character of its own longer tokens, an unknown word may become known.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ _BYTE = re.compile("<0x[0-9A-F]{2}>")
 
 @dataclass(frozen=True)
 class Algorithm:
-    """`numbers`: token -> number. `unknown`: the token of what is in no vocabulary; None: there is none. `permanent`: tokens that stay
-    whatever texts hold. `parts`: a function that gives the tokens which one is merged from. `cut`: the model of the tokens given, in
-    their order."""
+    """`numbers`: token -> number. `unknown`: the unknown token; None if there is none. `permanent`: tokens kept for any text. `parts`: a
+    function that returns the tokens that one is merged from. `cut`: the model with only the given tokens, in their order."""
 
     numbers: Callable[[Model], dict[str, int]]
     unknown: Callable[[Model], str | None]
@@ -36,7 +35,7 @@ class Algorithm:
 
 
 def algorithm_of(tokenizer: tokenizers.Tokenizer) -> Algorithm:
-    """Raises `CompressError` for a tokenizer that cannot be cut down, naming the field of its tokenizer.json."""
+    """Return the algorithm. Raises `CompressError` for a tokenizer that cannot be reduced, naming the field of its tokenizer.json."""
     model = parts_of(tokenizer)["model"]
     if model["type"] not in ALGORITHMS:
         raise CompressError(f"model.type: expected {', '.join(ALGORITHMS)}; found {model['type']}")
@@ -59,7 +58,7 @@ def _vocabulary(model: Model) -> dict[str, int]:
 
 
 def _unknown_token(model: Model) -> str | None:
-    """None, too, for a name that no token of the vocabulary has: the algorithm looks for it there alone."""
+    """Return the unknown token; also None if the vocabulary does not have it, as the algorithm searches only there."""
     token = model.get("unk_token")
     return token if token in model["vocab"] else None
 
@@ -69,8 +68,8 @@ def _renumbered(model: Model, kept: list[str]) -> dict[str, Any]:
 
 
 def _wordpiece_permanent(model: Model) -> set[str]:
-    """Single characters at the start of words and inside; and what holds a character that is not there by itself, which no smaller
-    pieces could stand for."""
+    """Return single characters at the start of words and inside; and tokens with a character that is not a token by itself, which no
+    smaller pieces could replace."""
     prefix, vocabulary = model["continuing_subword_prefix"], model["vocab"]
 
     def characters(token: str) -> list[str]:
@@ -86,7 +85,7 @@ def _wordpiece_permanent(model: Model) -> set[str]:
 
 
 def _bpe_permanent(model: Model) -> set[str]:
-    """Single characters, of which byte-level BPE has one for each byte."""
+    """Return single characters; byte-level BPE has one for each byte."""
     return {token for token in model["vocab"] if len(token) == 1 or _is_byte(model, token)}
 
 
@@ -99,7 +98,7 @@ def _unigram_unknown(model: Model) -> str | None:
 
 
 def _unigram_permanent(model: Model) -> set[str]:
-    """As of WordPiece; and the piece with the lowest score, which that of an unknown character is counted from."""
+    """Return the same as for WordPiece, and the piece with the lowest score, from which that of unknown characters is computed."""
     tokens = _unigram_numbers(model)
     lowest = int(np.argmin([score for _, score in model["vocab"]]))
     alone = {token for token in tokens if len(token) == 1 or _is_byte(model, token)}
@@ -113,11 +112,11 @@ def _unigram_cut(model: Model, kept: list[str]) -> dict[str, Any]:
 
 
 def _is_byte(model: Model, token: str) -> bool:
-    """Whether the token stands for one byte of a character that is in no vocabulary."""
+    """Whether the token represents one byte of a character outside the vocabulary."""
     return bool(model.get("byte_fallback")) and _BYTE.fullmatch(token) is not None
 
 
-# By the name that tokenizer.json has.
+# By name in tokenizer.json.
 ALGORITHMS = {
     "WordPiece": Algorithm(_vocabulary, _unknown_token, _wordpiece_permanent, _no_parts, _renumbered),
     "BPE": Algorithm(_vocabulary, _unknown_token, _bpe_permanent, bpe.parts, bpe.cut),

@@ -1,7 +1,7 @@
 """Byte-pair encoding: which merges make a token, and a model of some of its tokens.
 
-The merges inside a token are those of its letters alone: no other one reaches over its ends, or it would be no token of the text. So
-a text whose tokens stay, with all that they are merged from, is merged as before; what is left out was never the first to be merged.
+The merges inside a token involve only its own letters: one that crossed its ends would make it part of another token. So a text is merged
+as before if its tokens, and all that they are merged from, are kept; merges that are dropped were never the first to apply.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 
 def parts(model: Mapping[str, Any]) -> Callable[[str], Iterable[str]]:
-    """A token -> all tokens that come up while its characters are merged; itself alone where they do not make it."""
+    """Return a function: token -> all tokens that occur while its characters are merged; [] if merging them does not give it."""
     ranks = {(left, right): rank for rank, (left, right) in enumerate(model["merges"])}
 
     def merged(token: str) -> list[str]:
@@ -31,7 +31,7 @@ def parts(model: Mapping[str, Any]) -> Callable[[str], Iterable[str]]:
 
 
 def cut(model: Mapping[str, Any], kept: list[str]) -> dict[str, Any]:
-    """With the merges whose two parts and outcome are `kept`, in their order."""
+    """Return the model with the merges whose parts and result are `kept`, in order."""
     numbers = {token: number for number, token in enumerate(kept)}
     merges = [
         [left, right]

@@ -1,4 +1,4 @@
-"""Which tokens stay: those that cannot be left out, and those of texts, the most frequent first."""
+"""Which tokens to keep: those that are always needed, and those in texts, most frequent first."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from .documents import parts_of, with_numbers
 
 
 def permanent_tokens(tokenizer: tokenizers.Tokenizer, named: Iterable[int] = ()) -> set[int]:
-    """Numbers of the special and the added tokens, of those that the algorithm needs for any text, and of the `named` ones that there are.
-
-    Raises `CompressError` for a tokenizer that cannot be cut down."""
+    """Return the ids of special and added tokens, of those that the algorithm needs for any text, and of the `named` ones that exist.
+    Raises `CompressError` for a tokenizer that cannot be reduced."""
     document, algorithm = parts_of(tokenizer), algorithm_of(tokenizer)
     found: set[int] = {token["id"] for token in document["added_tokens"]}
 
@@ -40,10 +39,10 @@ def kept_tokens(
     most: int | None = None,
     least: int = 1,
 ) -> np.ndarray:
-    """Numbers in rising order, int64: `permanent`; the tokens that `counts` [vocabulary] has, of the task; and those of `others`, of
-    plain text, that stand there `least` times. Each with all that it is merged from.
+    """Return ascending ids, int64: `permanent`; the task's tokens, with `counts` [vocabulary] above 0; and the tokens of plain text, with
+    `others` of at least `least`; each with all that it is merged from.
 
-    At most `most` in all: the most frequent of the task, then those of plain text, each that there is room for.
+    At most `most` in total: the most frequent of the task, then those of plain text, as far as each fits.
     """
     algorithm, model = algorithm_of(tokenizer), parts_of(tokenizer)["model"]
     numbers, parts = algorithm.numbers(model), algorithm.parts(model)
@@ -62,10 +61,11 @@ def kept_tokens(
 def fewest_tokens(
     tokenizer: tokenizers.Tokenizer, permanent: set[int], counts: np.ndarray, *, most: int | None = None
 ) -> int:
-    """That `kept_tokens` leaves at least, of the same `permanent`, `counts` and `most`, whatever plain text is read beside them, and
-    where `counts` rank further tokens.
+    """Return the minimum number of tokens that `kept_tokens` leaves for the same `permanent`, `counts` and `most`, whatever plain text is
+    counted in addition, and if `counts` has further tokens.
 
-    Without `most` all of the task's stay. With it one is left out only where it, with all that it is merged from, has no room.
+    Without `most`, all of the task's tokens are kept. With it, one is left out only if it does not fit together with all that it is merged
+    from.
     """
     algorithm, model = algorithm_of(tokenizer), parts_of(tokenizer)["model"]
     numbers, parts = algorithm.numbers(model), algorithm.parts(model)
@@ -80,6 +80,6 @@ def fewest_tokens(
 
 
 def _by_frequency(counts: np.ndarray, least: int) -> Iterator[int]:
-    """Of equals the lower number first."""
+    """Return ids by descending count; among equals the lower id first."""
     order = np.argsort(-counts, kind="stable")
     return (int(number) for number in order[counts[order] >= least])

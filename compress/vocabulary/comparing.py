@@ -1,4 +1,4 @@
-"""Texts in tokens before and after: how often each token stands in them, and how many are cut alike."""
+"""Compare the tokens of texts before and after: how often each token occurs, and how many texts are tokenized alike."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ..tasks import Split, encode
 from .algorithms import algorithm_of
 from .documents import parts_of
 
-_WHOLE = 1 << 20  # tokens: no text is cut
+_WHOLE = 1 << 20  # tokens; no text is truncated
 
 
 @dataclass(frozen=True)
 class TextCounts:
-    """Of `texts`, those with the `same` tokens before and after; `tokens` in all and how many are unknown, before and after."""
+    """Numbers of `texts`, and of those with the `same` tokens before and after; of all `tokens` and `unknown` ones, before and after."""
 
     texts: int = 0
     same: int = 0
@@ -37,12 +37,12 @@ class TextCounts:
 
 
 def count_tokens(tokenizer: tokenizers.Tokenizer, split: Split) -> np.ndarray:
-    """How often each token stands in whole texts as a model reads them, int64 [vocabulary]."""
+    """Return how often each token occurs in whole texts as a model reads them, int64 [vocabulary]."""
     return _counted(encode(tokenizer, split, _WHOLE).input_ids, _size(tokenizer))
 
 
 def count_texts(tokenizer: tokenizers.Tokenizer, blocks: Iterable[Sequence[str]]) -> np.ndarray:
-    """As `count_tokens`, of plain texts, a block of them at a time."""
+    """Like `count_tokens`, for plain texts, a block at a time."""
     size = _size(tokenizer)
     counts = np.zeros(size, np.int64)
     for rows in _plain(tokenizer, blocks):
@@ -51,7 +51,7 @@ def count_texts(tokenizer: tokenizers.Tokenizer, blocks: Iterable[Sequence[str]]
 
 
 def compare_splits(before: tokenizers.Tokenizer, after: tokenizers.Tokenizer, split: Split) -> TextCounts:
-    """Of whole texts as a model reads them; a pair, or a query and a passage, is one text."""
+    """Compare whole texts as a model reads them; a pair, or a query and a passage, is one text."""
     pair = _Pair(before, after)
     return pair.compare(*(encode(tokenizer, split, _WHOLE).input_ids for tokenizer in (before, after)))
 
@@ -59,7 +59,7 @@ def compare_splits(before: tokenizers.Tokenizer, after: tokenizers.Tokenizer, sp
 def compare_texts(
     before: tokenizers.Tokenizer, after: tokenizers.Tokenizer, blocks: Iterable[Sequence[str]]
 ) -> TextCounts:
-    """Of plain texts, a block of them at a time."""
+    """Compare plain texts, a block at a time."""
     pair = _Pair(before, after)
     found = TextCounts()
     for block in blocks:
@@ -68,7 +68,7 @@ def compare_texts(
 
 
 class _Pair:
-    """A tokenizer, and one of some of its tokens."""
+    """A tokenizer, and one with some of its tokens."""
 
     def __init__(self, before: tokenizers.Tokenizer, after: tokenizers.Tokenizer) -> None:
         self._unknown = tuple(map(_unknown, (before, after)))
@@ -76,25 +76,25 @@ class _Pair:
         self._before = np.array([before.token_to_id(token) for token, _ in tokens], dtype=np.int64)
 
     def compare(self, before: Sequence[np.ndarray], after: Sequence[np.ndarray]) -> TextCounts:
-        """Of the same texts in tokens of both."""
+        """Compare the same texts in the tokens of both."""
         same = sum(np.array_equal(old, self._before[new]) for old, new in zip(before, after, strict=True))
         return TextCounts(len(before), same, *self._known(before, 0), *self._known(after, 1))
 
     def _known(self, rows: Sequence[np.ndarray], which: int) -> tuple[int, int]:
-        """Tokens, and how many of them are unknown."""
+        """Return the number of tokens, and how many of them are unknown."""
         ids = _joined(rows)
         return len(ids), int((ids == self._unknown[which]).sum())
 
 
 def _unknown(tokenizer: tokenizers.Tokenizer) -> int:
-    """The number of the unknown token; -1 where there is none."""
+    """Return the id of the unknown token; -1 if there is none."""
     token = algorithm_of(tokenizer).unknown(parts_of(tokenizer)["model"])
     number = None if token is None else tokenizer.token_to_id(token)
     return -1 if number is None else number
 
 
 def _plain(tokenizer: tokenizers.Tokenizer, blocks: Iterable[Sequence[str]]) -> Iterator[list[np.ndarray]]:
-    """Blocks of texts in tokens, without special ones around them."""
+    """Yield the token ids of each block's texts, without special tokens around them."""
     for block in blocks:
         encodings = tokenizer.encode_batch_fast([*block], add_special_tokens=False)
         yield [np.array(encoding.ids, dtype=np.int64) for encoding in encodings]

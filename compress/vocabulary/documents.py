@@ -1,4 +1,4 @@
-"""A tokenizer as its tokenizer.json has it."""
+"""A tokenizer in the form of its tokenizer.json."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import tokenizers
 
 
 def parts_of(tokenizer: tokenizers.Tokenizer) -> dict[str, Any]:
-    """One that neither cuts nor pads."""
+    """Return the contents of tokenizer.json, without truncation and padding."""
     return {**json.loads(tokenizer.to_str()), "truncation": None, "padding": None}
 
 
 def with_numbers(processor: Any, number: Callable[[int], int]) -> Any:
-    """A post-processor in which `number` takes the place of each token's number: those of a BertProcessing and a RobertaProcessing, the
-    templates' special tokens, and all of these in a Sequence."""
+    """Return a post-processor with `number` applied to each token id: in BertProcessing and RobertaProcessing, in the special tokens of
+    templates, and in all of these inside a Sequence."""
     if not isinstance(processor, dict):
         return processor
     found = dict(processor)

@@ -1,4 +1,4 @@
-"""A tokenizer with some of its tokens."""
+"""Reduce a tokenizer to some of its tokens."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .documents import parts_of, with_numbers
 
 
 def with_tokens(tokenizer: tokenizers.Tokenizer, kept: np.ndarray) -> tokenizers.Tokenizer:
-    """The tokens of numbers `kept` alone, int64 in rising order: token kept[i] is number i now. It neither cuts nor pads.
+    """Return the tokenizer with only the tokens `kept`, ascending int64 ids; token kept[i] gets id i. It neither truncates nor pads.
 
-    `kept` holds those that have to stay (`kept_tokens`). Raises `CompressError` for a tokenizer that cannot be cut down.
+    `kept` includes those that must be kept (`kept_tokens`). Raises `CompressError` for a tokenizer that cannot be reduced.
     """
     algorithm, document = algorithm_of(tokenizer), parts_of(tokenizer)
     new = {int(old): number for number, old in enumerate(kept)}

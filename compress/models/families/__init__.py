@@ -1,4 +1,4 @@
-"""The families of encoders that can be teachers or students. One file each; importing them brings in no torch."""
+"""Encoder families that can be teachers or students, one file each; importing them does not import torch."""
 
 from .albert import ALBERT
 from .bert import BERT

@@ -11,7 +11,7 @@ from .record import Family, MaskedLmHead, Setting, Student
 if TYPE_CHECKING:
     from ...corpus import SpecialIds
 
-_EMBEDDING = 128  # E, of all published sizes
+_EMBEDDING = 128  # E, the same in all published sizes
 
 
 def _settings(teacher: Setting) -> dict[str, Any]:
@@ -25,7 +25,7 @@ def _settings(teacher: Setting) -> dict[str, Any]:
 
 
 def _random_config(config: dict[str, Any], special: SpecialIds) -> dict[str, Any]:
-    """One block for all layers, GELU by tanh."""
+    """Use one block for all layers, and GELU by tanh."""
     return config | {
         "embedding_size": config.get("embedding_size", _EMBEDDING),
         "num_hidden_groups": 1,

@@ -21,7 +21,7 @@ from .record import Family, MaskedLmHead, Setting, Student
 if TYPE_CHECKING:
     from ...corpus import SpecialIds
 
-KEPT = (  # of a teacher's settings, by its students
+KEPT = (  # settings that students take from their teacher
     "hidden_act",
     "hidden_dropout_prob",
     "attention_probs_dropout_prob",
@@ -86,7 +86,7 @@ BERT = Family(
     random_config=_random_config,
     growth={
         "word_embeddings.weight": "-h",
-        "predictions.decoder.weight": "-h",  # the same table
+        "predictions.decoder.weight": "-h",  # tied to the word table
         "position_embeddings.weight": "-h",
         "token_type_embeddings.weight": "-h",
         "self.query": "ah",

@@ -1,4 +1,4 @@
-"""How many parameters and FLOPs a family's classifiers have, from their sizes alone. BERT's formulas, and those near them."""
+"""Parameters and FLOPs of a family's classifiers from their sizes alone: BERT's formulas and variations."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Protocol
 
 
 class Sizes(Protocol):
-    """What a formula may ask: `models.dimensions.Dimensions`. `attention`: the width of all heads of a layer side by side; `own`: sizes
-    that the family alone has, by config.json's names."""
+    """What a formula may read: `models.dimensions.Dimensions`. `attention`: the width of all heads of a layer, concatenated; `own`: sizes
+    that only this family has, under config.json's names."""
 
     @property
     def layers(self) -> int: ...
@@ -44,34 +44,35 @@ class Sizes(Protocol):
 
 
 def bert_embeddings(sizes: Sizes) -> int:
-    """Tables of words, positions and segments, their LayerNorm, and the matrix to the hidden size where there is one."""
+    """Return parameters of the word, position and segment tables, their LayerNorm, and the projection to the hidden size if there is
+    one."""
     tables = (sizes.vocabulary + sizes.positions + sizes.token_types) * sizes.embedding
     projection = sizes.embedding * sizes.hidden + sizes.hidden if sizes.projected else 0
     return tables + 2 * sizes.embedding + projection
 
 
 def bert_layer(sizes: Sizes) -> int:
-    """Four matrices of attention and two of the feed-forward part, with biases, and two LayerNorms."""
+    """Return parameters of four attention and two feed-forward matrices with biases, and two LayerNorms."""
     h, a, f = sizes.hidden, sizes.attention, sizes.intermediate
     return 3 * (h * a + a) + (a * h + h) + 2 * h + (h * f + f) + (f * h + h) + 2 * h
 
 
 def bert_rest(sizes: Sizes) -> int:
-    """The head: a layer as wide as the hidden states, but not in one of tokens, and one to the classes; values by distance that all
-    layers share."""
+    """Return parameters of the head and of the relative position bias that all layers share. The head has a hidden-size layer, unless it is
+    per token, and a classifier."""
     h = sizes.hidden
     return sizes.relative_parameters + (0 if sizes.per_token else h * h + h) + sizes.classes * (h + 1)
 
 
 def bert_layer_flops(sizes: Sizes, length: float) -> float:
-    """Six matrices for each token; scores, and sums of values, for each pair."""
+    """Return FLOPs of six matrices per token, and of scores and weighted sums of values per pair of tokens."""
     h, a, f = sizes.hidden, sizes.attention, sizes.intermediate
     return 2 * length * (4 * h * a + 2 * h * f) + 4 * length * length * a
 
 
 def rest_flops(sizes: Sizes, length: float, *, dense_of_tokens: bool) -> float:
-    """Of all that is no layer, in every family: the matrix behind the embeddings, and the head on one token, or on every one, then
-    without its first layer unless there are `dense_of_tokens`; without a head no more than the matrix."""
+    """Return FLOPs of everything outside the layers, for every family: the embedding projection and the head, if there is one. A head per
+    token has no hidden-size layer unless `dense_of_tokens`."""
     projection = 2 * length * sizes.embedding * sizes.hidden if sizes.projected else 0
     if not sizes.classes:
         return projection
@@ -82,10 +83,10 @@ def rest_flops(sizes: Sizes, length: float, *, dense_of_tokens: bool) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Counts:
-    """Formulas over `Sizes`. Parameters of the `embeddings`, of one `layer` with weights of its own, and of the `rest`, which
-    includes the head and what layers share; `bare_rest` of that without a head or a pooler. `layer_flops`: multiply-adds × 2 of all
-    matmuls of a layer, for a text of so many tokens. `dense_of_tokens`: a head on every token has the layer before the classifier too.
-    `own_rest_flops`: as `layer_flops`, of all that is no layer, where that is another than of the rest (`rest_flops`)."""
+    """Formulas over `Sizes`. Parameters: of the `embeddings`; of one `layer` with weights of its own; of the `rest`, which includes the
+    head and what layers share; `bare_rest`: the rest without a head or pooler. `layer_flops`: multiply-adds × 2 of all matmuls of a layer,
+    for a text of so many tokens. `dense_of_tokens`: a head per token also has the layer before the classifier. `own_rest_flops`: replaces
+    `rest_flops`."""
 
     embeddings: Callable[[Sizes], int] = bert_embeddings
     layer: Callable[[Sizes], int] = bert_layer

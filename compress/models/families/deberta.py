@@ -1,9 +1,9 @@
-"""DeBERTa-v3 (He et al. 2021, arXiv:2111.09543), and the v2 of its form: attention that keeps content and position apart.
+"""DeBERTa-v3 (He et al. 2021, arXiv:2111.09543), and v2 models of the same form: attention that separates content and position.
 
-Scores are the sum of content to content, content to position and position to content; positions are a table of buckets of
-distances, which each layer takes to keys and queries, by its own matrices for content or by others (He et al. 2020,
-arXiv:2006.03654, §3.1). Students are copies of whole layers. Its masked-LM heads are not for any stage here: v3's replaced tokens
-are another task, and v2's comes in two forms.
+Scores are the sum of content to content, content to position and position to content. Positions are a table of distance buckets, which each
+layer projects to keys and queries, with its content matrices or with separate ones (He et al. 2020, arXiv:2006.03654, §3.1). Students copy
+whole layers. No stage here uses its masked-LM heads: v3 is trained on another task, replaced token detection, and v2's head comes in two
+forms.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .record import Family, Setting, Student
 
 _BOTH = ["c2p", "p2c"]
 _BUCKETS, _FARTHEST = "position_buckets", "max_relative_positions"
-# Of a form that is not BERT's, by the value of transformers where config.json leaves it out.
+# Settings that BERT lacks, with transformers' defaults.
 _OWN = {_BUCKETS: -1, _FARTHEST: -1, "share_att_key": False, "position_biased_input": True}
 _OF_FORM = ("relative_attention", "pos_att_type", "norm_rel_ebd")
 _POOLER = {"pooler_dropout": 0.0, "pooler_hidden_act": "gelu", "cls_dropout": None}
@@ -30,7 +30,7 @@ def _are_both(value: Any) -> bool:
 
 
 def _rows(sizes: Sizes) -> int:
-    """Of the table of relative positions."""
+    """Return the rows of the relative position table."""
     own = sizes.own
     return 2 * next(rows for rows in (own[_BUCKETS], own[_FARTHEST], sizes.positions) if rows > 0)
 
@@ -50,12 +50,12 @@ def _rest(sizes: Sizes) -> int:
 
 
 def _positions(sizes: Sizes) -> int:
-    """The table of relative positions and its LayerNorm."""
+    """Return parameters of the relative position table and its LayerNorm."""
     return (_rows(sizes) + 2) * sizes.hidden
 
 
 def _layer_flops(sizes: Sizes, length: float) -> float:
-    """Positions go through two matrices, and each token meets each row of theirs twice."""
+    """Return FLOPs of a layer: BERT's, two projections of the position table, and two products of each token with each of its rows."""
     rows, h = _rows(sizes), sizes.hidden
     return bert_layer_flops(sizes, length) + 2 * 2 * rows * h * h + 2 * 2 * length * rows * h
 

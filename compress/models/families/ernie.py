@@ -1,6 +1,6 @@
-"""ERNIE 2.0 and 3.0 (Sun et al. 2020, arXiv:1907.12412, §4.1; 2021, arXiv:2107.02137): a BERT that may add a row for the kind of task.
+"""ERNIE 2.0 and 3.0 (Sun et al. 2020, arXiv:1907.12412, §4.1; 2021, arXiv:2107.02137): a BERT that may add an embedding of the task type.
 
-Whatever the task, texts here are all of task type 0, as transformers has them where nobody says otherwise.
+All texts here have task type 0, transformers' default, whatever the task.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a key of a checkpoint's JSON may hold, and the keys of config.json that all families have."""
+"""What a key of a checkpoint's JSON may hold, and the config.json keys that all families share."""
 
 from __future__ import annotations
 
@@ -11,25 +11,24 @@ from typing import Any
 from ...errors import CompressError
 from ...runtime.passages import MOST_THRESHOLD, THRESHOLD
 
-# Far beyond any published encoder, and little enough to count with.
+# Far beyond any published encoder, and small enough to compute with.
 MOST_LAYERS, MOST_HEADS, MOST_WIDE, MOST_TOKENS, MOST_POSITIONS = 1024, 4096, 1 << 17, 1 << 24, 1 << 20
 MOST_CLASSES = 100_000
-# Functions without weights of their own, by transformers' names.
+# Functions without weights, under transformers' names.
 ACTIVATIONS = (
     "gelu", "gelu_10", "gelu_accurate", "gelu_fast", "gelu_new", "gelu_python", "gelu_python_tanh", "gelu_pytorch_tanh",
     "hardswish", "laplace", "leaky_relu", "linear", "mish", "quick_gelu", "relu", "relu2", "relu6", "sigmoid", "silu",
     "swish", "tanh",
 )  # fmt: skip
-TOKENIZER_CLASS = "tokenizer_class"  # of no use to a model
-_ROUNDING = 1e-4  # of a sum of weights
+TOKENIZER_CLASS = "tokenizer_class"  # models ignore it
+_ROUNDING = 1e-4  # tolerance for a sum of weights
 PROBLEMS = ("regression", "single_label_classification", "multi_label_classification")
 
 
 @dataclass(frozen=True)
 class Field:
-    """What a key may hold. `null` stands for a missing key, unless it is `nullable`. One that is not `kept` is only
-    checked: any other value would be another model. One that is `required` stands in every file of the form that is known here;
-    transformers takes another form where it is missing."""
+    """What a key may hold. `null` counts as a missing key unless `nullable`. If not `kept`, the value is only checked, because any other
+    means another model. `required` keys occur in every file of a supported form; without them, transformers assumes another form."""
 
     allows: Callable[[Any], bool]
     expected: str
@@ -41,7 +40,7 @@ class Field:
 def allowed_values(
     path: Path, document: Mapping[str, Any], fields: Mapping[str, Field], *, inside: str = ""
 ) -> dict[str, Any]:
-    """The part of `document` that `fields` name, as it stands there; `inside`: what its keys are called after in messages.
+    """Return the part of `document` that `fields` names, unchanged; `inside`: prefix of its keys in messages.
 
     Raises `CompressError` naming the file and the key, for a value that its key cannot have.
     """
@@ -62,7 +61,7 @@ def _is_whole(value: Any, low: int, high: int) -> bool:
 
 
 def _is_number(value: Any, low: float, high: float) -> bool:
-    """False for NaN."""
+    """Whether `value` is a number in the range; NaN is not."""
     return isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
 
 
@@ -91,7 +90,7 @@ def _are_names(value: Any) -> bool:
 
 
 def _are_labels(value: Any) -> bool:
-    """{"0": name, "1": name …}, in any order. Some published files name a class by its number."""
+    """Whether `value` is {"0": name, "1": name …}, in any order. Some published files use a number as a class name."""
     return (
         isinstance(value, dict)
         and len(value) <= MOST_CLASSES
@@ -101,7 +100,8 @@ def _are_labels(value: Any) -> bool:
 
 
 def _is_pruned(value: Any) -> bool:
-    """{"heads": [[0, 2], [], …], "neurons": [640, 0, …]}: for each layer different numbers in rising order, and a number."""
+    """Whether `value` is {"heads": [[0, 2], [], …], "neurons": [640, 0, …]}: for each layer, distinct ascending head numbers, and a
+    count."""
     return (
         isinstance(value, dict)
         and value.keys() == {"heads", "neurons"}
@@ -118,7 +118,7 @@ def _are_rising(value: Any) -> bool:
 
 
 def _are_layers(value: Any) -> bool:
-    """How many last layers a mean is of, or the weights of a mix."""
+    """Whether `value` is a number of last layers to average, or the weights of a mix."""
     if not isinstance(value, list):
         return _is_whole(value, 1, MOST_LAYERS)
     weights = all(_is_number(weight, 0, 1) for weight in value)
@@ -145,10 +145,10 @@ COMMON = {
     "id2label": Field(_are_labels, "names for the ids 0, 1, 2 …"),
     "num_labels": whole(1, MOST_CLASSES),
     "problem_type": one_of(*PROBLEMS),
-    "sentence_pooling": one_of("mean", "cls"),  # of ours: of a sentence encoder, as what follows
+    "sentence_pooling": one_of("mean", "cls"),  # this and the next are this package's own, of sentence encoders
     "sentence_layers": Field(_are_layers, f"a whole number from 1 to {MOST_LAYERS}, or a list of weights of sum 1"),
-    THRESHOLD: number(-MOST_THRESHOLD, MOST_THRESHOLD),  # of a model that answers questions
-    "pruned": Field(  # of ours: `models.pruned_shape`
+    THRESHOLD: number(-MOST_THRESHOLD, MOST_THRESHOLD),  # of question answering models
+    "pruned": Field(  # this package's own: `models.pruned_shape`
         _is_pruned, "heads and neurons, each with an entry for every layer: rising numbers of heads from 0, and a count"
     ),
     "dtype": _DTYPE,

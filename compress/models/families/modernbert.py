@@ -1,7 +1,7 @@
-"""ModernBERT (Warner et al. 2024, arXiv:2412.13663, §2.1): norms before each part, GeGLU, rotary positions, no segments.
+"""ModernBERT (Warner et al. 2024, arXiv:2412.13663, §2.1): pre-norm, GeGLU, rotary positions, no segments.
 
-Every third layer attends to the whole text, the others to the `local_attention` tokens around each, with another base of the
-rotary angles. The first layer has no norm before its attention: the embeddings end in one.
+Every third layer attends to the whole text, the others to a window of `local_attention` tokens, with another rotary base. The first layer
+has no norm before its attention, because the embeddings end in one.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _are_kinds(value: Any) -> bool:
 
 
 def _are_angles(value: Any) -> bool:
-    """Of each kind of layer: unscaled, with a base."""
+    """Whether `value` has, per type of layer, unscaled rotary angles with a base."""
     return isinstance(value, dict) and set(value) <= set(_KINDS) and all(map(_is_angle, value.values()))
 
 
@@ -57,19 +57,19 @@ def _settings(teacher: Setting) -> dict[str, Any]:
 
 
 def _embeddings(sizes: Sizes) -> int:
-    """The table of words, and a norm."""
+    """Return parameters of the word table and a norm."""
     return sizes.vocabulary * sizes.embedding + _norm(sizes)
 
 
 def _layer(sizes: Sizes) -> int:
-    """Attention's two matrices, the feed-forward part's two, the first of which is two in one, and two norms."""
+    """Return parameters of two attention matrices, two feed-forward matrices, the first of double width, and two norms."""
     h, f = sizes.hidden, sizes.intermediate
     attention = 4 * h * h + (4 * h if sizes.own["attention_bias"] else 0)
     return attention + 3 * h * f + (2 * f + h if sizes.own["mlp_bias"] else 0) + 2 * _norm(sizes)
 
 
 def _rest(sizes: Sizes) -> int:
-    """The head, with a norm, and the encoder's last norm, less the one that the first layer has not."""
+    """Return parameters of the head with its norm. The encoder's final norm makes up for the one that the first layer lacks."""
     h = sizes.hidden
     return h * h + (h if sizes.own["classifier_bias"] else 0) + _norm(sizes) + sizes.classes * (h + 1)
 
@@ -79,7 +79,7 @@ def _norm(sizes: Sizes) -> int:
 
 
 def _layer_flops(sizes: Sizes, length: float) -> float:
-    """Local layers multiply all pairs of tokens too, and leave those that are far apart out afterwards."""
+    """Return FLOPs of a layer; local layers also multiply all pairs of tokens, and then mask distant ones."""
     h, f = sizes.hidden, sizes.intermediate
     return 2 * length * (4 * h * h + 3 * h * f) + 4 * length * length * h
 
@@ -107,7 +107,7 @@ MODERNBERT = Family(
         "global_attn_every_n_layers": whole(1, MOST_LAYERS),
         "rope_parameters": Field(_are_angles, f"rope_theta for each of {', '.join(_KINDS)}, with rope_type: default"),
         **dict.fromkeys(("global_rope_theta", "local_rope_theta"), _THETA),
-        "position_embedding_type": one_of("absolute", "sans_pos", kept=False),  # published files say so, to no effect
+        "position_embedding_type": one_of("absolute", "sans_pos", kept=False),  # in published files, without effect
     },
     own_names={
         "hidden_act": "hidden_activation",

@@ -1,7 +1,7 @@
-"""MPNet (Song et al. 2020, arXiv:2004.09297): BERT's layers, whose attention adds a value for the distance of two tokens.
+"""MPNet (Song et al. 2020, arXiv:2004.09297): BERT's layers, with a relative position bias in attention.
 
-One table [bucket, head] of such values serves all layers. No segments; positions counted from the row after padding's, whose
-number transformers fixes, and a head without the pooler.
+All layers share one bias table [bucket, head]. No segments; positions are counted from the row after the padding's, whose number
+transformers fixes; the classification head does not use the pooler.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .record import RELATIVE_BUCKETS, Family, MaskedLmHead, Setting, Student
 if TYPE_CHECKING:
     from ...corpus import SpecialIds
 
-_PADDING = 1  # as transformers has it, whatever config.json says
+_PADDING = 1  # transformers' constant, whatever config.json says
 _ABSENT = ("type_vocab_size", "classifier_dropout")
 
 

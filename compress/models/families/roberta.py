@@ -1,6 +1,6 @@
-"""RoBERTa (Liu et al. 2019, arXiv:1907.11692), and what has its form: XLM-RoBERTa and CamemBERT.
+"""RoBERTa (Liu et al. 2019, arXiv:1907.11692), and families of its form: XLM-RoBERTa and CamemBERT.
 
-BERT's layers; positions counted from the row after padding's, no segments, and a head without the pooler.
+BERT's layers; positions are counted from the row after the padding's; no segments; the classification head does not use the pooler.
 """
 
 from __future__ import annotations

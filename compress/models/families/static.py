@@ -1,8 +1,8 @@
-"""Static students: token vectors, and one hidden layer (Arora et al. 2017, SIF; Tulkens and van Dongen 2024, Model2Vec). The layer reads
-the mean over a text; where tokens have labels, each token's vector and its neighbours'. A sentence encoder is the mean alone.
+"""Static students: token vectors and one hidden layer (Arora et al. 2017, SIF; Tulkens and van Dongen 2024, Model2Vec).
 
-No encoder's layers, no positions: order beyond a few neighbours is lost, and a text costs a look-up for each token and one small layer.
-transformers has no such model; ours is registered with its Auto classes where one is loaded.
+The layer reads the mean over a text or, to label tokens, each token's vector and its neighbours'. A sentence encoder is the mean alone.
+There are no encoder layers and no positions: word order beyond a few neighbours is lost, and a text costs one look-up per token and one
+small layer. transformers has no such model; ours is registered with its Auto classes when one is loaded.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _KEPT = ("initializer_range", "hidden_dropout_prob", "pad_token_id", "id2label",
 
 
 def _are_tokens(value: Any) -> bool:
-    """A list of token numbers."""
+    """Whether `value` is a list of token numbers."""
     return (
         isinstance(value, list)
         and len(value) <= _MOST_SPECIAL
@@ -38,7 +38,8 @@ def _settings(teacher: Setting) -> dict[str, Any]:
 
 
 def _features(sizes: Sizes) -> int:
-    """What the hidden layer reads: a mean, of pairs two, their difference and their product; or a token's vector and its neighbours'."""
+    """Return the width of the hidden layer's input: a mean; for pairs, two means, their difference and product; for tokens, the vectors of
+    the token and its neighbours."""
     if sizes.per_token:
         return sizes.hidden * (2 * sizes.own["window"] + 1)
     return sizes.hidden * (4 if sizes.own["texts"] == 2 else 1)
@@ -53,7 +54,7 @@ def _no_layer(sizes: Sizes) -> int:
 
 
 def _rest(sizes: Sizes) -> int:
-    """The hidden layer and the classifier, with biases."""
+    """Return parameters of the hidden layer and the classifier, with biases."""
     return (_features(sizes) + 1) * sizes.intermediate + (sizes.intermediate + 1) * sizes.classes
 
 
@@ -62,7 +63,7 @@ def _no_layer_flops(sizes: Sizes, length: float) -> float:
 
 
 def _rest_flops(sizes: Sizes, length: float) -> float:
-    """A weighted sum of the vectors for each text, the hidden layer, and the classifier; a sentence encoder has the sum alone, and a
+    """Return FLOPs of a weighted sum of vectors per text, the hidden layer and the classifier. A sentence encoder has the sum alone, a
     tagger both layers for each token."""
     layers = 2 * sizes.intermediate * (_features(sizes) + sizes.classes)
     if sizes.per_token:

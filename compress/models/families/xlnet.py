@@ -1,6 +1,6 @@
 """XLNet (Yang et al. 2019, arXiv:1906.08237): relative positions and segments, a classifier on the last token.
 
-It teaches pre-trained students, and goes to int8; it has no students of its own. Its language model predicts tokens in a drawn
+It can teach pre-trained students and be quantized to int8; it has no students of its own. Its language model predicts tokens in a random
 order, which no stage here does.
 """
 
@@ -11,7 +11,7 @@ from .counts import Counts, Sizes
 from .fields import ACTIVATIONS, MOST_HEADS, MOST_LAYERS, MOST_POSITIONS, MOST_WIDE, PROBABILITY, one_of, only, whole
 from .record import Family
 
-_POSITIONS = 512  # of its pre-training; attention itself takes any
+_POSITIONS = 512  # as in pre-training; attention itself has no limit
 _SAME = (
     *("architectures", "tokenizer_class", "vocab_size", "pad_token_id", "bos_token_id", "eos_token_id"),
     *("initializer_range", "tie_word_embeddings", "id2label", "num_labels", "problem_type", "layer_norm_eps"),
@@ -21,20 +21,20 @@ _SAME = (
 
 
 def _embeddings(sizes: Sizes) -> int:
-    """The table of words, and the row that stands for a word to predict."""
+    """Return parameters of the word table, and of the vector for a word to predict."""
     return (sizes.vocabulary + 1) * sizes.hidden
 
 
 def _layer(sizes: Sizes) -> int:
-    """Matrices for queries, keys, values, positions and the output, three biases of queries, two rows of segments, a LayerNorm; the
-    feed-forward part with another."""
+    """Return parameters of the matrices for queries, keys, values, positions and output, three query biases, two segment rows and a
+    LayerNorm; and of the feed-forward part with another LayerNorm."""
     h, f = sizes.hidden, sizes.intermediate
     return 5 * h * h + 5 * h + 2 * h + (h * f + f) + (f * h + h) + 2 * h
 
 
 def _layer_flops(sizes: Sizes, length: float) -> float:
-    """Six matrices for each token, and that of positions for twice as many distances; for each pair of tokens its scores by content,
-    by distance (of which half are left) and by segment, and sums of values."""
+    """Return FLOPs of a layer: per token, six matrices, and that of positions for twice as many distances; per pair of tokens, scores by
+    content, by distance (half of which are dropped) and by segment, and weighted sums of values."""
     h, f = sizes.hidden, sizes.intermediate
     matrices = 2 * length * (4 * h * h + 2 * h * f) + 2 * (2 * length) * h * h
     segments = 2 * length * 2 * h + 2 * length * length * 2 * sizes.heads

@@ -1,4 +1,4 @@
-"""The heads of models: one file and one line here for each kind of task."""
+"""Model heads: one file, and one line here, for each task kind."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HEADS: dict[KindName, Head] = {
     "embedding": EMBEDDING,
 }
 
-STATES = "last_hidden_state"  # what padded graphs of vectors give too, first, for tools that pool by themselves
+STATES = "last_hidden_state"  # padded embedding graphs also output it, first, for tools that pool themselves
 
 __all__ = [
     "HEADS",
@@ -42,14 +42,14 @@ __all__ = [
 
 
 def auto_class(head: Head) -> Any:
-    """The class of transformers that loads models with this head."""
+    """Return the transformers class that loads models with this head."""
     import transformers
 
     return getattr(transformers, head.model)
 
 
 def model_from(head: Head, config: Any) -> Any:
-    """A model with this head and random weights, under torch's global seed, by a config of transformers."""
+    """Return a model with this head and random weights, for a transformers config, drawn with torch's global seed."""
     model = auto_class(head).from_config(config)
     if head.pooled:
         from ..usable_classes import usable_class
@@ -59,18 +59,18 @@ def model_from(head: Head, config: Any) -> Any:
 
 
 def without_pooler(model: Any, head: Head) -> Any:
-    """The model itself; where the head is `bare`, its encoder has no pooler from now on, for nothing reads it."""
+    """Return the model itself, with its pooler removed if the head is `bare`, as nothing reads it."""
     if head.bare and getattr(model, "pooler", None) is not None:
         model.pooler = None
     return model
 
 
 def head_named(architectures: Sequence[str]) -> Head:
-    """The head of a model by the names of its class, as config.json lists them; that of classes where none tells."""
+    """Return the head for the class names in config.json's `architectures`; the classification head if none matches."""
     heads = (head for head in HEADS.values() for name in architectures if head.is_of(name))
     return next(heads, CLASSIFICATION)
 
 
 def head_of(model: Any) -> Head:
-    """The head of a model of transformers."""
+    """Return the head of a transformers model."""
     return head_named([type(model).__name__])

@@ -1,5 +1,5 @@
-"""One output, how well an ending fits a context, from what the encoder's pooler makes of the first token, by transformers' classes for
-multiple choice; every loss on it is of the endings of one question."""
+"""One output, how well an ending fits a context, from the encoder's pooler, with transformers' multiple-choice classes. Every loss is over
+the endings of one question."""
 
 from __future__ import annotations
 

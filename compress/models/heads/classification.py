@@ -1,4 +1,4 @@
-"""Logits of the classes, from the first token's state; in an XLNet, which calls its head otherwise, from the last token's."""
+"""Class logits from the first token's state; in XLNet, whose head has another name, from the last token's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model for one kind of task has on top of its encoder."""
+"""What a model for one task kind has on top of its encoder."""
 
 from __future__ import annotations
 
@@ -16,18 +16,16 @@ Loss = Callable[[Any, "Tensor", Any, Mapping[str, "Tensor"]], "Tensor"]  # of (s
 
 @dataclass(frozen=True)
 class Head:
-    """`model`: the class of transformers that loads any family with this head; `suffixes` end the names of the families' own, but
-    those of `others`, which have another head.
+    """The head for one task kind.
 
-    `trained`: what names of the head's own weights begin with. `new`: parts of the names of weights that a checkpoint
-    without the head may lack. `losses`: by the name of a loss on logits, what it is for this kind, where that is not what it
-    is for classes. `equal`: losses that are another for this kind. `means_over`: what losses are means over, where not over examples.
-
-    `on_tokens`: the module that takes each token's last state to logits [batch, length, label], in all families that have names for
-    their parts; None: it reads one token. `outputs`: of transformers' model, and of the graph; where there are several, logits are
-    these side by side. `bare`: it has no weights and reads the last states themselves, so that the model is an encoder alone, without
-    a pooler, and its output is the graph's. `pooled`: transformers' classes read the encoder's pooler, also in families whose classifiers
-    of texts do not; they take questions of several rows, and here each row for itself (`usable_classes`).
+    `model`: the transformers class that loads any family with this head; class names of this head end in one of `suffixes`, except
+    `others`, which have another head. `trained`: prefixes of the head's own weight names. `new`: parts of weight names that a checkpoint
+    without the head may lack. `losses`: name of a loss on logits -> its form for this kind, if it differs from that for classes. `equal`:
+    losses that coincide with another for this kind. `means_over`: what a loss is the mean over, if not examples. `on_tokens`: the module
+    that maps each token's last state to logits [batch, length, label], in all families with named parts; None: the head reads one token.
+    `outputs`: of transformers' model and of the graph; several are stacked to give the logits. `bare`: the head has no weights and reads
+    the last states, so the model is an encoder without a pooler. `pooled`: transformers' classes read the encoder's pooler, even in
+    families whose text classifiers do not; they take questions of several rows, here one row each (`usable_classes`).
     """
 
     model: str
@@ -49,5 +47,5 @@ class Head:
         return self.on_tokens is not None
 
     def is_of(self, architecture: str) -> bool:
-        """Whether a class of transformers, by its name, has this head."""
+        """Whether a transformers class name has this head."""
         return architecture.endswith(self.suffixes) and architecture not in self.others

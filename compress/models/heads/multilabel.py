@@ -1,4 +1,4 @@
-"""Logits of labels, each a decision of its own, from the first token's state: every loss on them is of Bernoulli distributions."""
+"""Label logits, independent decisions, from the first token's state: every loss is over Bernoulli distributions."""
 
 from __future__ import annotations
 

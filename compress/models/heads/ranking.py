@@ -1,4 +1,4 @@
-"""One output, how relevant a passage is to a query, from the first token's state; every loss on it is of the passages of one query."""
+"""One output, how relevant a passage is to a query, from the first token's state; every loss is over the passages of one query."""
 
 from __future__ import annotations
 

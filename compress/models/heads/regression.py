@@ -1,4 +1,4 @@
-"""One output, a score, from the first token's state; every loss on it is a squared error."""
+"""One output, a score, from the first token's state; every loss is a squared error."""
 
 from __future__ import annotations
 

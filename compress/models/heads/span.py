@@ -1,4 +1,4 @@
-"""Logits of start and end for every token, from its last state alone, by transformers' classes for question answering."""
+"""Start and end logits for every token, from its last state alone, with transformers' question answering classes."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ SPAN = Head(
     suffixes=(
         "ForQuestionAnswering",
         "ForQuestionAnsweringSimple",
-    ),  # the second is XLNet's; its first is a beam search
+    ),  # the second is XLNet's, whose class of the first name is a beam search
     others=("XLNetForQuestionAnswering",),
-    trained=("qa_outputs.", "classifier."),  # ModernBERT calls it as it calls that of tokens, and has a layer before it
+    trained=("qa_outputs.", "classifier."),  # ModernBERT uses the token classifier's name, with a layer before it
     new=("qa_outputs.", "classifier.", "head."),
     losses={"soft_target": _from_teacher, "soft_cross_entropy": _towards_teacher, "hard_label": _from_gold},
     on_tokens="qa_outputs",

@@ -1,4 +1,4 @@
-"""Logits of labels for every token, from its last state alone: the encoder's pooler is no part of such a model."""
+"""Label logits for every token, from its last state alone; such a model has no pooler."""
 
 from __future__ import annotations
 

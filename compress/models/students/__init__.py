@@ -1,4 +1,4 @@
-"""Students: their sizes, and building one from its teacher. Importing this brings in no torch."""
+"""Students: their sizes, and building one from its teacher. Importing this does not import torch."""
 
 from .activations import evaluating, thinned
 from .build import build_encoder, build_student

@@ -1,4 +1,4 @@
-"""What modules of a model take in and give out on some text, and their weights, as float64 arrays; and back."""
+"""Inputs, outputs and weights of a model's modules on some text, as float64 arrays, and setting weights from arrays."""
 
 from __future__ import annotations
 
@@ -19,17 +19,16 @@ _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
 
 def observe(model: Any, sample: Sample, points: Mapping[str, Point]) -> dict[str, Array]:
-    """For each point its activations [real token, size] over the whole sample, in float64.
+    """Return for each point its activations [real token, size] over the whole sample, in float64.
 
-    Activations that are one per text, such as a pooler's, are [text, size]. Dropout is off, and the model's
-    mode is restored afterwards.
+    Activations per text, such as a pooler's, are [text, size]. Dropout is off, and the model's mode is restored.
     """
     parts = list(observed_batches(model, sample, points))
     return {name: np.concatenate([part[name] for part in parts]) for name in points}
 
 
 def observed_batches(model: Any, sample: Sample, points: Mapping[str, Point]) -> Iterator[dict[str, Array]]:
-    """As `observe`, a batch at a time."""
+    """Like `observe`, one batch at a time."""
     import torch
 
     for batch, seen in zip(sample, padded_batches(model, sample, points), strict=True):
@@ -42,7 +41,7 @@ def observed_batches(model: Any, sample: Sample, points: Mapping[str, Point]) ->
 
 
 def padded_batches(model: Any, sample: Sample, points: Mapping[str, Point]) -> Iterator[dict[str, Tensor]]:
-    """As `observed_batches`, the tensors as they are: [batch, length, size], padding included."""
+    """Like `observed_batches`, with unchanged tensors: [batch, length, size], padding included."""
     import torch
 
     device = next(model.parameters()).device
@@ -70,7 +69,7 @@ def _recorder(seen: dict[str, Any], name: str, side: str) -> Any:
 
 @contextmanager
 def evaluating(model: Any) -> Iterator[None]:
-    """Dropout off; the model's mode is restored afterwards."""
+    """Turn dropout off while open; the model's mode is restored."""
     training = model.training
     model.eval()
     try:
@@ -87,7 +86,7 @@ def array(tensor: Any) -> Array:
 
 
 def fill(module: Any, weight: Array, bias: Array | None = None) -> None:
-    """Set the weight, and the bias where one is given, of a linear layer, a LayerNorm or a table."""
+    """Set the weight, and the bias if given, of a linear layer, a LayerNorm or a table."""
     import torch
 
     with torch.no_grad():
@@ -97,7 +96,7 @@ def fill(module: Any, weight: Array, bias: Array | None = None) -> None:
 
 
 def thinned(sample: Sample, tokens: int = FEW_TOKENS) -> Sample:
-    """Every so-manieth text of `sample`, about `tokens` real tokens in all; all of them where there are fewer."""
+    """Return every n-th text of `sample`, about `tokens` real tokens in total; all texts if there are fewer."""
     masks = [np.asarray(batch["attention_mask"]) for batch in sample]
     texts = sum(len(mask) for mask in masks)
     step = min(max(1, sum(int(mask.sum()) for mask in masks) // tokens), texts)

@@ -1,4 +1,4 @@
-"""The linear algebra of projecting a model onto fewer dimensions, on float64 arrays.
+"""Linear algebra for projecting a model onto fewer dimensions, on float64 arrays.
 
 Rows are tokens. A map is a matrix [out, in] and a bias [out], as in a linear layer.
 """
@@ -16,16 +16,15 @@ STRENGTHS = (1e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0, 3.0, 10.0, float("inf"))  # of rid
 
 
 def shared_basis(moment: Array, width: int) -> Array:
-    """Orthonormal columns [size, width] that span the leading directions of `moment` [size, size], as LayerNorm needs them.
+    """Return orthonormal columns [size, width] that span the leading directions of `moment` [size, size], in a form that suits LayerNorm.
 
-    LayerNorm treats features one by one and takes their mean away. So the direction of the mean is kept as the
-    mean (ones map to ones), and of all bases of the subspace this is the one nearest to `width` of the features
-    themselves. With all of them it is the identity.
+    LayerNorm treats features one by one and subtracts their mean. So the mean direction is kept as the mean (ones map to ones), and of all
+    bases of the subspace this is the one nearest to `width` of the original features. At full width it is the identity.
     """
     size = len(moment)
     ones = np.full((size, 1), size**-0.5)
     centred = moment - ones @ (ones.T @ moment)
-    centred -= (centred @ ones + np.trace(moment) * ones) @ ones.T  # the mean's own direction comes last
+    centred -= (centred @ ones + np.trace(moment) * ones) @ ones.T  # puts the mean direction last
     leading = np.linalg.eigh(centred)[1][:, ::-1][:, : width - 1]
     kept = _independent_rows(np.hstack([ones, leading]), width)
     aligned = leading[kept].T - leading[kept].T.mean(1, keepdims=True)
@@ -34,8 +33,8 @@ def shared_basis(moment: Array, width: int) -> Array:
 
 
 def _independent_rows(matrix: Array, count: int) -> np.ndarray:
-    """Indices, in order, of `count` rows of `matrix` far from depending on each other: each the longest of what those
-    before it leave over."""
+    """Return sorted indices of `count` rows of `matrix` that are far from linearly dependent: greedily, each the longest after projecting
+    out the previous ones."""
     left_over = matrix.copy()
     kept: list[int] = []
     for _ in range(count):
@@ -48,10 +47,10 @@ def _independent_rows(matrix: Array, count: int) -> np.ndarray:
 
 
 def refit(matrix: Array, bias: Array, inputs: Array, targets: Array) -> tuple[Array, Array]:
-    """A map near (`matrix`, `bias`) that takes `inputs` [token, in] to `targets` [token, out].
+    """Return a map near (`matrix`, `bias`) that takes `inputs` [token, in] to `targets` [token, out].
 
-    Ridge regression of what the given map leaves over, as strong as serves the last quarter of the tokens best
-    when fitted to the others: a map that leaves nothing stays as it is, and few tokens change little.
+    It adds a ridge regression of the given map's residual. The strength is the one that predicts the last quarter of the tokens best when
+    fitted to the others: a map without residual is unchanged, and few tokens change little.
     """
     left_over = targets - inputs @ matrix.T - bias
     seen = len(inputs) * 3 // 4
@@ -62,15 +61,15 @@ def refit(matrix: Array, bias: Array, inputs: Array, targets: Array) -> tuple[Ar
 
 
 class _Regression:
-    """Least squares from `inputs` to `targets`, decomposed once for any strength of the ridge.
+    """Least squares from `inputs` to `targets`, decomposed once for any ridge strength.
 
-    The strength is in units of the inputs' mean variance; an infinite one leaves the constant alone.
+    The strength is in units of the inputs' mean variance; an infinite one leaves only the constant.
     """
 
     def __init__(self, inputs: Array, targets: Array) -> None:
         self.mean_in, self.mean_out = inputs.mean(0), targets.mean(0)
         deviations = inputs.std(0)
-        floor = 1e-6 * (np.abs(self.mean_in) + deviations.mean())  # constant inputs tell nothing
+        floor = 1e-6 * (np.abs(self.mean_in) + deviations.mean())  # constant inputs carry no information
         self.scale = np.maximum(deviations, floor + np.finfo(np.float64).tiny)
         centred = (inputs - self.mean_in) / self.scale
         self.variances, self.directions = np.linalg.eigh(centred.T @ centred / len(centred))
@@ -89,7 +88,7 @@ class _Regression:
 
 
 def fitted_norm(inputs: Array, targets: Array, epsilon: float) -> tuple[Array, Array]:
-    """Gain and bias of the LayerNorm that takes `inputs` nearest to `targets`, both [token, size]: least squares per feature."""
+    """Return gain and bias of the LayerNorm that takes `inputs` nearest to `targets`, both [token, size]: least squares per feature."""
     normal = inputs - inputs.mean(1, keepdims=True)
     normal /= np.sqrt((normal**2).mean(1, keepdims=True) + epsilon)
     centred = normal - normal.mean(0)
@@ -99,8 +98,8 @@ def fitted_norm(inputs: Array, targets: Array, epsilon: float) -> tuple[Array, A
 
 
 def score_maps(queries: Array, keys: Array, size: int) -> tuple[Array, Array]:
-    """Maps [size, head size] of one head's queries and keys, both [token, head size], for which queries · keys / √size is
-    nearest to what it was over all pairs of tokens: a truncated SVD of the scores."""
+    """Return maps [size, head size] of one head's queries and keys, both [token, head size], that best preserve the scores over all pairs
+    of tokens (queries · keys / √size): a truncated SVD of the scores."""
     full = queries.shape[1]
     if size == full:
         return np.eye(full), np.eye(full)
@@ -111,8 +110,8 @@ def score_maps(queries: Array, keys: Array, size: int) -> tuple[Array, Array]:
 
 
 def value_maps(contexts: Array, output: Array, size: int) -> tuple[Array, Array]:
-    """Maps in [size, head size] and back [head size, size] of one head's values, which lose least of
-    `output` [out, head size] · its contexts [token, head size]."""
+    """Return maps [size, head size] and back [head size, size] of one head's values that best preserve `output` [out, head size] · its
+    contexts [token, head size]."""
     full = contexts.shape[1]
     if size == full:
         return np.eye(full), np.eye(full)
@@ -122,20 +121,20 @@ def value_maps(contexts: Array, output: Array, size: int) -> tuple[Array, Array]
 
 
 def strongest(activations: Array, output: Array, count: int) -> np.ndarray:
-    """The `count` neurons, in order, whose activations [token, neuron] move `output` [out, neuron] · activations most."""
+    """Return the `count` neurons, sorted, whose activations [token, neuron] move `output` [out, neuron] · activations most."""
     energy = activations.var(0) * (output**2).sum(0)
     return np.sort(np.argsort(-energy, kind="stable")[:count])
 
 
 def block_diagonal(blocks: Sequence[Array]) -> Array:
-    """One matrix with `blocks` of equal shape along its diagonal."""
+    """Return a matrix with `blocks` of equal shape along its diagonal."""
     return np.einsum("brc,bd->brdc", np.stack(blocks), np.eye(len(blocks))).reshape(
         sum(len(block) for block in blocks), -1
     )
 
 
 def _roots(vectors: Array) -> tuple[Array, Array]:
-    """Square root of the second moment of `vectors` [token, size], and its inverse."""
+    """Return the square root of the second moment of `vectors` [token, size], and its inverse."""
     values, directions = np.linalg.eigh(vectors.T @ vectors / len(vectors))
     roots = np.sqrt(np.maximum(values, values[-1] * 1e-9 + np.finfo(np.float64).tiny))
     return (directions * roots) @ directions.T, (directions / roots) @ directions.T

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 
 def build_student(card: StudentCard, teacher: Any, sizes: Dimensions, sample: Sample | None = None) -> nn.Module:
-    """A transformers model of `sizes` that starts from `teacher`, with a head of the same kind, as the card says.
+    """Return a transformers model of `sizes` that starts from `teacher` as the card says, with a head of the same kind.
 
-    `sample`: padded batches (`input_ids`, `attention_mask`, `token_type_ids`, each [batch, length], arrays or
-    tensors) of as many tokens as `sample_tokens` says. What is not taken from the teacher is transformers' own
-    random start, under the caller's torch seed; without a sample that is all of a projected student, and all but
-    the head of a converted one, which suits one whose body `load_body` will bring.
+    `sample`: padded batches (`input_ids`, `attention_mask`, `token_type_ids`, each [batch, length], arrays or tensors) with as many tokens
+    as `sample_tokens` says. Weights not taken from the teacher have transformers' random initialisation, under the caller's torch seed.
+    Without a sample these are all weights of a projected student, and all but the head of a converted one; use that if `load_body` loads
+    the body later.
     """
     kind = head_of(teacher)
     student = model_from(kind, config_of_student(card, teacher.config, sizes))
@@ -43,7 +43,7 @@ def build_student(card: StudentCard, teacher: Any, sizes: Dimensions, sample: Sa
 
 
 def build_encoder(card: StudentCard, teacher: Any, sizes: Dimensions, sample: Sample | None = None) -> nn.Module:
-    """As `build_student`, with neither head: `teacher` is an encoder (`AutoModel`), and so is the student."""
+    """Like `build_student`, without heads: teacher and student are encoders (`AutoModel`)."""
     from transformers import AutoModel
 
     student = AutoModel.from_config(config_of_student(card, teacher.config, sizes))
@@ -56,13 +56,12 @@ def _family(model: Any) -> Family:
 
 
 def config_of_student(card: StudentCard, teacher: Any, sizes: Dimensions) -> Any:
-    """transformers' config of the student with these `sizes` that `card` makes of a model with the config `teacher`."""
+    """Return transformers' config of the student with these `sizes` that `card` makes from a model with the config `teacher`."""
     return student_config(teacher, sizes, _kept_layers(card, teacher))
 
 
 def student_config(teacher: Any, sizes: Dimensions, layers: Sequence[int] = ()) -> Any:
-    """transformers' config of `sizes`; what is not a size is from the `teacher`'s config, and of a layer from that of the
-    teacher's `layers`, where there are such settings."""
+    """Return transformers' config of `sizes`. Other settings are the `teacher`'s; settings per layer are those of its `layers`."""
     family = FAMILIES[sizes.architecture]
     named = {
         "vocab_size": sizes.vocabulary,
@@ -94,7 +93,7 @@ def _start(card: StudentCard, student: Any, teacher: Any, sample: Sample | None)
 
 
 def _copy_body(card: StudentCard, student: Any, teacher: Any) -> None:
-    """Fill an encoder from its teacher's; the tensors are copied, never shared. Either may have no pooler."""
+    """Fill an encoder from its teacher's; tensors are copied, never shared. Either may lack a pooler."""
     theirs, mine = _form(teacher), _form(student)
     blocks = (
         distinct_blocks(card.copy_layers, theirs.sizes, layers=card.layers, card=card.name)
@@ -114,7 +113,8 @@ def _form(encoder: Any) -> Form:
 
 
 def _kept_layers(card: StudentCard, teacher: Any) -> tuple[int, ...]:
-    """Whose settings a student's layers have, where there are such; of one deeper than its teacher transformers decides them."""
+    """Return the teacher layers whose per-layer settings the student's layers take; () if there are none, or if it is deeper than the
+    teacher, when transformers decides."""
     has = FAMILIES[teacher.model_type].layer_lists and card.layers <= teacher.num_hidden_layers
     return _layers(card, teacher) if has else ()
 

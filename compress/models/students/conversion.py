@@ -1,7 +1,7 @@
-"""Take a trained encoder to ALBERT's form: small embeddings, and a block that many layers share.
+"""Convert a trained encoder to ALBERT's form: small embeddings, and a block that several layers share.
 
-The embeddings lose what E cannot hold (`factorising`). A shared block starts as the card says: the mean of
-the teacher's, one of its layers, or least squares on its activations (`fitting`). Nothing is random.
+The embeddings lose what does not fit into E dimensions (`factorising`). A shared block starts as the card says: from the mean of the
+teacher's blocks, from one of its layers, or from least squares on its activations (`fitting`). Nothing is random.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from .factorising import factorise
 from .fitting import Repeat, repeats, sharing
 from .parts import family_of, head_parts, layer_parts
 
-CONVERSION = 1  # keys of the store hold it: bump it when the same card is given other weights than before
+CONVERSION = 1  # part of the store's keys: bump it when the same card gets different weights
 
 
 def convert(student: Any, teacher: Any, spec: Albert, sample: Sample | None) -> None:
-    """Fill `student`, an ALBERT as wide as its `teacher`, whose layers are its own; both are encoders, or both classifiers.
+    """Fill `student`, an ALBERT as wide as its `teacher`, which has separate layers; both are encoders, or both classifiers.
 
-    `sample`: padded batches of text; all of them are counted, and a few thousand of their tokens looked at.
-    Without one, only the head is filled: for a student whose encoder another checkpoint brings.
+    `sample`: padded batches of text; rows of the tables are weighted by all of them, activations are taken from a few thousand tokens.
+    Without a sample, only the head is filled; use that if the encoder comes from another checkpoint.
     """
     mine, theirs = student.base_model, teacher.base_model
     _copy_head(student, teacher)
@@ -42,13 +42,13 @@ def convert(student: Any, teacher: Any, spec: Albert, sample: Sample | None) -> 
 
 
 def _set_block(target: Repeat, sources: Sequence[Any]) -> None:
-    """A block as the mean of the `sources`, which are `layer_parts`."""
+    """Set a block to the mean of the `sources`, which are `layer_parts`."""
     for part, path in FAMILIES["albert"].layer.items():
         average(target.layer.get_submodule(path), [getattr(source, part) for source in sources])
 
 
 def average(target: Any, sources: Sequence[Any]) -> None:
-    """Every parameter of `target` as the mean of the `sources`' of the same name."""
+    """Set every parameter of `target` to the mean of the `sources`' parameters of the same name."""
     import torch
 
     found = [dict(source.named_parameters()) for source in sources]
@@ -58,7 +58,7 @@ def average(target: Any, sources: Sequence[Any]) -> None:
 
 
 def _copy_head(student: Any, teacher: Any) -> None:
-    """Of encoders, their poolers."""
+    """Copy the head, or the pooler if both models are encoders."""
     if student is not student.base_model and teacher is not teacher.base_model:
         pairs = list(zip(head_parts(student), head_parts(teacher), strict=True))
     else:

@@ -1,7 +1,7 @@
-"""Copy weights into a student: a teacher's of its width, whatever their families call the parts, or a trained encoder's.
+"""Copy weights into a student: from a teacher of its width, whatever the names of its family's parts, or from a trained encoder.
 
-What the student's form lacks goes where it has the same effect, as far as it can: the rows of the teacher's first segment and
-task type into the positions, positions to where a text's begin, tables behind a matrix into tables of its width (`widening`).
+What the student's form lacks is merged where it has the same effect, if possible: the teacher's rows for the first segment and task type
+into the positions; unused first positions are dropped; embeddings with a projection become tables of the full width (`widening`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ENCODER = "base_model."
 
 @dataclass(frozen=True)
 class Form:
-    """Of an encoder: its family, its `sizes`, and the epsilon of its LayerNorms."""
+    """An encoder's family, `sizes`, and LayerNorm epsilon."""
 
     family: Family
     sizes: Dimensions
@@ -42,9 +42,8 @@ class Form:
 
 
 def copied_body(source: State, teacher: Form, student: Form, blocks: Sequence[int]) -> State:
-    """State of the student's encoder out of that of the teacher's, with block i of the student from the teacher's `blocks[i]`.
-
-    Blocks are layers, but where layers share their weights."""
+    """Return the state of the student's encoder from the teacher's, with block i of the student from the teacher's `blocks[i]`. Blocks are
+    layers, unless layers share weights."""
     mine, theirs = student.family, teacher.family
     if not mine.layer:
         return _whole_layers(source, mine, blocks)
@@ -62,7 +61,7 @@ def copied_body(source: State, teacher: Form, student: Form, blocks: Sequence[in
 
 
 def _whole_layers(source: State, family: Family, blocks: Sequence[int]) -> State:
-    """Of a student of its teacher's family: these layers under their new numbers, and all that is in no layer."""
+    """Return the state of a student of its teacher's family: these layers with their new numbers, and everything outside the layers."""
     stem = family.layer_path.format("")
     number = re.compile(re.escape(stem) + r"\d+\.")
     state = {name: tensor for name, tensor in source.items() if not number.match(name)}
@@ -73,11 +72,9 @@ def _whole_layers(source: State, family: Family, blocks: Sequence[int]) -> State
 
 
 def copied_head(source: State, teacher: HeadLayers, student: HeadLayers, *, prefixes: tuple[str, str]) -> State:
-    """State of the student's head out of that of the teacher's classifier (`Family.head_on`); `prefixes`: where their and its
-    encoder is.
-
-    What is in both encoders passes with them."""
-    if not student:  # of its teacher's family
+    """Return the state of the student's head from the teacher's classifier (`Family.head_on`). `prefixes`: of the encoders of teacher and
+    student. Parts inside both encoders are left out, as they are copied with the body."""
+    if not student:  # the student is of its teacher's family
         return {name: tensor for name, tensor in source.items() if not name.startswith(f"{prefixes[0]}.")}
     state: State = {}
     for (mine, _), (theirs, _) in zip(student, teacher, strict=True):
@@ -119,11 +116,10 @@ def _module(source: State, theirs: str, mine: str) -> State:
 
 
 def load_body(student: Any, folder: Path, *, pooler: bool = False) -> None:
-    """Put the embeddings and layers of the encoder checkpoint `folder` into `student`, a classifier.
+    """Load the embeddings and layers of the encoder checkpoint `folder` into `student`, a classifier.
 
-    The classifier stays as it is, and so does the pooler, unless `pooler` says that the encoder's was trained: no
-    loss on hidden states trains one. A classifier of tokens has none.
-    Raises `CompressError` for an encoder of another architecture or of other sizes.
+    The classifier is unchanged, and so is the pooler unless `pooler` says that the encoder's was trained: losses on hidden states do not
+    train it. A classifier of tokens has none. Raises `CompressError` for an encoder of another architecture or other sizes.
     """
     found, wanted = _read(folder, student.base_model_prefix), _once(student.base_model.state_dict())
     if not pooler or head_of(student).per_token or head_of(student).bare:
@@ -138,7 +134,7 @@ def load_body(student: Any, folder: Path, *, pooler: bool = False) -> None:
 
 
 def _read(folder: Path, prefix: str) -> dict[str, Tensor]:
-    """The weights of a checkpoint of an encoder, or of the encoder inside one of a model with a head."""
+    """Return the weights of an encoder checkpoint, or of the encoder in a checkpoint with a head."""
     state = load_weights(folder)
     inside = {name.removeprefix(f"{prefix}."): state[name] for name in state if name.startswith(f"{prefix}.")}
     return inside or state
@@ -149,6 +145,6 @@ def _without_pooler(state: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _once(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    """What layers share under its first name alone, as checkpoints hold it."""
+    """Return shared tensors under their first name only, as in checkpoints."""
     first: dict[int, str] = {}
     return {name: tensor for name, tensor in state.items() if first.setdefault(tensor.data_ptr(), name) == name}

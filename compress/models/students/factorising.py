@@ -1,8 +1,8 @@
-"""Take the embeddings of an encoder to ALBERT's small tables and the matrix behind them.
+"""Convert an encoder's embeddings to ALBERT's small tables and a projection.
 
-BERT adds its three tables and normalises at width H; ALBERT does both at width E and then maps to H. A teacher may have tables
-of a width between the two and a matrix behind them, as ELECTRA, or no segments, as DistilBERT. One basis must serve all tables,
-and LayerNorm takes the mean of the E features away, so E - 1 of them carry something.
+BERT adds three tables and normalises at width H; ALBERT does both at width E and then projects to H. A teacher may itself have narrower
+tables and a projection, like ELECTRA, or no segments, like DistilBERT. All tables need one common basis. LayerNorm subtracts the mean of
+the E features, so E - 1 of them carry information.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from .parts import POSITIONS, SEGMENTS, TABLES, WORDS, projection_of, tables_of
 
 
 def truncated_svd(rows: Array, rank: int, weights: Array | None = None) -> Array:
-    """Orthonormal columns [size, rank], the leading right singular vectors of `rows` [row, size], each row scaled by the
-    root of its weight: no other subspace of that rank loses less of the weighted squares."""
+    """Return orthonormal columns [size, rank], the leading right singular vectors of `rows` [row, size], each row scaled by the square root
+    of its weight: no other subspace of that rank loses less of the weighted squares."""
     moment = (rows if weights is None else rows * weights[:, None]).T @ rows
     return np.linalg.eigh(moment)[1][:, ::-1][:, :rank]
 
 
 def factorise(student: Any, teacher: Any, sample: Sample) -> None:
-    """Fill the embeddings of an ALBERT encoder, and the mapping to its width, from those of its teacher.
+    """Fill an ALBERT encoder's embeddings and projection from its teacher's embeddings.
 
-    The basis is a truncated SVD of the tables, a row counting once and once more for each time that `sample` uses it.
-    Exact up to LayerNorm's epsilon where the sums of the rows span no more than E - 1 directions beside their mean;
-    beyond that the mapping is refitted to what the teacher's embeddings give on the sample.
+    The basis is a truncated SVD of the tables; a row counts once, plus once for each time that `sample` uses it. The result is exact up to
+    LayerNorm's epsilon if the sums of rows, less their mean, span no more than E - 1 directions; otherwise the projection is refitted to
+    the teacher's embedding outputs on the sample.
     """
     mine, theirs, mapping = student.embeddings, teacher.embeddings, projection_of(student)
     tables, behind = tables_of(teacher), projection_of(teacher)
@@ -44,7 +44,7 @@ def factorise(student: Any, teacher: Any, sample: Sample) -> None:
         )
     fill(mine.LayerNorm, np.ones(small), np.zeros(small))
     gain, bias = array(theirs.LayerNorm.weight), array(theirs.LayerNorm.bias)
-    start = gain[:, None] * basis * (width / small) ** 0.5  # LayerNorm leaves a length of √E, and BERT's of √H
+    start = gain[:, None] * basis * (width / small) ** 0.5  # its LayerNorm gives a length of √E, BERT's of √H
     if behind is not None:
         matrix = array(behind.weight)
         start, bias = matrix @ start, matrix @ bias + array(behind.bias)
@@ -55,9 +55,9 @@ def factorise(student: Any, teacher: Any, sample: Sample) -> None:
 
 
 def table_errors(student: Any, teacher: Any) -> dict[str, float]:
-    """How much of each of the teacher's tables no linear map of the student's restores: the relative Frobenius error.
+    """Return for each of the teacher's tables the relative Frobenius error after the best linear map from the student's table.
 
-    The mean of each row, which LayerNorm takes away, is left out on both sides.
+    The mean of each row, which LayerNorm subtracts, is ignored on both sides.
     """
     errors = {}
     small_tables, tables = tables_of(student), tables_of(teacher)
@@ -71,7 +71,7 @@ def table_errors(student: Any, teacher: Any) -> dict[str, float]:
 
 
 def _uses(sample: Sample, sizes: dict[str, int]) -> dict[str, Array]:
-    """1 + how often the sample uses each row of each table."""
+    """Return 1 + how often the sample uses each row of each table."""
     counts = {name: np.ones(size) for name, size in sizes.items()}
     for batch in sample:
         ids, mask, types = (np.asarray(batch[name]) for name in ("input_ids", "attention_mask", "token_type_ids"))
@@ -86,7 +86,7 @@ def _uses(sample: Sample, sizes: dict[str, int]) -> dict[str, Array]:
 
 
 def _without_mean(size: int) -> Array:
-    """Orthonormal columns [size, size - 1] that all sum to 0."""
+    """Return orthonormal columns [size, size - 1] that each sum to 0."""
     from scipy.linalg import helmert
 
     return helmert(size).T

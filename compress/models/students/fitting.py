@@ -1,9 +1,9 @@
-"""The shared block by least squares on the teacher's activations.
+"""Fit a shared block to the teacher's activations by least squares.
 
-A block that stands for many layers cannot copy them. It takes the attention heads and the feed-forward neurons that
-move the stream most, as many from each layer that it stands for; then its two output matrices and its two LayerNorms are
-fitted, over all those layers at once, to what the teacher adds to its stream there. The stream that goes in is
-the teacher's own. Layers that are alike, and a block that stands for one layer, are copied without change.
+A block that replaces many layers cannot copy them. It takes the attention heads and feed-forward neurons that contribute most to the
+residual stream, equally many from each layer it replaces. Then its two output matrices and two LayerNorms are fitted, over all those layers
+at once, to what the teacher adds to its stream there, with the teacher's own stream as input. Identical layers, and a single layer, are
+copied unchanged.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from .activations import (
 )
 from .parts import layer_parts, projection_of
 
-_NUMBERS = 40_000_000  # that a layer's neurons may give in all over the layers of a model: 320 MB in float64
+_NUMBERS = 40_000_000  # activations of neurons that may be held over all layers: 320 MB in float64
 _HALVES = {
     "attention": ("output", "attention_norm"),
     "ffn": ("down", "norm"),
-}  # what writes to the stream, and its LayerNorm
+}  # the module that writes to the residual stream, and its LayerNorm
 
 
 @dataclass(frozen=True)
 class Repeat:
-    """One pass through a block: the `AlbertLayer`, and the teacher layers (from 0) `first` … `last` that it stands for."""
+    """One pass through a block: the `AlbertLayer`, and the teacher layers (from 0) `first` … `last` that it replaces."""
 
     layer: Any
     first: int
@@ -48,7 +48,7 @@ class Repeat:
 
 
 def repeats(encoder: Any, *, teacher_layers: int) -> list[Repeat]:
-    """The passes of an ALBERT encoder in their order, with the teacher's layers dealt out by the uniform map."""
+    """Return the passes of an ALBERT encoder in order, with the teacher's layers assigned by the uniform map."""
     config = encoder.config
     count, groups = config.num_hidden_layers, config.num_hidden_groups
     ends = layer_pairs("uniform", student_layers=count, teacher_layers=teacher_layers)
@@ -58,7 +58,7 @@ def repeats(encoder: Any, *, teacher_layers: int) -> list[Repeat]:
 
 
 def sharing(passes: Sequence[Repeat]) -> list[list[Repeat]]:
-    """The passes of each block, in order of first use."""
+    """Return the passes of each block, in order of first use."""
     found: dict[int, list[Repeat]] = {}
     for each in passes:
         found.setdefault(id(each.layer), []).append(each)
@@ -67,11 +67,10 @@ def sharing(passes: Sequence[Repeat]) -> list[list[Repeat]]:
 
 @dataclass(frozen=True)
 class _Text:
-    """The sample as the teacher sees it. Layers count from 0.
+    """The sample as seen by the teacher. Layers count from 0.
 
-    `hidden[layer][batch]`: what goes into a layer, padded tensors. `seen`: what goes into (`sum`) and comes out of
-    (`states`) the LayerNorm of half a layer, [real token, size]. `energies`: the variance that each of its heads, or
-    neurons, brings to the stream.
+    `hidden[layer][batch]`: a layer's inputs, padded tensors. `seen`: inputs (`sum`) and outputs (`states`) of the LayerNorm of half a
+    layer, [real token, size]. `energies`: the variance that each of its heads or neurons contributes to the residual stream.
     """
 
     teacher: Any
@@ -81,11 +80,11 @@ class _Text:
     energies: dict[tuple[str, int], Array]
 
     def stream(self, layer: int) -> Array:
-        """What goes into a layer, [real token, size]."""
+        """Return a layer's inputs, [real token, size]."""
         return _real(self.hidden[layer], self.masks)
 
     def passed(self, attention: Any, layer: int) -> tuple[Array, Array]:
-        """What an ALBERT attention gives on the stream into a layer; and what its output matrix takes in there."""
+        """Return the outputs of an ALBERT attention on a layer's inputs, and the inputs of its output matrix."""
         import torch
 
         outputs: list[Any] = []
@@ -100,7 +99,7 @@ class _Text:
 
 
 def fit_blocks(passes: Sequence[Repeat], teacher: Any, sample: Sample) -> None:
-    """Fill the blocks of `passes` from `teacher`, an encoder as wide with layers of their own, and as many heads and neurons."""
+    """Fill the blocks of `passes` from `teacher`, an encoder of the same width, heads and neurons with separate layers."""
     layers = sorted({each.last for each in passes})
     tokens = min(FEW_TOKENS, _NUMBERS // (layer_parts(teacher, 0).up.out_features * len(layers)))
     text = _read(teacher, thinned(sample, tokens), layers)
@@ -131,12 +130,12 @@ def _read(teacher: Any, sample: Sample, layers: Sequence[int]) -> _Text:
 
 
 def _real(padded: Sequence[Any], masks: Sequence[Any]) -> Array:
-    """The real tokens of padded batches, [real token, size]."""
+    """Return the real tokens of padded batches, [real token, size]."""
     return np.concatenate([array(tensor[mask.bool()]) for tensor, mask in zip(padded, masks, strict=True)])
 
 
 def _energies(teacher: Any, sample: Sample, layers: Sequence[int]) -> dict[tuple[str, int], Array]:
-    """Variance that each head and each neuron of some layers gives to the stream, a batch at a time."""
+    """Return the variance that each head and neuron of `layers` contributes to the residual stream."""
     modules = {
         (half, number): getattr(layer_parts(teacher, number), dense)
         for number in layers
@@ -163,7 +162,7 @@ def _energies(teacher: Any, sample: Sample, layers: Sequence[int]) -> dict[tuple
 
 
 def _fit_attention(group: Sequence[Repeat], text: _Text) -> None:
-    """Head i is head i of one of the layers, so that scores can be compared head by head."""
+    """Fit the attention. Head i is head i of one of the layers, so that scores can be compared head by head."""
     mine = group[0].layer.attention
     _take_heads(mine, group, text)
     streams = [text.stream(each.first) for each in group]
@@ -195,7 +194,8 @@ def _fit_half(
     streams: Sequence[Array],
     inputs: Sequence[Array],
 ) -> None:
-    """The output matrix, so that it and the stream give the teacher's sums; the LayerNorm, so that this gives its states."""
+    """Fit the output matrix, so that its output plus the stream gives the teacher's sums, and the LayerNorm, so that it gives the teacher's
+    states."""
     stream, taken = _mixed(streams), _mixed(inputs)
     sums, states = (_mixed([text.seen[f"{half} {each.last} {what}"] for each in group]) for what in ("sum", "states"))
     weight, bias = algebra.refit(array(dense.weight), array(dense.bias), taken, sums - stream)
@@ -204,12 +204,12 @@ def _fit_half(
 
 
 def _mixed(layers: Sequence[Array]) -> Array:
-    """The layers' rows one by one in turn: what a regression keeps back to choose its strength by is then of all layers."""
+    """Return the layers' rows interleaved, so that the rows that a regression holds out to choose its strength come from all layers."""
     return np.stack(layers, axis=1).reshape(-1, layers[0].shape[1])
 
 
 def _take_heads(mine: Any, group: Sequence[Repeat], text: _Text) -> None:
-    """Each head from one of the layers, as many from each: the choice that moves the stream most."""
+    """Take each head from one of the layers, equally many from each: the choice that contributes most to the residual stream."""
     from scipy.optimize import linear_sum_assignment
 
     layers = [layer_parts(text.teacher, each.last) for each in group]
@@ -226,12 +226,13 @@ def _take_heads(mine: Any, group: Sequence[Repeat], text: _Text) -> None:
 
 
 def _picked(arrays: Sequence[Array], rows: np.ndarray) -> Array:
-    """Row i of the array `rows[i]`."""
+    """Return row i of the array `rows[i]`, for each i."""
     return np.stack(arrays)[rows, np.arange(len(rows))]
 
 
 def _take_neurons(mine: Any, group: Sequence[Repeat], text: _Text) -> None:
-    """The neurons that move the stream most, as many from each layer; none again that an earlier layer gave."""
+    """Take the neurons that contribute most to the residual stream, equally many from each layer; avoid those already taken from an earlier
+    one."""
     layers = [layer_parts(text.teacher, each.last) for each in group]
     reads = [layer.up for layer in layers]
     given: set[bytes] = set()
@@ -253,5 +254,5 @@ def _take_neurons(mine: Any, group: Sequence[Repeat], text: _Text) -> None:
 
 
 def _shares(count: int, parts: int) -> list[int]:
-    """`count` dealt out to `parts` as evenly as whole numbers allow."""
+    """Return `count` divided among `parts` as evenly as possible."""
     return [(part + 1) * count // parts - part * count // parts for part in range(parts)]

@@ -9,18 +9,18 @@ from ..cards import StudentCard
 from ..dimensions import Dimensions
 from ..families import FAMILIES
 
-_EPSILON = "layer_norm_eps"  # BERT's name of it
+_EPSILON = "layer_norm_eps"  # its BERT name
 
 
 def layer_norm_epsilon(config: Mapping[str, Any]) -> float | None:
-    """What a model's LayerNorm adds to variances; None where its config.json leaves that to transformers."""
+    """Return LayerNorm's epsilon; None if config.json leaves it to transformers."""
     family = FAMILIES[config["model_type"]]
     return family.fixed.get(_EPSILON, config.get(family.own_name(_EPSILON)))
 
 
 def not_kept(card: StudentCard, sizes: Mapping[str, Dimensions], *, epsilon: float | None = None) -> tuple[str, ...]:
-    """A line each, for a student that starts from its teacher's weights; `sizes` of `student` and `teacher`, `epsilon` of the teacher's
-    LayerNorm, where it is known."""
+    """Return a line for each thing that is not kept, for a student that starts from its teacher's weights. `sizes`: of `student` and
+    `teacher`; `epsilon`: of the teacher's LayerNorm, if known."""
     if card.init in ("random", "static"):
         return ()
     own = FAMILIES[sizes["student"].architecture]

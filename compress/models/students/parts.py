@@ -1,4 +1,4 @@
-"""The parts of an encoder whatever its family calls them: modules of its layers, and what its embeddings add up."""
+"""The parts of an encoder, independent of its family's names: modules of its layers, and its embedding tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def family_of(model: Any) -> Family:
 
 
 def layer_parts(encoder: Any, number: int) -> Any:
-    """The modules of a layer (from 0), or of what it shares with others, by the names of `Family.layer`."""
+    """Return the modules of a layer (from 0), or of the block it shares, by the names of `Family.layer`."""
     family, config = family_of(encoder), encoder.config
     block = int(number * config.num_hidden_groups / config.num_hidden_layers) if family.shares_layers else number
     layer = encoder.get_submodule(family.layer_path.format(block))
@@ -27,7 +27,8 @@ def layer_parts(encoder: Any, number: int) -> Any:
 
 
 def head_parts(model: Any) -> list[Any]:
-    """The linear layers of a classifier's head, the first of which may be its encoder's pooler; of one of tokens the last alone."""
+    """Return the linear layers of a classifier's head, the first of which may be the encoder's pooler; a head per token has only the
+    last."""
     return [
         model.get_submodule(path.replace("base_model.", f"{model.base_model_prefix}."))
         for path, _ in family_of(model).head_on(head_of(model).on_tokens, pooled=head_of(model).pooled)
@@ -35,7 +36,7 @@ def head_parts(model: Any) -> list[Any]:
 
 
 def projection_of(encoder: Any) -> Any:
-    """The matrix behind the embeddings; None where they are as wide as the hidden states, or need none."""
+    """Return the embedding projection; None if embeddings are as wide as the hidden states and need none."""
     family, config = family_of(encoder), encoder.config
     embedding = getattr(config, "embedding_size", config.hidden_size)
     projects = family.projects(embedding=embedding, hidden=config.hidden_size)
@@ -43,8 +44,8 @@ def projection_of(encoder: Any) -> Any:
 
 
 def tables_of(encoder: Any) -> dict[str, Array]:
-    """What the embeddings add up, [row, embedding]: of positions from a text's first token on, with the row of the
-    task type, of segments where it has any."""
+    """Return the embedding tables [row, embedding], whose rows are added: positions start at a text's first token and include the first
+    task type; segments only if the encoder has them."""
     embeddings, config = encoder.embeddings, encoder.config
     tables = {name: array(getattr(embeddings, name).weight) for name in (WORDS, POSITIONS)}
     tables[POSITIONS] = tables[POSITIONS][first_position(config.model_type, config.pad_token_id) :]

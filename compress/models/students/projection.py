@@ -1,9 +1,9 @@
-"""Start a narrower encoder from a wider one of its family: a BERT, or an MPNet, whose values for distances are kept.
+"""Initialise a narrower encoder from a wider one of its family: a BERT, or an MPNet, whose relative position bias is kept.
 
-One orthonormal basis takes the residual stream of the teacher to the student's width. Every matrix that reads
-the stream is given the teacher's matrix on what the student's stream tells of the teacher's; every matrix that
-writes to it, and every LayerNorm, is fitted to the teacher's activations in that basis, from the embeddings
-upwards on what the student itself computes there. At the teacher's width with all its layers nothing changes.
+One orthonormal basis maps the teacher's residual stream to the student's width. Matrices that read the stream are the teacher's, applied to
+a linear prediction of the teacher's stream from the student's. Matrices that write to it, and LayerNorms, are fitted to the teacher's
+activations in that basis, from the embeddings upwards, with the student's own activations as inputs. At the teacher's width and depth
+nothing changes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .parts import TABLES, TASKS, head_parts, layer_parts
 
 @dataclass(frozen=True)
 class _Pair:
-    """Student and teacher encoders, the text, and the basis [teacher's width, student's]."""
+    """Student and teacher encoders, the text, and the basis [teacher's width, student's width]."""
 
     student: Any
     teacher: Any
@@ -38,10 +38,9 @@ class _Pair:
 
 
 def project(student: Any, teacher: Any, layers: Sequence[int], sample: Sample) -> None:
-    """Fill `student`, as wide as its `teacher` or narrower with as many heads, its layer i from `layers[i]`.
+    """Fill `student`, as wide as its `teacher` or narrower with equally many heads; its layer i starts from `layers[i]`.
 
-    Both are encoders, or both classifiers. `sample`: batches of [batch, length] arrays or tensors; a few
-    thousand tokens.
+    Both are encoders, or both classifiers. `sample`: batches of [batch, length] arrays or tensors; a few thousand tokens.
     """
     mine, theirs = student.base_model, teacher.base_model
     moment = _moment(theirs, layers, sample)
@@ -55,7 +54,7 @@ def project(student: Any, teacher: Any, layers: Sequence[int], sample: Sample) -
 
 
 def _moment(teacher: Any, layers: Sequence[int], sample: Sample) -> Array:
-    """Second moment [size, size] of the stream at the layers that the student has, each layer counting the same."""
+    """Return the second moment [size, size] of the residual stream at the student's layers, equally weighted."""
     points: dict[str, Point] = {"embeddings": (teacher.embeddings.LayerNorm, "out")}
     for source in layers:
         layer = layer_parts(teacher, source)
@@ -74,12 +73,12 @@ def _project_embeddings(pair: _Pair) -> None:
         if hasattr(mine, name):
             fill(getattr(mine, name), array(getattr(theirs, name).weight) @ pair.basis)
     _fit_norm(pair, mine.LayerNorm, pair.teacher_sees(states=(theirs.LayerNorm, "out"))["states"])
-    if table := FAMILIES[pair.student.config.model_type].relative_bias:  # a column for each head, and these are kept
+    if table := FAMILIES[pair.student.config.model_type].relative_bias:  # a column for each head; all heads are kept
         fill(pair.student.get_submodule(table), array(pair.teacher.get_submodule(table).weight))
 
 
 def _project_attention(pair: _Pair, mine: Any, theirs: Any) -> None:
-    """Queries, keys and values head by head; then what they give to the stream."""
+    """Project queries, keys and values head by head, then fit their output to the residual stream."""
     points: dict[str, Point] = {name: (getattr(theirs, name), "out") for name in ("query", "key")}
     points |= {"stream": (theirs.query, "in"), "contexts": (theirs.output, "in")}
     points |= {"sum": (theirs.attention_norm, "in"), "states": (theirs.attention_norm, "out")}
@@ -94,7 +93,7 @@ def _project_attention(pair: _Pair, mine: Any, theirs: Any) -> None:
 
 
 def _head_maps(pair: _Pair, seen: dict[str, Array], theirs: Any) -> list[Array]:
-    """Block-diagonal maps of queries, keys and values to the student's heads, and of contexts back."""
+    """Return block-diagonal maps of queries, keys and values to the student's heads, and of contexts back."""
     heads = pair.teacher.config.num_attention_heads
     size = pair.student.config.hidden_size // heads
     output = pair.basis.T @ array(theirs.output.weight)
@@ -106,7 +105,7 @@ def _head_maps(pair: _Pair, seen: dict[str, Array], theirs: Any) -> list[Array]:
 
 
 def _project_feed_forward(pair: _Pair, mine: Any, theirs: Any) -> None:
-    """The neurons that move the stream most; then what they give to it."""
+    """Keep the neurons that contribute most to the residual stream, then fit their output to it."""
     points: dict[str, Point] = {"stream": (theirs.up, "in"), "neurons": (theirs.down, "in")}
     points |= {"sum": (theirs.norm, "in"), "states": (theirs.norm, "out")}
     seen = pair.teacher_sees(**points)
@@ -118,7 +117,7 @@ def _project_feed_forward(pair: _Pair, mine: Any, theirs: Any) -> None:
 
 
 def _stream_map(pair: _Pair, point: Point, stream: Array) -> tuple[Array, Array]:
-    """Matrix and bias from the student's stream at `point` to the teacher's `stream` there."""
+    """Return matrix and bias from the student's stream at `point` to the teacher's `stream` there."""
     states = pair.student_sees(states=point)["states"]
     return algebra.refit(pair.basis, np.zeros(len(pair.basis)), states, stream)
 
@@ -126,7 +125,7 @@ def _stream_map(pair: _Pair, point: Point, stream: Array) -> tuple[Array, Array]
 def _fit_output(
     pair: _Pair, mine: tuple[Any, Any], reader: Any, output: Array, theirs: Any, seen: dict[str, Array]
 ) -> None:
-    """The linear layer and the LayerNorm after one half of a layer; `reader` takes in the stream to which the half adds."""
+    """Fit the linear layer and the LayerNorm after one half of a layer; the inputs of `reader` are the stream that the half adds to."""
     dense, norm = mine
     own = pair.student_sees(inputs=(dense, "in"), states=(reader, "in"))
     wanted = seen["sum"] @ pair.basis - own["states"]
@@ -141,7 +140,7 @@ def _fit_norm(pair: _Pair, norm: Any, states: Array) -> None:
 
 @dataclass(frozen=True)
 class _Head:
-    """What reads the first token's state, where its activations are seen, and the classifier that reads those, if there is one."""
+    """The linear layer that reads the first token's state, where its activations are observed, and the classifier behind it, if any."""
 
     dense: Any
     neurons: Point
@@ -158,7 +157,7 @@ def _head(model: Any) -> _Head | None:
 
 
 def _project_head(pair: _Pair, student: Any, teacher: Any) -> None:
-    """Pooler and classifier: of the pooler's neurons those that move the classes most, since tanh acts on each alone."""
+    """Project pooler and classifier. Of the pooler's neurons, keep those that move the classes most, since tanh acts on each alone."""
     if head_of(teacher).per_token:
         _project_token_head(pair, *(head_parts(model)[0] for model in (student, teacher)))
         return
@@ -179,17 +178,17 @@ def _project_head(pair: _Pair, student: Any, teacher: Any) -> None:
 
 
 def _project_token_head(pair: _Pair, mine: Any, theirs: Any) -> None:
-    """A classifier that reads the last states themselves."""
+    """Project a classifier that reads the last states directly."""
     stream = _stream_map(pair, _last(pair.student), pair.teacher_sees(states=_last(pair.teacher))["states"])
     fill(mine, *_composed(theirs, stream))
 
 
 def _last(encoder: Any) -> Point:
-    """Where the last states are."""
+    """Return the point of the last states."""
     return layer_parts(encoder, encoder.config.num_hidden_layers - 1).norm, "out"
 
 
 def _composed(linear: Any, stream: tuple[Array, Array]) -> tuple[Array, Array]:
-    """The teacher's linear layer behind the map `stream` of its input."""
+    """Return the teacher's linear layer applied after the map `stream` of its input."""
     weight, (matrix, bias) = array(linear.weight), stream
     return weight @ matrix, weight @ bias + array(linear.bias)

@@ -1,4 +1,4 @@
-"""A student's sizes out of its card and its teacher's, with every mistake told before anything is computed."""
+"""A student's sizes from its card and its teacher's, with every mistake reported before anything is computed."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from .static import static_dimensions
 
 PRETRAINED = "a pre-trained student learns from its logits (recipe logits, --student minilm-l6 or DIR)"
 _SIZES = ("hidden", "heads", "intermediate")
-_SEGMENTS = 2  # of a student whose teacher has none: its tokenizer may tell the second text of a pair
-_COUNTED_TOKENS = 200_000  # that a conversion counts, to weigh the rows of the embedding tables
+_SEGMENTS = 2  # of a student whose teacher has none; its tokenizer may mark the second text of a pair
+_COUNTED_TOKENS = 200_000  # counted by a conversion, to weight rows of the embedding tables
 
 
 def sample_tokens(card: StudentCard) -> int:
-    """How many tokens of text the student's start is computed from; 0 where it needs none."""
+    """Return how many tokens of text the student's initialisation needs; 0 if none."""
     return {"project": FEW_TOKENS, "convert": _COUNTED_TOKENS}.get(card.init, 0)
 
 
 def student_dimensions(card: StudentCard, teacher: Dimensions, *, texts: int = 1) -> Dimensions:
-    """The student's sizes, for a task whose examples have so many `texts`. Raises `CompressError` naming the two things that do not
+    """Return the student's sizes, for a task whose examples have `texts` texts. Raises `CompressError` naming the two things that do not
     fit."""
     card = card.of(teacher.architecture)
     if card.family is not None and card.family.layerless:
@@ -66,7 +66,7 @@ def _segments(family: Family, teacher: Dimensions) -> int:
 
 
 def _family(card: StudentCard, teacher: Dimensions) -> Family:
-    """The student's. Raises `CompressError` for one that this teacher cannot have."""
+    """Return the student's family. Raises `CompressError` for one that this teacher cannot have."""
     check_has_students(teacher, f"student {card.name}")
     own = FAMILIES[teacher.architecture]
     family = card.family or own
@@ -87,7 +87,7 @@ def _family(card: StudentCard, teacher: Dimensions) -> Family:
 
 
 def check_has_students(teacher: Dimensions, where: str) -> None:
-    """Raises `CompressError`, which begins with `where`, for a teacher from whose weights no student starts."""
+    """Raise `CompressError`, starting with `where`, for a teacher whose weights no student can start from."""
     if not FAMILIES[teacher.architecture].students:
         raise CompressError(
             f"{where}: no student starts from the weights of a teacher that is {teacher.architecture}; {PRETRAINED}"
@@ -107,7 +107,7 @@ def _not_its_student(card: StudentCard, family: Family, own: Family) -> Compress
 
 
 def _blocks(card: StudentCard, teacher: Dimensions) -> int:
-    """Layers of an ALBERT that have weights of their own."""
+    """Return how many layers of an ALBERT have weights of their own."""
     if card.albert is not None:
         return card.albert.groups if card.albert.share == "all" else card.layers
     if card.init == "copy":
@@ -132,7 +132,7 @@ def _check_same(card: StudentCard, sizes: dict[str, int], teacher: Dimensions) -
 
 
 def _check_chosen(card: StudentCard, sizes: dict[str, int], teacher: Dimensions) -> None:
-    """Of a student whose layers the run chooses."""
+    """Check a student whose layers the run chooses."""
     _check_same(card, sizes, teacher)
     family = FAMILIES[teacher.architecture]
     if family.shares_layers:
@@ -202,4 +202,4 @@ _CHECKS = {
     "prune": _check_chosen,
     "project": _check_projected,
     "convert": _check_converted,
-}  # of random weights any will do
+}  # random weights need no check

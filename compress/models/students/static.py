@@ -1,4 +1,4 @@
-"""Static students: their sizes, and one from its teacher's token vectors."""
+"""Static students: their sizes, and building one from its teacher's token vectors."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from ..token_vectors import text_frame
 
 
 def static_dimensions(card: StudentCard, family: Family, teacher: Dimensions, *, texts: int) -> Dimensions:
-    """Of a layerless student for examples of so many `texts`; no wider than its teacher, but with random vectors.
+    """Return the sizes of a layerless student for examples of `texts` texts; unless its vectors are random, it is no wider than its
+    teacher.
 
-    Raises `CompressError` for a teacher without states of tokens, and for a task that asks of tokens of two texts.
+    Raises `CompressError` for a teacher without token states, and for a task that labels tokens of two texts.
     """
     where = f"student {card.name}"
     if FAMILIES[teacher.architecture].layerless:
@@ -52,10 +53,10 @@ def static_dimensions(card: StudentCard, family: Family, teacher: Dimensions, *,
 
 
 def build_static(teacher: Any, sizes: Dimensions, tokenizer: Any, vectors: np.ndarray | None) -> Any:
-    """A static model of `sizes`, with the labels of the model `teacher` and its `tokenizer`; its table is `vectors` [vocabulary, hidden],
-    None: random, and so are its layers, under torch's seed.
+    """Return a static model of `sizes` with the labels of the model `teacher` and its `tokenizer`. Its table is `vectors` [vocabulary,
+    hidden], or random if None; its layers are random, under torch's seed.
 
-    Raises `CompressError` for pairs whose two texts the tokenizer does not part.
+    Raises `CompressError` for pairs whose two texts the tokenizer does not separate.
     """
     import torch
 

@@ -1,7 +1,7 @@
-"""Tables behind a matrix, as ELECTRA and ALBERT have them, as tables of the hidden size, as BERT has them.
+"""Convert embedding tables with a projection, as in ELECTRA and ALBERT, to tables of the hidden size, as in BERT.
 
-There the sum of three rows is normalised and then taken to the hidden size; here the rows are taken there and their sum is
-normalised. Without the two LayerNorms it would be the same. The student's is fitted to what the teacher's tables give.
+The former normalise the sum of three rows and then project it; the latter sum projected rows and then normalise. Without the LayerNorms
+both would be equal. The student's LayerNorm is fitted to the teacher's outputs.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from .algebra import fitted_norm
 if TYPE_CHECKING:
     from torch import Tensor
 
-_ROWS = 4096  # words that the fit looks at, spread over the vocabulary
+_ROWS = 4096  # words used for the fit, spread over the vocabulary
 _GAIN, _BIAS = "LayerNorm.weight", "LayerNorm.bias"
 
 
 def widened(tables: Mapping[str, Tensor], matrix: Tensor, bias: Tensor, epsilon: float) -> dict[str, Tensor]:
-    """`tables` [row, embedding], `*_embeddings.weight`, and their LayerNorm, behind `matrix` [hidden, embedding] and `bias`:
-    tables [row, hidden], and a LayerNorm with `epsilon`."""
+    """Return tables [row, hidden] and a LayerNorm with `epsilon` for `tables` [row, embedding], `*_embeddings.weight`, and their LayerNorm,
+    followed by `matrix` [hidden, embedding] and `bias`."""
     import torch
 
     through, gain = array(matrix), array(tables[_GAIN])
@@ -38,7 +38,8 @@ def widened(tables: Mapping[str, Tensor], matrix: Tensor, bias: Tensor, epsilon:
 
 
 def _sums(tables: Mapping[str, np.ndarray]) -> np.ndarray:
-    """A word, a position and a segment each time, [sum, size]: words spread over the vocabulary, positions in turn."""
+    """Return sums of one word, one position and one segment, [sum, size]: words spread over the vocabulary, positions and segments in
+    turn."""
     words = next(iter(tables.values()))
     chosen = np.linspace(0, len(words) - 1, min(_ROWS, len(words))).astype(np.int64)
     total = words[chosen]

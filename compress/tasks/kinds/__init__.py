@@ -1,4 +1,4 @@
-"""The kinds of tasks: one file and one line here for each."""
+"""Task kinds: one file, and one line here, for each."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Which of several endings a context goes on with, or a question is answered by.
+"""Choose which of several endings continues a context or answers a question.
 
-Models score pairs of a context and an ending. Outputs are [question, ending], those scores side by side, and `NEVER` behind the last
-ending of a question that has fewer than others.
+Models score pairs of a context and an ending. Outputs are these scores as [question, ending], padded with `NEVER` for questions with fewer
+endings than others.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from .ranking import copied_groups
 
 
 def _read(rows: Rows, names: Names) -> np.ndarray:
-    """int64 [pair, 2]: 1 for the right ending, else 0, and the number of the question."""
+    """Return int64 [pair, 2]: 1 for the right ending, else 0, and the number of the question."""
     return np.array(rows.labels, np.int64).reshape(-1, 2)
 
 
 def right_places(labels: np.ndarray) -> np.ndarray:
-    """int64 [question]: the place of the right one among a question's endings, questions in the order of their numbers."""
+    """Return int64 [question]: the index of the right ending, for questions in order of their numbers."""
     return np.array([labels[rows, 0].argmax() for rows in queries_of(labels)], np.int64)
 
 
 def places_of(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of each pair the row and the column of its score in outputs: which question it is of, in the order of their numbers, and which of
-    its endings; int64 [pair]."""
+    """Return for each pair the row and column of its score in the outputs, int64 [pair]: its question, in order of their numbers, and its
+    ending."""
     question, ending = np.zeros(len(labels), np.int64), np.zeros(len(labels), np.int64)
     for number, rows in enumerate(queries_of(labels)):
         question[rows], ending[rows] = number, np.arange(len(rows))
@@ -42,19 +42,19 @@ def places_of(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _constant(train: np.ndarray, names: Names, gold: np.ndarray) -> np.ndarray:
-    """How often the right ending stood at each place in train, [question, place]."""
+    """Return how often the right ending had each index in train, [question, ending]."""
     places = right_places(train)
     counts = np.bincount(places, minlength=max(2, int(gold.max(initial=0)) + 1)).astype(np.float32)
     return np.tile(counts, (len(gold), 1))
 
 
 def _fits(kept: np.ndarray, names: Names) -> bool:
-    """Gold, or outputs."""
+    """Whether it has the shape of gold labels or outputs."""
     return bool((kept >= 0).all()) if kept.ndim == 1 else kept.ndim == 2 and kept.shape[1] > 1
 
 
 def _own(outputs: np.ndarray) -> np.ndarray:
-    """The scores of endings alone, [ending]."""
+    """Return the scores of actual endings, [ending]."""
     return outputs[outputs > NEVER / 2]
 
 
@@ -77,7 +77,7 @@ CHOICE: TaskKind = replace(
     fits=_fits,
     kept_type=lambda names: np.dtype(np.float32),
     prepared=paired,
-    varied=lambda labels: True,  # a question has an ending that is right and others that are not
+    varied=lambda labels: True,  # every question has a right ending and wrong ones
     copied=copied_groups,
     gold=lambda labels, texts: right_places(labels),
     logits=_own,

@@ -20,13 +20,13 @@ from ..ensembles import fit_temperature, mean_of_probabilities
 from ..tables import brief, refuse
 from .kind import TaskKind
 
-MOST_UNLISTED_LABELS = 100  # more distinct values than this are rather scores or ids than classes
-_MOST_DIGITS = 4000  # of numbers by which names are sorted: Python reads no more than 4,300
+MOST_UNLISTED_LABELS = 100  # more distinct values are probably scores or ids, not classes
+_MOST_DIGITS = 4000  # of numbers that names are sorted by; Python parses at most 4,300
 _TINY = 1e-30
 
 
 def _label_names(spec: TaskSpec, train: Rows) -> tuple[str, ...]:
-    """`labels` of the spec, what the data set declares, or the sorted values of the training column."""
+    """Return the spec's `labels`, those that the data set declares, or the sorted values of the training column."""
     names = declared_names(spec, train)
     if names is None:
         refuse(train.place, train.unit, unlabelled(str(spec.label), train.numbers, train.labels))
@@ -43,7 +43,7 @@ def _label_names(spec: TaskSpec, train: Rows) -> tuple[str, ...]:
 
 
 def declared_names(spec: TaskSpec, train: Rows) -> tuple[str, ...] | None:
-    """Those of the task or of the data set, checked; None where only the labels themselves tell."""
+    """Return the label names of the task or the data set, checked; None if only the labels themselves provide them."""
     names = spec.known_labels or train.declared
     if names is not None:
         check_unicode(train.place, spec.label, names)
@@ -51,7 +51,7 @@ def declared_names(spec: TaskSpec, train: Rows) -> tuple[str, ...] | None:
 
 
 def unlabelled(column: str, numbers: Iterable[int | str], values: Iterable[Any]) -> list[tuple[int | str, str]]:
-    """The rows without a label, as `refuse` takes them. Floats that are not finite are none: Parquet and JSON have NaN where one lacks."""
+    """Return the rows without a label, for `refuse`. Non-finite floats count as missing: Parquet and JSON use NaN for that."""
     problems = []
     for number, value in zip(numbers, values, strict=True):
         if isinstance(value, float) and not math.isfinite(value):
@@ -62,13 +62,13 @@ def unlabelled(column: str, numbers: Iterable[int | str], values: Iterable[Any])
 
 
 def check_unicode(place: str, column: str | tuple[str, ...], names: Iterable[str]) -> None:
-    """Raises `CompressError` for a name that is no text."""
+    """Raise `CompressError` for a name that is not valid text."""
     if not all(map(is_unicode, names)):
         raise CompressError(f"{place}: column {column!r}: {NOT_UNICODE}")
 
 
 def natural(name: str) -> tuple[bool, int, str]:
-    """The order of label names: numbers by value, then words."""
+    """Return a sort key for label names: numbers by value, then words."""
     whole = name.removeprefix("-").isdecimal() and len(name) <= _MOST_DIGITS
     return (not whole, int(name) if whole else 0, name)
 
@@ -101,12 +101,12 @@ def unknown_label(name: str, names: tuple[str, ...]) -> str:
 
 
 def _one_hot(ids: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
-    """float32 [..., class]: 1 at the class, 0 elsewhere."""
+    """Return float32 [..., class]: 1 at the class, 0 elsewhere."""
     return np.eye(len(names), dtype=np.float32)[ids]
 
 
 def _divergence(fp32: np.ndarray, other: np.ndarray) -> float:
-    """KL(fp32 ‖ other) in nats, a text's mean."""
+    """Return KL(fp32 ‖ other) in nats, the mean over texts."""
     expected, found = softmax(fp32), softmax(other)
     return float((expected * np.log((expected + _TINY) / (found + _TINY))).sum(1).mean())
 

@@ -1,4 +1,4 @@
-"""A vector for each text: the cosine of a pair's two is held against a score of how alike they are.
+"""A vector for each text; the cosine of a pair's two vectors is compared with a similarity score.
 
 Outputs are [pair, 1 + 2 · width]: the cosine, the vector of the first text and that of the second, both of length 1.
 """
@@ -18,28 +18,30 @@ from .kind import TaskKind
 from .regression import REGRESSION
 
 NEAREST = 10
-ASKED = 4096  # texts whose neighbours are looked up among all: the time grows with the texts, not with their square
-_AT_ONCE = 1 << 22  # cosines held at a time: 32 MB
+ASKED = (
+    4096  # most texts whose neighbours are searched, so that the time grows with the number of texts, not its square
+)
+_AT_ONCE = 1 << 22  # cosines in memory at a time: 32 MB
 
 
 def paired(vectors: np.ndarray) -> np.ndarray:
-    """float32 [pair, 1 + 2 · width], of the `vectors` [text, width] of all first texts and then all second ones."""
+    """Return float32 [pair, 1 + 2 · width] from `vectors` [text, width] of all first texts, then all second ones."""
     first, second = np.split(np.asarray(vectors, np.float32), 2)
     return np.concatenate([_cosines(first, second)[:, None], first, second], axis=1)
 
 
 def vectors_of(outputs: np.ndarray) -> np.ndarray:
-    """[text, width]: those of all first texts and then those of all second ones."""
+    """Return [text, width]: the vectors of all first texts, then of all second ones."""
     return np.concatenate(np.split(outputs[:, 1:], 2, axis=1))
 
 
 def _cosines(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """[row], of vectors of length 1."""
+    """Return cosines [row] of vectors of length 1."""
     return np.einsum("nd,nd->n", one, other)
 
 
 def _divergence(fp32: np.ndarray, other: np.ndarray) -> float:
-    """1 less the cosine of each text's two vectors, a text's mean."""
+    """Return 1 minus the cosine of each text's two vectors, the mean over texts."""
     return float(1 - _cosines(*(vectors_of(each).astype(np.float64) for each in (fp32, other))).mean())
 
 
@@ -54,9 +56,9 @@ def _similarity(fp32: np.ndarray, other: np.ndarray) -> dict[str, Any]:
 
 
 def nearest_kept(one: np.ndarray, two: np.ndarray) -> float:
-    """The share of a text's `NEAREST` nearest other texts by `one` [text, width] that are so by `two`, the mean over texts, of many over
-    `ASKED` evenly chosen ones; of fewer texts than are looked for all others are as near by either. A text that stands more than once
-    counts once, with its first vector by `one`."""
+    """Return the share of a text's `NEAREST` nearest other texts by `one` [text, width] that are also nearest by `two`, the mean over
+    texts, or over `ASKED` evenly chosen ones if there are more. With at most `NEAREST` other texts, it is 1. Repeated texts (equal vectors
+    in `one`) count once."""
     _, rows = np.unique(one, axis=0, return_index=True)
     one, two, count = one[rows], two[rows], min(NEAREST, len(rows) - 1)
     if count < 1:
@@ -70,14 +72,14 @@ def nearest_kept(one: np.ndarray, two: np.ndarray) -> float:
 
 
 def _nearest(vectors: np.ndarray, rows: np.ndarray, count: int) -> list[list[int]]:
-    """Of the texts in `rows`: the nearest `count` others, by number."""
+    """Return the numbers of the nearest `count` others of each text in `rows`."""
     cosines = vectors[rows] @ vectors.T
     cosines[np.arange(len(rows)), rows] = -np.inf
     return np.argpartition(-cosines, count - 1, axis=1)[:, :count].tolist()
 
 
 def rated(spec: TaskSpec, rows: Rows) -> Rows:
-    """Without the pairs that have no score, and with a note of how many these are. CompressError: none has one."""
+    """Return `rows` without pairs that have no score, with a note on their number. Raises `CompressError` if none has one."""
     kept = [row for row, score in enumerate(rows.labels) if not is_blank(score)]
     if len(kept) == len(rows):
         return rows

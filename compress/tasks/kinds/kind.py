@@ -1,4 +1,4 @@
-"""What differs between kinds of tasks in reading data, scoring models and comparing their answers."""
+"""How task kinds differ in reading data, scoring models and comparing their answers."""
 
 from __future__ import annotations
 
@@ -29,71 +29,71 @@ def _of_names(names: Names) -> int | None:
 
 @dataclass(frozen=True)
 class TaskKind:
-    """One kind. `names` are the label names in the order of their ids, () for a kind without.
+    """One task kind. `names` are the label names in id order, () for a kind without.
 
-    Labels are an array whose first axis is the text or the question; outputs are what a model gives, float [example, output], where an
-    example is a text, or what else `KINDS` says; `gold` are the labels in the form in which they stand beside outputs and in files,
-    [example, ...]; answers are what is decided by outputs. What a report's folder holds of outputs is `kept`. `mean` is of the outputs
-    of several teachers, each divided by its `temperature`; a kind without takes one teacher alone, and one without `temperature`
-    divides by nothing. Of questions `mean` is of what teachers say at tokens, calibrated (`span_tables`).
+    Labels are an array whose first axis is the text or question. Outputs are what a model gives, float [example, output]; an example is a
+    text, or another unit in `KINDS`. `gold` are the labels in the form used with outputs and in files, [example, ...]. Answers are the
+    decisions made from outputs. `kept` is what a report's folder stores of outputs. `mean` combines the outputs of several teachers, each
+    divided by its `temperature`; a kind without `mean` allows one teacher, and one without `temperature` does not divide. For questions,
+    `mean` is of the teachers' calibrated logits at tokens (`span_tables`).
     """
 
-    label_names: Callable[[TaskSpec, Rows], Names]  # (task, train as read); CompressError: they cannot be used
+    label_names: Callable[[TaskSpec, Rows], Names]  # of (task, train as read); CompressError if unusable
     read_labels: Callable[[Rows, Names], np.ndarray]  # every label checked; CompressError names the lines
-    written: Callable[[Any, Names], str | float]  # one label as a person writes it
+    written: Callable[[Any, Names], str | float]  # one label as text
     present: Callable[[np.ndarray], set[int]]  # ids of the label names that occur
-    strata: Callable[[np.ndarray], list[int]]  # of each example; the tuning split keeps their shares
+    strata: Callable[[np.ndarray], list[int]]  # stratum of each example; the tuning split keeps their shares
     headline: Callable[
         [tuple[str, ...], int, Names], Headline
     ]  # of (metrics, the positive label's id, -1: the last; names)
     constant: Callable[
         [np.ndarray, Names, np.ndarray], np.ndarray
-    ]  # (labels of train, names, gold) -> the output that the best model has that reads no text, or its outputs
-    constant_words: str  # what that model does
-    label_words: str  # a label, where its names are not listed
+    ]  # of (train labels, names, gold): the output of the best model that ignores texts, or its outputs
+    constant_words: str  # describes that model
+    label_words: str  # describes a label, if names are not listed
     answers: Callable[[np.ndarray], np.ndarray]
-    kept: Callable[[np.ndarray], np.ndarray]  # of outputs, [example, ...] as labels are
-    outputs: Callable[[np.ndarray, Names], np.ndarray]  # of what is kept: outputs that have the same answers and scores
-    fits: Callable[[np.ndarray, Names], bool]  # whether gold, or what is kept, read from a file can be of these names
-    kept_type: Callable[[Names], np.dtype[np.generic]]  # the smallest that holds what is kept, and gold
-    confidence: Callable[[np.ndarray], np.ndarray] | None  # [example], 0 to 1; None: answers are no decisions
-    divergence: Callable[[np.ndarray, np.ndarray], float]  # (fp32 outputs, others) -> their distance, an example's mean
+    kept: Callable[[np.ndarray], np.ndarray]  # of outputs, [example, ...] like labels
+    outputs: Callable[[np.ndarray, Names], np.ndarray]  # of `kept`: outputs with the same answers and scores
+    fits: Callable[[np.ndarray, Names], bool]  # whether gold, or `kept`, read from a file fits these names
+    kept_type: Callable[[Names], np.dtype[np.generic]]  # the smallest for `kept` and gold
+    confidence: Callable[[np.ndarray], np.ndarray] | None  # [example], 0 to 1; None: answers are not decisions
+    divergence: Callable[[np.ndarray, np.ndarray], float]  # of (fp32 outputs, others): mean distance over examples
     mean: Callable[[Sequence[np.ndarray]], np.ndarray] | None = None  # of outputs, float64 [example, output]
     temperature: Callable[[np.ndarray, np.ndarray], float] | None = None  # of (outputs, gold)
     threshold: Callable[[np.ndarray, np.ndarray, Headline], float | np.ndarray] | None = (
-        None  # of (outputs, gold, headline): the one, or [label], at which
+        None  # of (outputs, gold, headline): the best threshold, one or [label],
     )
-    # outputs as `Encoded.collected` has them are best `decided`, where models decide at 0 and need not have learnt to
+    # for `Encoded.decided`, if models decide at 0 without having learnt to
     types: Callable[[np.ndarray, np.ndarray, Names, Metrics], dict[str, TypeScore]] = lambda *_: {}
-    # of (outputs, gold, names, metrics): the scores of each type of entity
+    # of (outputs, gold, names, metrics): scores of each entity type
     entity_flips: Callable[[np.ndarray, np.ndarray, np.ndarray, Names], tuple[int, int] | None] = lambda *_: None
-    # of (fp32 outputs, others, gold, names): entities that are not both models', and all; None: labels are of no entities
+    # of (fp32 outputs, others, gold, names): entities found by only one model, and all; None: labels are not of entities
     query_flips: Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[int, int] | None] = lambda *_: None
-    # of (fp32 outputs, others, gold): queries whose best passage is another one, and all; None: examples are no passages
+    # of (fp32 outputs, others, gold): queries whose best passage changes, and all; None: examples are not passages
     exact_flips: Callable[[np.ndarray, np.ndarray], tuple[int, int] | None] = lambda *_: None
-    # of (fp32 outputs, others): questions that only the first answer exactly, and only the second; None: no questions are answered
-    prepared: Callable[[TaskSpec, Rows], Rows] = lambda spec, rows: rows  # in the form that `read_labels` takes
+    # of (fp32 outputs, others): questions that only the first answer exactly, and only the second; None: not question answering
+    prepared: Callable[[TaskSpec, Rows], Rows] = lambda spec, rows: rows  # converted for `read_labels`
     varied: Callable[[np.ndarray], bool] = lambda labels: (
         len(np.unique(labels, axis=0)) > 1
     )  # labels are not all the same
-    unvaried: str | None = None  # what a train that is not `varied` lacks, where it is not a second label
+    unvaried: str | None = None  # what a train that is not `varied` lacks, if not a second label
     copied: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray] = lambda labels, sources, copy: labels[
         sources
-    ]  # of a split's labels, each copy's source in it, and which copy of it, from 0: the copies' labels
+    ]  # of (a split's labels; index of each copy's source; number of the copy, from 0): the copies' labels
     gold: Callable[[np.ndarray, Sequence[Sequence[str]]], np.ndarray] = lambda labels, texts: (
         labels
     )  # of a split's columns
     right: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None  # of (outputs, gold): which answers are right,
-    # bool [example]; None as of `confidence`
-    correlates: bool = False  # whether scores are correlations, which gold that is all the same has none of
-    calibrated: bool = True  # whether `confidence` is how often answers should be right
-    logits: Callable[[np.ndarray], np.ndarray] = _itself  # of outputs: those that are a model's own, not made of them
-    width: Callable[[Names], int | None] = _of_names  # outputs of an example; None: as many as the model has
+    # bool [example]; None like `confidence`
+    correlates: bool = False  # whether scores are correlations, which are undefined for constant gold
+    calibrated: bool = True  # whether `confidence` should equal the share of right answers
+    logits: Callable[[np.ndarray], np.ndarray] = _itself  # of outputs: the model's own, without derived ones
+    width: Callable[[Names], int | None] = _of_names  # outputs per example; None: depends on the model
     similarity: Callable[[np.ndarray, np.ndarray], dict[str, Any]] = lambda fp32, other: {}
-    # of (fp32 outputs, others), where they are vectors: how near these are, by the fields of `results.fidelity.Fidelity`
-    fitting: Callable[[Metrics, Names], Metrics] = lambda metrics, names: metrics  # those that such labels can have
+    # of (fp32 outputs, others), if they are vectors: their similarity, as fields of `results.fidelity.Fidelity`
+    fitting: Callable[[Metrics, Names], Metrics] = lambda metrics, names: metrics  # the metrics that fit these labels
 
     @property
     def decides(self) -> bool:
-        """Whether an answer is right or wrong, so that answers can flip; a score only comes nearer."""
+        """Whether answers are right or wrong, so that they can flip; scores only come nearer."""
         return self.confidence is not None

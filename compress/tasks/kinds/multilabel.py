@@ -1,4 +1,4 @@
-"""Any number of named labels per example, each a decision of its own."""
+"""Any number of named labels per example, each an independent decision."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from ..tables import brief, refuse
 from .classification import MOST_UNLISTED_LABELS, check_unicode, declared_names, natural, unknown_label
 from .kind import TaskKind
 
-NONE = "(none)"  # how an answer without labels is written
+NONE = "(none)"  # text of an answer without labels
 _TINY = 1e-30
 
 
 def _label_names(spec: TaskSpec, train: Rows) -> tuple[str, ...]:
-    """The columns of the spec, its `labels`, what the data set declares, or the sorted labels of the training lists."""
+    """Return the columns in the spec, its `labels`, those that the data set declares, or the sorted labels of the training lists."""
     return declared_names(spec, train) or listed_names(str(spec.label), train)
 
 
 def listed_names(column: str, train: Rows, *, most: int | None = MOST_UNLISTED_LABELS) -> tuple[str, ...]:
-    """The different labels of the lists in `column`, in the order of numbers and then of letters. Raises `CompressError` where
-    they are more than `most`, too many to be meant, or too few, or a value is no list."""
+    """Return the distinct labels in the lists of `column`, numbers first, then alphabetically. Raises `CompressError` if there are more
+    than `most`, probably by mistake, or fewer than two, or if a value is not a list."""
     names = tuple(sorted({name for found in _lists(train) for name in found}, key=natural))
     if most is not None and len(names) > most:
         raise CompressError(
@@ -46,7 +46,7 @@ def listed_names(column: str, train: Rows, *, most: int | None = MOST_UNLISTED_L
 
 
 def _lists(rows: Rows) -> list[list[str]]:
-    """The names of each example. Raises `CompressError` where a value is no list."""
+    """Return the label names of each example. Raises `CompressError` if a value is not a list."""
     found = [label_list(value) for value in rows.labels]
     wrong = [(n, v) for n, v, names in zip(rows.numbers, rows.labels, found, strict=True) if names is None]
     refuse(rows.place, rows.unit, [(n, f"expected a list of labels, found {brief(v)}") for n, v in wrong])
@@ -54,7 +54,7 @@ def _lists(rows: Rows) -> list[list[str]]:
 
 
 def _read(rows: Rows, names: tuple[str, ...]) -> np.ndarray:
-    """uint8 [example, label], from lists or from one column of 0 and 1 for each label."""
+    """Return uint8 [example, label], from lists or from one column of 0 and 1 for each label."""
     if any(isinstance(value, tuple) for value in rows.labels):
         return _read_flags(rows, names)
     ids = {name: index for index, name in enumerate(names)}
@@ -85,14 +85,14 @@ def _written(label: Any, names: tuple[str, ...]) -> str:
 
 
 def _strata(labels: np.ndarray) -> list[int]:
-    """The rarest label of each example: that one has the fewest examples to spare. -1: it has none."""
+    """Return the rarest label of each example, which has the fewest examples to spare; -1 if it has none."""
     sizes = labels.sum(axis=0)
     rarest = np.where(labels > 0, sizes, len(labels) + 1).argmin(axis=1)
     return np.where(labels.any(axis=1), rarest, -1).tolist()
 
 
 def _constant(train: np.ndarray, names: tuple[str, ...], gold: np.ndarray) -> np.ndarray:
-    """The most frequent labels, as many as have the best micro F1 on train, in the order of their shares."""
+    """Return outputs that give the most frequent labels, as many as maximize micro F1 on train, ordered by frequency."""
     shares = train.mean(axis=0)
     ordered = np.sort(shares)[::-1]
     scores = 2 * ordered.cumsum() / (np.arange(1, len(names) + 1) + shares.sum())
@@ -106,12 +106,12 @@ def _decided(outputs: np.ndarray) -> np.ndarray:
 
 
 def _confidence(outputs: np.ndarray) -> np.ndarray:
-    """How sure the model is that all labels are as it says, if each is a decision of its own."""
+    """Return the probability that all labels are as predicted, if they are independent."""
     return np.exp(np.log(sigmoid(np.abs(outputs))).sum(axis=1))
 
 
 def _divergence(fp32: np.ndarray, other: np.ndarray) -> float:
-    """KL(fp32 ‖ other) in nats of all labels of a text, its mean."""
+    """Return KL(fp32 ‖ other) in nats, summed over labels, the mean over texts."""
     total = 0.0
     for expected, found in ((sigmoid(fp32), sigmoid(other)), (sigmoid(-fp32), sigmoid(-other))):
         total += float((expected * np.log((expected + _TINY) / (found + _TINY))).sum(axis=1).mean())
@@ -123,7 +123,7 @@ def _fits(kept: np.ndarray, names: tuple[str, ...]) -> bool:
 
 
 def _temperature(logits: np.ndarray, labels: np.ndarray) -> float:
-    """One for all labels: each is a choice between two classes, whose logits are 0 and its own."""
+    """Return one temperature for all labels; each is a choice between two classes with logits 0 and its own."""
     return fit_temperature(np.stack([np.zeros(logits.size), logits.ravel()], axis=1), labels.ravel().astype(int))
 
 

@@ -1,4 +1,4 @@
-"""How relevant a passage is to a query; the passages of one query are put in order."""
+"""How relevant a passage is to a query; ranks the passages of each query."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .regression import REGRESSION, read_scores
 
 
 def _read(rows: Rows, names: Names) -> np.ndarray:
-    """float64 [pair, 2]: the relevance, and the number of the query, from 0 in the order in which they first stand."""
+    """Return float64 [pair, 2]: the relevance, and the number of the query, from 0 in order of first occurrence."""
     relevance = read_scores(rows, "relevance")
     wrong = np.flatnonzero(relevance < 0).tolist()
     found = [(rows.numbers[i], f"expected a relevance of at least 0, found {brief(rows.labels[i])}") for i in wrong]
@@ -34,19 +34,19 @@ def _read(rows: Rows, names: Names) -> np.ndarray:
 
 
 def noted(spec: TaskSpec, rows: Rows) -> Rows:
-    """With notes on how many queries there are, and to how many of them nothing is relevant."""
+    """Return `rows` with notes on how many queries there are, and how many of them have no relevant passage."""
     try:
         gold = _read(rows, ()) if all(isinstance(query, str) for query in rows.texts[0]) else None
     except CompressError:
         gold = None
     if gold is None:
-        return rows  # what cannot be read is refused with its lines where all else is checked
+        return rows  # invalid values are reported with their lines by later checks
     counted = f"{len(gold):,} passages of {len(queries_of(gold)):,} queries"
     return replace(rows, notes=(*rows.notes, counted, *left_out(gold)))
 
 
 def left_out(gold: np.ndarray) -> list[str]:
-    """A note on the queries to which nothing is relevant, if there are any."""
+    """Return a note on queries without a relevant passage, if there are any."""
     queries, scored = len(queries_of(gold)), len(scored_queries(gold))
     if scored == queries:
         return []
@@ -56,12 +56,12 @@ def left_out(gold: np.ndarray) -> list[str]:
 
 
 def varied_queries(labels: np.ndarray) -> list[np.ndarray]:
-    """The rows of each query that has passages of different relevance."""
+    """Return the rows of each query that has passages of different relevance."""
     return [rows for rows in queries_of(labels) if len(np.unique(labels[rows, 0])) > 1]
 
 
 def copied_groups(labels: np.ndarray, sources: np.ndarray, copy: np.ndarray) -> np.ndarray:
-    """Each copy of a query's passages, or of a question's endings, is a query or question of its own."""
+    """Return labels of copies; each copy of a query's passages, or a question's endings, is a new query or question."""
     made = labels[sources]
     made[:, 1] += (copy + 1) * (labels[:, 1].max() + 1)
     return made

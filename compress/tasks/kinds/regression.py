@@ -18,7 +18,7 @@ LARGEST_SCORE = float(np.finfo(np.float32).max)
 
 
 def read_scores(rows: Rows, what: str = "score") -> np.ndarray:
-    """float32 [example]. CompressError names the lines that are none."""
+    """Return float32 [example]. Raises `CompressError` naming the lines with invalid scores."""
     scores, problems = np.zeros(len(rows), dtype=np.float32), []
     for index, (number, value) in enumerate(zip(rows.numbers, rows.labels, strict=True)):
         score = _number(value)

@@ -1,4 +1,4 @@
-"""A part of a text that answers a question, or nothing: extractive question answering, as in SQuAD 1.1 and 2.0."""
+"""Extractive question answering: a part of a text that answers a question, or nothing, as in SQuAD 1.1 and 2.0."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .kind import TaskKind
 
 
 def _read(rows: Rows, names: tuple[str, ...]) -> np.ndarray:
-    """object [question] of int32 [answer, 2]: start and end in characters of the context."""
+    """Return object [question] of int32 [answer, 2]: start and end in characters of the context."""
     if not any(rows.labels):
         raise CompressError(
             f"{rows.place}: none of its {len(rows):,} questions has an answer; expected answers to some"
@@ -39,12 +39,12 @@ def _read(rows: Rows, names: tuple[str, ...]) -> np.ndarray:
 
 
 def _strata(labels: np.ndarray) -> list[int]:
-    """1 where a question has an answer."""
+    """Return 1 for questions with an answer, else 0."""
     return [int(len(spans) > 0) for spans in labels]
 
 
 def _written(label: Any, names: tuple[str, ...]) -> str:
-    """Of an answer, start and end, or of gold."""
+    """Return an answer, given as start and end, or gold, as text."""
     places = np.atleast_1d(label)
     if len(places) == 2 and places.any():
         return f"characters {places[0]} to {places[1]}"
@@ -59,13 +59,13 @@ def _constant(train: np.ndarray, names: tuple[str, ...], gold: np.ndarray) -> np
 
 
 def _confidence(outputs: np.ndarray) -> np.ndarray:
-    """The probability of the decision between the best span and none; 1 where there is always an answer."""
+    """Return the probability of the decision between the best span and no answer; 1 if there is always an answer."""
     margin = np.abs(outputs[:, SCORE].astype(np.float64) - outputs[:, NONE])
     return 1 / (1 + np.exp(-margin))
 
 
 def _fits(kept: np.ndarray, names: tuple[str, ...]) -> bool:
-    """Gold, also beside each output, or outputs."""
+    """Whether it has the shape of gold, alone or repeated beside outputs, or of outputs."""
     if kept.ndim == 1 or (kept == kept[:, :1]).all():
         return bool((kept >= 0).all() and (kept == np.floor(kept)).all())
     return (
@@ -76,7 +76,7 @@ def _fits(kept: np.ndarray, names: tuple[str, ...]) -> bool:
 
 
 def _logits(outputs: np.ndarray) -> np.ndarray:
-    """Those of the best span, and of no answer where that may be given."""
+    """Return the logits of the best span and, if no answer is allowed, of no answer."""
     return outputs[:, [SCORE]] if (outputs[:, NONE] == NEVER).all() else outputs[:, [SCORE, NONE]]
 
 
@@ -104,7 +104,7 @@ SPAN = TaskKind(
     divergence=lambda fp32, other: float(np.square(_logits(other) - _logits(fp32)).mean()),
     mean=mean_of_log_probabilities,
     prepared=answered,
-    varied=lambda labels: True,  # questions differ, though all may have an answer
+    varied=lambda labels: True,  # questions differ, even if all have an answer
     threshold=lambda outputs, gold, headline: best_threshold(outputs, gold, AnswersHeadline(headline.metrics)),
     gold=lambda labels, texts: question_gold(texts[1], labels),
     right=lambda outputs, gold: outputs[:, EXACT] == 1,

@@ -31,8 +31,8 @@ from .kind import TaskKind
 
 
 def _label_names(spec: TaskSpec, train: Rows) -> tuple[str, ...]:
-    """`labels` of the spec, else those of what the data set declares and of the training texts. CompressError: a metric of the
-    task does not fit them, or they are too few or too many."""
+    """Return the spec's `labels`, or else those that the data set declares and that occur in the training texts. Raises `CompressError` if
+    a metric of the task does not fit them, or there are too few or too many."""
     names = listed_tags(str(spec.label), train) if spec.labels is None else spec.labels
     check_unicode(train.place, spec.label, names)
     _check_marks(spec, names)
@@ -46,8 +46,8 @@ def _label_names(spec: TaskSpec, train: Rows) -> tuple[str, ...]:
 
 
 def listed_tags(column: str, train: Rows) -> tuple[str, ...]:
-    """Of entities `O`, then `B-` and `I-` of each type; else the tags in the order of numbers and then of letters, `O` first. Raises
-    `CompressError` where they are too many to be meant, or too few."""
+    """Return tags in order: for entities `O`, then `B-` and `I-` of each type; else `O` first, then numbers, then alphabetically. Raises
+    `CompressError` if there are too many, probably by mistake, or too few."""
     found = {name for words in train.labels for name, _, _ in words} | set(train.declared or ())
     if are_entities((OUTSIDE, *found)) and found != {OUTSIDE}:
         types = sorted({name[2:] for name in found if name != OUTSIDE})
@@ -65,8 +65,8 @@ def listed_tags(column: str, train: Rows) -> tuple[str, ...]:
 
 
 def _check_marks(spec: TaskSpec, names: tuple[str, ...]) -> None:
-    """Raises `CompressError` where `labels` of entities lack the beginning or the inside of a type, or do not begin with `O`, which
-    stands for what no model reads."""
+    """Raise `CompressError` if entity `labels` lack the beginning or inside of a type, or do not begin with `O`, which is the label of
+    words that no model reads."""
     if OUTSIDE in names and names[0] != OUTSIDE:
         raise CompressError(f"task {spec.name}: `labels` begin with {OUTSIDE!r}, found {names[0]!r} first")
     if not are_entities(names) and are_tags_of_entities(names) and all(map(is_tag, names)):
@@ -87,7 +87,7 @@ def _read(rows: Rows, names: tuple[str, ...]) -> np.ndarray:
 
 
 def label_ids(rows: Rows, names: tuple[str, ...]) -> np.ndarray:
-    """object [text] of int32 [word, 3]: label id, start and end in characters."""
+    """Return object [text] of int32 [word, 3]: label id, start and end in characters."""
     ids = {name: index for index, name in enumerate(names)}
     labels, problems = np.empty(len(rows), dtype=object), []
     for row, words in enumerate(rows.labels):
@@ -100,7 +100,7 @@ def label_ids(rows: Rows, names: tuple[str, ...]) -> np.ndarray:
 
 
 def check_words(place: str, labels: np.ndarray, names: tuple[str, ...]) -> None:
-    """Raises `CompressError` where no text has a word, or none an entity: nothing can be learnt or scored."""
+    """Raise `CompressError` if no text has a word, or no word an entity, so that nothing can be learnt or scored."""
     found = _present(labels)
     if not found:
         raise CompressError(f"{place}: no text has a word")
@@ -116,7 +116,7 @@ def _fitting(metrics: tuple[MetricName, ...], names: tuple[str, ...]) -> tuple[M
 def _types(
     outputs: np.ndarray, gold: np.ndarray, names: tuple[str, ...], metrics: tuple[MetricName, ...]
 ) -> dict[str, TypeScore]:
-    """Of each type of entity, counted as the task's first metric of entities counts them."""
+    """Return the scores of each entity type, counted as by the task's first entity metric."""
     strict = entity_metric(metrics) == "entity_f1_strict"
     return type_scores(outputs, gold, names, strict=strict) if are_entities(names) else {}
 
@@ -134,7 +134,7 @@ def _present(labels: np.ndarray) -> set[int]:
 
 
 def _strata(labels: np.ndarray) -> list[int]:
-    """The label of each text that the fewest texts have: that one has the fewest to spare. -1: it has no word."""
+    """Return for each text its label that the fewest texts have, as these have the fewest to spare; -1 if it has no word."""
     found = [np.unique(words[:, 0]) for words in labels]
     texts = np.bincount(np.concatenate([np.zeros(0, np.int64), *found]).astype(np.int64), minlength=1)
     return [int(ids[texts[ids].argmin()]) if len(ids) else -1 for ids in found]

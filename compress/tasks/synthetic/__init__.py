@@ -1,4 +1,4 @@
-"""Embedded tasks in GLUE's shapes, from seeded generators: no download, the same examples on every machine."""
+"""Embedded tasks in GLUE's format, from seeded generators: no download, the same examples on every machine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .entailment import entailment
 from .sentiment import sentiment
 from .similarity import similarity
 
-GENERATOR_VERSION = 2  # raise when a generator gives other examples for the same seed
+GENERATOR_VERSION = 2  # raise when a generator makes other examples for the same seed
 Example = tuple[str | float, ...]  # the texts, then the label
 
 GENERATORS: dict[str, Callable[[Draw], Example]] = {
@@ -23,9 +23,9 @@ GENERATORS: dict[str, Callable[[Draw], Example]] = {
 
 
 def generate(spec: Synthetic) -> dict[str, list[Example]]:
-    """`train` and `dev`. No example stands twice, and no sentence of dev stands in train.
+    """Return `train` and `dev`. No example occurs twice, and no sentence of dev is in train.
 
-    Raises `CompressError` when the sizes asked for exceed what the generator can say.
+    Raises `CompressError` if the generator cannot make that many examples.
     """
     make = GENERATORS[spec.generator]
     seen: set[Example] = set()
@@ -38,7 +38,7 @@ def generate(spec: Synthetic) -> dict[str, list[Example]]:
 def _distinct(
     make: Callable[[Draw], Example], draw: Draw, count: int, seen: set[Example], taken: set[str | float]
 ) -> list[Example]:
-    """`count` new examples, none with a sentence that is `taken`; adds them to `seen`."""
+    """Return `count` new examples, none with a sentence in `taken`; adds them to `seen`."""
     examples: list[Example] = []
     for _ in range(50 * count + 1000):
         if len(examples) == count:

@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Draw:
-    """Choices seeded by a text. Only `random.random()` is used: Python promises to keep its sequence."""
+    """Choices seeded by a text. Only `random.random()` is used, whose sequence Python guarantees."""
 
     def __init__(self, seed: str) -> None:
         self._next = random.Random(seed).random
@@ -22,7 +22,7 @@ class Draw:
         return choices[self.below(len(choices))]
 
     def two(self, choices: Sequence[T]) -> tuple[T, T]:
-        """Two at different positions."""
+        """Return two items at different positions."""
         first, second = self.below(len(choices)), self.below(len(choices) - 1)
         return choices[first], choices[second + (second >= first)]
 

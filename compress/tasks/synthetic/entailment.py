@@ -1,7 +1,7 @@
-"""Sentence pairs, three labels, decided exactly by word hierarchies and quantifiers.
+"""Sentence pairs with three labels, decided exactly by word hierarchies and quantifiers.
 
-"A poodle sprints in the park" entails "a dog runs"; under "no" the direction turns: "no dog runs" entails
-"no poodle sprints in the park".
+"A poodle sprints in the park" entails "a dog runs"; under "no" the direction is reversed: "no dog runs" entails "no poodle sprints in the
+park".
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ QUANTIFIERS = {"some": ("a", "some"), "no": ("no", "not one")}
 
 @dataclass(frozen=True)
 class Fact:
-    """Something, or nothing, of kind `noun` does `verb` (at `place`, when not empty)."""
+    """Something, or nothing, of kind `noun` does `verb` (at `place`, unless empty)."""
 
     quantifier: str
     noun: str
@@ -33,7 +33,7 @@ class Fact:
 
 
 def entailment(draw: Draw) -> tuple[str, str, str]:
-    """(premise, hypothesis, label), the three labels equally likely."""
+    """Return (premise, hypothesis, label), the three labels equally likely."""
     wanted = draw.one(("entailment", "neutral", "contradiction"))
     while True:
         premise = _fact(draw)
@@ -44,7 +44,7 @@ def entailment(draw: Draw) -> tuple[str, str, str]:
 
 
 def relation(premise: Fact, hypothesis: Fact) -> str:
-    """What `premise` says about `hypothesis`."""
+    """Return the label of `hypothesis` given `premise`."""
     if premise.quantifier == hypothesis.quantifier:
         narrow, wide = (premise, hypothesis) if premise.quantifier == "some" else (hypothesis, premise)
         return "entailment" if _within(narrow, wide) else "neutral"
@@ -53,7 +53,7 @@ def relation(premise: Fact, hypothesis: Fact) -> str:
 
 
 def _within(narrow: Fact, wide: Fact) -> bool:
-    """Whether every event that `narrow` describes is one that `wide` describes."""
+    """Whether every event described by `narrow` is also described by `wide`."""
     nouns = wide.noun in (narrow.noun, GENERAL.get(narrow.noun))
     verbs = wide.verb in (narrow.verb, GENERAL.get(narrow.verb))
     return nouns and verbs and wide.place in ("", narrow.place)
@@ -67,7 +67,7 @@ def _fact(draw: Draw) -> Fact:
 
 
 def _variation(draw: Draw, fact: Fact) -> Fact:
-    """One or two changes: wider, narrower or unrelated words, another quantifier or place."""
+    """Return the fact with one or two changes: wider, narrower or unrelated words, another quantifier or place."""
     for _ in range(1 + draw.below(2)):
         kind = draw.below(4)
         if kind == 0:

@@ -1,4 +1,4 @@
-"""Single sentences, two labels. Negation, intensity and contrast decide, not the count of friendly words."""
+"""Single sentences with two labels, which depend on negation, intensity and contrast, not on the count of friendly words."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ REPORTS = ("everyone says that", "i believe that")
 
 
 def sentiment(draw: Draw) -> tuple[str, str]:
-    """(sentence, label). Sentences whose parts cancel are not used."""
+    """Return (sentence, label). Sentences whose parts cancel are not used."""
     while True:
         text, value = _sentence(draw)
         if abs(value) >= 0.5:

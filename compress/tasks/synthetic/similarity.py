@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .draw import Draw
 
-# A part of the sentence: its weight in the score, and groups of words with one meaning, the common ones first.
+# Part of the sentence -> its weight in the score, and groups of words with one meaning, common ones first.
 PARTS = {
     "actor": (1.25, "man/guy/gentleman woman/lady/girl robot/machine"),
     "negation": (1.25, "just/now/still never/hardly"),
@@ -13,13 +13,13 @@ PARTS = {
     "place": (0.5, "indoors/inside outdoors/outside"),
 }
 GROUPS = [(weight, [group.split("/") for group in words.split()]) for weight, words in PARTS.values()]
-SHARES = (0.7, 0.9, 1.0)  # cumulated: unequal, so that a rare word alone already says something about the score
+SHARES = (0.7, 0.9, 1.0)  # cumulative; unequal, so that a rare word alone is informative about the score
 QUALITIES = ("", "", "old", "small", "red", "shiny", "strange", "heavy", "cheap", "blue")
 OPENINGS = ("", "", "", "in may", "on monday", "at noon", "once more", "as planned", "this time", "in town")
 
 
 def similarity(draw: Draw) -> tuple[str, str, float]:
-    """(first, second, score). Parts agree by a chance drawn per pair, so that all scores occur."""
+    """Return (first, second, score). The probability that parts agree is random per pair, so that all scores occur."""
     agreement = draw.one((0.0, 0.0, 0.2, 0.4, 0.7, 1.0))
     first, second, score = [], [], 0.0
     for weight, groups in GROUPS:
