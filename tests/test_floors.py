@@ -31,6 +31,7 @@ FLOORS = {
         "paths",
         "hub",
         "tabular",
+        "tokenization",
         "arrays",
         "provenance",
         "goals",

@@ -9,9 +9,10 @@ from typing import Protocol
 import numpy as np
 from tokenizers import Tokenizer
 
-from ..corpus.special import UNKNOWN, token_named
 from ..errors import CompressError
-from .words import NONE, SPARE, fold_numbers, folded, is_content_word, whole_words, without_itself, word_mark
+from ..tokenization.special import UNKNOWN, token_named
+from ..tokenization.word_starts import word_mark
+from .words import NONE, SPARE, fold_numbers, folded, is_content_word, whole_words, without_itself
 
 AT_ONCE = 256  # words; bounds the table of similarities, [words, vocabulary]
 LEAST = 0.35  # cosine with the mean of several pieces; below, the nearest word shares a syllable, not a meaning

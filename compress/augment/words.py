@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from tokenizers import Tokenizer, decoders, pre_tokenizers
+from tokenizers import Tokenizer, pre_tokenizers
 
-from ..corpus.special import UNSPACED
+from ..tokenization.word_starts import UNSPACED, word_mark, written
 
 # Words that carry a sentence's structure (and its negations): replacing one changes the meaning or breaks the sentence.
 _FUNCTION_WORDS = """
@@ -27,8 +26,6 @@ d ll m re s t ve don doesn didn isn aren wasn weren hasn haven hadn won wouldn s
 """
 FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
 _SPLIT = pre_tokenizers.BertPreTokenizer()
-_BYTE_MARK = "Ġ"  # byte-level BPE's character for a space
-_FROM_BYTES = decoders.ByteLevel()
 
 Span = tuple[int, int]
 SPARE = 3  # most forms of a word in a vocabulary that differ in case: word, Word, WORD
@@ -56,25 +53,11 @@ def match_case(word: str, like: str) -> str:
     return word[0].upper() + word[1:] if like[0].isupper() else word
 
 
-def word_mark(tokenizer: Tokenizer) -> str:
-    """Return the prefix of tokens that begin a word: "" for WordPiece, otherwise a character for the space before."""
-    if json.loads(tokenizer.to_str())["model"]["type"] == "WordPiece":
-        return ""
-    tokens = tokenizer.get_vocab()
-    return max((_BYTE_MARK, "▁"), key=lambda mark: sum(token.startswith(mark) for token in tokens))
-
-
-def _written(token: str, mark: str) -> str:
-    """Return the token as in a text. A byte-level `token` has a character for each byte; if its bytes are not UTF-8, the result has U+FFFD,
-    which is not a letter."""
-    return _FROM_BYTES.decode([token]) if mark == _BYTE_MARK else token
-
-
 def whole_words(tokenizer: Tokenizer) -> tuple[tuple[str, ...], np.ndarray]:
     """Return the content words that are one token each, in order of their ids; and their ids, int64 [word]."""
     mark = word_mark(tokenizer)
     pairs = sorted((id_, token) for token, id_ in tokenizer.get_vocab().items() if token.startswith(mark))
-    words = [(id_, _written(token[len(mark) :], mark)) for id_, token in pairs]
+    words = [(id_, written(token[len(mark) :], mark)) for id_, token in pairs]
     kept = [(id_, word) for id_, word in words if is_content_word(word)]
     return tuple(word for _, word in kept), np.array([id_ for id_, _ in kept], np.int64)
 

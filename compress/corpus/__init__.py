@@ -8,7 +8,6 @@ from .masking import MaskedBatches
 from .pairs import PairBatches, sentence_ends
 from .shards import TokenShards
 from .sources import Source, corpus_fingerprint, corpus_sources, paragraphs
-from .special import SpecialIds, continuing, special_ids
 from .tokenizing import text_blocks, text_rules, tokenize_corpus
 from .vocabulary import train_vocabulary
 
@@ -16,16 +15,13 @@ __all__ = [
     "MaskedBatches",
     "PairBatches",
     "Source",
-    "SpecialIds",
     "TextBatches",
     "TokenShards",
-    "continuing",
     "corpus_fingerprint",
     "corpus_sources",
     "count_pairs",
     "paragraphs",
     "sentence_ends",
-    "special_ids",
     "text_blocks",
     "text_rules",
     "tokenize_corpus",

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import CompressError
-from .special import SpecialIds
+from ..tokenization.special import SpecialIds
 
 NAME = "corpus.json"
 FORMAT = 1

@@ -16,10 +16,11 @@ import numpy as np
 import tokenizers
 
 from ..errors import CompressError
+from ..tokenization.special import UNKNOWN, plain, special_ids, spelled_special, token_named
+from ..tokenization.word_starts import lacks_leading_space
 from .progress import Progress
 from .shards import NAME, describe, dtype_for
 from .sources import Source, corpus_fingerprint, paragraphs
-from .special import UNKNOWN, lacks_leading_space, plain, special_ids, spelled_special, token_named
 
 BLOCK_CHARACTERS = 1 << 18  # per task of a thread; bounds the memory of the tokenizer's own objects
 SHARD_TOKENS = 1 << 22  # lost at most after a kill: about ten seconds of one thread

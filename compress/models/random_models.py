@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..corpus import SpecialIds
 from ..corpus.vocabulary import BERT, ROBERTA
 from ..spec.kinds import KindName
+from ..tokenization.special import SpecialIds
 from .cards import RandomInit
 from .checkpoints import label_fields
 from .families import FAMILIES

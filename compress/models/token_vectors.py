@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..corpus.special import MASK, PAD, plain, token_named
 from ..errors import CompressError
+from ..tokenization.special import MASK, PAD, plain, token_named
 
 VECTORS = "vectors.npy"  # the table, float32 [vocabulary, hidden]
 _BATCH = 1024  # texts, of one token each

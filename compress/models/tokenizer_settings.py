@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from ..corpus.special import MASK, PAD, UNKNOWN, token_named
+from ..tokenization.special import MASK, PAD, UNKNOWN, token_named
 from .families import FAMILIES
 
 if TYPE_CHECKING:

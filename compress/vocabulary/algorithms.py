@@ -15,8 +15,8 @@ import numpy as np
 import tokenizers
 
 from ..errors import CompressError
+from ..tokenization.documents import parts_of
 from . import bpe
-from .documents import parts_of
 
 Model = Mapping[str, Any]  # the part `model` of a tokenizer.json
 _BYTE = re.compile("<0x[0-9A-F]{2}>")

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import tokenizers
 
-from ..corpus.special import MASK, PAD, UNKNOWN, token_named
+from ..tokenization.documents import parts_of, with_numbers
+from ..tokenization.special import MASK, PAD, UNKNOWN, token_named
 from .algorithms import algorithm_of
-from .documents import parts_of, with_numbers
 
 
 def permanent_tokens(tokenizer: tokenizers.Tokenizer, named: Iterable[int] = ()) -> set[int]:

@@ -10,8 +10,8 @@ import tokenizers
 
 from ..results.vocabulary import TextRates
 from ..tasks import Split, encode
+from ..tokenization.documents import parts_of
 from .algorithms import algorithm_of
-from .documents import parts_of
 
 _WHOLE = 1 << 20  # tokens; no text is truncated
 

@@ -8,8 +8,8 @@ import numpy as np
 import tokenizers
 
 from ..errors import CompressError
+from ..tokenization.documents import parts_of, with_numbers
 from .algorithms import algorithm_of
-from .documents import parts_of, with_numbers
 
 
 def with_tokens(tokenizer: tokenizers.Tokenizer, kept: np.ndarray) -> tokenizers.Tokenizer:

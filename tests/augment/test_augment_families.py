@@ -14,8 +14,9 @@ from compress.augment import GloveProposer, MaskedLmProposer, NeighbourProposer,
 from compress.augment.candidates import Proposers, sort_words
 from compress.augment.texts import words_of
 from compress.augment.words import is_content_word
-from compress.corpus.special import continuing, special_ids
 from compress.tasks import Split
+from compress.tokenization.special import special_ids
+from compress.tokenization.word_starts import continuing
 
 KINDS = pytest.mark.parametrize("family", ["bert", "roberta", "xlm-roberta", "albert"])
 LINES = [line for line in texts()[:12] if len(line) < 120]

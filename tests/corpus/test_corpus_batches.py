@@ -10,9 +10,10 @@ import pytest
 import tokenizers
 from corpus_toys import WORDS, bert_tokenizer, roberta_tokenizer, write_shards
 
-from compress.corpus import MaskedBatches, TextBatches, TokenShards, continuing
+from compress.corpus import MaskedBatches, TextBatches, TokenShards
 from compress.corpus.masking import _of_first_pieces
 from compress.errors import CompressError
+from compress.tokenization.word_starts import continuing
 
 
 def stream(count: int, vocabulary: int = 1000) -> np.ndarray:

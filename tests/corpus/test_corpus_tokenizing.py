@@ -12,9 +12,10 @@ import pytest
 import tokenizers
 from corpus_toys import WORDS, bert_tokenizer, reference_tokens, roberta_tokenizer, text, write_text
 
-from compress.corpus import TextBatches, TokenShards, corpus_sources, special_ids, tokenize_corpus, tokenizing
+from compress.corpus import TextBatches, TokenShards, corpus_sources, tokenize_corpus, tokenizing
 from compress.errors import CompressError
 from compress.store import Store
+from compress.tokenization.special import special_ids
 
 
 @pytest.fixture(autouse=True)

@@ -12,9 +12,11 @@ from default_suite import slow
 from recipe_runs import compress
 from transformers import AutoTokenizer
 
-from compress.corpus import continuing, corpus_sources, special_ids, train_vocabulary
+from compress.corpus import corpus_sources, train_vocabulary
 from compress.corpus.vocabulary import Kind
 from compress.errors import CompressError
+from compress.tokenization.special import special_ids
+from compress.tokenization.word_starts import continuing
 
 KINDS = pytest.mark.parametrize("kind", ["wordpiece", "bpe"])
 SIZE = {"wordpiece": 70, "bpe": 300}

@@ -14,13 +14,13 @@ from compress.corpus import (
     MaskedBatches,
     TextBatches,
     TokenShards,
-    continuing,
     corpus_sources,
     text_rules,
     tokenize_corpus,
     tokenizing,
 )
 from compress.corpus.vocabulary import byte_level
+from compress.tokenization.word_starts import continuing
 
 
 def unigram_tokenizer(*, scheme: str = "always", unknown: str | None = "<unk>") -> tokenizers.Tokenizer:

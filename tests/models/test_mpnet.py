@@ -15,7 +15,6 @@ from mpnet_toys import WORDS, mpnet_tokenizer
 from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
 from compress.augment.masked import MaskedLmProposer
-from compress.corpus.special import SpecialIds, special_ids
 from compress.errors import CompressError
 from compress.export.fast import build_fast
 from compress.export.fast.reading import read_encoder
@@ -28,6 +27,7 @@ from compress.models.features import compute_features
 from compress.models.random_models import random_config
 from compress.models.students import build_student, student_dimensions
 from compress.sessions.opening import open_session
+from compress.tokenization.special import SpecialIds, special_ids
 
 LABELS = ("no", "maybe", "yes")
 POSITIONS = 512

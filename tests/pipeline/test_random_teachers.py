@@ -11,9 +11,10 @@ from pretrain_toys import CARD, GROWN, made, plan
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 
-from compress.corpus import corpus_sources, special_ids, train_vocabulary
+from compress.corpus import corpus_sources, train_vocabulary
 from compress.errors import CompressError
 from compress.models.checkpoints import save_tokenizer
+from compress.tokenization.special import special_ids
 
 
 @pytest.fixture

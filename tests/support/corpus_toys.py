@@ -10,8 +10,9 @@ import numpy as np
 import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
-from compress.corpus import SpecialIds, TokenShards
+from compress.corpus import TokenShards
 from compress.corpus.shards import NAME, describe, dtype_for, shard_name
+from compress.tokenization.special import SpecialIds
 
 WORDS = ["good", "bad", "film", "the", "is", "not", "a", "very", "long", "old", "new", "story", "of", "two", "and"]
 

@@ -18,12 +18,12 @@ from transformers import (
     AutoModelForTokenClassification,
 )
 
-from compress.corpus import special_ids
 from compress.corpus.vocabulary import bert_tokenizer, byte_level, wordpiece
 from compress.models.checkpoints import save_tokenizer
 from compress.models.usable_classes import usable_class
 from compress.spec.task import Synthetic
 from compress.tasks.synthetic import generate
+from compress.tokenization.special import special_ids
 
 LAYERS, POSITIONS = 4, 32
 LABELS = ("no", "maybe", "yes")

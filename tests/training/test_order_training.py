@@ -12,7 +12,7 @@ import torch
 from training_toys import same, weights
 from transformers import AlbertConfig, AlbertModel
 
-from compress.corpus import MaskedBatches, PairBatches, SpecialIds, TokenShards
+from compress.corpus import MaskedBatches, PairBatches, TokenShards
 from compress.errors import Interrupted
 from compress.losses.masked_lm import MaskedTokens
 from compress.losses.segment_pairs import SentenceOrder
@@ -23,6 +23,7 @@ from compress.models.predict import to_tensors
 from compress.objective import Objective
 from compress.processes import signals
 from compress.spec.stages import Training
+from compress.tokenization.special import SpecialIds
 from compress.training import make_accelerator, train
 
 SPECIAL = SpecialIds(cls=2, sep=3, pad=0, mask=4, every=(0, 1, 2, 3, 4))

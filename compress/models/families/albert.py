@@ -9,7 +9,7 @@ from .fields import MOST_LAYERS, MOST_WIDE, PROBABILITY, whole
 from .record import Family, MaskedLmHead, Setting, Student
 
 if TYPE_CHECKING:
-    from ...corpus import SpecialIds
+    from ...tokenization.special import SpecialIds
 
 _EMBEDDING = 128  # E, the same in all published sizes
 

@@ -19,7 +19,7 @@ from .fields import (
 from .record import Family, MaskedLmHead, Setting, Student
 
 if TYPE_CHECKING:
-    from ...corpus import SpecialIds
+    from ...tokenization.special import SpecialIds
 
 KEPT = (  # settings that students take from their teacher
     "hidden_act",

@@ -14,7 +14,7 @@ from .fields import FLAG, whole
 from .record import Setting, Student
 
 if TYPE_CHECKING:
-    from ...corpus import SpecialIds
+    from ...tokenization.special import SpecialIds
 
 _OF_TASKS = ("use_task_id", "task_type_vocab_size")
 

@@ -14,7 +14,7 @@ from .fields import only
 from .record import RELATIVE_BUCKETS, Family, MaskedLmHead, Setting, Student
 
 if TYPE_CHECKING:
-    from ...corpus import SpecialIds
+    from ...tokenization.special import SpecialIds
 
 _PADDING = 1  # transformers' constant, whatever config.json says
 _ABSENT = ("type_vocab_size", "classifier_dropout")

@@ -10,7 +10,7 @@ from .counts import BERT_COUNTS, Counts
 from .fields import Field
 
 if TYPE_CHECKING:
-    from ...corpus import SpecialIds
+    from ...tokenization.special import SpecialIds
 
 RELATIVE_BUCKETS = 32  # of distances; rows of a `relative_bias` table
 Setting = Callable[..., Any]  # like `getattr` of a teacher's config: (BERT's name of a setting[, default]) -> its value

@@ -13,7 +13,7 @@ from .bert import BERT, KEPT
 from .record import Family, MaskedLmHead, Setting, Student
 
 if TYPE_CHECKING:
-    from ...corpus import SpecialIds
+    from ...tokenization.special import SpecialIds
 
 
 def _settings(teacher: Setting) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ... import store
 from ...catalog import is_path, names
-from ...corpus import special_ids
 from ...errors import CompressError
 from ...hub import is_commit, repository
 from ...models.cards import Checkpoint, TeacherCard, load_teacher
@@ -30,6 +29,7 @@ from ...provenance import TeacherOrigin
 from ...spec.kinds import KINDS, KindName
 from ...tasks import EncodedParts, EncodedSpans, byte_level, encode_parts, wordpiece
 from ...tasks.synthetic import GENERATOR_VERSION
+from ...tokenization.special import special_ids
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...corpus import MaskedBatches, PairBatches, TextBatches, TokenShards, continuing, sentence_ends
+from ...corpus import MaskedBatches, PairBatches, TextBatches, TokenShards, sentence_ends
 from ...errors import CompressError
 from ...losses import LOSSES
 from ...losses.masked_lm import MaskedTokens
 from ...spec.stages import OnText
 from ...store import Artifact
+from ...tokenization.word_starts import continuing
 from ..plan import Node, Plan
 
 _TEXT_LENGTH = 128  # tokens of a sequence of plain text, unless the recipe says otherwise
