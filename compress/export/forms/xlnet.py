@@ -60,9 +60,8 @@ class _Encoder(nn.Module):
         length = input_ids.shape[1]
         waves = self._waves(length, states.device)
         hidden = (1.0 - attention_mask[:, None, None, :].to(torch.float32)) * _LEAST
-        hidden = hidden * (
-            1.0 - torch.eye(length, device=states.device)
-        )  # padding attends to itself, which keeps its sums finite
+        # Padding attends to itself, which keeps its sums finite.
+        hidden = hidden * (1.0 - torch.eye(length, device=states.device))
         other = token_type_ids[:, None, :, None] != token_type_ids[:, None, None, :]
         for layer in self.layer:
             states = layer(states, waves, hidden, other)
