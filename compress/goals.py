@@ -50,8 +50,8 @@ def in_words(goal: Mapping[str, float]) -> str:
 
 
 def outcome(info: Mapping[str, Any]) -> str:
-    """Describe what the model of a search's `info` lost, and on how many texts: `0.1 points on 249 texts of the tuning
-    split, …`."""
+    """Describe what the model of a search's `info` lost, and on how many texts:
+    `0.1 points on 249 texts of the tuning split, …`."""
     reached, texts = info["reached"], info.get("texts")
     if texts is None or "flipped" not in reached:  # an old record, or a task without decisions
         return f"{in_words(reached)} on the tuning split"

@@ -53,7 +53,7 @@ def recover(out: Path) -> None:
 
 @contextmanager
 def building(out: Path) -> Iterator[Path]:
-    """Yield a new folder beside `out`, for `settle` to move. If that fails, remove the folder and the parents made for it.
+    """Yield a new folder beside `out`, for `settle` to move. On an error, remove the folder and the parents made for it.
     First remove what killed processes left beside `out`."""
     _sweep(out.parent)
     made = [parent for parent in (out.parent, *out.parent.parents) if not parent.exists()]

@@ -112,9 +112,7 @@ class ProbeRows:
             return best.outputs(impossible=True, threshold=self.threshold)
         if self.places is None:
             return np.stack(outputs)
-        found = self.places.unread(
-            outputs[0].shape[-1], 0
-        )  # the labels of a bundle begin with O, where there is such a one
+        found = self.places.unread(outputs[0].shape[-1], 0)  # a bundle's labels begin with O, if they have it
         for window, row in enumerate(outputs):
             self.places.put(found, np.array([window]), row[None])
         return found

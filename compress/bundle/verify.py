@@ -31,8 +31,8 @@ def verify(
     """Run every check that can be made, passed or not; later ones are skipped if a file is not what it should be.
 
     `task` (a built-in name or a task file) or `data_dir` (GLUE files): also check the scores. `simulate`: also compute in
-    NumPy what the int8 files answer on x86 CPUs of the other kind, with or without VNNI. First restores a bundle if `ship
-    --force` was killed while replacing it. Reads nothing outside `bundle` but the data. Raises `CompressError` when there is
+    NumPy what the int8 files answer on x86 CPUs of the other kind, with or without VNNI. First restores a bundle if
+    `ship --force` was killed while replacing it. Reads nothing outside `bundle` but the data. Raises `CompressError` when there is
     no bundle or no such data.
     """
     folder = Path(bundle)

@@ -174,8 +174,8 @@ def example(traced: Traced, batch: int, length: int) -> dict[str, Tensor]:
 
 
 def side_by_side(outputs: Outputs) -> Tensor:
-    """Return the logits as `models.features.logits_of` does; from states [batch, length, hidden] and vectors [batch,
-    hidden], return the vectors."""
+    """Return the logits as `models.features.logits_of` does; from states [batch, length, hidden] and vectors
+    [batch, hidden], return the vectors."""
     if isinstance(outputs, Tensor):
         return outputs
     return outputs[-1] if outputs[0].ndim != outputs[-1].ndim else torch.stack(outputs, dim=-1)

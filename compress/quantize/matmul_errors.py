@@ -15,9 +15,8 @@ from .weights import to_int8
 _AT_ONCE = 128  # tokens
 _ENOUGH = 256  # tokens can show that a setting is not the better one,
 _SURE = 6.0  # by this many standard errors: a chance of one in 10⁹ with normal errors
-_FAIR = (
-    0.8  # least share of the other's mean error on all tokens so far: below it, the few worst tokens are still to come
-)
+# The other's mean error so far must be this share of that on all tokens: else the few that err most are still to come.
+_FAIR = 0.8
 _TINY = float(np.finfo(np.float32).tiny)
 
 Array = np.ndarray

@@ -35,8 +35,8 @@ class QuantizationPlan:
 def select_nodes(model: ModelProto, exclude: tuple[str, ...], *, embeddings: bool, source: Path) -> QuantizationPlan:
     """Plan int8 for all matmuls but the classifier's, and for tables if `embeddings`, except those that `exclude` names.
 
-    Splits the chosen Gemms in place. CompressError: a pattern that matches nothing, or no matmul, or in a graph without
-    matmuls no table, is left to be int8.
+    Splits the chosen Gemms in place. CompressError: a pattern matches nothing, or nothing is left to be int8: no matmul or,
+    in a graph without matmuls, no table.
     """
     graph = model.graph
     found, head, classifier = matmuls(graph), head_matmuls(graph), output_matmuls(graph)

@@ -32,8 +32,8 @@ def make_portable(model: ModelProto) -> None:
 
 
 def _plain(node: NodeProto, makers: dict[str, NodeProto], shapes: dict[str, list[int]]) -> list[NodeProto]:
-    """Return the nodes of one Attention: queries, keys and values [batch, length, hidden] and a mask [batch, 1, length,
-    length] -> [batch, length, hidden]."""
+    """Return the nodes of one Attention: queries, keys and values [batch, length, hidden] and a mask
+    [batch, 1, length, length] -> [batch, length, hidden]."""
     heads = attributes(node)["q_num_heads"]
     query, key, value, mask = node.input
     if makers[mask].op_type == "Expand":  # one row per query, all equal

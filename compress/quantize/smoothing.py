@@ -8,9 +8,9 @@ output of a ReLU need none: `value_folding`.
 
 The minor side of an input is the side of zero on which it extends less far: the output of GELU, for example, is at least
 -0.17. The 256 levels of an input cover both sides, and the factors of quiet channels make its minor side as wide as the
-major one, for the sake of few channels. The minor-side weight L, at most 1, prevents that: peaks are max(max X_j, -min X_j /
-L), or the other way round, so that the minor side counts 1 / L times and the levels are closer together by up to a half.
-With α = 1 no channel's minor side is wider than L times the major side of the range.
+major one, for the sake of few channels. The minor-side weight L, at most 1, prevents that: peaks are
+max(max X_j, -min X_j / L), or the other way round, so that the minor side counts 1 / L times and the levels are closer
+together by up to a half. With α = 1 no channel's minor side is wider than L times the major side of the range.
 """
 
 from __future__ import annotations
@@ -201,8 +201,8 @@ class _Tried:
 
 
 def _best(states: Array, sides: Array, weights: Sequence[Array], spec: Quantize, extra: int) -> _Tried | None:
-    """Return the α and L with the least error, with `extra` channels if these are worth it; None if no α is. `sides` [2,
-    channel]: how far each channel goes above and below zero. L is searched at the best α, and α again at that L."""
+    """Return the α and L with the least error, with `extra` channels if these are worth it; None if no α is. `sides`
+    [2, channel]: how far each channel goes above and below zero. L is searched at the best α, and α again at that L."""
     states = mixed(states)
     reach = np.stack([states.min(0), states.max(0)])
     matmuls = [Exact.of(states, weight) for weight in weights]

@@ -13,7 +13,7 @@ from .weights import is_long
 Array = np.ndarray
 
 _MOST, _FEWEST = 32, 8  # values of a block with one scale: fewer cost more bytes, more cost accuracy
-_BLOCK_CODES = 127  # largest code of a block's scale: the square of a code, with its sign
+_BLOCK_CODES = 127  # largest code of a block's scale; a code stands for its square, with its sign
 _RATIOS = (
     1.0,
     0.95,

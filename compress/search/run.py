@@ -195,7 +195,7 @@ def _request(request: Request, point: Point) -> Request:
     own = {STUDENT: str(point[STUDENT])} if STUDENT in point else {}
     overrides = (*overrides_for(request, word), *overrides_of(point))
     readers = [other for other in map(str, request.recipes) if _reads_text(other)]
-    corpus = request.corpus if word in readers or not readers else ()  # where none reads it, planning says so
+    corpus = request.corpus if word in readers or not readers else ()  # if none reads it, planning reports that
     return replace(request, recipes=(word,), overrides=overrides, corpus=corpus, bench=None, **own)
 
 

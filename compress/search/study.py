@@ -65,8 +65,8 @@ def check_optuna() -> None:
 
 
 class Search:
-    """A search in `folder`. `identity`: JSON of what is searched; a folder of another search is refused. `parts`: recipe ->
-    its parts, which decide which axes apply to it."""
+    """A search in `folder`. `identity`: JSON of what is searched; a folder of another search is refused. `parts`:
+    recipe -> its parts, which decide which axes apply to it."""
 
     def __init__(
         self,

@@ -24,8 +24,8 @@ def wanted_outputs(names: Sequence[str]) -> list[str]:
 
 
 def joined(outputs: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the outputs from `wanted_outputs` as one array: the two of spans, [batch, length] each, are stacked to [batch,
-    length, 2]."""
+    """Return the outputs from `wanted_outputs` as one array: the two of spans, [batch, length] each, are stacked to
+    [batch, length, 2]."""
     import numpy as np
 
     return outputs[0] if len(outputs) == 1 else np.stack(outputs, axis=-1)

@@ -72,8 +72,8 @@ def build_fast(
 
 
 def _outputs(graph: Graph, names: tuple[str, ...], logits: str, shape: list[str | int]) -> dict[str, Output]:
-    """Map each output's name to its tensor and shape; each of several outputs is a column of the logits [batch, length,
-    output]."""
+    """Map each output's name to its tensor and shape; each of several outputs is a column of the logits
+    [batch, length, output]."""
     if len(names) == 1:
         return {names[0]: (logits, shape)}
     columns = [graph.op("Gather", [logits, graph.integer(place)], name, axis=2) for place, name in enumerate(names)]

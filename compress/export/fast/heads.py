@@ -20,8 +20,8 @@ class GraphHead:
 
     `last_attention` applies the last block's attention and returns the states that the head reads: of every token, in the
     layout of `tokens`, if `every_token`; else of the first, [batch, 1, hidden]. `logits` maps the last block's states to
-    [batch, length, output] if `per_token`, else to [batch, output]. With `vectors` it gets these states as [batch, length,
-    hidden], or the first token's.
+    [batch, length, output] if `per_token`, else to [batch, output]. With `vectors` it gets these states as
+    [batch, length, hidden], or the first token's.
     """
 
     last_attention: Callable[[Graph, Encoder, str, Masks, Tokens], str]

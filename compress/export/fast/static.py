@@ -74,8 +74,8 @@ def _words_alone(graph: Graph, vectors: str, config: Any) -> str:
 
 
 def _windows(graph: Graph, vectors: str, size: int) -> str:
-    """Concatenate the vectors of `size` tokens to the left, the token, and `size` to the right: [batch, length, (2 · size +
-    1) · hidden]."""
+    """Concatenate the vectors of `size` tokens to the left, the token, and `size` to the right:
+    [batch, length, (2 · size + 1) · hidden]."""
     if size == 0:
         return vectors
     padded = graph.op("Pad", [vectors, graph.integers(0, size, 0, 0, size, 0)], _WINDOW)
