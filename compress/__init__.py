@@ -1,8 +1,7 @@
 """Compress a BERT teacher by a recipe, measure what it cost, ship a verified int8 ONNX bundle.
 
-`compress.run(...)` is the command line's `run`; `compress.runtime.Classifier`, `Tagger` where words are labelled, `Reader` where
-questions are answered, and `Ranker` where passages are put in order, work with a shipped bundle and import neither torch nor
-anything else of this package.
+`compress.run(...)` is the command line's `run`. `compress.runtime.Classifier`, `Tagger` for labelled words, `Reader` for
+questions and `Ranker` for passages work with a shipped bundle, and import neither torch nor anything else of this package.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ __all__ = ["Options", "__version__", "plan", "run"]
 
 
 class Options(TypedDict, total=False):
-    """Options of `run` and `plan`: data of one's own in place of `tasks`, and the fields of `compress.pipeline.Request`,
-    where their defaults are. docs/python.md says what each is on the command line."""
+    """Options of `run` and `plan`: your own data in place of `tasks`, and the fields of `compress.pipeline.Request`, which
+    has their defaults. docs/python.md gives each one's name on the command line."""
 
     train: str | Path
     dev: str | Path
@@ -96,8 +95,9 @@ def run(
 ) -> list[Result]:
     """Run recipes on tasks, or on files of your own, and return a typed `Result` per recipe, task and seed.
 
-    `run("int8", teacher="./my-bert", train="a.csv", dev="b.csv", text="review", label="stars")`. `progress` shows stages, steps and
-    the time left on stderr, as the command line does; a `listener` hears of them in its place. Raises `compress.errors.CompressError`.
+    `run("int8", teacher="./my-bert", train="a.csv", dev="b.csv", text="review", label="stars")`. `progress` shows stages,
+    steps and the time left on stderr, as the command line does; a `listener` is notified of them instead. Raises
+    `compress.errors.CompressError`.
     """
     from .pipeline import Listener, run_all
 
@@ -122,7 +122,7 @@ def plan(
     tasks: str | Path | Sequence[str | Path] = (),
     **options: Unpack[Options],
 ) -> list[Plan]:
-    """What `run` with the same arguments would do: stages, keys, sizes. Reads the data where they are at hand; computes and
+    """Return what `run` with the same arguments would do: stages, keys, sizes. Reads the data that is at hand; computes and
     writes nothing. Raises as `run`."""
     from .pipeline import plan_all
     from .pipeline.preflight import check_at_hand
@@ -172,7 +172,7 @@ def _check_types(takes: Any, values: Mapping[str, Any], arguments: Mapping[str, 
 
 
 def _own(options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """The files of the user's own, if any, and the other options."""
+    """Return the user's own files, if any, and the other options."""
     from .tasks import own_files
 
     names = ("train", "dev", "text", "pair", "label", "kind", "max_length")
@@ -193,7 +193,7 @@ def _many(value: Any) -> tuple[Any, ...]:
 
 
 def _word(value: Any) -> Any:
-    """A path as the command line takes it, which no name of a catalogue or hub can be taken for."""
+    """Return a path as the command line takes it, which cannot be mistaken for a name of a catalogue or hub."""
     return f"{value.expanduser().absolute()}" if isinstance(value, Path) else value
 
 

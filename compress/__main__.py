@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """The command line. Beside a bundle, where little is installed, a library that is missing is one line."""
+    """Run the command line. A missing library is reported in one line: where only bundles are used, little is installed."""
     try:
         from .cli import main as command
 

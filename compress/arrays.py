@@ -1,4 +1,4 @@
-"""Arrays of numbers in files that are filled in any order."""
+"""Arrays of numbers in files that can be filled in any order."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _AT_ONCE = 1 << 24  # bytes of a write
 
 
 def zeros_file(path: Path, shape: tuple[int, ...]) -> np.memmap:
-    """A new .npy of float32 zeros, as a map of the file, to be filled and flushed.
+    """Create a .npy file of float32 zeros and return it as a memory map, to be filled and flushed.
 
-    All of it is written first, so that a disk without room is an `OSError` here. A file with holes has no room of its own: the system
-    would end the process at the first number that finds none (SIGBUS).
+    All of it is written first, so that a full disk raises an `OSError` here. A sparse file reserves no space: the system
+    would kill the process at the first write that finds none (SIGBUS).
     """
     kind = np.dtype(np.float32)
     left = math.prod(shape) * kind.itemsize

@@ -1,6 +1,6 @@
-"""Files and folders that are whole or absent: made beside their place, forced to the disk, renamed.
+"""Files and folders that are complete or absent: made beside their destination, synced to the disk, renamed.
 
-A process that is killed leaves what it was making under a name that tells whose it is; whoever writes there next removes it.
+A killed process leaves its unfinished work under a name that identifies the process; whoever writes there next removes it.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
-PART, BUILDING, OLD = "part", "building", "old"  # a file, a folder, a folder that makes room for a new one
+PART, BUILDING, OLD = "part", "building", "old"  # a file, a folder, an old folder moved aside for a new one
 _NAME = re.compile(r"\.(.+)\.([0-9a-f]{6})-([0-9]{1,10})-[0-9a-f]{8}\.(part|building|old)", re.DOTALL)
-_DAY = 86_400.0  # seconds after which what nobody touched is nobody's, whatever process has that id by now
+_DAY = 86_400.0  # seconds after which an untouched leftover is abandoned, whatever process has that id now
 _EXCHANGE, _CWD = 2, -100  # RENAME_EXCHANGE and AT_FDCWD of Linux
 _NO_EXCHANGE = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EPERM}
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A new name beside `path` to write a file to; afterwards it takes the place of `path`, or nothing is left of it.
+    """Yield a new name beside `path` to write a file to. Afterwards the file replaces `path`, or is removed on an error.
 
-    No two processes or threads get the same name: the last of several writers wins, and readers see one whole file or another.
+    No two processes or threads get the same name: the last of several writers wins, and readers always see a complete file.
     An `OSError` names `path`.
     """
     sweep(path.parent)
@@ -46,13 +46,13 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """`path` with this content, whole or as it was."""
+    """Write `content` to `path` atomically."""
     with replacing(path) as part:
         part.write_bytes(content)
 
 
 def write_text(path: Path, text: str) -> None:
-    """`path` with this text in UTF-8, whole or as it was."""
+    """Write `text` to `path` in UTF-8, atomically."""
     write_bytes(path, text.encode("utf-8"))
 
 
@@ -66,13 +66,13 @@ def sync(path: Path) -> None:
 
 
 def beside(path: Path, kind: str) -> Path:
-    """A name of this process's beside `path`; `kind`: `PART`, `BUILDING` or `OLD`."""
+    """Return a new name beside `path` that identifies this process; `kind`: `PART`, `BUILDING` or `OLD`."""
     return path.with_name(f".{path.name}.{_machine()}-{os.getpid()}-{secrets.token_hex(4)}.{kind}")
 
 
 @cache
 def _machine() -> str:
-    """Where process ids mean what they mean here: the machine and, on Linux, the namespace of the ids."""
+    """Identify where process ids mean the same: the machine and, on Linux, the PID namespace."""
     space = 0
     with suppress(OSError):
         space = Path("/proc/self/ns/pid").stat().st_ino
@@ -80,14 +80,14 @@ def _machine() -> str:
 
 
 def sweep(folder: Path) -> None:
-    """Remove the files that dead processes did not finish in `folder`; nobody else's, and none of a living process."""
+    """Remove the files that dead processes left unfinished in `folder`; nobody else's, and none of a living process."""
     for path in [path for _, path in abandoned(folder, PART)]:
         with suppress(OSError):
             path.unlink()
 
 
 def abandoned(folder: Path, kind: str) -> list[tuple[Path, Path]]:
-    """(place, leftover) for each name of `beside` in `folder` whose process is gone, the youngest first."""
+    """Return (destination, leftover) for each name of `beside` in `folder` whose process is gone, the youngest first."""
     found = list[tuple[float, Path, Path]]()
     with suppress(OSError):
         for path in folder.iterdir():
@@ -102,7 +102,7 @@ def abandoned(folder: Path, kind: str) -> list[tuple[Path, Path]]:
 
 
 def _alive(process: int) -> bool:
-    """On Windows, where asking would end the process, taken for granted."""
+    """Whether a process is alive; assumed on Windows, where asking would end it."""
     if os.name != "posix":
         return True
     try:
@@ -115,9 +115,9 @@ def _alive(process: int) -> bool:
 
 
 def exchange(one: Path, other: Path) -> bool:
-    """Swap two folders or files in one step. False where the system or the disk cannot, and nothing was done.
+    """Swap two folders or files in one step. Return False if the system or the disk cannot, and nothing was done.
 
-    At no moment is either name absent (Linux, renameat2). `OSError`: what else fails.
+    At no moment is either name absent (Linux, renameat2). `OSError`: any other failure.
     """
     import ctypes
 

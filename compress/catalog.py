@@ -1,4 +1,4 @@
-"""Recipes, teachers and students by name, or from a file of the user's."""
+"""Recipes, teachers and students by name, or from a user's file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 def catalogue_folder(kind: Kind) -> Path:
-    """Inside an installed package `compress/catalogue/<kind>`; in the source tree `<kind>` beside the package."""
+    """Return `compress/catalogue/<kind>` in an installed package, or `<kind>` beside the package in the source tree."""
     package = Path(__file__).resolve().parent
     installed = package / "catalogue" / kind
     return installed if installed.is_dir() else package.parent / kind
@@ -29,23 +29,23 @@ def catalogue_folder(kind: Kind) -> Path:
 def load_recipe(
     name_or_path: str | Path, overrides: Sequence[str] = (), methods: Mapping[str, Method] | None = None
 ) -> Recipe:
-    """A recipe of the catalogue or a file, with `overrides` (`path=value`) applied before validation. `methods`: of
-    quantization; without them what a recipe says of its method is not checked here."""
+    """Load a recipe of the catalogue or a file, with `overrides` (`path=value`) applied before validation. `methods`: the
+    quantization methods; without them, a recipe's settings for its method are not checked here."""
     return load_card("recipes", name_or_path, Recipe, overrides, {"methods": methods or {}})
 
 
 def list_cards(kind: Kind, model: type[Card]) -> dict[str, Card]:
-    """Every card of the catalogue by name, sorted. Raises `CompressError` when one of them is wrong."""
+    """Return every card of the catalogue by name, sorted. Raises `CompressError` when one of them is wrong."""
     return {name: load_card(kind, name, model) for name in names(kind)}
 
 
 def names(kind: Kind) -> list[str]:
-    """Names in the catalogue, sorted, without reading the files."""
+    """Return the names in the catalogue, sorted, without reading the files."""
     return sorted(path.stem for path in catalogue_folder(kind).glob("*.yaml"))
 
 
 def is_path(name_or_path: str | Path) -> bool:
-    """Anything with a path separator or a YAML suffix is a file; anything else is a name."""
+    """Whether this is a file: anything with a path separator or a YAML suffix; anything else is a name."""
     text = str(name_or_path)
     return isinstance(name_or_path, Path) or "/" in text or "\\" in text or text.endswith((".yaml", ".yml"))
 
@@ -57,7 +57,7 @@ def load_card(
     overrides: Sequence[str] = (),
     context: Mapping[str, Any] | None = None,
 ) -> Card:
-    """A card of the catalogue, or a file of the user's, as `model` validates it."""
+    """Load a card of the catalogue, or a user's file, and validate it as `model`."""
     if is_path(name_or_path):
         return _matching(from_home(name_or_path), model, overrides, context)
     name = str(name_or_path)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-# What a message shows of input that it repeats: nobody reads more, and it may be a whole file.
-_WORD, _LINE, _LINES = 300, 2000, 50  # characters without a space between, characters, lines
+# Limits of a message: the input that it repeats may be a whole file.
+_WORD, _LINE, _LINES = 300, 2000, 50  # characters of a word, characters of a line, lines
 
 
 class CompressError(Exception):
     """The user's input is wrong or cannot be used: what was expected, what was found, what to do.
 
-    The command line prints the message without a traceback and exits with `exit_code`. What is too long to be read is
-    cut here, whatever it repeats.
+    The command line prints the message without a traceback and exits with `exit_code`. Messages too long to read are
+    shortened here.
     """
 
     exit_code = 2
@@ -28,7 +28,7 @@ class CheckFailed(CompressError):
 class Interrupted(BaseException):
     """A stop signal arrived; state is saved and the same command continues from it.
 
-    No `Exception`: code that turns a library's failure into an error must not take it for one.
+    Not an `Exception`, so that code that turns a library's failure into an error does not catch it.
     """
 
     def __init__(self, message: str, signal_number: int) -> None:
@@ -37,19 +37,19 @@ class Interrupted(BaseException):
 
 
 def with_article(title: str) -> str:
-    """As the title of a family, or the name of a kind, is spoken: an MPNet, and a ModernBERT."""
+    """Return the title of a family, or the name of a kind, with its article: an MPNet, and a ModernBERT."""
     return f"{'an' if title.startswith(('A', 'E', 'MP', 'X', 'e')) else 'a'} {title}"
 
 
 def readable(message: str) -> str:
-    """`message` with long words and lines cut in their middle, and characters that a terminal would obey written out."""
+    """Return `message` with long words and lines cut in the middle, and control characters written out."""
     lines = message.split("\n")
     shown = [_shown(line) for line in lines[:_LINES]]
     return "\n".join([*shown, *([f"… and {len(lines) - _LINES:,} more lines"] if len(lines) > _LINES else [])])
 
 
 def _shown(line: str) -> str:
-    if len(line) > _WORD:  # long runs of anything but spaces are keys, values and paths: the words beside them stay
+    if len(line) > _WORD:  # long words are keys, values and paths: those beside them stay
         line = _cut(" ".join(_cut(word, _WORD) for word in line.split(" ")), _LINE)
     return line if line.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
 
@@ -59,12 +59,12 @@ def _cut(text: str, most: int) -> str:
 
 
 def did_you_mean(name: str, known: list[str]) -> str:
-    """`; did you mean `x`?` for the nearest known name, or a list of the known ones."""
+    """Return `; did you mean `x`?` for the nearest known name, or a list of the known ones."""
     return nearest(name, known) or (f"; known: {', '.join(sorted(known))}" if known else "")
 
 
 def nearest(name: str, known: list[str]) -> str:
-    """`; did you mean `x`?` for the nearest known name; nothing where none is near."""
+    """Return `; did you mean `x`?` for the nearest known name, or nothing if none is near."""
     import difflib
 
     return next((f"; did you mean `{near}`?" for near in difflib.get_close_matches(name, known, n=1)), "")

@@ -21,12 +21,12 @@ _NAMES = {"input_ids", "attention_mask", "token_type_ids"}
 
 
 def predict_onnx(model: Path, encoded: Encoded, pad_id: int, *, threads: int | None = None) -> np.ndarray:
-    """float32 outputs [example, output] in the examples' order, from chunks of near-equal length: logits of classes, of words the
-    logits of their labels, of questions what `Encoded.collected` makes of start and end.
+    """Return float32 outputs [example, output] in the examples' order, from chunks of near-equal length: logits of classes,
+    logits of labels for words, and for questions what `Encoded.collected` makes of start and end.
 
-    The chunks depend on the lengths alone, so the same split gives the same outputs, also for dynamic
-    int8, whose activation ranges are taken per chunk. CompressError: a graph with other inputs, or an
-    example it cannot take; CheckFailed: logits that are not finite.
+    The chunks depend only on the lengths, so the same split gives the same outputs, also for dynamic int8, whose activation
+    ranges are taken per chunk. CompressError: a graph with other inputs, or an example it cannot take; CheckFailed: logits
+    that are not finite.
     """
     from .sessions.opening import open_session
     from .tasks import collate, sorted_chunks
@@ -49,7 +49,8 @@ def predict_onnx(model: Path, encoded: Encoded, pad_id: int, *, threads: int | N
 
 
 def threshold_of(session: onnxruntime.InferenceSession, model: Path) -> float:
-    """By how much no answer must beat a span in what the graph says; 0 where it says nothing, as of other tasks."""
+    """Return the threshold by which no answer must beat a span, from the graph's metadata; 0 if there is none, as for other
+    tasks."""
     text = session.get_modelmeta().custom_metadata_map.get(THRESHOLD, "0")
     try:
         threshold = float(text)

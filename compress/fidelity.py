@@ -1,6 +1,6 @@
 """How faithful a quantized model is to its fp32 one on the same examples: flips, logit differences, calibration.
 
-Imports numpy alone. Logits are [example, output]; answers are what was decided on, [example, ...].
+Imports only numpy. Logits are [example, output]; answers are the decisions, [example, ...].
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ def differ(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def flipped(fp32: np.ndarray, int8: np.ndarray, confidence: np.ndarray) -> np.ndarray:
-    """Positions of the examples that get other answers, int64, the most confident first; ties in file order.
+    """Return the positions of the examples whose answers differ, int64, the most confident first; ties in file order.
 
     `confidence` [example]: how sure the fp32 model is of its answers.
     """
@@ -25,8 +25,8 @@ def flipped(fp32: np.ndarray, int8: np.ndarray, confidence: np.ndarray) -> np.nd
 
 
 def surest(one: np.ndarray, other: np.ndarray, confidences: tuple[np.ndarray, np.ndarray], most: int) -> np.ndarray:
-    """Positions of up to `most` examples that get other answers, int64: first those of which the less sure of the two is surest;
-    ties in file order. `confidences`: of both, [example]."""
+    """Return the positions of up to `most` examples whose answers differ, int64, by decreasing confidence of the less sure
+    model; ties in file order. `confidences`: of both, [example]."""
     positions = np.flatnonzero(differ(one, other))
     sure = np.minimum(*confidences)[positions]
     return positions[np.argsort(-sure, kind="stable")][:most]
@@ -41,10 +41,11 @@ def logit_difference(fp32: np.ndarray, int8: np.ndarray) -> tuple[float, float]:
 def reliability(
     confidence: np.ndarray, correct: np.ndarray, *, bins: int = BINS
 ) -> list[tuple[int, int, float, float]]:
-    """(number from 1, examples, mean confidence, share of right decisions) of each bin that holds any, the least confident first.
+    """Return (number from 1, examples, mean confidence, share of right decisions) of each nonempty bin, the least confident
+    first.
 
-    `confidence` [example]: the probability of the decision; bin m holds those in ((m − 1) / bins, m / bins].
-    `correct`, bool [example]: whether it is the gold label's.
+    `confidence` [example]: the probability of the decision; bin m holds those in ((m − 1) / bins, m / bins]. `correct`, bool
+    [example]: whether it is the gold label's.
     """
     place = np.digitize(confidence, np.arange(1, bins) / bins, right=True)
     counts, sure, right = (np.bincount(place, weights=each, minlength=bins) for each in (None, confidence, correct))

@@ -1,4 +1,4 @@
-"""What every spec shares: frozen, no unknown keys, strict about types."""
+"""The base of every spec: frozen, no unknown keys, strict about types."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOT_UNICODE = "expected Unicode text, found half of a surrogate pair"
 
 
 def is_unicode(text: str) -> bool:
-    """Whether it has no half of a surrogate pair, which no file takes: a run would end there."""
+    """Whether the text has no half of a surrogate pair, which cannot be written to a file: a run would fail there."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""The machine a figure was measured on: CPU, vector extensions, usable cores, memory, library versions."""
+"""The machine on which figures are measured: CPU, vector extensions, usable cores, memory, library versions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import platform
 from functools import cache
 from pathlib import Path
 
-# Name shown -> the flags that kernels and operating systems give it.
+# Name shown -> its flags in kernels and operating systems.
 ISA = {
     "avx2": {"avx2"},
     "avx512f": {"avx512f"},
@@ -28,7 +28,7 @@ PACKAGES = (
     "safetensors", "datasets", "accelerate", "pydantic", "neural-compressor", "torchao",
 )  # fmt: skip
 
-# Dense bf16 matmuls, FLOP/s, by the name that the driver gives. NVIDIA's data sheets of H100 SXM and H200 (1,979e12 with
+# FLOP/s of dense bf16 matmuls, by the driver's name of the GPU. From NVIDIA's data sheets of H100 SXM and H200 (1,979e12 with
 # sparsity, which is twice as much), A100 (312e12) and L4 (242e12 with sparsity).
 BF16_PEAKS = {
     "NVIDIA H100 80GB HBM3": 989.5e12,
@@ -42,7 +42,7 @@ BF16_PEAKS = {
 
 
 def parse_cpuinfo(text: str) -> tuple[str, frozenset[str]]:
-    """(model name, flags) of the first processor in Linux's /proc/cpuinfo; x86 `flags`, Arm `Features`."""
+    """Return (model name, flags) of the first processor in Linux's /proc/cpuinfo; x86 `flags`, Arm `Features`."""
     fields: dict[str, str] = {}
     for line in text.splitlines():
         key, _, value = line.partition(":")
@@ -53,7 +53,7 @@ def parse_cpuinfo(text: str) -> tuple[str, frozenset[str]]:
 
 @cache
 def _cpu() -> tuple[str, frozenset[str]]:
-    """py-cpuinfo starts processes and takes a second, so it is asked only where /proc does not answer."""
+    """Return (name, flags). py-cpuinfo starts processes and takes a second, so it is used only if /proc has no flags."""
     cpuinfo = Path("/proc/cpuinfo")
     name, flags = parse_cpuinfo(cpuinfo.read_text()) if cpuinfo.is_file() else ("", frozenset[str]())
     if not flags:
@@ -68,7 +68,7 @@ def _cpu() -> tuple[str, frozenset[str]]:
 
 
 def _physical(processors: set[int]) -> int:
-    """Distinct cores among logical processors: two hyper-threads of one core share its arithmetic."""
+    """Count the distinct cores among logical processors: two hyper-threads of one core share its arithmetic."""
     topology = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
     siblings = {Path(topology.format(number)) for number in processors}
     if not all(path.is_file() for path in siblings):
@@ -77,7 +77,7 @@ def _physical(processors: set[int]) -> int:
 
 
 def _quota(root: Path = Path("/sys/fs/cgroup")) -> float:
-    """CPUs that the control group grants (version 2, then 1); infinity where there is no limit."""
+    """Return the CPUs that the control group grants (version 2, then 1); infinity if there is no limit."""
     try:
         if (root / "cpu.max").is_file():
             limit, period = (root / "cpu.max").read_text().split()
@@ -109,7 +109,7 @@ def isa() -> tuple[str, ...]:
 
 
 def has_vnni() -> bool:
-    """Exact U8S8 products in one instruction. Without it int8 gains less, and AVX2 sums pairs with
+    """Whether the CPU computes exact U8S8 products in one instruction. Without it int8 gains less, and AVX2 sums pairs with
     16-bit saturation: full-range weights can clip (spec `reduce_range`)."""
     return bool({"avx_vnni", "avx512_vnni", "amx_int8", "dotprod", "i8mm"} & set(isa()))
 
@@ -120,24 +120,24 @@ def saturates() -> bool:
 
 
 def fast_bf16() -> bool:
-    """Whether training in bf16 is faster than in fp32: with matrix units, AMX or Arm's, and with AVX512-BF16 on an AMD CPU (Zen 4
-    and later). On an Intel CPU AVX512-BF16 alone trained at two thirds of fp32's speed, on an AMD one at 1.6 times (reports/speed.md);
-    with none of them bf16 is emulated."""
+    """Whether training in bf16 is faster than in fp32: with matrix units, AMX or Arm's, and with AVX512-BF16 on an AMD CPU
+    (Zen 4 and later). AVX512-BF16 alone trained at two thirds of fp32's speed on an Intel CPU, and at 1.6 times on an AMD
+    one (reports/speed.md); with none of them bf16 is emulated."""
     name, units = cpu_name(), set(isa())
     return bool({"amx_bf16", "bf16"} & units) or ("avx512_bf16" in units and name.startswith("AMD"))
 
 
 def training_precision() -> str:
-    """What `auto` trains in: bf16 where the device that trains is quick in it, a GPU if torch has one, else fp32.
+    """Return the precision of `auto`: bf16 if the training device, a GPU if torch has one, is fast in it; else fp32.
 
-    torch is imported only where there is a GPU's driver.
+    torch is imported only if there is a GPU driver.
     """
     gpu = _gpu_bf16() if has_gpu_driver() else None
     return "bf16" if (fast_bf16() if gpu is None else gpu) else "fp32"
 
 
 def has_gpu_driver() -> bool:
-    """Whether the machine has a driver of NVIDIA's and nothing hides its GPUs from this process. Imports nothing."""
+    """Whether the machine has an NVIDIA driver and nothing hides its GPUs from this process. Imports nothing."""
     if os.environ.get("CUDA_VISIBLE_DEVICES", "0").strip() in ("", "-1", "NoDevFiles"):
         return False
     if os.environ.get("ACCELERATE_USE_CPU", "").lower() in ("1", "true", "yes", "on", "y", "t"):
@@ -146,18 +146,18 @@ def has_gpu_driver() -> bool:
 
 
 def training_gpu() -> str | None:
-    """The GPU that trains, by the name that its driver gives where it gives one; None for the CPU. Imports nothing."""
+    """Return the driver's name of the GPU that trains, or "a GPU" if it gives none; None for the CPU. Imports nothing."""
     return (gpu_name() or "a GPU") if has_gpu_driver() else None
 
 
 def _gpu_drivers() -> list[Path]:
-    """What a driver leaves: on Linux, in its containers, under WSL, on Windows."""
+    """Return the paths that show a driver: on Linux, in its containers, under WSL, on Windows."""
     windows = Path(os.environ.get("SYSTEMROOT", "/nonexistent")) / "System32" / "nvcuda.dll"
     return [Path("/proc/driver/nvidia/version"), Path("/dev/nvidiactl"), Path("/dev/dxg"), windows]
 
 
 def _gpu_bf16() -> bool | None:
-    """Whether the GPU that torch trains on computes bf16 itself; None where torch has none."""
+    """Whether the GPU that torch trains on computes bf16 itself; None if torch has none."""
     import torch
 
     if not torch.cuda.is_available():
@@ -177,7 +177,7 @@ def gpu_name() -> str | None:
 
 @cache
 def memory_bytes() -> int:
-    """Of the whole machine."""
+    """Return the memory of the whole machine."""
     import psutil
 
     return psutil.virtual_memory().total
@@ -189,7 +189,7 @@ def operating_system() -> str:
 
 
 def versions() -> dict[str, str]:
-    """Installed versions, from the packages' metadata, read once: nothing is imported."""
+    """Return the installed versions from the packages' metadata, read once; nothing is imported."""
     return dict(_versions())
 
 

@@ -1,4 +1,4 @@
-"""Which of several models meet the limits, which no other beats, and which one is taken."""
+"""Choose among several models: which meet the limits, which no other beats, and which one to take."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from .errors import CompressError
 
-_SAME_TIME = 1.05  # times the quickest: medians are measured to within ±5%
+_SAME_TIME = 1.05  # times the quickest time: medians are measured to within ±5%
 _DIGITS = 9  # of points: 57 of 100 right is 56.99999999999999 points
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What is known of a model, the `number`th of several. `score` in points on the tuning split, more is better; `latency_ms` of
-    one text, None in all models alike where it does not count; `size_mb` of its file in MB (10^6 bytes)."""
+    """Measurements of a model, the `number`th of several. `score`: points on the tuning split, more is better. `latency_ms`:
+    of one text; None in all models if it does not count. `size_mb`: of its file, in MB (10^6 bytes)."""
 
     number: int
     score: float
@@ -23,7 +23,7 @@ class Measured:
 
     @property
     def costs(self) -> tuple[float, float]:
-        """What is to be small; a latency that does not count is 0."""
+        """The values to minimize; a latency that does not count is 0."""
         return (self.latency_ms or 0.0, self.size_mb)
 
 
@@ -31,7 +31,7 @@ class Measured:
 class Limits:
     """At most so many milliseconds and MB, at least so many points; None: no limit.
 
-    Raises `CompressError` where there is none of the three, or one that nothing can meet.
+    Raises `CompressError` if none of the three is set, or for one that nothing can meet.
     """
 
     max_latency_ms: float | None = None
@@ -50,8 +50,8 @@ class Limits:
             raise CompressError(f"--min-score: expected points from -100 to 100, found {self.min_score:g}")
 
     def violations(self, model: Measured) -> dict[str, float]:
-        """Limit -> by how much the model misses it, as a share of the limit (of the score: in points, over 100); at most 0
-        where it is met. Only limits that are set."""
+        """Map each limit that is set to how far the model misses it, as a share of the limit (for the score: in points, over
+        100); at most 0 if it is met."""
         found = {}
         if self.max_latency_ms is not None:
             if model.latency_ms is None:
@@ -67,7 +67,7 @@ class Limits:
         return all(value <= 0 for value in self.violations(model).values())
 
     def missed(self, model: Measured) -> list[str]:
-        """A line for each limit that the model misses."""
+        """Return a line for each limit that the model misses."""
         found = {
             "--max-latency-ms": (self.max_latency_ms, model.latency_ms, "at most", "ms"),
             "--max-size-mb": (self.max_size_mb, model.size_mb, "at most", "MB"),
@@ -83,24 +83,26 @@ class Limits:
 
 @dataclass(frozen=True)
 class Choice:
-    """The model that is taken, and a line for each limit that it misses; without one it meets all."""
+    """The chosen model, and a line for each limit that it misses; without one it meets all."""
 
     model: Measured
     missed: tuple[str, ...] = ()
 
 
 def front(models: Sequence[Measured]) -> list[Measured]:
-    """Those that no other beats: none has at least the score at no more time and size, and is better in one of them. Best
-    score first. Of equals all are kept."""
+    """Return the models that no other beats: none has at least the score with no more time and size, and is better in one of
+    them. Best score first. Equal models are all kept."""
     kept = [model for model in models if not any(_beats(other, model) for other in models)]
     return sorted(kept, key=_order)
 
 
 def choose(models: Sequence[Measured], limits: Limits) -> Choice:
-    """Of those that meet all limits, where a score is asked for, the smallest of those within 5% of the quickest, else the one with the
-    best score; where none does, the one whose misses add up to the least, as shares of the limits.
+    """Choose a model. Of those that meet all limits, take the one with the best score or, if a minimum score is set, the
+    smallest of those within 5% of the quickest. If none does, take the one whose misses, as shares of the limits, have the
+    least sum.
 
-    Of equals the best score, the quickest, the smallest, then the first. There is at least one model.
+    Ties go to the best score, the quickest, the smallest, then the first; if a minimum score is set and met, to the
+    quickest, the best score, then the first. Expects at least one model.
     """
     meeting = [model for model in models if limits.meets(model)]
     if meeting:
@@ -121,7 +123,7 @@ def _order(model: Measured) -> tuple[float, float, float, int]:
 
 
 def _cheapest(models: Sequence[Measured]) -> Measured:
-    """The smallest of those that no measurement tells from the quickest."""
+    """Return the smallest of the models whose times cannot be told from the quickest."""
     quickest = min(model.costs[0] for model in models)
     near = [model for model in models if model.costs[0] <= _SAME_TIME * quickest]
     return min(near, key=lambda model: (model.size_mb, model.costs[0], -model.score, model.number))

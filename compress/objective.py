@@ -1,4 +1,4 @@
-"""Losses to weighted, named terms, with what they learn beside the student."""
+"""Combine losses into weighted, named terms, with the modules that they train beside the student."""
 
 from collections.abc import Sequence
 
@@ -16,12 +16,12 @@ from .spec.kinds import KindName
 
 
 class Objective(nn.Module):
-    """The weighted sum of a recipe's losses. Owns what a loss learns beside the student: projections and heads.
+    """The weighted sum of a recipe's losses. Owns the modules that losses train beside the student: projections and heads.
 
-    `layers` are matched (student layer, teacher layer), counted from 1; `widths` the hidden sizes of student and teacher;
-    `masked_lm` the masked-LM heads for the losses that read masked tokens; `kind` the task's, by which losses on logits go.
-    `student_features` and `teacher_features` name what `forward` reads; `means_over` what each
-    loss is a mean over; `heads_run` whether the student's masked-LM head scores masked tokens, and whether the teacher's does.
+    `layers`: matched (student layer, teacher layer), counted from 1. `widths`: the hidden sizes of student and teacher.
+    `masked_lm`: the masked-LM heads, for losses on masked tokens. `kind`: the task's, which determines losses on logits.
+    `student_features` and `teacher_features` name what `forward` reads, `means_over` what each loss averages over, and
+    `heads_run` whether the student's masked-LM head scores masked tokens, and whether the teacher's does.
     """
 
     def __init__(
@@ -67,8 +67,8 @@ class Objective(nn.Module):
         self.masked_lm = masked_lm
 
     def forward(self, student: Features, teacher: Features, batch: Batch) -> dict[str, Tensor]:
-        """name -> weight · loss, each a scalar; their sum is what is minimised. Computed in fp32, under autocast too, but for the
-        masked-LM heads, whose matmuls are those of a model."""
+        """Return name -> weight · loss, each a scalar; their sum is minimised. Computed in fp32, under autocast too, except
+        for the masked-LM heads, whose matmuls are treated like a model's."""
         student, teacher = {**student}, {**teacher}
         self._add_scores(student, teacher, batch)
         with torch.autocast(next(iter(student.values())).device.type, enabled=False):
@@ -77,7 +77,7 @@ class Objective(nn.Module):
             return {loss.name: loss.weight * self._term(loss, wide, goal, batch) for loss in self._losses}
 
     def _add_scores(self, student: Features, teacher: Features, batch: Batch) -> None:
-        """What the masked-LM heads say, once for all losses that read it."""
+        """Add the scores of the masked-LM heads, once for all losses that read them."""
         mine, theirs = self.heads_run
         if self.masked_lm is not None and mine:
             student[TOKEN_SCORES] = self.masked_lm.scores(student, batch)
@@ -85,7 +85,7 @@ class Objective(nn.Module):
             teacher[TOKEN_SCORES] = self.masked_lm.teacher_scores(teacher[LAST_HIDDEN], batch)
 
     def _term(self, loss: LossSpec, student: Features, teacher: Features, batch: Batch) -> Tensor:
-        """The sum over what the loss compares, such as the matched layers; one projection serves them all."""
+        """Return the sum over what the loss compares, such as the matched layers; they share one projection."""
         parts = []
         for mine, theirs in self._compared[loss.name]:
             own, target = self._own(loss.name, mine, student), None if theirs is None else teacher[theirs]
@@ -93,7 +93,7 @@ class Objective(nn.Module):
         return torch.stack(parts).sum()
 
     def _own(self, loss: str, feature: str, student: Features) -> Tensor:
-        """The student's feature as the loss takes it: through what is learnt beside the student, where there is such."""
+        """Return the student's feature as the loss takes it: through its projection or head, if it has one."""
         for learnt in (self.projections, self.heads):
             if loss in learnt:
                 return learnt[loss](student[feature])
@@ -101,24 +101,24 @@ class Objective(nn.Module):
 
 
 def _mean_over(name: str, head: Head) -> Unit:
-    """What the loss is a mean over."""
+    """Return what the loss averages over."""
     return head.means_over.get(name, "tokens" if LOSSES[name].per_token else "examples")
 
 
 def _read(compared: frozenset[str]) -> frozenset[str]:
-    """The features of a model from which come those that are compared."""
+    """Return the model features from which the compared ones are computed."""
     return frozenset(LAST_HIDDEN if name == TOKEN_SCORES else name for name in compared)
 
 
 def _projection(student: int, teacher: int) -> nn.Linear:
-    """A plain matrix, as in the paper; a bias would add nothing, since the LayerNorm before it has one."""
+    """Return a plain matrix, as in the paper; a bias would add nothing, since the LayerNorm before it has one."""
     layer = nn.Linear(student, teacher, bias=False)
     nn.init.normal_(layer.weight, std=0.02)
     return layer
 
 
 def _head(widths: tuple[int, int] | None, classes: int) -> nn.Linear:
-    """As BERT's and ALBERT's own heads begin: small weights, no bias yet."""
+    """Return a head that starts as BERT's and ALBERT's own: small weights, zero bias."""
     if widths is None:
         raise ValueError("a head on a feature of the student needs the student's width")
     layer = nn.Linear(widths[0], classes)

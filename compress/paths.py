@@ -1,4 +1,4 @@
-"""Paths as users write them, and where a command is to write, seen to before the work that goes there."""
+"""Paths as users write them, and checks of where a command will write, made before its work."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 
 from .errors import CompressError
 
-OWN_FOLDER = "./"  # what records begin a checkpoint's folder with: names of cards and of the hub have none
-_HUB = "hub:"  # what a corpus that is a data set begins with
+OWN_FOLDER = "./"  # prefix of a checkpoint's folder in records: names of cards and of the hub have none
+_HUB = "hub:"  # prefix of a corpus that is a data set
 NO_PATHS = frozenset({"exclude", "title", "description"})  # fields of recipes, whose words may look like paths
 
 
 def check_folder(folder: Path, option: str) -> None:
-    """Raise `CompressError` where `folder` neither is one that can be written nor could be made; what is tried leaves nothing."""
+    """Raise `CompressError` if `folder` cannot be written or created; the check leaves nothing behind."""
     try:
         there = nearest(folder)
         tempfile.TemporaryDirectory(dir=there).cleanup()
@@ -30,14 +30,14 @@ def check_folder(folder: Path, option: str) -> None:
 
 
 def nearest(folder: Path) -> Path:
-    """`folder`, or that of its parents which is there and lies next to it; a link to nothing is there."""
+    """Return `folder`, or the nearest of its parents that exists; a broken link counts as existing."""
     places = (folder.absolute(), *folder.absolute().parents)
     return next(place for place in places if place.exists() or place.is_symlink())
 
 
 def from_home(word: str | Path) -> Path:
-    """The path, with `~` or `~name` at its start read as that home folder. Raises `CompressError` where there is none, and for
-    what no path can be."""
+    """Return the path, with a leading `~` or `~name` expanded. Raises `CompressError` if there is no such user, and for what
+    cannot be a path."""
     try:
         path = Path(word).expanduser()
         with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
@@ -51,8 +51,9 @@ def from_home(word: str | Path) -> Path:
 
 
 def shown(word: str) -> str:
-    """How a record names a path: from where the command runs if it lies below, else by its last name alone. A name, and a
-    path from here, stay as they are: records travel, and are to say nothing of whose folders they were made in."""
+    """Return how a record names a path: relative to the working directory if it is below that, else by its last name alone.
+    A name, and a relative path, stay as they are. Records are passed on, and must not reveal whose folders they were made
+    in."""
     prefix = _HUB if word.startswith(_HUB) else ""
     path = Path(word.removeprefix(prefix))
     if not path.is_absolute() and ".." not in path.parts and not word.startswith("~"):
@@ -66,7 +67,8 @@ def shown(word: str) -> str:
 
 
 def without_places(document: Any) -> Any:
-    """A document of dictionaries, lists and scalars with every text in it that is a path as `shown`; fields of `NO_PATHS` as they are."""
+    """Return a document of dictionaries, lists and scalars with every path in it as from `shown`; fields of `NO_PATHS` are
+    unchanged."""
     if isinstance(document, dict):
         return {name: value if name in NO_PATHS else without_places(value) for name, value in document.items()}
     if isinstance(document, list | tuple):

@@ -1,4 +1,4 @@
-"""Percentiles of independent values, with intervals that need no distribution."""
+"""Percentiles of independent values, with distribution-free intervals."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ LEVEL = 0.95  # of every interval
 
 
 def has_interval(count: int, share: float) -> bool:
-    """Whether `count` values are enough for a two-sided interval of the percentile below which `share` of all values are:
-    6 for the median, 36 for 0.9, 368 for 0.99."""
+    """Whether `count` values are enough for a two-sided interval of the percentile with `share` of all values below it: 6
+    for the median, 36 for 0.9, 368 for 0.99."""
     return max(share, 1 - share) ** count <= (1 - LEVEL) / 2
 
 
 @cache
 def ranks(count: int, share: float) -> tuple[int, int] | None:
-    """Which of `count` ordered values, from 1, are the ends of the percentile's interval at `LEVEL`; None where they are too few.
+    """Return which of `count` ordered values, from 1, are the ends of the percentile's interval at `LEVEL`; None for too
+    few.
 
-    How many values are below the percentile is binomial. Beyond each end it lies at most 2.5 times in 100 (David & Nagaraja
-    2003, Order Statistics, section 7.1).
+    The number of values below the percentile is binomial. The percentile is beyond each end in at most 2.5% of cases (David
+    & Nagaraja 2003, Order Statistics, section 7.1).
     """
     if not has_interval(count, share):
         return None
@@ -32,7 +33,7 @@ def ranks(count: int, share: float) -> tuple[int, int] | None:
 
 
 def percentile_interval(values: Sequence[float], share: float) -> tuple[float, float] | None:
-    """The two ordered values that hold the percentile, in the unit of `values`; None where they are too few."""
+    """Return the two ordered values that enclose the percentile, in the unit of `values`; None if there are too few."""
     places = ranks(len(values), share)
     if places is None:
         return None

@@ -1,4 +1,4 @@
-"""What figures and artefacts come from: which code, which teacher, which text. Imports no torch."""
+"""The origin of figures and artefacts: which code, which teacher, which text. Does not import torch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GIT_SECONDS = 5.0  # a checkout on a slow disk is not worth more
 
 
 class Code(Spec):
-    """Which code. `source` alone identifies it, in a checkout and installed alike."""
+    """The code that made something. `source` alone identifies it, in a checkout and installed alike."""
 
     version: str
     source: str = Field(description="SHA-256 of the package's source files and its catalogue")
@@ -35,7 +35,7 @@ class Code(Spec):
 
 
 class TeacherOrigin(Spec):
-    """Where a teacher, or a student's own checkpoint, came from, before this project touched it. Holds no path."""
+    """The origin of a teacher, or of a student's own checkpoint, before this project changed it. Contains no path."""
 
     kind: Literal["package", "hub", "folder", "random", "grown"]
     name: str = Field(description="of the package, the hub's repository, the folder, or the card with random weights")
@@ -59,13 +59,13 @@ class Corpus(Spec):
 
 @cache
 def running_code() -> Code:
-    """The code of this process, read once: what it begins to build is of that code, whatever is edited meanwhile."""
+    """Return the code of this process, read once: what it builds belongs to that code, whatever is edited meanwhile."""
     commit, dirty = checked_out(Path(__file__).parents[1])
     return Code(version=__version__, source=source_hash(source_files()), commit=commit, dirty=dirty)
 
 
 def source_files() -> dict[str, Path]:
-    """Name -> file of all that decides what the package does; the same names in a checkout and in an installed package."""
+    """Map names to the files that determine what the package does; the same names in a checkout and in an installed package."""
     package = Path(__file__).parent
     found = {
         f"compress/{name}": path
@@ -77,7 +77,7 @@ def source_files() -> dict[str, Path]:
 
 
 def source_hash(files: dict[str, Path]) -> str:
-    """SHA-256 in hexadecimal of names and contents, in whatever order they come and whatever ends their lines."""
+    """Return the hexadecimal SHA-256 of names and contents, independent of the order of files and of line endings."""
     hashes = [
         (name, hashlib.sha256(path.read_bytes().replace(b"\r\n", b"\n")).hexdigest())
         for name, path in sorted(files.items())
@@ -86,12 +86,12 @@ def source_hash(files: dict[str, Path]) -> str:
 
 
 def checked_out(root: Path) -> tuple[str | None, bool | None]:
-    """(commit, whether the package's files differ from it) of the git checkout at `root`; None where that is none, or has no
-    commit, or another project's repository holds the package."""
+    """Return (commit, whether the package's files differ from it) of the git checkout at `root`; None for both if there is
+    no checkout, it has no commit, or the package is in another project's repository."""
     if not (root / ".git").exists():
         return None, None
     status = ["git", "-C", root, "status", "--porcelain=v2", "--branch", "--untracked-files=normal"]
-    # A hook's variables name another tree.
+    # The variables that git sets for a hook may name another tree.
     ours = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
         lines = children.run(
@@ -106,12 +106,12 @@ def checked_out(root: Path) -> tuple[str | None, bool | None]:
 
 
 def manifest_fields(kind: str, label: str) -> dict[str, Any]:
-    """What the manifest of an artefact says that is built now."""
+    """Return what the manifest of an artefact built now records."""
     return {"kind": kind, "label": label, "code": running_code().model_dump(mode="json")}
 
 
 def recorded_code(describe: dict[str, Any]) -> Code | None:
-    """The code that built an artefact, from its manifest; None where that does not say, as those of before do not."""
+    """Return the code that built an artefact, from its manifest; None if that does not record it, as old ones do not."""
     try:
         return Code.model_validate(describe.get("code"))
     except ValidationError:

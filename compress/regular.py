@@ -1,4 +1,4 @@
-"""Files of others, opened only where they are plain files: a pipe would wait for ever, a device may have no end."""
+"""Open other people's files only if they are regular: reading a pipe could block forever, and a device may have no end."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ _KINDS = {
 
 
 def open_regular(path: Path, what: str) -> BufferedReader:
-    """For reading; links to files are followed. CompressError: it is no file, or cannot be read; `what` was expected."""
+    """Open a file for reading; links to files are followed. CompressError: it is not a file, or cannot be read; `what` was
+    expected."""
     try:
-        # A pipe without a writer is opened at once, and found out.
+        # O_NONBLOCK: a pipe without a writer opens at once, and is detected below.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
     except FileNotFoundError:
         raise CompressError(f"{path}: expected {what}, found nothing") from None
@@ -37,7 +38,7 @@ def open_regular(path: Path, what: str) -> BufferedReader:
 
 
 def _kind(path: Path) -> str | None:
-    """What a path that cannot be opened is, where it is no file: a socket."""
+    """Return what a path that cannot be opened is, if not a file: a socket, for example."""
     try:
         return _KINDS.get(stat.S_IFMT(path.stat().st_mode))
     except (OSError, ValueError):
@@ -45,7 +46,7 @@ def _kind(path: Path) -> str | None:
 
 
 def read_regular(path: Path, what: str, most: int) -> bytes:
-    """The whole file. CompressError: as `open_regular`, or it has more than `most` bytes, whole MiB."""
+    """Return the whole file. CompressError: as `open_regular`, or it has more than `most` bytes, a multiple of 1 MiB."""
     with open_regular(path, what) as file:
         try:
             data = file.read(most + 1)

@@ -1,6 +1,6 @@
-"""Is the difference between two models more than chance? Intervals over examples and seeds, and McNemar's test.
+"""Whether the difference between two models is more than chance: intervals over examples and seeds, and McNemar's test.
 
-Scores and differences are in points (0-100; correlations and Matthews × 100). Needs numpy; SciPy where there are several seeds.
+Scores and differences are in points (0-100; correlations and Matthews × 100). Needs numpy, and SciPy for several seeds.
 """
 
 from __future__ import annotations
@@ -37,14 +37,13 @@ class Paired:
 def paired_bootstrap(
     metric: Headline, base: np.ndarray, other: np.ndarray, gold: np.ndarray, *, samples: int = 2000, seed: int = 0
 ) -> Interval:
-    """(points, low, high): `metric(other) - metric(base)` with its 95% interval over examples.
+    """Return (points, low, high): `metric(other) - metric(base)` with its 95% interval over examples.
 
     The percentile bootstrap: both models are scored on the same resampled examples (Efron & Tibshirani 1993, ch. 13).
     Resamples are drawn from the examples and two more: one that only the base gets right and one that only the other does.
-    So equal predictions have an interval with a width, and a few changes all one way are not taken for certain; for
-    accuracy these are Bonett & Price's counts (2012, J. Educ. Behav. Stat. 37:479). The interval holds 0 where the models
-    differ on fewer than six examples, and for accuracy wherever McNemar's exact p is .05 or more. Spearman's ρ is
-    re-ranked within every resample.
+    So the interval of equal predictions has a width, and a few changes in one direction are not certain; for accuracy these
+    are Bonett & Price's counts (2012, J. Educ. Behav. Stat. 37:479). The interval contains 0 if the models differ on fewer
+    than six examples, and for accuracy if McNemar's exact p is .05 or more. Spearman's ρ is re-ranked within every resample.
 
     Raises `CompressError` when there are no examples or the lengths differ.
     """
@@ -52,7 +51,7 @@ def paired_bootstrap(
 
 
 def delta(metric: Headline, base: np.ndarray, other: np.ndarray, gold: np.ndarray) -> Delta:
-    """`metric(other) - metric(base)` as results record it: with the interval of `paired_bootstrap`, and McNemar's p."""
+    """Return `metric(other) - metric(base)` as results record it: with the interval of `paired_bootstrap`, and McNemar's p."""
     points, low, high = paired_bootstrap(metric, base, other, gold)
     return Delta(points=points, low=low, high=high, mcnemar_p=mcnemar_p(metric, base, other, gold))
 
@@ -65,20 +64,21 @@ def paired_bootstrap_seeds(
     samples: int = 2000,
     seed: int = 0,
 ) -> Interval:
-    """The mean difference over training seeds, one (base, other) pair each, on the same examples.
+    """Return the mean difference over training seeds, one (base, other) pair each, on the same examples.
 
-    The interval is for new examples and new seeds: `half_width` says how the two kinds of chance go together. The
-    bootstrap over examples gives its shape; it draws the same examples for all seeds.
+    The interval is for new examples and new seeds: `half_width` explains how the two variances combine. The bootstrap over
+    examples determines its shape; it draws the same examples for all seeds.
     """
     found = mean_over_tasks([Paired(metric, pairs, gold)], samples=samples, seed=seed)
     return found.points, found.low, found.high
 
 
 def mean_over_tasks(tasks: Sequence[Paired], *, samples: int = 2000, seed: int = 0) -> Delta:
-    """The mean of the tasks' differences, of several seeds with the p that `p_over_seeds` gives. Tasks share no examples, so those of each
-    are drawn by themselves; they may share what a seed made (a general student, say), so seeds are compared by their means over tasks.
+    """Return the mean of the tasks' differences; for several seeds with the p of `p_over_seeds`.
 
-    Raises `CompressError` where tasks have different numbers of seeds, or as `paired_bootstrap` does.
+    Tasks share no examples, so those of each are resampled separately. They may share what a seed made (a general student,
+    say), so seeds are compared by their means over tasks. Raises `CompressError` if tasks have different numbers of seeds,
+    or as `paired_bootstrap` does.
     """
     tasks = [_checked(task) for task in tasks]
     if len({len(task.pairs) for task in tasks}) != 1:
@@ -95,8 +95,8 @@ def mean_over_tasks(tasks: Sequence[Paired], *, samples: int = 2000, seed: int =
 
 
 def recorded_over_seeds(deltas: Sequence[Delta]) -> Delta:
-    """The mean over seeds whose predictions are not at hand, from each one's difference and interval on the same examples.
-    What variance over examples they share is unknown: at most that of one of them."""
+    """Return the mean over seeds whose predictions are not available, from each one's difference and interval on the same
+    examples. The variance over examples that they share is unknown: at most that of one of them."""
     observed = np.array([delta.points for delta in deltas])
     of_examples = float(np.mean([((delta.high - delta.low) / 2 / NORMAL_QUANTILE) ** 2 for delta in deltas]))
     points, half = float(observed.mean()), float(half_width(observed, of_examples))
@@ -105,12 +105,13 @@ def recorded_over_seeds(deltas: Sequence[Delta]) -> Delta:
 
 
 def recorded_over_tasks(deltas: Sequence[Delta]) -> Delta:
-    """The mean over tasks, from each one's difference and interval, whose answers need not be at hand; of one task that itself. Tasks share
-    no examples: the distances to the ends of their intervals add up in squares. What a seed made for several tasks is taken for
-    independent, too; `mean_over_tasks` compares seeds by their means.
+    """Return the mean over tasks from each one's difference and interval, without their predictions; a single task's delta
+    unchanged.
 
-    Of means over seeds the p of each task says how many standard errors it lies away, as of a normal distribution: these errors add up in
-    squares, too."""
+    Tasks share no examples, so the distances to the ends of their intervals add up in squares. What a seed made for several
+    tasks is treated as independent too; `mean_over_tasks` compares seeds by their means. For means over seeds, the p of each
+    task gives its number of standard errors from zero, in a normal distribution: these errors add up in squares too.
+    """
     if len(deltas) == 1:
         return deltas[0]
     count = len(deltas)
@@ -126,23 +127,24 @@ def recorded_over_tasks(deltas: Sequence[Delta]) -> Delta:
 
 
 def _standard_error(delta: Delta) -> float:
-    """That of a normal distribution with the p of `delta` over seeds; of one seed, or where p says nothing, that of the interval."""
+    """Return the standard error of a normal distribution with the p of `delta` over seeds; for one seed, or if p is
+    uninformative, that of the interval."""
     if delta.seeds_p is not None and delta.points and 1e-12 < delta.seeds_p < 1:
         return abs(delta.points) / NormalDist().inv_cdf(1 - delta.seeds_p / 2)
     return max(delta.points - delta.low, delta.high - delta.points) / NORMAL_QUANTILE
 
 
 def half_width(observed: np.ndarray, shared: np.ndarray | float) -> np.ndarray:
-    """Half the width of the 95% interval of a mean over seeds, points [...].
+    """Return half the width of the 95% interval of a mean over seeds, points [...].
 
-    `observed`: differences [..., seed]. `shared`: variance over examples that all seeds share: the mean covariance, over
-    resamples of the examples, of two seeds' differences. With the sample variance s² of S `observed`, which holds the
+    `observed`: differences [..., seed]. `shared`: the variance over examples that all seeds share: the mean covariance, over
+    resamples of the examples, of two seeds' differences. With the sample variance s² of S `observed`, which contains the
     seeds' own variance and the examples' that they do not share, the mean has the variance shared + s² / S.
 
-    The critical value lies between the normal one, z (no variance of the seeds), and Student's t with S - 1 degrees of
-    freedom (nothing else): z + (t - z) · 5f² / (1 + 4f²), f being the seeds' share of the variance. With f itself as the
-    weight it is Cochran's (Cochran & Cox 1957), which for two seeds covers up to .978. With this one coverage is .937
-    to .968 for two seeds and .950 to .968 for more, whatever the two variances are; resampling two or three seeds covers .7.
+    The critical value is between the normal one, z (no variance of the seeds), and Student's t with S - 1 degrees of freedom
+    (nothing else): z + (t - z) · 5f² / (1 + 4f²), where f is the seeds' share of the variance. With the weight f it is
+    Cochran's (Cochran & Cox 1957), whose coverage for two seeds is up to .978. With this weight coverage is .937 to .968 for
+    two seeds and .950 to .968 for more, whatever the two variances are; resampling two or three seeds covers .7.
     """
     from scipy.special import stdtrit
 
@@ -152,11 +154,11 @@ def half_width(observed: np.ndarray, shared: np.ndarray | float) -> np.ndarray:
 
 
 def p_over_seeds(observed: np.ndarray, shared: float) -> float:
-    """Two-sided p of no difference, of a mean over seeds: `observed` [seed] and `shared` as `half_width` takes them.
+    """Return the two-sided p of no difference, for a mean over seeds: `observed` [seed] and `shared` as in `half_width`.
 
-    The chance a at which the critical value falls to |mean| / √variance. Between the normal value z and Student's t it is
-    z + (t - z) · √f here: a correction asks for values far out, where two seeds' t is so long that the weight of the 95%
-    interval is too small. With √f at most one family in twenty has a false difference (tests/test_corrected_seeds.py).
+    It is the level at which the critical value equals |mean| / √variance. Between the normal value z and Student's t, that
+    value is z + (t - z) · √f here: a correction needs values far out, where two seeds' t is so large that the weight of the
+    95% interval is too small. With √f at most one family in twenty has a false difference (tests/test_corrected_seeds.py).
     """
     from scipy.optimize import brentq
     from scipy.special import ndtri, stdtrit
@@ -167,7 +169,7 @@ def p_over_seeds(observed: np.ndarray, shared: float) -> float:
     reach, weight, freedom = abs(float(observed.mean())) / math.sqrt(total), math.sqrt(share), len(observed) - 1
 
     def beyond(exponent: float) -> float:
-        """How far the critical value at e^exponent lies beyond the mean."""
+        """Return how far the critical value at the level e^exponent is beyond the mean."""
         tail = math.exp(exponent) / 2
         return -(ndtri(tail) + (stdtrit(freedom, tail) - ndtri(tail)) * weight) - reach
 
@@ -176,16 +178,16 @@ def p_over_seeds(observed: np.ndarray, shared: float) -> float:
 
 
 def _variance(observed: np.ndarray, shared: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
-    """Of a mean over seeds, and the share of it that is the seeds' own."""
+    """Return the variance of a mean over seeds, and the share of it that is the seeds' own."""
     own = observed.var(axis=-1, ddof=1) / observed.shape[-1]
     total = np.maximum(shared, 0) + own
     return total, np.divide(own, total, out=np.zeros_like(total), where=total > 0)
 
 
 def mcnemar(base_correct: np.ndarray, other_correct: np.ndarray) -> float:
-    """Exact two-sided p of McNemar's test: are the examples that only one model gets right split evenly?
+    """Return the exact two-sided p of McNemar's test: are the examples that only one model gets right split evenly?
 
-    The binomial test on the discordant pairs, in whole numbers; 1.0 where there are none.
+    The binomial test on the discordant pairs, in integers; 1.0 if there are none.
     """
     base, other = np.asarray(base_correct, dtype=bool), np.asarray(other_correct, dtype=bool)
     check_lengths(base, [other])
@@ -199,14 +201,14 @@ def mcnemar(base_correct: np.ndarray, other_correct: np.ndarray) -> float:
 
 
 def mcnemar_p(metric: Headline, base: np.ndarray, other: np.ndarray, gold: np.ndarray) -> float | None:
-    """`mcnemar` of two models' outputs; None where the score is not a share of right answers."""
+    """Return `mcnemar` of two models' outputs; None if the score is not a share of right answers."""
     right, other_right = metric.correct(base, gold), metric.correct(other, gold)
     return None if right is None or other_right is None else mcnemar(right, other_right)
 
 
 def p_of(delta: Delta) -> float:
-    """Two-sided p of no difference: McNemar's exact one or that over seeds where it is recorded, else that of the interval, whose end
-    towards 0 stands at the normal quantile (Altman & Bland 2011, BMJ 343:d2304)."""
+    """Return the two-sided p of no difference: McNemar's exact one or that over seeds, if recorded; else that of the
+    interval, whose end towards 0 is taken as the normal quantile (Altman & Bland 2011, BMJ 343:d2304)."""
     for p in (delta.mcnemar_p, delta.seeds_p):
         if p is not None:
             return p
@@ -215,8 +217,9 @@ def p_of(delta: Delta) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Each p of a family of comparisons corrected for the others: with those below .05 taken for differences, at most 5% of families
-    without any difference have a false one, however the comparisons depend on each other (Holm 1979, Scand. J. Stat. 6:65)."""
+    """Correct each p of a family of comparisons for the others. If those below .05 count as differences, at most 5% of
+    families without any difference have a false one, however the comparisons depend on each other (Holm 1979, Scand. J.
+    Stat. 6:65)."""
     corrected, largest = [0.0] * len(p_values), 0.0
     for rank, place in enumerate(sorted(range(len(p_values)), key=lambda place: p_values[place])):
         largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[place]))
@@ -232,20 +235,19 @@ def _checked(task: Paired) -> Paired:
 
 
 def _observed(task: Paired) -> np.ndarray:
-    """Points [seed]: other minus base."""
+    """Return the points [seed]: other minus base."""
     return np.array([task.metric(other, task.gold) - task.metric(base, task.gold) for base, other in task.pairs])
 
 
 def _shared(resampled: np.ndarray) -> float:
-    """The variance over examples that all seeds share, of `resampled` [seed, sample]; of one seed 0."""
+    """Return the variance over examples that all seeds share, from `resampled` [seed, sample]; 0 for one seed."""
     seeds = len(resampled)
     return float(np.cov(resampled)[~np.eye(seeds, dtype=bool)].mean()) if seeds > 1 else 0.0
 
 
 def _ends(observed: np.ndarray, resampled: np.ndarray, shared: float) -> tuple[float, float]:
-    """The bootstrap's quantiles of the mean over seeds, moved away from it until the interval has room for new seeds too.
-
-    `observed` [seed], `resampled` [seed, sample]; `shared` as `half_width` takes it."""
+    """Return the bootstrap's quantiles of the mean over seeds, moved away from it until the interval accounts for new seeds
+    too. `observed` [seed], `resampled` [seed, sample]; `shared` as in `half_width`."""
     mean, means = float(observed.mean()), resampled.mean(axis=0)
     low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     stretch, seeds = 1.0, len(observed)
@@ -256,7 +258,7 @@ def _ends(observed: np.ndarray, resampled: np.ndarray, shared: float) -> tuple[f
 
 
 def _may_be_chance(tasks: Sequence[Paired]) -> bool:
-    """Whether too few examples are answered differently for any difference to be more than chance."""
+    """Whether the answers differ on too few examples for any difference to be more than chance."""
     if sum(task.metric.changed(task.pairs, task.gold) for task in tasks) < FEWEST:
         return True
     (first, *others), pairs = tasks, tasks[0].pairs
@@ -267,7 +269,7 @@ def _may_be_chance(tasks: Sequence[Paired]) -> bool:
 
 
 def _resampled(task: Paired, samples: int, rng: np.random.Generator) -> np.ndarray:
-    """Points [seed, sample]: other minus base on resampled examples, the same ones for every seed."""
+    """Return the points [seed, sample]: other minus base on resampled examples, the same ones for every seed."""
     points = task.metric.resampled(task.pairs, task.gold, samples, rng)
     return points[1::2] - points[::2]
 

@@ -1,4 +1,5 @@
-"""What files of examples hold, read alike by tasks and by `predict`: which character parts columns, and labels as they are compared."""
+"""What files of examples contain, read alike by tasks and by `predict`: the delimiter of columns, and labels in comparable
+form."""
 
 from __future__ import annotations
 
@@ -11,18 +12,18 @@ from typing import Any
 
 from .errors import CompressError
 
-CONLL = (".conll", ".conllu", ".bio", ".iob", ".iob2", ".txt")  # suffixes of files of a word a line
-WORDS = "tokens"  # what their first column is called
+CONLL = (".conll", ".conllu", ".bio", ".iob", ".iob2", ".txt")  # suffixes of files with one word per line
+WORDS = "tokens"  # the name of their first column
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 LABEL_MARKS = ("|", ";", ",")  # between the labels of a list that is written as text
-_OTHERS = (";", "\t")  # that a .csv may have: spreadsheets write the first where the comma is the decimal sign
-NO_COMMA = re.compile(r"""['"]\s+['"]""")  # between the texts of a list: NumPy writes none
-_QUOTED = re.compile(r'"[^"]*("|$)')  # a field over several lines is closed below the first
+_OTHERS = (";", "\t")  # other delimiters of a .csv: spreadsheets write the first where the comma is the decimal sign
+NO_COMMA = re.compile(r"""['"]\s+['"]""")  # between the texts of a list without commas, as NumPy writes it
+_QUOTED = re.compile(r'"[^"]*("|$)')  # a quoted field; one over several lines is closed after the first line
 
 
 def delimiter_of(suffix: str, first: str, columns: int | None = None) -> str:
-    """Of a file with this suffix and this first line: that of the suffix, or of a .csv another one, where it alone parts the
-    line, into `columns` where their number is known."""
+    """Return the delimiter of a file with this suffix and first line: the suffix's own, or for a .csv another one, if only
+    that splits the line, into `columns` if their number is known."""
     usual = DELIMITERS[suffix]
     bare = _QUOTED.sub("", first)
 
@@ -38,14 +39,15 @@ def delimiter_of(suffix: str, first: str, columns: int | None = None) -> str:
 def not_utf8(
     place: str, error: UnicodeDecodeError, before: int = 0, way_out: str = "save the file as UTF-8"
 ) -> CompressError:
-    """What to raise for the `error` of bytes that `before` lines of the place precede."""
+    """Return the exception for the `error` of bytes that come after `before` lines of the place."""
     line, byte = before + error.object.count(b"\n", 0, error.start) + 1, error.object[error.start]
     return CompressError(f"{place}:{line}: expected UTF-8 text, found byte 0x{byte:02x}; {way_out}")
 
 
 def label_list(value: Any) -> list[str] | None:
-    """Labels of a list, or of a text: a JSON list or Python's form of one, else parts between `|`, between `;` where it has none,
-    or between `,`. An empty text is an empty list; None: no list of texts or finite numbers, or one with an empty label."""
+    """Return the labels of a list, or of a text: a JSON list or Python's form of one, else parts between `|`, between `;` if
+    it has none, or between `,`. An empty text is an empty list; None: not a list of texts or finite numbers, or one with an
+    empty label."""
     if isinstance(value, str):
         value = _parsed(value.strip())
     if not isinstance(value, list | tuple) or not all(map(_is_name, value)):
@@ -55,8 +57,9 @@ def label_list(value: Any) -> list[str] | None:
 
 
 def are_label_lists(values: Sequence[Any]) -> bool:
-    """Whether texts, each of an example, are rather lists of labels: JSON lists; or names with `|` between, fewer of them than different
-    texts, not equally many in each, as where a class has several parts, and in no two texts the same in another order."""
+    """Whether texts, one for each example, are lists of labels rather than single ones. They are JSON lists; or names
+    separated by `|`, fewer of them than different texts, not equally many in each, as they would be if a class had several
+    parts, and in no two texts the same in another order."""
     texts = {value.strip() for value in values if isinstance(value, str)} - {""}
     found = [names for text in texts if (names := label_list(text)) is not None]
     if len(found) < len(texts) or not texts:
@@ -68,13 +71,13 @@ def are_label_lists(values: Sequence[Any]) -> bool:
 
 
 def label_columns(name: str, columns: Container[str]) -> tuple[str, ...]:
-    """Those that `name` names: itself, or, where that is none of `columns` and has commas, the parts between them."""
+    """Return the columns that `name` names: itself, or, if that is none of `columns` and has commas, the parts between them."""
     parts = tuple(part.strip() for part in name.split(","))
     return (name,) if name in columns or len(parts) == 1 else parts
 
 
 def flag(value: Any) -> bool | None:
-    """Of a column that says of each text whether it has a label; None: neither 0 nor 1, false nor true."""
+    """Parse a value that says whether a text has a label; None: neither 0 nor 1, false nor true."""
     return {"0": False, "1": True, "false": False, "true": True}.get(label_text(value).lower())
 
 
@@ -93,7 +96,7 @@ def _parsed(text: str) -> Any:
 
 
 def _pythons(text: str) -> Any:
-    """A list as Python writes it; None: there is none, or one without commas, whose texts Python would join."""
+    """Return a list written as Python writes it; None: not one, or one without commas, whose texts Python would join."""
     try:
         return None if NO_COMMA.search(text) else ast.literal_eval(text)
     except (ValueError, SyntaxError, RecursionError, MemoryError):
@@ -101,7 +104,7 @@ def _pythons(text: str) -> Any:
 
 
 def label_text(value: Any) -> str:
-    """How a label is compared: its text; whole floats as integers (Parquet turns 1 into 1.0 beside a null)."""
+    """Return a label's text for comparison; whole floats become integers (Parquet turns 1 into 1.0 beside a null)."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return str(value).strip()

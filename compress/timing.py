@@ -1,4 +1,4 @@
-"""Which measured times can be trusted: CPU time of one thread holds on a busy machine too, wall time on a quiet one alone."""
+"""Which measured times can be trusted: CPU time of one thread even on a busy machine, wall time only on a quiet one."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from .results import Latency, Result, Runtime
 
 Shape = tuple[int, int]  # batch, length; (0, 0): one text at a time, of the task's own lengths
 
-RIGOROUS_TOLERANCE = 0.03  # of the A/A control, where a measurement had time enough for it
-TOLERANCE = 0.10  # two times of the same work that differ by more were not taken on a quiet machine
+RIGOROUS_TOLERANCE = 0.03  # of the A/A control, if a measurement had time enough for it
+TOLERANCE = 0.10  # two times of the same work that differ by more were not measured on a quiet machine
 
 
 def uses_cpu_time(runtimes: Iterable[Runtime]) -> bool:
-    """Whether CPU time is the headline: all ran on one thread, and it was recorded. The CPU time of several threads is their sum,
-    which tells no latency."""
+    """Whether CPU time is the headline: all ran on one thread, and it was recorded. The CPU time of several threads is their
+    sum, which is not a latency."""
     return all(
         runtime.threads == 1 and latency.cpu_p50 and latency.cpu_speedup is not None
         for runtime in runtimes
@@ -24,7 +24,7 @@ def uses_cpu_time(runtimes: Iterable[Runtime]) -> bool:
 
 
 def headline(latency: Latency, *, cpu: bool) -> tuple[float, float]:
-    """(milliseconds, speed-up over the baseline), of CPU time or of wall time; both p50."""
+    """Return (milliseconds, speed-up over the baseline) in CPU time or in wall time; both p50."""
     if cpu and latency.cpu_p50 is not None and latency.cpu_speedup is not None:
         return latency.cpu_p50, latency.cpu_speedup
     return latency.p50, latency.speedup
@@ -32,7 +32,7 @@ def headline(latency: Latency, *, cpu: bool) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Doubts:
-    """The shapes whose wall or CPU time is not to be trusted, with the reason as part of a sentence."""
+    """The shapes whose wall or CPU time cannot be trusted, with the reason as part of a sentence."""
 
     wall: Mapping[Shape, str] = field(default_factory=dict)
     cpu: Mapping[Shape, str] = field(default_factory=dict)
@@ -41,7 +41,8 @@ class Doubts:
         return self.cpu if cpu else self.wall
 
     def warning(self, shapes: Container[Shape], *, cpu: bool) -> str | None:
-        """A line on which figures of `shapes` not to trust; None where all are. `cpu`: whether CPU time is the headline."""
+        """Return a line on which figures of `shapes` not to trust; None if all can be trusted. `cpu`: whether CPU time is
+        the headline."""
         nothing = {shape: reason for shape, reason in self.of_headline(cpu=cpu).items() if shape in shapes}
         wall = {shape: reason for shape, reason in self.wall.items() if shape in shapes and shape not in nothing}
         if not nothing and not wall:
@@ -53,10 +54,11 @@ class Doubts:
 
 
 def doubts(noise: Sequence[Latency], runtimes: Sequence[Runtime]) -> Doubts:
-    """Of one run: `noise` is the baseline timed against itself (A/A), `runtimes` all models that were timed in turns.
+    """Return the doubts of one run: `noise` is the baseline timed against itself (A/A), `runtimes` all models that were
+    timed in turns.
 
-    The wall time of a shape is in doubt where the A/A control or the ratio of wall to CPU time of one thread is beyond
-    ±10%, its CPU time where the A/A control in CPU time is.
+    The wall time of a shape is in doubt if the A/A control, or the ratio of wall to CPU time of one thread, is beyond ±10%;
+    its CPU time is if the A/A control in CPU time is.
     """
     wall = [("the A/A control", row.speedup, row) for row in noise]
     cpu = [("the A/A control in CPU time", row.cpu_speedup, row) for row in noise if row.cpu_speedup]
@@ -67,7 +69,8 @@ def doubts(noise: Sequence[Latency], runtimes: Sequence[Runtime]) -> Doubts:
 
 
 def too_noisy(noise: Sequence[Latency]) -> set[Shape]:
-    """The shapes of a rigorous measurement none of whose ratios counts: an A/A control, by the clock or in CPU time, is beyond ±3%."""
+    """Return the shapes of a rigorous measurement whose ratios do not count: an A/A control, in wall or CPU time, is beyond
+    ±3%."""
     return {
         (row.batch, row.length)
         for row in noise
@@ -77,12 +80,12 @@ def too_noisy(noise: Sequence[Latency]) -> set[Shape]:
 
 
 def doubts_of(result: Result) -> Doubts:
-    """Those of a run."""
+    """Return the doubts of a run."""
     return doubts(result.noise, _runtimes(result))
 
 
 def warning_of(result: Result, shapes: Container[Shape]) -> str | None:
-    """`Doubts.warning` of a run, by the headline that its times have."""
+    """Return `Doubts.warning` of a run, for its headline time."""
     return doubts_of(result).warning(shapes, cpu=uses_cpu_time(_runtimes(result)))
 
 
@@ -91,7 +94,7 @@ def _runtimes(result: Result) -> list[Runtime]:
 
 
 def _worst(ratios: Sequence[tuple[str, float, Latency]]) -> dict[Shape, str]:
-    """For each shape the ratio that is farthest from 1, where it is beyond the tolerance."""
+    """Map each shape to the ratio that is farthest from 1, if that is beyond the tolerance."""
     found: dict[Shape, tuple[float, str]] = {}
     for what, ratio, row in ratios:
         shape, off = (row.batch, row.length), max(ratio, 1 / ratio)

@@ -1,4 +1,4 @@
-"""Ship a run as a folder that anyone can run and check; check such a folder; send it on."""
+"""Ship a run as a folder that anyone can run and check, verify such a folder, and push it to a hub or write it for a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scores of a bundle, measured again on the reported splits."""
+"""Measure the scores of a bundle again on the reported splits."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from ..tasks import (
 from .document import BundleInfo
 from .report import Step
 
-SCORES = "scores"  # what the steps' names begin with
-POINTS = 0.5  # how far a score may be from the recorded one, either way
+SCORES = "scores"  # prefix of the steps' names
+POINTS = 0.5  # allowed difference from the recorded score, either way
 ROUNDING = 1e-9  # points
 
 
@@ -41,7 +41,8 @@ class Measured:
             yield Step(f"{SCORES} {precision}", name, lambda p=precision: self._compare(folder, p, threads))
 
     def _compare(self, folder: Path, precision: str, threads: int | None) -> str:
-        """Every metric of every reported split. CheckFailed: one is off by more than `POINTS` and than one answer can move it."""
+        """Compare every metric of every reported split. CheckFailed: one is off by more than `POINTS` and than one answer
+        can change."""
         recorded = self.info.models[precision].scores  # type: ignore[index]
         lines, off = [], False
         outputs = self.data.gathered(
@@ -59,16 +60,16 @@ class Measured:
         return ", ".join(lines)
 
     def _is_near(self, metric: str, points: float, then: float, outputs: np.ndarray, gold: np.ndarray) -> bool:
-        """Within `POINTS`, or in classification within what one other answer changes."""
+        """Whether the score is within `POINTS`, or for classification within what one different answer changes."""
         off = abs(points - then)
         if off <= POINTS or self.data.spec.kind != "classification":
             return off <= POINTS
         return off <= self._worth(metric, outputs, gold) + ROUNDING
 
     def _worth(self, metric: str, outputs: np.ndarray, gold: np.ndarray) -> float:
-        """Points that the answer to one text changes at most, where the text's second choice takes its place.
+        """Return the most points that one text's answer can change, if its second choice is taken instead.
 
-        Texts with the same label, first and second choice are worth the same, so one of each is tried.
+        Texts with the same label, first and second choice change the same, so one of each is tried.
         """
         measure = headline_of(self.data.spec, self.data.labels, (metric,))
         now, changes = measure(outputs, gold), []
@@ -94,7 +95,7 @@ class Measured:
 
 
 def measured(info: BundleInfo, task: str | None, data_dir: Path | None) -> Measured:
-    """The task's data. A name in the bundle is only looked up among the built-in tasks: it may not name a file.
+    """Load the task's data. A name in the bundle is only looked up among the built-in tasks: it must not name a file.
 
     Raises `CompressError` when the task is not the bundle's, or its data are missing.
     """

@@ -1,4 +1,4 @@
-"""Does a bundle answer on this CPU as it did where it was made, and does everything in it name the same labels?"""
+"""Check that a bundle answers on this CPU as it did where it was made, and that everything in it names the same labels."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ from .saturating import elsewhere, explanation, integer_kernels, saturation
 
 
 def answer_steps(folder: Path, info: BundleInfo, *, simulate: bool = False) -> Iterator[Step]:
-    """Each is to be made before the next is asked for. `simulate`: also what the int8 files answer on x86 CPUs of the other
-    kind, with or without VNNI."""
+    """Yield the checks; each must be run before the next is requested. `simulate`: also compare the int8 files' answers on
+    x86 CPUs of the other kind, with or without VNNI."""
     yield Step("labels", "config.json", lambda: _labels(folder, info))
     yield Step("settings", "config.json", lambda: _settings(folder, info))
     if KINDS[info.task.kind].unit == "question":
@@ -75,7 +75,7 @@ def _answers_of(
 
 
 def _labels(folder: Path, info: BundleInfo) -> str:
-    """The same names in the same order in bundle.json, config.json and each graph's metadata."""
+    """Check that bundle.json, config.json and each graph's metadata have the same names in the same order."""
     kind = info.task.kind
     maps = {"config.json": read_settings(folder).labels, "bundle.json (task)": output_names(kind, info.task.labels)}
     for precision in info.models:
@@ -88,7 +88,7 @@ def _labels(folder: Path, info: BundleInfo) -> str:
 
 
 def _settings(folder: Path, info: BundleInfo) -> str:
-    """What other libraries read where they open the folder is as bundle.json has it."""
+    """Check that what other libraries read when they open the folder agrees with bundle.json."""
     config, tokenizer = read_json(folder / "config.json"), read_json(folder / "tokenizer_config.json")
     if CARD not in info.files:
         raise CheckFailed(f"bundle.json: files: expected {CARD} among them")
@@ -108,7 +108,7 @@ def _settings(folder: Path, info: BundleInfo) -> str:
 
 
 def _threshold(folder: Path, info: BundleInfo) -> str:
-    """The same threshold of no answer in bundle.json, config.json and each graph's metadata; 0 where there is none."""
+    """Check that bundle.json, config.json and each graph's metadata have the same no-answer threshold; a missing one is 0."""
     expected = info.null_score_diff_threshold or 0.0
     found = {"config.json": read_settings(folder).threshold}
     for precision in info.models:
@@ -139,7 +139,7 @@ def _probe(folder: Path, info: BundleInfo, precision: str, now: dict[str, np.nda
 
 
 def _unpadded_probe(folder: Path, info: BundleInfo, precision: str) -> str:
-    """The unpadded form gives what the padded one gave."""
+    """Check that the unpadded form gives the recorded outputs of the padded one."""
     return compared(info, precision, unpadded_logits(folder, precision, info.probe.texts))
 
 

@@ -1,4 +1,4 @@
-"""The checks that open a bundle's graphs, made in a process of their own: a graph that crashes a library fails its check."""
+"""Run the checks that open a bundle's graphs in a separate process: a graph that crashes a library only fails its check."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .report import Check
 
 _SECONDS = 600.0  # for the process to start
 _SECONDS_OF_A_CHECK = 3600.0  # large models on slow machines take minutes to simulate
-_SECONDS_OF_SCORES = 7 * 24 * 3600.0  # of data of any size
+_SECONDS_OF_SCORES = 7 * 24 * 3600.0  # for data of any size
 
 
 def checks_apart(folder: Path, asked: dict[str, Any]) -> list[Check]:
-    """Of `Verification`, with `asked` its options. The last is a failed one where the process did not outlive it."""
+    """Run the checks of `Verification` with the options `asked`. If the process dies, the last check is a failed one."""
     checks: list[Check] = []
     name, file = "graphs", "bundle.json"
     command = [sys.executable, "-P", "-m", "compress.bundle.child"]

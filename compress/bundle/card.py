@@ -26,14 +26,14 @@ TEMPLATE = Path(__file__).with_name("card.md.j2")
 
 
 def render(info: BundleInfo, *, has_checkpoint: bool = False, known: bool = True, pruned: bool = False) -> str:
-    """Markdown with YAML front matter. `has_checkpoint`: the weights are in the folder too; `known`: transformers, and what goes by its
-    families, knows the model's; `pruned`: transformers alone refuses its weights (`models.pruned`)."""
+    """Return Markdown with YAML front matter. `has_checkpoint`: the weights are in the folder too. `known`: transformers,
+    and what depends on its families, knows the model's. `pruned`: transformers alone refuses its weights (`models.pruned`)."""
     import jinja2
     import yaml
 
     from ..report.markdown import code_span, escape
 
-    # Values of one line each: a parser that looks for the closing `---` alone finds no other.
+    # Each value is one line, so that a parser that only looks for the closing `---` finds no other.
     front = yaml.safe_dump(
         _one_line(front_matter(info, has_checkpoint and known and not pruned, known=known)),
         sort_keys=False,
@@ -50,7 +50,7 @@ def render(info: BundleInfo, *, has_checkpoint: bool = False, known: bool = True
 
 
 def front_matter(info: BundleInfo, has_checkpoint: bool, *, known: bool = True) -> dict[str, Any]:
-    """What hubs read. No licence is claimed where the teacher's is not known."""
+    """Return the metadata that hubs read. No licence is claimed if the teacher's is unknown."""
     fields: dict[str, Any] = {}
     if info.licence:
         fields["license"] = info.licence.lower()
@@ -101,7 +101,7 @@ def _one_line(value: Any) -> Any:
 
 
 def _index(info: BundleInfo) -> list[dict[str, Any]]:
-    """Scores of the model that is run by default, as fractions, one entry per split."""
+    """Return the scores of the default model, as fractions, one entry per split."""
     shipped = _shipped(info)
     return [
         {
@@ -125,7 +125,7 @@ def _quantized(info: BundleInfo) -> bool:
 
 
 def _default(info: BundleInfo) -> Precision:
-    """What the runtime opens where nothing is said."""
+    """Return the precision that the runtime opens by default."""
     return next(precision for precision in MODEL_FILES if precision in info.models)  # type: ignore[return-value]
 
 
@@ -189,7 +189,7 @@ def _chooses(info: BundleInfo) -> bool:
 
 
 def _samples(info: BundleInfo) -> dict[str, str]:
-    """In Python: the elements of a list of texts as the tokenizer takes them, and of one as the runtime does."""
+    """Return Python source: the elements of a list of texts as the tokenizer takes them, and of one as the runtime does."""
     texts = _sample(info)
     if _chooses(info):
         context, *endings = texts
@@ -199,7 +199,7 @@ def _samples(info: BundleInfo) -> dict[str, str]:
 
 
 def _spelled(texts: tuple[str, ...]) -> str:
-    """As an element of a list in Python."""
+    """Spell texts as an element of a Python list."""
     first, *others = texts
     return repr(texts if others else first)
 
@@ -222,7 +222,7 @@ def _row(
     cpu: bool,
     doubted: Container[tuple[int, int]],
 ) -> list[str]:
-    """`cpu`: whether times are CPU time, with wall time beside it but for the shapes `doubted`."""
+    """`cpu`: whether times are CPU time, with wall time beside it except for the shapes `doubted`."""
     scores = [f"{model.scores[split][name]:.2f}" for name in info.task.metrics]
     size = f"{model.file_bytes / 1e6:.1f}"
     times = {

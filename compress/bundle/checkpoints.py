@@ -1,4 +1,4 @@
-"""A checkpoint out of a finished run, as a folder of its own: any stage's, not only what a bundle is made of."""
+"""Copy a checkpoint of a finished run to a folder of its own: any stage's, not only the one for a bundle."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _OURS = ("manifest.json", "log.jsonl")
 
 
 def take_checkpoint(run: Path, out: Path, *, store: Path, name: str | None = None) -> Path:
-    """Copy the checkpoint `name` of a finished `run` to `out`, a new folder; returns its resolved path.
+    """Copy the checkpoint `name` of a finished `run` to `out`, a new folder; return its resolved path.
 
-    `name` is a stage's as `compress plan` shows it, e.g. `pretrained`, `encoder` or `teacher`; default: the last one made. transformers
-    loads it with nothing of ours, unless it is a static or a pruned model.
-    Raises `CompressError`: the run, the name, artefacts that are gone or changed, `out`.
+    `name` is a stage's as `compress plan` shows it, e.g. `pretrained`, `encoder` or `teacher`; default: the last one made.
+    transformers loads it without this package, unless it is a static or a pruned model. Raises `CompressError`: the run, the
+    name, artefacts that are missing or changed, `out`.
     """
     check_target(out, None)
     out, found, path = out.resolve(), checkpoints_of(run), run / CHECKPOINTS
@@ -33,7 +33,7 @@ def take_checkpoint(run: Path, out: Path, *, store: Path, name: str | None = Non
 
 
 def checkpoints_of(run: Path) -> dict[str, Any]:
-    """The stages of a finished `run` that trained, in order, each with the key of its artefact. Raises `CompressError`."""
+    """Return the trained stages of a finished `run`, in order, each with the key of its artefact. Raises `CompressError`."""
     path = run / CHECKPOINTS
     if not run.is_dir():
         raise CompressError(f"{run}: expected a run directory, found {'a file' if run.exists() else 'nothing'}")
@@ -48,7 +48,7 @@ def checkpoints_of(run: Path) -> dict[str, Any]:
 
 
 def copy_checkpoint(artefact: Path, out: Path) -> None:
-    """What is read of the `artefact` of a stage that trains, to `out`, a new folder: whole or not at all."""
+    """Copy the `artefact` of a training stage, without our own records, to `out`, a new folder, atomically."""
     with building(out) as folder:
         for each in sorted(artefact.iterdir()):
             if each.name not in _OURS:

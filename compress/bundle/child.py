@@ -1,4 +1,4 @@
-"""`python -m compress.bundle.child`: the checks of one bundle's graphs, told what to do by JSON lines."""
+"""`python -m compress.bundle.child`: run the checks of one bundle's graphs, as requested by JSON lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""bundle.json: what a bundle holds, where it came from, and what it must still answer."""
+"""bundle.json: what a bundle contains, where it came from, and the answers that it must reproduce."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from ..spec.kinds import KINDS
 
 NAME, CARD = "bundle.json", "README.md"
 SCHEMA = 1
-MOST_BYTES = 16 << 20  # of a bundle.json: ours have some tens of kilobytes
+MOST_BYTES = 16 << 20  # limit of a bundle.json; ours have some tens of kilobytes
 _BLANK = "0" * 64
 
 Precision = Literal["fp32", "int8", "avx2", "qdq"]
-DTYPES = {"fp32": "fp32", "int8": "q8"}  # what transformers.js calls them
+DTYPES = {"fp32": "fp32", "int8": "q8"}  # their names in transformers.js
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
@@ -38,15 +38,15 @@ class FileEntry(_Record):
 
 
 class Probe(_Record):
-    """Fixed texts of ours and the logits, or the vectors, that each model gave for them, one text at a time; of a question start and end
-    of the answer, in characters, its score, and that of no answer."""
+    """Our fixed texts, and the logits or vectors of each model for them, one text at a time; for a question the start and
+    end of the answer, in characters, its score, and that of no answer."""
 
     texts: tuple[tuple[str, ...], ...]
     logits: dict[Precision, tuple[tuple[float, ...], ...]]
 
 
 class Requires(_Record):
-    """What opens a graph, by its opset, IR version and operators."""
+    """What is needed to open a graph, judging by its opset, IR version and operators."""
 
     onnxruntime: str | None = Field(description="the oldest release; null where it is not known")
     opset: int
@@ -135,7 +135,7 @@ class BundleInfo(_Record):
 
 
 def write_bundle(info: BundleInfo, folder: Path) -> Path:
-    """`folder/bundle.json`, sealed with its own digest."""
+    """Write `folder/bundle.json` with its own digest, and return its path."""
     blank = info.model_copy(update={"digest": _BLANK})
     text = json.dumps(blank.model_dump(mode="json"), indent=1, ensure_ascii=False) + "\n"
     path = folder / NAME
@@ -144,9 +144,9 @@ def write_bundle(info: BundleInfo, folder: Path) -> Path:
 
 
 def read_bundle(folder: Path) -> BundleInfo:
-    """The document of a bundle. CompressError: there is none; CheckFailed: it was altered or is another thing's.
+    """Return the document of a bundle. CompressError: there is none. CheckFailed: it was altered or is something else.
 
-    The digest shows damage. It is no signature: whoever changes a bundle on purpose can write a new one.
+    The digest detects damage. It is no signature: whoever changes a bundle on purpose can write a new one.
     """
     path = folder / NAME
     text = _read(path)
@@ -176,7 +176,7 @@ def _unsealed(text: str, digest: str) -> str:
 
 
 def _read(path: Path) -> str:
-    """Never through a link, never a pipe or device, never without bound."""
+    """Read a file up to a size limit; never a link, a pipe or a device."""
     if path.is_symlink() or not path.exists():
         found = "a link" if path.is_symlink() else "no such file"
         raise CompressError(f"{path}: expected a bundle's own file, found {found}; `compress ship` makes bundles")

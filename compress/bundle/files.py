@@ -1,4 +1,4 @@
-"""The files of a bundle: which there are, whether they are the ones listed, and nothing outside the folder."""
+"""The files of a bundle: which ones it may contain, and whether they are the ones listed, all inside the folder."""
 
 from __future__ import annotations
 
@@ -15,35 +15,34 @@ from .document import CARD, NAME, FileEntry
 GRAPHS = tuple(f"onnx/{name}" for name in MODEL_FILES.values())
 # Beside tokenizer.json, where a checkpoint has them: consumers other than `tokenizers` read some of them.
 TOKENIZER_FILES = ("special_tokens_map.json", "added_tokens.json", "vocab.txt", "vocab.json", "merges.txt")
-# What sentence-transformers opens a sentence encoder by.
+# The files by which sentence-transformers opens a sentence encoder.
 _SENTENCES = {MODULES, POOLING, PROMPTS, TEXTS}
 _HELD = _SENTENCES | {CARD, "config.json", "tokenizer.json", "tokenizer_config.json", *TOKENIZER_FILES, *GRAPHS}
 _HELD |= {unpadded_beside(Path(name)).as_posix() for name in GRAPHS}
 _WEIGHTS = re.compile(r"model(-\d{5}-of-\d{5})?\.safetensors|model\.safetensors\.index\.json")
-_FROM_THE_HUB = re.compile(
-    r"\.gitattributes|\.cache/huggingface/.*"
-)  # what `hf download` puts beside; nothing reads it
+_FROM_THE_HUB = re.compile(r"\.gitattributes|\.cache/huggingface/.*")  # what `hf download` adds; nothing reads it
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 
 
 def is_plain(name: str) -> bool:
-    """A relative POSIX path below the folder, of plain letters: no `..`, no root, no drive, no separators of others."""
+    """Whether this is a relative POSIX path below the folder, of plain characters: no `..`, no root, no drive, no other
+    separators."""
     return name == PurePosixPath(name).as_posix() and all(_PLAIN.fullmatch(part) for part in name.split("/"))
 
 
 def belongs(name: str) -> bool:
-    """Whether a bundle may hold a file of this name (docs/bundle.md: Layout): what `compress ship` writes, nothing that runs
-    when it is loaded."""
+    """Whether a bundle may contain a file of this name (docs/bundle.md: Layout): what `compress ship` writes, nothing that
+    runs when it is loaded."""
     return name in _HELD or is_weights(name)
 
 
 def is_weights(name: str) -> bool:
-    """Whether a checkpoint's file of this name holds weights in safetensors, or says which of several does."""
+    """Whether a checkpoint's file of this name contains safetensors weights, or their index."""
     return _WEIGHTS.fullmatch(name) is not None
 
 
 def contents(folder: Path) -> dict[str, str]:
-    """Relative name -> "file", "link" or "special", of everything below `folder` but folders; no link is followed."""
+    """Map the relative name of everything below `folder`, except folders, to "file", "link" or "special"; no link is followed."""
     found: dict[str, str] = {}
     for parent, folders, files in os.walk(folder):
         for entry in (*folders, *files):
@@ -56,7 +55,7 @@ def contents(folder: Path) -> dict[str, str]:
 
 
 def measure(folder: Path) -> dict[str, FileEntry]:
-    """Size and SHA-256 of every file but bundle.json."""
+    """Return size and SHA-256 of every file but bundle.json."""
     names = sorted(name for name in contents(folder) if name != NAME)
     hashes = sha256_all(folder / name for name in names)
     return {
@@ -66,7 +65,8 @@ def measure(folder: Path) -> dict[str, FileEntry]:
 
 
 def problems(folder: Path, listed: dict[str, FileEntry]) -> list[str]:
-    """One line per listed name that is unsafe, and per file that is missing, added, of no kind of a bundle's, a link or altered."""
+    """Return one line per listed name that is unsafe, and per file that is missing, not listed, not allowed in a bundle, a
+    link or altered."""
     unsafe = [f"{name!r}: not a plain name inside the bundle" for name in listed if not is_plain(name) or name == NAME]
     if unsafe:
         return unsafe

@@ -1,4 +1,4 @@
-"""What verification makes of a bundle's graphs, check by check: it opens them, so it belongs in a process of its own."""
+"""The checks of a bundle's graphs, one by one. They open the graphs, so they run in a separate process."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .report import Check, Step
 if TYPE_CHECKING:
     import onnx
 
-FIRST_RUN = "labels"  # the first check for which a graph is opened by a runtime
+FIRST_RUN = "labels"  # the first check in which a runtime opens a graph
 
 
 class Verification:
-    """The checks of the graphs in a bundle whose files are the ones it lists, in order: `begin` names the next, `make` makes
-    it. None of the later kinds where one of the earlier failed: sound graphs, answers, scores."""
+    """The checks of the graphs in a bundle whose files are the ones it lists, in order: `begin` returns the next one, `make`
+    runs it. If one of the graphs is not sound, answers and scores are not checked."""
 
     def __init__(self, folder: Path, info: BundleInfo, *, simulate: bool = False, **scores: Any) -> None:
         """`scores`: task, data_dir and threads, as for `verify`."""
@@ -35,7 +35,7 @@ class Verification:
         return self._next
 
     def make(self) -> Check:
-        """Whatever goes wrong with a graph of somebody's is a failed check."""
+        """Run the check. Anything that goes wrong with an untrusted graph is a failed check."""
         assert self._next is not None
         step, problem = self._next, ""
         try:
@@ -44,13 +44,13 @@ class Verification:
             raise
         except CompressError as error:
             problem = str(error)
-        except BaseException as error:  # libraries raise what they like, a panic of tokenizers is no Exception
+        except BaseException as error:  # libraries raise anything, and a panic of tokenizers is not an Exception
             problem = f"{step.file}: {type(error).__name__}: {' '.join(str(error).split())}"
         self._failed = True
         return Check(name=step.name, passed=False, detail=readable(problem))
 
     def checks(self) -> list[Check]:
-        """All of them, made here and now."""
+        """Run all checks in this process."""
         found = []
         while self.begin() is not None:
             found.append(self.make())
@@ -91,7 +91,7 @@ def _model(folder: Path, precision: str) -> Path:
 
 
 def _expected_models(info: BundleInfo) -> str:
-    """No graph that was not measured: a runtime would pick it up by its name."""
+    """Refuse a graph that was not measured: a runtime would pick it up by its name."""
     expected = {f"onnx/{MODEL_FILES[precision]}" for precision in info.models}
     found = {name for name in info.files if name.endswith(".onnx")}
     found -= {unpadded_beside(Path(name)).as_posix() for name in expected}
@@ -105,7 +105,7 @@ def _graph(path: Path) -> str:
 
 
 def _unpadded(path: Path) -> str:
-    """Of the graph file `path`: the unpadded form has its weights there, and nowhere else."""
+    """Check the unpadded form of the graph file `path`: its weights are there, and nowhere else."""
     from ..graphs.model_files import get_metadata
 
     unpadded = unpadded_beside(path)
@@ -115,7 +115,8 @@ def _unpadded(path: Path) -> str:
 
 
 def _sound(path: Path, owners: set[str]) -> onnx.ModelProto:
-    """The graph, without the weights of another file. CheckFailed: it is none, or names a file that is not one of `owners`."""
+    """Return the graph, without the weights of another file. CheckFailed: it is not sound, or names a file that is not one
+    of `owners`."""
     import onnx
 
     from ..graphs.model_files import check_model
@@ -136,7 +137,7 @@ def _sound(path: Path, owners: set[str]) -> onnx.ModelProto:
 
 
 def _named(folder: Path, info: BundleInfo) -> str:
-    """`graphs` says of each file what it is."""
+    """Check that `graphs` describes each file as it is."""
     found: dict[str, GraphFile] = {name: graph_file(folder, name) for name in info.models}
     said: dict[str, GraphFile] = {**info.graphs}
     wrong = [name for name in {*found, *said} if found.get(name) != said.get(name)]

@@ -1,4 +1,4 @@
-"""What a bundle's graph files are, as they themselves say."""
+"""Descriptions of a bundle's graph files, read from the files themselves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .document import GraphFile, Requires
 
 
 def graph_file(folder: Path, precision: str) -> GraphFile:
-    """Of a bundle's graph. CheckFailed: it does not say how it was quantized."""
+    """Describe a bundle's graph. CheckFailed: it does not say how it was quantized."""
     import onnx
 
     from ..graphs.model_files import get_metadata

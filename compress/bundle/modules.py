@@ -15,7 +15,7 @@ from ..runtime.folder import read_json, read_settings
 
 
 def pooling_of(path: Path, config: dict[str, Any]) -> Pooling:
-    """How the vectors of the model of the config at `path` are made: `mean` or `cls`. CompressError: it says neither."""
+    """Return how the model with the config at `path` pools its vectors: `mean` or `cls`. CompressError: it says neither."""
     found = config.get(FIELD)
     if found not in MODES:
         raise CompressError(f"{path}: {FIELD}: expected {' or '.join(MODES)}, found {found!r}")
@@ -23,7 +23,8 @@ def pooling_of(path: Path, config: dict[str, Any]) -> Pooling:
 
 
 def check_layers(checkpoint: Path) -> None:
-    """CompressError: vectors are made of several layers' states, which those who pool the checkpoint's last states would not see."""
+    """Raise CompressError if vectors combine several layers' states, which tools that pool the checkpoint's last states
+    would not see."""
     if (words := vector_words(read_config(checkpoint))) is not None:
         raise CompressError(
             f"{checkpoint / 'config.json'}: {AVERAGED}: vectors are {words}, and transformers would pool the last alone: ship without "
@@ -32,7 +33,8 @@ def check_layers(checkpoint: Path) -> None:
 
 
 def write_modules(folder: Path, config: dict[str, Any], max_length: int) -> None:
-    """Beside config.json. `max_length`: tokens, to which texts are cut. Raises `CompressError` as `pooling_of` does."""
+    """Write the files beside config.json. `max_length`: tokens, to which texts are truncated. Raises `CompressError` as
+    `pooling_of` does."""
     path = folder / "config.json"
     pooling, width = pooling_of(path, config), read_settings(folder).width
     places = ("", "1_Pooling", "2_Normalize")
@@ -50,7 +52,7 @@ def write_modules(folder: Path, config: dict[str, Any], max_length: int) -> None
 
 
 def check_modules(folder: Path) -> str:
-    """What others pool by is what config.json says. CheckFailed: it is not."""
+    """Check that the pooling that others read agrees with config.json. CheckFailed: it does not."""
     config = read_json(folder / "config.json")
     pooling, width = pooling_of(folder / "config.json", config), read_settings(folder).width
     found = read_json(folder / POOLING)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 _ARXIV = "arXiv:"
-# arXiv id -> key, title, authors, year. A test holds it against the recipes of the catalogue.
+# arXiv id -> key, title, authors, year. A test compares it with the recipes of the catalogue.
 _PAPERS: dict[str, tuple[str, str, str, int]] = {
     "1503.02531": (
         "hinton2015distilling",
@@ -96,7 +96,7 @@ _PAPERS: dict[str, tuple[str, str, str, int]] = {
 
 
 def bibtex(paper: object) -> str | None:
-    """Of what a recipe says in `paper`, e.g. `arXiv:1910.06188`; None where it is not known here."""
+    """Return the BibTeX of a recipe's `paper`, e.g. `arXiv:1910.06188`; None if it is not known here."""
     number = paper.removeprefix(_ARXIV) if isinstance(paper, str) else ""
     if number not in _PAPERS:
         return None

@@ -1,4 +1,4 @@
-"""Where a bundle goes: never over anything but a bundle, whole or not at all."""
+"""Where to write a bundle: never over anything but a bundle, and atomically."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from .files import contents
 
 
 def check_target(out: Path, force: bool | None) -> None:
-    """Only nothing, an empty folder or, with `force`, a bundle with no file of anybody else's in it. None: what is no bundle
-    replaces nothing."""
+    """Accept only a new or empty folder or, with `force`, a bundle that contains no other files. `force` is None for output
+    that replaces nothing."""
     if out.is_symlink() or (out.exists() and not out.is_dir()):
         raise CompressError(f"{out}: expected a folder to make, found {'a link' if out.is_symlink() else 'a file'}")
     if not out.is_dir() or not any(out.iterdir()):
@@ -34,7 +34,7 @@ def check_target(out: Path, force: bool | None) -> None:
 
 
 def check_name(folder: Path) -> None:
-    """CompressError: its path is not UTF-8, which ONNX and ONNX Runtime cannot open."""
+    """Raise CompressError if the path is not UTF-8, which ONNX and ONNX Runtime cannot open."""
     try:
         str(folder.absolute()).encode()
     except UnicodeEncodeError:
@@ -44,7 +44,7 @@ def check_name(folder: Path) -> None:
 
 
 def recover(out: Path) -> None:
-    """Put a bundle back that a process moved aside from `out` for a new one, and was killed before the new one came."""
+    """Restore a bundle that a process moved aside from `out` for a new one before it was killed."""
     for place, aside in abandoned(out.parent, OLD):
         if place.name == out.name:
             with suppress(OSError):  # `out` has files in it
@@ -53,8 +53,8 @@ def recover(out: Path) -> None:
 
 @contextmanager
 def building(out: Path) -> Iterator[Path]:
-    """A folder beside `out`, gone afterwards whatever happens; so are parents made for it, when it fails. What killed processes
-    left beside it goes first."""
+    """Yield a new folder beside `out`, for `settle` to move. On an error, remove the folder and the parents made for it.
+    First remove what killed processes left beside `out`."""
     _sweep(out.parent)
     made = [parent for parent in (out.parent, *out.parent.parents) if not parent.exists()]
     folder = beside(out, BUILDING)
@@ -71,7 +71,7 @@ def building(out: Path) -> Iterator[Path]:
 
 
 def _sweep(parent: Path) -> None:
-    """An old bundle goes only where a new one has come."""
+    """Remove what killed processes left; an old bundle only if a new one is in its place."""
     old = [aside for place, aside in abandoned(parent, OLD) if (place / NAME).is_file()]
     for leftover in (*old, *(folder for _, folder in abandoned(parent, BUILDING))):
         shutil.rmtree(leftover, ignore_errors=True)
@@ -87,9 +87,10 @@ def _remove(folder: Path, made: list[Path]) -> None:
 
 
 def settle(folder: Path, out: Path, *, replaces: bool = False) -> None:
-    """Into place, if that is free. An old bundle that it `replaces` changes places with it in one step, and then goes.
+    """Move `folder` to `out`, if that is free. An old bundle that it `replaces` is exchanged with it in one step, and then
+    removed.
 
-    `OSError` where `out` has files in it that nothing is to replace: they may have come while `folder` was made.
+    `OSError`: `out` has files that are not to be replaced; they may have been added while `folder` was made.
     """
     for path in [*sorted(folder.rglob("*")), folder]:
         sync(path)
@@ -104,10 +105,11 @@ def settle(folder: Path, out: Path, *, replaces: bool = False) -> None:
 
 
 def _in_two_steps(folder: Path, out: Path) -> None:
-    """Where the disk knows no exchange: for a moment the place is empty, and who is killed just then leaves it to `recover`."""
+    """Replace `out` on a disk without exchange: for a moment it is missing, and if the process is killed then, `recover`
+    restores it."""
     aside = beside(out, OLD)
-    with suppress(OSError):  # somebody else's folder keeps its time
-        os.utime(out)  # a rename does not set it, and what is a day old counts as abandoned, whoever lives
+    with suppress(OSError):  # the folder may belong to another user
+        os.utime(out)  # a rename does not update it, and a day-old folder counts as abandoned
     try:
         out.replace(aside)
         folder.replace(out)

@@ -1,4 +1,4 @@
-"""What tools make that pool the states of tokens themselves, beside what the graph gives as vectors."""
+"""What tools obtain that pool the token states themselves, compared with the vectors that the graph outputs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from ..sessions.outputs import VECTORS
 from .modules import pooling_of
 from .probes import probe_rows
 
-STATES = "last_hidden_state"  # as sentence-transformers, FastEmbed and transformers.js ask for it
-TOLERANCE = 1e-4  # of vectors of length 1: the same states in fp32, summed in another order
+STATES = "last_hidden_state"  # the name that sentence-transformers, FastEmbed and transformers.js use
+TOLERANCE = 1e-4  # for vectors of length 1: the same fp32 states, summed in another order
 
 
 def check_states(folder: Path, precision: str, texts: Sequence[tuple[str, ...]]) -> str:
-    """On the probe's `texts`, two at a time, the shorter padded. CheckFailed: the graph lacks an output, or they disagree."""
+    """Compare on the probe's `texts`, two at a time, the shorter padded. CheckFailed: the graph lacks an output, or they
+    disagree."""
     _, path = find_model(folder, precision)
     session = open_session(path, threads=1)
     names = [output.name for output in session.get_outputs()]
@@ -43,8 +44,8 @@ def check_states(folder: Path, precision: str, texts: Sequence[tuple[str, ...]])
 
 
 def pooled(states: np.ndarray, mask: np.ndarray, pooling: str) -> np.ndarray:
-    """float64 [text, width] of length 1, of `states` [text, token, width] and the `mask` [text, token] of those that are there; 0 where
-    all of these are."""
+    """Return float64 [text, width] of length 1, from `states` [text, token, width] and the `mask` [text, token] of real
+    tokens; 0 if all states are 0."""
     own, there = states.astype(np.float64), mask[:, :, None]
     found = own[:, 0] if pooling == "cls" else (own * there).sum(axis=1) / there.sum(axis=1)
     return found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), np.finfo(float).tiny)

@@ -1,4 +1,4 @@
-"""Fixed texts whose logits, or vectors, travel with a bundle: the same file must answer the same on another machine."""
+"""Fixed texts whose logits, or vectors, are stored in a bundle: the same file must give the same answers on another machine."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ FOLLOW_UPS = (
     "",
     "Nobody explained the delay. " * 60,
 )
-# To SENTENCES, of which the last is too short to be read in windows: LONG_PASSAGE takes its place.
+# About SENTENCES; the last of these is too short to be read in windows, so LONG_PASSAGE takes its place.
 QUESTIONS = (
     "How long does the kettle take?",
     "What would I not sit through again?",
@@ -83,8 +83,8 @@ _PADDING = 3  # columns that the mask hides
 
 
 def probe_texts(columns: int, *, unit: Unit = "text", most_words: int | None = None) -> tuple[tuple[str, ...], ...]:
-    """Sixteen examples of one or two texts, of so many words at most: of a task that labels words each one's logits are kept. Of
-    questions the second text is the context."""
+    """Return sixteen examples of one or two texts. `most_words` limits a text: if words are labelled, the logits of each are
+    stored. For questions the second text is the context."""
     if unit == "question":
         return tuple(zip(QUESTIONS, (*SENTENCES[:-1], LONG_PASSAGE), strict=True))
     if columns == 2:
@@ -94,8 +94,8 @@ def probe_texts(columns: int, *, unit: Unit = "text", most_words: int | None = N
 
 @dataclass(frozen=True)
 class ProbeRows:
-    """Texts as a model reads them, a row for each, or for each window of one; `places` where words are labelled, `cut` where questions
-    are answered, of which `threshold` is that of no answer."""
+    """Texts as a model reads them, a row for each, or for each of its windows. `places`: if words are labelled. `cut`: if
+    questions are answered, with the no-answer `threshold`."""
 
     encodings: list[tokenizers.Encoding]
     places: Places | None = None
@@ -103,8 +103,8 @@ class ProbeRows:
     threshold: float = 0.0
 
     def collected(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
-        """float32 [text, class or width], [word, label] or [question, 4], of each row's outputs, [class] or [length, label], padding
-        included."""
+        """Return float32 [text, class or width], [word, label] or [question, 4] from the outputs of each row, [class] or
+        [length, label], padding included."""
         if self.cut is not None:
             best = Best(self.cut, most=1)
             for window, row in enumerate(outputs):
@@ -112,16 +112,14 @@ class ProbeRows:
             return best.outputs(impossible=True, threshold=self.threshold)
         if self.places is None:
             return np.stack(outputs)
-        found = self.places.unread(
-            outputs[0].shape[-1], 0
-        )  # the labels of a bundle begin with O, where there is such a one
+        found = self.places.unread(outputs[0].shape[-1], 0)  # a bundle's labels begin with O, if they have it
         for window, row in enumerate(outputs):
             self.places.put(found, np.array([window]), row[None])
         return found
 
 
 def probe_rows(folder: Path, texts: Sequence[tuple[str, ...]]) -> ProbeRows:
-    """Of the bundle's tokenizer."""
+    """Encode the texts with the bundle's tokenizer."""
     settings = read_settings(folder)
     tokenizer = read_tokenizer(folder / "tokenizer.json", settings)
     if settings.kind.unit == "question":
@@ -138,13 +136,13 @@ def probe_rows(folder: Path, texts: Sequence[tuple[str, ...]]) -> ProbeRows:
 
 
 def rows_of(kind: KindName, texts: Sequence[tuple[str, ...]]) -> int:
-    """How many rows the logits of `texts` have."""
+    """Return how many rows the logits of `texts` have."""
     return sum(len(word_spans(text)) for (text,) in texts) if KINDS[kind].unit == "word" else len(texts)
 
 
 def unpadded_logits(folder: Path, precision: str, texts: tuple[tuple[str, ...], ...]) -> np.ndarray:
-    """As `probe_logits`, from the unpadded form of the graph: each text twice in a batch, with padding to leave out. A text
-    beside another would change the ranges that dynamic int8 measures, and with them its answer."""
+    """`probe_logits` from the unpadded form of the graph: each text twice in a batch, with padding to leave out. A different
+    text in the batch would change the ranges that dynamic int8 measures, and so the answer."""
     settings, (_, model) = read_settings(folder), find_model(folder, precision)
     rows, engine = probe_rows(folder, texts), open_unpadded(model, threads=1)
     found = []
@@ -157,8 +155,9 @@ def unpadded_logits(folder: Path, precision: str, texts: tuple[tuple[str, ...], 
 
 
 def probe_logits(folder: Path, precision: str, texts: tuple[tuple[str, ...], ...], threads: int | None) -> np.ndarray:
-    """float32 [text, class], [word, label], [question, 4] (`Reader.outputs`, with no answer where that is likelier whatever the task), or
-    [text, width] of vectors, one text at a time, so that no answer depends on another. CheckFailed: non-finite."""
+    """Return float32 [text, class], [word, label], [question, 4] (`Reader.outputs`, with no answer where that is likelier,
+    whatever the task), or [text, width] of vectors, one text at a time, so that no answer depends on another. CheckFailed:
+    non-finite."""
     model = load(folder, precision=precision, threads=threads, verify=False)  # `verify` hashes all
     if isinstance(model, Embedder):
         return model.embed([text for (text,) in texts], batch_size=1).round(DIGITS)
@@ -174,5 +173,5 @@ def probe_logits(folder: Path, precision: str, texts: tuple[tuple[str, ...], ...
 
 
 def examples(texts: Sequence[tuple[str, ...]]) -> list[Text]:
-    """As tokenizers take them: a text, or a pair."""
+    """Return texts as tokenizers take them: a text, or a pair."""
     return [text[0] if len(text) == 1 else (text[0], text[1]) for text in texts]

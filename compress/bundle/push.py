@@ -1,4 +1,4 @@
-"""A bundle goes to the Hugging Face hub: only one that verifies, in one commit."""
+"""Push a bundle to the Hugging Face hub: only one that verifies, in one commit."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .verify import verify
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
-_OF_THE_HUB = {".gitattributes", CARD}  # what a repository has from its first day
+_OF_THE_HUB = {".gitattributes", CARD}  # files that a new repository may have
 
 
 def check_push(repository: str) -> str:
-    """The token to push with. CompressError: `repository` is no OWNER/NAME, or there is no token; asks no network.
+    """Return the token to push with. CompressError: `repository` is not OWNER/NAME, or there is no token. Uses no network.
 
-    For the start of a long command: what could not work is said before anything is made.
+    Call it at the start of a long command, to fail before anything is made.
     """
     from huggingface_hub import constants, get_token
     from huggingface_hub.utils import HFValidationError, validate_repo_id
@@ -44,11 +44,11 @@ def check_push(repository: str) -> str:
 
 
 def push_bundle(folder: Path, repository: str, *, private: bool = False) -> str:
-    """Commit a bundle that verifies to the hub's `repository`, OWNER/NAME; returns its URL.
+    """Commit a bundle that verifies to the hub's `repository`, OWNER/NAME; return its URL.
 
-    The repository is made where there is none: with `private` for its owner alone, else as its owner's default is. In one that
-    holds a bundle this one takes its place, in one commit. Files that no bundle holds stay. CheckFailed: the bundle does not
-    verify; nothing was sent. `CompressError`: the hub, the token, or a repository that holds something else; `folder` stays.
+    A missing repository is created, private with `private`, else by its owner's default. A bundle in the repository is
+    replaced in one commit. Files that no bundle contains stay. CheckFailed: the bundle does not verify; nothing was sent.
+    CompressError: the hub, the token, or a repository that holds something else; `folder` stays.
     """
     from huggingface_hub import HfApi
 
@@ -96,7 +96,7 @@ def _commit(api: HfApi, folder: Path, repository: str, private: bool) -> None:
 
 @contextmanager
 def _one_line_errors(repository: str, way_out: str) -> Iterator[None]:
-    """Whatever fails between us and the hub becomes one line; `way_out`: what to do then."""
+    """Turn any failure between us and the hub into one line; `way_out`: what to do then."""
     try:
         yield
     except CompressError:

@@ -1,4 +1,4 @@
-"""What verification found, check by check."""
+"""The results of verification, check by check."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Check(Spec):
 
 
 class Report(Spec):
-    """All checks that were made, in order. `notes`: what differs and is no failure."""
+    """All checks that were run, in order. `notes`: differences that are not failures."""
 
     bundle: str
     isa: tuple[str, ...] = Field(description="vector extensions of the CPU that the checks ran on")
@@ -35,7 +35,7 @@ class Report(Spec):
 
 @dataclass(frozen=True)
 class Step:
-    """A check that is yet to be made. `file`: of the bundle, what it opens."""
+    """A check to run. `file`: the file of the bundle that it opens."""
 
     name: str
     file: str
@@ -43,7 +43,7 @@ class Step:
 
 
 def check(name: str, found: Callable[[], str]) -> Check:
-    """`found` returns what to say of success, or raises a `CompressError`."""
+    """Run a check: `found` returns what to say on success, or raises a `CompressError`."""
     try:
         return Check(name=name, passed=True, detail=found())
     except CompressError as error:

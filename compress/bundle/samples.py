@@ -1,4 +1,5 @@
-"""A text, a pair, or a context with endings, such as a task has: for the card of a model. Of our own writing, from no data set."""
+"""Sample inputs for a model's card, such as its task has: a text, a pair, or a context with endings. Our own, from no data
+set."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ _OTHERS = {1: ("A slow start, and a fine end.",), 2: ("The kettle boils.", "The 
 
 
 def sample(task: str, columns: int, *, unit: Unit = "text") -> tuple[str, ...]:
-    """`columns` texts, or a context and endings: the task's own, or a general one where it is not known. `unit`: what the model answers."""
+    """Return `columns` texts, or a context and endings: the task's own, or general ones if it is unknown. `unit`: what the
+    model answers."""
     if unit == "word":
         return (_NAMES,)
     if unit == "question":

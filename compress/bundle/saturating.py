@@ -1,4 +1,4 @@
-"""What this CPU's int8 kernels make of a bundle, and what those of another kind would: integer matmuls, 16-bit saturation."""
+"""How this CPU's int8 kernels run a bundle, and how those of another kind would: integer matmuls, 16-bit saturation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .probes import ProbeRows, probe_rows
 
 
 def integer_kernels(path: Path) -> str:
-    """Of the file as ONNX Runtime rewrites it here. CheckFailed: a matmul that the file has in int8 is computed in fp32."""
+    """Check the file as ONNX Runtime rewrites it here. CheckFailed: a matmul that is int8 in the file is computed in fp32."""
     from ..graphs.matmuls import INTEGER_MATMULS, matmuls
 
     def configure(options: object) -> None:
@@ -43,7 +43,7 @@ def integer_kernels(path: Path) -> str:
 
 
 def saturation(folder: Path, info: BundleInfo, precision: str) -> str:
-    """How many sums of two products leave 16 bits on the probe, where most do, and what that means on this CPU."""
+    """Report how many sums of two products exceed 16 bits on the probe, where most do, and what that means on this CPU."""
     layers = count_saturated(_model(folder, precision), _feeds(folder, probe_rows(folder, info.probe.texts)))
     pairs, saturated = sum(layer.pairs for layer in layers), sum(layer.saturated for layer in layers)
     if not saturated:
@@ -61,7 +61,7 @@ def _worst(layers: Iterable[Layer]) -> str:
 
 
 def elsewhere(folder: Path, info: BundleInfo, precision: str, found: np.ndarray) -> str:
-    """What an x86 CPU of the other kind answers to the probe, beside `found`, this one's. CheckFailed: too far from it."""
+    """Compare the answers to the probe on an x86 CPU of the other kind with `found`, this one's. CheckFailed: too far from it."""
     other = "without VNNI" if not machine.saturates() else "with VNNI"
     logits = _simulated(folder, info, precision, saturating=not machine.saturates())
     detail, near = distance(info, precision, logits, found)
@@ -71,10 +71,10 @@ def elsewhere(folder: Path, info: BundleInfo, precision: str, found: np.ndarray)
 
 
 def explanation(folder: Path, info: BundleInfo, precision: str, found: np.ndarray) -> str:
-    """Whether 16-bit saturation is why `found` is not what the bundle's record says, by computing the file both ways."""
+    """Report whether 16-bit saturation is why `found` differs from the bundle's record, by computing the file both ways."""
     try:
         exact, clipped = (_simulated(folder, info, precision, saturating=one) for one in (False, True))
-    except Exception as error:  # the evaluator runs a graph that may hold anything, and raises as much
+    except Exception as error:  # the evaluator runs an arbitrary graph, and may raise anything
         return f"whether saturation is the cause cannot be told: {' '.join(str(error).split())}"
 
     def near(first: np.ndarray, second: np.ndarray) -> bool:
@@ -92,7 +92,7 @@ def explanation(folder: Path, info: BundleInfo, precision: str, found: np.ndarra
 
 
 def _simulated(folder: Path, info: BundleInfo, precision: str, *, saturating: bool) -> np.ndarray:
-    """float32 logits of the probe, as its record has them, one text or window at a time."""
+    """Return the probe's float32 logits in the form of its record, one text or window at a time."""
     rows = probe_rows(folder, info.probe.texts)
     found = simulate(_model(folder, precision), _feeds(folder, rows), saturating=saturating)
     return rows.collected([logits for (logits,) in found])
@@ -103,7 +103,7 @@ def _model(folder: Path, precision: str) -> Path:
 
 
 def _feeds(folder: Path, rows: ProbeRows) -> list[dict[str, np.ndarray]]:
-    """A batch of its own for each row, so that none is padded."""
+    """Return one batch for each row, so that none is padded."""
     inputs: dict[str, type] = dict.fromkeys(KNOWN_INPUTS, np.int64)
     pad = read_settings(folder).pad_id
     return [padded([encoding], inputs, pad) for encoding in rows.encodings]

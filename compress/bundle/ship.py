@@ -1,4 +1,4 @@
-"""A finished run becomes a bundle: whole or not at all."""
+"""Ship a finished run as a bundle, atomically."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from .place import building, check_name, check_target, recover, settle
 from .probes import probe_logits, probe_texts
 from .source import Source, read_source
 
-_SOME = 30  # words: of more than a window of the model, in at least two
+_SOME = 30  # words more than a window of the model holds, so that a long text needs two
 
 
 def ship(
@@ -50,13 +50,13 @@ def ship(
     base_model: str | None = None,
     name: str | None = None,
 ) -> Path:
-    """Write the bundle of a finished `run` to `out`; returns its resolved path.
+    """Write the bundle of a finished `run` to `out`; return its resolved path.
 
-    `model`: name of the run's model (default: the last one made). `precisions`: which of its forms, `fp32`, `int8`,
-    `avx2` or `qdq`, go in (default: all that the run has).
-    `force` replaces a bundle that is there already, and nothing else. `with_checkpoint` adds the weights in
-    safetensors. `licence`, `base_model` (a hub id) and `name` are for the model card, in place of what the run says.
-    Raises `CompressError`: the run, its artefacts, `out`; CheckFailed: a model that does not answer.
+    `model`: name of the run's model (default: the last one made). `precisions`: which of its forms to include, `fp32`,
+    `int8`, `avx2` or `qdq` (default: all that the run has). `force` replaces an existing bundle, and nothing else.
+    `with_checkpoint` adds the weights in safetensors. `licence`, `base_model` (a hub id) and `name` are for the model card
+    and override what the run says. Raises `CompressError`: the run, its artefacts, `out`. CheckFailed: a model that does not
+    answer.
     """
     run, out = Path(run), Path(out)
     check_name(out)
@@ -109,7 +109,7 @@ def _copy_configuration(folder: Path, source: Source) -> None:
 
 
 def _config(checkpoint: Path, task: TaskInfo) -> dict[str, Any]:
-    """The checkpoint's, with the task's label names. Names that contradict the task's are refused."""
+    """Return the checkpoint's config with the task's label names. CompressError: its own names contradict the task's."""
     path, config = checkpoint / "config.json", read_config(checkpoint)
     expected = output_names(task.kind, task.labels)
     if not expected:  # a config without names is read as one with two labels
@@ -126,7 +126,7 @@ def _config(checkpoint: Path, task: TaskInfo) -> dict[str, Any]:
 
 
 def _of_transformers_js(source: Source) -> dict[str, Any]:
-    """Which file transformers.js opens by default; in Node it would be the fp32 one."""
+    """Return which file transformers.js opens by default; otherwise, in Node, that is the fp32 one."""
     dtype = next((DTYPES[name] for name in MODEL_FILES if name in source.graphs and name in DTYPES), None)
     return {"transformers.js_config": {"dtype": dtype}} if dtype and _known(source) else {}
 
@@ -137,7 +137,8 @@ def _known(source: Source) -> bool:
 
 
 def _tokenizer_config(checkpoint: Path, max_length: int) -> dict[str, Any]:
-    """The limit of the bundle, for consumers that cut there, and what gives the model its tokens and segments."""
+    """Return the tokenizer's config with the bundle's length limit, for consumers that truncate there, and with what gives
+    the model its tokens and segments."""
     from ..models.checkpoints import load_tokenizer
 
     config = read_config(checkpoint)
@@ -184,14 +185,14 @@ def _describe(folder: Path, source: Source) -> BundleInfo:
         choices=choices_of(result),
         corpus=result.corpus,
         vocabulary=result.vocabulary if result.vocabulary and result.vocabulary.model == model else None,
-        recipe=without_places(result.recipe),  # of a run made before results were without paths
+        recipe=without_places(result.recipe),  # older runs recorded paths
         probe=Probe(texts=texts, logits=logits),  # type: ignore[arg-type]
         files={},
     )
 
 
 def _fastest(models: Mapping[str, ModelResult]) -> str | None:
-    """None where latency was not measured."""
+    """Return the precision with the least time; None if latency was not measured."""
     rows = {name: model.onnx.latency[0] for name, model in models.items() if model.onnx and model.onnx.latency}
     times = {name: row.p50 if row.cpu_p50 is None else row.cpu_p50 for name, row in rows.items()}
     return min(times, key=lambda name: times[name]) if times else None

@@ -1,4 +1,4 @@
-"""What a run left behind for a bundle: the models chosen, their files, how their task feeds them."""
+"""What a run provides for a bundle: the chosen models, their files, and how their task feeds them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ..results import MODELS, SEVERAL, ModelResult, Result, read_result
 from ..runtime.folder import MODEL_FILES, read_json
 from ..store import Store
 
-_OPTIONS = {"qdq": "portable", "avx2": "avx2"}  # what makes a form
+_OPTIONS = {"qdq": "portable", "avx2": "avx2"}  # the option that makes a form
 
 
 @dataclass(frozen=True)
 class Source:
-    """A finished run, its artefacts verified. `graphs`: precision -> ONNX file."""
+    """A finished run with verified artefacts. `graphs`: precision -> ONNX file."""
 
     result: Result
     columns: tuple[str, ...]
@@ -28,7 +28,8 @@ class Source:
 
 
 def read_source(run: Path, store: Path, model: str | None, precisions: Sequence[str] = ()) -> Source:
-    """Raises `CompressError` for an unfinished run, an unknown model or form, and artefacts that are gone or changed."""
+    """Read a finished run. Raises `CompressError` for an unfinished run, an unknown model or form, and artefacts that are
+    missing or changed."""
     result = finished(run)
     models = _chosen(run, result, model, precisions)
     paths = read_json(run / MODELS)
@@ -43,7 +44,7 @@ def read_source(run: Path, store: Path, model: str | None, precisions: Sequence[
 
 
 def finished(run: Path) -> Result:
-    """The result of a run whose models are listed. Raises `CompressError` for any other folder."""
+    """Return the result of a run whose models are listed. Raises `CompressError` for any other folder."""
     if not run.is_dir():
         raise CompressError(f"{run}: expected a run directory, found {'a file' if run.exists() else 'nothing'}")
     if (run / "bundle.json").is_file():
@@ -64,7 +65,7 @@ def finished(run: Path) -> Result:
 
 
 def _chosen(run: Path, result: Result, name: str | None, precisions: Sequence[str]) -> dict[str, ModelResult]:
-    """fp32 first. Left out, `name` is that of the last model made, and `precisions` are all that it has."""
+    """Return the chosen forms of a model, fp32 first. `name` defaults to the last model made, `precisions` to all that it has."""
     if not result.models:
         raise CompressError(f"{run / 'result.json'}: models: expected at least one, found none")
     wanted = name or result.final.name
@@ -90,7 +91,7 @@ def model_entry(run: Path, paths: dict[str, Any], name: str) -> dict[str, str]:
 
 
 def artefact(store: Path, relative: str, where: Path) -> Path:
-    """A path in the store, named in the run's file `where`, its artefact verified byte by byte."""
+    """Return a path in the store that the run's file `where` names, after verifying its artefact byte by byte."""
     parts = PurePosixPath(relative).parts
     if not parts or parts[0] == "/" or ".." in parts:
         raise CompressError(f"{where}: expected paths inside the store, found {relative!r}")

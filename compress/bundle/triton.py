@@ -1,4 +1,4 @@
-"""A model repository of Triton Inference Server with a bundle's graph in it, for its onnxruntime backend."""
+"""Write a model repository of Triton Inference Server with a bundle's graph, for its onnxruntime backend."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .files import contents
 from .place import building, recover, settle
 
 CONFIG, LABELS, MODEL = "config.pbtxt", "labels.txt", "1/model.onnx"
-MAX_BATCH = 32  # requests that the server may put together
+MAX_BATCH = 32  # requests that the server may combine
 _MARK = "# Written by `compress ship`"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _CONFIG = """\
@@ -38,10 +38,10 @@ parameters {{ key: "intra_op_thread_count" value: {{ string_value: "1" }} }}
 
 
 def check_model_place(bundle: Path, repository: Path, force: bool) -> Path:
-    """Where the model of `bundle` goes: `repository` with the name of the bundle's folder.
+    """Return where the model of `bundle` goes: `repository` with the name of the bundle's folder.
 
-    CompressError: a name that a URL cannot hold, a place in the bundle or around it, or one with files in it that `force` may
-    not replace: any but those of a model that was written here before.
+    CompressError: a name that a URL cannot hold, a place inside or around the bundle, or one with files that `force` may not
+    replace: any but those of a model written here before.
     """
     bundle = Path(bundle).resolve()
     place = Path(repository).resolve() / bundle.name
@@ -73,10 +73,11 @@ def _check_ours(place: Path, force: bool) -> None:
 
 
 def write_triton_model(bundle: Path, repository: Path, *, force: bool = False) -> Path:
-    """Write `repository/NAME` with NAME the bundle's folder's: config.pbtxt, labels.txt and 1/model.onnx; returns it.
+    """Write `repository/NAME`, NAME being that of the bundle's folder: config.pbtxt, labels.txt and 1/model.onnx; return its
+    path.
 
-    The graph is the one that the bundle is opened with by default: int8 where it has one. `force` replaces a model that was
-    written before, and nothing else. Raises `CompressError`: the bundle, the place.
+    The graph is the one that the bundle is opened with by default: int8 if it has one. `force` replaces a model written
+    before, and nothing else. Raises `CompressError`: the bundle, the place.
     """
     bundle = Path(bundle).resolve()
     place, info = check_model_place(bundle, repository, force), read_bundle(bundle)
@@ -93,7 +94,7 @@ def write_triton_model(bundle: Path, repository: Path, *, force: bool = False) -
 
 
 def _names_labels(info: BundleInfo) -> bool:
-    """Whether the server can name the labels of an output: it knows one for each text."""
+    """Whether the server can name the labels of an output: it expects one answer for each text."""
     return bool(info.task.labels) and KINDS[info.task.kind].unit == "text"
 
 
@@ -117,12 +118,12 @@ def _config(name: str, info: BundleInfo, precision: str, graph: Path) -> str:
 
 
 def _answers(outputs: Sequence[Any]) -> list[Any]:
-    """Of a sentence encoder's graph the vectors alone: the states that they are made of would be sent with each."""
+    """Return the outputs; of a sentence encoder only the vectors, because the states would be sent with each answer."""
     return [value for value in outputs if value.name == VECTORS] or list(outputs)
 
 
 def _tensor(value: Any, more: str = "") -> str:
-    """A graph's input or output without its first dimension, the batch, which is the server's; -1 is any length."""
+    """Describe a graph's input or output without its first dimension, the batch, which is the server's; -1 is any length."""
     import onnx
 
     tensor = value.type.tensor_type

@@ -1,4 +1,4 @@
-"""Is a bundle whole, safe to open, and does it answer on this CPU as it did where it was made?"""
+"""Verify that a bundle is whole, safe to open, and answers on this CPU as it did where it was made."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def verify(
     threads: int | None = None,
     simulate: bool = False,
 ) -> Report:
-    """Every check that can be made, passed or not; later ones are left out where a file is not what it should be.
+    """Run every check that can be made, passed or not; later ones are skipped if a file is not what it should be.
 
-    `task` (a built-in name or a task file) or `data_dir` (GLUE files) asks for the scores too; `simulate` for what the
-    int8 files answer on x86 CPUs of the other kind, with or without VNNI, computed in NumPy. A bundle that `ship --force` was
-    killed over comes back first. Reads nothing outside `bundle` but the data. Raises `CompressError` when there is no bundle
-    or no such data.
+    `task` (a built-in name or a task file) or `data_dir` (GLUE files): also check the scores. `simulate`: also compute in
+    NumPy what the int8 files answer on x86 CPUs of the other kind, with or without VNNI. First restores a bundle if
+    `ship --force` was killed while replacing it. Reads nothing outside `bundle` but the data. Raises `CompressError` when there is
+    no bundle or no such data.
     """
     folder = Path(bundle)
     check_name(folder)

@@ -1,4 +1,4 @@
-"""A transformers checkpoint becomes one ONNX file: fixed names, dynamic shapes, checked against torch."""
+"""Export a transformers checkpoint to one ONNX file: fixed names, dynamic shapes, checked against torch."""
 
 from __future__ import annotations
 
@@ -38,17 +38,19 @@ def export_onnx(
     graph: str,
     pairs: bool = True,
 ) -> dict[str, Any]:
-    """Write `out`/model.onnx, fp32, and check it: the ONNX checker, then parity with torch. Of the fast graph also
-    its unpadded form, in the same way: model_unpadded.onnx, without weights of its own.
+    """Write `out`/model.onnx, fp32, and check it with the ONNX checker and for parity with torch.
 
-    Inputs: int64 [batch, length] `input_ids`, `attention_mask` and, where the model has more than one segment,
+    The fast graph of a model with layers also gets an unpadded form, checked the same way: model_unpadded.onnx, without
+    weights of its own.
+
+    Inputs: int64 [batch, length] `input_ids`, `attention_mask` and, if the model has more than one segment,
     `token_type_ids`; the fast graph of a task whose examples are not `pairs` has no such input. Output: float32 `logits`
-    [batch, class], or `sentence_embedding` [batch, hidden], each of length 1. The metadata names task, kind and labels, and of a
-    model that answers questions the threshold of no answer, where config.json has one. `graph`:
-    `plain` is torch's exporter's; `fast` is
-    `build_fast`'s.
-    Returns the largest error per shape, where a model amplifies rounding what that does to its answers, and the counts of
-    nodes and matmuls. CompressError: the checkpoint; CheckFailed: the outcome, and then no file is left.
+    [batch, class], or `sentence_embedding` [batch, hidden], each of length 1. The metadata names task, kind and labels, and
+    for a question-answering model the no-answer threshold, if config.json has one. `graph`: `plain`, from torch's exporter,
+    or `fast`, from `build_fast`.
+
+    Return the largest error per shape, how far rounding moves the answers if the model amplifies it, and the counts of nodes
+    and matmuls. CompressError: the checkpoint. CheckFailed: the result; then no file is left.
     """
     traced = load(Path(checkpoint), kind)
     if graph == "fast" and not pairs:
@@ -92,7 +94,7 @@ def _write(traced: Traced, model: ModelProto, path: Path, form: str, logits: Log
 
 
 def _unpadded(traced: Traced, model: ModelProto, path: Path) -> ModelProto:
-    """The unpadded form of the fast graph `model`, which stands in `path`."""
+    """Return the unpadded form of the fast graph `model`, which is stored in `path`."""
     pairs, opset = SEGMENTS in traced.inputs, model.opset_import[0].version
     unpadded = build_fast(traced.model, kind=traced.kind, pairs=pairs, opset=opset, unpadded=True)
     if unpadded is None:
@@ -117,7 +119,7 @@ def _fast(checkpoint: Path, traced: Traced, opset: int) -> ModelProto:
 
 
 def _parity(traced: Traced, path: Path, form: str, opset: int, logits: Logits) -> Parity:
-    """As `check_parity`; of a fast graph that fails, the message names the part that differs first."""
+    """Run `check_parity`; if a fast graph fails, the message names the first part that differs."""
     if form == "plain":
         return check_parity(traced, path, logits)
     try:

@@ -1,4 +1,4 @@
-"""Turn the exporter's graph into one a reader can address: named after modules, weights once, nothing left over."""
+"""Clean the exporter's graph: nodes and weights named after modules, weights stored once, nothing unused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SCOPES = "pkg.torch.onnx.name_scopes"
 
 
 def clean(model: ModelProto) -> None:
-    """In place. Stack traces hold paths of the machine and shapes of the trace, so metadata goes too."""
+    """Clean `model` in place. Metadata is removed too: stack traces contain local paths and shapes of the trace."""
     graph = model.graph
     strip_identities(graph)
     fold_transposes(graph)
@@ -29,7 +29,7 @@ def clean(model: ModelProto) -> None:
 
 
 def _scope(node: NodeProto) -> str:
-    """The module that a node came from, as in the checkpoint's weight names; "" where it is unknown."""
+    """Return the module that a node came from, as in the checkpoint's weight names; "" if it is unknown."""
     for entry in node.metadata_props:
         if entry.key == _SCOPES:
             path = ast.literal_eval(entry.value)[-2:][0]
@@ -38,7 +38,7 @@ def _scope(node: NodeProto) -> str:
 
 
 def _name_nodes(graph: GraphProto) -> None:
-    """`bert.encoder.layer.0.output.dense/MatMul`: what `exclude` patterns and error messages can name.
+    """Name nodes like `bert.encoder.layer.0.output.dense/MatMul`, for `exclude` patterns and error messages.
 
     A module that is used again (ALBERT's shared layer) gets `_1`, `_2`, … in order of use.
     """
@@ -51,7 +51,7 @@ def _name_nodes(graph: GraphProto) -> None:
 
 
 def _name_tensors(graph: GraphProto) -> None:
-    """Weights by module, without the wrapper's prefix; a weight that folding transposed keeps its module's name."""
+    """Name weights after their module, without the wrapper's prefix, including those that folding transposed."""
     taken = {name for node in graph.node for name in (*node.input, *node.output)}
     initializers = {tensor.name for tensor in graph.initializer}
     renamed: dict[str, str] = {}

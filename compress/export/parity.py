@@ -1,4 +1,4 @@
-"""Does the graph compute what the checkpoint computes?"""
+"""Check that a graph computes what the checkpoint computes."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from .tracing import Traced, example
 # Both sides are fp32 and differ only in the order of their sums: about 1e-6 per layer, relative to the
 # activations; 1e-4 leaves room for 24 layers and is far below what a wrong mask or position costs (> 1e-2).
 TOLERANCE = 1e-4
-_WRONG = 1e-2  # what is certainly no rounding
-_FULL = 1024  # tokens of the full example, where two rows have no more
-_LONG, _LONGEST = 1024, 2048  # tokens of a row
+_WRONG = 1e-2  # certainly not rounding
+_FULL = 1024  # tokens of the full example, unless two rows have more
+_LONG, _LONGEST = 1024, 2048  # tokens of a row: above the first there is one row
 
 Logits = Mapping[tuple[int, int], np.ndarray]  # by (batch, length)
 
 
 def shapes(max_length: int) -> list[tuple[int, int]]:
-    """Small, odd and full: a baked-in batch or length shows in at least one of them. Full is up to `_LONGEST` tokens a row, of
-    which torch's scores of all pairs in a layer take 0.2 GB at 12 heads; 8 rows or, of long ones, 2: every row is computed alike,
-    and three models compute them."""
+    """Return small, odd and full shapes: a baked-in batch or length shows in at least one of them. A full row has up to
+    `_LONGEST` tokens, for which torch's attention scores in a layer take 0.2 GB at 12 heads. There are 8 rows, fewer of long
+    ones: every row is computed alike, and three models compute them."""
     rows = 1 if max_length > _LONG else max(2, min(8, _FULL // max_length))
     longest = rows, min(max_length, _LONGEST)
     wanted = [(1, 1), (1, 7), (3, 19), longest]
@@ -37,12 +37,12 @@ def shapes(max_length: int) -> list[tuple[int, int]]:
 
 
 def fast_tolerance(layers: int) -> float:
-    """Of the graph that is written here, in which nothing is approximate: 1e-5 up to six layers, then 1e-6 more for each."""
+    """Return the tolerance of the fast graph, in which nothing is approximate: 1e-5 up to six layers, then 1e-6 more for each."""
     return 1e-6 * max(10, layers + 4)
 
 
 def torch_logits(traced: Traced) -> Logits:
-    """What the checkpoint answers to an `example` of each of `shapes`, for every graph that is held against it."""
+    """Return the checkpoint's logits for an `example` of each of `shapes`; all its graphs are compared with these."""
     found = {}
     for shape in shapes(traced.max_length):
         inputs = example(traced, *shape)
@@ -53,19 +53,19 @@ def torch_logits(traced: Traced) -> Logits:
 
 @dataclass(frozen=True)
 class Parity:
-    """By shape, "batch x length": the largest absolute error of a graph, and where that is beyond the tolerance because the
-    model amplifies rounding, how far rounding alone moves its answers."""
+    """By shape, "batch x length": the largest absolute error of a graph, and how far rounding alone moves the answers, if
+    the error is beyond the tolerance because the model amplifies rounding."""
 
     errors: dict[str, float]
     rounding: dict[str, float]
 
 
 def check_parity(traced: Traced, path: Path, logits: Logits, tolerance: float = TOLERANCE) -> Parity:
-    """Hold a graph against `logits`, or vectors, those of `torch_logits`: ragged padding included; of logits of tokens those
-    of real ones.
+    """Compare a graph with the logits, or vectors, of `torch_logits`, on inputs with ragged padding; logits of padding
+    tokens are ignored.
 
-    The tolerance is relative to the largest logit, at least 1; numbers of vectors, of length 1, are smaller, and so are their
-    errors. An example beyond it is right where its error is small and lies within what `exact_answers` shows that rounding does to it.
+    The tolerance is relative to the largest logit, at least 1; the entries of vectors, of length 1, are smaller, and so are
+    their errors. An example beyond it passes if its error is small and within what `exact_answers` attributes to rounding.
     CheckFailed lists every shape's error.
     """
     session = open_session(path)
@@ -102,7 +102,7 @@ def check_parity(traced: Traced, path: Path, logits: Logits, tolerance: float = 
 
 
 def _by_example(differences: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """The largest of each example, [batch]; of tokens, [batch, length, size], among real ones."""
+    """Return the largest difference of each example, [batch]; padding tokens of [batch, length, size] are ignored."""
     sizes = np.abs(differences)
     if sizes.ndim == 3 and sizes.shape[:2] == mask.shape:
         sizes = np.where(mask[..., None] == 1, sizes, 0)

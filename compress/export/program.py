@@ -1,4 +1,4 @@
-"""A checkpoint as a module for quantizers that work on torch's programs, and the way back to a graph of ours."""
+"""A checkpoint as a module for quantizers that work on torch programs, and its conversion back to our graph."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from .tracing import PREFIX, Outputs, Traced, examples, load, quiet, shapes, sid
 
 @dataclass(frozen=True)
 class Program:
-    """`module` takes int64 [batch, length] tensors in the order of `inputs` and gives the logits; a model with several
-    outputs each of them."""
+    """`module` takes int64 [batch, length] tensors in the order of `inputs` and returns the logits, or each output of a
+    model with several."""
 
     module: nn.Module
     opset: int
@@ -35,30 +35,30 @@ class Program:
 
     @property
     def shapes(self) -> tuple[dict[int, Any], ...]:
-        """Of `torch.export`: batch and length are dynamic."""
+        """Shapes for `torch.export`: batch and length are dynamic."""
         return shapes(self.traced)
 
     def path(self, name: str) -> str:
-        """Of the submodule that a node of the graph is called after."""
+        """Return the path in `module` of the submodule `name`, after which nodes of the graph are named."""
         return f"{PREFIX}.{name}"
 
     def quiet(self) -> AbstractContextManager[None]:
-        """While open, neither the exporter nor a loop over its programs tells the terminal of its steps."""
+        """While open, neither the exporter nor a loop over its programs prints its steps."""
         return quiet()
 
     def logits(self, module: Callable[..., Outputs], inputs: Sequence[Tensor]) -> Tensor:
-        """Of `module`, or of what was made of it, all outputs side by side."""
+        """Return all outputs of `module`, or of a module derived from it, side by side."""
         return side_by_side(module(*inputs))
 
     def graph(self, module: nn.Module) -> ModelProto:
-        """ONNX of `module`, or of what was made of it, its nodes and weights named as in the plain graph."""
+        """Export `module`, or a module derived from it, with nodes and weights named as in the plain graph."""
         model = write(self.traced, module, self.opset)
         clean(model)
         return model
 
 
 def read_program(checkpoint: Path, inputs: Sequence[str], opset: int, *, kind: KindName) -> Program:
-    """Eager attention, fp32. `inputs`: the names of those that an exported graph of it has."""
+    """Load a checkpoint with eager attention in fp32. `inputs`: names of the inputs of its exported graph."""
     traced = load(Path(checkpoint), kind)
     traced = replace(traced, inputs=tuple(name for name in traced.inputs if name in inputs))
     return Program(wrap(traced), opset, traced)

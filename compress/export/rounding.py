@@ -1,4 +1,4 @@
-"""How far does rounding alone move a model's answers?"""
+"""How far rounding alone moves a model's answers."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _DRAWS = 4
 
 
 def exact_answers(model: nn.Module, inputs: Mapping[str, Tensor]) -> tuple[np.ndarray, np.ndarray]:
-    """The logits of `inputs`, int64 [batch, length] each, in float64, and of each number how far rounding in float32 moves it: two
-    arrays of the logits' shape. `model`: in eval mode.
+    """Return the float64 logits for `inputs`, int64 [batch, length] each, and how far rounding in float32 moves each number:
+    two arrays of the logits' shape. `model`: in eval mode.
 
-    A computation in float32 gives the exact answers of a model whose weights are slightly other ones (backward error); a sum
-    of n products is off by about √n units of rounding (Higham and Mary, 2019, "A new approach to probabilistic rounding
-    error analysis"). So the weights are moved at random by that much, and the largest of the changes counts.
+    A computation in float32 gives the exact answers of a model with slightly different weights (backward error); a sum of n
+    products is off by about √n units of rounding (Higham and Mary, 2019, "A new approach to probabilistic rounding error
+    analysis"). So the weights are perturbed at random by that much, and the largest of the changes counts.
     """
-    double = copy.deepcopy(model).double()  # one copy for all: of a large model, each takes twice the model's memory
+    double = copy.deepcopy(model).double()  # one copy for all draws: each takes twice the model's memory
     with torch.inference_mode():
         exact = _logits(double, inputs)
         moved = torch.zeros_like(exact)

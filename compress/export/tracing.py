@@ -32,7 +32,7 @@ PREFIX = "traced"  # the attribute that holds the model: the first part of every
 
 @dataclass(frozen=True)
 class Traced:
-    """A model in eval mode, for tasks of `kind`, and what its graph must be told."""
+    """A model in eval mode, for tasks of `kind`, and the facts that its graph depends on."""
 
     model: Any
     kind: KindName
@@ -44,12 +44,12 @@ class Traced:
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """Of the graph; of an encoder alone the states, too, that its vectors are made of."""
+        """Names of the graph's outputs; an encoder without a head also outputs the states that its vectors are computed from."""
         head = HEADS[self.kind]
         return (STATES, *head.outputs) if head.bare else head.outputs
 
 
-Outputs = Tensor | tuple[Tensor, ...]  # of a model: the one that it has, or all of several
+Outputs = Tensor | tuple[Tensor, ...]  # a model's only output, or all of several
 
 
 def _one_or_all(found: Sequence[Tensor]) -> Outputs:
@@ -57,10 +57,10 @@ def _one_or_all(found: Sequence[Tensor]) -> Outputs:
 
 
 class _AdditiveMask(nn.Module):
-    """The model with its mask made once: 0 where a token is, the lowest float where padding is.
+    """The model with its mask computed once: 0 for tokens, the lowest float for padding.
 
-    transformers takes a ready [batch, 1, 1, length] mask as it is. What it builds itself from a
-    [batch, length] one is twenty nodes and a [batch, 1, length, length] tensor.
+    transformers uses a ready [batch, 1, 1, length] mask as it is. From a [batch, length] mask it builds twenty nodes and a
+    [batch, 1, length, length] tensor.
     """
 
     def __init__(self, model: nn.Module, outputs: tuple[str, ...]) -> None:
@@ -80,7 +80,7 @@ class _AdditiveMask(nn.Module):
 
 
 class _OwnForm(nn.Module):
-    """For a family that is traced in another form, whose logits are all outputs side by side."""
+    """For a family that is traced in another form, whose logits have all outputs side by side."""
 
     def __init__(self, form: nn.Module, outputs: tuple[str, ...]) -> None:
         super().__init__()
@@ -94,7 +94,7 @@ class _OwnForm(nn.Module):
 
 
 class _OwnMask(_AdditiveMask):
-    """For a family that does not take a ready mask."""
+    """For a family that does not accept a ready mask."""
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Outputs:
         more = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
@@ -133,7 +133,7 @@ def describe(model: Any, kind: KindName = "classification") -> Traced:
 
 
 def _max_length(model: Any) -> int:
-    """Longest input. RoBERTa counts positions from padding_idx + 1, so its table has rows to spare."""
+    """Return the longest input. RoBERTa counts positions from padding_idx + 1, so its table has additional rows."""
     longest = FAMILIES[model.config.model_type].setting(model.config, "max_position_embeddings")
     for name, module in model.named_modules():
         if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None:
@@ -143,7 +143,7 @@ def _max_length(model: Any) -> int:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Neither the exporter's notes on its own internals nor the loader's progress bar reach the terminal."""
+    """Keep the exporter's notes on its internals and the loader's progress bar off the terminal."""
     from transformers.utils import logging as transformers_logging
 
     threshold, bars = logging.root.manager.disable, transformers_logging.is_progress_bar_enabled()
@@ -163,7 +163,9 @@ def example(traced: Traced, batch: int, length: int) -> dict[str, Tensor]:
     """Random ids with ragged padding: row i loses a share of its end, the first row none."""
     generator = torch.Generator().manual_seed(batch * 100_003 + length)
     ids = torch.randint(0, traced.vocab_size, (batch, length), generator=generator)
-    ids[ids == traced.pad_id] = (traced.pad_id + 1) % traced.vocab_size  # a text holds none, and RoBERTa counts by it
+    ids[ids == traced.pad_id] = (
+        traced.pad_id + 1
+    ) % traced.vocab_size  # texts contain none, and RoBERTa's positions depend on it
     kept = torch.tensor([max(1, length - (row * length) // batch) for row in range(batch)])
     mask = (torch.arange(length)[None] < kept[:, None]).long()
     types = torch.randint(0, 2, (batch, length), generator=generator) * mask
@@ -172,7 +174,8 @@ def example(traced: Traced, batch: int, length: int) -> dict[str, Tensor]:
 
 
 def side_by_side(outputs: Outputs) -> Tensor:
-    """Logits, as `models.features.logits_of` has them: of states [batch, length, hidden] and vectors [batch, hidden] the vectors."""
+    """Return the logits as `models.features.logits_of` does; from states [batch, length, hidden] and vectors
+    [batch, hidden], return the vectors."""
     if isinstance(outputs, Tensor):
         return outputs
     return outputs[-1] if outputs[0].ndim != outputs[-1].ndim else torch.stack(outputs, dim=-1)
@@ -184,7 +187,7 @@ def trace(traced: Traced, opset: int) -> onnx.ModelProto:
 
 
 def write(traced: Traced, module: nn.Module, opset: int) -> onnx.ModelProto:
-    """The exporter's graph of `module`, which takes what `wrap`'s takes."""
+    """Return the exporter's graph of `module`, which takes the same inputs as that of `wrap`."""
     inputs = examples(traced)
     try:
         with quiet(), torch.no_grad():
@@ -199,7 +202,7 @@ def write(traced: Traced, module: nn.Module, opset: int) -> onnx.ModelProto:
                 output_names=list(traced.outputs),
                 dynamic_shapes=shapes(traced),
             )
-    except Exception as error:  # the exporter wraps everything that can go wrong in a model's code
+    except Exception as error:  # the exporter wraps any error of a model's code
         reason = " ".join(str(error).split())[:300]
         raise CompressError(
             f"{type(traced.model).__name__}: torch's ONNX exporter cannot trace it: {reason}"
@@ -209,21 +212,23 @@ def write(traced: Traced, module: nn.Module, opset: int) -> onnx.ModelProto:
 
 
 def examples(traced: Traced) -> dict[str, Tensor]:
-    """Of two rows and more tokens: a size of 1 would be baked in."""
+    """Return inputs with two rows and several tokens: a size of 1 would be baked in."""
     return example(traced, 2, min(8, traced.max_length))
 
 
 def shapes(traced: Traced) -> tuple[dict[int, Any], ...]:
-    """Of each input: batch and length are dynamic."""
+    """Return the dynamic shapes of each input: batch and length."""
     batch, length = torch.export.Dim("batch"), torch.export.Dim("length", max=traced.max_length)
     return tuple({0: batch, 1: length} for _ in traced.inputs)
 
 
 def wrap(traced: Traced) -> nn.Module:
-    """The model with its logits alone as outputs, or the last states and vectors, in the form that its family is traced in; else with
-    the ready mask where it
-    gives the model's own logits, else with the model's own mask. Of local layers short examples would not tell: a ready
-    mask is for all layers alike."""
+    """Wrap the model so that its only outputs are its logits, or the last states and vectors.
+
+    Use the form that its family is traced in, if any; else pass the ready mask, if that gives the model's own logits, or the
+    model's own mask. A model with local layers keeps its own mask: a ready mask is the same for all layers, and short
+    examples would not reveal the difference.
+    """
     if traced.model.config.model_type in FORMS:
         return _OwnForm(FORMS[traced.model.config.model_type](traced.model), traced.outputs).eval()
     inputs = examples(traced)

@@ -1,1 +1,1 @@
-"""ONNX graphs: what they compute, how they are changed, and how they are written to files."""
+"""ONNX graphs: analysing them, rewriting them, and writing them to files."""

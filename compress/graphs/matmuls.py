@@ -1,4 +1,4 @@
-"""What an ONNX graph computes: which tensors are constant, and which matmuls multiply by a weight, in int8 or in fp32.
+"""Which tensors of an ONNX graph are constant, and which matmuls multiply by a weight, in int8 or in fp32.
 
 Imports `onnx`: for export and quantization, not for what a shipped bundle needs.
 """
@@ -16,8 +16,8 @@ FLOAT_MATMULS = {"MatMul", "Gemm", "FusedMatMul", "FusedGemm"}
 
 @dataclass(frozen=True)
 class Matmuls:
-    """Names of the nodes that multiply matrices: by a constant weight (int8 or fp32), by a weight that is cut into a
-    matrix for each attention head (`stacked`, fp32), or two activations."""
+    """Names of the matmul nodes: by a constant weight (`int8` or `fp32`), by a weight that is cut into a matrix for each
+    attention head (`stacked`, fp32), or of two activations."""
 
     int8: tuple[str, ...]
     fp32: tuple[str, ...]
@@ -26,7 +26,7 @@ class Matmuls:
 
 
 def constants(graph: GraphProto) -> set[str]:
-    """Tensors that depend on no input: initialisers, and whatever is computed from them alone."""
+    """Return the tensors that depend on no input: initialisers, and whatever is computed from them alone."""
     known = {tensor.name for tensor in graph.initializer}
     for node in graph.node:  # ONNX lists nodes in topological order
         if all(not name or name in known for name in node.input):
@@ -40,14 +40,14 @@ def _weights(node: NodeProto) -> tuple[str, ...]:
 
 
 def is_sequence_first(graph: GraphProto) -> bool:
-    """Whether its states are [length, batch, width] and not [batch, length, width]."""
+    """Whether hidden states are [length, batch, width] rather than [batch, length, width]."""
     return any(node.op_type == "Transpose" and node.input[0] == "input_ids" for node in graph.node)
 
 
 def matmuls(graph: GraphProto) -> Matmuls:
-    """Count every matmul; a weight behind Identity, Transpose or DequantizeLinear is a weight.
+    """Classify every matmul; a weight behind Identity, Transpose or DequantizeLinear is a weight.
 
-    A plain matmul of two DequantizeLinear is int8: a runtime takes the three together.
+    A plain matmul of two DequantizeLinear is int8, because a runtime fuses the three.
     """
     known = constants(graph)
     cut = _cut(graph, known)
@@ -68,7 +68,7 @@ def matmuls(graph: GraphProto) -> Matmuls:
 
 
 def _cut(graph: GraphProto, known: set[str]) -> set[str]:
-    """Constants of more axes than two, such as a Reshape gives them, and what is made of them."""
+    """Return the constants with more than two axes, such as a Reshape makes, and whatever is computed from them."""
     cut = {tensor.name for tensor in graph.initializer if len(tensor.dims) > 2}
     for node in graph.node:
         if node.output[0] in known and (node.op_type == "Reshape" or any(name in cut for name in node.input)):
@@ -77,7 +77,7 @@ def _cut(graph: GraphProto, known: set[str]) -> set[str]:
 
 
 def stored_weight(graph: GraphProto, matmul: NodeProto) -> str | None:
-    """The initialiser that a matmul's weight is made of, through whatever turns or cuts it."""
+    """Return the initialiser that a matmul's weight comes from, through any nodes that transpose or cut it."""
     producer = {name: node for node in graph.node for name in node.output}
     stored = {tensor.name for tensor in graph.initializer}
     known = constants(graph)
@@ -88,21 +88,21 @@ def stored_weight(graph: GraphProto, matmul: NodeProto) -> str | None:
 
 
 def output_matmuls(graph: GraphProto) -> tuple[str, ...]:
-    """The matmuls nearest to the graph's outputs: the classifier's. None where it has none, and its outputs are made of the last
-    LayerNormalization."""
+    """Return the matmuls nearest to the graph's outputs: the classifier's. There are none if the outputs come directly from
+    the last LayerNormalization."""
     return _matmuls_behind(graph, INTEGER_MATMULS | FLOAT_MATMULS | {"LayerNormalization"})
 
 
 def head_matmuls(graph: GraphProto) -> tuple[str, ...]:
-    """The matmuls between the last LayerNormalization and the outputs: pooler and classifier, a row for each text. Of a
-    graph without one, no encoder, the classifier alone."""
+    """Return the matmuls between the last LayerNormalization and the outputs: pooler and classifier, with one row per text.
+    A graph without LayerNormalization has no encoder: then return only the classifier's."""
     if not any(node.op_type == "LayerNormalization" for node in graph.node):
         return output_matmuls(graph)
     return _matmuls_behind(graph, {"LayerNormalization"})
 
 
 def _matmuls_behind(graph: GraphProto, ends: Container[str]) -> tuple[str, ...]:
-    """Back from the outputs, every matmul up to the first nodes of the kinds `ends`, those included."""
+    """Return every matmul from the outputs back to the first nodes of the kinds `ends`, those included."""
     producer = {name: node for node in graph.node for name in node.output}
     found: dict[str, None] = {}
     seen: set[str] = set()

@@ -27,7 +27,7 @@ def get_metadata(model: ModelProto) -> dict[str, str]:
 
 
 def check_model(path: Path) -> None:
-    """onnx.checker with shape inference, on the absolute path: types, shapes, path escapes. CheckFailed."""
+    """Run onnx.checker with shape inference on the absolute path: types, shapes, path escapes. CheckFailed."""
     try:
         onnx.checker.check_model(str(Path(path).resolve()), full_check=True)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
@@ -35,8 +35,8 @@ def check_model(path: Path) -> None:
 
 
 def write_model(model: ModelProto, path: Path) -> None:
-    """One file, the same bytes for the same model, whole or absent; in the oldest IR version that has its opsets. The model
-    is given that version and its producer's name."""
+    """Write one file atomically, with the same bytes for the same model. Sets the model's IR version, the oldest that
+    supports its opsets, and its producer."""
     model.producer_name, model.producer_version = PRODUCER, __version__
     model.ir_version = onnx.helper.find_min_ir_version_for(model.opset_import, ignore_unknown=True)
     try:

@@ -1,4 +1,4 @@
-"""Changes to an ONNX graph, in place, after which it gives the same outputs."""
+"""Changes to an ONNX graph, in place, that preserve its outputs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from onnx import GraphProto, NodeProto
 
 
 def split_gemms(graph: GraphProto, names: Container[str]) -> None:
-    """These Gemm nodes, alpha and beta 1, as a MatMul of the same name and an Add, their weights stored as MatMul takes them."""
+    """Replace the named Gemm nodes, if alpha and beta are 1, by a MatMul of the same name and an Add, and store their
+    weights in MatMul's layout."""
     stored = {tensor.name: tensor for tensor in graph.initializer}
     nodes: list[NodeProto] = []
     for node in graph.node:
@@ -38,10 +39,10 @@ def split_gemms(graph: GraphProto, names: Container[str]) -> None:
 
 
 def strip_identities(graph: GraphProto) -> int:
-    """Remove Identity nodes, rewiring their readers; returns how many went.
+    """Remove Identity nodes, rewiring their readers; return how many were removed.
 
-    Quantizers look for an initialiser directly at a matmul's input: ALBERT's shared weights sit behind
-    Identity nodes and would stay fp32 without a word. An Identity that feeds a graph output stays.
+    Quantizers look for an initialiser directly at a matmul's input: ALBERT's shared weights are behind Identity nodes and
+    would silently stay fp32. An Identity that feeds a graph output stays.
     """
     outputs = {value.name for value in graph.output}
     source: dict[str, str] = {}
@@ -58,10 +59,10 @@ def strip_identities(graph: GraphProto) -> int:
 
 
 def fold_transposes(graph: GraphProto) -> int:
-    """Store a weight as its matmuls take it, where all that read it transpose it alike; returns how many nodes went.
+    """Store a weight transposed if all its readers transpose it alike; return how many nodes were removed.
 
-    The exporter does so for a large weight only if one node reads it. ALBERT's shared ones would stay behind
-    Transpose nodes, which quantizers do not look behind, and be turned around at every run.
+    The exporter does so for a large weight only if one node reads it. ALBERT's shared weights would stay behind Transpose
+    nodes, which quantizers do not look behind, and be transposed at every run.
     """
     stored = {tensor.name: tensor for tensor in graph.initializer}
     outputs = {value.name for value in graph.output}
@@ -85,14 +86,14 @@ def fold_transposes(graph: GraphProto) -> int:
 
 
 def _turned(node: NodeProto, stored: Container[str]) -> tuple[int, ...] | None:
-    """The order of axes that a Transpose of a stored tensor gives; None for any other node."""
+    """Return the permutation of a Transpose of a stored tensor; None for any other node."""
     if node.op_type != "Transpose" or node.input[0] not in stored:
         return None
     return next((tuple(entry.ints) for entry in node.attribute if entry.name == "perm"), None)
 
 
 def merge_duplicates(graph: GraphProto) -> int:
-    """Store equal initialisers once; returns how many went."""
+    """Store equal initialisers once; return how many were removed."""
     first: dict[bytes, str] = {}
     source: dict[str, str] = {}
     for tensor in graph.initializer:
@@ -106,20 +107,20 @@ def merge_duplicates(graph: GraphProto) -> int:
 
 
 def drop_unused(graph: GraphProto) -> None:
-    """Initialisers that no node reads."""
+    """Remove initialisers that no node reads."""
     read = {name for node in graph.node for name in node.input} | {value.name for value in graph.output}
     _keep(graph, read)
 
 
 def _keep(graph: GraphProto, names: Container[str]) -> None:
-    """Of the initialisers those of `names`, where they lie: a list of them would be copied, weights and all."""
+    """Keep only the initialisers in `names`, in place: a new list would copy them, weights and all."""
     for place in reversed(range(len(graph.initializer))):
         if graph.initializer[place].name not in names:
             del graph.initializer[place]
 
 
 def drop_dead(graph: GraphProto) -> None:
-    """Nodes that no output depends on."""
+    """Remove nodes that no output depends on."""
     wanted = {value.name for value in graph.output}
     kept: list[NodeProto] = []
     for node in reversed(graph.node):

@@ -1,4 +1,4 @@
-"""The unpadded form of a graph: a second graph for padded batches, whose weights are the bytes in the first one's file.
+"""The unpadded form of a graph: a second graph for padded batches, whose weights are references into the first one's file.
 
 Imports `onnx`: for export and quantization. `compress.runtime.unpadded` runs the form.
 """
@@ -14,13 +14,13 @@ from ..errors import CheckFailed
 from ..sessions.checks import WEIGHTS
 from .model_files import get_metadata, set_metadata
 
-SCOPE = "unpad"  # the nodes that move tokens are named after it
-_SHARED_BYTES = 256  # a reference to a smaller weight would take as much
+SCOPE = "unpad"  # prefix of the names of nodes that move tokens
+_SHARED_BYTES = 256  # a reference to a smaller weight would be as large
 
 
 def share_weights(model: ModelProto, owner: Path) -> None:
-    """In place: weights of 256 bytes and more become references to the same bytes in `owner`, an ONNX file in the
-    folder that the model will be written to, which the metadata names by its SHA-256. CheckFailed: `owner` lacks one."""
+    """Replace weights of 256 bytes and more by references to the same bytes in `owner`, an ONNX file in the folder that the
+    model will be written to; the metadata holds its SHA-256. In place. CheckFailed: `owner` lacks one."""
     content, at = owner.read_bytes(), 0
     for tensor in model.graph.initializer:
         size = len(tensor.raw_data)

@@ -1,1 +1,1 @@
-"""Processes: those that a command starts, those that `torchrun` starts as one, and how all of them are ended."""
+"""Processes: those that a command starts, those that `torchrun` starts together, and how all of them are stopped."""

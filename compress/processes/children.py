@@ -1,4 +1,4 @@
-"""Processes that this one starts: none runs without a limit, and each ends with all that it started."""
+"""Child processes: each has a time limit, and is stopped together with everything that it started."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from typing import Any
 
 from ..errors import CheckFailed
 
-_GRACE = 10.0  # seconds that a killed process has to be gone; one that the kernel holds is left to it
+_GRACE = 10.0  # seconds to wait for a killed process; one that the kernel holds is abandoned
 _COMMAND, _LAST_WORDS = 120, 300  # characters of a message
 
 
 def run(command: Sequence[str | Path], seconds: float, *, environment: Mapping[str, str] | None = None) -> str:
-    """What `command` writes to stdout. `environment`: its whole one, if it is not ours.
+    """Run `command` and return its stdout. `environment`: its complete environment; default: ours.
 
-    CheckFailed: it exits with something else than 0, or has not ended in `seconds`. What it wrote goes through files: a
-    process that it leaves behind could hold a pipe open for ever.
+    CheckFailed: its exit status is not 0, or it has not ended in `seconds`. Its output goes through files, because a process
+    that it leaves behind could hold a pipe open forever.
     """
     words = [str(word) for word in command]
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
@@ -44,9 +44,9 @@ def run(command: Sequence[str | Path], seconds: float, *, environment: Mapping[s
 
 
 def end(process: subprocess.Popen[Any]) -> int | None:
-    """Kill `process`, what it started, and what is left of its group if it leads one -> its exit status.
+    """Kill `process`, its descendants, and the rest of its group if it leads one; return its exit status.
 
-    None: the kernel did not let go of it.
+    None: the kernel did not release it.
     """
     import psutil
 
@@ -54,7 +54,7 @@ def end(process: subprocess.Popen[Any]) -> int | None:
     with suppress(psutil.Error):
         started = psutil.Process(process.pid).children(recursive=True) if process.returncode is None else []
     if not _shares_our_group(process.pid):
-        with suppress(ProcessLookupError, PermissionError):  # the latter from macOS, of a group of zombies
+        with suppress(ProcessLookupError, PermissionError):  # the latter on macOS, for a group of zombies
             os.killpg(process.pid, signal.SIGKILL)
     process.kill()
     for child in started:
@@ -72,7 +72,7 @@ def how_it_ended(code: int) -> str:
 def _shares_our_group(pid: int) -> bool:
     try:
         return os.getpgid(pid) == os.getpgrp()
-    except ProcessLookupError:  # it is gone, and what it left may not be
+    except ProcessLookupError:  # it is gone, but its children may not be
         return False
 
 

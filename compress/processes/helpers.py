@@ -1,4 +1,4 @@
-"""Further processes of a command on this machine, which share its work and end with the one that started them."""
+"""Additional processes of a command on this machine, which share its work and end with the process that started them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from typing import Any
 from ..errors import CompressError, Interrupted
 from . import signals
 
-_GRACE = 20.0  # seconds in which an interrupted training saves what it has
+_GRACE = 20.0  # seconds for an interrupted training to save its state
 
 
 class Helpers:
-    """`count` processes that each call `work(*arguments)`. A context manager: on leaving, none is left.
+    """`count` processes that each call `work(*arguments)`. A context manager: on exit, none is left.
 
-    One that fails leaves what it was at to the process that started it, which meets the same error and tells it.
+    If one fails, its current work is taken up by the process that started it, which meets the same error and reports it.
     """
 
     def __init__(self, work: Callable[..., None], arguments: tuple[Any, ...], count: int) -> None:
@@ -44,7 +44,7 @@ class Helpers:
         self._end(_GRACE, terminate=kind is not None)
 
     def tell_losses(self, notice: Callable[[str], None]) -> None:
-        """A line for each that has failed or was killed, once."""
+        """Report each process that has failed or was killed, once."""
         for process in self._started:
             if process.exitcode and process.pid not in self._lost:
                 self._lost.add(process.pid)
@@ -66,7 +66,7 @@ class Helpers:
 
 def _run(work: Callable[..., None], arguments: tuple[Any, ...]) -> None:
     signals.install()
-    # A terminal's Ctrl-C reaches all processes, and the first one passes it on: a second signal would end what is being saved.
+    # Ctrl-C in a terminal reaches all processes, and the first one forwards it: a second signal would interrupt saving.
     signal.signal(signal.SIGINT, lambda number, frame: None)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:

@@ -1,9 +1,9 @@
-"""The processes of one command, as `torchrun` or `accelerate launch` starts them: which is this one, and what they tell
-each other.
+"""The processes of one command, as `torchrun` or `accelerate launch` starts them: this one's number, and messages among
+them.
 
-Words go over a gloo group of their own that waits as long as it takes: while the first process exports or measures for
-twenty minutes the others are not at fault. Gradients go over torch's default group. Started alone, nothing here imports
-torch, and what is told comes back as it is.
+Messages use their own gloo group with a timeout of 30 days: the first process may export or measure for twenty minutes while
+the others wait. Gradients use torch's default group. In a single process, nothing here imports torch, and values are
+returned unchanged.
 """
 
 from __future__ import annotations
@@ -25,21 +25,22 @@ _ALONE = {"RANK": 0, "WORLD_SIZE": 1, "LOCAL_WORLD_SIZE": 1}
 
 
 class ProcessLost(CheckFailed):
-    """Another process of the command has ended before its time."""
+    """Another process of the command has ended early."""
 
 
 def _told(name: str) -> int:
-    """What the launcher says; numbers without a LOCAL_RANK, by which accelerate goes, are somebody else's."""
+    """Return a number that the launcher sets; without a LOCAL_RANK, which accelerate requires, such numbers belong to
+    something else."""
     return int(os.environ.get(name, _ALONE[name])) if {"RANK", "LOCAL_RANK"} <= os.environ.keys() else _ALONE[name]
 
 
 def count() -> int:
-    """All processes of the command, on all nodes."""
+    """Return the number of processes of the command, on all nodes."""
     return _told("WORLD_SIZE")
 
 
 def rank() -> int:
-    """This one's number, from 0."""
+    """Return the number of this process, from 0."""
     return _told("RANK")
 
 
@@ -49,25 +50,25 @@ def is_first() -> bool:
 
 
 def local_count() -> int:
-    """Those of the command on this node, which share its cores."""
+    """Return the number of processes of the command on this node, which share its cores."""
     return _told("LOCAL_WORLD_SIZE")
 
 
 @cache
 def _words() -> Any:
-    """The group for words. The first call, which every process makes at the same point, joins them."""
+    """Return the group for messages. The first call, which every process makes at the same point, connects them."""
     import atexit
 
     import torch.distributed as dist
     from accelerate import PartialState
 
-    PartialState()  # knows the backend of every device, and gives each process its own
+    PartialState()  # chooses the backend of the device, and gives each process its own device
     atexit.register(leave)
     return dist.new_group(backend="gloo", timeout=_PATIENCE)
 
 
 def leave() -> None:
-    """End the connections while the interpreter still stands: a group that outlives it aborts the process."""
+    """Close the connections before the interpreter shuts down: a group that outlives it aborts the process."""
     import gc
 
     import torch.distributed as dist
@@ -75,14 +76,14 @@ def leave() -> None:
     _words.cache_clear()
     if dist.is_initialized():
         dist.destroy_process_group()
-    gc.collect()  # wrapped models hold the default group, in circles
+    gc.collect()  # wrapped models hold the default group in reference cycles
 
 
 @contextmanager
 def connected(*, computes: bool = False) -> Iterator[None]:
-    """Within, a connection that cannot be made or breaks is a `ProcessLost`, with what was reported.
+    """Within, a connection that cannot be made or breaks raises `ProcessLost`, with the reported reason.
 
-    `computes`: torch computes there too, and only an error that tells of a connection is one of it.
+    `computes`: torch also computes within, so only an error about a connection counts as one.
     """
     from torch import OutOfMemoryError
     from torch.distributed import DistError
@@ -102,9 +103,8 @@ def connected(*, computes: bool = False) -> Iterator[None]:
 
 
 def broadcast(value: T) -> T:
-    """What the first process says; the others' `value` is not looked at. Numbers, texts, lists and dictionaries of them: what
-    comes over a network is read as JSON, so a tuple arrives as a list. Raises `ProcessLost`.
-    """
+    """Return the first process's `value`; those of the others are ignored. It may be a number, a text, or a list or
+    dictionary of these: it is sent as JSON, so a tuple arrives as a list. Raises `ProcessLost`."""
     if count() == 1:
         return value
     from torch import tensor, uint8, zeros
@@ -120,7 +120,8 @@ def broadcast(value: T) -> T:
 
 
 def gather(value: T) -> list[T]:
-    """Everyone's, in the order of their numbers; of the kinds that `broadcast` takes. Raises `ProcessLost`."""
+    """Return the values of all processes, in the order of their numbers; of the types that `broadcast` accepts. Raises
+    `ProcessLost`."""
     if count() == 1:
         return [value]
     from torch import tensor, uint8, zeros
@@ -149,7 +150,7 @@ def _value(said: Any) -> Any:
 
 
 def largest(values: Sequence[int]) -> list[int]:
-    """The largest of everyone's, place by place. Raises `ProcessLost`."""
+    """Return the elementwise maximum over all processes. Raises `ProcessLost`."""
     if count() == 1:
         return list(values)
     import torch
@@ -163,7 +164,7 @@ def largest(values: Sequence[int]) -> list[int]:
 
 @contextmanager
 def first_goes_first() -> Iterator[None]:
-    """The first process goes through this block before the others enter it."""
+    """The first process runs this block before the others enter it."""
     if not is_first():
         broadcast(None)
     yield
@@ -172,13 +173,13 @@ def first_goes_first() -> Iterator[None]:
 
 
 def first_ends(seconds: float) -> bool:
-    """Wait at most so long for the first process to end; whether it did.
+    """Wait at most `seconds` for the first process to end, and return whether it did.
 
-    What fails for all is told by the first process, and a launcher ends all others when one of them ends: these wait.
+    A failure of all processes is reported by the first one, and a launcher stops all others when one ends: so these wait.
     """
     from torch import distributed, zeros
 
-    if not distributed.is_initialized():  # before they were joined all do the same, and so does the first
+    if not distributed.is_initialized():  # before they are connected, all do the same, and so does the first
         time.sleep(1)
         return True
     started = time.monotonic()

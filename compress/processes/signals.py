@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: at once where nothing is at stake, at the next safe point where state must be saved."""
+"""Ctrl-C and SIGTERM: stop at once if nothing is at stake, else at the next safe point, after saving."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from types import FrameType
 from ..errors import CompressError, Interrupted
 from . import ranks
 
-_ECHO = 5.0  # seconds in which torchrun passes on a Ctrl-C that its processes have from the terminal as well
-_AGAIN = 0.05  # seconds after which a signal that was lost is sent once more
+_ECHO = 5.0  # seconds in which torchrun forwards a Ctrl-C that its processes also get from the terminal
+_AGAIN = 0.05  # seconds after which a lost signal is sent again
 
 
 class _Stop:
@@ -52,8 +52,8 @@ def install() -> None:
 
 
 def _send_again(lost: sys.UnraisableHookArgs) -> None:
-    """A signal may come in the middle of a finalizer or a callback of the garbage collector, of which Python drops what is raised.
-    Such a one is sent again, once that is over."""
+    """Send a signal again if its exception was lost: Python drops what is raised in a finalizer or a callback of the garbage
+    collector, so the signal is sent once that is over."""
     if not isinstance(lost.exc_value, Interrupted):
         sys.__unraisablehook__(lost)
         return
@@ -63,7 +63,8 @@ def _send_again(lost: sys.UnraisableHookArgs) -> None:
 
 
 def behind(error: BaseException) -> Interrupted | None:
-    """The stop that Python turned into `error`, as it does in the middle of a class statement."""
+    """Return the `Interrupted` that Python turned into `error`, as it does in the middle of a class statement; None if there
+    is none."""
     causes = list[BaseException]()
     cause: BaseException | None = error
     while cause is not None and cause not in causes:
@@ -74,8 +75,8 @@ def behind(error: BaseException) -> Interrupted | None:
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """Within: a first signal only sets `requested()`; a second one raises at once, and so does the end for a first, even after a
-    `CompressError`: a search would begin its next trial otherwise."""
+    """Within, a first signal only sets `requested()`; a second one raises at once. The end raises for a first one, even
+    after a `CompressError`: otherwise a search would begin its next trial."""
     _stop.deferring = True
     failure: CompressError | None = None
     try:
@@ -92,5 +93,5 @@ def deferred() -> Iterator[None]:
 
 
 def requested() -> int | None:
-    """The number of the signal that waits for a safe point."""
+    """Return the number of the signal that waits for a safe point, if any."""
     return _stop.requested

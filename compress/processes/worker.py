@@ -1,4 +1,4 @@
-"""A child process that does as it is told: requests and answers as lines of JSON, deadlines, and the end of it."""
+"""A child process that serves requests: requests and answers as lines of JSON, timeouts, and termination."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _READER_SECONDS = 5.0  # for the rest of a dead child's answers
 
 
 class Worker:
-    """A child that answers {"do": …, arguments} with {"value": …} or {"error": …}, a line each.
+    """A child that answers {"do": …, arguments} with {"value": …} or {"error": …}, one line each.
 
-    A context manager: on leaving, the process is gone, and so is what it started. `timeout_seconds` is for one answer;
-    `environment` is the child's whole one.
+    A context manager: on exit, the process and what it started are gone. `timeout_seconds` is for one answer; `environment`
+    is the child's complete environment.
     """
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], timeout_seconds: float) -> None:
@@ -61,7 +61,7 @@ class Worker:
         return self._process.pid
 
     def ask(self, do: str, **arguments: object) -> Any:
-        """The answer's value. CompressError: the child refused; CheckFailed: it died, or said nothing for too long."""
+        """Return the value of the answer. CompressError: the child refused. CheckFailed: it died, or did not answer in time."""
         assert self._process.stdin is not None
         request = {"do": do, **arguments}
         try:
@@ -102,16 +102,16 @@ class Worker:
 
 
 def environment(threads: int) -> dict[str, str]:
-    """A child's: the package findable from any directory; torch's waiting threads asleep, as ONNX Runtime's are: otherwise
-    they would spin through the next one's turn."""
+    """Return a child's environment: the package can be imported from any directory, and torch's waiting threads sleep, as
+    ONNX Runtime's do, instead of spinning while the next child runs."""
     root = str(Path(__file__).resolve().parents[2])
     path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
     return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "PASSIVE"}
 
 
 def serve(server: object) -> None:
-    """The child's side: a request {"do": …, arguments} calls the method of that name. Ends when the parent closes the pipe,
-    also by dying."""
+    """Serve requests in the child: {"do": …, arguments} calls the method of that name. Ends when the parent closes the pipe
+    or dies."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
     channel = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries print must not mix with the answers

@@ -1,4 +1,4 @@
-"""What heads and neurons cost, and the shape that a budget leaves."""
+"""The costs of heads and neurons, and the shape that fits a budget."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from .unit_choice import Widths, cheapest_unit, choose_widths, head_counts, neur
 
 
 class UnitScores(Protocol):
-    """What one part of a layer loses, its heads or its neurons, on a scale that all parts of the model share."""
+    """The loss of one part of a layer, its heads or its neurons, on a scale that all parts of the model share."""
 
     def lost(self, counts: np.ndarray) -> np.ndarray:
-        """[option]: where so many units stay; never more for a wider one."""
+        """Return the loss for each count of units that stay, [option]; never more for a larger count."""
         ...
 
     def kept(self, count: int) -> list[int]:
-        """The places, rising, of the units that stay where so many do."""
+        """Return the indices, ascending, of the units that stay if `count` do."""
         ...
 
 
 @dataclass(frozen=True)
 class Kept:
-    """Of each layer the places, rising, of the heads and neurons that stay."""
+    """The indices, ascending, of the heads and neurons that stay in each layer."""
 
     heads: list[list[int]]
     neurons: list[list[int]]
@@ -35,30 +35,30 @@ class Kept:
 
 @dataclass(frozen=True)
 class Costs:
-    """Of each layer two `widths`, what so many heads cost and so many neurons, and `fixed`, what the model costs beside them; in FLOPs,
-    milliseconds or bytes."""
+    """Costs in FLOPs, milliseconds or bytes. `widths`: two for each layer, the cost of each count of heads and of neurons.
+    `fixed`: the cost of the rest of the model."""
 
     widths: list[Widths]
     fixed: float = 0.0
 
     @property
     def whole(self) -> float:
-        """Of the model before pruning."""
+        """The cost of the model before pruning."""
         return self.fixed + sum(float(each.costs[-1]) for each in self.widths)
 
     @property
     def least(self) -> float:
-        """Of one head in the layer where it costs the least, and nothing else in any."""
+        """The cost of a model with one head, in the layer where it costs the least, and nothing else in any layer."""
         head = self.widths[cheapest_unit(self.widths, self.heads)].costs
         return self.fixed + sum(float(each.costs[0]) for each in self.widths) + float(head[1] - head[0])
 
     @property
     def heads(self) -> range:
-        """The places of heads in `widths`."""
+        """The indices of heads in `widths`."""
         return range(0, len(self.widths), 2)
 
     def of(self, shape: PrunedShape) -> float:
-        """Of a model with as many heads and neurons in each layer. KeyError: a width is no option."""
+        """Return the cost of a model of this shape. KeyError: a width is not an option."""
         counts = [count for pair in zip(map(len, shape.heads), shape.neurons, strict=True) for count in pair]
         found = [
             dict(zip(each.counts.tolist(), each.costs.tolist(), strict=True))[count]
@@ -72,11 +72,11 @@ Points = tuple[tuple[int, float], ...]
 
 @dataclass(frozen=True)
 class MeasuredCosts:
-    """Milliseconds or bytes of models of this family's layers, for the model to prune.
+    """Milliseconds or bytes, measured on models of this family's layers, for the model to prune.
 
-    `empty`: of the whole model with no heads and no neurons in any layer. `heads`, `neurons`: (count, how much more a layer with so
-    many costs than with none), rising from (0, 0); between them, by a straight line. `last_heads`, `last_neurons`: the same of the last
-    layer, of which a graph may compute the first token alone.
+    `empty`: of the whole model with no heads and no neurons in any layer. `heads`, `neurons`: (count, how much more a layer
+    with this count costs than one with none), ascending from (0, 0), interpolated linearly. `last_heads`, `last_neurons`:
+    the same for the last layer, which a graph may compute for the first token alone.
     """
 
     empty: float
@@ -86,7 +86,7 @@ class MeasuredCosts:
     last_neurons: Points
 
     def costs(self, sizes: Dimensions) -> Costs:
-        """Of a model of these sizes, pruned or not."""
+        """Return the costs of a model of these sizes, pruned or not."""
         *inner, (last_heads, last_neurons) = unit_counts(sizes)
         found = []
         for heads, neurons in inner:
@@ -100,13 +100,13 @@ class MeasuredCosts:
 
 
 def _interpolated(counts: np.ndarray, points: Points) -> Widths:
-    """A wider part never costs less: what is measured so is noise."""
+    """Return the interpolated costs, made monotonic: it is noise if a wider part is measured to cost less."""
     where, more = np.array(points, float).T
     return Widths(counts, np.interp(counts, where, np.maximum.accumulate(np.maximum(more, 0))))
 
 
 def flops_costs(sizes: Dimensions, length: float) -> Costs:
-    """In FLOPs of the layers for a text of `length` tokens."""
+    """Return the costs in FLOPs of the layers for a text of `length` tokens."""
     found = []
     for heads, neurons in unit_counts(sizes):
         some, several = head_counts(heads), neuron_counts(neurons)
@@ -116,14 +116,15 @@ def flops_costs(sizes: Dimensions, length: float) -> Costs:
 
 
 def narrowest(sizes: Dimensions) -> Dimensions:
-    """With one head in the last layer that has any, and nothing else in any."""
+    """Return the sizes with one head, in the last layer that has any, and nothing else in any layer."""
     last = max(layer for layer, (heads, _) in enumerate(unit_counts(sizes)) if heads)
     heads = tuple((0,) if layer == last else () for layer in range(sizes.layers))
     return replace(sizes, pruned=PrunedShape(heads, (0,) * sizes.layers))
 
 
 def choose(scores: Sequence[UnitScores], costs: Costs, budget: float) -> Kept:
-    """What stays where the model may cost `budget`, by the scores of the heads and of the neurons of each layer, in this order.
+    """Return what stays if the model may cost `budget`, by the scores of the heads and of the neurons of each layer, in this
+    order.
 
     ValueError: `costs.least` is more.
     """
@@ -135,19 +136,19 @@ def choose(scores: Sequence[UnitScores], costs: Costs, budget: float) -> Kept:
 
 
 def best_units(scores: Sequence[UnitScores], counts: Sequence[int]) -> Kept:
-    """What stays where so many heads and so many neurons of each layer do, in the order of the scores."""
+    """Return what stays for these counts of heads and of neurons in each layer, in the order of the scores."""
     places = [part.kept(count) for part, count in zip(scores, counts, strict=True)]
     return Kept(places[::2], places[1::2])
 
 
 def unit_counts(sizes: Dimensions) -> list[tuple[int, int]]:
-    """Heads and neurons that each layer has."""
+    """Return the numbers of heads and neurons of each layer."""
     if sizes.pruned is None:
         return [(sizes.heads, sizes.intermediate)] * sizes.layers
     return list(zip(map(len, sizes.pruned.heads), sizes.pruned.neurons, strict=True))
 
 
 def _flops(sizes: Dimensions, length: float, heads: int, neurons: int) -> float:
-    """Of one layer."""
+    """Return the FLOPs of one layer."""
     shape = PrunedShape((tuple(range(heads)),), (neurons,))
     return replace(sizes, layers=1, pruned=shape).layers_flops(length)

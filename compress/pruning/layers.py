@@ -1,5 +1,5 @@
-"""Which layers of a trained model its answers can best do without: one after the other the one that costs the least goes (greedy layer
-pruning, Peer et al. 2021, arXiv:2105.14839, here without training in between)."""
+"""Greedy layer pruning (Peer et al. 2021, arXiv:2105.14839, here without training in between): drop one layer after the
+other, each time the one whose removal changes the model's answers least."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Round:
-    """`layers`: those that might go; `divergences`: of the whole model's answers, without each of them; `dropped`: the one that went."""
+    """`layers`: the candidates. `divergences`: from the whole model's answers, without each of them. `dropped`: the one
+    dropped."""
 
     layers: tuple[int, ...]
     divergences: tuple[float, ...]
 
     @property
     def dropped(self) -> int:
-        """Of equals the first."""
+        """The layer with the least divergence, the first of equal ones."""
         return self.layers[self.divergences.index(min(self.divergences))]
 
 
@@ -30,8 +31,8 @@ def rounds_to(
     first: bool = False,
     before: Sequence[Round] = (),
 ) -> Iterator[Round]:
-    """Until `keep` of so many `layers` are left, each round as it ends. `divergence`: of a model with these layers alone, by their numbers
-    from 0, rising. `first`: the first layer stays. `before`: rounds that are known already, which are not computed again."""
+    """Drop layers until `keep` are left, and yield each round as it ends. `divergence`: of a model with only these layers,
+    numbered from 0, ascending. `first`: the first layer stays. `before`: known rounds, which are not computed again."""
     left = list(range(layers))
     for known in before:
         left.remove(known.dropped)
@@ -45,7 +46,7 @@ def rounds_to(
 
 @contextmanager
 def layers_alone(model: Any, kept: Sequence[int]) -> Iterator[None]:
-    """While open, `model` has these of its layers and no others, and its config counts them."""
+    """While open, `model` has only these of its layers, and its config counts them."""
     from torch import nn
 
     from ..models.features import layers_of

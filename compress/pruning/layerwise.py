@@ -1,4 +1,4 @@
-"""Models run layer after layer over batches, and what goes into parts of each layer."""
+"""Run models layer by layer over batches, and capture the inputs of parts of each layer."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from torch import Tensor, nn
 from ..models.features import Batch, first_layer_inputs, layers_of, model_inputs
 from ..models.pruned import layer_part
 
-# Of a layer: the matrix that reads its units, and the norm behind its sum with the residual.
+# Units of a layer -> the matrix that reads them, and the norm after its sum with the residual.
 READERS = {"heads": ("output", "attention_norm"), "neurons": ("down", "norm")}
 
 
 @dataclass
 class LayerInputs:
-    """What the next layer's forward takes of a batch, and which of its tokens are real."""
+    """Inputs of the next layer's forward for a batch, and which of its tokens are real."""
 
     states: Float[Tensor, "batch length hidden"]
     arguments: tuple[Any, ...]
@@ -29,20 +29,20 @@ class LayerInputs:
 
 
 def first_inputs(model: Any, batch: Batch) -> LayerInputs:
-    """Of the first layer."""
+    """Return the inputs of the first layer."""
     (states, *others), keywords = first_layer_inputs(model, model_inputs(model, batch))
     return LayerInputs(states, tuple(map(_once, others)), keywords, batch["attention_mask"].bool())
 
 
 def _once(value: Any) -> Any:
-    """Rows of a tensor that are all alike, such as values for distances, are kept once."""
+    """Store rows of a tensor once if they are all equal, such as biases for distances."""
     if isinstance(value, Tensor) and value.ndim > 1 and torch.equal(value, value[:1].expand_as(value)):
         return value[:1].clone().expand_as(value)
     return value
 
 
 def inputs_at(model: Any, number: int, batch: Batch) -> LayerInputs:
-    """Of this layer, by a run through those before it."""
+    """Return the inputs of layer `number`, by running those before it."""
     inputs = first_inputs(model, batch)
     for layer in range(number):
         inputs.states = layer_states(model, layer, inputs)
@@ -50,13 +50,13 @@ def inputs_at(model: Any, number: int, batch: Batch) -> LayerInputs:
 
 
 def layer_states(model: Any, number: int, inputs: LayerInputs) -> Float[Tensor, "batch length hidden"]:
-    """What the layer makes of them."""
+    """Return the output of the layer."""
     output = layers_of(model)[number](inputs.states, *inputs.arguments, **inputs.keywords)
     return output[0] if isinstance(output, tuple) else output
 
 
 def tokens_read(inputs: LayerInputs, *, first_token: bool) -> Bool[Tensor, "batch length"]:
-    """The real tokens, or the first alone."""
+    """Return the mask of the real tokens, or of the first one alone."""
     if not first_token:
         return inputs.real
     chosen = torch.zeros_like(inputs.real)
@@ -65,12 +65,12 @@ def tokens_read(inputs: LayerInputs, *, first_token: bool) -> Bool[Tensor, "batc
 
 
 class _AllSeen(Exception):
-    """The rest of a layer need not be run."""
+    """Raised to skip the rest of a layer."""
 
 
 @contextmanager
 def inputs_seen(model: Any, number: int, parts: Sequence[str], *, no_further: bool = False) -> Iterator[list[Tensor]]:
-    """While open, a run of the layer leaves what goes into its `parts`, in the order given.
+    """While open, a run of the layer stores the inputs of its `parts`, in the order given.
 
     `no_further`: a run ends before the part that comes last in it, and so does the `with` statement.
     """

@@ -1,5 +1,5 @@
-"""Heads and neurons in the order in which a layer can best do without them, and its error after each: the optimal brain surgeon on
-groups of inputs (ZipLM, Kurtic et al. 2023, arXiv:2302.04089, §3.1). Forwards alone; no label, no loss."""
+"""The order in which to remove a layer's heads and neurons, and its error after each removal: the optimal brain surgeon on
+groups of inputs (ZipLM, Kurtic et al. 2023, arXiv:2302.04089, §3.1). Uses forward passes only; no labels, no loss."""
 
 from __future__ import annotations
 
@@ -18,23 +18,24 @@ from ..models.pruned import head_size, layer_part
 from .layerwise import READERS, LayerInputs, first_inputs, inputs_at, inputs_seen, layer_states, tokens_read
 from .repair import DAMPING
 
-LEAST_LOST = 1e-3  # of a matrix's output, for a change that can be measured
-PROBE_TOKENS = 4_096  # about, that tell how much the layers' errors change at the end
+LEAST_LOST = 1e-3  # least share of a matrix's squared output for a measurable change
+PROBE_TOKENS = 4_096  # about this many show how the layers' errors change the last states
 
 
 @dataclass(frozen=True)
 class RemovalOrder:
-    """Of one part of a layer. `order`: its units, the first to go first. `errors` [units + 1]: after so many have gone, rising."""
+    """Removals in one part of a layer. `order`: its units, the first to remove first. `errors` [units + 1]: the error after
+    each number of removals, ascending."""
 
     order: list[int]
     errors: np.ndarray
 
     def lost(self, counts: np.ndarray) -> np.ndarray:
-        """[option]: the error where so many units stay."""
+        """Return the error for each count of units that stay, [option]."""
         return self.errors[len(self.order) - counts]
 
     def kept(self, count: int) -> list[int]:
-        """The places, rising, of the units that stay."""
+        """Return the indices, ascending, of the units that stay."""
         return sorted(self.order[len(self.order) - count :])
 
 
@@ -46,14 +47,15 @@ def removal_orders(
     further: Callable[[], Iterable[Batch]] = tuple,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[RemovalOrder]:
-    """Of the heads and of the neurons of each layer of `model`, in this order, over the real tokens of padded `batches`; of the last
-    layer over the first token's where the head reads no other (`first_token`), and there over those of `further` texts too, which are run
-    one batch at a time.
+    """Return the removal orders of the heads and of the neurons of each layer of `model`, in this order.
 
-    An error is the squared change of the output matrix's output, the rest of the matrix and its bias refitted. Each part's are scaled
-    so that what it is with half of the units is the change then measured behind the last layer, in what the head reads, as a
-    share of its squares around each token's mean. So those of all parts of all layers are comparable. ZipLM takes shares of the
-    matrix's own output, and finds by search how much each layer's count.
+    They are computed over the real tokens of padded `batches`. If the head reads only the first token (`first_token`), the
+    last layer is judged by first tokens alone, also those of `further` texts, which are run one batch at a time.
+
+    An error is the squared change of the output matrix's output, with the rest of the matrix and its bias refitted. Each
+    part's errors are scaled so that the error with half of the units is the measured change behind the last layer, in what
+    the head reads, as a share of its squares around each token's mean. So the errors of all parts of all layers are
+    comparable. ZipLM takes shares of the matrix's own output, and searches for the weight of each layer.
     """
     layers, found = len(layers_of(model)), list[RemovalOrder]()
     with torch.inference_mode():
@@ -79,7 +81,7 @@ def removal_orders(
 def _read(
     model: Any, number: int, calls: Sequence[LayerInputs], further: Iterable[LayerInputs], *, first_token: bool
 ) -> tuple[list[_Sums], list[Float[Tensor, "batch length hidden"]]]:
-    """Of what each output matrix of a layer reads, and what the layer gives for `calls`."""
+    """Return the sums of what each output matrix of a layer reads, and the layer's output for `calls`."""
     parts = [part for part, _ in READERS.values()]
     sums = [_Sums() for _ in parts]
 
@@ -97,8 +99,8 @@ def _read(
 
 
 class _Sums:
-    """Of a matrix's inputs and their squares over tokens, in float64 on the CPU; around the first batch's means, for float32 loses
-    small variations beside large means."""
+    """Sums of a matrix's inputs and their squares over tokens, in float64 on the CPU. They are taken around the first
+    batch's means, because float32 loses small variations beside large means."""
 
     def __init__(self) -> None:
         self._extended = torch.zeros((), dtype=torch.float64)
@@ -115,11 +117,11 @@ class _Sums:
         return self._shifted_means() + self._shift.cpu().double()
 
     def varying(self, weight: Float[Tensor, "out in"]) -> float:
-        """The squares of what a matrix makes of them, around its means."""
+        """Return the squares of a matrix's output for these inputs, around its means."""
         return float(((weight @ self._centred()) * weight).sum())
 
     def squares(self) -> Float[Tensor, "in in"]:
-        """Of the inputs around their means, which the bias makes up for; damped as in the repair."""
+        """Return the squares of the inputs around their means, which the bias absorbs; damped as in the repair."""
         centred = self._centred()
         diagonal = centred.diagonal()
         return centred + torch.diag(DAMPING * diagonal.mean().clamp_min(1e-12).expand_as(diagonal))
@@ -132,8 +134,8 @@ class _Sums:
 
 
 class _Probe:
-    """What the head reads of some of the texts, and how much it changes with a matrix of a layer. `calls` hold, whenever it is asked of
-    a layer, what goes into that."""
+    """What the head reads for some of the texts, and how much it changes with a matrix of a layer. Before `scale` is called
+    for a layer, `calls` must hold that layer's inputs."""
 
     def __init__(self, model: Any, calls: Sequence[LayerInputs], *, first_token: bool) -> None:
         tokens = sum(int(inputs.real.sum()) for inputs in calls)
@@ -141,7 +143,8 @@ class _Probe:
         self._whole = self._last_states(0)
 
     def scale(self, number: int, linear: nn.Linear, sums: _Sums, order: RemovalOrder) -> float:
-        """The change where the matrix, refitted, reads half of its units, over their error; fewer while those that go give nothing."""
+        """Return the change if the refitted matrix reads half of its units, divided by their error. The count is halved
+        further while the removed units contribute nothing."""
         fitted = weight = linear.weight.cpu().double()
         count, lost, whole = len(order.order), 0.0, sums.varying(weight)
         while count and lost <= LEAST_LOST * whole:
@@ -160,7 +163,7 @@ class _Probe:
         return float((states - self._whole).square().sum() / around.square().sum()) / error if error else 0.0
 
     def _last_states(self, number: int) -> Float[Tensor, "token hidden"]:
-        """What the head reads, from this layer on."""
+        """Return what the head reads, computed from this layer on."""
         found = []
         for inputs in map(replace, self._calls):
             for layer in range(number, len(layers_of(self._model))):
@@ -172,7 +175,7 @@ class _Probe:
 def _refitted(
     weight: Float[Tensor, "out in"], squares: Float[Tensor, "in in"], kept: list[int], units: int
 ) -> Float[Tensor, "out in"]:
-    """By least squares, reading these of its units alone."""
+    """Refit a weight by least squares, so that it reads only the units `kept`."""
     size = weight.shape[1] // units
     places = (torch.tensor(kept, dtype=torch.long)[:, None] * size + torch.arange(size)).flatten()
     fitted = torch.zeros_like(weight)
@@ -183,10 +186,10 @@ def _refitted(
 def removals(
     weight: Float[Tensor, "out in"], squares: Float[Tensor, "in in"], size: int
 ) -> tuple[list[int], np.ndarray]:
-    """Units of `size` inputs each, in the order in which they go, and [units + 1] the squared error after each.
+    """Return units of `size` inputs each, in order of removal, and the squared error after each removal, [units + 1].
 
-    `squares` is H = X Xᵀ, positive definite. Each time that unit S goes of which the rest can make up for most, least in
-    ρ_S = tr(W_S ((H⁻¹)_SS)⁻¹ W_Sᵀ); then W and H⁻¹ are those of the rest. Time grows with in³.
+    `squares` is H = X Xᵀ, positive definite. Each step removes the unit S that the rest can best make up for, with the least
+    ρ_S = tr(W_S ((H⁻¹)_SS)⁻¹ W_Sᵀ), and updates W and H⁻¹ to those of the rest. Time grows with in³.
     """
     inverse = torch.cholesky_inverse(torch.linalg.cholesky(squares))
     columns = weight.T.double().contiguous()  # [in, out]
@@ -205,7 +208,8 @@ def removals(
 
 
 def _without(columns: Tensor, inverse: Tensor, gone: slice, block: Tensor) -> tuple[Tensor, Tensor]:
-    """Wᵀ and H⁻¹, in place, of the inputs that are left, of which the last take the places of those that go. `block`: ((H⁻¹)_SS)⁻¹."""
+    """Return Wᵀ and H⁻¹ of the inputs that are left, computed in place; the last inputs move to the places of the removed
+    ones. `block`: ((H⁻¹)_SS)⁻¹."""
     rows = inverse[gone].clone()
     change, fewer = rows.T @ block, len(inverse) - len(rows)
     columns.addmm_(change, columns[gone].clone(), alpha=-1)

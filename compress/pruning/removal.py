@@ -17,10 +17,10 @@ from ..models.usable_classes import usable_class
 
 
 def without_units(model: Any, heads: Sequence[Sequence[int]], neurons: Sequence[Sequence[int]]) -> Any:
-    """A copy of `model` that keeps of each layer these `heads` and `neurons`, by their places in it, in rising order; of a part that keeps
-    none the bias of its output matrix is left. It is where `model` is.
+    """Return a copy of `model` with only these `heads` and `neurons` of each layer, by index in ascending order.
 
-    CompressError: a family whose layers cannot be pruned.
+    A part that keeps none retains the bias of its output matrix. The copy is on the device of `model`. CompressError: a
+    family whose layers cannot be pruned.
     """
     family = family_of(model)
     before, size = shape_of(model), head_size(model)
@@ -47,7 +47,7 @@ def without_units(model: Any, heads: Sequence[Sequence[int]], neurons: Sequence[
 
 
 def _select(state: dict[str, Tensor], name: str, kept: Tensor) -> None:
-    """Rows of a weight; one of which nothing is kept, or was there, has no entry."""
+    """Keep these rows of a weight; delete its entry, if any, when none is kept."""
     if len(kept):
         state[name] = state[name][kept]
     else:
@@ -55,12 +55,12 @@ def _select(state: dict[str, Tensor], name: str, kept: Tensor) -> None:
 
 
 def _rows(units: Sequence[int], size: int) -> Tensor:
-    """Of a matrix whose outputs are the units, each `size` wide."""
+    """Return the rows of these units in a matrix whose outputs are units, each `size` wide."""
     return (torch.tensor(units, dtype=torch.long)[:, None] * size + torch.arange(size)).flatten()
 
 
 def _set_shape(config: Any, family: Family, shape: PrunedShape) -> None:
-    """Put the shape into the config: transformers' own way where it has one."""
+    """Put the shape into the config, in transformers' own way if there is one."""
     vars(config).pop(FIELD, None)
     every = tuple(range(getattr(config, family.own_name("num_attention_heads"))))
     if len(set(shape.neurons)) == 1 and shape.neurons[0] and set(shape.heads) == {every}:

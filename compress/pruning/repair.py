@@ -1,7 +1,8 @@
-"""The output matrices of a pruned model fitted to what the whole one gives: least squares, layer by layer, without training.
+"""Fit the output matrices of a pruned model to the outputs of the whole one: least squares, layer by layer, without
+training.
 
-The target is that of mask tuning (Kwon et al. 2022, arXiv:2204.09656, §4.4), of the unpruned model: output and residual. The whole
-matrix is fitted, as in ZipLM (Kurtic et al. 2023, arXiv:2302.04089).
+The target is that of mask tuning (Kwon et al. 2022, arXiv:2204.09656, §4.4), from the unpruned model: output and residual.
+The whole matrix is fitted, as in ZipLM (Kurtic et al. 2023, arXiv:2302.04089).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ..models.features import Batch, layers_of
 from ..models.pruned import layer_part
 from .layerwise import READERS, LayerInputs, first_inputs, inputs_at, inputs_seen, layer_states, tokens_read
 
-DAMPING = 1e-2  # of the mean diagonal of the normal equations, for weights that few examples say anything of
+DAMPING = 1e-2  # relative to the mean diagonal of the normal equations, for weights that few examples determine
 
 
 def repair(
@@ -30,13 +31,15 @@ def repair(
     further: Callable[[], Iterable[Batch]] = tuple,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> None:
-    """Change the output matrices and biases of attention and feed-forward parts of `pruned` in place, so that what goes into each
-    LayerNorm is as near to what it is in `whole` as a linear map of the units that are left can make it. Where no unit is left, the
-    bias is fitted.
+    """Refit the output matrices and biases of the attention and feed-forward parts of `pruned` in place.
 
-    Layer after layer, each on what the repaired ones before it give, over the real tokens of padded `batches`; of the last layer only
-    the first token's where the head reads no other (`first_token`). Then each text tells one token, so `further` texts are fitted to
-    there. What `batches` give is held; `further` gives its batches anew each time, and they are run through the models one at a time.
+    The input of each LayerNorm becomes as close to that in `whole` as a linear map of the remaining units can make it. If no
+    unit remains, the bias is fitted.
+
+    Layers are fitted in order, each on the outputs of the repaired ones before it, over the real tokens of padded `batches`;
+    the last layer only on the first token, if the head reads no other (`first_token`). Each text then gives one token, so
+    `further` texts are used there too. The states of `batches` are held in memory; `further` returns its batches anew on
+    each call, and they are run through the models one at a time.
     """
     layers = len(layers_of(whole))
     with torch.inference_mode():
@@ -52,7 +55,8 @@ def repair(
 
 @dataclass(frozen=True)
 class _Inputs:
-    """What goes into a layer of a model: what is held of some batches, and of `further` ones what a run from the first layer gives."""
+    """Inputs of a layer of a model: those held for some batches, and for `further` ones those computed from the first layer
+    on."""
 
     model: Any
     number: int
@@ -86,7 +90,8 @@ def _repair_layer(own: _Inputs, theirs: _Inputs, *, first_token: bool) -> None:
 
 
 class NormalEquations:
-    """Of the change to a linear layer that explains what is missing from its output, summed over batches in float64 on the CPU."""
+    """Normal equations of the change to a linear layer that supplies what its output lacks, summed over batches in float64
+    on the CPU."""
 
     def __init__(self, damping: float = DAMPING) -> None:
         self._damping = damping
@@ -94,14 +99,14 @@ class NormalEquations:
         self._products: Tensor | None = None
 
     def add(self, inputs: Float[Tensor, "token in"], missing: Float[Tensor, "token out"]) -> None:
-        """`missing`: what the layer's output for these inputs lacks."""
+        """Add inputs. `missing`: what the layer's output for them lacks."""
         extended = torch.cat([inputs, inputs.new_ones(len(inputs), 1)], dim=1)
         squares, products = ((extended.T @ each).cpu().double() for each in (extended, missing))
         self._squares = squares if self._squares is None else self._squares + squares
         self._products = products if self._products is None else self._products + products
 
     def correct(self, linear: nn.Linear) -> None:
-        """Add the change to the layer's weight and bias, the solution of damped equations, which always have one."""
+        """Add the solution of the damped equations, which always have one, to the layer's weight and bias."""
         if self._squares is None or self._products is None:
             raise RuntimeError("no inputs")
         diagonal = self._squares.diagonal()

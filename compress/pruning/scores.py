@@ -1,5 +1,5 @@
-"""How much a trained model's loss depends on each head and neuron: the Fisher information of masks on them (Kwon et al. 2022,
-arXiv:2204.09656, §4.1)."""
+"""How much a trained model's loss depends on each head and neuron: the Fisher information of masks on them (Kwon et al.
+2022, arXiv:2204.09656, §4.1)."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,8 +22,8 @@ from .unit_choice import rearranged
 
 @dataclass(frozen=True)
 class LayerGradients:
-    """Of a layer: ∂ loss of an example / ∂ mask of a unit, where every mask is 1. `heads` [example, head], `neurons`
-    [example, neuron]."""
+    """Gradients of a layer: ∂ loss of an example / ∂ mask of a unit, with every mask at 1. `heads` [example, head],
+    `neurons` [example, neuron]."""
 
     heads: Float[Tensor, "example head"]
     neurons: Float[Tensor, "example neuron"]
@@ -31,27 +31,27 @@ class LayerGradients:
 
 @dataclass(frozen=True)
 class FisherScores:
-    """Of one part of a layer, by the gradients of its units' masks."""
+    """Scores of one part of a layer, from the gradients of its units' masks."""
 
     gradients: Float[Tensor, "example unit"]
 
     def lost(self, counts: np.ndarray) -> np.ndarray:
-        """[option]: the importance of the units beyond so many of the most important."""
+        """Return the importance of the removed units for each count of kept ones, the most important, [option]."""
         kept = np.concatenate([[0.0], np.cumsum(np.sort(importance(self.gradients).numpy())[::-1])])
         return kept[-1] - kept[counts]
 
     def kept(self, count: int) -> list[int]:
-        """The places, rising, of the units that stay, once those that go are exchanged (`rearranged`)."""
+        """Return the indices, ascending, of the units that stay after exchanges with removed ones (`rearranged`)."""
         return rearranged(self.gradients.numpy(), count)
 
 
 def fisher_scores(gradients: Sequence[LayerGradients]) -> list[FisherScores]:
-    """Of the heads and of the neurons of each layer, in this order."""
+    """Return the scores of the heads and of the neurons of each layer, in this order."""
     return [FisherScores(part) for layer in gradients for part in (layer.heads, layer.neurons)]
 
 
 def importance(gradients: Float[Tensor, "example unit"]) -> Float[Tensor, " unit"]:
-    """The diagonal of the Fisher information, Σ g²: to second order twice what the loss gains where the unit goes."""
+    """Return the diagonal of the Fisher information, Σ g²: to second order twice the increase of the loss without the unit."""
     return gradients.double().square().sum(0)
 
 
@@ -63,10 +63,12 @@ def mask_gradients(
     examples: int,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[LayerGradients]:
-    """Of each layer of `model`, in evaluation mode, over the first `examples` of `data`'s first epoch, by one backward a batch.
+    """Return the gradients of each layer of `model` over the first `examples` of `data`'s first epoch, with one backward
+    pass per batch.
 
-    The loss of an example is the sum over what the objective's losses are means over, e.g. its words; examples whose loss is one, such
-    as the passages of a query, are one. The model is left as it was; the gradients are on the CPU.
+    The loss of an example is the sum over what the objective's losses average over, e.g. its words; examples with a joint
+    loss, such as the passages of a query, count as one. The model is in evaluation mode meanwhile, and left unchanged; the
+    gradients are on the CPU.
     """
     found: list[list[Tensor]] = []
     wanted, done, device = min(examples, len(data.encoded)), 0, next(model.parameters()).device
@@ -93,14 +95,14 @@ def mask_gradients(
 
 
 def _count(model: Any, layer: int, part: str) -> int:
-    """Units that the part reads."""
+    """Return the number of units that the part reads."""
     inputs = layer_part(model, layer, part).in_features
     return inputs // head_size(model) if part == READERS["heads"][0] else inputs
 
 
 @contextmanager
 def _frozen(model: nn.Module) -> Iterator[None]:
-    """While open, in evaluation mode, without gradients of weights."""
+    """While open, the model is in evaluation mode, and its weights have no gradients."""
     training, before = model.training, [parameter.requires_grad for parameter in model.parameters()]
     model.eval().requires_grad_(False)
     try:
@@ -113,8 +115,8 @@ def _frozen(model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def _masked(model: Any, masks: Sequence[Tensor]) -> Iterator[None]:
-    """While open, what stands before the output matrix of attention, and before that of the feed-forward part, is multiplied by masks
-    [example, unit]: of each layer one of heads and one of neurons."""
+    """While open, the inputs of the output matrices of attention and of the feed-forward part are multiplied by masks
+    [example, unit]: for each layer one of heads and one of neurons."""
     handles, parts = [], [part for part, _ in READERS.values()]
     try:
         for place, mask in enumerate(masks):
@@ -146,7 +148,7 @@ def _counted(data: TaskBatches, unit: Any, rows: np.ndarray) -> float:
 
 
 def _by_example(gradients: Tensor, groups: np.ndarray | None) -> Tensor:
-    """[row, unit] summed over the rows of each group."""
+    """Sum [row, unit] over the rows of each group."""
     if groups is None:
         return gradients
     _, places = np.unique(groups, return_inverse=True)

@@ -1,5 +1,5 @@
-"""Which units of each layer stay under a budget: widths that lose the least importance, then the units themselves (Kwon et al. 2022,
-arXiv:2204.09656, §4.2 and §4.3)."""
+"""Choose which units of each layer stay under a budget: first the widths that lose the least importance, then the units
+(Kwon et al. 2022, arXiv:2204.09656, §4.2 and §4.3)."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ from dataclasses import dataclass
 
 import numpy as np
 
-MULTIPLE = 16  # of neurons: int8 kernels compute tiles of as many columns
-_UNITS_OF_BUDGET = 20_000  # that the cost of the whole model is counted in
+MULTIPLE = 16  # of neurons: int8 kernels compute tiles of this many columns
+_UNITS_OF_BUDGET = 20_000  # precision: the cost of the whole model in integers
 
 
 @dataclass(frozen=True)
 class Widths:
-    """How many units a part of a layer may keep, rising: `counts` [option], and what it then costs: `costs` [option]."""
+    """How many units a part of a layer may keep, ascending: `counts` [option], and their costs: `costs` [option]."""
 
     counts: np.ndarray
     costs: np.ndarray
 
 
 def head_counts(heads: int) -> np.ndarray:
-    """From none to all."""
+    """Return the counts from none to all."""
     return np.arange(heads + 1)
 
 
 def neuron_counts(neurons: int) -> np.ndarray:
-    """None, multiples of 16, and all of them."""
+    """Return none, multiples of 16, and all of them."""
     return np.unique([*range(0, neurons, MULTIPLE), neurons])
 
 
 def choose_widths(
     losses: Sequence[np.ndarray], widths: Sequence[Widths], budget: float, *, one_of: Sequence[int]
 ) -> list[int]:
-    """Of each part the number of units to keep so that the sum of losses is least and that of costs at most `budget`, or the narrowest
-    widths where these cost more. Any part may keep none, but of the parts `one_of`, by their places, one keeps a unit.
+    """Return how many units to keep in each part, so that the sum of losses is least and the costs sum to at most `budget`,
+    or the narrowest widths if these cost more.
 
-    `losses`: of each part [option], as its widths, none first. Least to the precision at which costs are counted, which are rounded up
-    to 1/20,000 of the whole's.
+    Any part may keep none, but one of the parts `one_of`, given by index, keeps a unit. `losses`: for each part [option], as
+    its widths, none first. The minimum is exact at the precision of costs, which are rounded up to 1/20,000 of the whole's.
     """
     unit = sum(float(each.costs[-1]) for each in widths) / _UNITS_OF_BUDGET
     costs = [np.ceil(each.costs / unit - 1e-6).astype(int) for each in widths]
@@ -52,7 +52,7 @@ def choose_widths(
 
 
 def cheapest_unit(widths: Sequence[Widths], one_of: Sequence[int]) -> int:
-    """The place, among these, of the part whose narrowest width but none costs the least more than none."""
+    """Return the index, among `one_of`, of the part whose narrowest width above none costs the least more than none."""
     having = [place for place in one_of if len(widths[place].counts) > 1]
     return min(having, key=lambda place: float(widths[place].costs[1] - widths[place].costs[0]))
 
@@ -60,7 +60,7 @@ def cheapest_unit(widths: Sequence[Widths], one_of: Sequence[int]) -> int:
 def _least_with_one_of(
     losses: Sequence[np.ndarray], costs: Sequence[np.ndarray], budget: int, one_of: Sequence[int]
 ) -> list[int] | None:
-    """As `least_loss`, of the choices where a part of `one_of` has another option than its first."""
+    """`least_loss` among the choices in which a part of `one_of` takes another option than its first."""
     found: list[tuple[float, list[int]]] = []
     for place in one_of:
         never = np.where(np.arange(len(losses[place])) == 0, np.inf, losses[place])
@@ -71,8 +71,8 @@ def _least_with_one_of(
 
 
 def least_loss(losses: Sequence[np.ndarray], costs: Sequence[np.ndarray], budget: int) -> list[int] | None:
-    """The option of each group with the least sum of losses whose costs, whole numbers, are at most `budget` in sum; None: there is no
-    such choice. A dynamic program over the budget, exact."""
+    """Return the option of each group with the least sum of losses, if their integer costs sum to at most `budget`; None if
+    there is no such choice. An exact dynamic program over the budget."""
     best, choices = np.zeros(budget + 1), []
     for group, prices in zip(losses, costs, strict=True):
         found, chosen = np.full(budget + 1, np.inf), np.zeros(budget + 1, np.int32)
@@ -93,10 +93,11 @@ def least_loss(losses: Sequence[np.ndarray], costs: Sequence[np.ndarray], budget
 
 
 def rearranged(gradients: np.ndarray, keep: int) -> list[int]:
-    """The places, rising, of the `keep` units that stay, by gradients [example, unit] of their masks.
+    """Return the indices, ascending, of the `keep` units that stay, by gradients [example, unit] of their masks.
 
-    First the most important by themselves. Then each of these in rising importance joins those that go, and the one leaves them
-    whose stay makes the gradients of all that go, ‖Σ g‖² over the examples, the least: what the loss gains where they go together.
+    Start with the units that are most important individually. Then, in ascending importance, each of these joins the removed
+    ones, and the unit returns whose exit makes ‖Σ g‖² of all removed ones, over the examples, the least: the increase of the
+    loss if they are removed together.
     """
     gram = (gradients.T @ gradients).astype(np.float64)
     order = np.argsort(np.diag(gram), kind="stable")
@@ -104,12 +105,12 @@ def rearranged(gradients: np.ndarray, keep: int) -> list[int]:
     gone[order[: len(order) - keep]] = True
     if not gone.any():
         return list(range(len(order)))
-    together = gram @ gone  # Σ over the gone of g · g_unit
+    together = gram @ gone  # Σ over the removed units of g · g_unit
     for unit in order[len(order) - keep :]:
         gone[unit] = True
         together = together + gram[unit]
         places = np.flatnonzero(gone)
-        left = np.diag(gram)[places] - 2 * together[places]  # what ‖Σ g‖² changes by without each
+        left = np.diag(gram)[places] - 2 * together[places]  # change of ‖Σ g‖² without each
         stays = places[np.argmin(left)]
         gone[stays] = False
         together = together - gram[stays]

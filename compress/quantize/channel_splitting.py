@@ -1,10 +1,10 @@
-"""Outlier channel splitting (Zhao et al. 2019, arXiv:1901.09504), of what smoothing moved into the weights.
+"""Outlier channel splitting (Zhao et al. 2019, arXiv:1901.09504) of the outliers that smoothing moved into the weights.
 
-A smoothed weight has outlier rows where its input had outlier channels, and each of its columns has one scale: the
-largest row coarsens all others. A row that stands m times, each time with a part of its value, is m times as small, where
-its channel of the input stands m times too. That costs nothing but the few rows where the input comes element by element
-from another matmul, as the second matmul of a feed-forward layer has it from the first: there the first one's column is
-repeated. In BERT's early layers a neuron or two fire far more strongly than all others.
+A smoothed weight has outlier rows where its input had outlier channels. Each column has one scale, so the largest row
+coarsens all others. Repeating a row m times, each copy with a part of its value, makes it m times smaller; its input channel
+is then repeated m times too. This costs only the additional rows if the input comes elementwise from another matmul, as in
+the second matmul of a feed-forward layer: the first one's column is repeated. In BERT's early layers a neuron or two fire
+far more strongly than all others.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ Array = np.ndarray
 ChannelRepeats = dict[str, Array]
 
 _ELEMENTWISE = {"Add", "Sub", "Mul", "Div", "Pow", "Sqrt", "Erf", "Gelu", "Relu", "Tanh", "Sigmoid"}
-_SHARE = 128  # one channel more in so many
-_MULTIPLE = 16  # of channels that int8 kernels take at a time: the whole is filled up to one
-_LIMIT = 32  # and never more than one in so many
+_SHARE = 128  # one extra channel per this many
+_MULTIPLE = 16  # channels that int8 kernels take at a time: the total is rounded up to a multiple
+_LIMIT = 32  # at most one extra channel per this many
 
 
 @dataclass(frozen=True)
 class Chain:
-    """From the matmul `first` to what the matmul `second` reads, through nodes that take channels one by one; their
-    vectors [channel] are in `vectors`."""
+    """The path from the matmul `first` to the input of the matmul `second`, through elementwise nodes; the names of their
+    [channel] vectors are in `vectors`."""
 
     first: NodeProto
     second: NodeProto
@@ -42,8 +42,8 @@ class Chain:
 
 
 def splittable(model: ModelProto, plan: QuantizationPlan) -> set[str]:
-    """The weights of int8 matmuls whose rows may be repeated, and no weight has to stand in the file twice for it: all that
-    read them, or the weights of the matmuls before, are in their chains."""
+    """Return the weights of int8 matmuls whose rows can be repeated without storing any weight twice: all readers of the
+    weight, and of the weights of the preceding matmuls, are in its chains."""
     readers = _readers(model)
     by_weight: dict[str, list[Chain]] = defaultdict(list)
     for chain in _chains(model, plan.int8).values():
@@ -52,7 +52,7 @@ def splittable(model: ModelProto, plan: QuantizationPlan) -> set[str]:
 
 
 def split_before(model: ModelProto, channel_repeats: Mapping[str, Array]) -> ChannelRepeats:
-    """The matmul before each matmul of `channel_repeats` -> how often its columns stand."""
+    """Map the matmul before each matmul of `channel_repeats` to the repeat counts of its columns."""
     return {chain.first.name: channel_repeats[name] for name, chain in _chains(model, channel_repeats).items()}
 
 
@@ -65,7 +65,8 @@ def _readers(model: ModelProto) -> dict[str, list[NodeProto]]:
 
 
 def _chains(model: ModelProto, names: Container[str]) -> dict[str, Chain]:
-    """Of the matmuls `names`, by their names; none where it is not one matmul, channel by channel, that they come from."""
+    """Return the chains of the matmuls `names`, by name, leaving out those whose input does not come channel by channel from
+    one matmul."""
     graph = model.graph
     dims = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
     makers = {name: node for node in graph.node for name in node.output}
@@ -80,10 +81,10 @@ def _chains(model: ModelProto, names: Container[str]) -> dict[str, Chain]:
 
 
 def count_repeats(weight: Array, extra: int) -> Array:
-    """How often each row of `weight` [in, out] is to stand, `extra` more than once in all: one by one to the row that lowers
-    the columns' squared scales most."""
+    """Return how many times to store each row of `weight` [in, out], with `extra` additional rows in all: each one goes to
+    the row that lowers the columns' squared scales most."""
     channel_repeats = np.ones(len(weight), np.int64)
-    # Rows that are not among a column's largest now are not when `extra` others have shrunk.
+    # A row that is not among a column's `extra` + 1 largest cannot become its largest.
     largest = min(len(weight), extra + 1)
     rows = np.argpartition(-np.abs(weight), largest - 1, axis=0)[:largest]
     columns = np.arange(weight.shape[1])
@@ -99,22 +100,23 @@ def count_repeats(weight: Array, extra: int) -> Array:
 
 
 def extra_channels(channels: int) -> int:
-    """How many more a matmul of so many may have; 0 for one of few, which they would cost more than they bring."""
+    """Return how many channels to add to a matmul with `channels`: 0 for a small one, where they cost more than they gain."""
     extra = -(-(channels + channels // _SHARE) // _MULTIPLE) * _MULTIPLE - channels
     return extra if extra * _LIMIT <= channels else 0
 
 
 def repeated(channel_repeats: Array) -> Array:
-    """The channel that each channel of the split tensor is: the old ones in their order, then the channel_repeats."""
+    """Return the source channel of each channel of the split tensor: the original channels in order, then the additional
+    copies."""
     channels = np.arange(len(channel_repeats))
     return np.concatenate([channels, np.repeat(channels, channel_repeats - 1)])
 
 
 def split_rows(weight: Array, channel_repeats: Array, *, axis: int | None, bits: int) -> Array:
-    """`weight` [in, out] with its rows in the order of `repeated`; those of a channel sum up to it.
+    """Return `weight` [in, out] with its rows in the order of `repeated`; the rows of a channel add up to its original row.
 
-    All parts but the first are levels that `to_int8` with `axis` and `bits` will find, so that rounding errs once for a row
-    and not once for a part.
+    All parts but the first are exact levels of `to_int8` with `axis` and `bits`, so an original row has one rounding error
+    rather than one per part.
     """
     top = 2 ** (bits - 1) - 1
     largest = (np.abs(weight) / channel_repeats[:, None]).max(axis=None if axis is None else 0)
@@ -126,7 +128,7 @@ def split_rows(weight: Array, channel_repeats: Array, *, axis: int | None, bits:
         rows = np.flatnonzero(order == channel)
         level = np.rint(weight[channel] / scale)
         rest, sign = np.abs(level), np.sign(level)
-        for place, row in enumerate(rows[:0:-1]):  # the larger parts first, so that the one that rounds has room
+        for place, row in enumerate(rows[:0:-1]):  # the larger parts first, so that the rounded one stays in range
             part = np.ceil(rest / (count - place))
             found[row] = sign * part * scale
             rest -= part
@@ -137,7 +139,7 @@ def split_rows(weight: Array, channel_repeats: Array, *, axis: int | None, bits:
 def split_channels(
     model: ModelProto, channel_repeats: Mapping[str, Array], *, axis: int | None, bits: int
 ) -> ModelProto:
-    """A copy in which the channels of the matmuls of `channel_repeats` stand as often as they say; its outputs are the same.
+    """Return a copy of `model` that repeats the channels of the matmuls in `channel_repeats`; its outputs are the same.
 
     `axis`, `bits`: of the weights' int8. RuntimeError: a matmul whose channels cannot be repeated.
     """
@@ -150,7 +152,8 @@ def split_channels(
     made: dict[tuple[str, bytes], str] = {}
 
     def wide(name: str, counts: Array, turned: Callable[[Array], Array]) -> str:
-        """Stored once for the same channel_repeats, as the repeats of a shared block have them; layers may share a bias alone."""
+        """Store the widened tensor once for equal `counts`, as the copies of a shared block have; layers may share just a
+        bias."""
         key = (name, counts.tobytes())
         if key not in made:
             number = sum(other == name for other, _ in made)
@@ -162,7 +165,7 @@ def split_channels(
     for name, chain in found.items():
         _widen(chain, channel_repeats[name], wide, axis=axis, bits=bits)
     if channel_repeats:
-        del graph.value_info[:]  # of the widths before
+        del graph.value_info[:]  # its shapes are outdated
         drop_unused(graph)
     return model
 
@@ -170,7 +173,7 @@ def split_channels(
 def _widen(
     chain: Chain, counts: Array, wide: Callable[[str, Array, Callable[[Array], Array]], str], **int8: Any
 ) -> None:
-    """In place: the nodes of `chain` read what `wide` stores of their weights and vectors."""
+    """Make the nodes of `chain` read the weights and vectors that `wide` stores. In place."""
     order = repeated(counts)
     for node in (chain.first, *chain.nodes):
         for place, name in enumerate(node.input):
@@ -187,7 +190,7 @@ def _chain(
     readers: Mapping[str, Sequence[NodeProto]],
     given: set[str],
 ) -> Chain | None:
-    """Back from `second`, to the one matmul that everything comes from."""
+    """Follow the input of `second` back to the one matmul that all of it comes from; None if there is no such matmul."""
     channels = dims[second.input[1]][0]
     nodes: list[NodeProto] = []
     vectors: set[str] = set()

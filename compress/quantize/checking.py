@@ -1,4 +1,4 @@
-"""What an int8 graph must be, what it says of itself, and why parts of it are computed in fp32."""
+"""Checks of an int8 graph, its metadata, and the reasons why parts of it are computed in fp32."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .node_selection import INT8, QuantizationPlan, look_ups, packed_look_ups, w
 
 
 def describe(model: ModelProto, metadata: Mapping[str, str], described: Mapping[str, Any]) -> None:
-    """In place: the fp32 graph's `metadata`, and as `described`, how it was quantized."""
+    """Set the metadata of `model` to the fp32 graph's `metadata` and `described`, how it was quantized. In place."""
     kept = {name: value for name, value in metadata.items() if name != WEIGHTS}
     set_metadata(model, {**kept, "quantization": json.dumps(described, sort_keys=True)})
 
@@ -68,7 +68,7 @@ def check_file(path: Path, source: Path) -> dict[str, Any]:
 
 
 def _weight_bytes(model: ModelProto) -> int:
-    """Of the tensors alone: in a toy model the extra nodes outweigh what the weights save."""
+    """Return the bytes of the tensors alone: in a toy model the extra nodes outweigh what the weights save."""
     return sum(onnx.numpy_helper.to_array(tensor).nbytes for tensor in model.graph.initializer)
 
 
@@ -81,9 +81,9 @@ FALLBACK = "fp32 fallback of the search: int8 costs too much of the answers here
 
 
 def why_fp32(model: ModelProto, plan: QuantizationPlan, exclude: tuple[str, ...]) -> dict[str, str]:
-    """Node -> reason, of the matmuls by a stored weight that are multiplied in fp32, and of the tables that stay fp32.
+    """Map each fp32 node to a reason: matmuls by a stored weight that are multiplied in fp32, and tables that stay fp32.
 
-    `model`: the fp32 one that `plan` was made for.
+    `model`: the fp32 graph that `plan` was made for.
     """
     return dict(_reasons(model, plan, exclude))
 

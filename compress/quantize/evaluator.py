@@ -1,4 +1,4 @@
-"""How a candidate answers texts that were put aside from training."""
+"""Evaluation of quantization candidates on texts held out from training."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from .sampling import Feed
 
 @dataclass(frozen=True)
 class Evaluator:
-    """What a search asks of texts that were put aside from training, and of further ones whose labels are not looked at.
+    """What a search measures on texts held out from training, and on further texts whose labels are not used.
 
-    `few`, `all`: graph file -> outputs [text, output] of some texts put aside, to tell matmuls apart, and of all texts, those
-    put aside first. `score_few`, `score`: those outputs -> points; further texts have none. `texts`: how many `all` answers, by
-    the split that they are of. `times`: graph file -> node -> milliseconds. `feeds`: padded batches, for the smoothing.
-    `kind`: the task's. `folder`: where what was measured is kept, so that an interrupted search goes on.
+    `few`, `all`: graph file -> outputs [text, output], of some held-out texts, to compare matmuls, and of all texts,
+    held-out ones first. `score_few`, `score`: those outputs -> points; further texts are not scored. `texts`: the number of
+    texts in `all`, by split. `times`: graph file -> node -> milliseconds. `feeds`: padded batches for smoothing. `kind`: the
+    task's. `folder`: where measurements are stored, so that an interrupted search can resume.
     """
 
     few: Callable[[Path], np.ndarray]
@@ -40,8 +40,9 @@ class Evaluator:
     on_progress: Callable[[int, int], None] = lambda done, total: None
 
     def lost(self, fp32: np.ndarray, outputs: np.ndarray) -> dict[str, Any]:
-        """Points; of all texts, flips in percent, their count, the 95% interval of the share, and the share that is held against
-        a goal (`flip_rate`); and the mean |difference| of logits."""
+        """Return the loss of `outputs` against `fp32`: points; over all texts, flips in percent, their count, the 95%
+        interval of the flip rate, and the rate that is compared with a goal (`flip_rate`); and the mean absolute difference
+        of logits."""
         lost: dict[str, Any] = {"drop": round(self.score(fp32) - self.score(outputs), 4)}
         if self.kind.decides:
             flips, texts = int(differ(self.kind.answers(fp32), self.kind.answers(outputs)).sum()), len(fp32)
@@ -56,7 +57,7 @@ class Evaluator:
 
 
 def asked(model: ModelProto, ask: Callable[[Path], Any]) -> Any:
-    """What `ask` says of the file of `model`, which is there for so long."""
+    """Return `ask` of a temporary file that holds `model`."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "candidate.onnx"
         write_model(model, path)

@@ -1,4 +1,4 @@
-"""neural-compressor's static quantization of a checkpoint -> int8 ONNX, checked as our own."""
+"""Static quantization of a checkpoint by neural-compressor -> int8 ONNX, with the same checks as for our own methods."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from .quantizer import Int8Job
 from .sampling import Feed
 
 _OPSET = 20  # per-channel and per-tensor DequantizeLinear, and Gelu in one node
-# Both sides have the same levels, yet a sum that rounds differently tips one, which tips others further on: of 127 texts on
-# a six-layer model's three-layer student the two are half as far from each other as the program is from fp32, of a single
-# text 1.2 times. Coarse: it refuses a scale that is eight times too large, and cannot see an error below int8's own.
-_NEAR, _ROUNDING = 2.0, 1e-3  # of the mean distance of the program from fp32; of the largest logit
+# Both sides have the same levels, but a sum that rounds differently can change one, which changes others further on. On a
+# six-layer model's three-layer student they differ half as much as the program from fp32 on 127 texts, and 1.2 times as
+# much on a single one. The check is coarse: it refuses a scale eight times too large, but misses errors below int8's own.
+_NEAR, _ROUNDING = 2.0, 1e-3  # relative to the program's mean distance from fp32; to the largest logit
 
 
 def write_inc(job: Int8Job) -> dict[str, Any]:
-    """Write the file of `job` in QuantizeLinear, DequantizeLinear and plain matmuls, and check it as `quantize_onnx` does, and
-    that it computes what neural-compressor's program does.
+    """Write the file of `job` in QuantizeLinear, DequantizeLinear and plain matmuls.
 
-    The source gives the metadata and the answers to keep. First all matmuls but the head's and those that
-    `exclude` names are int8, then more and more of the feed-forward ones are fp32, until no more than `max_drop` points
-    are lost on the tuning split; where none comes so far, the best is taken and `goal_met` is false.
-    CompressError: no texts, or an `exclude` that matches nothing. CheckFailed: as `quantize_onnx`.
+    Check it as `quantize_onnx` does, and that it computes what neural-compressor's program does. `job.source` provides the
+    metadata and the reference answers. At first all matmuls except the head's and those that `exclude` names are int8; then
+    more and more feed-forward matmuls are fp32, until at most `max_drop` points are lost on the tuning split. If no
+    candidate achieves that, the best is taken and `goal_met` is false. CompressError: no texts, or an `exclude` that matches
+    nothing. CheckFailed: as `quantize_onnx`.
     """
     evaluator = job.the_evaluator()
     if job.read_program is None:
         raise RuntimeError("neural-compressor quantizes a checkpoint, and none was given")
     inputs = [value.name for value in open_session(job.source).get_inputs()]
     program = job.read_program(inputs, _OPSET)
-    with program.quiet():  # the loop tells its terminal of every step
+    with program.quiet():  # the loop prints every step
         return _write(job, program, Tuning(job.source, job.spec, program, job.feeds, evaluator))
 
 
@@ -65,7 +65,8 @@ def _write(job: Int8Job, program: Program, tuning: Tuning) -> dict[str, Any]:
 
 
 def _check_program(trial: Trial, program: Program, feed: Feed) -> None:
-    """The graph, its matmuls in fp32 between the roundings as the program's are: no CPU's saturation comes in."""
+    """Compare the graph's logits with the program's. Both multiply in fp32 between the roundings, so no CPU's saturation
+    plays a part."""
     import onnxruntime
     import torch
 

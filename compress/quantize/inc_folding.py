@@ -1,4 +1,5 @@
-"""A traced program's own quantization -> int8 weights: what it computes of constants at every run is stored instead."""
+"""Int8 weights from a traced program's own quantization: what the program would compute from constants at every run is
+stored instead."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class _Levels:
-    """The int8 weight [in, out] of a matmul, of the initialiser `name`: `scale` has no axis, or is [out]."""
+    """The int8 weight [in, out] of a matmul, quantized from the initialiser `name`; `scale` is a scalar or [out]."""
 
     name: str
     levels: Array
@@ -25,9 +26,9 @@ class _Levels:
 
 
 def fold_weights(model: ModelProto) -> ModelProto:
-    """QuantizeLinear → Clip → DequantizeLinear (→ Transpose) of a stored weight becomes an int8 initialiser [in, out] and a
-    DequantizeLinear, of the same levels; a Gemm of such a weight becomes a MatMul, called alike, and an Add: runtimes take no
-    fp32 bias into an int8 Gemm. In place; returns `model`."""
+    """Replace QuantizeLinear → Clip → DequantizeLinear (→ Transpose) of a stored weight by an int8 initialiser [in, out] and
+    a DequantizeLinear, with the same levels. A Gemm of such a weight becomes a MatMul of the same name and an Add, because
+    runtimes accept no fp32 bias in an int8 Gemm. Works in place and returns `model`."""
     rewrite = Rewrite(model, per_channel=True, reduce_range=False)
     makers = {name: node for node in model.graph.node for name in node.output}
     for node in list(model.graph.node):
@@ -57,7 +58,7 @@ def _write(rewrite: Rewrite, node: NodeProto, weight: _Levels) -> None:
 
 
 def _levels(node: NodeProto, makers: Mapping[str, NodeProto], rewrite: Rewrite) -> _Levels | None:
-    """What the weight of a matmul is quantized to; None for one that is not, or that is not a plain [in, out] matrix."""
+    """Return the quantized weight of a matmul; None if it is not quantized, or not a plain [in, out] matrix."""
     options = attributes(node)
     if any(options.get(name, 1) != 1 for name in ("alpha", "beta")) or options.get("transA"):
         return None
@@ -75,14 +76,14 @@ def _levels(node: NodeProto, makers: Mapping[str, NodeProto], rewrite: Rewrite) 
     if zero.dtype != np.int8 or axis not in (None, 1 if turned is False else 0):
         return None
     shape = (-1, 1) if axis == 0 else (-1,) if axis == 1 else ()
-    # In float32 and to the even number, as the operator does.
+    # In float32, rounding half to even, as the operator does.
     whole = np.rint(weight / scale.reshape(shape)) + zero.reshape(shape).astype(np.float32)
     levels = np.clip(whole, *_limits(clip if clip is not quantize else None, rewrite)).astype(np.int8)
     return _Levels(quantize.input[0], levels.T.copy() if turned else levels, scale, zero)
 
 
 def _limits(clip: NodeProto | None, rewrite: Rewrite) -> tuple[int, int]:
-    """Of int8, and of the Clip where there is one."""
+    """Return the limits of int8, narrowed to those of the Clip if there is one."""
     given = (numpy_helper.to_array(rewrite.stored[name]) for name in (clip.input[1:3] if clip is not None else ()))
     low, high = map(int, given) if clip is not None else (-128, 127)
     return max(low, -128), min(high, 127)

@@ -1,4 +1,5 @@
-"""neural-compressor's tuning loop over what to leave in fp32, each candidate scored as the ONNX file that it would be."""
+"""neural-compressor's tuning loop over which matmuls to leave in fp32; each candidate is scored as the ONNX file it would
+become."""
 
 from __future__ import annotations
 
@@ -28,14 +29,16 @@ from .sampling import Feed
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-_FULL = 100.0  # what a model that loses nothing scores: the loop divides by it, and a task's own points may be 0
+_FULL = 100.0  # score of a model that loses nothing: the loop divides by it, and a task's own points may be 0
 
 
 class Program(Protocol):
-    """A checkpoint in torch: `module` takes int64 [batch, length] tensors in the order of `inputs` and gives the logits, a model
-    with several outputs each of them; `logits` has these side by side.
-    `path`: of the submodule that a node of `graph(module)` is called after; while `quiet` is open, neither tracing nor a loop
-    over traces tells the terminal of its steps."""
+    """A checkpoint in torch.
+
+    `module` takes int64 [batch, length] tensors in the order of `inputs` and returns the logits, or each of its outputs if
+    it has several; `logits` concatenates these. `path`: the submodule after which a node of `graph(module)` is named. While
+    `quiet` is open, neither tracing nor a loop over traces prints its steps.
+    """
 
     @property
     def module(self) -> nn.Module: ...
@@ -53,8 +56,8 @@ class Program(Protocol):
 
 @dataclass(frozen=True)
 class Trial:
-    """A candidate: its program, its graph with the program's int8 matmuls alone, the graph as it would be shipped, what was
-    to be int8 in it, and what it loses on the tuning split."""
+    """A candidate: its program, the graph with only the program's int8 matmuls, the graph as it would be shipped, the plan
+    of what should be int8 in it, and its loss on the tuning split."""
 
     module: Any
     folded: ModelProto
@@ -64,7 +67,7 @@ class Trial:
 
 
 class Tuning:
-    """`plain`: the graph of the fp32 program, its nodes named as those of the candidates."""
+    """A run of the tuning loop. `plain`: the graph of the fp32 program, with nodes named as in the candidates."""
 
     def __init__(
         self, source: Path, spec: Quantize, program: Program, feeds: Sequence[Feed], evaluator: Evaluator
@@ -76,14 +79,14 @@ class Tuning:
         self.candidates = _candidates(self.plain, self.plan.int8)
         self._asked = False
         self._losses: list[dict[str, Any]] = []
-        self._last: Trial | None = None  # the others' programs would fill the memory
+        self._last: Trial | None = None  # keeping every program would fill the memory
 
     @cached_property
     def _fp32(self) -> np.ndarray:
         return self.evaluator.all(self.source)
 
     def best(self) -> Trial:
-        """The first candidate that meets the goal of `spec`, or the best of all."""
+        """Return the first candidate that meets the goal of `spec`, or the best of all."""
         exported = _library("export").export(
             self.program.module, self.program.examples, dynamic_shapes=self.program.shapes
         )
@@ -95,12 +98,12 @@ class Tuning:
         module = library.autotune(exported, tuning, eval_fn=self._score, run_fn=self._calibrate)
         if self._last is not None and module is self._last.module:
             return self._last
-        # The best of several is quantized again.
+        # Of several candidates, the loop quantizes the best one again.
         drops = [lost["drop"] for lost in self._losses]
         return self._trial(module, self.candidates[drops.index(min(drops))])
 
     def info(self, trial: Trial) -> dict[str, Any]:
-        """Of the outcome, in the words of the search of `auto`."""
+        """Describe the outcome under the same keys as the search of `auto`."""
         return {
             "goal": {"drop": self.spec.max_drop},
             "goal_met": trial.lost["drop"] <= self.spec.max_drop,
@@ -120,7 +123,8 @@ class Tuning:
         return config
 
     def _calibrate(self, prepared: Any) -> None:
-        """A text at a time: no padding in the ranges. In an order of no meaning, since texts weigh by their place."""
+        """Run one text at a time, so that no padding enters the ranges, and in random order, because a text's weight depends
+        on its position."""
         import torch
 
         texts = list(_texts(self.feeds, self.program.inputs))
@@ -129,7 +133,7 @@ class Tuning:
                 prepared(*map(torch.from_numpy, texts[index]))
 
     def _score(self, module: Any) -> float:
-        """Points, of which the fp32 program, which the loop asks first, has 100."""
+        """Return points relative to the fp32 program, which the loop scores first and which has 100."""
         if not self._asked:
             self._asked = True
             return _FULL
@@ -141,7 +145,7 @@ class Tuning:
         folded = fold_weights(self.program.graph(module))
         plan = without(self.plan, [name for name in self.plan.int8 if _module(name) in fallbacks])
         split_gemms(folded.graph, set(plan.weight_only))
-        # What is not a matmul of two quantized tensors is ours to store in int8: tables, and the weights next to the logits.
+        # This stores the rest as int8, what is not a matmul of two quantized tensors: tables, and weights next to the logits.
         model = to_int8_graph(
             folded, replace(plan, int8=()), {}, per_channel=self.spec.per_channel, word_bits=self.spec.word_bits
         )
@@ -149,7 +153,7 @@ class Tuning:
 
 
 def _library(part: str) -> Any:
-    """Without its types, which are not those that it takes."""
+    """Import a part of neural-compressor as `Any`: its annotations differ from the types that it accepts."""
     return importlib.import_module(f"neural_compressor.torch.{part}")
 
 
@@ -158,15 +162,15 @@ def _module(node: str) -> str:
 
 
 def _whole(plan: QuantizationPlan) -> QuantizationPlan:
-    """`plan` as neural-compressor can carry it out: a module is int8 or not in all the places where it is used."""
+    """Return `plan` as neural-compressor can carry it out: a module is int8 either everywhere it is used or nowhere."""
     modules = set(map(_module, (*plan.kept, *plan.weight_only)))
     shared = [name for name in plan.int8 if _module(name) in modules]
     return without(plan, shared)
 
 
 def _candidates(model: ModelProto, int8: Sequence[str]) -> list[tuple[str, ...]]:
-    """Modules that are fp32 beside those that always are: none, and then the feed-forward ones, those first that int8 costs
-    most: the second of a layer before the first, early layers before late ones."""
+    """Return the modules of each candidate that are fp32 besides those that always are: first none, then feed-forward ones,
+    the most sensitive to int8 first: the second of a layer before the first, early layers before late ones."""
     first, second = _feed_forward(_shapes(model, int8))
     half = second[: -(-len(second) // 2)]
     found = ([], second[:1], half, second, second + first)
@@ -174,8 +178,9 @@ def _candidates(model: ModelProto, int8: Sequence[str]) -> list[tuple[str, ...]]
 
 
 def _feed_forward(shapes: Mapping[str, tuple[int, int]]) -> tuple[list[str], list[str]]:
-    """The first and the second modules of the feed-forward layers. The shapes [in, out] tell only where a layer's parts have no names in
-    `Family.layer`: in a pruned model attention narrows too, and feed-forward layers may be narrower than the states."""
+    """Return the first and the second modules of the feed-forward layers. The shapes [in, out] decide only if a layer's
+    parts have no names in `Family.layer`: in a pruned model attention narrows too, and feed-forward layers may be narrower
+    than the hidden states."""
     parts = {module: _part(module) for module in shapes}
     if any(parts.values()):
         up, down = ([module for module in parts if parts[module] == part] for part in ("up", "down"))
@@ -186,14 +191,14 @@ def _feed_forward(shapes: Mapping[str, tuple[int, int]]) -> tuple[list[str], lis
 
 
 def _part(module: str) -> str | None:
-    """Of a layer, by the names of `Family.layer`."""
+    """Return which part of a layer `module` is, by the names of `Family.layer`."""
     place = _without_numbers(module)
     return next((part for path, part in _parts().items() if place.endswith(path)), None)
 
 
 @cache
 def _parts() -> dict[str, str]:
-    """Path of a layer's module -> its part, of all families."""
+    """Map the path of a layer's module to its part, for all families."""
     return {
         _without_numbers(f"{family.layer_path}.{name}"): part
         for family in FAMILIES.values()
@@ -206,7 +211,7 @@ def _without_numbers(path: str) -> str:
 
 
 def _shapes(model: ModelProto, names: Sequence[str]) -> dict[str, tuple[int, int]]:
-    """Module -> (in, out) of its matmul, in the order of the graph."""
+    """Map each module to (in, out) of its matmul, in the order of the graph."""
     dims = {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}
     found: dict[str, tuple[int, int]] = {}
     for node in model.graph.node:
@@ -217,7 +222,7 @@ def _shapes(model: ModelProto, names: Sequence[str]) -> dict[str, tuple[int, int
 
 
 def _texts(feeds: Sequence[Feed], names: Sequence[str]) -> Iterator[list[np.ndarray]]:
-    """The rows of padded batches, each of its own length: its inputs [1, length] in the order of `names`."""
+    """Yield each row of padded batches at its own length: its inputs [1, length] in the order of `names`."""
     for feed in feeds:
         for row, length in enumerate(feed["attention_mask"].sum(1)):
             yield [np.ascontiguousarray(feed[name][row : row + 1, :length]) for name in names]

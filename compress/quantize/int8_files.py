@@ -1,4 +1,4 @@
-"""An int8 file and its unpadded form: made of the fp32 ones by what a method found, checked, and written whole or not at all."""
+"""Write an int8 file and its unpadded form from the fp32 ones with a method's parameters, and remove both if a check fails."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from .qat_params import tidy
 from .quantizer import Int8Job
 from .smoothing import most_factors
 
-_UNPADDED_TOLERANCE = 0.02  # of the largest logit; a wrong range or weight shows above 0.1
+_UNPADDED_TOLERANCE = 0.02  # relative to the largest logit; a wrong range or weight gives more than 0.1
 
 
 @dataclass(frozen=True)
 class Quantization:
-    """What a method comes to: `params` holds for the matmuls of `plan`; `info` is for the stage's record."""
+    """The result of a method: `params` of the matmuls of `plan`, and `info` for the stage's record."""
 
     params: QuantizationParams
     plan: QuantizationPlan
@@ -40,8 +40,8 @@ class Quantization:
 
 
 def write_int8(job: Int8Job, quantization_of: Callable[[ModelProto, QuantizationPlan], Quantization]) -> dict[str, Any]:
-    """The file of `job`, by what `quantization_of` finds for the fp32 graph and the plan of all that can be int8 in it.
-    Returns the record of the stage."""
+    """Write the file of `job` with the result of `quantization_of` for the fp32 graph and the plan of all that can be int8
+    in it. Return the record of the stage."""
     model = _read(job.source)
     if job.int8_format == "qdq":
         make_portable(model)
@@ -58,7 +58,7 @@ def write_int8(job: Int8Job, quantization_of: Callable[[ModelProto, Quantization
 
 
 def write_calibrated(job: Int8Job, *, smooth: bool) -> dict[str, Any]:
-    """`write_int8`, all matmuls in the format of `job` with ranges of its texts; `smooth`: by SmoothQuant."""
+    """`write_int8` with all matmuls in the format of `job` and ranges from its texts; `smooth`: apply SmoothQuant."""
     tuning = job.evaluator.feeds if job.evaluator else ()
 
     def quantization_of(model: ModelProto, plan: QuantizationPlan) -> Quantization:
@@ -69,7 +69,7 @@ def write_calibrated(job: Int8Job, *, smooth: bool) -> dict[str, Any]:
 
 
 def write_largest(job: Int8Job) -> dict[str, Any]:
-    """`write_int8` of a model whose weights mean nothing, as large and as slow as any smoothed one of its shape."""
+    """`write_int8` for a model whose weights are meaningless: as large and as slow as any smoothed one of its shape."""
 
     def quantization_of(model: ModelProto, plan: QuantizationPlan) -> Quantization:
         params = compute_params(model, plan, job.int8_format, job.spec, job.feeds, smoothed=False)
@@ -79,7 +79,7 @@ def write_largest(job: Int8Job) -> dict[str, Any]:
 
 
 def _written(quantized: ModelProto, job: Int8Job, found: Quantization) -> dict[str, Any]:
-    """The file, checked, and its unpadded form where the source has one; or neither."""
+    """Write and check the file, and its unpadded form if the source has one; leave neither on failure."""
     path = job.path
     unpadded = unpadded_beside(path)
     unpadded.unlink(missing_ok=True)  # of an earlier file
@@ -102,7 +102,7 @@ def _quantized(model: ModelProto, plan: QuantizationPlan, params: QuantizationPa
 
 
 def _write_unpadded(job: Int8Job, found: Quantization) -> None:
-    """The unpadded form of the file: its ranges and int8 weights, in the graph of the source's unpadded form."""
+    """Write the unpadded form of the file: its ranges and int8 weights, in the graph of the source's unpadded form."""
     source, path, form = job.source, job.path, unpadded_beside(job.source)
     check_owner(form, get_metadata(onnx.load(form, load_external_data=False)), source, source.read_bytes())
     model = _read(form)
@@ -118,8 +118,8 @@ def _write_unpadded(job: Int8Job, found: Quantization) -> None:
 
 
 def _check_same(unpadded: Path, path: Path, *, padded: bool) -> None:
-    """Fixed levels are the same whatever stands in the padding; a run's own range is where there is none. What is left
-    is a level that rounding tips."""
+    """Check that both files give the same logits. Fixed ranges do not depend on the padding, but ranges taken at run time
+    do, so those are compared without padding. The remaining difference is rounding to a neighbouring level."""
     sessions = [open_session(file) for file in (unpadded, path)]
     mask = np.ones((4, 3), np.int64)
     if padded:

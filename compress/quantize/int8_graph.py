@@ -1,4 +1,4 @@
-"""fp32 graph -> int8 graph, each matmul in the int8_format asked for."""
+"""fp32 graph -> int8 graph, each matmul in its requested int8 format."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def to_int8_graph(
     reduce_range: bool = False,
     word_bits: int = 8,
 ) -> ModelProto:
-    """A copy of `model` with the matmuls of `plan` as int8. By the name of a matmul: its int8_format, the range of its input
-    where levels are fixed, and what is added to its bias there. `word_bits`: of the table of words, 4 or 8."""
+    """Return a copy of `model` with the matmuls of `plan` as int8. By matmul name: its int8 format, the fixed range of its
+    input, if any, and the correction to add to its bias. `word_bits`: of the word table, 4 or 8."""
     model = deepcopy(model)
     rewrite = Rewrite(model, per_channel=per_channel, reduce_range=reduce_range)
     alone, adds = weights_alone(model, plan), biases(model.graph)
@@ -36,7 +36,7 @@ def to_int8_graph(
     int8, tables, kept = set(plan.int8), set(plan.tables), set(plan.kept)
     words = set(word_look_ups(model, plan)) if word_bits == 4 else ()
     for node in list(model.graph.node):
-        # What is left out here is found by the counts.
+        # `checking.counts` detects a matmul that is missed here.
         if node.name in int8 and node.op_type == "MatMul" and rewrite.is_matrix(node.input[1]):
             add = adds.get(node.name)
             matmul = Matmul(node, add, _bias(node, add))
@@ -57,7 +57,7 @@ def to_int8_graph(
 
 
 def _corrected(rewrite: Rewrite, node: NodeProto, add: NodeProto, correction: np.ndarray) -> Matmul:
-    """With a bias of its own: matmuls that share one, as ALBERT's, err differently."""
+    """Return the matmul with its own bias: matmuls that share a bias, as in ALBERT, have different errors."""
     bias = numpy_helper.to_array(rewrite.stored[_bias(node, add)])
     name = rewrite.constant(f"{node.name}/bias", (bias + correction).astype(np.float32))
     own = NodeProto()
@@ -67,7 +67,7 @@ def _corrected(rewrite: Rewrite, node: NodeProto, add: NodeProto, correction: np
 
 
 def biases(graph: GraphProto) -> dict[str, NodeProto]:
-    """Matmul -> the Add of a stored vector that alone reads it."""
+    """Map each matmul to the Add of a stored vector, if that is the only reader of its output."""
     vectors = {tensor.name for tensor in graph.initializer if len(tensor.dims) == 1}
     readers = Counter(name for node in graph.node for name in node.input)
     makers = {node.output[0]: node for node in graph.node if node.op_type == "MatMul"}
@@ -89,7 +89,7 @@ MICROSOFT = "com.microsoft"
 
 @dataclass(frozen=True)
 class Matmul:
-    """A matmul by a stored weight, and the Add of its bias where one follows: `node`'s or `add`'s output is what it gives."""
+    """A matmul by a stored weight, and the Add of its bias if one follows; `output` is that of the last node."""
 
     node: NodeProto
     add: NodeProto | None
@@ -101,7 +101,7 @@ class Matmul:
 
 
 def dynamic(rewrite: Rewrite, matmul: Matmul, span: Range | None) -> None:
-    """Levels from the tensor's own range at every run, found once for all matmuls that read it. Standard ONNX
+    """Quantize with the input's range at every run, computed once for all matmuls that read it. Uses standard ONNX
     operators, which ONNX Runtime fuses into one, bias included."""
     node = matmul.node
     levels, scale, zero = _measured(rewrite, node.input[0])
@@ -116,8 +116,8 @@ def dynamic(rewrite: Rewrite, matmul: Matmul, span: Range | None) -> None:
 
 
 def static(rewrite: Rewrite, matmul: Matmul, span: Range | None) -> None:
-    """Levels from the calibrated range. The matmul is ONNX Runtime's own operator, since the fusion that gives it
-    takes a constant scale for another pattern and leaves the bias out."""
+    """Quantize with the calibrated range. The matmul is ONNX Runtime's own operator, because the fusion that would produce
+    it mistakes a constant scale for another pattern and leaves the bias out."""
     node = matmul.node
     levels, scale, zero = _calibrated(rewrite, node.input[0], span)
     weight, weight_scale = rewrite.int8(node.input[1])
@@ -127,7 +127,7 @@ def static(rewrite: Rewrite, matmul: Matmul, span: Range | None) -> None:
 
 
 def portable(rewrite: Rewrite, matmul: Matmul, span: Range | None) -> None:
-    """QuantizeLinear and DequantizeLinear around a plain matmul, which a runtime with int8 kernels takes together."""
+    """Put QuantizeLinear and DequantizeLinear around a plain matmul; runtimes with int8 kernels fuse the three."""
     node = matmul.node
     levels, scale, zero = _calibrated(rewrite, node.input[0], span)
     source = node.input[0]

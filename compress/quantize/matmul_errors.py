@@ -1,4 +1,4 @@
-"""How far matmuls are off on a sample of tokens when both of their operands are int8, and which of two ways is further."""
+"""Errors of matmuls with int8 operands on a sample of tokens, and which of two settings has the larger one."""
 
 from __future__ import annotations
 
@@ -13,24 +13,26 @@ from .ranges import Range
 from .weights import to_int8
 
 _AT_ONCE = 128  # tokens
-_ENOUGH = 256  # tokens may show that one of two ways is not the better one,
-_SURE = 6.0  # where they show it by so many standard errors: of normal ones by luck once in 10⁹ times
-_FAIR = 0.8  # of the other way's mean error on all tokens: with less on those so far, the few that err most are still to come
+_ENOUGH = 256  # tokens can show that a setting is not the better one,
+_SURE = 6.0  # by this many standard errors: a chance of one in 10⁹ with normal errors
+# The other's mean error so far must be this share of that on all tokens: else the few that err most are still to come.
+_FAIR = 0.8
 _TINY = float(np.finfo(np.float32).tiny)
 
 Array = np.ndarray
 
 
 def mixed(states: Array) -> Array:
-    """The rows in an order of which any `_AT_ONCE` in a row are a fair sample: they come sorted by the length of their texts."""
+    """Reorder the rows, which come sorted by text length, so that any `_AT_ONCE` consecutive ones are a fair sample."""
     parts = -(-len(states) // _AT_ONCE)
     return np.concatenate([states[first::parts] for first in range(parts)])
 
 
 @dataclass(frozen=True)
 class Exact:
-    """A matmul on the sample, in fp32: its weight [in, out], what it gives [token, out], and against which square the error of
-    each token counts: its own and the median one's, as a token with a huge state, which a norm brings down, errs hugely."""
+    """A matmul on the sample, in fp32: its weight [in, out], its output [token, out], and `squares`, which each token's
+    squared error is divided by: its own squared norm plus the median one, because a token with a huge state, which a norm
+    reduces, has a huge error."""
 
     weight: Array
     output: Array
@@ -53,8 +55,9 @@ def token_errors(
     *,
     least: Array | None = None,
 ) -> Array | None:
-    """Squared error of the matmuls, both operands int8, in parts of the tokens' squares, float64 [token]; None where their sum is
-    not below that of `least`, which is seen as soon as it is sure. `reach` [2, channel]: the least and the largest of `states`."""
+    """Return the squared errors of the matmuls with int8 operands, relative to the tokens' squares, float64 [token]; None if
+    their sum is not below that of `least`, as soon as that is certain. `reach` [2, channel]: the minimum and maximum of
+    `states`."""
     low, high = reach / factors
     span = Range(float(low.min()), float(high.max()))
     weights = [_rounded(factors[:, None] * exact.weight, repeats, spec) for exact in matmuls]
@@ -72,7 +75,8 @@ def token_errors(
 
 
 def _rounded(weight: Array, repeats: Array | None, spec: Quantize) -> Array:
-    """What its int8 form stands for, float32 [in, out]; all repeats of a channel have its quantized value: their rows count as one."""
+    """Return the dequantized weight, float32 [in, out]. The copies of a channel have the same quantized input, so their rows
+    are added up."""
     if repeats is not None:
         weight = split_rows(weight, repeats, **spec.weights)
     int8, scale = to_int8(weight, **spec.weights)
@@ -83,8 +87,8 @@ def _rounded(weight: Array, repeats: Array | None, spec: Quantize) -> Array:
 
 
 def _is_larger(errors: Array, least: Array) -> bool:
-    """Whether the sum of `errors`, of which there may be more, is not below that of `least`: it is already, or the mean excess on the
-    rows so far, `_ENOUGH` and a `_FAIR` sample of all, is `_SURE` times its standard error."""
+    """Whether the sum of `errors`, which may be incomplete, is not below that of `least`: either it already is not, or the
+    mean excess over the rows so far, `_ENOUGH` and a `_FAIR` sample of all, is `_SURE` times its standard error."""
     if not errors.sum() < least.sum():  # written so that NaN is larger
         return True
     count = len(errors)

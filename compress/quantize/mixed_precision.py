@@ -1,4 +1,4 @@
-"""The fastest mix of int8 and fp32 matmuls that keeps what it must of the fp32 model's answers."""
+"""Search for the fastest mix of int8 and fp32 matmuls that preserves enough of the fp32 model's answers."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from .params import QuantizationParams, compute_params
 from .sampling import Feed
 
 _FORMATS = ("static", "dynamic")
-_PARTS = ("quant", "cast", "scale", "restore")  # what the nodes of an int8 matmul are called after its name and a `_`
-_BETTER = 0.5  # of the static form's divergence: what a matmul's dynamic form must be below to be taken
+_PARTS = ("quant", "cast", "scale", "restore")  # suffixes of the nodes of an int8 matmul, after its name and `_`
+_BETTER = 0.5  # a matmul is dynamic if its divergence is below this share of the static form's
 
 
 def search(
     model: ModelProto, source: Path, plan: QuantizationPlan, spec: Quantize, feeds: Sequence[Feed], evaluator: Evaluator
 ) -> Quantization:
-    """Start from all int8, each matmul in the better of its int8 formats, and fall back to fp32, for those matmuls first that
-    diverge most for the time that int8 saves them, until the goal of `spec` is met: `max_drop` on the tuning split, and
-    `max_flips`, by the bound that `flip_rate` is, on all texts of `evaluator`.
+    """Start with all matmuls in the better of their int8 formats, and move some to fp32 until the goal of `spec` is met.
 
-    `source`: the file of `model`. Where no mix meets the goal, the one nearest to it.
+    The goal is `max_drop` on the tuning split, and `max_flips`, compared with the lower bound `flip_rate`, on all texts of
+    `evaluator`. Matmuls that diverge most for the time that int8 saves are moved first. `source`: the file of `model`. If no
+    mix meets the goal, return the nearest one.
     """
     params = compute_params(model, plan, "static", spec, feeds, evaluator.feeds, smoothed=True)
     return _Search(model, source, plan, spec, params, evaluator).found()
@@ -88,8 +88,8 @@ class _Search:
         return Quantization(params, without(self.plan, kept), info)
 
     def _pruned(self, kept: list[str], reached: dict[str, Any]) -> tuple[list[str], dict[str, Any], int]:
-        """(what must stay fp32 after all, what that mix loses, mixes tried): of matmuls in fp32 those that cost the most
-        time are tried first as int8 again."""
+        """Return (matmuls that must stay fp32 after all, loss of that mix, mixes tried): fp32 matmuls are tried as int8
+        again, those with the largest time saving first."""
         tried = 0
         for name in sorted(kept, key=lambda name: (-self.saved[name], name)):
             fewer = [other for other in kept if other != name]
@@ -100,8 +100,8 @@ class _Search:
         return kept, reached, tried
 
     def _alone(self, params: QuantizationParams) -> dict[str, dict[str, dict[str, float]]]:
-        """Matmul -> int8_format -> how far the logits are from fp32's where this matmul alone is int8, and the points that
-        it loses so; what else reads its input reads it as it was."""
+        """Map matmul -> int8 format -> divergence from fp32's logits and points lost when only this matmul is int8; other
+        readers of its input read the original tensor."""
         prepared, rest = (
             params.prepared(self.model, self.plan, self.spec),
             params.beyond(self.model, self.plan, self.spec),
@@ -128,7 +128,7 @@ class _Search:
         return found
 
     def _saved(self) -> dict[str, float]:
-        """Matmul -> the milliseconds that int8 takes off it, by the profiles of both graphs; its nodes are called after it."""
+        """Map each matmul to the milliseconds that int8 saves, by the profiles of both graphs; its nodes are named after it."""
         before = self.evaluator.times(self.source)
         after = asked(self.params.applied(self.model, self.plan, self.spec), self.evaluator.times)
         own = {
@@ -144,7 +144,7 @@ class _Search:
         return self.evaluator.all(self.source)
 
     def _order(self) -> list[str]:
-        """The matmuls, the most divergence for the time saved first. One that int8 slows down counts as the least saver."""
+        """Return the matmuls by decreasing divergence per time saved. One that int8 slows down counts as the least saver."""
         least = min((time for time in self.saved.values() if time > 0), default=1.0)
         worth = {
             name: self.divergence[name][int8_format] / max(self.saved[name], least)
@@ -153,7 +153,7 @@ class _Search:
         return sorted(worth, key=lambda name: (-worth[name], name))
 
     def _tried(self, kept: Sequence[str]) -> dict[str, Any]:
-        """What the mix with `kept` in fp32 loses, as `Evaluator.lost` has it."""
+        """Return the loss of the mix with `kept` in fp32, as from `Evaluator.lost`."""
         return self.notes.once(f"kept {' '.join(sorted(kept))}", lambda: self._lost(kept))
 
     def _lost(self, kept: Sequence[str]) -> dict[str, Any]:
@@ -164,7 +164,7 @@ class _Search:
         return {"drop": self.spec.max_drop} | ({"flips": self.spec.max_flips} if self.evaluator.kind.decides else {})
 
     def _excess(self, lost: Mapping[str, Any]) -> float:
-        """By how much a mix misses the goal, in parts of what is allowed, summed; 0 where it meets it."""
+        """Return by how much a mix misses the goal, relative to what is allowed, summed; 0 if it meets it."""
         found = {"drop": lost["drop"], "flips": lost.get("flips_judged")}
         return sum(max(0.0, found[name] - most) / max(most, 0.01) for name, most in self._goal().items())
 
@@ -174,14 +174,14 @@ def _better(found: Mapping[str, float]) -> str:
 
 
 class _Notes:
-    """What was measured, in a JSON file that is whole after every measurement."""
+    """Measurements in a JSON file that is complete after every one."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._known = self._read()
 
     def _read(self) -> dict[str, Any]:
-        """Nothing, where the file is not whole: then it is all measured again."""
+        """Return the stored measurements, or none if the file is incomplete: then all are repeated."""
         try:
             found = json.loads(self._path.read_text(encoding="utf-8"))
         except (OSError, ValueError):

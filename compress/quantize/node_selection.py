@@ -1,4 +1,4 @@
-"""Which matmuls of an fp32 graph become int8, and how: the plan that a int8_format then carries out."""
+"""Choose which matmuls of an fp32 graph become int8, and how: a plan that an int8 format carries out."""
 
 from __future__ import annotations
 
@@ -16,16 +16,15 @@ from ..graphs.rewriting import split_gemms
 from ..models.families import FAMILIES
 from .weights import is_long
 
-_FEW = 16  # rows of a table
+_FEW = 16  # rows of a table worth int8
 _POSITIONS = "position_embeddings"  # in the name of their table, in every family that has one
 _ADDED_TO_SCORES = tuple(f"{family.relative_bias}.weight" for family in FAMILIES.values() if family.relative_bias)
 
 
 @dataclass(frozen=True)
 class QuantizationPlan:
-    """Names of nodes. `int8` are multiplied in integers; of `weight_only` the weight alone is int8, and the matmul
-    fp32: the head, next to the logits, and what is a matrix for each attention head; `kept` are fp32; `tables` are
-    look-ups that become int8."""
+    """Names of nodes. `int8`: multiplied in integers. `weight_only`: int8 weight, fp32 matmul: the head, next to the logits,
+    and weights with a matrix per attention head. `kept`: fp32. `tables`: look-ups that become int8."""
 
     int8: tuple[str, ...]
     weight_only: tuple[str, ...]
@@ -34,10 +33,10 @@ class QuantizationPlan:
 
 
 def select_nodes(model: ModelProto, exclude: tuple[str, ...], *, embeddings: bool, source: Path) -> QuantizationPlan:
-    """All matmuls but the classifier's and those that `exclude` names; of a graph without any, its tables. What is chosen is made ready in
-    place.
+    """Plan int8 for all matmuls but the classifier's, and for tables if `embeddings`, except those that `exclude` names.
 
-    CompressError: a pattern that is no regular expression, or matches nothing; nothing is left to be int8.
+    Splits the chosen Gemms in place. CompressError: a pattern matches nothing, or nothing is left to be int8: no matmul or,
+    in a graph without matmuls, no table.
     """
     graph = model.graph
     found, head, classifier = matmuls(graph), head_matmuls(graph), output_matmuls(graph)
@@ -69,15 +68,15 @@ def without(plan: QuantizationPlan, names: Sequence[str]) -> QuantizationPlan:
 
 
 def weights_alone(model: ModelProto, plan: QuantizationPlan) -> frozenset[str]:
-    """The initialisers that stand as int8 and are multiplied in fp32."""
+    """Return the initialisers that are stored as int8 but multiplied in fp32."""
     named = set(plan.weight_only)
     roots = (stored_weight(model.graph, node) for node in model.graph.node if node.name in named)
     return frozenset(root for root in roots if root is not None)
 
 
 def worth_int8(model: ModelProto) -> list[str]:
-    """The look-ups of tables of `_FEW` rows and more: of fewer, such as the segments', int8 would save a few kilobytes and take
-    operators. And not those of values that are added to attention's scores: a few kilobytes, too."""
+    """Return the look-ups of tables of `_FEW` rows or more. For smaller ones, such as the segments', int8 would save a few
+    kilobytes and add operators; so would tables of values that are added to attention scores, which are left out too."""
     rows = {tensor.name: tensor.dims[0] for tensor in model.graph.initializer if tensor.dims}
     rows |= dict.fromkeys((name for name in rows if name.endswith(_ADDED_TO_SCORES)), 0)
     named = set(look_ups(model))
@@ -85,8 +84,8 @@ def worth_int8(model: ModelProto) -> list[str]:
 
 
 def word_look_ups(model: ModelProto, plan: QuantizationPlan) -> list[str]:
-    """Those of the plan's tables that read the table of words: the one of the most rows but for positions, of which there may be more,
-    where it is a long one."""
+    """Return the plan's look-ups of the word table, if that is long: the table with the most rows, apart from positions, of
+    which there may be more."""
     rows = {tensor.name: tensor.dims[0] for tensor in model.graph.initializer if tensor.dims}
     named = set(plan.tables)
     looked_up = [node for node in model.graph.node if node.name in named and node.op_type == "Gather"]
@@ -100,15 +99,15 @@ INT8 = (onnx.TensorProto.INT8, onnx.TensorProto.UINT8)
 
 
 def look_ups(model: ModelProto, kinds: tuple[int, ...] = _FP32) -> list[str]:
-    """Nodes that take rows of a constant table of such a type, by their numbers or the first of them: the embeddings, and not
-    the scales of their rows."""
+    """Return the nodes that take rows of a constant table of such a type, by index (Gather) or from the start (Slice): the
+    embeddings, but not the scales of their rows."""
     stored = [tensor for tensor in model.graph.initializer if tensor.data_type in kinds and len(tensor.dims) == 2]
     tables = {tensor.name for tensor in stored if tensor.dims[1] > 1}
     return [node.name for node in model.graph.node if node.op_type in ("Gather", "Slice") and node.input[0] in tables]
 
 
 def packed_look_ups(model: ModelProto) -> list[str]:
-    """Nodes that take rows of a table in 4 bits: bytes [row, block, byte]."""
+    """Return the nodes that take rows of a 4-bit table, stored as bytes [row, block, byte]."""
     stored = [tensor for tensor in model.graph.initializer if tensor.data_type in INT8 and len(tensor.dims) == 3]
     tables = {tensor.name for tensor in stored if tensor.dims[2] > 1}
     return [node.name for node in model.graph.node if node.op_type == "Gather" and node.input[0] in tables]

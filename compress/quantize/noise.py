@@ -1,4 +1,4 @@
-"""The noise that int8 brings into each part of a model: the same tensors of the fp32 and the int8 graph, side by side."""
+"""The noise that int8 adds to each part of a model, from the same tensors of the fp32 and the int8 graph."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SMALLEST = float(np.finfo(np.float64).tiny)
 
 @dataclass(frozen=True)
 class _Part:
-    """A node and the tensor that it gives. `matmul`: int8 may have some of its channels more than once, or divided."""
+    """A node and its output tensor. `matmul`: the int8 graph may repeat or divide some of its channels."""
 
     name: str
     tensor: str
@@ -29,14 +29,13 @@ class _Part:
 
 
 def signal_to_noise(fp32: Path, int8: Path, feeds: Sequence[Feed]) -> dict[str, float | None]:
-    """Part -> 10 · log10(Σ fp32² / Σ (fp32 − int8)²) of what it gives, in dB; None where the two agree to the bit.
+    """Map each part to 10 · log10(Σ fp32² / Σ (fp32 − int8)²) of its output, in dB; None if both agree to the bit.
 
-    Parts are the matmuls by a stored weight, bias included, and the LayerNormalizations, called as `exclude` calls them
-    and in the order of the graph, of which both graphs have the tensor by its name; not a matmul by a weight that is cut
-    into a matrix for each head. Channels that int8 has more than once count once: the channel_repeats come
-    last. Values that int8 has divided by factors are multiplied again, each channel by the number that fits best.
-    `feeds`: the models' inputs by name, padded batches [batch, length]; padding is left out.
-    Memory is that of all parts' outputs for one batch, twice.
+    Parts are the matmuls by a stored weight, bias included, and the LayerNormalizations, named as `exclude` names them and
+    in graph order, if both graphs have their tensor; matmuls by a weight that is cut into a matrix for each head are left
+    out. Channels that int8 repeats count once: the copies come last. Values that int8 divides by factors are multiplied
+    again, each channel by the number that fits best. `feeds`: the models' inputs by name, padded batches [batch, length];
+    padding is ignored. Memory: the outputs of all parts for one batch, twice.
     """
     models = [onnx.load(path) for path in (fp32, int8)]
     given = {name for node in models[1].graph.node for name in node.output}
@@ -61,7 +60,7 @@ def signal_to_noise(fp32: Path, int8: Path, feeds: Sequence[Feed]) -> dict[str, 
 
 
 class _Sums:
-    """Of what fp32 and int8 give, over all batches."""
+    """Sums over all batches of the fp32 and the int8 outputs."""
 
     def __init__(self) -> None:
         self._signal, self._noise = 0.0, 0.0
@@ -70,7 +69,7 @@ class _Sums:
         self._rounded: np.ndarray | float = 0.0
 
     def add(self, exact: np.ndarray, rounded: np.ndarray, *, fit: bool) -> None:
-        """`fit`: up to a factor for each channel, the last axis."""
+        """Add a batch. `fit`: compare up to a factor for each channel, the last axis."""
         self._signal += _square(exact)
         if not fit:
             self._noise += _square(exact - rounded)

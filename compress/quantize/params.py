@@ -1,4 +1,4 @@
-"""How each int8 matmul of a graph is quantized: found once on the padded graph, valid for its unpadded form too."""
+"""Parameters of each int8 matmul of a graph: computed on the padded graph, valid for its unpadded form too."""
 
 from __future__ import annotations
 
@@ -21,9 +21,12 @@ from .weights import to_int8
 
 @dataclass(frozen=True)
 class QuantizationParams:
-    """All by the name of a matmul. `int8_formats`: how it is written; `ranges`: of its input, where
-    they are fixed; `factors` [in], `alphas` and `minor_side_weights`: of its input's smoothing; `channel_repeats` [in]: how often
-    each channel of its input stands in the file; `corrections` [out]: what is added to its bias."""
+    """Quantization parameters by matmul name.
+
+    `int8_formats`: its format. `ranges`: of its input, if fixed. `factors` [in], `alphas` and `minor_side_weights`: the
+    smoothing of its input. `channel_repeats` [in]: how many times each input channel is stored. `corrections` [out]: added
+    to its bias.
+    """
 
     int8_formats: Mapping[str, str]
     ranges: Mapping[str, Range] = field(default_factory=dict)
@@ -34,7 +37,7 @@ class QuantizationParams:
     corrections: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def applied(self, model: ModelProto, plan: QuantizationPlan, spec: Quantize) -> ModelProto:
-        """The int8 form of `model`, fp32, whose matmuls are named alike."""
+        """Return the int8 form of the fp32 graph `model`, which has the same matmul names."""
         prepared, rest = self.prepared(model, plan, spec), self.beyond(model, plan, spec)
         made = to_int8_graph(
             prepared,
@@ -50,7 +53,7 @@ class QuantizationParams:
         return made
 
     def beyond(self, model: ModelProto, plan: QuantizationPlan, spec: Quantize) -> QuantizationParams:
-        """What is left to do to a `prepared` form of `model`."""
+        """Return the parameters still to be applied to a `prepared` form of `model`."""
         corrections, divided = dict(self.corrections), self._divided(model, plan, spec)
         wide = split_before(model, self._of(self.channel_repeats, plan))
         for name in corrections:
@@ -61,8 +64,8 @@ class QuantizationParams:
         return replace(self, factors={}, channel_repeats={}, corrections=corrections)
 
     def summary(self) -> dict[str, dict[str, float]]:
-        """By matmul, where there are any: the α and the minor-side weight of its smoothing, and how many channels it has more
-        than in fp32."""
+        """Return, by matmul and only where there are any: α and the minor-side weight of the smoothing, and the number of
+        channels added."""
         added = {name: int(repeats.sum()) - len(repeats) for name, repeats in self.channel_repeats.items()}
         found = {"alphas": self.alphas, "minor_side_weights": self.minor_side_weights, "channels_added": added}
         written = {
@@ -72,14 +75,15 @@ class QuantizationParams:
         return {what: values for what, values in written.items() if values}
 
     def prepared(self, model: ModelProto, plan: QuantizationPlan, spec: Quantize) -> ModelProto:
-        """`model` in fp32, smoothed and split where matmuls of `plan` are int8; its outputs are the same."""
+        """Return `model` in fp32, smoothed and split for the int8 matmuls of `plan`; its outputs are the same."""
         smoothed = smooth(model, self._of(self.factors, plan), fold=spec.per_channel)
         return split_channels(smoothed, self._of(self.channel_repeats, plan), **spec.weights)
 
     def with_corrections(
         self, corrections: Mapping[str, np.ndarray], model: ModelProto, plan: QuantizationPlan, spec: Quantize
     ) -> QuantizationParams:
-        """`corrections`: of a `prepared` form of `model`; kept are those of each channel once, and of values not divided."""
+        """Return these parameters with `corrections`, measured on a `prepared` form of `model`, converted to original
+        channels and undivided values."""
         found, divided = dict(corrections), self._divided(model, plan, spec)
         wide = split_before(model, self.channel_repeats)
         for name in found:
@@ -90,7 +94,7 @@ class QuantizationParams:
         return replace(self, corrections=found)
 
     def _divided(self, model: ModelProto, plan: QuantizationPlan, spec: Quantize) -> dict[str, np.ndarray]:
-        """Those of the int8 matmuls by values that give them divided."""
+        """Map the int8 matmuls whose outputs are divided values to their divisors [out]."""
         found = divided_values(model.graph, self._of(self.factors, plan)) if spec.per_channel else {}
         return self._of(found, plan)
 
@@ -108,8 +112,8 @@ def compute_params(
     *,
     smoothed: bool,
 ) -> QuantizationParams:
-    """All matmuls in one format. `feeds`: batches of training texts, for the ranges; `tuning`: of texts for the choice of α,
-    where inputs are `smoothed`."""
+    """Compute the parameters, all matmuls in one format. `feeds`: batches of training texts, for the ranges. `tuning`:
+    batches for the choice of α if inputs are `smoothed`; default: `feeds`."""
     int8_formats = dict.fromkeys(plan.int8, int8_format)
     if int8_format == "dynamic" or not plan.int8:
         return QuantizationParams(int8_formats)
@@ -130,8 +134,8 @@ def compute_params(
 def _corrections(
     model: ModelProto, plan: QuantizationPlan, ranges: Mapping[str, Range], feeds: Sequence[Feed], spec: Quantize
 ) -> dict[str, np.ndarray]:
-    """Matmul -> the mean over all tokens of what it should give less what it gives (Nagel et al. 2019, arXiv:1906.04721,
-    section 4.2, with the data at hand in place of the norm's statistics)."""
+    """Map each matmul to the mean over all tokens of its fp32 minus its int8 output (Nagel et al. 2019, arXiv:1906.04721,
+    section 4.2, measured on the data instead of derived from the norm's statistics)."""
     named = set(plan.int8)
     matmuls = [node for node in model.graph.node if node.name in named]
     stored = {tensor.name: tensor for tensor in model.graph.initializer}

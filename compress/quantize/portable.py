@@ -1,4 +1,4 @@
-"""The fast graph in operators that runtimes of any age have: for the int8_format that is not ONNX Runtime's alone."""
+"""The fast graph in operators that older runtimes have, for the int8 format that is not specific to ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ OPSET = 20  # the first with Gelu
 
 
 def make_portable(model: ModelProto) -> None:
-    """In place: opset 23's Attention becomes two matmuls with a Softmax between them, its mask one row a text. A newer
-    opset becomes 20: of what our graphs hold, later ones only let operators take more types.
-    """
+    """Replace opset 23's Attention by two matmuls with a Softmax between them, whose mask has one row per text. A newer
+    opset becomes 20: for the operators in our graphs, later opsets only accept more types. In place."""
     graph = model.graph
     if max(entry.version for entry in model.opset_import) <= OPSET:
         return
@@ -33,10 +32,11 @@ def make_portable(model: ModelProto) -> None:
 
 
 def _plain(node: NodeProto, makers: dict[str, NodeProto], shapes: dict[str, list[int]]) -> list[NodeProto]:
-    """Queries, keys and values [batch, length, hidden] and a mask [batch, 1, length, length] -> [batch, length, hidden]."""
+    """Return the nodes of one Attention: queries, keys and values [batch, length, hidden] and a mask
+    [batch, 1, length, length] -> [batch, length, hidden]."""
     heads = attributes(node)["q_num_heads"]
     query, key, value, mask = node.input
-    if makers[mask].op_type == "Expand":  # a row for each query, all alike
+    if makers[mask].op_type == "Expand":  # one row per query, all equal
         mask = makers[mask].input[0]
     split, joined = f"int64:heads_{heads}", "int64:heads_joined"
     shapes |= {split: [0, 0, heads, -1], joined: [0, 0, -1]}

@@ -1,4 +1,4 @@
-"""int8 with ranges that a training gave: what it has to know of the graph, and the file that it leaves."""
+"""Parameters of quantization-aware training: what it needs from the graph, and the files that it leaves."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from .weights import is_long
 RANGES_FILE = "activation_ranges.json"
 FACTORS_FILE = "smoothing_factors.npz"  # only where inputs are smoothed
 REPEATS_FILE = "channel_copies.npz"  # only where outlier channels are split
-_ABSORBED = ".absorbed"  # of the fast graph's keys and values that have no matmul of their own
+_ABSORBED = ".absorbed"  # suffix of the fast graph's keys and values without a matmul of their own
 _FIRST = "first_token/Gather"  # the fast graph's node that takes the first token's state; further ones are numbered
 
 
 @dataclass(frozen=True)
 class Trained:
-    """What a training for int8 leaves beside its checkpoint, by matmul: the range of its input, the factors [in] of its
-    smoothing, and how often its channels stand [in], where some stand more than once."""
+    """Results of quantization-aware training, stored beside its checkpoint, by matmul: the range of its input, its smoothing
+    factors [in], and the repeats of its channels [in], if any is repeated."""
 
     ranges: Mapping[str, Range]
     factors: Mapping[str, np.ndarray] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Trained:
 
     @classmethod
     def read(cls, folder: Path) -> Trained:
-        """As `write` wrote it. CompressError: no such files, or not that."""
+        """Read what `write` wrote. CompressError: no such files, or other content."""
         path = folder / RANGES_FILE
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
@@ -59,7 +59,7 @@ class Trained:
 
 
 def _arrays(path: Path, kind: str) -> dict[str, np.ndarray]:
-    """Nothing where there is no such file. CompressError: not what `Trained.write` writes."""
+    """Return the arrays of a file, none if it does not exist. CompressError: not a file of `Trained.write`."""
     if not path.exists():
         return {}
     try:
@@ -70,14 +70,15 @@ def _arrays(path: Path, kind: str) -> dict[str, np.ndarray]:
 
 
 def tidy(model: ModelProto) -> None:
-    """In place: every weight stored once, right at the matmuls that read it."""
+    """Store every weight once, as a direct input of the matmuls that read it. In place."""
     strip_identities(model.graph)
     fold_transposes(model.graph)
     merge_duplicates(model.graph)
 
 
 def quant_spec_of(model: ModelProto, spec: Quantize) -> tuple[QuantSpec, QuantizationPlan]:
-    """What a static file by `spec` of the fast graph `model`, which is made ready in place, has in int8."""
+    """Return what a static file of the fast graph `model` has in int8 under `spec`, and the plan. Tidies `model` and splits
+    its Gemms in place."""
     tidy(model)
     plan = select_nodes(model, spec.exclude, embeddings=spec.embeddings, source=Path("the fast graph"))
     bits, stored = 7 if spec.reduce_range else 8, {tensor.name: tensor for tensor in model.graph.initializer}
@@ -90,7 +91,7 @@ def quant_spec_of(model: ModelProto, spec: Quantize) -> tuple[QuantSpec, Quantiz
 
 
 def _uses(graph: GraphProto, plan: QuantizationPlan) -> tuple[MatmulUse, ...]:
-    """The graph's matmuls are in the order of the model's calls; the absorbed ones stand for the last layer's."""
+    """Return the graph's matmuls, which are in the order of the model's calls; absorbed ones count as the last layer's."""
     integer, multiplied = set(plan.int8), {*plan.int8, *plan.weight_only, *plan.kept}
     first, calls, found = _of_first_token(graph), dict[str, int](), list[MatmulUse]()
     for node in graph.node:
@@ -105,8 +106,8 @@ def _uses(graph: GraphProto, plan: QuantizationPlan) -> tuple[MatmulUse, ...]:
 
 
 def _of_first_token(graph: GraphProto) -> set[str]:
-    """The tensors that follow from a first token's state. Where a vector is of several layers, the states of those before the last go into
-    their sum alone, and no layer's matmul reads them."""
+    """Return the tensors computed from a first token's state. If a vector combines several layers, the states of earlier
+    ones only enter their sum, and no layer's matmul reads them."""
     known: set[str] = set()
     for node in graph.node:  # ONNX lists nodes in topological order
         taken = node.name == _FIRST or node.name.startswith(f"{_FIRST}_")
@@ -118,7 +119,7 @@ def _of_first_token(graph: GraphProto) -> set[str]:
 def trained_params(
     plan: QuantizationPlan, int8_format: str, trained: Trained | None, source: Path
 ) -> QuantizationParams:
-    """All matmuls in one int8_format, as they were trained; CompressError where one has no range."""
+    """Return the trained parameters, all matmuls in one int8 format. CompressError: none given, or a matmul without a range."""
     if trained is None:
         raise CompressError(
             f"{source}: `method: qat` takes the ranges that a quantize_aware stage left; none were given"

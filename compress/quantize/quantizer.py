@@ -1,4 +1,4 @@
-"""A quantization method as one record: what recipes and plans must know of it, and the function that makes its int8 file."""
+"""A quantization method as one record: what recipes and plans need to know, and the function that writes its int8 file."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ if TYPE_CHECKING:
     from .qat_params import Trained
     from .sampling import Feed
 
-STATIC_FORMATS = ("static", "qdq")  # the ranges of activations are known before a run
+STATIC_FORMATS = ("static", "qdq")  # activation ranges are fixed before a run
 NOT_SEARCHED = frozenset({"max_drop", "max_flips"})
 NOT_CALIBRATED = frozenset(
     {"calibration_examples", "calibration", "percentile", "alpha", "outlier_splitting", "bias_correction"}
 )
 _CALIBRATION = frozenset({"calibration_examples", "calibration", "percentile", "calibration_text"})
-_OF_THE_FILES = {"portable", "avx2", "calibration_text"}  # which files there are; of the text, keys hold the content
+_OF_THE_FILES = {"portable", "avx2", "calibration_text"}  # which files to write; keys hold the text's content
 
 
 @dataclass(frozen=True)
 class Quantizer:
     """A method of `quantize`. Importing one imports neither onnx nor torch.
 
-    `quantize` writes the file of a `Int8Job`, checks it and returns what the record of the stage says of it. `int8_format`: of
-    its int8 file. `unused`: fields of the spec that its files do not depend on. `other_files`: precision, `avx2` or
-    `qdq` -> the method that makes that file beside the `int8` one; itself where none is named.
+    `quantize` writes the file of an `Int8Job`, checks it and returns its part of the stage's record. `int8_format`: of its
+    int8 file. `unused`: fields of the spec that its files do not depend on. `other_files`: precision, `avx2` or `qdq` -> the
+    method that makes that file beside the `int8` one; the method itself if none is named.
 
-    `smooths`: its files may have SmoothQuant's factors. `trains`: its ranges are those of a `quantize_aware` stage. `evaluates`: it
-    asks how a candidate answers the tuning split.
-    `counts_flips`: on further texts too, where `max_flips` needs more. `depends_on`: what of this machine its choice
-    goes by, beside the model. `needs_matmuls`: it is of no use to a model that has tables alone. `packages`: distributions, which
-    pip installs as `requirement`, that it needs and whose versions change its file. `refuses`: what of a spec it cannot do, if anything.
+    `smooths`: its files may have SmoothQuant's factors. `trains`: its ranges are those of a `quantize_aware` stage.
+    `evaluates`: it needs the tuning split. `counts_flips`: and further texts, if `max_flips` needs more. `depends_on`: which
+    properties of this machine its choice depends on, besides the model. `needs_matmuls`: it is useless for a model that has
+    only tables. `packages`: required distributions, installed by pip as `requirement`, whose versions change its file.
+    `refuses`: what it cannot do of a spec, if anything.
     """
 
     name: str
@@ -62,19 +62,20 @@ class Quantizer:
         return int8_format in STATIC_FORMATS and not self.trains
 
     def described(self, spec: Quantize, int8_format: str) -> dict[str, Any]:
-        """What a file depends on, and no more. Files and keys call the int8 format `format`."""
+        """Return the settings that a file depends on, and no others. Files and keys call the int8 format `format`."""
         unused = self.unused | (set() if spec.calibration == "percentile" else {"percentile"})
         return {**spec.model_dump(mode="json", exclude=_OF_THE_FILES | unused), "format": int8_format}
 
     def read_fields(self, spec: Quantize, int8_format: str) -> frozenset[str]:
-        """Fields that a file in this format depends on; of a method that `trains` those too that the ranges start with."""
+        """Return the fields that a file in this format depends on; for a method that `trains`, also those that set the
+        initial ranges."""
         unread = self.unused - (_CALIBRATION if self.trains else set())
         unread |= set() if self.trains or self.calibrates(int8_format) else {"calibration_text"}
         unread |= set() if spec.calibration == "percentile" else {"percentile"}
         return frozenset(Quantize.model_fields) - unread
 
     def check_packages(self) -> None:
-        """CompressError where a package is missing. Nothing is imported."""
+        """Raise CompressError if a package is missing. Imports none."""
         modules = [name.replace("-", "_") for name in self.packages]
         missing = [name for name in modules if importlib.util.find_spec(name) is None]
         if missing:
@@ -86,10 +87,10 @@ class Quantizer:
 
 @dataclass(frozen=True)
 class Int8Job:
-    """An int8 file to make: `path`, of the fp32 file `source`.
+    """An int8 file to make: `path`, from the fp32 file `source`.
 
-    `feeds`: padded batches of texts to calibrate on. `evaluator`: for methods that ask one. `trained`: what a
-    `quantize_aware` stage left. `read_program`: (names of the graph's inputs, opset) -> the same checkpoint in torch.
+    `feeds`: padded batches of calibration texts. `evaluator`: for methods that need one. `trained`: results of a
+    `quantize_aware` stage. `read_program`: (names of the graph's inputs, opset) -> the same checkpoint in torch.
     """
 
     quantizer: Quantizer
@@ -106,7 +107,7 @@ class Int8Job:
         return self.quantizer.described(self.spec, self.int8_format)
 
     def the_evaluator(self) -> Evaluator:
-        """CompressError: there are no texts to ask."""
+        """Return the evaluator. CompressError: there is none."""
         if self.evaluator is None:
             raise CompressError(
                 f"{self.source}: `method: {self.quantizer.name}` asks texts that were put aside from training, and there are none"

@@ -1,6 +1,6 @@
-"""The range of an activation from what was seen of it: one function a method, of a histogram and of the extremes.
+"""The range of an activation from its observed values: one function per method, on a histogram and the extremes.
 
-A percentile needs the histogram's ends alone, and they are known after one pass over the texts: `Seen.add_ends`.
+A percentile needs only the ends of the histogram, which are known after one pass over the texts: `Seen.add_ends`.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ BINS = 1 << 16
 
 @dataclass(frozen=True)
 class Range:
-    """Of an activation: what its 256 levels span. Zero is one of them."""
+    """The interval that an activation's 256 levels span. Zero is one of the levels."""
 
     low: float
     high: float
 
     def parameters(self) -> tuple[np.ndarray, np.ndarray]:
-        """float32 scale and uint8 zero point."""
+        """Return the float32 scale and the uint8 zero point."""
         low, high = min(self.low, 0.0), max(self.high, 0.0)
         scale = np.float32((high - low) / 255)
         scale = scale if scale >= np.finfo(np.float32).tiny else np.float32(1)
         return np.array(scale, np.float32), np.array(np.clip(np.rint(-low / scale), 0, 255), np.uint8)
 
     def rounded(self, values: np.ndarray) -> np.ndarray:
-        """float32: what the levels of `values` stand for."""
+        """Return `values` quantized and dequantized, float32."""
         scale, zero = self.parameters()
         levels = np.clip(np.rint(values / scale) + np.float32(zero), 0, 255)
         return ((levels - np.float32(zero)) * scale).astype(np.float32)
@@ -40,8 +40,8 @@ class Range:
 
 @dataclass
 class Seen:
-    """Of one tensor: its extremes, and the counts of `BINS` equal bins between them. `size`: how many values `ends` is of, which
-    holds the least and the largest of them."""
+    """Statistics of one tensor: its extremes, and the counts of `BINS` equal bins between them. `ends`: the smallest and the
+    largest of its `size` values."""
 
     limits: tuple[float, float] = (math.inf, -math.inf)
     counts: np.ndarray = field(default_factory=lambda: np.zeros(BINS, np.int64))
@@ -56,7 +56,7 @@ class Seen:
         self.counts += np.histogram(values, BINS, self.limits)[0]
 
     def add_ends(self, values: np.ndarray, count: int) -> None:
-        """Of all values so far `ends` keeps the `count` least and the `count` largest; all, where there are no more."""
+        """Keep in `ends` the `count` smallest and the `count` largest values so far; all, if there are no more."""
         values = values.reshape(-1)
         self.size += values.size
         if self.ends.size == 2 * count:
@@ -69,8 +69,8 @@ class Seen:
         self.ends = ends
 
     def count_ends(self, count: int) -> None:
-        """The counts from `ends` of `add_ends`: exact but for those of the bins between the innermost of both ends, where all other
-        values are taken to lie in one."""
+        """Compute the counts from the `ends` of `add_ends`: exact except between the innermost of both ends, where all other
+        values are counted in one bin."""
         self.counts = np.histogram(self.ends, BINS, self.limits)[0]
         if self.size > self.ends.size:
             inner = np.histogram(self.ends[count - 1 : count], BINS, self.limits)[0]
@@ -78,12 +78,12 @@ class Seen:
 
 
 def minmax(seen: Seen, percentile: float) -> Range:
-    """All that was seen."""
+    """Return the extremes."""
     return Range(*seen.limits)
 
 
 def cut(seen: Seen, percentile: float) -> Range:
-    """What holds `percentile` of the values, the rest cut off in equal shares below and above; exact to a bin."""
+    """Return the range of `percentile` of the values, with equal shares cut off below and above; exact to a bin."""
     edges = np.linspace(*seen.limits, BINS + 1)
     share = np.concatenate([[0.0], np.cumsum(seen.counts) / seen.counts.sum()])
     off = (100 - percentile) / 200
@@ -101,13 +101,13 @@ RANGES: dict[str, Callable[[Seen, float], Range]] = {
 def calibrate(
     model: ModelProto, tensors: Sequence[str], feeds: Sequence[Feed], *, method: str = "percentile", percentile: float
 ) -> dict[str, Range]:
-    """Tensor -> its range by a method of `RANGES`; `percentile` is for the method of that name.
+    """Map each tensor to its range by a method of `RANGES`; `percentile` is for the method of that name.
 
-    `feeds`: the model's inputs by name, padded batches; padding is left out. Memory is that of one batch and, for each tensor, of a
+    `feeds`: the model's inputs by name, padded batches; padding is ignored. Memory: one batch, and for each tensor a
     histogram of 65,536 bins and the values beyond the percentile.
     """
     seen = {name: Seen() for name in tensors}
-    kept: dict[str, int] = {}  # of the least values, and of the largest: those beyond the percentile, and a few
+    kept: dict[str, int] = {}  # smallest values, and largest, to keep: those beyond the percentile and a few more
     tokens, beyond = sum(feed["input_ids"].size for feed in feeds), (100 - percentile) / 200
     with Sample(model, tensors, feeds) as sample:
         for batch in sample.batches():

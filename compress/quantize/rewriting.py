@@ -1,4 +1,4 @@
-"""An ONNX graph being rewritten: nodes in order, int8 weights stored once, fp32 ones that nobody reads any more dropped."""
+"""Rewriting of an ONNX graph: nodes in order, int8 weights stored once, unused fp32 weights dropped."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .word_blocks import block_levels
 
 
 class Rewrite:
-    """Tensors go by name. `add` appends; `finish` puts the nodes into the model."""
+    """A graph being rewritten, with tensors identified by name. `add` appends a node; `finish` puts the nodes into the model."""
 
     def __init__(self, model: ModelProto, *, per_channel: bool, reduce_range: bool) -> None:
         self.model, self.graph = model, model.graph
@@ -29,7 +29,7 @@ class Rewrite:
         self._nodes.append(helper.make_node(kind, inputs, outputs, name=name, **attributes))
 
     def once(self, kind: str, inputs: list[str], outputs: list[str], name: str, **attributes: Any) -> None:
-        """As `add`, unless the first output is there already."""
+        """`add` a node unless its first output already exists."""
         if outputs[0] not in self._made:
             self._made.add(outputs[0])
             self.add(
@@ -37,7 +37,7 @@ class Rewrite:
             )
 
     def constant(self, name: str, value: np.ndarray) -> str:
-        """Stored once by its name."""
+        """Store `value` under `name`, once, and return the name."""
         if name not in self.stored:
             self.graph.initializer.append(numpy_helper.from_array(np.asarray(value, order="C"), name))
             self.stored[name] = self.graph.initializer[-1]
@@ -49,8 +49,8 @@ class Rewrite:
         return tensor is not None and tensor.data_type == TensorProto.FLOAT and len(tensor.dims) == 2
 
     def int8(self, weight: str) -> tuple[str, str]:
-        """Names of the int8 [in, out] and scale of a stored matmul's weight [in, out], or of one [head, in, out] of which all heads
-        share the scales; its zero point is 0, which operators take where none is given."""
+        """Return the names of the int8 form and the scale of a stored matmul weight [in, out], or of one [head, in, out]
+        whose heads share the scales. The zero point is 0, the default of operators."""
         names = (f"{weight}_quantized", f"{weight}_scale")
         if names[0] not in self.stored:
             array = numpy_helper.to_array(self.stored[weight])
@@ -60,15 +60,16 @@ class Rewrite:
         return names
 
     def restored(self, weight: str) -> str:
-        """fp32 again from int8, for what is multiplied in fp32: a runtime folds it when it loads the file."""
+        """Return the name of the weight restored from int8, for a multiplication in fp32; a runtime folds it when it loads
+        the file."""
         levels, scale = self.int8(weight)
         self.once("Cast", [levels], [f"{weight}_cast"], f"{weight}/Cast", to=TensorProto.FLOAT)
         self.once("Mul", [f"{weight}_cast", scale], [f"{weight}_fp32"], f"{weight}/Mul")
         return f"{weight}_fp32"
 
     def look_up(self, node: NodeProto) -> None:
-        """A table's rows as int8, each with a scale of its own; `node` is the Gather or Slice of its rows. The scales of a long
-        table are coded: beside the int8 rows they would weigh more than all else that is not int8."""
+        """Replace `node`, the Gather or Slice of a table's rows, by one of int8 rows with a scale each. The scales of a long
+        table are coded: otherwise they would weigh more than everything else that is not int8."""
         table, *which = node.input
         if f"{table}_quantized" not in self.stored:
             found = row_levels(numpy_helper.to_array(self.stored[table]))
@@ -93,8 +94,9 @@ class Rewrite:
         self.add("Add", [f"{rows}_centred", f"{table}_centre"], [node.output[0]], f"{node.name}_centre")
 
     def look_up_words(self, node: NodeProto) -> None:
-        """A table in 4 bits, two values a byte; `node` is the Gather of its rows, by numbers [batch, length]. In operators that any
-        runtime has: ONNX Runtime alone has one for blocks of 4 bits, and no standard one looks up rows of them."""
+        """Replace `node`, the Gather of a table's rows by ids [batch, length], by one from a 4-bit table with two values per
+        byte. Uses operators that any runtime has: only ONNX Runtime has one for blocks of 4 bits, and no standard one looks
+        up their rows."""
         table, which = node.input
         if f"{table}_packed" not in self.stored:
             values = numpy_helper.to_array(self.stored[table])

@@ -1,4 +1,4 @@
-"""What tensors hold on a sample of texts: one batch at a time, padding left out."""
+"""Values of tensors on a sample of texts, one batch at a time, without padding."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Feed = dict[str, np.ndarray]
 
 
 class Sample:
-    """A model that gives `tensors`, of an ONNX type `kind`, out on `feeds`, the model's inputs by name in padded batches.
-    Use it in a `with`."""
+    """A model with `tensors`, of the ONNX type `kind`, as additional outputs, run on `feeds`: padded batches of its inputs
+    by name. Use it in a `with`."""
 
     def __init__(
         self, model: ModelProto, tensors: Sequence[str], feeds: Sequence[Feed], *, kind: int = TensorProto.FLOAT
@@ -40,16 +40,16 @@ class Sample:
         self._folder.cleanup()
 
     def batches(self) -> Iterator[dict[str, np.ndarray]]:
-        """Tensor -> [token, size], a batch at a time; a tensor without a row for each token, as it is: the last layer
-        of the fast graph has the first token's alone, unless the classifier is of tokens."""
+        """Yield tensor -> [token, size], one batch at a time. A tensor without a row for each token is unchanged: the last
+        layer of the fast graph has only the first token's, unless the model classifies tokens."""
         for feed in self.feeds if self.tensors else ():
             found = self._session.run(list(self.tensors), {name: feed[name] for name in self._names})
             mask = feed["attention_mask"].T if self._turned else feed["attention_mask"]
             yield {name: real_rows(np.asarray(array), mask) for name, array in zip(self.tensors, found, strict=True)}
 
     def rows(self, count: int) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-        """(tensor -> [up to `count`, size], of all batches alike; tensor -> [2, size], how far each channel goes above zero, and
-        below it)."""
+        """Return (tensor -> [up to `count`, size], equally from all batches; tensor -> [2, size], how far each channel goes
+        above and below zero)."""
         taken: dict[str, list[np.ndarray]] = {name: [] for name in self.tensors}
         reach: dict[str, np.ndarray] = {}
         share = -(-count // max(1, len(self.feeds)))
@@ -63,7 +63,7 @@ class Sample:
 
 
 def _giving(model: ModelProto, tensors: Sequence[str], kind: int) -> ModelProto:
-    """A copy that gives `tensors` out too."""
+    """Return a copy with `tensors` as additional outputs."""
     model = deepcopy(model)
     asked = set(tensors) - {value.name for value in model.graph.output}
     shapes = (helper.make_tensor_value_info(name, kind, None) for name in tensors if name in asked)

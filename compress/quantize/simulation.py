@@ -1,4 +1,4 @@
-"""An int8 file computed in NumPy, with and without 16-bit saturation: what it answers on a CPU of the other kind."""
+"""An int8 file computed in NumPy, with or without 16-bit saturation, for its answers on the other kind of CPU."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOWEST, HIGHEST = -(2**15), 2**15 - 1
 
 @dataclass(frozen=True)
 class Layer:
-    """A matmul: of `pairs` sums of two products, `saturated` exceed 16 bits."""
+    """A matmul: of its `pairs` sums of two products, `saturated` exceed 16 bits."""
 
     name: str
     pairs: int
@@ -31,8 +31,8 @@ class Layer:
 
 
 def count_saturated(path: Path, feeds: Sequence[Feed]) -> tuple[Layer, ...]:
-    """Each int8 matmul of the file on `feeds`, padding left out, with the activations that this CPU computes. Weights that
-    are unsigned, or of 7 bits, cannot saturate. CompressError: the file."""
+    """Count the saturated sums of each int8 matmul of the file on `feeds`, without padding, with the activations that this
+    CPU computes. Weights that are unsigned, or of 7 bits, cannot saturate. CompressError: the file."""
     model = onnx.load(path)
     _fuse_restored(model)
     weights = {tensor.name: tensor for tensor in model.graph.initializer}
@@ -50,8 +50,8 @@ def count_saturated(path: Path, feeds: Sequence[Feed]) -> tuple[Layer, ...]:
 
 
 def simulate(path: Path, feeds: Sequence[Feed], *, saturating: bool) -> list[Array]:
-    """float32 logits of the file on each of `feeds`, computed in NumPy: int8 matmuls exactly, or as a CPU without
-    VNNI does. Sums in fp32 come in another order than a runtime's, so a level may be the next one."""
+    """Return the float32 logits of the file on each of `feeds`, computed in NumPy: int8 matmuls exactly, or as on a CPU
+    without VNNI. Sums in fp32 have a different order than in a runtime, so a value may round to the neighbouring level."""
     from onnx.reference import ReferenceEvaluator
 
     model = onnx.load(path)
@@ -105,7 +105,7 @@ def _rows(levels: Array) -> Array:
 
 
 def _fuse_restored(model: ModelProto) -> None:
-    """In place: a matmul of two DequantizeLinear becomes the integer matmul that runtimes make of the three."""
+    """Replace a matmul of two DequantizeLinear by the integer matmul that runtimes fuse the three into. In place."""
     makers = {node.output[0]: node for node in model.graph.node if node.op_type == "DequantizeLinear"}
     stored = {tensor.name for tensor in model.graph.initializer}
 
@@ -126,8 +126,8 @@ def _fuse_restored(model: ModelProto) -> None:
 
 @dataclass(frozen=True)
 class Clipped:
-    """Of one matmul uint8 [rows, inner] × int8 [inner, columns]: `pairs` sums of two products, `saturated` of them out
-    of 16 bits. `over` is int32 [rows, columns]: by how much these exceed what 16 bits hold, summed."""
+    """Saturation in one matmul uint8 [rows, inner] × int8 [inner, columns]: of `pairs` sums of two products, `saturated`
+    exceed 16 bits. `over`, int32 [rows, columns]: the sum of the excess."""
 
     pairs: int
     saturated: int
@@ -135,11 +135,11 @@ class Clipped:
 
 
 def clipped(levels: Array, weight: Array) -> Clipped:
-    """What AVX2's vpmaddubsw loses: products 2i and 2i + 1 of a row with a column are added in int16 with saturation, and
-    such sums in 32 bits. Zero points are no part of it: ONNX Runtime takes them off afterwards.
+    """Compute what AVX2's vpmaddubsw loses: it adds products 2i and 2i + 1 of a row and a column in int16 with saturation,
+    and these sums in 32 bits. Zero points play no part: ONNX Runtime subtracts them afterwards.
 
-    Unsigned weights lose nothing, for ONNX Runtime has another kernel for them. Only pairs that the largest levels of
-    their two activations could clip are looked at, which are few: 7-bit weights have none.
+    Unsigned weights lose nothing, because ONNX Runtime has another kernel for them. Only the pairs that could saturate with
+    the largest levels of their two activations are examined, which are few: 7-bit weights have none.
     """
     pairs = levels.shape[0] * -(-levels.shape[1] // 2) * weight.shape[1]
     over = np.zeros((levels.shape[0], weight.shape[1]), np.int32)
@@ -159,21 +159,21 @@ def clipped(levels: Array, weight: Array) -> Clipped:
 
 
 def _exceeding(largest: Array, first: Array, second: Array) -> Array:
-    """bool [pairs, columns]: whether levels up to `largest` [2 × pairs, 1], none below 0, can leave 16 bits."""
+    """Return bool [pairs, columns]: whether levels from 0 to `largest` [2 × pairs, 1] can exceed 16 bits."""
     high = largest[0::2] * np.maximum(first, 0) + largest[1::2] * np.maximum(second, 0)
     low = largest[0::2] * np.minimum(first, 0) + largest[1::2] * np.minimum(second, 0)
     return (high > HIGHEST) | (low < LOWEST)
 
 
 def int8_matmul(levels: Array, weight: Array, zero: int, *, saturating: bool) -> Array:
-    """int32 [rows, columns] of (`levels` - `zero`) × `weight`, as a CPU without VNNI computes it or exactly."""
-    # float64 holds every sum of fewer than 2^37 products exactly, and NumPy multiplies no integers fast.
+    """Return int32 [rows, columns], (`levels` - `zero`) × `weight`, as a CPU without VNNI computes it, or exactly."""
+    # float64 holds every sum of fewer than 2^37 products exactly, and NumPy has no fast integer matmul.
     exact = (levels.astype(np.float64) - zero) @ weight.astype(np.float64)
     exact = exact.astype(np.int32)
     return exact - clipped(levels, weight).over if saturating else exact
 
 
 def _even(array: Array, axis: int) -> Array:
-    """With a zero behind an odd number of entries: a last one alone is paired with nothing."""
+    """Pad an odd axis with a zero, because its last entry has no partner."""
     width = [(0, array.shape[axis] % 2 if other == axis else 0) for other in range(2)]
     return np.pad(array, width)

@@ -1,16 +1,16 @@
-"""SmoothQuant (Xiao et al. 2023, arXiv:2211.10438): what is hard to quantize in an activation moves into the weights.
+"""SmoothQuant (Xiao et al. 2023, arXiv:2211.10438): move the difficulty of quantizing an activation into the weights.
 
-A matmul X W is (X / s)(s W) for any factors s > 0, one for each channel of X. With s_j = max|X_j|^α / max|W_j|^(1-α)
-(equation 4) outlier channels share the difficulty with the weights. The paper folds 1 / s into the norm before; BERT's norms
-come after the residual, which reads the same tensor, and folding would then need a multiplication by s on that path: as
-dear as the multiplication by 1 / s that stands here, which leaves the rest of the graph alone. Attention's context and what a ReLU gives
-need none: `value_folding`.
+A matmul X W equals (X / s)(s W) for any factors s > 0, one for each channel of X. With s_j = max|X_j|^α / max|W_j|^(1-α)
+(equation 4), outlier channels share the difficulty with the weights. The paper folds 1 / s into the norm before. BERT's
+norms come after the residual, which reads the same tensor, so folding would need a multiplication by s on that path: as
+expensive as the multiplication by 1 / s used here, which leaves the rest of the graph alone. Attention's context and the
+output of a ReLU need none: `value_folding`.
 
-The minor side of an input is the one, above zero or below, on which it goes less far: what GELU gives is -0.17 at the least.
-An input has 256 quantized values for both sides, and the factors of quiet channels make its minor side as wide as the
+The minor side of an input is the side of zero on which it extends less far: the output of GELU, for example, is at least
+-0.17. The 256 levels of an input cover both sides, and the factors of quiet channels make its minor side as wide as the
 major one, for the sake of few channels. The minor-side weight L, at most 1, prevents that: peaks are
-max(max X_j, -min X_j / L), or the other way round, so that the minor side counts 1 / L times, and the quantized values lie
-closer by up to a half. With α = 1 no channel's minor side is wider than L of the range's major one.
+max(max X_j, -min X_j / L), or the other way round, so that the minor side counts 1 / L times and the levels are closer
+together by up to a half. With α = 1 no channel's minor side is wider than L times the major side of the range.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from .node_selection import QuantizationPlan
 from .sampling import Feed, Sample
 from .value_folding import fold_into_values
 
-ALPHAS = (0.9, 1.0, 0.8, 0.7, 0.6, 0.5, 0.4)  # what is best most often comes first: others are left early
+ALPHAS = (0.9, 1.0, 0.8, 0.7, 0.6, 0.5, 0.4)  # the most frequent winners first, so that others are abandoned early
 MINOR_SIDE_WEIGHTS = (1.0, 0.5, 0.25, 0.125, 0.0625)  # L, tried in this order
-_ROWS = 2048  # tokens, of each tensor, on which an α is judged
-_GAIN = 0.9  # of the error without: what a multiplication by 1 / s must at least bring to be worth its time
-_SPLIT_GAIN = 0.8  # of the error with the best α alone: what channel_repeats must at least bring to be worth theirs, and the bytes
+_ROWS = 2048  # tokens of each tensor on which an α is judged
+_GAIN = 0.9  # smoothing must bring the error below this share to be worth the multiplication by 1 / s
+_SPLIT_GAIN = 0.8  # splitting must bring it below this share of the best α's to be worth its time and bytes
 _INVERSE = "/inverse"
-_LEAST = 0.1  # of the median channel
-_LEAST_HALF = 2.0**-13  # of a float16 with all its digits
+_LEAST = 0.1  # least peak, relative to the median channel's
+_LEAST_HALF = 2.0**-13  # least inverse factor: a float16 of full precision
 
 Array = np.ndarray
 Factors = dict[str, Array]
@@ -46,8 +46,8 @@ Factors = dict[str, Array]
 
 @dataclass(frozen=True)
 class Smoothing:
-    """By int8 matmul, of those that it serves: the factors [channel] of its input, its α, its L where that is not 1, and how
-    often its channels stand, where some stand more than once."""
+    """Smoothing by int8 matmul, for those that benefit: the factors [channel] of its input, its α, its L if not 1, and the
+    repeats of its channels, if any is repeated."""
 
     factors: Factors = field(default_factory=dict)
     alphas: dict[str, float] = field(default_factory=dict)
@@ -56,9 +56,12 @@ class Smoothing:
 
 
 def find_factors(model: ModelProto, plan: QuantizationPlan, feeds: Sequence[Feed], spec: Quantize) -> Smoothing:
-    """Without `spec.alpha`, each input gets the ones of `ALPHAS` and `MINOR_SIDE_WEIGHTS` with the least error of its matmuls on tokens of
-    `feeds`, and none where no α takes a tenth off it. Matmuls that share an input or a weight have theirs in
-    common. With `spec.outlier_splitting` channels are copied where they can be and that takes another fifth off.
+    """Return the smoothing of each input that benefits.
+
+    Without `spec.alpha`, an input gets the α of `ALPHAS` and the L of `MINOR_SIDE_WEIGHTS` with the least error of its
+    matmuls on tokens of `feeds`, or none if no α reduces the error by a tenth. Matmuls that share an input or a weight share
+    their smoothing. With `spec.outlier_splitting`, channels are repeated where that is possible and reduces the error by
+    another fifth.
     """
     found = Smoothing()
     groups = _groups(model, plan)
@@ -83,8 +86,8 @@ def find_factors(model: ModelProto, plan: QuantizationPlan, feeds: Sequence[Feed
 
 
 def most_factors(model: ModelProto, plan: QuantizationPlan, spec: Quantize) -> Smoothing:
-    """Random factors for every input that may have some, and as many repeats of channels as there may be: a file smoothed so is no
-    smaller and no faster than any that `find_factors` leads to."""
+    """Return random factors for every input that can have some, and as many channel repeats as possible: a file smoothed
+    this way is no smaller and no faster than any from `find_factors`."""
     found, random = Smoothing(), np.random.default_rng(0)
     splits = splittable(model, plan) if spec.outlier_splitting else set()
     stored = {tensor.name: tensor for tensor in model.graph.initializer}
@@ -100,10 +103,10 @@ def most_factors(model: ModelProto, plan: QuantizationPlan, spec: Quantize) -> S
 
 
 def smooth(model: ModelProto, factors: Mapping[str, Array], *, fold: bool) -> ModelProto:
-    """A copy in which the matmuls of `factors` read X / s and multiply it by s W; its outputs are the same.
+    """Return a copy in which the matmuls of `factors` read X / s and multiply it by s W; its outputs are the same.
 
-    A graph and its unpadded form take the same factors. `fold`: attention's values are divided in place of its context, for
-    weights whose columns have a scale each in int8.
+    A graph and its unpadded form take the same factors. `fold`: use `value_folding` where possible, for weights with a scale
+    for each column in int8.
     """
     model = deepcopy(model)
     graph = model.graph
@@ -113,7 +116,7 @@ def smooth(model: ModelProto, factors: Mapping[str, Array], *, fold: bool) -> Mo
     nodes: list[NodeProto] = []
 
     def keep(name: str, value: Array) -> None:
-        """Once: matmuls by one weight, such as the repeats of a shared block, have the same factors."""
+        """Store a tensor once: matmuls by one weight, such as the copies of a shared block, have the same factors."""
         if name not in made:
             made.add(name)
             graph.initializer.append(numpy_helper.from_array(value, name))
@@ -137,8 +140,8 @@ def smooth(model: ModelProto, factors: Mapping[str, Array], *, fold: bool) -> Mo
 
 
 def halve(model: ModelProto) -> None:
-    """In place: what smoothed inputs are multiplied by in float16, which it is of anyway. A runtime casts it back when it loads
-    the file."""
+    """Store the multipliers of smoothed inputs in float16, to which they are already rounded. A runtime casts them back when
+    it loads the file. In place."""
     graph = model.graph
     whole: dict[str, str] = {}
     for tensor in graph.initializer:
@@ -171,8 +174,8 @@ class _Group:
 
 
 def _groups(model: ModelProto, plan: QuantizationPlan) -> list[_Group]:
-    """Left out is what multiplies a weight that is read elsewhere too, as by ALBERT's last layer: smoothed, it would have
-    to stand in the file twice."""
+    """Group the int8 matmuls that share an input or a weight. Leave out those whose weight is also read elsewhere, as by
+    ALBERT's last layer: smoothed, it would have to be stored twice."""
     named = set(plan.int8)
     groups: list[_Group] = []
     for node in model.graph.node:
@@ -188,7 +191,7 @@ def _groups(model: ModelProto, plan: QuantizationPlan) -> list[_Group]:
 
 @dataclass(frozen=True)
 class _Tried:
-    """`errors` [token]: of the matmuls, `token_errors`."""
+    """A candidate. `errors` [token]: the `token_errors` of its matmuls."""
 
     alpha: float
     minor_side_weight: float
@@ -198,8 +201,8 @@ class _Tried:
 
 
 def _best(states: Array, sides: Array, weights: Sequence[Array], spec: Quantize, extra: int) -> _Tried | None:
-    """The α and L with the least error, and whether `extra` channels are worth it; None where no α is. `sides` [2, channel]:
-    how far each channel goes above and below zero. L is searched at the best α, and α again at that L."""
+    """Return the α and L with the least error, with `extra` channels if these are worth it; None if no α is. `sides`
+    [2, channel]: how far each channel goes above and below zero. L is searched at the best α, and α again at that L."""
     states = mixed(states)
     reach = np.stack([states.min(0), states.max(0)])
     matmuls = [Exact.of(states, weight) for weight in weights]
@@ -212,7 +215,7 @@ def _best(states: Array, sides: Array, weights: Sequence[Array], spec: Quantize,
     alphas = ALPHAS if spec.alpha is None else (spec.alpha,)
 
     def least(best: _Tried | None, pairs: Iterable[tuple[float, float]], extra: int = 0) -> _Tried:
-        """The one of `best` and of what α and L come to."""
+        """Return the best of `best` and the candidates with the α and L of `pairs`."""
         for alpha, minor_side_weight in pairs:
             factors = _factors(_peaks(sides, minor_side_weight), largest, alpha)
             repeats = count_repeats(factors[:, None] * joined, extra) if extra else None
@@ -236,21 +239,21 @@ def _best(states: Array, sides: Array, weights: Sequence[Array], spec: Quantize,
 
 
 def _peaks(sides: Array, minor_side_weight: float) -> Array:
-    """[channel]: its peak, the minor side divided by its weight."""
+    """Return the peak of each channel, [channel], the minor side divided by its weight."""
     minor, major = sorted(sides, key=lambda side: float(side.sum()))
     return np.maximum(major, minor / minor_side_weight)
 
 
 def _middle(found: Array) -> float:
-    """The median channel; of those that spoke at all, where most did not, as behind a ReLU."""
+    """Return the median; of the channels above zero, if most are zero, as after a ReLU."""
     spoke = found[found > 0]
     return float(np.median(found)) or (float(np.median(spoke)) if spoke.size else 0.0)
 
 
 def _factors(states: Array, weights: Array, alpha: float) -> Array:
-    """Equation 4 of the paper, from the peaks of each channel and the largest absolute value of its weights; 1 on average, as
-    ranges come after, and the inverses of float16 numbers, as which the file has them. A channel that hardly spoke on the
-    sample may speak elsewhere: it counts as one of `_LEAST`."""
+    """Compute equation 4 of the paper from the peak of each channel and the largest absolute value of its weights. Factors
+    are 1 on average, because ranges are computed afterwards, and inverses of float16 numbers, as stored in the file. A
+    channel that is nearly silent on the sample may be active elsewhere: it counts as at least `_LEAST` of the median."""
     states, weights = (np.maximum(found, _LEAST * max(_middle(found), 1e-30)) for found in (states, weights))
     factors = states**alpha / weights ** (1 - alpha)
     inverse = np.exp(np.log(factors).mean()) / factors

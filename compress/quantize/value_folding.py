@@ -1,8 +1,9 @@
-"""Smoothing of attention's context, folded into the projection of the values, and of what a ReLU gives, into the matmul before it.
+"""Fold the smoothing of attention's context into the value projection, and that of a ReLU's output into the matmul before
+it.
 
-The context is P (X V + b) for each head. Each of its channels comes from one column of V and one number of b, so that divided
-by s it is P (X V / s + b / s): nothing is left to multiply when the graph runs. Where each column of V has a scale of its own
-in int8, that takes 1 / s up, and its int8 values stay as they are. Likewise relu(X V + b) / s is relu(X V / s + b / s), for s > 0.
+The context is P (X V + b) for each head. Each of its channels comes from one column of V and one entry of b, so dividing it
+by s gives P (X V / s + b / s): no multiplication is left at run time. If each column of V has its own scale in int8, that
+scale absorbs 1 / s, and the int8 values do not change. Likewise relu(X V + b) / s is relu(X V / s + b / s), for s > 0.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from ..graphs.rewriting import attributes
 
 Array = np.ndarray
 
-DIVIDED = "_divided"  # at the end of the name of a matmul's output that is no longer what the fp32 graph gives
+DIVIDED = "_divided"  # suffix of a matmul output that differs from that of the fp32 graph
 
 
 def fold_into_values(graph: GraphProto, factors: Mapping[str, Array]) -> set[str]:
-    """In place: attention's values, and what a ReLU takes, divided by the factors [channel] of the matmuls that read what comes of
-    them. Returns the names of those matmuls, of `factors`; the others read neither, or one that something else reads too."""
+    """Divide attention's values, and the input of a ReLU, by the factors [channel] of the matmuls that read the result. In
+    place. Return the names of those matmuls of `factors`; the others read neither, or something with another reader."""
     view = _View.of(graph)
     folded: set[str] = set()
     for paths, scale in _foldable(view, graph, factors):
@@ -33,7 +34,7 @@ def fold_into_values(graph: GraphProto, factors: Mapping[str, Array]) -> set[str
 
 
 def divided_values(graph: GraphProto, factors: Mapping[str, Array]) -> dict[str, Array]:
-    """The matmuls whose outputs `fold_into_values` would divide -> by what [out]."""
+    """Map each matmul whose output `fold_into_values` would divide to its divisors [out]."""
     view = _View.of(graph)
     return {
         node.name: scale
@@ -45,7 +46,7 @@ def divided_values(graph: GraphProto, factors: Mapping[str, Array]) -> dict[str,
 
 
 def _foldable(view: _View, graph: GraphProto, factors: Mapping[str, Array]) -> list[tuple[list[_Path], Array]]:
-    """By weight of values: the paths from it, and what its columns are divided by."""
+    """Return the paths from each weight of values, with the divisors of its columns."""
     by_weight: dict[str, list[_Path]] = defaultdict(list)
     for node in graph.node:
         if node.name in factors and (path := _path(view, node)) is not None:
@@ -77,7 +78,7 @@ class _View:
         return numpy_helper.to_array(self.stored[name])
 
     def shape(self, name: str) -> list[int] | None:
-        """A Reshape's; what only a run knows, of a batch or a length, is 1."""
+        """Return the target shape of a Reshape; a size known only at run time, of a batch or a length, is 1."""
         if name in self.stored:
             return self.value(name).tolist()
         maker = self.makers.get(name)
@@ -88,8 +89,8 @@ class _View:
 
 @dataclass(frozen=True)
 class _Path:
-    """From the stored `weight` [in, out] of the values through `nodes`, in order, to what `matmul` reads. `columns`: of each
-    tensor on it, the columns of the weight that its numbers come from."""
+    """A path from the stored `weight` [in, out] of the values through `nodes`, in order, to the input of `matmul`.
+    `columns`: for each tensor on it, the columns of the weight that its entries come from."""
 
     weight: str
     nodes: tuple[NodeProto, ...]
@@ -102,7 +103,8 @@ class _Path:
 
 
 def _path(view: _View, matmul: NodeProto) -> _Path | None:
-    """None where the way back goes through another operator than those of attention and a ReLU, or through neither."""
+    """Follow the input of `matmul` back to a weight; None if that passes an operator other than those of attention and a
+    ReLU, or neither of these."""
     nodes: list[NodeProto] = []
     tensor, folds = matmul.input[0], False
     while tensor not in view.stored:
@@ -121,7 +123,7 @@ def _path(view: _View, matmul: NodeProto) -> _Path | None:
     for node in nodes:
         try:
             followed = _FOLLOW[node.op_type](view, node, found)
-        except ValueError:  # a shape in which what only a run knows is neither a batch nor a length
+        except ValueError:  # a size known only at run time is neither a batch nor a length
             return None
         if followed is None:
             return None
@@ -130,8 +132,8 @@ def _path(view: _View, matmul: NodeProto) -> _Path | None:
 
 
 def _scale(view: _View, paths: Sequence[_Path], factors: Mapping[str, Array]) -> Array | None:
-    """[out]: what each column of the paths' weight is divided by; None where it would be more than one number, or where
-    another node reads the values."""
+    """Return the divisor of each column of the paths' weight, [out]; None if a column would have several, or if another node
+    reads the values."""
     scales = []
     for path in paths:
         scale = np.ones(view.stored[path.weight].dims[1], np.float32)
@@ -142,7 +144,8 @@ def _scale(view: _View, paths: Sequence[_Path], factors: Mapping[str, Array]) ->
 
 
 def _read_by_none_else(view: _View, paths: Sequence[_Path]) -> bool:
-    """But for nodes that cut other columns out, the queries' or keys' of one matrix for all three."""
+    """Whether no other node reads the values, apart from slices of other columns: the queries or keys of one matrix for all
+    three."""
     inside = {id(node) for path in paths for node in path.nodes}
     ends = {path.matmul for path in paths}
 
@@ -161,7 +164,7 @@ def _read_by_none_else(view: _View, paths: Sequence[_Path]) -> bool:
 
 
 def _divide(graph: GraphProto, view: _View, paths: Sequence[_Path], scale: Array) -> None:
-    """Biases under new names: those of other layers that are equal are the same tensor."""
+    """Divide the weight and the biases. Biases get new names: equal ones of other layers are the same tensor."""
     weight, made = view.stored[paths[0].weight], set[str]()
     for path in paths:
         for node in path.nodes:
@@ -184,11 +187,11 @@ def _given(node: NodeProto) -> Sequence[str]:
     return node.output if node.op_type in ("MatMul", "Add") else ()
 
 
-# The columns in what a node gives, by those in what it takes, for one text of one token.
+# Each function returns the columns of a node's output, from those of its input, for one text of one token.
 
 
 def _multiplied(view: _View, node: NodeProto, columns: Array) -> Array:
-    """By the states, or by what attention pays to each token."""
+    """Multiply by the states, or by the attention weights."""
     return columns[None] if columns.ndim == 2 else columns
 
 
@@ -223,7 +226,7 @@ def _sliced(view: _View, node: NodeProto, columns: Array) -> Array | None:
 
 
 def _token(view: _View, node: NodeProto, columns: Array) -> Array | None:
-    """Rows [token, channel], or [batch, length, channel], of other tokens."""
+    """Take rows [token, channel], or [batch, length, channel], of other tokens."""
     rows = attributes(node).get("axis", 0) == 0 and columns.shape[0] == 1 and columns.ndim == 2
     return columns[None] if rows and node.input[1] not in view.stored else None
 

@@ -14,10 +14,10 @@ LONG = 1024  # rows
 
 
 def to_int8(weight: Array, axis: int | None, *, bits: int = 8) -> tuple[Array, Array]:
-    """Symmetric: (int8 of the same shape, float32 scales), `weight` ≈ int8 × scale. `axis` has a scale of its own for each index,
-    and the scales its size; None gives one scale for all, of no axis.
+    """Quantize symmetrically: return (int8 of the same shape, float32 scales), with `weight` ≈ int8 × scale. Each index of
+    `axis` has its own scale; None gives one scalar scale.
 
-    What is all zeros, or too small for a scale, gets the scale 1. `bits` of 7 leaves the outermost levels unused.
+    A slice that is all zeros, or too small for a scale, gets the scale 1. `bits` of 7 leaves the outermost levels unused.
     """
     others = None if axis is None else tuple(other for other in range(weight.ndim) if other != axis)
     largest = np.abs(weight).max(axis=others, keepdims=True).astype(np.float32)
@@ -29,8 +29,8 @@ def to_int8(weight: Array, axis: int | None, *, bits: int = 8) -> tuple[Array, A
 
 @dataclass(frozen=True)
 class Rows:
-    """A table [row, size] as int8: row i is `levels`[i] × its scale + `centre`, where there is one. `scales` [row] are the scales,
-    or with a `unit` the codes of them: unit × code²."""
+    """A table [row, size] as int8: row i is `levels`[i] × its scale, plus `centre` if there is one. `scales` [row] are the
+    scales, or with a `unit` their codes: a scale is unit × code²."""
 
     levels: Array
     scales: Array
@@ -39,17 +39,17 @@ class Rows:
 
 
 def is_long(rows: int) -> bool:
-    """Whether a table of so many rows has codes for scales: the bytes that they save are worth the operators."""
+    """Whether to code the scales of a table with this many rows: the bytes saved are worth the operators."""
     return rows >= LONG
 
 
 def row_levels(table: Array) -> Rows:
-    """A table [row, size] as int8, each row with a scale of its own.
+    """Quantize a table [row, size] to int8, each row with its own scale.
 
-    Of a long table the scales are coded in uint8, rounded up, from the largest of all: a row that is a hundred times larger than
-    the others makes theirs up to a tenth coarser. There is no centre: its rows are words, which have little in common. Of a short
-    one the mean is taken off before the rows are rounded: positions have some of each in common, and where the one segment's
-    row is in them, most.
+    The scales of a long table are uint8 codes, rounded up, relative to the largest scale: a row a hundred times larger than
+    the others makes theirs up to a tenth coarser. It has no centre, because its rows are words, which have little in common.
+    A short table has its mean subtracted before rounding: positions share part of each row, and most of it if they include
+    the row of the only segment.
     """
     if not is_long(len(table)):
         centre = table.mean(0)

@@ -1,4 +1,4 @@
-"""fp32 tables of words -> 4 bits a value, with a scale for each block of a row."""
+"""fp32 word tables -> 4 bits per value, with a scale for each block of a row."""
 
 from __future__ import annotations
 
@@ -12,17 +12,24 @@ from .weights import is_long
 
 Array = np.ndarray
 
-_MOST, _FEWEST = 32, 8  # values of a block that shares a scale: fewer cost more bytes, more cost exactness
-_BLOCK_CODES = 127  # of a block's scale: each stands for its square, with its sign
-_RATIOS = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75)  # of a block's scale to the one that reaches its largest value
-_ROWS = 1024  # that are rounded at once
+_MOST, _FEWEST = 32, 8  # values of a block with one scale: fewer cost more bytes, more cost accuracy
+_BLOCK_CODES = 127  # largest code of a block's scale; a code stands for its square, with its sign
+_RATIOS = (
+    1.0,
+    0.95,
+    0.9,
+    0.85,
+    0.8,
+    0.75,
+)  # candidate scales of a block, relative to the one that reaches its largest value
+_ROWS = 1024  # rounded at once
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """A table [row, size] in 4 bits: `packed` int8 [row, block, size / 2] has two values a byte, those of a block's first half in
-    the upper bits and those of its second half, plus 8, in the lower ones. Each is a level of -8 to 7, times the scale of its
-    block: `unit` × code × |code|, of `codes` int8 [row, block, 1]."""
+    """A table [row, width] in 4 bits: `packed` int8 [row, block, block size / 2] has two values per byte, those of a block's
+    first half in the upper bits and those of its second half, plus 8, in the lower ones. Each is a level from -8 to 7, times
+    the scale of its block: `unit` × code × |code|, with `codes` int8 [row, block, 1]."""
 
     packed: Array
     codes: Array
@@ -30,12 +37,12 @@ class Blocks:
 
 
 def block_of(width: int) -> int | None:
-    """Values of a row of `width` that share a scale: the largest even divisor up to 32; None where that is below 8."""
+    """Return how many values of a row of `width` share a scale: the largest even divisor up to 32; None if that is below 8."""
     return next((size for size in range(_MOST, _FEWEST - 1, -2) if width % size == 0), None)
 
 
 def check_blocks(width: int) -> int:
-    """As `block_of`. CompressError: there is none."""
+    """Return `block_of` the width. CompressError: there is none."""
     size = block_of(width)
     if size is None:
         raise CompressError(
@@ -46,7 +53,7 @@ def check_blocks(width: int) -> int:
 
 
 def row_bytes(rows: int, width: int, *, bits: int = 8) -> int:
-    """That a row of a table of so many rows takes, its scales included. `bits`: of a value, 4, 8, or 32 for fp32."""
+    """Return the bytes of a row in a table of `rows` rows, scales included. `bits` per value: 4, 8, or 32 for fp32."""
     if bits == 32:
         return 4 * width
     block = block_of(width) if bits == 4 and is_long(rows) else None
@@ -56,11 +63,11 @@ def row_bytes(rows: int, width: int, *, bits: int = 8) -> int:
 
 
 def block_levels(table: Array) -> Blocks:
-    """A table [row, size] in 4 bits, a scale for each block of a row.
+    """Quantize a table [row, size] to 4 bits, with a scale for each block of a row.
 
-    There are more levels below zero than above: the scale has the sign that puts the value farthest from zero there. Of six scales
-    each block has the one with the least squared error: to cut the farthest value off a little makes the others more exact.
-    CompressError: no block of a practical size divides the rows.
+    There are more levels below zero than above, so the sign of the scale puts the value farthest from zero there. Each block
+    takes the one of six scales with the least squared error: clipping the farthest value slightly makes the others more
+    exact. CompressError: no block of a practical size divides the rows.
     """
     size = check_blocks(table.shape[1])
     largest = np.maximum(np.abs(table).max(), np.float32(LEAST_SCALE)).astype(np.float32)
@@ -73,7 +80,7 @@ def block_levels(table: Array) -> Blocks:
 
 
 def _rounded(blocks: Array, unit: np.float32) -> tuple[Array, Array]:
-    """Levels [row, block, size] and codes [row, block, 1], whole numbers in float32."""
+    """Return levels [row, block, size] and codes [row, block, 1], whole numbers in float32."""
     farthest = np.take_along_axis(blocks, np.abs(blocks).argmax(2, keepdims=True), 2)
     reaching = np.abs(farthest) / np.float32(8) / unit
     ratios = np.array(_RATIOS, np.float32).reshape(-1, 1, 1, 1)

@@ -1,4 +1,4 @@
-"""What a run came to: one JSON file with all that a reader needs to trust it, in parts; and the names of the files beside it."""
+"""The result of a run: one JSON file with all that a reader needs to trust it, in parts; and the names of the files beside it."""
 
 from __future__ import annotations
 

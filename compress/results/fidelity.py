@@ -1,4 +1,4 @@
-"""What a result records of a model beside another one: differences, flips, and the entities that labelled words make."""
+"""Records of how a model compares with another one: differences, flips, and the entities that tagged words form."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .record import Count, Difference, Magnitude, Points, Record, Share
 
 
 class EntityScore(Record):
-    """Of the entities of one type: right where the type and both borders are."""
+    """Score of the entities of one type; one is right if its type and both borders are."""
 
     precision: Points
     recall: Points
@@ -20,30 +20,30 @@ class EntityScore(Record):
 
 
 class EntityFlips(Record):
-    """Of a quantized model and the fp32 model it was made from: of the `entities` that either answers, those that are not the other's."""
+    """A quantized model against its fp32 model: of the `entities` that either predicts, those that the other does not."""
 
     changed: Count
     entities: Count
 
 
 class QueryFlips(Record):
-    """Of the `queries` of a split, those whose best passage is another one than that of the fp32 model; of equal scores the first in the
-    file is the best."""
+    """Of the `queries` of a split, those whose best passage differs from that of the fp32 model; of equal scores, the first
+    in the file is the best."""
 
     changed: Count
     queries: Count
 
 
 class ExactFlips(Record):
-    """Of a quantized model and the fp32 model it was made from: the questions that only one answers exactly, as `exact_match` counts."""
+    """A quantized model against its fp32 model: the questions that only one of them answers exactly, as `exact_match` counts."""
 
     lost: Count = Field(description="that the fp32 model answers exactly")
     gained: Count = Field(description="that the quantized model answers exactly")
 
 
 class Delta(Record):
-    """Headline score against another model's on the same examples: the baseline's (the fp32 teacher), or that of the fp32
-    model which a quantized one was made from. Positive: better than that one."""
+    """Headline score minus another model's on the same examples: the baseline's (the fp32 teacher), or that of the fp32
+    model from which a quantized one was made. Positive: better than that one."""
 
     points: Difference
     low: Difference = Field(description="95% paired bootstrap interval")
@@ -57,7 +57,7 @@ class Delta(Record):
 
 
 class Flip(Record):
-    """An example that a quantized model decides otherwise than the fp32 model it was made from."""
+    """An example that a quantized model decides differently from its fp32 model."""
 
     row: Count = Field(description="of the split's examples in file order: 1 is the first, a header does not count")
     fp32: str = Field(description="label name")
@@ -66,11 +66,11 @@ class Flip(Record):
     gold: Literal["fp32", "int8", "neither"] = Field(description="which of the two the gold label agrees with")
 
 
-MOST_DISAGREEMENTS = 10  # of a model, on record
+MOST_DISAGREEMENTS = 10  # recorded per model
 
 
 class Disagreement(Record):
-    """An example that a model decides otherwise than the baseline."""
+    """An example that a model decides differently from the baseline."""
 
     row: Count = Field(description="as a flip's")
     teacher: str = Field(description="the baseline's label name")
@@ -81,7 +81,7 @@ class Disagreement(Record):
 
 
 class ReliabilityBin(Record):
-    """Of decisions that a model is about equally sure of: 15 bins of equal width (Guo et al. 2017, arXiv:1706.04599, §3)."""
+    """Decisions of similar confidence: one of 15 bins of equal width (Guo et al. 2017, arXiv:1706.04599, §3)."""
 
     number: Count = Field(
         ge=1,
@@ -93,7 +93,7 @@ class ReliabilityBin(Record):
 
 
 class Fidelity(Record):
-    """A quantized model beside the fp32 model it was made from, on the first reported split."""
+    """A quantized model compared with its fp32 model, on the first reported split."""
 
     reference: str = Field(description="that fp32 model's array name in predictions.npz")
     split: str

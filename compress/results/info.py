@@ -1,6 +1,7 @@
-"""What reports read of a training's and a quantized model's notes, checked where they stand.
+"""Checks of the notes on a training and on a quantized model that reports read.
 
-These are no fields of a `TypedDict`: such fields come first in what is read, and pages say these in their place among the others.
+These are not fields of a `TypedDict`: such fields would be read first, while pages show these in their place among the
+others.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from typing import Any, TypeGuard
 
 
 def check_training(info: dict[str, Any]) -> dict[str, Any]:
-    """`info`, of a stage. Raises `ValueError` for a score, a mix or thresholds that nothing could be written of."""
+    """Return the `info` of a stage. Raises `ValueError` for a score, a layer mix or thresholds that no report could show."""
     if info.get("tuning_score") is not None:
         _check_points(info, "tuning_score")
     mix = info.get("layer_mix", [0.0])
@@ -22,7 +23,7 @@ def check_training(info: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_fidelity(info: dict[str, Any]) -> dict[str, Any]:
-    """`info`, of a model. Raises `ValueError` for a fidelity without the scores of both forms."""
+    """Return the `info` of a model. Raises `ValueError` for a fidelity without the scores of both precisions."""
     fidelity = info.get("fidelity") or {}
     if not isinstance(fidelity, dict):
         raise ValueError("`fidelity`: expected a mapping")

@@ -1,4 +1,4 @@
-"""What a result has on record of how long models took."""
+"""Records of how long models took."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Latency(Record):
     @model_validator(mode="before")
     @classmethod
     def _without_unknown_percentiles(cls, fields: Any) -> Any:
-        """Older records have percentiles of any number of runs."""
+        """Drop percentiles of too few runs, which older records have."""
         if not isinstance(fields, dict) or not isinstance(fields.get("runs"), int):
             return fields
         unknown = [name for name, share in _PERCENTILES.items() if not has_interval(fields["runs"], share)]

@@ -1,4 +1,4 @@
-"""What a result records of a pruned model: what stayed at each budget, and the scores on the way."""
+"""Records of a pruned model: what stayed at each budget, and the scores along the way."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from .record import Count, Magnitude, Points, Rate, Record, Share, Size
 
 
 class PrunedPoint(Record):
-    """The model at one budget. Scores are headlines on the tuning split; divergences, as the kind of task measures them, of the outputs
-    there from the whole model's."""
+    """The model at one budget. Scores are headlines on the tuning split. Divergences, measured as for the kind of task, are
+    from the whole model's outputs there."""
 
     budget: Rate = Field(description="as the recipe says it; of widths the same as `reached`")
     reached: Rate = Field(
@@ -43,12 +43,12 @@ class PrunedPoint(Record):
 
     @property
     def final(self) -> float:
-        """Repaired, if there is a repair."""
+        """The score after the repair, if there is one."""
         return self.pruned if self.repaired is None else self.repaired
 
 
 class PruningRecord(Record):
-    """Of one prune stage; scores are headlines on the tuning split."""
+    """One prune stage; scores are headlines on the tuning split."""
 
     stage: str = Field(description="its name in the recipe")
     model: str = Field(description="what the last model is called in `models`")

@@ -1,4 +1,4 @@
-"""What the readers of a result rely on: ranges of its numbers, and the fields of its open parts that reports read."""
+"""What readers of a result rely on: the ranges of its numbers, and the fields of its open parts that reports read."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from .info import check_fidelity, check_training
 
 
 class Record(Spec):
-    """A part of a result, whose numbers are finite."""
+    """A part of a result, with finite numbers."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=(), allow_inf_nan=False)
 
 
-_LONGEST_NAME = 255  # bytes, of file systems
+_LONGEST_NAME = 255  # bytes: the limit of file systems
 _ROUNDING = 0.01  # points
 
 
 def _file_name(text: str) -> str:
-    """`text` itself, where it can be the name of a folder: it is joined to paths."""
+    """Return `text` if it can be the name of a folder, because it is joined to paths."""
     wrong = text in ("", ".", "..") or any(c in "/\\" or not c.isprintable() for c in text)
     if wrong or len(text.encode()) > _LONGEST_NAME:
         raise ValueError("expected a name that a folder can have, without path separators")
@@ -39,18 +39,18 @@ def _file_name(text: str) -> str:
 
 FileName = Annotated[str, AfterValidator(_file_name)]
 Count = Annotated[int, Field(ge=0, le=LARGEST_WHOLE)]
-Size = Annotated[int, Field(ge=1, le=LARGEST_WHOLE)]  # other sizes are divided by it
+Size = Annotated[int, Field(ge=1, le=LARGEST_WHOLE)]  # a divisor of other sizes
 Seed = Annotated[int, Field(ge=0, le=LARGEST_SEED)]
 Points = Annotated[float, Field(ge=-100, le=100)]
 Difference = Annotated[float, Field(ge=-200, le=200)]  # of points
 Share = Annotated[float, Field(ge=0, le=1)]
 Magnitude = Annotated[float, Field(ge=0, le=1e39)]  # of float32
 Duration = Annotated[float, Field(ge=0, le=1e12)]
-Rate = Annotated[float, Field(gt=0, le=1e12)]  # what is divided by, or drawn on a logarithmic axis
+Rate = Annotated[float, Field(gt=0, le=1e12)]  # a divisor, or a value on a logarithmic axis
 
 
 def _number(value: Any) -> Any:
-    """As it is, whole or not: what is read is written as it was."""
+    """Return the number unchanged, whole or not, so that it is written as it was read."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("expected a number")
     return value
@@ -61,7 +61,7 @@ def _number_or_none(value: Any) -> Any:
 
 
 def _numbers(value: Any) -> Any:
-    """One, or one for each of several shapes, or none at all."""
+    """Check one number, one for each of several shapes, or none."""
     if not isinstance(value, dict):
         return _number_or_none(value)
     for each in value.values():
@@ -73,7 +73,7 @@ _Number = Annotated[Any, AfterValidator(_number)]
 
 
 class Known:
-    """A mapping with any fields, of which those of a `TypedDict` have its types. Checkers see `dict[str, Any]`."""
+    """A mapping with any fields, of which those of a `TypedDict` have its types. Type checkers see `dict[str, Any]`."""
 
     def __init__(self, fields: Any) -> None:
         self._fields = fields
@@ -182,7 +182,8 @@ class _ModelInfo(TypedDict, total=False):
 
 
 def _searched(info: dict[str, Any]) -> dict[str, Any]:
-    """Of a search, what says how far every matmul diverged says the rest of it too, and what has a goal how it ended."""
+    """Check the notes of a search: if they have the divergence of matmuls, the rest must be complete; if they have a goal,
+    its outcome must be there."""
     if "goal" in info:
         _judged(info)
     if not info.get("divergence"):
@@ -217,15 +218,15 @@ ModelInfo = Annotated[dict[str, Any], Known(_ModelInfo), AfterValidator(_searche
 
 
 def read_json(file: Path) -> Any:
-    """The document in `file`. Raises `CompressError` naming the file where it is no JSON, and the field where a value cannot be
-    used: no finite number, too large, no text, too deep."""
+    """Return the document in `file`. Raises `CompressError` naming the file if it is not JSON, and the field if a value
+    cannot be used: a number that is not finite or too large, invalid text, too deep nesting."""
     if file.exists() and not file.is_file():
         raise CompressError(f"{file}: expected a file")
     try:
         document = json.loads(file.read_text(encoding="utf-8"), parse_int=_whole)
     except FileNotFoundError:
         raise CompressError(f"{file}: no such file; expected a run directory or its result.json") from None
-    except (OSError, ValueError, RecursionError) as error:  # no text, no JSON, too deep
+    except (OSError, ValueError, RecursionError) as error:  # not text, not JSON, or too deep
         raise CompressError(f"{file}: cannot be read as a result: {error}") from None
     for where, problem in _unusable(document, ()):
         raise CompressError(f"{file}: cannot be read as a result: {spell(where)}: {problem}")
@@ -233,7 +234,7 @@ def read_json(file: Path) -> Any:
 
 
 def _whole(digits: str) -> float:
-    """Of more digits than are read, a number that is refused as any that is too large."""
+    """Parse an integer; one with too many digits becomes infinity, which is refused like any number that is too large."""
     return int(digits) if len(digits) < len(str(LARGEST_WHOLE)) + 2 else float("inf")
 
 
@@ -256,8 +257,8 @@ def _unusable(value: Any, where: Where) -> Iterator[tuple[Where, str]]:
 def contradictions(
     splits: Sequence[str], metrics: Sequence[str], models: Sequence[Any]
 ) -> Iterator[tuple[tuple[int | str, ...], str]]:
-    """(place, problem) of every model that does not go with its task or with another one: readers look scores up by the names
-    of the task's splits and metrics."""
+    """Yield (place, problem) of every model that conflicts with its task or with another model: readers look up scores by
+    the names of the task's splits and metrics."""
     names = [(model.name, model.precision) for model in models]
     for number, model in enumerate(models):
         place = ("models", number)

@@ -40,11 +40,11 @@ from .teachers import EnsembleScore
 from .vocabulary import VocabularyRecord
 
 SCHEMA = 1
-# Beside the result, paths in the store: of the graphs and checkpoints of its models, and of every stage's checkpoint.
+# Files beside the result with paths in the store: graphs and checkpoints of its models, and every stage's checkpoint.
 MODELS, CHECKPOINTS = "models.json", "checkpoints.json"
 LOG = "log.jsonl"  # of a run: a line for each optimizer step of its trainings
 PREDICTIONS = "predictions.npz"  # logits and gold of the reported splits
-TOKENS = "tokens"  # in these, of classes: how many tokens of the teacher's each example has
+TOKENS = "tokens"  # array in these, for classes: how many of the teacher's tokens each example has
 PER_EXAMPLE = "per_example.npz"  # of a report's runs: class ids or scores, and gold
 RESULT, SEVERAL, ABLATION = "result.json", "results.json", "ablation.json"
 REPORT = (
@@ -63,7 +63,7 @@ class Machine(Record):
 
     @classmethod
     def here(cls) -> Machine:
-        """The one that this process runs on, without importing torch."""
+        """Return the machine of this process, without importing torch."""
         return cls(
             cpu=machine.cpu_name(),
             isa=machine.isa(),
@@ -74,7 +74,7 @@ class Machine(Record):
         )
 
 
-# Words of the notes of `Data` that say what splits have in common.
+# Phrases in the notes of `Data` for what splits have in common.
 ALSO_IN, NEAR_TO = "also stand in", "near to"
 
 
@@ -115,7 +115,7 @@ class TaskInfo(Record):
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Examples of each split that the headline score is the mean over; none where it is that of one split."""
+        """Examples of each split that the headline score averages over; empty if it is that of one split."""
         return tuple(self.data.rows[name] for name in self.splits[1:]) if self.headline == MEAN else ()
 
 
@@ -214,7 +214,7 @@ class Result(Record):
 
     @property
     def teachers(self) -> str:
-        """`a`, or of several `a + b`."""
+        """The teacher's name, or `a + b` for several."""
         return " + ".join(teacher.name for teacher in self.ensemble.teachers) if self.ensemble else self.teacher
 
     @property
@@ -224,14 +224,14 @@ class Result(Record):
 
 
 def write_result(result: Result, folder: Path) -> Path:
-    """`folder/result.json`, whole or not at all."""
+    """Write `folder/result.json` atomically, and return its path."""
     path = folder / RESULT
     write_text(path, result.model_dump_json(indent=1) + "\n")
     return path
 
 
 def read_result(path: str | Path) -> Result:
-    """A `result.json`, or the folder that holds one.
+    """Read a `result.json`, or the one in a folder.
 
     Raises `CompressError` naming the file when it is missing, not JSON, or of another schema, and the field that is wrong.
     """
@@ -241,7 +241,7 @@ def read_result(path: str | Path) -> Result:
 
 
 def read_results(file: Path) -> list[Result]:
-    """A `result.json`, or a list of results as a report of several writes it. Raises as `read_result`."""
+    """Read a `result.json`, or the list of results that a report of several writes. Raises as `read_result`."""
     document = read_json(file)
     if not isinstance(document, list):
         return [_validated(file, document)]

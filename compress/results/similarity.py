@@ -1,4 +1,4 @@
-"""What a result records of the layers of a student, or of another model made of its teacher, beside the teacher's."""
+"""Records of the similarity between the teacher's layers and those of a student, or of another model made from it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .record import Count, Record, Share
 
 
 class LayerSimilarity(Record):
-    """Of the last fp32 model to the teacher, on texts of the tuning split, over all tokens but padding.
+    """Similarity of the last fp32 model to the teacher, on texts of the tuning split, over all tokens except padding.
 
     Rows are the model's layers, columns the teacher's.
     """

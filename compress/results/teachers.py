@@ -1,4 +1,4 @@
-"""What a result records of its teachers: the scores of several and of their mean, and which fine-tuning was chosen."""
+"""Records of the teachers: the scores of several and of their mean, and which fine-tuning was chosen."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TeacherScore(_Taught):
 
 
 class EnsembleScore(_Taught):
-    """What the student learnt from, where that is several teachers: the mean of their calibrated probabilities."""
+    """What the student learnt from, if there are several teachers: the mean of their calibrated probabilities."""
 
     teachers: Annotated[tuple[TeacherScore, ...], Field(min_length=2)] = Field(
         description="the first is `teacher`, through ONNX Runtime; the others through PyTorch"
@@ -38,7 +38,7 @@ class EnsembleScore(_Taught):
 
 
 class Choice(Record):
-    """One of several fine-tunings of a teacher, which the tuning split chose."""
+    """The fine-tuning of a teacher that the tuning split chose among several."""
 
     teacher: str = Field(description="as in `teacher` or `ensemble`")
     settings: dict[str, Rate] = Field(

@@ -1,4 +1,4 @@
-"""What a result records of a vocabulary that was cut down: how many tokens stayed, and how alike texts are cut."""
+"""Records of a reduced vocabulary: how many tokens stayed, and how many texts keep their tokens."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .record import Count, Record, Share, Size
 
 
 class TextRates(Record):
-    """Of whole texts; a pair, a query and its passage, or a paragraph of plain text is one."""
+    """Rates over whole texts; a pair, a query and its passage, or a paragraph of plain text counts as one."""
 
     texts: Count
     same: Count = Field(description="texts that are cut into the same tokens as before")
@@ -17,7 +17,7 @@ class TextRates(Record):
 
 
 class VocabularyRecord(Record):
-    """Of the last model."""
+    """The vocabulary of the last model."""
 
     model: str = Field(description="its name, as in `models`")
     tokens: Size = Field(description="rows of its table of words")

@@ -1,1 +1,1 @@
-"""The model that meets limits of time, size and score: what is tried, in which order, and which of the tried is taken."""
+"""Search for a model within limits of time, size and score: what to try, in which order, and which trial to choose."""

@@ -1,4 +1,4 @@
-"""A folder belongs to one search."""
+"""The identity of a search, so that its folder belongs to it alone."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ..atomic import write_text
 from ..errors import CompressError
 
 IDENTITY = "search.lock.json"
-FILES = "files"  # recipe and student -> hash of the files that are read for them
-_NAMES = {"axes": "--try"}  # of what the command line calls otherwise
+FILES = "files"  # recipe and student -> hash of the files that they use
+_NAMES = {"axes": "--try"}  # what the command line calls differently
 
 
 def claim(folder: Path, identity: dict[str, Any]) -> None:
-    """Raises `CompressError` for a folder of another search."""
+    """Claim `folder` for a search. Raises `CompressError` if it belongs to another search."""
     path, text = folder / IDENTITY, json.dumps(identity, indent=1, sort_keys=True) + "\n"
     if not path.exists():
         write_text(path, text)
@@ -39,7 +39,7 @@ def claim(folder: Path, identity: dict[str, Any]) -> None:
 
 
 def _free(folder: Path) -> Path:
-    """Beside `folder`: `search-2`, or the first number after it that nothing has."""
+    """Return the first of `search-2`, `search-3`, … beside `folder` that does not exist."""
     return next(path for number in count(2) if not (path := folder.with_name(f"{folder.name}-{number}")).exists())
 
 
@@ -53,7 +53,7 @@ def _differing(name: str, there: Any, here: Any) -> str:
 
 
 def _shown(name: str, value: Any) -> str:
-    """What varies as it is given on the command line."""
+    """Spell a value for a message; varied settings as on the command line."""
     if name == "axes" and isinstance(value, list) and all(isinstance(axis, list) and len(axis) == 2 for axis in value):
         return ", ".join(f"{axis}={values}" for axis, values in value) or "nothing"
     return repr(value)

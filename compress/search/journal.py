@@ -22,7 +22,7 @@ def open_study(folder: Path, objectives: int) -> optuna.Study:
     from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 
     class Lock(JournalFileOpenLock):
-        """The system frees it when its holder dies, so nobody waits for the dead."""
+        """The system releases this lock when its holder dies, so nobody waits for a dead process."""
 
         def __init__(self) -> None:
             super().__init__(str(folder / JOURNAL))
@@ -48,7 +48,8 @@ def open_study(folder: Path, objectives: int) -> optuna.Study:
 
 
 def _cut_torn(journal: Path) -> None:
-    """Take away a last line that a full disk or a killed process left half written; with one more behind it none could be read."""
+    """Remove a last line that a full disk or a killed process left incomplete: with another line after it, no line could be
+    read."""
     if not journal.exists() or not journal.stat().st_size:
         return
     with journal.open("rb+") as file:
@@ -64,5 +65,5 @@ def quiet() -> Iterator[None]:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        warnings.simplefilter("ignore", UserWarning)  # of a constraint that a killed process had set
+        warnings.simplefilter("ignore", UserWarning)  # about a constraint that a killed process had set
         yield

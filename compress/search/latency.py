@@ -1,4 +1,5 @@
-"""What a text costs on this CPU: measured once for a shape, before its model is trained, and kept in the search's folder."""
+"""CPU time of a text on this machine: measured once for a shape, before its model is trained, and stored in the search's
+folder."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ class Latencies:
         self._path, self._lock = folder / TABLE, FileLock(folder / "locks" / "latencies")
 
     def get(self, described: Mapping[str, Any], measure: Callable[[], float]) -> float:
-        """Of what is `described`, as it was measured the first time. Raises `CompressError` for a table that cannot be read."""
+        """Return the milliseconds of what is `described`, measured the first time. Raises `CompressError` for a table that
+        cannot be read."""
         machine = {"onnxruntime": versions()["onnxruntime"], "cpu": cpu_name(), "isa": " ".join(isa())}
         key = store.key("search_latency", 1, dict(described), {}, machine)
         with self._lock:
@@ -60,9 +62,11 @@ class Latencies:
 
 
 def shape_of(plan: Plan, sizes: Dimensions) -> dict[str, Any] | None:
-    """What the time of a plan's last model depends on where it has these `sizes`, as JSON values. None where more decides it, which
-    is not known before the model is made: where the method chooses by tests what stays fp32, `exclude` keeps nodes out of int8, or
-    the model makes vectors or has no layers."""
+    """Return what the time of a plan's last model depends on if it has these `sizes`, as JSON values.
+
+    None if it also depends on what is not known before the model is made: the method chooses by tests what stays fp32,
+    `exclude` keeps nodes out of int8, or the model makes vectors or has no layers.
+    """
     name, _, precision = plan.models[-1].rpartition("-")
     int8 = int8_of(plan.recipe)
     if HEADS[plan.task.spec.kind].bare or not sizes.layers:
@@ -83,12 +87,13 @@ def shape_of(plan: Plan, sizes: Dimensions) -> dict[str, Any] | None:
 
 
 def length_of(plan: Plan, config: dict[str, Any]) -> int:
-    """Tokens of the text that is timed: 128, or as many as the task or the model allows."""
+    """Return the tokens of the text that is timed: 128, or as many as the task or the model allows."""
     return min(_LENGTH, plan.task.spec.max_length, usable_positions(config))
 
 
 def untrained_latency(plan: Plan, sizes: Dimensions) -> float:
-    """CPU milliseconds of a model of these `sizes` with random weights, of the plan's form, exported and quantized to the same format."""
+    """Return the CPU milliseconds of a model of these `sizes` with random weights, of the plan's form, exported and
+    quantized to the same format."""
     import torch
 
     from ..export import export_onnx
@@ -136,7 +141,7 @@ def _random_model(plan: Plan, name: str, sizes: Dimensions, labels: tuple[str, .
 
 
 def cpu_milliseconds(onnx: Path, length: int) -> float:
-    """Of one text of `length` tokens on one thread, the median."""
+    """Return the median CPU milliseconds of one text of `length` tokens on one thread."""
     from ..bench import BenchSpec, Candidate, measure
 
     found = measure([Candidate("model", onnx, "onnx")], BenchSpec(((1, length),), runs=_RUNS))
@@ -156,7 +161,7 @@ def _export(plan: Plan, name: str) -> Any:
 
 
 def model_config(plan: Plan, name: str, labels: tuple[str, ...]) -> Any:
-    """transformers' config of the checkpoint that will be exported."""
+    """Return transformers' config of the checkpoint that will be exported."""
     from ..models.pretrained import transformers_config
     from ..models.students.build import config_of_student
 

@@ -1,4 +1,4 @@
-"""A finished search as search.json and report.md, and the command that ships its choice."""
+"""Write a finished search as search.json and report.md, and the command that ships its choice."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DOCUMENT, PAGE = "search.json", "report.md"
 
 
 def shipped_by(found: Found, root: str) -> str | None:
-    """The `compress ship` of the choice, whose run is below `root`; None where it misses a limit."""
+    """Return the `compress ship` command of the choice, whose run is below `root`; None if it misses a limit."""
     if found.choice.missed:
         return None
     run = found.runs[found.choice.model.number]
@@ -26,8 +26,8 @@ def shipped_by(found: Found, root: str) -> str | None:
 
 
 def search_document(found: Found, request: Request, limits: Limits) -> dict[str, Any]:
-    """All of a search as JSON values, paths as `shown` has them. Scores of trials are of the tuning split, `reported` of the
-    reported one."""
+    """Return the whole search as JSON values, with paths as from `shown`. Scores of trials are on the tuning split,
+    `reported` on the reported one."""
     points = {trial.number: trial.point for trial in found.trials}
     return {
         "limits": asdict(limits),
@@ -51,7 +51,7 @@ def search_document(found: Found, request: Request, limits: Limits) -> dict[str,
 
 
 def write_search(document: dict[str, Any], root: Path) -> list[Path]:
-    """`search/search.json` and `search/report.md` below `root`."""
+    """Write `search/search.json` and `search/report.md` below `root`, and return their paths."""
     folder = root / FOLDER
     write_text(folder / DOCUMENT, json.dumps(document, indent=1) + "\n")
     write_text(folder / PAGE, _page(document))
@@ -59,7 +59,7 @@ def write_search(document: dict[str, Any], root: Path) -> list[Path]:
 
 
 def front_rows(document: dict[str, Any]) -> list[tuple[str, ...]]:
-    """Trial, settings, tuning score, reported score, ms and MB; an asterisk on the choice."""
+    """Return trial, settings, tuning score, reported score, ms and MB of each row; an asterisk marks the choice."""
     chosen = document["choice"]["number"]
     return [
         (

@@ -1,4 +1,5 @@
-"""A search: each trial builds a recipe's last model from the store and scores it on the tuning split; the front is run whole."""
+"""A search: each trial builds a recipe's last model with the store and scores it on the tuning split; the front is run in
+full."""
 
 from __future__ import annotations
 
@@ -31,13 +32,13 @@ from .study import Outcome, Search, Trial, check_optuna
 
 FOLDER = "search"  # below --out
 _KEPT = 0.95  # of a model's parameters: an exported graph may fold a few into others
-_REASONS = 3  # for which no trial was measured, that a message has
-_QUICKEST = 0.8  # of a time: another timing of the same model, or of one a little wider, may find as little
+_REASONS = 3  # at most this many in the message if no trial was measured
+_QUICKEST = 0.8  # another timing of the same model, or of a slightly wider one, may give this share of a time
 
 
 @dataclass(frozen=True)
 class Found:
-    """All trials, those of the front, the choice, and the run of each of the front, by the trial's number."""
+    """All trials, those of the front, the choice, and the run of each trial of the front, by its number."""
 
     trials: list[Trial]
     front: list[Measured]
@@ -52,11 +53,11 @@ def search(
     trials: int,
     listener: Listener | None = None,
 ) -> Found:
-    """Up to `trials` of the request's recipes with the values of `axes`, kept in `search` below the request's root; its `jobs` processes
-    share them.
+    """Run up to `trials` of the request's recipes with the values of `axes`, stored in `search` below the request's root and
+    shared by its `jobs` processes.
 
-    The tuning split alone decides; the reported split is read once, for the front. Raises `CompressError` for wrong input before
-    any work, and what `run_all` raises.
+    Only the tuning split decides; the reported split is read once, for the front. Raises `CompressError` for wrong input
+    before any work, and what `run_all` raises.
     """
     listener = listener or Listener()
     check_numbers(request)
@@ -68,7 +69,7 @@ def search(
         Measured(trial.number, **trial.info) for trial in finished if trial.refused is None and trial.same_as is None
     ]
     if not measured:
-        why: dict[str, int] = {}  # each reason once, by the first trial that has it
+        why: dict[str, int] = {}  # each reason once, with its first trial
         for trial in finished:
             if trial.refused is not None:
                 why.setdefault(trial.refused, trial.number)
@@ -85,13 +86,13 @@ def search(
 
 
 def work_on(request: Request, limits: Limits, axes: Sequence[Axis], trials: int) -> None:
-    """Trials of a search, beside other processes that are at it."""
+    """Work on trials of a search, alongside other processes."""
     opened(request, limits, axes).run(trials, _work(request, limits, Listener()))
 
 
 def opened(request: Request, limits: Limits, axes: Sequence[Axis]) -> Search:
-    """The search in the request's root, begun or continued. Raises `CompressError` for wrong input, and for a folder of another
-    search; nothing is written then."""
+    """Begin or continue the search in the request's root. Raises `CompressError` for wrong input, and for a folder of
+    another search; then nothing is written."""
     check_optuna()
     recipes = Axis(RECIPE, tuple(str(word) for word in request.recipes))
     parts = _checked(request, axes)
@@ -126,7 +127,7 @@ def _work(request: Request, limits: Limits, listener: Listener) -> Callable[[int
 
 
 def _files(plan: Plan) -> str:
-    """Hash of what the files of its recipe, its teachers, its student and those that stages name hold."""
+    """Return a hash of the contents of the recipe, its teachers, its student and the files that stages name."""
     teachers = [[source.card.model_dump(mode="json"), source.identity] for source in plan.teachers.values()]
     student = [plan.student and plan.student.model_dump(mode="json"), plan.pretrained and plan.pretrained.identity]
     outside = {node.id: node.outside for node in plan.nodes}
@@ -135,7 +136,7 @@ def _files(plan: Plan) -> str:
 
 
 def _checked(request: Request, axes: Sequence[Axis]) -> dict[str, set[str]]:
-    """Recipe -> its parts. Raises `CompressError` for what no trial could take."""
+    """Return the parts of each recipe. Raises `CompressError` for input that no trial could use."""
     if len(request.seeds) != 1 or len(request.tasks) > 1:
         raise CompressError("search: expected one task and one seed; search for them one by one")
     recipes = {str(word): load_recipe(str(word)) for word in request.recipes}
@@ -154,7 +155,7 @@ def _checked(request: Request, axes: Sequence[Axis]) -> dict[str, set[str]]:
 
 
 def _check_value(axis: Axis, value: object, recipes: Sequence[str]) -> None:
-    """As an override of each of `recipes`, which are in order without it. CompressError names --try."""
+    """Check the value as an override of each of `recipes`, which are valid without it. CompressError names --try."""
     try:
         for word in recipes:
             load_recipe(word, overrides_of({axis.name: value}))
@@ -163,7 +164,7 @@ def _check_value(axis: Axis, value: object, recipes: Sequence[str]) -> None:
 
 
 def _naming_try(error: CompressError, names: Iterable[str]) -> str:
-    """Its message, with --try for settings that it says --set gave and that are varied under these names."""
+    """Return the error's message, with --try instead of --set for the settings that are varied under these names."""
     text = str(error)
     for name in names:
         text = re.sub(rf"--set (?={re.escape(name)}\b)", "--try ", text)
@@ -171,8 +172,8 @@ def _naming_try(error: CompressError, names: Iterable[str]) -> str:
 
 
 def _plannable(request: Request, axes: Sequence[Axis]) -> dict[str, Plan]:
-    """Recipe, and student where these vary -> the plan, of all that go together. Raises `CompressError`, of the recipe's last
-    student, where it takes none: so does a task, a teacher or a file that is not there."""
+    """Map each recipe, with each student if these vary, to its plan, leaving out combinations that do not fit. If none of a
+    recipe fits, raises the `CompressError` of the last one: so does a task, a teacher or a file that is missing."""
     students = next((axis.values for axis in axes if axis.name == STUDENT), ())
     plans: dict[str, Plan] = {}
     for word in map(str, request.recipes):
@@ -194,7 +195,7 @@ def _request(request: Request, point: Point) -> Request:
     own = {STUDENT: str(point[STUDENT])} if STUDENT in point else {}
     overrides = (*overrides_for(request, word), *overrides_of(point))
     readers = [other for other in map(str, request.recipes) if _reads_text(other)]
-    corpus = request.corpus if word in readers or not readers else ()  # where none reads it, planning says so
+    corpus = request.corpus if word in readers or not readers else ()  # if none reads it, planning reports that
     return replace(request, recipes=(word,), overrides=overrides, corpus=corpus, bench=None, **own)
 
 
@@ -203,13 +204,13 @@ def _reads_text(recipe: str) -> bool:
 
 
 def command_of(request: Request, point: Point, limits: Limits) -> str:
-    """The `compress run` of a point, which goes on with what the search has in its folder."""
+    """Return the `compress run` command of a point, which reuses what the search has in its folder."""
     asked = replace(_request(request, point), bench=_bench(limits))
     return f"{command_line(asked, plan_all(asked)[0])} --out {shlex.quote(shown(str(request.root)))}"
 
 
 def _bench(limits: Limits) -> BenchSettings | None:
-    """Of the models of the front: none where latency does not matter."""
+    """Return the benchmark settings for the front; None if latency does not matter."""
     return BenchSettings() if limits.max_latency_ms is not None else None
 
 
@@ -238,7 +239,7 @@ def _outcome(
 
 
 def _too_large(plan: Plan, sizes: KnownSizes, limits: Limits) -> str | None:
-    """Why the file of the last model cannot meet the limit, by the fewest parameters that it could have."""
+    """Return why the last model's file cannot meet the limit, by the fewest parameters that it could have; None if it can."""
     if limits.max_size_mb is None:
         return None
     least = _KEPT * least_mb(plan, sizes.least)
@@ -248,7 +249,8 @@ def _too_large(plan: Plan, sizes: KnownSizes, limits: Limits) -> str | None:
 
 
 def _too_slow(plan: Plan, sizes: KnownSizes, limits: Limits, latencies: Latencies) -> str | None:
-    """Why no training could meet the limit, by the shape of the model, or by the narrowest that it could have; None where one could."""
+    """Return why no training could meet the limit, by the shape of the model, or the narrowest that it could have; None if
+    one could."""
     shape = None if limits.max_latency_ms is None else shape_of(plan, sizes.least)
     if shape is None or limits.max_latency_ms is None:
         return None

@@ -10,14 +10,15 @@ from ..pipeline import Plan
 
 @dataclass(frozen=True)
 class KnownSizes:
-    """`least`: what no run of the plan goes below; `exact`: whether every run leaves just these."""
+    """`least`: no run of the plan goes below these sizes. `exact`: whether every run ends with just these."""
 
     least: Dimensions
     exact: bool
 
 
 def known_sizes(plan: Plan) -> KnownSizes:
-    """Of the last model. A stage that cuts the vocabulary counts the tokens of the training texts here too."""
+    """Return the known sizes of the last model. A stage that reduces the vocabulary already counts the tokens of the
+    training texts."""
     name, _, _ = plan.models[-1].rpartition("-")
     least = plan.sizes[name]
     most: Dimensions | None = least

@@ -1,4 +1,4 @@
-"""What a search may try: axes of settings, and what a point of them asks of a run."""
+"""The search space: axes of settings, and what a point means for a run."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Point = Mapping[str, Any]  # axis -> value; an axis without effect on the point'
 
 @dataclass(frozen=True)
 class Axis:
-    """`name`: `recipe`, `student`, or a setting as `--set` names it, e.g. `distill.learning_rate`; `values`: what it may be,
-    JSON scalars. `part`: what a recipe has for which the axis counts, a stage or a student; None: it counts for all."""
+    """`name`: `recipe`, `student`, or a setting as `--set` names it, e.g. `distill.learning_rate`. `values`: the candidates,
+    JSON scalars. `part`: the stage or student that a recipe must have for the axis to apply; None: it applies to all."""
 
     name: str
     values: tuple[Any, ...]
@@ -37,13 +37,13 @@ class Axis:
 
 
 def parts_of(recipe: Recipe) -> set[str]:
-    """Its stages, and `student`, which no stage is called, where it has one."""
+    """Return the recipe's stages, and `student`, which is no stage's name, if it has one."""
     student = set() if recipe.student is None else {STUDENT}
     return student.union(stage.id for stage in recipe.stages)
 
 
 def axis_of(text: str) -> Axis:
-    """`NAME=[VALUE, …]`, YAML. Raises `CompressError`."""
+    """Parse `NAME=[VALUE, …]`, YAML. Raises `CompressError`."""
     name, _, values = text.partition("=")
     try:
         found = yaml.safe_load(values)
@@ -57,5 +57,5 @@ def axis_of(text: str) -> Axis:
 
 
 def overrides_of(point: Point) -> tuple[str, ...]:
-    """The `PATH=VALUE` of `--set` that a point asks for."""
+    """Return the `PATH=VALUE` of `--set` for a point."""
     return tuple(f"{name}={json.dumps(value)}" for name, value in point.items() if name not in (RECIPE, STUDENT))

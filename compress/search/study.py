@@ -1,7 +1,7 @@
-"""Trials that several processes share, and that outlive each of them: Optuna's sampler over a journal in one folder.
+"""Trials that several processes share and that outlive each of them: Optuna's sampler over a journal in one folder.
 
-What trial n tries depends on the seed, on n and on the trials that are finished, and on nothing that dies with a process. So one
-that was killed is taken up again with the values that it had, and a search that goes on is the search that was not stopped.
+What trial n tries depends only on the seed, on n and on the finished trials, and on no state of a process. So a killed trial
+is resumed with the same values, and a search that is continued equals one that was not stopped.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ if TYPE_CHECKING:
 
 _MISSES, _SAME_AS, _WHY = "misses", "same_as", "refused"
 _WAIT = 10.0  # seconds
-_REPEATS = 3  # in a row, after which a trial takes what was not tried
+_REPEATS = 3  # in a row, after which a trial takes an untried point
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A finished trial: its number, what it tried, and `values` to be small, in the order of the study; `refused`: why it was
-    not run, and then there are none. `info`: what the caller kept of it. `same_as`: the trial that tried the same before."""
+    """A finished trial: its number, its point, and the `values` to minimize, in the order of the study. `refused`: why it
+    was not run, and then there are no values. `info`: what the caller stored. `same_as`: the earlier trial of the same
+    point."""
 
     number: int
     point: dict[str, Any]
@@ -48,7 +49,8 @@ class Trial:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Of one trial: `values`, each to be small; `misses`: limit -> above 0 where it is missed; or why it was `refused`."""
+    """The outcome of one trial: `values`, each to minimize; `misses`: limit -> above 0 if it is missed; or why it was
+    `refused`."""
 
     values: tuple[float, ...] = ()
     misses: Mapping[str, float] = field(default_factory=dict)
@@ -57,14 +59,14 @@ class Outcome:
 
 
 def check_optuna() -> None:
-    """CompressError where Optuna is missing. Nothing is imported."""
+    """Raise CompressError if Optuna is missing. Imports nothing."""
     if importlib.util.find_spec("optuna") is None:
         raise CompressError("compress search needs optuna, found none installed; pip install 'optuna>=5.0'")
 
 
 class Search:
-    """A search in `folder`. `identity`: JSON of what is searched; a folder of another search is refused. `parts`: recipe -> what
-    it has, which says what axes count for it."""
+    """A search in `folder`. `identity`: JSON of what is searched; a folder of another search is refused. `parts`:
+    recipe -> its parts, which decide which axes apply to it."""
 
     def __init__(
         self,
@@ -85,11 +87,12 @@ class Search:
             self._study = open_study(folder, objectives)
 
     def run(self, trials: int, work: Callable[[int, Point], Outcome]) -> list[Trial]:
-        """`trials` in all, those of other processes and of earlier calls counted -> all that are finished, by number.
+        """Run until there are `trials` in all, including those of other processes and of earlier calls; return all finished
+        ones, by number.
 
-        `work` is called with each number and point; no other process works on the same point at once. A trial of a point that was
-        tried before is not worked on and does not count, and once all points were tried there are no more. Trials that others are at
-        are waited for.
+        `work` is called with each number and point; no other process works on the same point at the same time. A trial of a
+        point that was tried before is not worked on and does not count, and the search ends once all points were tried.
+        Waits for trials that other processes work on.
         """
         most = min(trials, sum(math.prod(len(axis.values) for axis in axes) for axes in self._counting()))
         while (claimed := self._next(most)) is not None:
@@ -115,7 +118,7 @@ class Search:
         ]
 
     def _next(self, trials: int) -> tuple[optuna.Trial, FileLock] | None:
-        """One that a dead process left, else a new one; each locked as long as somebody works on it."""
+        """Return a trial that a dead process left, or a new one, locked as long as somebody works on it."""
         import optuna
 
         while True:
@@ -133,7 +136,7 @@ class Search:
             if not left:
                 return None
             lock = FileLock(self.folder / "locks" / f"trial-{left[0].number}")
-            with suppress(Timeout):  # until whoever works on it is done or dead; another of `left` may be free before
+            with suppress(Timeout):  # until its process is done or dead; another of `left` may be free earlier
                 lock.acquire(timeout=_WAIT)
                 lock.release()
 
@@ -173,7 +176,7 @@ class Search:
                 self._study.tell(trial, list(outcome.values))
 
     def _same(self, number: int, point: Point) -> optuna.trial.FrozenTrial | None:
-        """The first finished one with the same point."""
+        """Return the first finished trial with the same point, if any."""
         found = self._study.get_trials(deepcopy=False)
         return next(
             (
@@ -185,8 +188,8 @@ class Search:
         )
 
     def _suggested(self, trial: optuna.Trial) -> dict[str, Any]:
-        """Each axis by a sampler of its own, so that the values of a trial that was killed between two of them stay as they
-        would have been."""
+        """Suggest each axis with its own sampler, so that a trial that was killed between two of them gets the same values
+        again."""
         fixed, point = self._unrepeated(trial.number), dict[str, Any]()
         for axis in self.axes:
             if not self._counts(axis, point.get(RECIPE)):
@@ -197,7 +200,7 @@ class Search:
         return point
 
     def _unrepeated(self, number: int) -> dict[str, Any]:
-        """A point that no trial before this one tried, where the last few only repeated others; else an empty one."""
+        """Return a point that no earlier trial tried, if the last few only repeated others; else an empty one."""
         before = [trial for trial in self._study.get_trials(deepcopy=False) if trial.number < number]
         if len(before) < _REPEATS or not all(_SAME_AS in trial.user_attrs for trial in before[-_REPEATS:]):
             return {}
@@ -210,7 +213,7 @@ class Search:
         return next((point for point in every if _text(point) not in tried), {})
 
     def _counting(self) -> list[list[Axis]]:
-        """For each recipe the axes that count, of the recipe itself that value alone."""
+        """Return the axes that apply to each recipe; the recipe's own axis has only that value."""
         return [
             [
                 Axis(RECIPE, (recipe,)) if axis.name == RECIPE else axis

@@ -1,1 +1,1 @@
-"""ONNX Runtime sessions: files that may not be ours are checked first, and every session has the same options."""
+"""ONNX Runtime sessions: untrusted files are checked first, and every session has the same options."""

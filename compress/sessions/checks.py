@@ -1,4 +1,4 @@
-"""Checks of an ONNX file that may not be ours, before ONNX Runtime opens it."""
+"""Checks of an untrusted ONNX file before ONNX Runtime opens it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from ..regular import open_regular
 from .requirements import requirements
 from .structure import Bytes, Call, External, Structure, structure
 
-WEIGHTS = "weights_sha256"  # metadata of a graph whose weights are in another file: that file's
+WEIGHTS = "weights_sha256"  # metadata key of a graph whose weights are in another file: that file's SHA-256
 
 
 def read_structure(path: Path) -> Structure:
-    """Of a graph file, never its weights (milliseconds). CompressError: a missing, truncated or foreign file."""
+    """Read the structure of a graph file, without its weights (milliseconds). CompressError: a missing, truncated or foreign
+    file."""
     with open_regular(path, "an ONNX file") as file:
         if os.fstat(file.fileno()).st_size == 0:
             raise CompressError(f"{path}: expected an ONNX file, found an empty file")
@@ -41,8 +42,8 @@ def parse_structure(path: Path, data: Bytes) -> Structure:
 
 
 def check_graph_file(path: Path) -> Structure:
-    """What may be handed to ONNX Runtime. CompressError: what `read_structure` says, weights outside the model's folder or
-    beyond their file's end, and inputs left out where none may be, at which ONNX Runtime crashes."""
+    """Check that a file can be handed to ONNX Runtime, and return its structure. CompressError: as `read_structure`; weights
+    outside the model's folder or beyond the end of their file; required inputs left out, at which ONNX Runtime crashes."""
     path = Path(path)
     found = read_structure(path)
     for external in found.externals:
@@ -52,12 +53,12 @@ def check_graph_file(path: Path) -> Structure:
 
 
 def _check_external(path: Path, external: External) -> None:
-    """Refuse what leaves the folder: absolute, `..`, or through a symbolic link; what is no file there, or less than it."""
+    """Refuse external data outside the folder (absolute path, `..`, or a symbolic link), in no file, or beyond the file's end."""
     locations = external.said.get("location", [])
     for location in locations:
         try:
             found = _size_beside(path, location)
-        except (OSError, ValueError):  # a name that is too long, or none
+        except (OSError, ValueError):  # a name that is too long or invalid
             found = None
         if found is None:
             raise CompressError(
@@ -71,7 +72,8 @@ def _check_external(path: Path, external: External) -> None:
 
 
 def _size_beside(path: Path, location: str) -> int | None:
-    """Bytes of the file at `location`, from the model's folder; None: there is none. CompressError: it is not in there."""
+    """Return the size in bytes of the file at `location`, relative to the model's folder; None if there is none.
+    CompressError: it is outside the folder."""
     plain = "\0" not in location and not Path(location).is_absolute() and ".." not in Path(location).parts
     target = path.parent / (location if plain else "")
     if not plain or not target.resolve().is_relative_to(path.parent.resolve()) or target.is_symlink():
@@ -83,7 +85,8 @@ def _size_beside(path: Path, location: str) -> int | None:
 
 
 def check_stretch(path: Path, external: External, size: int) -> None:
-    """CompressError: an `external` tensor of the graph in `path` that is not within the `size` bytes of its file."""
+    """Check that the `external` tensor of the graph in `path` is within the `size` bytes of its file. CompressError: it is
+    not."""
     said = {name: external.said.get(name, ["0"]) for name in ("offset", "length")}
     for name, values in said.items():
         if len(values) != 1 or not re.fullmatch(r"[0-9]{1,18}", values[0]):
@@ -98,7 +101,8 @@ def check_stretch(path: Path, external: External, size: int) -> None:
 
 
 def check_version(path: Path, found: Structure) -> None:
-    """CompressError: the graph in `path` needs a newer ONNX Runtime than this. It names a file beside it that would open."""
+    """Check that this ONNX Runtime is new enough for the graph in `path`. CompressError: it is not; the message names a file
+    beside it that would open."""
     import onnxruntime
 
     needed, version = requirements(found), onnxruntime.__version__
@@ -113,7 +117,8 @@ def check_version(path: Path, found: Structure) -> None:
 
 
 def _allows(path: Path, version: str) -> bool:
-    """Whether `version` of ONNX Runtime opens the file at `path`, as far as is known: not where it is broken, or no ONNX file."""
+    """Whether `version` of ONNX Runtime opens the file at `path`, as far as is known; False for a broken file or one that is
+    not ONNX."""
     try:
         return requirements(read_structure(path)).allow(version)
     except CompressError:
@@ -121,7 +126,7 @@ def _allows(path: Path, version: str) -> bool:
 
 
 def check_inputs(path: Path, found: Structure) -> None:
-    """CompressError: an input without a name that its operator does not say may be left out."""
+    """Check that only optional inputs have no name. CompressError: a required one has none."""
     for call in found.calls:
         given = found.functions.get((call.domain, call.kind))
         if given is not None and (len(call.inputs) != given or "" in call.inputs):
@@ -136,7 +141,7 @@ def check_inputs(path: Path, found: Structure) -> None:
 def _check_left_out(path: Path, call: Call, positions: list[int]) -> None:
     kinds = [kind for kind in _operators().get((call.domain, call.kind), ()) if kind.since_version <= call.version]
     if not kinds:
-        return  # ONNX Runtime knows no such operator, and says so
+        return  # ONNX Runtime reports unknown operators itself
     inputs = max(kinds, key=lambda kind: kind.since_version).inputs
     for position in positions:
         parameter = inputs[min(position, len(inputs) - 1)] if inputs else None
@@ -146,7 +151,7 @@ def _check_left_out(path: Path, call: Call, positions: list[int]) -> None:
 
 @cache
 def _operators() -> dict[tuple[str, str], list[Any]]:
-    """(domain, name) -> what ONNX Runtime knows of the operator, for each version that changed it."""
+    """Map (domain, name) to ONNX Runtime's schemas of the operator, one for each version that changed it."""
     from onnxruntime.capi import _pybind_state
 
     schemas: Any = _pybind_state  # its stub leaves them out
@@ -157,6 +162,7 @@ def _operators() -> dict[tuple[str, str], list[Any]]:
 
 
 def check_owner(path: Path, metadata: Mapping[str, str], owner: Path, content: bytes) -> None:
-    """CompressError when the graph in `path` was made for other weights than the `content` of the file `owner`."""
+    """Check that the graph in `path` belongs to the weights in `content`, that of the file `owner`. CompressError: it does
+    not."""
     if metadata.get(WEIGHTS) != hashlib.sha256(content).hexdigest():
         raise CompressError(f"{path}: made for another {owner.name} than the one beside it, or one of them is damaged")

@@ -1,4 +1,4 @@
-"""Open an ONNX Runtime session: the file is checked first, and the options are the same everywhere."""
+"""Open an ONNX Runtime session: check the file first, and use the same options everywhere."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ _MOST = 2**31  # bytes of an ONNX file: protobuf's limit
 
 
 def session_options(threads: int | None = None, spinning: bool = False) -> onnxruntime.SessionOptions:
-    """`threads` intra-op (default: the usable cores), one inter-op; threads that wait do not spin.
+    """Return options with `threads` intra-op threads (default: the usable cores) and one inter-op; waiting threads do not
+    spin unless `spinning`.
 
-    Threads that spin cost up to twice the time on a busy machine. The memory arena and pattern stay on, as
-    they are by default: no gain without them held from run to run (figures: docs/runtime.md).
+    Spinning costs up to twice the time on a busy machine. The memory arena and pattern stay on, as by default: no gain
+    without them was reproducible (figures: docs/runtime.md).
     """
     import onnxruntime
 
@@ -39,7 +40,7 @@ def open_session(
     threads: int | None = None,
     configure: Callable[[onnxruntime.SessionOptions], None] | None = None,
 ) -> onnxruntime.InferenceSession:
-    """A CPU session with `session_options`, the same everywhere; `configure` may add to them.
+    """Return a CPU session with `session_options`; `configure` may change them.
 
     SkipLayerNormalization stays unfused (its CPU kernel is slower than what it replaces). CompressError: the file.
     """
@@ -51,8 +52,8 @@ def open_session(
 
 
 def open_sharing(path: Path, owner: Path, threads: int | None = None) -> onnxruntime.InferenceSession:
-    """As `open_session`, of a graph whose weights are in the model file `owner` beside it. Both are read once, and what
-    happens to the files afterwards is no matter. CompressError: the files, or a graph that was made for another `owner`."""
+    """Like `open_session`, for a graph whose weights are in the model file `owner` beside it. Both files are read once, so
+    later changes to them have no effect. CompressError: the files, or a graph that was made for another `owner`."""
     graph = read_regular(path, "an ONNX file", _MOST)
     found = parse_structure(path, graph)
     if strange := sorted(found.locations - {owner.name}):
@@ -70,7 +71,7 @@ def open_sharing(path: Path, owner: Path, threads: int | None = None) -> onnxrun
 
 
 def _session(path: Path, model: str | bytes, options: onnxruntime.SessionOptions) -> onnxruntime.InferenceSession:
-    """Of `path`, which is `model`'s name or content."""
+    """Return a session of `model`, the name or the content of `path`."""
     import onnxruntime
 
     try:

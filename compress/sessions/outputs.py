@@ -1,4 +1,4 @@
-"""Which outputs of a graph are its answers, and how to take them from a session."""
+"""Which outputs of a graph hold its answers, and how to read them from a session."""
 
 from __future__ import annotations
 
@@ -12,38 +12,39 @@ if TYPE_CHECKING:
 SPAN_LOGITS = (
     "start_logits",
     "end_logits",
-)  # outputs of a graph that finds answers, as transformers and optimum call them
-VECTORS = "sentence_embedding"  # the output of a graph that turns texts into vectors, as sentence-transformers calls it
+)  # outputs of a question-answering graph, as named by transformers and optimum
+VECTORS = "sentence_embedding"  # output of a graph that embeds texts, as named by sentence-transformers
 _ANSWERS = (("logits",), SPAN_LOGITS, (VECTORS,))
 
 
 def wanted_outputs(names: Sequence[str]) -> list[str]:
-    """Of a graph's outputs, of which there is one or more, those that answer: `logits`, those of the start and of the end of a span,
-    or vectors; of a graph of others, its first."""
+    """Select a graph's answers among its outputs `names`, at least one: `logits`, the start and end logits of a span, or
+    vectors; otherwise the first output."""
     return next((list(wanted) for wanted in _ANSWERS if set(wanted) <= set(names)), list(names[:1]))
 
 
 def joined(outputs: Sequence[np.ndarray]) -> np.ndarray:
-    """What `wanted_outputs` gave as one array: of spans [batch, length] and [batch, length], side by side: [batch, length, 2]."""
+    """Return the outputs from `wanted_outputs` as one array: the two of spans, [batch, length] each, are stacked to
+    [batch, length, 2]."""
     import numpy as np
 
     return outputs[0] if len(outputs) == 1 else np.stack(outputs, axis=-1)
 
 
 def graph_logits(names: Sequence[str], run: Callable[[Sequence[str]], Sequence[Any]]) -> np.ndarray:
-    """What a graph answers whose outputs have these `names`; `run` gives those that it asks for."""
+    """Return the answers of a graph with outputs `names`; `run` computes the outputs it is passed."""
     import numpy as np
 
     return joined([*map(np.asarray, run(wanted_outputs(names)))])
 
 
 def run_logits(session: onnxruntime.InferenceSession, feed: Mapping[str, np.ndarray]) -> np.ndarray:
-    """`graph_logits` of a session for the inputs `feed`, among which may be others than the graph's."""
+    """Return the `graph_logits` of a session for `feed`, which may have inputs that the graph does not."""
     given = {value.name: feed[value.name] for value in session.get_inputs()}
     return graph_logits([value.name for value in session.get_outputs()], lambda wanted: session.run([*wanted], given))
 
 
 def real_rows(outputs: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """Of outputs [batch, length, size] those of the tokens that `mask` [batch, length] says are there, [token, size]; others as they
-    are."""
+    """Return the rows of outputs [batch, length, size] that are no padding by `mask` [batch, length], as [token, size];
+    other outputs unchanged."""
     return outputs[mask.astype(bool)] if outputs.ndim == 3 and outputs.shape[:2] == mask.shape else outputs

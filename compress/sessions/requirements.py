@@ -1,4 +1,4 @@
-"""Which ONNX Runtime opens an ONNX file, as its opsets, its IR version and its operators say."""
+"""Which ONNX Runtime opens an ONNX file, judging by its opsets, its IR version and its operators."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from dataclasses import dataclass
 
 from .structure import Structure
 
-# The first ONNX Runtime that has it: of the standard operators an opset, and an IR version. What is older than the oldest
-# here needs no more than that; for what is newer than the newest nothing is known.
+# The first ONNX Runtime that supports an opset of the standard operators, and an IR version. Anything older than the oldest
+# here is treated like it; nothing is known about anything newer than the newest.
 _OPSETS = {18: "1.14", 19: "1.15", 20: "1.17", 21: "1.18", 22: "1.21", 23: "1.23"}
 _IR_VERSIONS = {8: "1.14", 9: "1.15", 10: "1.18", 11: "1.23"}
-# Operators (domain, name, opset from which on) that came later than their opset.
+# Operators (domain, name, first opset) that ONNX Runtime supported later than their opset.
 _OPERATORS = {("", "QuantizeLinear", 23): "1.24", ("", "DequantizeLinear", 23): "1.24"}
 
 
 @dataclass(frozen=True)
 class Requirements:
-    """`onnxruntime`: the oldest release, as "1.17"; None where the file is newer than what is known here."""
+    """`onnxruntime`: the oldest release that opens the file, such as "1.17"; None if the file is newer than the versions
+    known here."""
 
     onnxruntime: str | None
     opset: int
@@ -42,7 +43,7 @@ def requirements(found: Structure) -> Requirements:
 
 
 def number(version: str) -> tuple[int, int]:
-    """(1, 17) of "1.17", "1.17.3" or "1.17.0.dev2"."""
+    """Return (1, 17) for "1.17", "1.17.3" or "1.17.0.dev2"."""
     major, minor, *_ = [*version.split("."), "0"]
     return int(major), int(minor)
 

@@ -1,8 +1,8 @@
-"""What an ONNX file names, read from its bytes: weights outside it, inputs that are left out, functions of its own.
+"""Read from an ONNX file's bytes what it refers to: external weights, omitted inputs, its own functions.
 
-ONNX Runtime follows an external-data location out of the model's folder and crashes at some inputs without a name; `onnx`,
-whose checker sees the one and not the other, is not among what a shipped bundle needs. So the file is walked here: protobuf
-fields by message and number (onnx.proto). Weights are stepped over unread.
+ONNX Runtime follows an external-data location out of the model's folder, and crashes at some inputs without a name. The
+checker of `onnx` detects only the former, and a shipped bundle does not depend on `onnx`. So this module walks the file:
+protobuf fields by message and number (onnx.proto), skipping the weights.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 Bytes = mmap.mmap | bytes
 _MAX_DEPTH = 100  # protobuf's own limit on nesting
 
-# Message -> number of a field -> the message in it; or `text`, which must be one; or the name that its text is kept under.
+# Message -> field number -> the message in it; or `text`, which must be valid; or `.` and the name to keep its text under.
 _MESSAGES: dict[str, dict[int, str]] = {
     "model": {2: "text", 3: "text", 4: "text", 6: "text", 7: "graph", 8: "opset", 14: "entry", 20: "training",
               25: "function"},
@@ -43,12 +43,12 @@ _MESSAGES: dict[str, dict[int, str]] = {
     "external": {1: ".key", 2: ".value"},
 }  # fmt: skip
 
-_OPSETS = {"model": 8, "function": 9}  # numbers of the field `opset`
+_OPSETS = {"model": 8, "function": 9}  # number of the `opset` field
 
 
 @dataclass(frozen=True)
 class External:
-    """Weights that are elsewhere: what the file says of the tensor, key -> values, e.g. `location`, `offset`, `length`."""
+    """Weights outside the file: its entries about the tensor, key -> values, e.g. `location`, `offset`, `length`."""
 
     tensor: str
     said: dict[str, list[str]]
@@ -56,7 +56,7 @@ class External:
 
 @dataclass(frozen=True)
 class Call:
-    """A node. `version`: of the operators of its domain, 0 where the file names none. `inputs` may hold empty names."""
+    """A node. `version`: the opset of its domain, 0 if the file names none. `inputs` may contain empty names."""
 
     name: str
     domain: str
@@ -70,8 +70,8 @@ class Call:
 
 @dataclass
 class Structure:
-    """What one file names. `calls`: every node, in subgraphs and functions too; `functions`: (domain, name) -> inputs;
-    `opsets`: of the model itself, domain -> version."""
+    """The contents of one file. `calls`: every node, including those in subgraphs and functions; `functions`: (domain, name)
+    -> number of inputs; `opsets`: of the model itself, domain -> version."""
 
     complete: bool = False
     externals: list[External] = field(default_factory=list)
@@ -82,12 +82,12 @@ class Structure:
 
     @property
     def locations(self) -> set[str]:
-        """Of weights outside the file, as it says."""
+        """The locations of weights outside the file, as the file gives them."""
         return {location for external in self.externals for location in external.said.get("location", [])}
 
 
 def structure(data: Bytes) -> Structure:
-    """Of a whole file. `ValueError`: it is no ONNX file, is cut off, or has text that is none."""
+    """Parse a whole file. `ValueError`: it is not an ONNX file, is truncated, or has invalid text."""
     walk = _Walk(data)
     walk.message("model", 0, len(data), 0, {})
     return walk.found
@@ -98,7 +98,7 @@ class _Walk:
         self.data, self.found = data, Structure()
 
     def message(self, kind: str, at: int, end: int, depth: int, versions: dict[str, int]) -> dict[str, list[str]]:
-        """Reads one; returns the texts that it keeps, by name. `versions`: domain -> version of its operators."""
+        """Read a message; return the texts that it keeps, by name. `versions`: domain -> version of its operators."""
         if depth > _MAX_DEPTH:
             raise ValueError("nested too deeply")
         if kind in _OPSETS:
@@ -158,10 +158,10 @@ def _varint(data: Bytes, at: int, end: int) -> tuple[int, int]:
 
 
 def _fields(data: Bytes, at: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """(field number, start, end) of each length-delimited field; the others are stepped over."""
+    """Yield (field number, start, end) of each length-delimited field; skip the others."""
     while at < end:
         tag, at = _varint(data, at, end)
-        if not 8 <= tag < 1 << 32:  # parsers drop the bits above, and would read another field than this
+        if not 8 <= tag < 1 << 32:  # parsers drop the higher bits, and would read a different field
             raise ValueError(f"field {tag >> 3} does not occur in ONNX")
         kind = tag & 7
         if kind == 2:
@@ -181,7 +181,7 @@ def _fields(data: Bytes, at: int, end: int) -> Iterator[tuple[int, int, int]]:
 
 
 def _numbers(data: Bytes, at: int, end: int, *, field: int = 2) -> Iterator[int]:
-    """The whole numbers of a message that are its `field`: 2 is the version in an `opset`."""
+    """Yield the integers in the field number `field` of a message: 2 is the version in an `opset`."""
     while at < end:
         tag, at = _varint(data, at, end)
         if tag & 7 in (1, 5):

@@ -1,7 +1,7 @@
-"""The graph that a classifier needs and no more, written from the checkpoint's weights.
+"""A graph with only what a classifier needs, written from the checkpoint's weights.
 
-Written, not rewritten: the exporter's graph differs by family and by release in what a rewrite must find, while the
-weights of all families have the same few parts. What every family gets is then one small function each.
+It is written, not rewritten: the exporter's graph, which a rewrite must match, differs by family and by release, while the
+weights of all families have the same few parts. An optimization for every family is then one small function.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Attention of every token, in one node where the opset has it; of the first token alone, without the others' keys and
-values."""
+"""Attention of every token, in one node if the opset has it, or of the first token alone, without the others' keys and values."""
 
 from __future__ import annotations
 
@@ -14,12 +13,12 @@ from .writing import Graph
 
 @dataclass(frozen=True)
 class Masks:
-    """What is added to the scores: 0 for a token, the lowest float for padding; and what the model has for the distance of two
+    """Values added to the scores: 0 for a token, the lowest float for padding, and the model's bias for the distance of two
     tokens.
 
-    `rows` [batch, 1, 1, length] for queries of all tokens, or [batch, 1, length, length], where attention is one operator;
-    [batch, heads, length, length] with values for distances. `first` [batch, 1, length] or [batch, heads, length] for the first
-    one's. `heads`: how many have rows of their own, 0 where one row is for all.
+    `rows`, for queries of all tokens: [batch, 1, 1, length]; [batch, 1, length, length] if attention is one operator;
+    [batch, heads, length, length] with biases for distances. `first`, for the first token's query: [batch, 1, length] or
+    [batch, heads, length]. `heads`: the number of heads with rows of their own, 0 if all share one row.
     """
 
     rows: str
@@ -27,7 +26,7 @@ class Masks:
     heads: int = 0
 
     def of(self, graph: Graph, block: Block) -> Masks:
-        """For the heads that the block has."""
+        """Return the masks of the heads that the block has."""
         if not self.heads or len(block.heads) == self.heads:
             return self
         kept, scope = graph.integers(*block.heads), _scope(block)
@@ -36,7 +35,8 @@ class Masks:
 
 
 def make_masks(graph: Graph, relative: Relative | None = None) -> Masks:
-    """Once for all layers. ONNX Runtime's Attention takes a row of the mask for each query: there the one row is repeated."""
+    """Make the masks, once for all layers. ONNX Runtime's Attention takes one mask row per query, so the row is repeated for
+    it."""
     one, lowest = (graph.weight(name, np.array(value, np.float32)) for name, value in _NUMBERS.items())
     real = graph.op("Cast", ["attention_mask"], "mask", to=1)
     padding = graph.op("Sub", [one, real], "mask")
@@ -54,10 +54,11 @@ def make_masks(graph: Graph, relative: Relative | None = None) -> Masks:
 
 
 def _with_distances(graph: Graph, relative: Relative, row: str, first: str) -> Masks:
-    """A query's row of values [length] is that of the one before it, shifted by one.
+    """Add the biases for distances to the masks.
 
-    So of the values for distances 0 … length - 1, - length … -1, written as often as there are tokens, one after the other,
-    cut into rows that are shorter by one, each row begins where it is to; copying them so is far quicker than looking them up.
+    Each query's row of biases [length] is the previous one, shifted by one. So the biases for distances 0 … length - 1,
+    -length … -1 are repeated as often as there are tokens, one copy after the other, and cut into rows that are shorter by
+    one: each row then begins at the right distance. Copying them is far quicker than looking them up.
     """
     scope, half = relative.name, relative.values.shape[2] // 2
     table, middle = graph.weight(f"{scope}.by_distance", relative.values), graph.integers(half)
@@ -81,9 +82,9 @@ _NUMBERS = {"float:one": 1.0, "float:lowest": np.finfo(np.float32).min}
 
 
 def attend(graph: Graph, block: Block, states: str, masks: Masks, tokens: Tokens) -> str:
-    """The states [batch, length, hidden] after the attention of `block`, residual and norm included.
+    """Return the states [batch, length, hidden] after the attention of `block`, residual and norm included.
 
-    1/√(head size) is in the query's weights.
+    The query's weights include the factor 1/√(head size).
     """
     if not block.heads:
         return graph.norm_biased(block.attention_norm, block.output, states)
@@ -106,8 +107,8 @@ def attend(graph: Graph, block: Block, states: str, masks: Masks, tokens: Tokens
 def _context(
     graph: Graph, scope: str, parts: tuple[str, str, str], mask: str, heads: int, order: tuple[int, ...]
 ) -> str:
-    """Of queries, keys and values [length, batch, hidden]: softmax(Q Kᵀ + mask) V, whose axes batch, head, length, size come
-    out in `order`, the last two as one."""
+    """Return softmax(Q Kᵀ + mask) V of queries, keys and values [length, batch, hidden]. Its axes batch, head, length, size
+    are transposed to `order`, and the last two are merged."""
     query, key, value = (graph.op("Reshape", [part, graph.integers(0, 0, heads, -1)], scope) for part in parts)
     query, value = (graph.op("Transpose", [part], scope, perm=[1, 2, 0, 3]) for part in (query, value))
     key = graph.op("Transpose", [key], scope, perm=[1, 2, 3, 0])
@@ -118,10 +119,10 @@ def _context(
 
 
 def attend_first(graph: Graph, block: Block, states: str, first: str, masks: Masks) -> str:
-    """As `attend`, for the first token's state [batch, 1, hidden] alone, without keys and values.
+    """Like `attend`, for the first token's state [batch, 1, hidden] alone, without keys and values.
 
-    With one query q a head's scores are q · (X W_k)ᵀ = (q W_kᵀ) · Xᵀ, up to q · b_k, the same for all tokens, which
-    softmax cancels; and the context is P · (X W_v + b_v) = (P · X) W_v + b_v, since P sums to 1.
+    With one query q, a head's scores are q · (X W_k)ᵀ = (q W_kᵀ) · Xᵀ, up to q · b_k, which is the same for all tokens and
+    cancels in softmax. The context is P · (X W_v + b_v) = (P · X) W_v + b_v, since P sums to 1.
     """
     if not block.heads:
         return graph.norm_biased(block.attention_norm, block.output, first)
@@ -129,7 +130,7 @@ def attend_first(graph: Graph, block: Block, states: str, first: str, masks: Mas
     size = block.query.weight.shape[0] // heads
     query = graph.linear(block.query, first, scale=_scale(block))
     query = graph.op("Reshape", [query, graph.integers(-1, heads, size)], scope)
-    # Heads first: then a head's product is one for the whole batch.
+    # Heads first, so that a head has one product for the whole batch.
     query = graph.op("Transpose", [query], scope, perm=[1, 0, 2])
     key = graph.stacked(block.key, (-1, heads, size), (1, 2, 0))
     asked = graph.op("MatMul", [query, key], f"{block.key.name}.absorbed")

@@ -22,7 +22,7 @@ from .writing import OPSET, Graph, Output
 
 
 def has_layers(model: Any) -> bool:
-    """Whether the model has layers, which padding can be left out of."""
+    """Whether the model has layers, in which padding can be skipped."""
     family = FAMILIES.get(model.config.model_type)
     return family is None or not family.layerless
 
@@ -36,13 +36,12 @@ def build_fast(
     unpadded: bool = False,
     marked: bool = False,
 ) -> ModelProto | None:
-    """The ONNX model of a transformers model for tasks of `kind`; None where its form is not known here; a model without layers has no
-    unpadded one.
+    """Return the ONNX model of a transformers model for tasks of `kind`; None if its form is not known here, or for the
+    unpadded graph of a model without layers.
 
-    Inputs and outputs are those of the plain export, but for an `unpadded` graph of vectors, which gives these alone; without `pairs`,
-    of texts that are all of one segment, there is no
-    input `token_type_ids`. `opset`: 20 to 23. `unpadded`: see `Unpadded`. `marked`: the states after each part are outputs too, under the
-    part's name.
+    Inputs and outputs are those of the plain export, except that an `unpadded` graph of vectors outputs only these, and that
+    there is no input `token_type_ids` without `pairs`, when texts are all of one segment. `opset`: 20 to 23. `unpadded`: see
+    `Unpadded`. `marked`: also output the states after each part, under the part's name.
     """
     if not has_layers(model):
         return None if unpadded else build_static_graph(model, kind=kind, opset=opset)
@@ -73,7 +72,8 @@ def build_fast(
 
 
 def _outputs(graph: Graph, names: tuple[str, ...], logits: str, shape: list[str | int]) -> dict[str, Output]:
-    """Name -> tensor and shape, of the one output, or of several: each is a column of the logits [batch, length, output]."""
+    """Map each output's name to its tensor and shape; each of several outputs is a column of the logits
+    [batch, length, output]."""
     if len(names) == 1:
         return {names[0]: (logits, shape)}
     columns = [graph.op("Gather", [logits, graph.integer(place)], name, axis=2) for place, name in enumerate(names)]

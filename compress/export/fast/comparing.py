@@ -1,4 +1,4 @@
-"""Where a graph leaves the path of its checkpoint: for the message when the logits differ."""
+"""Find where a graph deviates from its checkpoint, for the message when the logits differ."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ...sessions.outputs import run_logits
 from ..tracing import SEGMENTS, Traced, example
 from .building import build_fast
 
-_TOLERANCE = 3e-5  # of states and logits whose size is about 1: above what twelve layers round, far below a mistake
+_TOLERANCE = 3e-5  # for states and logits of about size 1: above the rounding of twelve layers, far below a mistake
 
 
 def first_difference(traced: Traced, *, opset: int, unpadded: bool) -> str | None:
-    """The first part, in the order in which they are computed, that differs from torch's on a small padded batch:
-    `embeddings`, `layer 1` …, `head`; None where none does."""
+    """Return the first part, in order of computation, that differs from torch's on a small padded batch: `embeddings`,
+    `layer 1` …, `head`; None if none does."""
     marked = build_fast(
         traced.model, kind=traced.kind, pairs=SEGMENTS in traced.inputs, opset=opset, unpadded=unpadded, marked=True
     )
@@ -41,14 +41,14 @@ def first_difference(traced: Traced, *, opset: int, unpadded: bool) -> str | Non
 
 
 def _compared(states: np.ndarray, real: np.ndarray, found: np.ndarray) -> np.ndarray:
-    """What both sides have: all of the logits of texts, the first token where the graph has no other, else the real tokens."""
+    """Return what both sides have: all logits of texts; the first token if the graph has no other; else the real tokens."""
     if states.ndim == 2:
         return states
     return states[:, 0] if found.shape[1] == 1 else states[real]
 
 
 def _states(marked: ModelProto, inputs: dict[str, Tensor], outputs: tuple[str, ...]) -> dict[str, np.ndarray]:
-    """Part -> its states; the logits, `outputs` of the graph, are those of the head, which comes last."""
+    """Map each part to its states; the head, which comes last, to the logits, which are the graph's `outputs`."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "marked.onnx"
         write_model(marked, path)

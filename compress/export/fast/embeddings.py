@@ -1,4 +1,4 @@
-"""Tokens to states: three look-ups, their sum normalised, and taken to the hidden size."""
+"""From tokens to states: three look-ups, whose sum is normalised and projected to the hidden size."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from .writing import Graph
 
 
 def embed(graph: Graph, encoder: Encoder, tokens: Tokens) -> str:
-    """The states before the first layer, in the order of `tokens.ordered`. Positions are a slice of their table, not a
-    look-up: they count a padding token inside a text, which transformers does not in families with `positions_after_padding`."""
+    """Return the states before the first layer, in the order of `tokens.ordered`. Positions are a slice of their table, not
+    a look-up: they count a padding token inside a text, unlike transformers in families with `positions_after_padding`."""
     scope = f"{encoder.prefix}embeddings"
     words = graph.weight(f"{scope}.word_embeddings.weight", encoder.words)
     positions = graph.weight(f"{scope}.position_embeddings.weight", encoder.positions)

@@ -1,4 +1,4 @@
-"""How the fast graph ends: the last layer, and the head on it. One line for each kind of task."""
+"""The end of the fast graph: the last layer's attention, and the head. One line for each kind of task."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ from .writing import Graph
 
 @dataclass(frozen=True)
 class GraphHead:
-    """`last_attention` attends in the last block, from its states to those that the head reads: of every token, as they stand in
-    `tokens`, where `every_token` is read, else of the first, [batch, 1, hidden]. `logits` are [batch, length, output] where the head is
-    `per_token`, or [batch, output], of the last block's states; of `vectors` these states are [batch, length, hidden] by then, or the
-    first token's."""
+    """The end of a graph.
+
+    `last_attention` applies the last block's attention and returns the states that the head reads: of every token, in the
+    layout of `tokens`, if `every_token`; else of the first, [batch, 1, hidden]. `logits` maps the last block's states to
+    [batch, length, output] if `per_token`, else to [batch, output]. With `vectors` it gets these states as
+    [batch, length, hidden], or the first token's.
+    """
 
     last_attention: Callable[[Graph, Encoder, str, Masks, Tokens], str]
     logits: Callable[[Graph, Encoder, str, Tokens], str]
@@ -29,7 +32,7 @@ class GraphHead:
 
 
 def _attend_first(graph: Graph, encoder: Encoder, states: str, masks: Masks, tokens: Tokens) -> str:
-    """For the first token alone, [batch, 1, hidden]: the head reads no other."""
+    """Attend for the first token alone, [batch, 1, hidden]: the head reads no other."""
     states = tokens.pad(states)
     return attend_first(graph, encoder.blocks[-1], states, _first(graph, states), masks)
 
@@ -44,7 +47,7 @@ def _first(graph: Graph, states: str) -> str:
 
 
 def _classify(graph: Graph, encoder: Encoder, first: str, tokens: Tokens) -> str:
-    """From the first token's state [batch, 1, hidden]."""
+    """Return the logits of the first token's state [batch, 1, hidden]."""
     return graph.op("Squeeze", [_head(graph, encoder, first), graph.integers(1)], "logits")
 
 
@@ -60,17 +63,17 @@ def _attend_all(graph: Graph, encoder: Encoder, states: str, masks: Masks, token
 
 
 def _classify_all(graph: Graph, encoder: Encoder, states: str, tokens: Tokens) -> str:
-    """Padded at the very end: a row of labels is narrower than a state."""
+    """Return the logits of every token, padded at the very end: a row of labels is narrower than a state."""
     return tokens.pad(_head(graph, encoder, states))
 
 
 def _first_vector(graph: Graph, encoder: Encoder, first: str, tokens: Tokens) -> str:
-    """The first token's state, at length 1."""
+    """Return the first token's state, normalised to length 1."""
     return of_length_1(graph, graph.op("Squeeze", [first, graph.integers(1)], _VECTOR))
 
 
 def _mean_vector(graph: Graph, encoder: Encoder, states: str, tokens: Tokens) -> str:
-    """The sum of the real tokens' states, at length 1: their mean, whose divisor would be divided out again."""
+    """Return the sum of the real tokens' states, normalised to length 1: the divisor of their mean would cancel."""
     real = graph.op("Cast", ["attention_mask"], _VECTOR, to=1)
     real = graph.op("Unsqueeze", [real, graph.integers(2)], _VECTOR)
     summed = graph.op("Mul", [states, real], _VECTOR)
@@ -78,13 +81,13 @@ def _mean_vector(graph: Graph, encoder: Encoder, states: str, tokens: Tokens) ->
 
 
 def of_length_1(graph: Graph, vectors: str) -> str:
-    """[batch, hidden], divided by their lengths."""
+    """Normalise vectors [batch, hidden] to length 1."""
     length = graph.op("ReduceL2", [vectors, graph.integers(1)], _VECTOR, keepdims=1)
     least = graph.weight("float:least_length", np.array(_LEAST_LENGTH, np.float32))
     return graph.op("Div", [vectors, graph.op("Max", [length, least], _VECTOR)], _VECTOR)
 
 
-_VECTOR, _LEAST_LENGTH = "vector", 1e-12  # as torch divides
+_VECTOR, _LEAST_LENGTH = "vector", 1e-12  # as in torch's `normalize`
 _FIRST_TOKEN = GraphHead(_attend_first, _classify)
 _EVERY_TOKEN = GraphHead(_attend_all, _classify_all, per_token=True, every_token=True)
 _FIRST_VECTOR = GraphHead(_attend_first, _first_vector, vectors=True)
@@ -102,6 +105,6 @@ GRAPH_HEADS: dict[KindName, GraphHead] = {
 
 
 def graph_head(kind: KindName, pooling: str) -> GraphHead:
-    """For tasks of `kind`; of vectors as they are pooled."""
+    """Return the head for tasks of `kind`; for vectors it depends on `pooling`."""
     head = GRAPH_HEADS[kind]
     return _FIRST_VECTOR if head.vectors and pooling == "cls" else head

@@ -1,4 +1,4 @@
-"""The layers, of which the last is computed for those tokens alone that the head reads."""
+"""The layers; the last one is computed only for the tokens that the head reads."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def run_layers(
     head: GraphHead,
     weights: Sequence[float] = (1.0,),
 ) -> str:
-    """The last states of the tokens that `head` reads; where there are several `weights`, the sum of so many last states, the
-    embeddings being the first of all, each by its weight."""
+    """Return the last states of the tokens that `head` reads. With several `weights`, return the weighted sum of that many
+    last states, counting the embeddings as the first of all."""
     *before, last = encoder.blocks
     first = len(encoder.blocks) + 1 - len(weights)
     several = [] if first else [states if head.every_token else first_token(graph, states, tokens)]
@@ -42,7 +42,7 @@ def run_layers(
 
 
 def _mixed(graph: Graph, states: list[str], weights: Sequence[float]) -> str:
-    """Of the states of several layers; of one layer's, those."""
+    """Return the weighted sum of the states of several layers; those of one layer unchanged."""
     if len(states) == 1:
         return states[0]
     if len(set(weights)) > 1:

@@ -1,8 +1,8 @@
-"""Where the tokens of a batch stand: padded to its longest text, or unpadded: in one row, one text after the other.
+"""The layout of a batch's tokens: padded to the longest text, or unpadded, in one row with one text after the other.
 
-Attention in plain matmuls takes its states as [length, batch, width]: a head's queries are then [length, batch, head, size],
-of which ONNX Runtime multiplies the heads where they stand, while it would copy those of [batch, length, head, size].
-ONNX's Attention takes [batch, length, width].
+For attention in plain matmuls the states are [length, batch, width]: a head's queries are then [length, batch, head, size],
+and ONNX Runtime multiplies the heads in place, while it would copy those of [batch, length, head, size]. ONNX's Attention
+takes [batch, length, width].
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from .writing import Graph
 
 
 class Padded:
-    """States [length, batch, width] everywhere, or [batch, length, width] where attention is one operator."""
+    """States are [length, batch, width] everywhere, or [batch, length, width] if attention is one operator."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph, self._turned = graph, not graph.has_attention
         self.context_order = (2, 0, 1, 3)
 
     def ordered(self, ids: str) -> str:
-        """Token ids [batch, length], or [length, batch]."""
+        """Return token ids as [batch, length] or [length, batch]."""
         return self._graph.op("Transpose", [ids], ids, perm=[1, 0]) if self._turned else ids
 
     def beside(self, rows: str) -> str:
-        """Rows [length, width], to be added to states."""
+        """Reshape rows [length, width] so that they can be added to states."""
         return self._graph.op("Unsqueeze", [rows, self._graph.integers(1)], "positions") if self._turned else rows
 
     def unpad(self, states: str) -> str:
@@ -33,13 +33,13 @@ class Padded:
         return states
 
     def pad(self, states: str) -> str:
-        """To [batch, length, width]."""
+        """Convert states to [batch, length, width]."""
         return self._graph.op("Transpose", [states], "tokens", perm=[1, 0, 2]) if self._turned else states
 
 
 class Unpadded:
-    """States [1, token, width] of the real tokens alone, one text after the other, for what treats a token by itself;
-    padded ones for attention. What stands in the padding then is some real token's, which the mask hides."""
+    """States are [1, token, width] of only the real tokens, one text after the other, for operations on single tokens, and
+    padded for attention. The padding then holds the state of some real token, which the mask hides."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
@@ -60,17 +60,17 @@ class Unpadded:
         return rows
 
     def unpad(self, states: str) -> str:
-        """[batch, length, width] to [1, token, width]."""
+        """Convert [batch, length, width] to [1, token, width]."""
         row = self._graph.op("Flatten", [states], SCOPE, axis=2)
         unpadded = self._graph.op("Gather", [row, self._places], SCOPE, axis=0)
         return self._graph.op("Unsqueeze", [unpadded, self._graph.integers(0)], SCOPE)
 
     def attended(self, states: str) -> str:
-        """[1, token, width] to [length, batch, width], or [batch, length, width]."""
+        """Convert [1, token, width] to [length, batch, width], or [batch, length, width]."""
         return self._padded(states, self._turned)
 
     def pad(self, states: str) -> str:
-        """[1, token, width] to [batch, length, width]."""
+        """Convert [1, token, width] to [batch, length, width]."""
         return self._padded(states, self._tokens)
 
     def _padded(self, states: str, tokens: str) -> str:

@@ -1,4 +1,4 @@
-"""An encoder classifier as its parts, whatever the family calls them. Weights are as torch has them, [out, in]."""
+"""The parts of an encoder classifier, independent of the names in its family. Weights are [out, in], as in torch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Array = np.ndarray[Any, np.dtype[np.float32]]
 
 @dataclass(frozen=True)
 class Linear:
-    """`name`: the module's path in the checkpoint, by which graphs and error messages call it."""
+    """`name`: the module's path in the checkpoint, used in graphs and error messages."""
 
     name: str
     weight: Array
@@ -29,8 +29,8 @@ class Norm:
 
 @dataclass(frozen=True)
 class Block:
-    """One layer, LayerNorm after each half. Layers that share their weights have the same parts. `heads`: which of the encoder's it
-    has, by number; a layer of a pruned model may have none, or no neurons."""
+    """One layer, with LayerNorm after each half. Layers that share their weights have the same parts. `heads`: the numbers
+    of the encoder's heads that it has; a layer of a pruned model may have no heads or no neurons."""
 
     heads: tuple[int, ...]
 
@@ -46,8 +46,8 @@ class Block:
 
 @dataclass(frozen=True)
 class Relative:
-    """`values` [1, head, 2 · positions]: what attention adds to the score of a key that stands place - positions tokens after
-    its query."""
+    """Biases for the distance of two tokens. `values` [1, head, 2 · positions]: entry i is added to the score of a key that
+    is i - positions tokens after its query."""
 
     name: str
     values: Array
@@ -57,11 +57,10 @@ class Relative:
 class Encoder:
     """A classifier of texts or of tokens, a regressor, or an encoder alone.
 
-    `positions`: row i is that of token i. `types` is None where the model knows one segment. `projection` takes
-    embeddings to the hidden size. `head`: what is done to the first token's state, or to every token's, one after the
-    other, each with the activation that follows it; nothing where texts become vectors. `prefix`: the encoder's place in the model,
-    with a point
-    behind it. `relative` is None where attention does not know the distance of two tokens.
+    `positions`: row i is that of token i. `types`: None if the model knows one segment. `projection` maps embeddings to the
+    hidden size. `head`: the layers applied in turn to the first token's state, or to every token's, each with the activation
+    that follows it; empty if texts become vectors. `prefix`: the encoder's path in the model, with a trailing point.
+    `relative`: None if attention ignores the distance of two tokens.
     """
 
     words: Array
@@ -76,7 +75,7 @@ class Encoder:
     relative: Relative | None = None
 
     def of_one_segment(self) -> Encoder:
-        """For texts that are all of segment 0: its row is added to every position's."""
+        """Return the encoder for texts that are all of segment 0: its row is added to every position's."""
         if self.types is None:
             return self
         return replace(self, positions=self.positions + self.types[0], types=None)

@@ -1,4 +1,4 @@
-"""transformers' classifiers -> their parts, as `compress.models.families` says where they are."""
+"""Read the parts of transformers' classifiers, at the paths that `compress.models.families` gives."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .parts import Array, Block, Encoder, Linear, Norm, Relative
 
 
 def read_encoder(model: Any) -> Encoder | None:
-    """The parts of a transformers model, of texts or of tokens; None for a family or a variant that is not known here."""
+    """Return the parts of a transformers model, of texts or of tokens; None for a family or variant that is not known here."""
     config = model.config
     if fast_graph_problem(config.to_dict()) is not None:
         return None
@@ -41,7 +41,7 @@ def read_encoder(model: Any) -> Encoder | None:
 
 
 def _prefix(model: Any) -> str:
-    """Where the encoder is in the model: `bert.`; nothing where it is the model."""
+    """Return the path of the encoder in the model, such as `bert.`; empty if it is the model."""
     return "" if model.base_model is model else f"{model.base_model_prefix}."
 
 
@@ -51,7 +51,7 @@ def _head(model: Any, family: Family) -> tuple[tuple[str, str | None], ...]:
 
 
 def _positions(model: Any, embeddings: str) -> Array:
-    """From a text's first token on, with the row of the task type, which is 0 in all texts."""
+    """Return the positions from a text's first token on, plus the row of the task type, which is 0 in all texts."""
     config = model.config
     table = read_table(model, f"{embeddings}.position_embeddings")
     table = table[first_position(config.model_type, config.pad_token_id) :]
@@ -63,7 +63,7 @@ def _positions(model: Any, embeddings: str) -> Array:
 
 
 def _blocks(model: Any, family: Family) -> tuple[Block, ...]:
-    """One for each layer; layers that share their weights have the same."""
+    """Return one block for each layer; layers that share their weights have the same one."""
     layers = model.config.num_hidden_layers
     distinct = model.config.num_hidden_groups if family.shares_layers else layers
     stem = f"{_prefix(model)}{family.layer_path}"
@@ -92,7 +92,7 @@ def _projection(model: Any, family: Family) -> Linear | None:
 
 
 def _relative(model: Any, family: Family, positions: int) -> Relative | None:
-    """Which row of the table a distance has is asked of the model, not written again here."""
+    """Return the biases by distance. The model itself maps distances to table rows, so that its rule is not repeated here."""
     if family.relative_bias is None:
         return None
     name = f"{_prefix(model)}{family.relative_bias}"

@@ -1,5 +1,5 @@
-"""The graph of a static model: look up the tokens' vectors, take each text's mean or each token's window, one hidden layer, the outputs; of
-a sentence encoder the mean is the output."""
+"""The graph of a static model: look up the tokens' vectors, take each text's mean or each token's window, apply one hidden
+layer and the outputs; for a sentence encoder the mean is the output."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ from .reading import read_linear, read_table
 from .writing import Graph, Output
 
 _TABLE, _SCOPE, _WINDOW = "static.word_embeddings", "static.mean", "static.window"
-_END = 2**31 - 1  # of a slice: as far as there is anything
+_END = 2**31 - 1  # of a slice: up to the last entry
 
 
 def build_static_graph(model: Any, *, kind: KindName, opset: int) -> ModelProto:
-    """The ONNX model of a static model with the head for tasks of `kind`. Inputs: `input_ids`, `attention_mask`; output: `logits` [batch,
-    output], of a tagger [batch, length, label], or of a sentence encoder those that others have too."""
+    """Return the ONNX model of a static model with the head for tasks of `kind`.
+
+    Inputs: `input_ids`, `attention_mask`. Output: `logits` [batch, output], or [batch, length, label] of a tagger; a
+    sentence encoder has the same outputs as other sentence encoders.
+    """
     graph, head = Graph(opset), HEADS[kind]
     build = _vectors if head.bare else _labels if head.per_token else _classes
     outputs = build(graph, model)
@@ -34,7 +37,7 @@ def build_static_graph(model: Any, *, kind: KindName, opset: int) -> ModelProto:
 
 
 def _classes(graph: Graph, model: Any) -> dict[str, Output]:
-    """From each text's mean, through the layers."""
+    """Return the logits of each text's mean, or of the comparison of two means."""
     config = model.config
     means = _means(graph, _look_up(graph, model, _TABLE), _counted(graph, config))
     states, size = _layers(graph, model, _compared(graph, means) if config.texts == 2 else means)
@@ -43,14 +46,15 @@ def _classes(graph: Graph, model: Any) -> dict[str, Output]:
 
 
 def _labels(graph: Graph, model: Any) -> dict[str, Output]:
-    """From each token's window, through the layers."""
+    """Return the logits of each token's window."""
     states = _words_alone(graph, _look_up(graph, model, _TABLE), model.config)
     logits, size = _layers(graph, model, _windows(graph, states, model.config.window))
     return {"logits": (logits, ["batch", "length", size])}
 
 
 def _vectors(graph: Graph, model: Any) -> dict[str, Output]:
-    """The sum of a text's vectors, at length 1, which is where their mean points; and the vectors, for those who pool by themselves."""
+    """Return the sum of a text's vectors, normalised to length 1, which has the direction of their mean; and the vectors,
+    for callers that do their own pooling."""
     vectors, hidden = _look_up(graph, model, "word_embeddings"), model.config.hidden_size
     summed = graph.op("MatMul", [_counted(graph, model.config), vectors], _SCOPE)
     pooled = of_length_1(graph, graph.op("Squeeze", [summed, graph.integers(1)], _SCOPE))
@@ -70,7 +74,8 @@ def _words_alone(graph: Graph, vectors: str, config: Any) -> str:
 
 
 def _windows(graph: Graph, vectors: str, size: int) -> str:
-    """The vectors of `size` tokens on the left, of the token and of `size` on the right: [batch, length, (2 · size + 1) · hidden]."""
+    """Concatenate the vectors of `size` tokens to the left, the token, and `size` to the right:
+    [batch, length, (2 · size + 1) · hidden]."""
     if size == 0:
         return vectors
     padded = graph.op("Pad", [vectors, graph.integers(0, size, 0, 0, size, 0)], _WINDOW)
@@ -87,7 +92,7 @@ def _windows(graph: Graph, vectors: str, size: int) -> str:
 
 
 def _layers(graph: Graph, model: Any, states: str) -> tuple[str, int]:
-    """(logits of `states` [batch, text or token, feature], how many)."""
+    """Return (logits of `states` [batch, text or token, feature], their number)."""
     layers: list[Linear] = [read_linear(model, path) for path in ("pre_classifier", "classifier")]
     states = graph.activation("relu", graph.linear(layers[0], states), layers[0].name)
     return graph.linear(layers[1], states), len(layers[1].weight)
@@ -116,7 +121,7 @@ def _counted(graph: Graph, config: Any) -> str:
 
 
 def _means(graph: Graph, vectors: str, counted: str) -> str:
-    """[batch, texts, hidden], 0 for a text without tokens that count."""
+    """Return the means [batch, texts, hidden], 0 for a text without tokens that count."""
     summed = graph.op("MatMul", [counted, vectors], _SCOPE)
     count = graph.op("ReduceSum", [counted, graph.integers(2)], _SCOPE, keepdims=1)
     one = graph.weight(f"{_SCOPE}.one", np.array(1, np.float32))
@@ -124,7 +129,7 @@ def _means(graph: Graph, vectors: str, counted: str) -> str:
 
 
 def _compared(graph: Graph, means: str) -> str:
-    """u, v, |u - v|, u · v: [batch, 1, 4 · hidden]."""
+    """Compare the means u and v of two texts: u, v, |u - v|, u · v, [batch, 1, 4 · hidden]."""
     first, second = (graph.op("Gather", [means, graph.integers(number)], _SCOPE, axis=1) for number in (0, 1))
     apart = graph.op("Abs", [graph.op("Sub", [first, second], _SCOPE)], _SCOPE)
     product = graph.op("Mul", [first, second], _SCOPE)

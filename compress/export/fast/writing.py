@@ -1,4 +1,4 @@
-"""An ONNX graph in the making: nodes in order, every weight once."""
+"""An ONNX graph under construction: nodes in order, every weight once."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ ACTIVATIONS: dict[str, tuple[str, dict[str, Any]]] = {  # those of `models.fast_
 
 
 class Graph:
-    """Tensors go by name. A node is called after the module that it comes from: `bert.pooler.dense/MatMul`. What it gives has
-    a short name, `t12`: written out at every reader, and in what quantization derives from it, long ones would be 1% of a
-    small model's int8 file."""
+    """Tensors are identified by name. A node is named after its module: `bert.pooler.dense/MatMul`. Its output has a short
+    name, `t12`: long names, repeated at every reader and in what quantization derives from them, would be 1% of a small
+    model's int8 file."""
 
     def __init__(self, opset: int = OPSET, *, marked: bool = False) -> None:
         self.marked, self._opset = marked, opset
@@ -41,11 +41,11 @@ class Graph:
         return self._opset >= _ATTENTION
 
     def mark(self, name: str, states: str) -> None:
-        """Give states [batch, length, hidden] out under the name of the part that they come out of, in a `marked` graph."""
+        """Output states [batch, length, hidden] under the name of the part that computes them, in a `marked` graph."""
         self._marks[name] = states
 
     def op(self, kind: str, inputs: list[str], scope: str, **attributes: Any) -> str:
-        """Append a node with one output, and give that output's name. A scope that comes again is numbered."""
+        """Append a node with one output, and return that output's name. A repeated scope is numbered."""
         stem = f"{scope}/{kind}"
         name = f"{stem}_{self._used[stem]}" if self._used[stem] else stem
         self._used[stem] += 1
@@ -54,7 +54,7 @@ class Graph:
         return output
 
     def weight(self, name: str, value: np.ndarray) -> str:
-        """A constant; one that is there already by its name is the same."""
+        """Add a constant, unless one of that name exists, and return the name."""
         self._weights.setdefault(name, np.asarray(value, order="C"))
         return name
 
@@ -62,11 +62,12 @@ class Graph:
         return self.weight(f"int64:{'_'.join(map(str, values))}", np.array(values, np.int64))
 
     def integer(self, value: int) -> str:
-        """A scalar."""
+        """Add a scalar constant, and return its name."""
         return self.weight(f"int64:scalar_{value}", np.array(value, np.int64))
 
     def linear(self, part: Linear, states: str, *, scale: float = 1.0) -> str:
-        """`states` [batch, length, in] · weightᵀ + bias, both times `scale`. Three axes throughout: two would become a Gemm."""
+        """Compute `states` [batch, length, in] · weightᵀ + bias, both times `scale`. States always have three axes: two
+        would become a Gemm."""
         weight = self.weight(f"{part.name}.weight", (part.weight * np.float32(scale)).T)
         return self.biased(part, self.op("MatMul", [states, weight], part.name), scale=scale)
 
@@ -76,20 +77,20 @@ class Graph:
         return self.op("Add", [product, self.weight(f"{part.name}.bias", part.bias * np.float32(scale))], part.name)
 
     def stacked(self, part: Linear, shape: tuple[int, ...], order: tuple[int, ...]) -> str:
-        """The weight [in, out] cut into `shape` with its axes in `order`: a runtime does it once, when it loads the
-        file, in which the weight stands as its other readers take it."""
+        """Return the weight [in, out] reshaped to `shape` with its axes in `order`. A runtime does so once, when it loads
+        the file, which stores the weight in the layout of its other readers."""
         weight = self.weight(f"{part.name}.weight", part.weight.T)
         cut = self.op("Reshape", [weight, self.integers(*shape)], part.name)
         return self.op("Transpose", [cut], part.name, perm=list(order))
 
     def norm(self, part: Norm, *states: str) -> str:
-        """Of the sum of `states`. A Sum and not an Add, which ONNX Runtime would fuse with the norm into a slower kernel."""
+        """Normalise the sum of `states`. The node is a Sum: ONNX Runtime would fuse an Add with the norm into a slower kernel."""
         total = states[0] if len(states) == 1 else self.op("Sum", list(states), part.name)
         gain, bias = self.weight(f"{part.name}.weight", part.gain), self.weight(f"{part.name}.bias", part.bias)
         return self.op("LayerNormalization", [total, gain, bias], part.name, axis=-1, epsilon=part.epsilon)
 
     def norm_biased(self, part: Norm, before: Linear, states: str) -> str:
-        """Of `states` and the bias of the matrix `before` the norm, which reads nothing."""
+        """Normalise the sum of `states` and the bias of `before`, the matrix before the norm, which has no inputs."""
         return self.norm(
             part, states, *([] if before.bias is None else [self.weight(f"{before.name}.bias", before.bias)])
         )
@@ -99,7 +100,7 @@ class Graph:
         return self.op(kind, [states], scope, **attributes)
 
     def model(self, inputs: list[ValueInfoProto], outputs: Mapping[str, Output]) -> ModelProto:
-        """`outputs`: name -> tensor, float32, and its shape; what was marked is given out too, after these."""
+        """Build the model. `outputs`: name -> float32 tensor and its shape; marked states follow as further outputs."""
         marks = {name: (tensor, ["batch", None, None]) for name, tensor in self._marks.items()} if self.marked else {}
         named: dict[str, Any] = {**outputs, **marks}
         nodes = [

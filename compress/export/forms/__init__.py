@@ -1,4 +1,4 @@
-"""Families whose models are traced in another form, because transformers' own makes no graph, or a slow one."""
+"""Families that are traced in another form, because transformers' own cannot be exported, or only to a slow graph."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from torch import nn
 from .deberta import DebertaForm
 from .xlnet import XLNetForm
 
-# The name of a family -> its classifier as a module that takes [batch, length] tensors, as the graph does, and gives logits,
-# all outputs side by side.
+# Family name -> its classifier as a module that takes [batch, length] tensors, like the graph, and returns logits, all
+# outputs side by side.
 FORMS: dict[str, Callable[[Any], nn.Module]] = {"deberta-v2": DebertaForm, "xlnet": XLNetForm}

@@ -1,8 +1,9 @@
-"""DeBERTa-v2 and -v3 in a form that an ONNX graph can be made of: what the classifier computes, disentangled attention included.
+"""DeBERTa-v2 and -v3 in a form that exports to ONNX: it computes what the classifier does, disentangled attention included.
 
-transformers multiplies the table of relative positions by two matrices in every layer of every run, for each text of a batch,
-and finds the bucket of a distance by logarithms, which two runtimes round differently. None of it depends on the text: here
-positions' keys and queries are weights, and buckets a table of whole numbers. He et al. 2021, arXiv:2006.03654, §3.1.
+transformers multiplies the table of relative positions by two matrices in every layer of every run, for each text of a
+batch, and finds the bucket of a distance by logarithms, which two runtimes round differently. None of that depends on the
+text: here the positions' keys and queries are weights, and the buckets a table of integers. He et al. 2021,
+arXiv:2006.03654, §3.1.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from ...models.sentence_pooling import Pooling, pooling_of, read_states, sentenc
 
 
 class DebertaForm(nn.Module):
-    """Of the `model`, of texts or of tokens, or the encoder alone, whose other weights it shares: its modules have the names that they
-    have there."""
+    """The form of `model`, a classifier of texts or of tokens, or an encoder alone. It shares the other weights of `model`,
+    under the same module names."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
@@ -32,8 +33,8 @@ class DebertaForm(nn.Module):
             setattr(self, self._last, getattr(model, self._last))
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Any:
-        """Logits [batch, class], or [batch, length, label], or the last states and vectors [batch, hidden], from [batch, length]
-        tensors."""
+        """Return logits [batch, class], or [batch, length, label], or the last states and vectors [batch, hidden], from
+        [batch, length] tensors."""
         states = self.deberta(input_ids, attention_mask, token_type_ids)
         if self.pooling is not None:
             return self.read(states), sentence_vectors(states, attention_mask, self.pooling)
@@ -49,7 +50,7 @@ class _Encoder(nn.Module):
             positions = model.encoder.get_rel_embedding()
             buckets = model.encoder.get_rel_pos(torch.empty(1, longest, 1))[0]  # [query, key]
         self.encoder.layer = nn.ModuleList(_Layer(layer, positions) for layer in model.encoder.layer)
-        by_distance = torch.cat([buckets[0].flip(0), buckets[1:, 0]])  # of query less key, from 1 - longest on
+        by_distance = torch.cat([buckets[0].flip(0), buckets[1:, 0]])  # query minus key, from 1 - longest on
         half = len(positions) // 2
         self._longest = longest
         self.rows_of_keys = nn.Buffer((by_distance + half).clamp(0, 2 * half - 1), persistent=False)
@@ -79,7 +80,7 @@ class _Layer(nn.Module):
 
 
 class _Attention(nn.Module):
-    """`positions` [row, hidden]: what all layers have of relative positions."""
+    """Attention of one layer. `positions` [row, hidden]: the relative positions, which all layers share."""
 
     def __init__(self, attention: Any, positions: Tensor) -> None:
         super().__init__()
@@ -90,7 +91,7 @@ class _Attention(nn.Module):
             keys = (attention.key_proj if shared else attention.pos_key_proj)(positions).T
             queries = (attention.query_proj if shared else attention.pos_query_proj)(positions).T
         self.position_keys, self.position_queries = (nn.Parameter(part.contiguous()) for part in (keys, queries))
-        self._scale = (3 * self._size) ** -0.5  # of content, and content and position either way
+        self._scale = (3 * self._size) ** -0.5  # three terms: content, and content with position both ways
 
     def forward(self, states: Tensor, rows: tuple[Tensor, Tensor], hidden: Tensor) -> Tensor:
         query, key, value = (self._cut(part(states)) for part in (self.query_proj, self.key_proj, self.value_proj))

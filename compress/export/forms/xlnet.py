@@ -1,8 +1,8 @@
-"""XLNet in a form that an ONNX graph can be made of: what its classifier computes, with linear layers for its weights.
+"""XLNet in a form that exports to ONNX: it computes what the classifier does, with linear layers for its weights.
 
-transformers has attention's weights as tensors of three axes that einsum multiplies, which quantizers pass by, and makes the
-positions' keys for each text of a batch. Here they are made once a run. Attention is Transformer-XL's (Dai et al. 2019,
-arXiv:1901.02860, §3.3) with relative segments (Yang et al. 2019, arXiv:1906.08237, §2.5).
+transformers stores attention's weights as tensors with three axes and multiplies them by einsum, which quantizers ignore,
+and it computes the positions' keys for each text of a batch. Here they are computed once per run. Attention is
+Transformer-XL's (Dai et al. 2019, arXiv:1901.02860, §3.3) with relative segments (Yang et al. 2019, arXiv:1906.08237, §2.5).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _LEAST = -1e30  # what transformers adds to the scores of padding
 
 
 class XLNetForm(nn.Module):
-    """Of the `model`, of texts or of tokens, or the encoder alone, whose other weights it shares: its modules have the names that they
-    have there."""
+    """The form of `model`, a classifier of texts or of tokens, or an encoder alone. It shares the other weights of `model`,
+    under the same module names."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
@@ -36,8 +36,8 @@ class XLNetForm(nn.Module):
             self.sequence_summary, self.logits_proj = model.sequence_summary, model.logits_proj
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Any:
-        """Logits [batch, class], or [batch, length, label], or the last states and vectors [batch, hidden], from [batch, length]
-        tensors."""
+        """Return logits [batch, class], or [batch, length, label], or the last states and vectors [batch, hidden], from
+        [batch, length] tensors."""
         states = self.transformer(input_ids, attention_mask, token_type_ids)
         if self._pooling is not None:
             return self.read(states), sentence_vectors(states, attention_mask, self._pooling)
@@ -60,9 +60,8 @@ class _Encoder(nn.Module):
         length = input_ids.shape[1]
         waves = self._waves(length, states.device)
         hidden = (1.0 - attention_mask[:, None, None, :].to(torch.float32)) * _LEAST
-        hidden = hidden * (
-            1.0 - torch.eye(length, device=states.device)
-        )  # padding sees itself, so that its sums are numbers
+        # Padding attends to itself, which keeps its sums finite.
+        hidden = hidden * (1.0 - torch.eye(length, device=states.device))
         other = token_type_ids[:, None, :, None] != token_type_ids[:, None, None, :]
         for layer in self.layer:
             states = layer(states, waves, hidden, other)
@@ -120,14 +119,15 @@ class _Attention(nn.Module):
 
 
 def _linear(weight: Tensor) -> nn.Linear:
-    """Without a bias; `weight` [out, in]."""
+    """Return a linear layer without a bias from `weight` [out, in]."""
     layer = nn.Linear(weight.shape[1], weight.shape[0], bias=False, device="meta")
     layer.weight = nn.Parameter(weight.detach().contiguous())
     return layer
 
 
 def _shifted(scores: Tensor) -> Tensor:
-    """[batch, head, query, distance], distances from length down to 1 - length, to [batch, head, query, key]: row i moved by i."""
+    """Convert [batch, head, query, distance], distances from length down to 1 - length, to [batch, head, query, key]: row i
+    is shifted by i."""
     batch, heads, length, distances = scores.shape
     turned = scores.reshape(batch, heads, distances, length)[:, :, 1:]
     return turned.reshape(batch, heads, length, distances - 1)[..., :length]

@@ -1,4 +1,4 @@
-"""The quantization methods, one file each. To add one: its file, and a line of `QUANTIZERS`."""
+"""The quantization methods, one file each. To add one, write its file and add it to `QUANTIZERS`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ QUANTIZERS: dict[str, Quantizer] = {
 
 
 def quantizer_of(spec: Quantize) -> Quantizer:
-    """CompressError: `spec` names no method, or says what its method cannot do."""
+    """Return the method of `spec`. CompressError: there is no such method, or it refuses `spec`."""
     if spec.method not in QUANTIZERS:
         raise CompressError(
             f"quantize.method: there is no {spec.method!r}{did_you_mean(spec.method, list(QUANTIZERS))}"
@@ -32,16 +32,16 @@ def quantizer_of(spec: Quantize) -> Quantizer:
 
 
 def int8_format(spec: Quantize, precision: str) -> str:
-    """Of the file of a precision, `int8`, `avx2` or `qdq`."""
+    """Return the int8 format of the file of a precision: `int8`, `avx2` or `qdq`."""
     return "qdq" if precision == "qdq" else quantizer_of(spec_of_file(spec, precision)).int8_format
 
 
 def spec_of_file(spec: Quantize, precision: str) -> Quantize:
-    """The settings of the file of a precision.
+    """Return the settings of the file of a precision.
 
-    Why `avx2` has 7-bit weights and not unsigned ones: both are free of saturation (2 × 255 × 63 fits into 16 bits;
-    ONNX Runtime multiplies U8 by U8 in 16-bit halves, exactly), and 7-bit ones are S8 like those of the
-    `int8` file, where a matmul of U8 by U8 is no faster than fp32 on a CPU with VNNI (docs/bundle.md has the figures).
+    `avx2` has 7-bit rather than unsigned weights. Both are free of saturation (2 × 255 × 63 fits into 16 bits; ONNX Runtime
+    multiplies U8 by U8 in 16-bit halves, exactly), but 7-bit ones are S8 like those of the `int8` file, while a matmul of U8
+    by U8 is no faster than fp32 on a CPU with VNNI (docs/bundle.md has the figures).
     """
     method = quantizer_of(spec).other_files.get(precision, spec.method)
     bits = {"reduce_range": True} if precision == "avx2" else {}

@@ -1,4 +1,4 @@
-"""SmoothQuant, with the matmuls in fp32 that cost too much of the answers for the time that int8 saves them."""
+"""SmoothQuant, with fp32 for the matmuls whose int8 form changes too many answers for the time that it saves."""
 
 from __future__ import annotations
 
@@ -24,6 +24,6 @@ QUANTIZER = Quantizer(
     smooths=True,
     evaluates=True,
     counts_flips=True,
-    depends_on=frozenset({"isa", "cpu"}),  # what this CPU answers, and how fast
+    depends_on=frozenset({"isa", "cpu"}),  # the search measures this CPU's answers and speed
     needs_matmuls=True,
 )

@@ -1,4 +1,4 @@
-"""Activations have the range of each run: no texts to calibrate on."""
+"""Dynamic quantization: activation ranges are computed in each run, without calibration texts."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ QUANTIZER = Quantizer(
     summary="activation ranges computed in each run",
     quantize=_quantize,
     int8_format="dynamic",
-    unused=NOT_SEARCHED | NOT_CALIBRATED | {"method"},  # the format says it
+    unused=NOT_SEARCHED | NOT_CALIBRATED | {"method"},  # implied by the format
     other_files={"qdq": "static"},
 )

@@ -1,4 +1,4 @@
-"""neural-compressor's static quantization of the checkpoint, and its search for fp32 matmuls."""
+"""neural-compressor's static quantization of the checkpoint, and its search for matmuls to keep in fp32."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ QUANTIZER = Quantizer(
     unused=(NOT_CALIBRATED - {"calibration_examples"}) | {"max_flips", "reduce_range"},
     other_files={"qdq": "static", "avx2": "static"},
     evaluates=True,
-    depends_on=frozenset({"isa"}),  # its search goes by what this CPU answers
+    depends_on=frozenset({"isa"}),  # its search depends on this CPU's answers
     packages=("torch", "neural-compressor", "torchao"),
     requirement="neural-compressor[pt]",
     refuses=_refuses,

@@ -1,4 +1,4 @@
-"""Static, with the ranges that a `quantize_aware` stage trained."""
+"""Static quantization with the ranges that a `quantize_aware` stage trained."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Static, and the peaks of activations are moved into the weights (Xiao et al. 2023, arXiv:2211.10438)."""
+"""Static quantization after moving the peaks of activations into the weights (Xiao et al. 2023, arXiv:2211.10438)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Activations have ranges that are calibrated on training texts."""
+"""Static quantization with activation ranges calibrated on training texts."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ QUANTIZER = Quantizer(
     name="static",
     summary="activation ranges calibrated on training texts",
     quantize=_quantize,
-    unused=NOT_SEARCHED | {"method", "alpha", "outlier_splitting"},  # the format says the method
+    unused=NOT_SEARCHED | {"method", "alpha", "outlier_splitting"},  # the format implies the method
 )
