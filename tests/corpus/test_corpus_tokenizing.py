@@ -15,7 +15,6 @@ from corpus_toys import WORDS, bert_tokenizer, reference_tokens, roberta_tokeniz
 from compress.corpus import TextBatches, TokenShards, corpus_sources, tokenize_corpus, tokenizing
 from compress.errors import CompressError
 from compress.store import Store
-from compress.tokenization.special import special_ids
 
 
 @pytest.fixture(autouse=True)
@@ -170,12 +169,6 @@ def test_the_store_keeps_what_is_made(tmp_path: Path):
     assert found is not None
     assert found.info == artifact.info
     assert len(TokenShards.open(found.path)) == artifact.info["tokens"]
-
-
-def test_special_tokens_of_both_styles_are_found():
-    bert, roberta = special_ids(bert_tokenizer()), special_ids(roberta_tokenizer())
-    assert (bert.cls, bert.sep, bert.pad, bert.mask, bert.every) == (2, 3, 0, 4, (0, 1, 2, 3, 4))
-    assert (roberta.cls, roberta.sep, roberta.pad, roberta.mask, roberta.every) == (0, 2, 1, 260, (0, 1, 2, 3, 260))
 
 
 def test_a_tokenizer_that_dresses_text_otherwise_is_refused(tmp_path: Path):
