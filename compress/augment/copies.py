@@ -107,9 +107,8 @@ def _kept_words(texts: Texts, split: Split, outside: int | None, fixed: int) -> 
     for numbers, label in zip(texts.of_example, split.labels, strict=True):
         spans = np.array(texts.spans[numbers[0]], np.int64).reshape(-1, 2)
         inside = label[label[:, 0] != outside]
-        next_one = np.searchsorted(
-            inside[:, 2], spans[:, 0], side="right"
-        )  # the first label that ends after this word starts
+        # The first label that ends after this word starts.
+        next_one = np.searchsorted(inside[:, 2], spans[:, 0], side="right")
         starts = np.append(inside[:, 1], np.iinfo(np.int32).max)[next_one]
         kept.append(starts < spans[:, 1])
     return kept

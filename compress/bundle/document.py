@@ -154,9 +154,8 @@ def read_bundle(folder: Path) -> BundleInfo:
         info = BundleInfo.model_validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
-        where = (
-            " ".join(".".join(str(part) for part in first["loc"]).split()) or "the file"
-        )  # a key may hold line breaks
+        # A key may hold line breaks.
+        where = " ".join(".".join(str(part) for part in first["loc"]).split()) or "the file"
         raise CheckFailed(
             f"{path}: not a bundle of schema {SCHEMA}: {where}: {first['msg'].removeprefix('Value error, ')}"
         ) from None

@@ -20,10 +20,11 @@ _TOLD = (  # errors of the user's disk or paths
     errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EACCES, errno.EROFS, errno.EPERM, errno.ENAMETOOLONG,
     errno.ELOOP, errno.ENOTDIR, errno.EISDIR,
 )  # fmt: skip
+# Commands in which all processes of torchrun take part; the others are for the first alone.
 _TOGETHER = (
     "run",
     "ablate",
-)  # commands in which all processes of torchrun take part; the others are for the first alone
+)
 _PATIENCE = 20.0  # seconds; torchrun kills after 30
 
 app = typer.Typer(

@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     Model = Classifier | Tagger | Reader | Chooser | Embedder
 
 _SAMPLES = 2000
-_METRICS: dict[KindName, tuple[MetricName, ...]] = {
-    "classification": ("accuracy", "f1_macro")
-}  # of other kinds the usual ones
+# Of other kinds the usual ones.
+_METRICS: dict[KindName, tuple[MetricName, ...]] = {"classification": ("accuracy", "f1_macro")}
 Text = str | tuple[str, str] | list[str]
 
 

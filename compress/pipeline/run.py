@@ -170,9 +170,8 @@ def _run_all(request: Request, listener: Listener, peers: Peers | None = None) -
     contexts = [_context(plan, request, listener, peers) for plan in plans]
     for plan, context in zip(plans, contexts, strict=True):
         adopted = tuple(node for node in plan.nodes if node.kind is ADOPT and not node.inputs)
-        build_nodes(
-            plan, adopted, context, cache
-        )  # checks that every teacher is fit for every task before any training
+        # Checks that every teacher is fit for every task before any training.
+        build_nodes(plan, adopted, context, cache)
     for plan, context in zip(plans, contexts, strict=True):
         check_texts(plan, context, cache)
     reported = {plan.task.fingerprint: ReportedSource.of(plan.task) for plan in plans}
@@ -271,9 +270,8 @@ def _run(plan: Plan, request: Request, context: Context, reported: ReportedSourc
     folder = request.root / plan.name
     with as_user_error(request.root, "the folder of the runs"):
         cache.sweep()
-        with FileLock(
-            cache.root / ".locks" / plan.name
-        ):  # two processes that finish together write one after the other
+        # Two processes that finish together write one after the other.
+        with FileLock(cache.root / ".locks" / plan.name):
             before = finished(folder, measurements)
             if before is not None:
                 return before

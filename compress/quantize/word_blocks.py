@@ -14,6 +14,7 @@ Array = np.ndarray
 
 _MOST, _FEWEST = 32, 8  # values of a block with one scale: fewer cost more bytes, more cost accuracy
 _BLOCK_CODES = 127  # largest code of a block's scale; a code stands for its square, with its sign
+# Candidate scales of a block, relative to the one that reaches its largest value.
 _RATIOS = (
     1.0,
     0.95,
@@ -21,7 +22,7 @@ _RATIOS = (
     0.85,
     0.8,
     0.75,
-)  # candidate scales of a block, relative to the one that reaches its largest value
+)
 _ROWS = 1024  # rounded at once
 
 

@@ -51,9 +51,10 @@ def _elsewhere(documents: Sequence[str]) -> list[str]:
         file.write_text(f"[{', '.join(documents)}]", encoding="utf-8")
         try:
             return json.loads(run([sys.executable, "-c", _PROGRAM, file, VEGALITE], _SECONDS))
+        # OSError: Python itself cannot be started, e.g. where it is embedded.
         except (
             CheckFailed,
             OSError,
             ValueError,
-        ):  # OSError: Python itself cannot be started, e.g. where it is embedded
+        ):
             return list(map(picture, documents))

@@ -122,9 +122,8 @@ class Task:
 
     def baseline_of(self, row: Row) -> Row:
         """Return the teacher that `row` is compared with: its recipe's own, or the one that all recipes share."""
-        return next(
-            other for other in self.rows if other.teachers == row.teachers
-        )  # it precedes the models that it taught
+        # It precedes the models that it taught.
+        return next(other for other in self.rows if other.teachers == row.teachers)
 
     @property
     def baselines(self) -> list[Row]:

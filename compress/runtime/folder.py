@@ -206,9 +206,8 @@ def label_names(path: Path, config: dict[str, Any]) -> tuple[str, ...]:
     """Return the class names in id order from the config at `path` (`LABEL_0` … if it has none)."""
     names = config.get("id2label")
     if names is None or names == {}:
-        names = {
-            str(i): f"LABEL_{i}" for i in range(whole_number(path, config, "num_labels", 2))
-        }  # as transformers does
+        # As transformers does.
+        names = {str(i): f"LABEL_{i}" for i in range(whole_number(path, config, "num_labels", 2))}
     if not isinstance(names, dict) or not names or set(names) != {str(i) for i in range(len(names))}:
         raise CompressError(f"{path}: id2label: expected names for the ids 0, 1, 2 …, found {names!r}")
     labels = tuple(str(names[str(i)]) for i in range(len(names)))

@@ -27,9 +27,8 @@ class Cut:
     questions: int
     question: np.ndarray
     answer_tokens: int
-    bounds: (
-        np.ndarray
-    )  # int64 [window, 5]: `readable`, then the first position where an answer may begin, and the end of those
+    # int64 [window, 5]: `readable`, then the first position where an answer may begin, and the end of those.
+    bounds: np.ndarray
     spans: list[np.ndarray]  # for each window int32 [token of the context, 2]: characters, without spaces at their ends
     encodings: list[tokenizers.Encoding] = field(repr=False)
 

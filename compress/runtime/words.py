@@ -106,9 +106,8 @@ class Windower:
         self._tokenizer = tokenizers.Tokenizer.from_str(tokenizer.to_str())
         self._tokenizer.no_padding()
         room = max_length - self._tokenizer.num_special_tokens_to_add(False)
-        stride = min(
-            max(room // _OVERLAP, 1), room - 1
-        )  # at least one, so that a window's first token is in the one before it
+        # At least one, so that a window's first token is in the one before it.
+        stride = min(max(room // _OVERLAP, 1), room - 1)
         self._tokenizer.enable_truncation(max_length, stride=stride)
 
     def __call__(self, texts: Sequence[str], spans: Sequence[np.ndarray]) -> Windows:

@@ -9,10 +9,11 @@ if TYPE_CHECKING:
     import numpy as np
     import onnxruntime
 
+# Outputs of a question-answering graph, as named by transformers and optimum.
 SPAN_LOGITS = (
     "start_logits",
     "end_logits",
-)  # outputs of a question-answering graph, as named by transformers and optimum
+)
 VECTORS = "sentence_embedding"  # output of a graph that embeds texts, as named by sentence-transformers
 _ANSWERS = (("logits",), SPAN_LOGITS, (VECTORS,))
 

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 KindName = Literal["classification", "multilabel", "tagging", "span", "ranking", "choice", "regression", "embedding"]
-Unit = Literal[
-    "text", "word", "question", "choice", "pair"
-]  # what a model's outputs are for; choice: all endings of a question; pair: two texts, each of which it reads alone
+# What a model's outputs are for; choice: all endings of a question; pair: two texts, each of which it reads alone.
+Unit = Literal["text", "word", "question", "choice", "pair"]
 MetricName = Literal[
     "accuracy",
     "entity_f1",

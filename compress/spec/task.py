@@ -15,6 +15,7 @@ Columns = Annotated[tuple[str, ...], Field(min_length=1, max_length=3)]
 
 MEAN = "mean"  # the name in results of all reported splits together, if the headline score is the mean over them
 
+# By unit and the allowed numbers of columns.
 _COLUMNS: dict[tuple[Unit, tuple[int, ...]], str] = {
     ("text", (1, 2)): "one column or two",
     ("text", (2,)): "two columns, [query, passage]",
@@ -22,7 +23,7 @@ _COLUMNS: dict[tuple[Unit, tuple[int, ...]], str] = {
     ("question", (2,)): "two columns, of questions and of contexts",
     ("choice", (2, 3)): "two columns, [context, endings], or three, the second of what each ending begins with",
     ("pair", (2,)): "two columns, whose vectors are compared",
-}  # by unit and the allowed numbers of columns
+}
 
 
 class Files(Spec):

@@ -12,6 +12,7 @@ from compress.tabular import WORDS
 from .tables import Table, brief, lines_of, read_text, refuse
 
 TAGS = "tags"  # name of the last column
+# CoNLL-U's columns; forms are the words, universal parts of speech the tags.
 UNIVERSAL = (
     "id",
     WORDS,
@@ -23,7 +24,7 @@ UNIVERSAL = (
     "deprel",
     "deps",
     "misc",
-)  # CoNLL-U's columns; forms are the words, universal parts of speech the tags
+)
 _DOCUMENT = "-DOCSTART-"
 _COMMENT = re.compile(r"#\s*[A-Za-z_][\w.:-]*\s*=\s")
 _SPACES = re.compile("[ \t]+")  # words may contain other spaces

@@ -58,9 +58,8 @@ class CutWords(Words):
     def __init__(self, table: nn.Embedding, used: np.ndarray, decay: Callable[[int], float]) -> None:
         self._table, self._whole, self._padding, self._decay = table, table.weight, table.padding_idx, decay
         self._used = torch.from_numpy(used).to(table.weight.device)
-        self._places = torch.full_like(
-            table.weight[:, 0], -1, dtype=torch.int64
-        )  # looking up a missing row is an error
+        # Looking up a missing row is an error.
+        self._places = torch.full_like(table.weight[:, 0], -1, dtype=torch.int64)
         self._places[self._used] = torch.arange(len(used), device=self._places.device)
         self._rows = nn.Parameter(table.weight.detach()[self._used])
         self._place_of_padding = next(iter(np.flatnonzero(used == self._padding).tolist()), None)

@@ -32,10 +32,11 @@ from .activations import (
 from .parts import layer_parts, projection_of
 
 _NUMBERS = 40_000_000  # activations of neurons that may be held over all layers: 320 MB in float64
+# The module that writes to the residual stream, and its LayerNorm.
 _HALVES = {
     "attention": ("output", "attention_norm"),
     "ffn": ("down", "norm"),
-}  # the module that writes to the residual stream, and its LayerNorm
+}
 
 
 @dataclass(frozen=True)

@@ -197,9 +197,10 @@ def _check_converted(card: StudentCard, sizes: dict[str, int], teacher: Dimensio
         )
 
 
+# Random weights need no check.
 _CHECKS = {
     "copy": _check_copied,
     "prune": _check_chosen,
     "project": _check_projected,
     "convert": _check_converted,
-}  # random weights need no check
+}

@@ -18,10 +18,11 @@ from .layer_costs import int8_of
 from .prune_later import later_vocabulary
 
 _SAMPLE = 512  # training texts whose mean length a plan is checked with
+# What a file has beyond its weights: the graph, and a factor for scales and what stays fp32.
 _GRAPH_MB, _MOST_BESIDE = (
     0.1,
     1.1,
-)  # what a file has beyond its weights: the graph, and a factor for scales and what stays fp32
+)
 
 
 def check(plan: Plan, node: Node[Prune]) -> None:

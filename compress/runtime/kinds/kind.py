@@ -9,9 +9,8 @@ from typing import Any, Literal
 import numpy as np
 
 Names = tuple[str, ...]
-Unit = Literal[
-    "text", "word", "question", "choice", "pair"
-]  # what a model answers; pair: a text, by a vector that is compared
+# What a model answers; pair: a text, by a vector that is compared.
+Unit = Literal["text", "word", "question", "choice", "pair"]
 
 
 @dataclass(frozen=True)
@@ -52,13 +51,11 @@ class AnswerKind:
     """How the outputs of a model for one kind of task become answers."""
 
     problem_type: str | None  # in config.json
-    fits: Callable[
-        [str | None, int], bool
-    ]  # whether (config.json's problem_type, number of outputs) can be of this kind
+    # Whether (config.json's problem_type, number of outputs) can be of this kind.
+    fits: Callable[[str | None, int], bool]
     output_names: Callable[[Names], Names]  # label names, () for a kind without -> those of the outputs
-    answers: Callable[
-        [Names, np.ndarray], Iterator[Prediction]
-    ]  # (output names, outputs [text, word or candidate, output])
+    # (output names, outputs [text, word or candidate, output]).
+    answers: Callable[[Names, np.ndarray], Iterator[Prediction]]
     line: Callable[[Any], str]  # an answer as `compress predict` prints it
     cells: Callable[[Any], tuple[Any, float | None]]  # the same for a file: the answer, and the model's confidence
     fields: Callable[[Any], dict[str, Any]] = vars  # the same for a line of JSON

@@ -43,12 +43,10 @@ class TaskKind:
     written: Callable[[Any, Names], str | float]  # one label as text
     present: Callable[[np.ndarray], set[int]]  # ids of the label names that occur
     strata: Callable[[np.ndarray], list[int]]  # stratum of each example; the tuning split keeps their shares
-    headline: Callable[
-        [tuple[str, ...], int, Names], Headline
-    ]  # of (metrics, the positive label's id, -1: the last; names)
-    constant: Callable[
-        [np.ndarray, Names, np.ndarray], np.ndarray
-    ]  # of (train labels, names, gold): the output of the best model that ignores texts, or its outputs
+    # Of (metrics, the positive label's id, -1: the last; names).
+    headline: Callable[[tuple[str, ...], int, Names], Headline]
+    # Of (train labels, names, gold): the output of the best model that ignores texts, or its outputs.
+    constant: Callable[[np.ndarray, Names, np.ndarray], np.ndarray]
     constant_words: str  # describes that model
     label_words: str  # describes a label, if names are not listed
     answers: Callable[[np.ndarray], np.ndarray]
@@ -73,16 +71,13 @@ class TaskKind:
     exact_flips: Callable[[np.ndarray, np.ndarray], tuple[int, int] | None] = lambda *_: None
     # of (fp32 outputs, others): questions that only the first answer exactly, and only the second; None: not question answering
     prepared: Callable[[TaskSpec, Rows], Rows] = lambda spec, rows: rows  # converted for `read_labels`
-    varied: Callable[[np.ndarray], bool] = lambda labels: (
-        len(np.unique(labels, axis=0)) > 1
-    )  # labels are not all the same
+    # Labels are not all the same.
+    varied: Callable[[np.ndarray], bool] = lambda labels: len(np.unique(labels, axis=0)) > 1
     unvaried: str | None = None  # what a train that is not `varied` lacks, if not a second label
-    copied: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray] = lambda labels, sources, copy: labels[
-        sources
-    ]  # of (a split's labels; index of each copy's source; number of the copy, from 0): the copies' labels
-    gold: Callable[[np.ndarray, Sequence[Sequence[str]]], np.ndarray] = lambda labels, texts: (
-        labels
-    )  # of a split's columns
+    # Of (a split's labels; index of each copy's source; number of the copy, from 0): the copies' labels.
+    copied: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray] = lambda labels, sources, copy: labels[sources]
+    # Of a split's columns.
+    gold: Callable[[np.ndarray, Sequence[Sequence[str]]], np.ndarray] = lambda labels, texts: labels
     right: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None  # of (outputs, gold): which answers are right,
     # bool [example]; None like `confidence`
     correlates: bool = False  # whether scores are correlations, which are undefined for constant gold
