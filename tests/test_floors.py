@@ -145,6 +145,7 @@ INSIDE = {
         ("stages",),
         ("recipes",),
         ("planner", "preflight", "distributed", "building", "side_by_side", "request", "estimate", "lengths", "memory"),
+        ("requested_plans",),
         ("run",),
         ("ablation", "__init__"),
     ),
