@@ -14,7 +14,7 @@ from generators.families import family_table
 from generators.floors import floors_table
 from generators.index_page import index_page
 from generators.models import models_table
-from generators.recipes import recipe_table
+from generators.recipes import main_recipes_table, recipe_table
 from generators.reference import reference_page
 from generators.results import results_table
 
@@ -25,9 +25,9 @@ PAGES: dict[str, Callable[[], str]] = {
     "reports/index.html": index_page,  # of reports/README.md, when its blocks are made
 }
 BLOCKS: dict[str, dict[str, Callable[[], str]]] = {
-    "README.md": {"recipes": recipe_table, "results": results_table},
+    "README.md": {"recipes": main_recipes_table, "results": results_table},
     "docs/architecture.md": {"floors": floors_table},
-    "docs/recipes.md": {"families": family_table},
+    "docs/recipes.md": {"families": family_table, "recipes": recipe_table},
     "reports/README.md": {"models": models_table},
 }
 
