@@ -36,8 +36,8 @@ def attention_macs(query: Shape, key: Shape, out: Shape) -> int:
 
 
 def fused_attention_macs(hidden: Shape, out: Shape) -> tuple[int, int]:
-    """Return the multiply-accumulates of an attention that projects its own queries, keys and values, each of the size of `out`: (projection,
-    attention)."""
+    """Return the multiply-accumulates of (projections, attention), for attention that projects `hidden` to queries, keys and values of the
+    size of `out`."""
     return prod(hidden) * 3 * out[-1], attention_macs(out, out, out)
 
 

@@ -81,7 +81,8 @@ def timed(children: Sequence[Child], inputs: Iterable[Input], enough: Enough, se
 
 
 def by_runs(plan: Plan, least: int, is_narrow: Enough) -> Enough:
-    """Stop after `least` runs, rounded up to whole passes; earlier at the time limit, or if the intervals are narrow at a test (`is_check`)."""
+    """Return a rule to stop after `least` runs, rounded up to whole passes; or at the time limit, or once a test (`is_check`) finds narrow
+    intervals."""
     from .intervals import is_check
 
     most, seconds = plan.runs(least), SECONDS_SINGLE if plan.shape[0] <= 1 else SECONDS_BATCH
@@ -109,7 +110,7 @@ class Tally:
 
 
 def by_rigor(plan: Plan, rigor: Rigor, start: int, tally: Tally) -> Enough:
-    """Stop once the shape has (start + 1) / starts of its texts and of each model's time; updates `tally`.
+    """Return a rule to stop once a shape has (start + 1) / starts of its texts and of each model's time; it updates `tally`.
 
     Each start has at least `MIN_RUNS` rounds, even if earlier starts did all that was required.
     """
