@@ -64,8 +64,8 @@ class Quantize(StageSpec):
     )
     max_flips: NonNegative = Field(
         default=0.2,
-        description="auto: largest allowed share of changed decisions, in percent, counted on the tuning split, with training texts added "
-        "to make at least 1,000 texts, more for a low limit",
+        description="auto: largest allowed share of changed decisions, in percent, counted on the tuning split, topped up with "
+        "training texts to 1,000 texts, or more for a low limit",
     )
     per_channel: bool = Field(
         default=True, description="one scale per output channel of a weight matrix; false: one per matrix"

@@ -17,7 +17,8 @@ class Pretrain(OnText):
     reserved: ClassVar[tuple[str, ...]] = ("pretrained",)
 
     losses: Annotated[tuple[TextLoss, ...], Field(min_length=1)] = Field(
-        default=(MaskedTokens(),), description="`masked_lm`, and at most one of `next_sentence` and `sentence_order`"
+        default=(MaskedTokens(),),
+        description="`masked_lm`, `next_sentence` or `sentence_order`; not both of the last two",
     )
     epochs: PositiveNumber = Field(default=1.0, description="passes over the text")
     batch_size: Positive = Field(default=256, description="sequences per optimizer step")
