@@ -63,7 +63,7 @@ def _outlook(plan: Plan, root: Path) -> dict[str, Any]:
 
 
 def training_total(plans: list[Plan], documents: list[dict[str, Any]], root: Path) -> str | None:
-    """Return a line on what several plans leave to train together; None for one plan, or if one needs the hub. `documents`: those of `plans`."""
+    """Return a line on what several plans leave to train together; None for one plan, or if one needs the hub. `documents`: of `plans`."""
     if len(plans) < 2 or any(document["data"] is None for document in documents):
         return None
     total = str(replace(estimate(plans, root, assume=True), smaller=None)).removeprefix("training: ")
