@@ -1,4 +1,4 @@
-"""What the command line names, `[RUNTIME:]PATH`, as candidates with names that tell them apart."""
+"""Turn the command line's `[RUNTIME:]PATH` arguments into candidates with unique names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .spec import Candidate
 
 @dataclass(frozen=True)
 class _Entry:
-    """`label` is what names are cut from: the last `least` parts of it or, where they are another's too, more."""
+    """`label`: the path whose last parts become the name: `least` parts, or more if another candidate shares them."""
 
     runtime: Any
     path: Path
@@ -34,10 +34,10 @@ class _Entry:
 
 
 def find_candidates(words: Sequence[str]) -> list[Candidate]:
-    """One or two for a bundle (its graphs, fp32 first), one for an .onnx file or, after `torch:`, a checkpoint.
+    """Return a candidate for each graph of a bundle (fp32 first), each .onnx file and, after `torch:`, each checkpoint.
 
-    Nothing is loaded. CompressError: an unknown runtime, one whose package is not installed, no such file, a file
-    that is no ONNX model, the same one twice, or none at all.
+    Loads no model. CompressError: an unknown runtime, one whose package is not installed, a missing file, a file that is not an ONNX
+    model, a file or checkpoint named twice, or no candidates at all.
     """
     found = [entry for word in words for entry in _entries(word)]
     if not found:
@@ -48,7 +48,7 @@ def find_candidates(words: Sequence[str]) -> list[Candidate]:
 
 def _entries(word: str) -> list[_Entry]:
     runtime, path = _split(word)
-    whole = Path(os.path.abspath(path))  # noqa: PTH100 (`resolve` would follow a link to where nobody knows its name)
+    whole = Path(os.path.abspath(path))  # noqa: PTH100 (`resolve` would follow a link to a name that the user does not know)
     if runtime == "torch":
         read_config(path)
         weight_files(path)
@@ -62,7 +62,7 @@ def _entries(word: str) -> list[_Entry]:
 
 
 def _split(word: str) -> tuple[str, Path]:
-    """(runtime, path); what has no `RUNTIME:` before it is for ONNX Runtime, and so is a path with a colon in it."""
+    """Return (runtime, path). Without `RUNTIME:`, and for an existing path with a colon in it, the runtime is ONNX Runtime."""
     runtime, colon, path = word.partition(":")
     if not colon or len(runtime) < 2 or Path(word).exists():  # one letter is a drive
         runtime, path = "onnx", word
@@ -98,7 +98,7 @@ def _check_twice(entries: list[_Entry]) -> None:
 
 
 def _name(entry: _Entry, entries: list[_Entry]) -> str:
-    """The shortest that no other has; the whole path where even that is another's, through a link."""
+    """Return the shortest name that no other entry has; the whole path if links leave no unique one."""
     names = (entry.name(parts) for parts in range(1, len(entry.label.parts)))
     alone = (name for parts, name in enumerate(names, 1) if sum(other.name(parts) == name for other in entries) == 1)
     return next(alone, entry.name(len(entry.label.parts)))

@@ -1,4 +1,4 @@
-"""`python -m compress.bench.child`: one model in a process of its own, told what to do by JSON lines."""
+"""`python -m compress.bench.child`: a process that holds one model and serves requests in JSON lines."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from typing import Any
 from ..processes.worker import serve
 from .runners import IMPORTS, RUNNERS, Runner
 
-# Above this a run's own work hides the cost of waking up; below, one untimed run goes first.
+# A shorter run is repeated, and the second run counts: the cost of waking up the process would show in the first.
 _SETTLE_BELOW_MS = 50.0
 
 
 def peak_memory_bytes() -> int:
-    """Largest resident set of this process. ru_maxrss is inherited from the parent through exec on Linux,
-    so the kernel's high-water mark of the new address space comes first."""
+    """Return the peak resident set size of this process. On Linux a child inherits ru_maxrss from its parent through exec, so the
+    kernel's high-water mark of the new address space (VmHWM) is preferred."""
     status = Path("/proc/self/status")
     if status.is_file():
         for line in status.read_text().splitlines():
@@ -32,7 +32,7 @@ def peak_memory_bytes() -> int:
 
 
 class Server:
-    """Answers one request at a time; keeps the model and the inputs of the shapes seen."""
+    """Answers one request at a time; keeps the model and the prepared inputs of each shape."""
 
     def __init__(self) -> None:
         self.runner: Runner | None = None
@@ -47,19 +47,19 @@ class Server:
         return {"milliseconds": (time.perf_counter() - start) * 1000, "engine": self.runner.engine}
 
     def prepare(self, rows: Sequence[int]) -> None:
-        """Refuses what the model cannot run, without running it."""
+        """Prepare the inputs. CompressError if the model cannot run them; nothing is run."""
         assert self.runner is not None
         self.prepared[tuple(rows)] = self.runner.prepare(rows)
 
     def warm(self, rows: Sequence[int]) -> None:
-        """One untimed run."""
+        """Run once, untimed."""
         self._work(rows)()
         self.ran.add(tuple(rows))
 
     def run(self, rows: Sequence[int]) -> tuple[float, float]:
-        """Milliseconds of one run: by the clock, and of this process's CPU time, all threads together.
+        """Return the milliseconds of one run: wall-clock time, and CPU time of this process over all threads.
 
-        An untimed run goes first for new `rows`, for which a runtime may compile, and wherever a run is short.
+        A first run for new `rows`, for which a runtime may compile, and any short run is repeated, and the second run counts.
         """
         work = self._work(rows)
         times = _timed(work)

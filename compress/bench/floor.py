@@ -1,4 +1,4 @@
-"""Multiply-accumulates of an operator from its shapes, and how many of them this machine does in a second."""
+"""Count an operator's multiply-accumulates from its shapes, and measure how many this machine does per second."""
 
 from __future__ import annotations
 
@@ -12,39 +12,40 @@ import numpy as np
 
 Shape = Sequence[int]
 
-# Rows, inner size, columns of the matmuls that rates are measured on: large enough that starting one costs
-# nothing, and no more than 2 MB together. Which is faster depends on the CPU's caches.
+# Rows, inner size and columns of the matmuls that rates are measured on: large enough for the call overhead to be
+# negligible, with operands of at most 2 MB in total. Which size is faster depends on the CPU's caches.
 SIZES = ((256, 512, 512), (512, 512, 512))
 SECONDS = 0.5  # per size and precision
 
 
 def matmul_macs(left: Shape, out: Shape) -> int:
-    """Of the matmul of `left` [..., M, K], possibly transposed, into `out` [..., M, N]."""
+    """Return the multiply-accumulates of a matmul of `left` [..., M, K], possibly transposed, into `out` [..., M, N]."""
     rows = prod(out[:-1])
     inner = prod(left) // max(1, rows)
-    if len(left) != len(out) or inner not in left:  # the left operand is repeated along the batch
+    if len(left) != len(out) or inner not in left:  # the left operand is broadcast over the batch
         inner = left[-1]
     return prod(out) * inner
 
 
 def attention_macs(query: Shape, key: Shape, out: Shape) -> int:
-    """Of both matmuls of attention: queries by keys, probabilities by values.
+    """Return the multiply-accumulates of both matmuls of attention: queries by keys, probabilities by values.
 
-    [batch, length, hidden] or [batch, heads, length, size]; `out` is shaped as the query, the value's size last.
+    Shapes: [batch, length, hidden] or [batch, heads, length, size]; `out` has the shape of the query, with the value's size last.
     """
     return (prod(query) + prod(out)) * key[-2]
 
 
 def fused_attention_macs(hidden: Shape, out: Shape) -> tuple[int, int]:
-    """Of an attention that makes its own queries, keys and values of `out`'s size: (their projection, attention)."""
+    """Return the multiply-accumulates of (projections, attention), for attention that projects `hidden` to queries, keys and values of the
+    size of `out`."""
     return prod(hidden) * 3 * out[-1], attention_macs(out, out, out)
 
 
 def measured_rates() -> dict[str, float]:
-    """Multiply-accumulates per second of CPU time on one thread, `int8` (uint8 by int8) and `fp32`.
+    """Return multiply-accumulates per second of CPU time on one thread, for `int8` (uint8 by int8) and `fp32`.
 
-    The best of many runs of ONNX Runtime's own matmul on data that stay in the cache: what its kernels reach
-    here, and not the processor's peak.
+    The best of many runs of ONNX Runtime's own matmul on data that fit in the cache: the speed of its kernels on this machine, not
+    the processor's peak.
     """
     with tempfile.TemporaryDirectory() as folder:
         return {kind: max(_rate(Path(folder), kind, size) for size in SIZES) for kind in ("int8", "fp32")}
@@ -64,7 +65,7 @@ def _rate(folder: Path, kind: str, size: tuple[int, int, int]) -> float:
 
 
 def _product(path: Path, kind: str, size: tuple[int, int, int]) -> Path:
-    """One matmul with a constant right operand, as a layer's is."""
+    """Write a model of one matmul with a constant right operand, as in a linear layer."""
     import onnx
     from onnx import TensorProto, helper, numpy_helper
 
@@ -83,5 +84,5 @@ def _product(path: Path, kind: str, size: tuple[int, int, int]) -> Path:
 
 
 def floor_ms(macs: Mapping[str, int], rates: Mapping[str, float]) -> float:
-    """Milliseconds of `macs` (precision -> multiply-accumulates) at `rates` (precision -> the same per second)."""
+    """Return the milliseconds that `macs` (precision -> multiply-accumulates) take at `rates` (precision -> these per second)."""
     return sum(count / rates[precision] for precision, count in macs.items()) * 1000

@@ -1,4 +1,4 @@
-"""How well a median over rounds is known, and when that is well enough to stop measuring."""
+"""Confidence intervals of medians and percentiles of times, and when to test whether they are narrow enough to stop measuring."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ import numpy as np
 
 from ..percentiles import LEVEL, percentile_interval
 
-FEWEST = 6  # values whose extremes hold the median 95 times in 100: 1 - 2 · 0.5⁶ = .969
-NARROW = 0.05  # half of an interval that is narrow enough, in parts of the median
+FEWEST = 6  # the fewest values whose extremes enclose the median with 95% confidence: 1 - 2 · 0.5⁶ = .969
+NARROW = 0.05  # half-width of an interval that is narrow enough, as a fraction of the median
 _WIDER = 1.5
 _GROWTH = 4 / 3
 
 
 def half_width(values: Sequence[float]) -> float | None:
-    """Half of the 95% interval of the median of `values`, in parts of it; None: fewer than `FEWEST` values, or a median of 0.
+    """Return the half-width of the 95% interval of the median of `values`, as a fraction of the median; None for fewer than `FEWEST`
+    values or a median of 0.
 
-    It is meant on both sides of the median. The interval of order statistics, for which times need no distribution, is made half
-    as wide again: it takes values for independent, and neighbours may be alike.
+    The distribution-free interval of order statistics is made half as wide again: it assumes independent values, and successive times
+    may be correlated.
     """
     ends = percentile_interval(values, 0.5)
     middle = float(np.median(values)) if ends else 0.0
@@ -27,9 +28,9 @@ def half_width(values: Sequence[float]) -> float | None:
 
 
 def factor_of_starts(values: Sequence[float]) -> float:
-    """How far the mean over all starts may be from that of these `values`, one for each start: times or over this factor, at 95%.
+    """Return the factor f of the 95% interval [mean / f, mean · f] of the mean over starts, from `values`, one per start.
 
-    Student's interval of the mean of their logarithms, so that it is in parts and never below 0. 1 where there is one start.
+    Student's interval of the mean of the logarithms, so it is relative and never reaches below 0. 1 for a single start.
     """
     from scipy.stats import t
 
@@ -40,10 +41,10 @@ def factor_of_starts(values: Sequence[float]) -> float:
 
 
 def interval_over_starts(starts: Sequence[Sequence[float]], share: float) -> tuple[float, float] | None:
-    """The 95% interval of a percentile of times that several starts of a process had; None where all of them are too few.
+    """Return the 95% interval of a percentile of the times of several starts of a process; None if there are too few times in total.
 
-    Of the interval of order statistics of all values and `factor_of_starts` of each start's own percentile, what reaches further:
-    the first knows how values differ within a start, the second how starts do.
+    At each end, the wider of two intervals: that of order statistics of all values, for the variation within a start, and that by
+    `factor_of_starts` of each start's own percentile, for the variation between starts.
     """
     values = [value for start in starts for value in start]
     ends = percentile_interval(values, share)
@@ -58,7 +59,7 @@ def quantile(values: Sequence[float], share: float) -> float:
 
 
 def is_check(rounds: int) -> bool:
-    """Whether after so many rounds it is asked if they are enough: 6, 8, 11, 14, 19, …, a third more each time, for each look
-    is one more chance to stop by luck."""
+    """Whether to test for convergence after this many rounds: 6, 8, 11, 14, 19, …, each a third more than the last, because every
+    test is another chance to stop by luck."""
     number = round(log(max(rounds, 1) / FEWEST, _GROWTH))
     return number >= 0 and rounds == round(FEWEST * _GROWTH**number)

@@ -26,20 +26,19 @@ def measure(
 ) -> dict[str, Runtime]:
     """Measure all candidates at once; the first is the baseline, and a second process of it is `baseline again`.
 
-    Each round runs every candidate once in a new random order (seeded), so drift of the machine meets all
-    alike; `speedup` and `cpu_speedup` compare medians of the same rounds, and the copy's distance from 1 is the
-    noise. A shape ends before `spec.runs` at a time limit and, where `spec.narrow` says so, once the intervals of all p50
-    and of all ratios to the baseline are narrow enough; `Latency.runs` says how many there were. By `spec.rigor` the
-    processes are started several times, and the times of all starts are pooled.
-    `on_progress(what, done, total)`. CompressError: a model that cannot be loaded or run at a shape, mostly before
-    anything is timed; CheckFailed: a process that died or hung. No process outlives the call.
+    Each round runs every candidate once in a new random order (seeded), so that drift of the machine affects all alike. `speedup` and
+    `cpu_speedup` compare medians of the same rounds; how far the copy's speedup is from 1 is the noise. A shape stops before
+    `spec.runs` at a time limit or, if `spec.narrow` is set, once the intervals of all p50 and of all ratios to the baseline are narrow
+    enough; `Latency.runs` is the actual number of runs. With `spec.rigor` the processes are started several times, and the times of all
+    starts are pooled. `on_progress(what, done, total)` is called before each shape and at the end. CompressError: a model cannot be
+    loaded or run at a shape, usually before anything is timed; CheckFailed: a process died or hung. No process outlives the call.
     """
     _check(candidates, spec)
     return _Measurement(candidates, spec, on_progress or (lambda what, done, total: None)).runtimes()
 
 
 class _Measurement:
-    """`times`: of each row, for each model one list per start."""
+    """`times`: for each row, model -> one list of times per start."""
 
     def __init__(self, candidates: Sequence[Candidate], spec: BenchSpec, on_progress: Progress) -> None:
         self.everyone = [*candidates, replace(candidates[0], name=AGAIN)]
@@ -76,7 +75,7 @@ class _Measurement:
         }
 
     def _start(self, start: int, starts: int) -> None:
-        """All shapes once, in processes that live as long as this."""
+        """Measure all shapes once, in processes that live only as long as this call."""
         with ExitStack() as stack:
             children = [stack.enter_context(Child(candidate, self.spec.threads)) for candidate in self.everyone]
             for child in children:

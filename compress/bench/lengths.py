@@ -1,4 +1,4 @@
-"""How long a task's texts are in tokens, as each candidate's own tokenizer cuts them."""
+"""Lengths of a task's texts in tokens, by each candidate's own tokenizer."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ SAMPLE = 64  # texts, spread evenly over the split
 
 
 def with_lengths(candidates: Sequence[Candidate], task: str, data_dir: Path | None) -> list[Candidate]:
-    """The candidates with `lengths` of the same texts of the tuning split, which is carved out of train.
+    """Return the candidates with `lengths` of the same sample of texts from the tuning split, which is held out of train.
 
-    A graph without a tokenizer beside it takes the lengths of the first candidate with one. CompressError: no
-    candidate has one, the task is unknown or its data are, or a bundle is for another number of texts.
+    A graph without a tokenizer in its folder takes the lengths of the first candidate that has one. CompressError: no candidate has a
+    tokenizer, the task is unknown, its data are missing, or a bundle is for another number of text columns.
     """
     spec, folder = resolve_task(task)
     check_data_dir(data_dir, [spec])
@@ -41,13 +41,13 @@ def with_lengths(candidates: Sequence[Candidate], task: str, data_dir: Path | No
 
 
 def sampled(count: int) -> np.ndarray:
-    """Which of `count` texts are measured, int64."""
+    """Return the indices of the texts to measure, out of `count`, int64."""
     most = min(count, SAMPLE)
     return np.arange(most) * count // max(1, most)
 
 
 def _tokenizer_folder(path: Path) -> Path | None:
-    """A checkpoint, or the folder of a graph or, in a bundle, the one above."""
+    """Return a checkpoint's folder, or that of a graph, or the bundle around it; None if it has no tokenizer."""
     places = [path] if path.is_dir() else [path.resolve().parent, path.resolve().parent.parent]
     places = places[:2] if path.parent.name == "onnx" else places[:1]
     return next((place for place in places if (place / "config.json").exists() and tokenizer_files(place)), None)

@@ -1,4 +1,4 @@
-"""Where a run of an ONNX model spends its time, node by node, from ONNX Runtime's own profiler."""
+"""Time that an ONNX model spends in each node, from ONNX Runtime's own profiler."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 RUNS, WARMUP, MIN_RUNS, SECONDS = 20, 3, 3, 10.0
 _KERNEL = "_kernel_time"
 
-# What an operator's time is spent on.
+# The groups of operators.
 INT8, FP32, ATTENTION, REST = "int8 matmuls", "fp32 matmuls", "attention", "rest"
 
 
 @dataclass(frozen=True)
 class Operator:
-    """One node of the graph as ONNX Runtime rewrote it. `op`: its kind; `group`: one of the four above;
-    `macs`: precision -> multiply-accumulates of the matmuls in it."""
+    """One node of the graph as optimized by ONNX Runtime. `op`: its operator type; `group`: one of the four above; `macs`: precision ->
+    multiply-accumulates of its matmuls."""
 
     name: str
     op: str
@@ -36,11 +36,10 @@ class Operator:
 
 
 def operators(path: Path, rows: Sequence[int]) -> tuple[int, list[Operator]]:
-    """(profiled runs, every node that they executed with its least time over them), on one thread.
+    """Profile a batch of texts of `rows` tokens on one thread; return (number of runs, executed nodes with the least time of each).
 
-    The least, for the profiler goes by the clock: a node that had to wait for its core would count the wait.
-    The batch has texts of `rows` tokens. CompressError: a model that cannot run it, or a matmul of a kind whose
-    multiply-accumulates are not known.
+    The least, because the profiler measures wall-clock time, which includes waiting for the core. CompressError: the model cannot run
+    the batch, or has a matmul whose multiply-accumulates cannot be counted.
     """
     import onnx
 
@@ -51,7 +50,7 @@ def operators(path: Path, rows: Sequence[int]) -> tuple[int, list[Operator]]:
 
 
 def _events(path: Path, rows: Sequence[int], folder: Path) -> list[list[dict[str, Any]]]:
-    """The executions of nodes, per run; the graph that was run is `folder`/rewritten.onnx."""
+    """Return the node events of each run; the optimized graph is written to `folder`/rewritten.onnx."""
     from ..sessions.opening import open_session
     from .runners import feed
 
@@ -91,7 +90,7 @@ def _key(event: dict[str, Any]) -> tuple[str, str]:
 
 
 def _groups(graph: onnx.GraphProto) -> dict[str, str]:
-    """Node -> group: matmuls by a weight are int8 or fp32; those of two activations, and softmax, are attention."""
+    """Return node -> group: matmuls with a weight are int8 or fp32; those of two activations, and softmax, are attention."""
     from ..graphs.matmuls import matmuls
 
     found = matmuls(graph)
@@ -101,7 +100,7 @@ def _groups(graph: onnx.GraphProto) -> dict[str, str]:
 
 
 def _macs(path: Path, node: onnx.NodeProto | None, op: str, event: dict[str, Any]) -> dict[str, int]:
-    """Precision -> multiply-accumulates. An event has the shapes of activations; those of weights may be gone."""
+    """Return precision -> multiply-accumulates. An event has the shapes of activations, but may lack those of weights."""
     from ..graphs.matmuls import FLOAT_MATMULS, INTEGER_MATMULS
 
     shapes, outs = ([next(iter(shape.values())) for shape in event[f"{end}_type_shape"]] for end in ("input", "output"))

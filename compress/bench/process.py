@@ -1,4 +1,4 @@
-"""One candidate in a process of its own, as the measuring process sees it."""
+"""The measuring process's handle on a child process that runs one candidate."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ..processes.worker import Worker, environment
 from .operators import Operator
 from .spec import Candidate
 
-TIMEOUT_SECONDS = 600.0  # for one answer: loading a large model from a cold disk, or one large batch
+TIMEOUT_SECONDS = 600.0  # per answer; enough to load a large model from a cold disk, or to run a large batch
 
 
 class Times(NamedTuple):
-    """Milliseconds of one run: by the clock, and of CPU time of the whole process."""
+    """Milliseconds of one run: wall-clock time, and CPU time of the whole process."""
 
     wall: float
     cpu: float
 
 
 class Child:
-    """A process that holds one candidate. A context manager: on leaving, the process is gone."""
+    """A process that holds one candidate. A context manager, which ends the process on exit."""
 
     def __init__(self, candidate: Candidate, threads: int, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
         self.candidate, self.name, self.threads = candidate, candidate.name, threads
@@ -41,24 +41,24 @@ class Child:
         return self.worker.pid
 
     def load(self) -> tuple[float, str]:
-        """Milliseconds from the file to a model that can answer, imports not counted; and what runs it, in words."""
+        """Load the model; return the milliseconds until it can run, without imports, and the name of the engine."""
         found = self._ask("load", runtime=self.candidate.runtime, path=self._path, threads=self.threads)
         return found["milliseconds"], found["engine"]
 
     def prepare(self, rows: Sequence[int]) -> None:
-        """Nothing is run. CompressError when the model does not take a batch of texts of `rows` tokens."""
+        """Prepare a batch of texts of `rows` tokens, without running it. CompressError if the model does not take it."""
         self._ask("prepare", rows=list(rows))
 
     def warm(self, rows: Sequence[int]) -> None:
-        """One untimed run of such a batch as `run` takes."""
+        """Run a batch once as `run` does, untimed."""
         self._ask("warm", rows=list(rows))
 
     def run(self, rows: Sequence[int]) -> Times:
-        """One run of a batch of texts of `rows` tokens each, padded to the longest."""
+        """Time one run of a batch of texts of `rows` tokens, padded to the longest."""
         return Times(*self._ask("run", rows=list(rows)))
 
     def peak_memory_bytes(self) -> int:
-        """Of the whole process so far, all shapes measured."""
+        """Return the peak of the whole process so far, over all shapes."""
         return self._ask("peak")
 
     def rates(self) -> dict[str, float]:
@@ -66,7 +66,7 @@ class Child:
         return self._ask("rates")
 
     def operators(self, rows: Sequence[int]) -> tuple[int, list[Operator]]:
-        """See `operators.operators`, which this runs on the candidate's file."""
+        """Run `operators.operators` on the candidate's file."""
         found = self._ask("operators", path=self._path, rows=list(rows))
         return found["runs"], [Operator(**operator) for operator in found["operators"]]
 

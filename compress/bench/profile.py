@@ -1,4 +1,4 @@
-"""Where a model's time goes by kind of operator, and how far it is from the time that its arithmetic alone takes."""
+"""A model's time by kind of operator, compared with the time that its arithmetic alone would take."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Kind", "Profile", "profile", "summary"]
 
 @dataclass(frozen=True)
 class Kind:
-    """All operators of one kind and group. `share` is of `Profile.operators_ms`, `milliseconds` their sum."""
+    """All operators of one type and group. `milliseconds`: their total; `share`: of `Profile.operators_ms`."""
 
     op: str
     group: str
@@ -30,13 +30,13 @@ class Kind:
 
 @dataclass(frozen=True)
 class Profile:
-    """One model at one shape on one thread, `runs` times with the profiler and as often without; times in milliseconds.
+    """One model at one shape on one thread, run `runs` times with the profiler and as often without; times in milliseconds.
 
-    `kinds`: each node's least time over the runs, the longest first; `groups`: group -> share; `operators_ms`: the
-    sum of the kinds. `whole_ms`: a run without the profiler, the least CPU time. `macs`: precision -> the
-    multiply-accumulates of all matmuls; `rates`: precision -> the most per second that ONNX Runtime reached
-    here (`floor.measured_rates`). `floor_ms`: all `macs` at those rates; `matmuls_floor_ms`: those of the matmuls
-    by weights alone, whose time is `matmuls_ms`; the two `…_over_floor` are the distances from them.
+    `kinds`: sums of each node's least time over the runs, the longest first; `groups`: group -> share; `operators_ms`: the sum over all
+    kinds. `whole_ms`: the least CPU time of a run without the profiler. `macs`: precision -> multiply-accumulates of all matmuls;
+    `rates`: precision -> the most per second that ONNX Runtime reaches on this machine (`floor.measured_rates`). `floor_ms`: the time of
+    all `macs` at those rates; `matmuls_floor_ms`: the same for matmuls with weights only, which took `matmuls_ms`. `whole_over_floor`,
+    `matmuls_over_floor`: the ratios of the measured times to these two.
     """
 
     batch: int
@@ -56,17 +56,17 @@ class Profile:
 
     @property
     def gemm_share(self) -> float:
-        """Of the matmuls by weights, int8 and fp32."""
+        """Share of the matmuls with weights, int8 and fp32."""
         return self.groups.get(INT8, 0.0) + self.groups.get(FP32, 0.0)
 
 
 def profile(
     candidates: Sequence[Candidate], shapes: Sequence[Shape], on_progress: Progress | None = None
 ) -> dict[str, tuple[Profile, ...]]:
-    """Name -> a profile per (batch, length), for the candidates that ONNX Runtime runs, one after the other.
+    """Return name -> a profile per (batch, length), for the candidates that ONNX Runtime runs, one after the other.
 
-    Each is in a process of its own, which also measures the rates. CompressError: none of them is run by ONNX
-    Runtime, or a model cannot be profiled; CheckFailed: a process that died or hung.
+    Each runs in its own process, which also measures the rates. CompressError: ONNX Runtime runs none of the candidates, there are no
+    shapes, or a model cannot be profiled; CheckFailed: a process died or hung.
     """
     from .process import Child
 
@@ -93,9 +93,9 @@ def profile(
 def summary(
     shape: Shape, runs: int, operators: Sequence[Operator], whole_ms: float, rates: dict[str, float]
 ) -> Profile:
-    """`operators` of `runs` profiled runs; `whole_ms` of a run without the profiler; see `Profile`.
+    """Return the `Profile` of `operators`, from `runs` profiled runs, and `whole_ms`, of a run without the profiler.
 
-    CompressError: no matmul among them, or no time.
+    CompressError: no operator is a matmul with weights, or their times are all 0.
     """
     total = sum(operator.milliseconds for operator in operators)
     macs = _macs(operators)

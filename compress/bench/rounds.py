@@ -1,4 +1,4 @@
-"""Rounds, in each of which every model runs once, and how many of them are enough."""
+"""Timed rounds, in each of which every model runs once, and the rules for when to stop."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .process import Child, Times
 from .spec import BenchSpec, Candidate, Rigor, Shape
 
 MIN_RUNS = 3
-# Per shape, all candidates together: what large batches of large models are cut to, down to MIN_RUNS.
+# Time limits per shape, for all candidates together; large batches of large models reach them, but have at least MIN_RUNS.
 SECONDS_SINGLE, SECONDS_BATCH = 60.0, 20.0
 SECONDS_WARMUP = 1.0
 
@@ -22,7 +22,7 @@ Enough = Callable[[Series], bool]
 
 @dataclass(frozen=True)
 class Plan:
-    """A row: its shape, (0, 0) for the task's own lengths, and what there is to run on."""
+    """A row of the results: its shape, (0, 0) for the task's own lengths, and the inputs to run."""
 
     shape: Shape
     inputs: tuple[Input, ...]
@@ -33,18 +33,18 @@ class Plan:
 
     @property
     def texts(self) -> int:
-        """Of one run."""
+        """Number of texts in one run."""
         return max(1, self.shape[0])
 
     def runs(self, least: int) -> int:
-        """So many that each input is run equally often."""
+        """Round `least` up, so that each input is run equally often."""
         return -(-least // len(self.inputs)) * len(self.inputs)
 
     def longest(self, candidate: Candidate) -> list[int]:
         return max((rows(candidate) for rows in self.inputs), key=max)
 
     def passes(self) -> Iterator[Input]:
-        """All inputs in random order, again and again: any beginning of it is a fair sample."""
+        """Yield all inputs in random order, again and again, so that any prefix is a fair sample."""
         order = random.Random(0)
         while True:
             yield from order.sample(self.inputs, len(self.inputs))
@@ -60,7 +60,7 @@ def plans(spec: BenchSpec) -> list[Plan]:
 
 
 def warm_up(children: Sequence[Child], plan: Plan, most: int) -> None:
-    """Untimed rounds: up to `most`, at least one, for a second."""
+    """Run untimed rounds for about a second: at least one, at most `most`."""
     start = time.monotonic()
     for number in range(most):
         if number and time.monotonic() - start > SECONDS_WARMUP:
@@ -70,7 +70,7 @@ def warm_up(children: Sequence[Child], plan: Plan, most: int) -> None:
 
 
 def timed(children: Sequence[Child], inputs: Iterable[Input], enough: Enough, seed: int) -> Series:
-    """Rounds until there are enough."""
+    """Run timed rounds until `enough` says so."""
     times: Series = {child.name: [] for child in children}
     order, turns = random.Random(seed), iter(inputs)
     while not enough(times):
@@ -81,7 +81,8 @@ def timed(children: Sequence[Child], inputs: Iterable[Input], enough: Enough, se
 
 
 def by_runs(plan: Plan, least: int, is_narrow: Enough) -> Enough:
-    """Enough are `least` runs, fewer at the time limit or where at a look (`is_check`) the intervals are narrow."""
+    """Return a rule to stop after `least` runs, rounded up to whole passes; or at the time limit, or once a test (`is_check`) finds narrow
+    intervals."""
     from .intervals import is_check
 
     most, seconds = plan.runs(least), SECONDS_SINGLE if plan.shape[0] <= 1 else SECONDS_BATCH
@@ -97,7 +98,7 @@ def by_runs(plan: Plan, least: int, is_narrow: Enough) -> Enough:
 
 @dataclass
 class Tally:
-    """What a shape had in the starts before: texts of each model, and milliseconds of its runs."""
+    """Totals of a shape over all starts so far: texts per model, and milliseconds of each model's runs."""
 
     texts: int = 0
     milliseconds: dict[str, float] = field(default_factory=dict)
@@ -109,9 +110,9 @@ class Tally:
 
 
 def by_rigor(plan: Plan, rigor: Rigor, start: int, tally: Tally) -> Enough:
-    """Enough is what takes the shape to (start + 1) / starts of its texts and of each model's time; `tally` goes on.
+    """Return a rule to stop once a shape has (start + 1) / starts of its texts and of each model's time; it updates `tally`.
 
-    Each start has `MIN_RUNS` rounds, also where the ones before had all that was needed.
+    Each start has at least `MIN_RUNS` rounds, even if earlier starts did all that was required.
     """
     part = (start + 1) / rigor.starts
     seen = 0

@@ -1,4 +1,4 @@
-"""The times of a shape as the figures of a row."""
+"""Summarize the times of a shape as one row of the results."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .spec import Shape
 if TYPE_CHECKING:
     from ..results import Latency
 
-Starts = Sequence[Sequence[Times]]  # of one model: for each start of its process one entry per round
+Starts = Sequence[Sequence[Times]]  # times of one model: a list per start of its process, an entry per round
 
 
 def latency(shape: Shape, times: Starts, baseline: Starts, *, on_cpu: bool) -> Latency:
-    """All starts pooled; `on_cpu`: whether the half-widths are of CPU time, or else by the clock."""
+    """Return the figures of all starts pooled; `on_cpu`: half-widths of CPU time instead of wall-clock time."""
     from ..results import Latency
 
     walls = [[one.wall for one in start] for start in times]
@@ -42,29 +42,29 @@ def latency(shape: Shape, times: Starts, baseline: Starts, *, on_cpu: bool) -> L
         runs=len(pooled),
         starts=len(times),
         cpu_p50=cpu_p50,
-        cpu_speedup=float(cpu_base) / cpu_p50 if cpu_p50 else None,  # a coarse CPU clock may say 0
+        cpu_speedup=float(cpu_base) / cpu_p50 if cpu_p50 else None,  # a coarse CPU clock may read 0
         half_width=p50_half,
         speedup_half_width=speedup_half,
     )
 
 
 def widest(times: Sequence[Sequence[Times]], baseline: Sequence[Times], *, on_cpu: bool) -> float:
-    """The largest half-width of the p50 and ratios of all models in one start; infinite where one has none."""
+    """Return the largest half-width of the p50 and speedups of all models in one start; infinity if any is None."""
     widths = [width for values in times for width in half_widths([values], [baseline], on_cpu=on_cpu)]
     return max(inf if width is None else width for width in widths)
 
 
 def half_widths(times: Starts, baseline: Starts, *, on_cpu: bool) -> tuple[float | None, float | None]:
-    """Of the p50, and of the ratio to the baseline, round by round."""
+    """Return the half-widths of the p50 and of the round-by-round ratio to the baseline."""
     mine, base = ([[one.cpu if on_cpu else one.wall for one in start] for start in each] for each in (times, baseline))
-    if min(map(min, mine)) <= 0 or min(map(min, base)) <= 0:  # a coarse CPU clock may say 0
+    if min(map(min, mine)) <= 0 or min(map(min, base)) <= 0:  # a coarse CPU clock may read 0
         return None, None
     ratios = [[b / m for m, b in zip(*start, strict=True)] for start in zip(mine, base, strict=True)]
     return _over_starts(mine), _over_starts(ratios)
 
 
 def _over_starts(starts: Sequence[Sequence[float]]) -> float | None:
-    """Within starts or between them, whichever is larger."""
+    """Return the half-width within starts or between them, whichever is larger."""
     within = half_width([value for start in starts for value in start])
     between = factor_of_starts([float(np.median(start)) for start in starts]) - 1
     return None if within is None else max(within, between)

@@ -1,6 +1,6 @@
-"""The child's side of each runtime: a file or folder becomes a function that runs it once.
+"""The child's side of each runtime: turn a file or folder into a function that runs it once.
 
-A package is imported only by the runtime that needs it: peak memory is the model's, not ours.
+A package is imported only by the runtime that needs it, so that peak memory is the model's, not this package's.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from ..errors import CompressError
 
 @dataclass(frozen=True)
 class Runner:
-    """`prepare` takes the tokens of each text of a batch and gives a function that runs it once; CompressError
-    when the model cannot. `engine` says what runs it, in words."""
+    """`prepare`: takes the number of tokens of each text and returns a function that runs this batch once; CompressError if the model
+    cannot. `engine`: name and version of the runtime."""
 
     engine: str
     prepare: Callable[[Sequence[int]], Callable[[], object]]
 
 
 def inputs(rows: Sequence[int], vocabulary: int) -> dict[str, np.ndarray]:
-    """int64 [batch, longest] of `rows` tokens each, the shorter ones padded with 0 and masked.
+    """Return int64 [batch, longest] inputs of `rows` tokens each; shorter ones are padded with 0 and masked.
 
-    Random ids: rows of the embedding table all over, as real text reads them.
+    Ids are random, to read the embedding table all over, as real text does.
     """
     ids = np.random.default_rng(0).integers(0, vocabulary, (len(rows), max(rows)))
     mask = (np.arange(max(rows)) < np.array(rows)[:, None]).astype(np.int64)
@@ -34,7 +34,7 @@ def inputs(rows: Sequence[int], vocabulary: int) -> dict[str, np.ndarray]:
 
 
 def feed(path: Path, names: Sequence[str], known: dict[str, str], rows: Sequence[int]) -> dict[str, np.ndarray]:
-    """What a graph with the inputs `names` and the metadata `known` is given. CompressError: too long, other inputs."""
+    """Return the feed of a graph with inputs `names` and metadata `known`. CompressError: too long, or unknown inputs."""
     check_length(path, rows, int(known.get("max_length", max(rows))))
     full = inputs(rows, int(known.get("vocab_size", 100)))
     missing = sorted(set(names) - set(full))
@@ -57,7 +57,7 @@ def onnx_runner(path: Path, threads: int) -> Runner:
     session = open_session(path, threads)
     known = session.get_modelmeta().custom_metadata_map
     names = [value.name for value in session.get_inputs()]
-    # A graph of vectors also has the states that they are made of, for tools that pool by themselves.
+    # A graph for embeddings also outputs the hidden states, for tools that pool by themselves.
     asked = wanted_outputs([value.name for value in session.get_outputs()])
 
     def prepare(rows: Sequence[int]) -> Callable[[], object]:
@@ -68,8 +68,8 @@ def onnx_runner(path: Path, threads: int) -> Runner:
 
 
 def openvino_runner(path: Path, threads: int, precision: str) -> Runner:
-    """As `compress.runtime` runs it. CompressError when it takes another precision than asked for: bf16 on a CPU
-    without it is f32."""
+    """Run a graph as `compress.runtime` does. CompressError: OpenVINO uses another precision than `precision`, as f32 for bf16 on a CPU
+    without it."""
     from ..runtime.openvino import open_model
 
     opened = open_model(path, threads, precision)
@@ -88,7 +88,7 @@ def openvino_runner(path: Path, threads: int, precision: str) -> Runner:
 
 
 def torch_runner(path: Path, threads: int) -> Runner:
-    """The checkpoint in eager fp32, as most people run it before any of this."""
+    """Run a checkpoint in eager fp32, as most people do before compression."""
     import torch
 
     from ..models.dimensions import read_config, usable_positions
@@ -121,7 +121,7 @@ RUNNERS: dict[str, Callable[[Path, int], Runner]] = {
     "openvino-bf16": lambda path, threads: openvino_runner(path, threads, "bf16"),
     "torch": torch_runner,
 }
-# Imported before the clock of `load` starts: a user pays for it once per process, not per model.
+# Imported before `load` starts its clock: the cost is per process, not per model.
 IMPORTS = {
     "onnx": ("onnxruntime",),
     "openvino-f32": ("openvino",),

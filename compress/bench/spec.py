@@ -1,4 +1,4 @@
-"""What is measured, and how often."""
+"""What to measure, and how often."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Progress = Callable[[str, int, int], None]  # what is measured, done, total
 class Candidate:
     """`path` is an ONNX file, or a checkpoint folder run in eager fp32 (`torch`).
 
-    `lengths`: its own tokens per text, for the same texts as everybody's `BenchSpec.lengths`; left out, those.
+    `lengths`: tokens per text by its own tokenizer, for the same texts as `BenchSpec.lengths`; default: those lengths.
     """
 
     name: str
@@ -26,10 +26,10 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Rigor:
-    """The least that each model has at each shape: texts, seconds of its own runs, and starts of its process.
+    """Minimum per model and shape: texts, seconds of its own runs, and starts of its process.
 
-    Texts and seconds are of all starts. They end a measurement as MLPerf's load generator does: as soon as there were enough of
-    both (inference rules, https://github.com/mlcommons/inference_policies).
+    Texts and seconds are totals over all starts. As in MLPerf's load generator, a measurement ends as soon as both are reached
+    (inference rules, https://github.com/mlcommons/inference_policies).
     """
 
     queries: int
@@ -42,15 +42,15 @@ RIGOR = {"quick": Rigor(1024, 10.0, 3), "full": Rigor(24_576, 600.0, 5)}
 
 @dataclass(frozen=True)
 class BenchSpec:
-    """`shapes`: (batch, length) in tokens; `lengths`: a sample of the task's own, one text at a time.
+    """`shapes`: (batch, length in tokens); `lengths`: a sample of the task's own text lengths, run one text at a time.
 
-    `runs`: of each model and shape. `narrow`: fewer are enough once half of the 95% interval of every p50 and of every ratio
-    to the baseline is at most this part of it. `rigor` goes before both.
+    `runs`: per model and shape. `narrow`: stop earlier once the half-width of the 95% interval of every p50 and of every ratio to the
+    baseline is at most this fraction of it. `rigor` takes precedence over both.
     """
 
     shapes: tuple[Shape, ...] = ((1, 32), (1, 128), (32, 128))
     lengths: tuple[int, ...] = ()
-    runs: int = 36  # the fewest that say a p90
+    runs: int = 36  # the fewest that give an interval of the p90
     warmup: int = 5
     threads: int = 1
     narrow: float | None = None

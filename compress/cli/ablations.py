@@ -47,7 +47,7 @@ Rows = Annotated[
     typer.Option(
         metavar="LABEL",
         help="Row to run besides `full`, e.g. 'without augment', or 'student CARD' for the recipe with another student; "
-        "repeat for several. Default: all parts.",
+        "repeat for several. Default: all rows.",
     ),
 ]
 Report = Annotated[Path | None, typer.Option(help="Report folder. Default: OUT/ablation-RECIPE-TASKS.")]

@@ -15,7 +15,8 @@ def attention(
     run: Run,
     text: Annotated[str, typer.Option(help="Text to analyse.", show_default=False)],
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FILE", help="The page, e.g. attention.html.", show_default=False)
+        Path,
+        typer.Option("--out", "-o", metavar="FILE", help="Page to write, e.g. attention.html.", show_default=False),
     ],
     pair: Annotated[str | None, typer.Option(help="Second text, if the task has pairs.", show_default=False)] = None,
     store: Store = None,

@@ -1,4 +1,4 @@
-"""The printed output of `bench`: the tables of its page, warnings, and each profile's distance from its floor."""
+"""The printed output of `bench`: its tables, warnings, and how far each profile is from its floor."""
 
 from __future__ import annotations
 

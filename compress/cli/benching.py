@@ -28,11 +28,12 @@ Models = Annotated[
     ),
 ]
 Shapes = Annotated[
-    list[str] | None, typer.Option("--shape", metavar="BATCHxLENGTH", help="Default: 1x32, 1x128, 32x128.")
+    list[str] | None,
+    typer.Option(
+        "--shape", metavar="BATCHxLENGTH", help="Texts, and tokens of each; repeatable. Default: 1x32, 1x128, 32x128."
+    ),
 ]
-Task = Annotated[
-    str | None, typer.Option(help="Also time single texts as long as this task's (never the reported split's).")
-]
+Task = Annotated[str | None, typer.Option(help="Also time single texts with the lengths of this task's tuning split.")]
 Threads = Annotated[
     list[str] | None,
     typer.Option("--threads", metavar="N|all", help="Threads per model; repeat to measure several. Default: 1."),
@@ -44,7 +45,7 @@ Runs = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="Most timed runs per model and shape; at own lengths, rounded up to a multiple of 64. Default: 36.",
+        help="Maximum timed runs per model and shape; at the task's own lengths, rounded up to a multiple of 64. Default: 36.",
         show_default=False,
     ),
 ]
@@ -80,7 +81,7 @@ def bench(
     out: Out = None,
     json: Json = False,
 ) -> None:
-    """Measure latency only: one process per model, runs interleaved, the baseline timed against itself."""
+    """Measure only latency: one process per model, interleaved runs, and a second copy of the baseline to show the noise."""
     from ..bench import RIGOR, BenchSpec, measure
     from ..bench.candidates import find_candidates
     from ..bench.profile import profile as take_profile

@@ -27,7 +27,10 @@ Threads = Annotated[int | None, typer.Option(min=1, max=MOST_THREADS, help="Thre
 
 # Options of `predict`.
 Bundle = Annotated[Path, typer.Argument(help="A bundle's folder.", show_default=False)]
-Texts = Annotated[list[str] | None, typer.Argument(metavar="TEXT", help="Texts; none, or -, reads lines from stdin.")]
+Texts = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="TEXT", help="Texts. If there are none, or only -, lines are read from stdin."),
+]
 Pair = Annotated[
     list[str] | None,
     typer.Option(
@@ -42,8 +45,8 @@ Input = Annotated[
         "--input",
         "-i",
         metavar="FILE",
-        help="A .csv, .tsv or .jsonl file to answer row by row. Also .conll or .txt for words, SQuAD's .json for questions, "
-        ".txt for .npy.",
+        help="A .csv, .tsv or .jsonl file to answer row by row. To label words, also .conll or .txt; for questions, SQuAD's .json; "
+        "for a .npy --output, .txt.",
     ),
 ]
 Output = Annotated[
@@ -65,7 +68,7 @@ Quoting = Annotated[
     bool,
     typer.Option(
         "--quoting/--no-quoting",
-        help="Whether quotes of a .csv or .tsv --input hold fields together; not in GLUE's files.",
+        help="Whether fields of a .csv or .tsv --input may be quoted; not in GLUE's files.",
     ),
 ]
 Columns = Annotated[
@@ -83,7 +86,8 @@ PrecisionHint = Annotated[str | None, typer.Option(help="OpenVINO's precision: f
 Aggregation = Annotated[
     str | None,
     typer.Option(
-        help="How words are labelled: first, average, max or none. Default: first, as in training.",
+        help="How a word's tokens decide its label: first, average or max; none: first, without joining words. "
+        "Default: first, as in training.",
         show_default=False,
     ),
 ]

@@ -71,7 +71,7 @@ class Display(Listener):
         self._line(headed("built", "dim", f"   {label} of {run}, by another process"))
 
     def notice(self, line: str) -> None:
-        """Printed even if quiet: it is no progress."""
+        """Print the line even if quiet, because it is not progress."""
         self._console.print(headed("note", "yellow", f"    {line}"))
 
     def outlook(self, line: str) -> None:

@@ -164,7 +164,7 @@ def doctor(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Show CPU features, threads, versions and what int8 gains here. Warn of combinations known to be bad."""
+    """Show CPU features, threads, versions and the expected int8 speed-up. Warn of combinations known to be bad."""
     from ..machine import training_precision, usable_cores, versions
     from ..results import Machine
     from .advice import advice

@@ -43,7 +43,7 @@ Text = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
-        help="Text column. Default: text; tokens for one word per line; question for SQuAD; query beside passage.",
+        help="Text column. Default: text; tokens for one word per line; question for SQuAD; query if another column is passage.",
         rich_help_panel=OWN_FILES,
     ),
 ]
@@ -87,7 +87,7 @@ Teachers = Annotated[
     typer.Option(
         "--teacher",
         help="Teacher card, checkpoint folder, or OWNER/NAME or OWNER/NAME@REVISION on the hub. Repeat for several: the student "
-        "learns their mean. Default: the recipe's.",
+        "learns from the mean of their outputs. Default: the recipe's.",
         rich_help_panel="Models and stages",
     ),
 ]
@@ -100,7 +100,7 @@ Student = Annotated[
     ),
 ]
 Seeds = Annotated[
-    int, typer.Option(min=1, max=MOST_SEEDS, help="How many seeds, starting at --seed.", rich_help_panel="Seeds")
+    int, typer.Option(min=1, max=MOST_SEEDS, help="Number of seeds, starting at --seed.", rich_help_panel="Seeds")
 ]
 Seed = Annotated[
     int, typer.Option(min=0, max=LARGEST_SEED, help="The seed, or the first of --seeds.", rich_help_panel="Seeds")
@@ -131,7 +131,7 @@ Tuning = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Examples for choosing checkpoints and settings, in the format of the task's files. Default: held out of train.",
+        help="Examples for choosing checkpoints and settings, in the format of the task's files. Default: held out of the training data.",
         rich_help_panel="Data",
     ),
 ]
@@ -174,7 +174,7 @@ Jobs = Annotated[
         "-j",
         min=1,
         max=MOST_THREADS,
-        help="Processes to share the work and, unless --threads sets a number for each, the cores.",
+        help="Parallel processes. They share the cores, unless --threads sets a number for each.",
         rich_help_panel="Machine",
     ),
 ]
@@ -193,7 +193,7 @@ BenchRuns = Annotated[
     int,
     typer.Option(
         min=1,
-        help="Max timed runs per model and shape; at own lengths, rounded up to a multiple of 64.",
+        help="Maximum timed runs per model and shape; at the task's own lengths, rounded up to a multiple of 64.",
         rich_help_panel="Machine",
     ),
 ]
@@ -223,15 +223,16 @@ MaxLatency = Annotated[
     float | None,
     typer.Option(
         "--max-latency-ms",
-        help="CPU time on one thread for a text of 128 tokens, or for the longest text timed if the task's are shorter.",
+        help="Maximum CPU time on one thread for a text of 128 tokens, or for the longest text timed if the task's are shorter.",
         rich_help_panel=LIMITS,
     ),
 ]
 MaxSize = Annotated[
-    float | None, typer.Option("--max-size-mb", help="ONNX file size, in 10^6 bytes.", rich_help_panel=LIMITS)
+    float | None, typer.Option("--max-size-mb", help="Maximum ONNX file size, in 10^6 bytes.", rich_help_panel=LIMITS)
 ]
 MinScore = Annotated[
-    float | None, typer.Option("--min-score", help="Points on the tuning split.", rich_help_panel=LIMITS)
+    float | None,
+    typer.Option("--min-score", help="Minimum score on the tuning split, in points.", rich_help_panel=LIMITS),
 ]
 
 

@@ -63,7 +63,7 @@ def _outlook(plan: Plan, root: Path) -> dict[str, Any]:
 
 
 def training_total(plans: list[Plan], documents: list[dict[str, Any]], root: Path) -> str | None:
-    """Return what several plans leave to train together, None if one needs the hub. `documents`: those of the plans."""
+    """Return a line on what several plans leave to train together; None for one plan, or if one needs the hub. `documents`: of `plans`."""
     if len(plans) < 2 or any(document["data"] is None for document in documents):
         return None
     total = str(replace(estimate(plans, root, assume=True), smaller=None)).removeprefix("training: ")
@@ -102,8 +102,8 @@ def plan_document(plan: Plan, root: Path) -> dict[str, Any]:
 
 
 def _models(plan: Plan, cache: Store) -> dict[str, dict[str, Any]]:
-    """Return name -> sizes. What a stage makes smaller is also listed under the stage's node, with the sizes of its checkpoint, or, before
-    it was run, as far as its sizes are known."""
+    """Return name -> sizes. A model that a stage makes smaller is also listed under that stage's node, with the sizes of its checkpoint;
+    before the stage has run, with the sizes that are known."""
     found = {name: _model(sizes) for name, sizes in plan.sizes.items()}
     models = {node.id: node.model for node in plan.nodes}
     resized: dict[str, Dimensions | None] = {**plan.sizes}

@@ -32,7 +32,7 @@ Out = Annotated[
     Path,
     typer.Option("--out", "-o", help="Folder for the new runs and their artefact store.", rich_help_panel="Output"),
 ]
-_ELSEWHERE = "Data that are elsewhere by now, in place of those that the commands name"
+_ELSEWHERE = "New places of data that have moved since"
 DataDir = Annotated[Path | None, typer.Option(help="As in `compress run`.", rich_help_panel=_ELSEWHERE)]
 File = Annotated[Path | None, typer.Option(metavar="FILE", help="As in `compress run`.", rich_help_panel=_ELSEWHERE)]
 Corpus = Annotated[
@@ -62,7 +62,7 @@ def reproduce(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Rerun the commands recorded in a report, and say figure by figure what is the same.
+    """Rerun the commands recorded in a report, and compare every figure with the recorded one.
 
     Times are not measured again. If interrupted, repeat the command to continue.
     """
@@ -148,7 +148,7 @@ def _request(words: Mapping[str, Any], folder: Path, moved: MovedData, out: Path
 
 
 def _above(comparison: Comparison) -> Iterator[str]:
-    """Yield what of machine, versions and code is the same, and for how many of the runs, if they differ."""
+    """Yield lines on what is the same of machine, versions and code; if runs differ in this, for each group of runs."""
     groups: dict[tuple[str, ...], int] = {}
     for run in comparison.runs:
         lines = tuple(_conditions(run))

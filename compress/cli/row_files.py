@@ -130,7 +130,7 @@ class Rows:
 
 
 def check_form(path: Path, suffix: str, *, quoting: bool, columns: Sequence[str] | None) -> None:
-    """Raise `CompressError` if the options are for tables, and `path` is none."""
+    """Raise `CompressError` for options of .csv and .tsv files if `path` is another file."""
     if suffix not in DELIMITERS and (columns or not quoting):
         option = "--columns" if columns else "--no-quoting"
         raise CompressError(f"{option}: is for .csv and .tsv files; leave it out for {path.name}")
@@ -154,7 +154,7 @@ class TableRows:
             yield Row(f"{table.place}: {table.unit} {number}", values, table.place, number, words)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no file is open."""
 
 
 def value_of(row: Row, name: str, option: str) -> Any:

@@ -39,9 +39,7 @@ from .options import (
 
 Trials = Annotated[
     int,
-    typer.Option(
-        min=1, help="Total trials, including those of earlier calls. A combination drawn again does not count."
-    ),
+    typer.Option(min=1, help="Total trials, including those of earlier calls; repeated combinations do not count."),
 ]
 Try = Annotated[
     list[str] | None,

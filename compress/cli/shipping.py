@@ -43,15 +43,21 @@ WithCheckpoint = Annotated[
 ]
 Licence = Annotated[
     str | None,
-    typer.Option("--license", help="Default: that of the weights the model started from.", rich_help_panel=CARD),
+    typer.Option(
+        "--license", help="License of the model. Default: that of the weights it started from.", rich_help_panel=CARD
+    ),
 ]
 BaseModel = Annotated[
     str | None,
     typer.Option(
-        "--base-model", help="Hub id. Default: that of the weights the model started from.", rich_help_panel=CARD
+        "--base-model",
+        help="Hub id of the base model. Default: that of the weights the model started from.",
+        rich_help_panel=CARD,
     ),
 ]
-Name = Annotated[str | None, typer.Option("--name", help="Title. Default: the run's name.", rich_help_panel=CARD)]
+Name = Annotated[
+    str | None, typer.Option("--name", help="Title of the card. Default: the run's name.", rich_help_panel=CARD)
+]
 Push = Annotated[
     str | None,
     typer.Option(
@@ -62,7 +68,7 @@ Push = Annotated[
     ),
 ]
 Private = Annotated[
-    bool, typer.Option("--private", help="Make a new repository private, not an existing one.", rich_help_panel=HUB)
+    bool, typer.Option("--private", help="Make the repository private, if it is new.", rich_help_panel=HUB)
 ]
 Triton = Annotated[
     Path | None,

@@ -20,7 +20,9 @@ def vocab(
     kind: Annotated[
         Literal["wordpiece", "bpe"], typer.Option(help="WordPiece as in BERT, or byte-level BPE as in RoBERTa.")
     ] = "wordpiece",
-    size: Annotated[int, typer.Option(min=1, max=2**31 - 1, help="Most tokens, special ones included.")] = 30522,
+    size: Annotated[
+        int, typer.Option(min=1, max=2**31 - 1, help="Maximum number of tokens, including special ones.")
+    ] = 30522,
     cased: Annotated[bool, typer.Option("--cased", help="WordPiece: keep upper case and accents.")] = False,
 ) -> None:
     """Train a tokenizer on plain text, for teachers that start from random weights."""

@@ -18,7 +18,9 @@ class Quantize(StageSpec):
 
     files: ClassVar[Mapping[str, str]] = {"calibration_text": "text"}
 
-    method: str = Field(default="smoothquant", description="how activations become int8: one of the methods below")
+    method: str = Field(
+        default="smoothquant", description="how activations are quantized to int8: one of the methods below"
+    )
     portable: bool = Field(
         default=False,
         description="also write a static file with portable QDQ operators, for OpenVINO and other runtimes",
@@ -29,7 +31,7 @@ class Quantize(StageSpec):
         description="also write a file with 7-bit weights, which cannot saturate, for x86 CPUs without VNNI",
     )
     calibration_examples: Annotated[int, Field(ge=32, le=512)] = Field(
-        default=128, description="training texts to calibrate ranges on, spread over all lengths"
+        default=128, description="training texts to calibrate activation ranges on, spread over all lengths"
     )
     calibration_text: str | None = Field(
         default=None,
@@ -39,33 +41,35 @@ class Quantize(StageSpec):
     )
     calibration: Literal["percentile", "minmax"] = Field(
         default="percentile",
-        description="how to take an activation's range from the texts: a `percentile` of its values, or their extremes",
+        description="how to compute an activation's range from the texts: from a `percentile` of its values, or their minimum and maximum",
     )
     percentile: Annotated[float, Field(gt=99, le=100)] = Field(
         default=99.999, description="for `calibration: percentile`: percent of an activation's values within its range"
     )
     alpha: Annotated[float, Field(gt=0, le=1)] | None = Field(
         default=None,
-        description="smoothquant, auto: share of the peaks moved into the weights; default: searched for each input",
+        description="smoothquant, auto: share of the activation peaks moved into the weights; default: searched for each matmul input",
     )
     outlier_splitting: bool = Field(
         default=True,
         exclude_if=lambda value: value is True,
-        description="smoothquant, auto: repeat the few outlier channels of a feed-forward layer, each copy with part of the "
-        "weights, where that lowers the layer's error",
+        description="smoothquant, auto: split the few outlier channels of a feed-forward layer into copies, each with part of the weight, "
+        "where that lowers the layer's error",
     )
     bias_correction: bool = Field(
-        default=False, description="for calibrated ranges: correct each bias for int8's mean error in its matmul"
+        default=False, description="with calibrated ranges: correct each bias for the mean int8 error of its matmul"
     )
     max_drop: NonNegative = Field(
-        default=0.5, description="auto, inc-static: points the score on the tuning split may lose"
+        default=0.5, description="auto, inc-static: largest allowed drop of the tuning score, in points"
     )
     max_flips: NonNegative = Field(
         default=0.2,
-        description="auto: percent of decisions that may change, judged on the tuning split and, up to 1,000 texts or more "
-        "for a low limit, training texts",
+        description="auto: largest allowed share of changed decisions, in percent, counted on the tuning split, topped up with "
+        "training texts to 1,000 texts, or more for a low limit",
     )
-    per_channel: bool = Field(default=True, description="one scale per output channel of a weight; false: one for all")
+    per_channel: bool = Field(
+        default=True, description="one scale per output channel of a weight matrix; false: one per matrix"
+    )
     reduce_range: bool = Field(
         default=False, description="7-bit weights in every int8 file, for CPUs without VNNI; costs some accuracy"
     )
@@ -76,7 +80,9 @@ class Quantize(StageSpec):
         description="bits per value of the word embeddings; 4, for tables of 1,024 rows or more: half the bytes, with one scale per block "
         "of up to 32 values",
     )
-    exclude: tuple[str, ...] = Field(default=(), description="nodes to keep fp32: regular expressions on their names")
+    exclude: tuple[str, ...] = Field(
+        default=(), description="nodes to keep in fp32: regular expressions that match their names"
+    )
 
     @field_validator("exclude")
     @classmethod

@@ -103,17 +103,18 @@ class Recipe(Spec):
     description: str = Field(default="", description="one line, for `compress list` and the README")
     teacher: str | Annotated[tuple[str, ...], Field(min_length=1)] = Field(
         "minilm-l6",
-        description="a teacher card, unless the command names another; a list: the student learns the mean of their answers",
+        description="a teacher card, unless `--teacher` names another; a list: the student learns from the mean of their outputs",
     )
     student: str | dict[Positive, str] | None = Field(
         default=None, description="a student card, or one per number of teacher layers"
     )
     precision: Literal["auto", "fp32", "bf16"] = Field(
         default="auto",
-        description="for training; `quantize_aware` always uses fp32. auto: bf16 on GPUs with it and CPUs that gain from it, else fp32",
+        description="for training; `quantize_aware` always uses fp32. auto: bf16 on GPUs that support it and "
+        "CPUs where it is faster, else fp32",
     )
     stages: Annotated[tuple[Stage, ...], Field(min_length=1)] = Field(
-        description="each a mapping with one key, its kind; `- export:` takes all defaults"
+        description="each a mapping with one key, the kind of stage; `- export:` uses all defaults"
     )
 
     @model_validator(mode="after")

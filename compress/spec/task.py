@@ -38,9 +38,11 @@ class Files(Spec):
     header: bool = Field(default=True, description="CSV, TSV: the first row holds the column names")
     columns: tuple[str, ...] | None = Field(
         default=None,
-        description="CSV, TSV: column names, with or without a header; with a word per line, all of them",
+        description="CSV, TSV: column names, in place of those in a header; one word per line: names of all columns",
     )
-    quoting: bool = Field(default=True, description="CSV, TSV: false if a quote is an ordinary character, as in GLUE's")
+    quoting: bool = Field(
+        default=True, description="CSV, TSV: false if a quote is an ordinary character, as in GLUE's files"
+    )
 
 
 class Hub(Spec):
@@ -48,9 +50,7 @@ class Hub(Spec):
 
     path: str = Field(description="OWNER/NAME, or a folder relative to the task file")
     name: str | None = Field(default=None, description="configuration of the data set")
-    revision: str | None = Field(
-        default=None, description="commit, so that the same task reads the same data next year"
-    )
+    revision: str | None = Field(default=None, description="commit, so that the task always reads the same data")
     train: str = Field(default="train", description="name of the training split")
     tuning: str | None = Field(default=None, description="name of the tuning split; default: held out of train")
     dev: str | dict[str, str] = Field(
@@ -65,7 +65,7 @@ class Synthetic(Spec):
     generator: Literal["sentiment", "entailment", "similarity"] = Field(description="which embedded task")
     train: Positive = Field(default=6000, description="training examples, including the tuning split")
     dev: Positive = Field(default=1000, description="examples of the reported split")
-    seed: int = Field(default=0, description="of the generator")
+    seed: int = Field(default=0, description="seed of the generator")
 
 
 class TaskSpec(Spec):
@@ -75,15 +75,15 @@ class TaskSpec(Spec):
     title: str | None = Field(default=None, description="what reports call it; default: the name")
     kind: KindName = Field(
         default="classification",
-        description="what an answer is: a label, any number of labels, a label per word, a span of a text, the order of a query's "
+        description="what the model predicts: a label, any number of labels, a label per word, a span of a text, the order of a query's "
         "passages, one of several endings, a score, or a vector, whose cosine with another text's is compared with a score",
     )
     text: Columns = Field(
-        description="one column, or two for pairs of texts, questions and contexts, or contexts and endings; a third, between these last "
-        "two, may hold what each ending begins with"
+        description="one column; two for pairs of texts, as [question, context], [query, passage] or [context, endings]; or three for "
+        "[context, beginning, endings], where every ending continues the beginning"
     )
     label: str | tuple[str, ...] = Field(
-        description="column of the label, the list of labels, tags, spans or answers, the relevance, the right ending or the score; for "
+        description="column that holds a label, a list of labels, tags, spans or answers, a relevance, the right ending or a score; for "
         "a multilabel task also several columns of 0 and 1, one per label"
     )
     labels: tuple[str, ...] | None = Field(
@@ -91,18 +91,18 @@ class TaskSpec(Spec):
         description="class names in the order of their ids; default: the sorted values of the training column",
     )
     metrics: Annotated[tuple[MetricName, ...], Field(min_length=1)] = Field(
-        description="in points; the headline score is their mean"
+        description="metrics to report, in points; the headline score is their mean"
     )
     headline: Literal["first", "mean"] = Field(
         default="first",
-        description="with several reported splits: the headline score is the first's or, for an embedding task, the mean over all of them",
+        description="with several reported splits: whether the headline score is that of the first or, for an embedding task, their mean",
     )
     positive: str | None = Field(
         default=None, description="label that `f1` counts as positive; default: the last of two"
     )
     max_length: Positive = Field(
         default=MAX_LENGTH,
-        description="tokens, special tokens included; longer texts are cut, or read in windows; default of a `span` task: 384",
+        description="in tokens, including special tokens; longer texts are truncated, or read in windows; default of a `span` task: 384",
     )
     tuning_fraction: Annotated[Fraction, Field(gt=0)] = Field(
         default=0.1, description="share of train held out for selection and calibration"

@@ -20,14 +20,18 @@ class Augment(PerTask):
     files: ClassVar[Mapping[str, str]] = {"glove": "glove", "masked_lm": "masked_lm"}
 
     copies: Positive = Field(default=20, description="copies of each example (N_a in the paper)")
-    replace_probability: Fraction = Field(default=0.4, description="per word and copy (p_t)")
-    candidates: Positive = Field(default=15, description="words to draw a replacement from (K)")
+    replace_probability: Fraction = Field(
+        default=0.4, description="probability that a word of a copy is replaced (p_t)"
+    )
+    candidates: Positive = Field(default=15, description="candidate words to draw a replacement from (K)")
     source: Literal["auto", "masked_lm", "embedding"] = Field(
         default="auto",
         description="where candidates for single-piece words come from. auto: the teacher's own masked-LM head or that of "
         "the `masked_lm` stage, else the embedding table",
     )
-    masked_lm: str | None = Field(default=None, description="a teacher card whose masked-LM head gives the candidates")
+    masked_lm: str | None = Field(
+        default=None, description="a teacher card whose masked-LM head proposes the candidates"
+    )
     glove: str | None = Field(
         default=None,
         description="a GloVe text file for the neighbours of other words; default: the teacher's embedding table",

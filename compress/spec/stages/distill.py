@@ -16,7 +16,7 @@ class Distill(PerTask, Losses, Training):
 
     repeats: ClassVar[bool] = True
 
-    name: Name | None = Field(default=None, exclude=True, description="tells several distill stages apart")
+    name: Name | None = Field(default=None, exclude=True, description="name to tell several distill stages apart")
     enabled: bool = Field(default=True, exclude=True, description="false leaves the stage out")
 
     @model_validator(mode="after")

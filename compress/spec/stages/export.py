@@ -14,12 +14,12 @@ class Export(StageSpec):
 
     graph: Literal["auto", "fast", "plain"] = Field(
         default="auto",
-        description="fast: written from the weights, with only what a classifier needs; plain: from torch's exporter; auto: fast "
-        "if the model's family and activation have it, else plain, as the plan says",
+        description="fast: written directly from the weights, with only what inference needs; plain: from torch's exporter; auto: fast "
+        "if the model's family and activation support it, else plain, with a note in the plan",
     )
     opset: Annotated[int, Field(ge=18, le=23)] = Field(
         default=20,
-        description="20: for ONNX Runtime 1.17 and later; 23: attention in one operator, for ONNX Runtime 1.24 and later; the fast "
+        description="20: for ONNX Runtime 1.17 and later; 23: attention as a single operator, for ONNX Runtime 1.24 and later; the fast "
         "graph needs 20 or more",
     )
 

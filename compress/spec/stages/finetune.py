@@ -40,10 +40,10 @@ class Finetune(PerTask, Training):
     takes_lists: ClassVar[bool] = True
 
     epochs: OneOrSeveral = Field(
-        default=3.0, description="passes over the training split; given a list, the tuning split chooses"
+        default=3.0, description="passes over the training split; of a list, the best on the tuning split is kept"
     )
     learning_rate: OneOrSeveral = Field(
-        default=5e-5, description="peak, after the warm-up; given a list, the tuning split chooses"
+        default=5e-5, description="peak, after the warm-up; of a list, the best on the tuning split is kept"
     )
 
     @model_validator(mode="after")

@@ -21,10 +21,11 @@ class General(Losses, OnText):
     reserved: ClassVar[tuple[str, ...]] = ("encoder",)
 
     losses: Annotated[tuple[AnyLoss, ...], Field(min_length=1)] = Field(
-        default=(EmbeddingMse(), HiddenMse(), AttentionMse()), description="each at most once; none on classes"
+        default=(EmbeddingMse(), HiddenMse(), AttentionMse()),
+        description="each at most once; losses on classes are not allowed",
     )
     batch_size: Positive = Field(default=256, description="sequences per optimizer step")
-    learning_rate: PositiveNumber = Field(default=1e-4, description="peak")
+    learning_rate: PositiveNumber = Field(default=1e-4, description="peak, after the warm-up")
     enabled: Literal["auto"] | bool = Field(default="auto", exclude=True, description="auto: when `--corpus` is given")
 
     @model_validator(mode="after")

@@ -18,7 +18,7 @@ class MaskedLm(OnText):
     reserved: ClassVar[tuple[str, ...]] = ("masked-lm",)
 
     epochs: PositiveNumber = Field(default=1.0, description="passes over the text")
-    learning_rate: PositiveNumber = Field(default=4e-4, description="peak")
+    learning_rate: PositiveNumber = Field(default=4e-4, description="peak, after the warm-up")
     enabled: Literal["auto"] | bool = Field(
         default="auto", exclude=True, description="auto: when another stage needs it and `--corpus` is given"
     )

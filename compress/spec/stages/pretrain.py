@@ -17,21 +17,22 @@ class Pretrain(OnText):
     reserved: ClassVar[tuple[str, ...]] = ("pretrained",)
 
     losses: Annotated[tuple[TextLoss, ...], Field(min_length=1)] = Field(
-        default=(MaskedTokens(),), description="of `masked_lm`, and `next_sentence` or `sentence_order`"
+        default=(MaskedTokens(),),
+        description="`masked_lm`, `next_sentence` or `sentence_order`; not both of the last two",
     )
     epochs: PositiveNumber = Field(default=1.0, description="passes over the text")
     batch_size: Positive = Field(default=256, description="sequences per optimizer step")
-    learning_rate: PositiveNumber = Field(default=1e-4, description="peak")
-    dropout: Fraction | None = Field(default=0.0, description="of hidden states and attention; null: the model's own")
+    learning_rate: PositiveNumber = Field(default=1e-4, description="peak, after the warm-up")
+    dropout: Fraction | None = Field(default=0.0, description="on hidden states and attention; null: the model's own")
     held_out: Fraction = Field(
         default=0.01,
-        description="share of sequences not trained on; the reported perplexity is on these",
+        description="share of sequences held out of training, on which the reported perplexity is computed",
     )
     start: Literal["random", "cooccurrence"] = Field(
         default="random",
         exclude_if=lambda value: value == "random",  # what is dumped determines the store's keys
-        description="how random weights of a BERT or RoBERTa start. random: as drawn; cooccurrence: from word frequencies and neighbours "
-        "counted in the text. Weights from a checkpoint, or grown ones, are left as they are",
+        description="initialization of a BERT or RoBERTa with random weights. random: as drawn; cooccurrence: from word frequencies and "
+        "neighbours counted in the text. Weights of a checkpoint, or grown from a smaller model, are not changed",
     )
     enabled: Literal["auto"] | bool = Field(
         default="auto", exclude=True, description="auto, true: needs `--corpus`; false: left out"

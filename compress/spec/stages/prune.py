@@ -56,19 +56,19 @@ class Prune(StageSpec):
     )
     examples: Positive = Field(
         default=2048,
-        description="training examples used to judge heads and neurons, and to fit the repair",
+        description="training examples used to score heads and neurons, and to fit the repair",
     )
     score: ScoreName | Literal["auto"] = Field(
         default="auto",
-        description="how a head or neuron is judged. fisher: how much the loss on labels depends on it; obs: its layer's error once the "
-        "others make up for it by least squares (optimal brain surgeon); auto: fisher where labels train models, else obs",
+        description="importance of a head or neuron. fisher: how much the loss on labels depends on it; obs: its layer's error without it, "
+        "after the others compensate by least squares (optimal brain surgeon); auto: fisher if models are trained on labels, else obs",
     )
     repair: Literal[RepairName, False] = Field(
         default="least_squares",
-        description="fit the output matrices to what the unpruned model gives, by least squares; "
+        description="fit the output matrices to the unpruned model's outputs by least squares; "
         "false: fit nothing, not even the remaining bias of a fully removed part",
     )
-    name: Name | None = Field(default=None, exclude=True, description="tells several prune stages apart")
+    name: Name | None = Field(default=None, exclude=True, description="name to tell several prune stages apart")
     enabled: bool = Field(default=True, exclude=True, description="false leaves the stage out")
 
     @model_validator(mode="after")

@@ -22,21 +22,21 @@ class QuantizeAware(PerTask, Losses, Training):
         default=(SoftTarget(), HiddenMse()), description="against the same model before this training, layer by layer"
     )
     epochs: PositiveNumber = Field(default=1.0, description="passes over the training split")
-    learning_rate: PositiveNumber = Field(default=5e-6, description="peak")
-    dropout: Fraction | None = Field(default=0.0, description="of hidden states and attention; null: the model's own")
+    learning_rate: PositiveNumber = Field(default=5e-6, description="peak, after the warm-up")
+    dropout: Fraction | None = Field(default=0.0, description="on hidden states and attention; null: the model's own")
     evaluate_every: PositiveNumber = Field(default=0.5, description="epochs between evaluations on the tuning split")
     ranges: Literal["learned", "moving_average"] = Field(
         default="learned",
-        description="how activation ranges move on from the calibrated ones. learned: by gradient (LSQ+); moving_average: by the "
-        "values seen in training",
+        description="how activation ranges are updated after calibration. learned: by gradient (LSQ+); moving_average: as a moving "
+        "average of those seen in training",
     )
     smooth: bool = Field(
         default=True,
-        description="first apply SmoothQuant's factors, found on the calibration texts",
+        description="first apply SmoothQuant's factors, computed on the calibration texts",
     )
     range_step: PositiveNumber = Field(
         default=1e-3,
-        description="for `ranges: learned`: share of a range's width its ends may move per step at the peak rate",
+        description="for `ranges: learned`: how far a range's ends may move per step at the peak learning rate, as a share of its width",
     )
     enabled: bool = Field(default=True, exclude=True, description="false leaves the stage out")
 

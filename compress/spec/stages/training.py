@@ -40,20 +40,20 @@ class Training(StageSpec):
     max_steps: Positive | None = Field(default=None, description="limit on optimizer steps, within `epochs`")
     batch_size: Positive = Field(default=32, description="examples per optimizer step")
     micro_batch_size: Positive | None = Field(
-        default=None, description="examples per forward; gradients accumulate to batch_size"
+        default=None, description="examples per forward pass; gradients are accumulated to `batch_size`"
     )
     learning_rate: PositiveNumber = Field(default=5e-5, description="peak, after the warm-up")
-    warmup: Fraction = Field(default=0.1, description="share of the steps with a rising learning rate")
+    warmup: Fraction = Field(default=0.1, description="share of the steps in which the learning rate rises")
     schedule: Literal["linear", "cosine", "constant"] = Field(
         default="linear", description="learning rate after the warm-up; linear and cosine end at 0"
     )
-    weight_decay: NonNegative = Field(default=0.01, description="AdamW, not on biases and norms")
+    weight_decay: NonNegative = Field(default=0.01, description="of AdamW, except on biases and norms")
     max_grad_norm: PositiveNumber = Field(default=1.0, description="gradients are clipped to this norm")
     dropout: Fraction | None = Field(default=None, description="overrides the model's own hidden and attention dropout")
-    max_length: Positive | None = Field(default=None, description="tokens; default: the task's")
+    max_length: Positive | None = Field(default=None, description="in tokens; default: the task's")
     evaluate_every: PositiveNumber = Field(default=1.0, description="epochs between evaluations on the tuning split")
     keep: Literal["best", "last"] = Field(
-        default="best", description="checkpoint kept: best on the tuning split, or the last"
+        default="best", description="checkpoint to keep: the best on the tuning split, or the last"
     )
 
     @field_validator("epochs", "learning_rate", mode="before")

@@ -15,15 +15,15 @@ class Vocabulary(StageSpec):
 
     corpus: Literal["auto"] | bool = Field(
         default="auto",
-        description="keep the tokens of `--corpus` as well as those of the task's train; auto: if it is given",
+        description="keep the tokens of `--corpus` as well as those of the training split; auto: if `--corpus` is given",
     )
     most: Positive | None = Field(
         default=None,
-        description="limit on tokens: the most frequent of train, then of the corpus; special tokens and single characters count, and "
-        "always stay; null: all that are used",
+        description="limit on tokens: the most frequent of the training split, then of the corpus; special tokens and single characters "
+        "count, and are always kept; null: all that are used",
     )
     min_count: Positive = Field(
         default=1,
-        description="occurrences that a token of the corpus needs to stay; those of train stay however rare",
+        description="occurrences that a token of the corpus needs to be kept; those of the training split are kept however rare",
     )
     enabled: bool = Field(default=True, exclude=True, description="false leaves the stage out")
