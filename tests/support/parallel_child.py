@@ -54,9 +54,7 @@ IMPORTED = (BertForMaskedLM, BertForSequenceClassification, teacher_targets, tra
 SETTINGS = {
     "whole": Training(epochs=2, batch_size=8, learning_rate=1e-3),  # 28 examples: the last batch has 4
     "micro": Training(epochs=1, batch_size=8, learning_rate=1e-3, micro_batch_size=3),
-    "empty": Training(
-        epochs=1, batch_size=9, learning_rate=1e-3
-    ),  # the last batch has one example: one process gets none
+    "empty": Training(epochs=1, batch_size=9, learning_rate=1e-3),  # one example in the last batch: none for a process
 }
 
 
