@@ -119,7 +119,7 @@ def test_losses_on_logits_are_means_over_tokens_only_where_these_have_logits() -
         "hard_label",
         "soft_target",
         "soft_cross_entropy",
-        "margin_mse",  # for ranking only
+        "margin_mse",  # for ranking alone
         "similarity_mse",
     }
     assert LAST_HIDDEN in Objective(specs, kind="tagging").student_features

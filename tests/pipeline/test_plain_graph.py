@@ -1,4 +1,4 @@
-"""A family that the fast graph does not know, and that leaves out parts of its record: what is planned, and what is refused."""
+"""A family without a fast graph and with parts of its record missing: its plan, and what is refused."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def world(tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer:
 
 @pytest.fixture
 def unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """BERT as a family of which little is known."""
+    """Make BERT a family with parts of its record missing."""
     monkeypatch.setitem(families.FAMILIES, "bert", replace(families.FAMILIES["bert"], fast=False, **LEFT_OUT))
 
 

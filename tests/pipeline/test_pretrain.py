@@ -1,4 +1,4 @@
-"""A teacher made of plain text: what is planned, what is left for the stages after it, what is refused."""
+"""A teacher pre-trained on plain text: its plan, what it leaves for later stages, and what is refused."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_other_recipes_read_what_the_text_taught_as_the_teacher_before_its_fine_
         == reads["teacher"]["pretrained"]
         == "pretrained"
     )
-    assert "masked-lm" not in reads  # it has a head of its own
+    assert "masked-lm" not in reads  # it has its own head
     without = plan(world, recipe="tinybert-small", student=str(world / "tiny.yaml"))
     assert any("random weights before its fine-tuning" in note for note in without.notes)
 
