@@ -42,7 +42,9 @@ def test_the_form_computes_what_the_model_does(family: str, fields: dict[str, An
     for batch, length in SHAPES:
         inputs = example(traced, batch, length)
         with torch.no_grad():
-            torch.testing.assert_close(form(**inputs), model(**inputs).logits, rtol=0, atol=2e-6)  # fp32, another order
+            torch.testing.assert_close(
+                form(**inputs), model(**inputs).logits, rtol=0, atol=2e-6
+            )  # fp32 sums in another order
 
 
 def test_every_distance_has_the_bucket_that_transformers_gives_it():
@@ -71,7 +73,7 @@ def test_its_graph_gives_its_logits(exported: tuple[str, Path, dict[str, Any]]):
     _, _, info = exported
     assert info["graph"] == "plain"
     assert len(info["parity_max_abs_error"]) == 4
-    assert max(info["parity_max_abs_error"].values()) < 2e-6  # fp32, in another order
+    assert max(info["parity_max_abs_error"].values()) < 2e-6  # fp32 sums in another order
 
 
 @pytest.mark.parametrize(("method", "int8_format"), [("dynamic", "dynamic"), ("static", "static"), ("static", "qdq")])

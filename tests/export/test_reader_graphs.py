@@ -79,7 +79,7 @@ def test_a_form_computes_what_the_model_does(family: str) -> None:
         with torch.no_grad():
             found, expected = form(**inputs), logits_of(model, model(**inputs), inputs["attention_mask"])
         assert found.shape == expected.shape == (batch, length, 2)
-        torch.testing.assert_close(found[real], expected[real], rtol=0, atol=2e-6)  # fp32, another order
+        torch.testing.assert_close(found[real], expected[real], rtol=0, atol=2e-6)  # fp32 sums in another order
 
 
 @pytest.mark.slow

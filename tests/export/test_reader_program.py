@@ -44,7 +44,7 @@ def test_a_program_gives_start_and_end(family: str, tmp_path: Path) -> None:
         expected = logits_of(model, model(**given), given["attention_mask"])
     assert [each.shape for each in outputs] == [(3, 9), (3, 9)]
     real = torch.from_numpy(feed()["attention_mask"]).bool()
-    torch.testing.assert_close(logits[real], expected[real], rtol=0, atol=2e-6)  # fp32, another order
+    torch.testing.assert_close(logits[real], expected[real], rtol=0, atol=2e-6)  # fp32 sums in another order
 
 
 def trial(found: Program, folded: onnx.ModelProto) -> Any:

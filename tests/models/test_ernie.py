@@ -54,7 +54,7 @@ def test_its_graphs_give_its_logits(fields: dict[str, Any], graph: str, tmp_path
     for pairs in (True, False):
         info = export_onnx(tmp_path / "teacher", tmp_path, graph=graph, pairs=pairs, **TASK)
         errors = [*info["parity_max_abs_error"].values(), *info["unpadded_parity_max_abs_error"].values()]
-        assert max(errors) < 1e-5  # fp32, in another order
+        assert max(errors) < 1e-5  # fp32 sums in another order
         assert len(errors) == (8 if graph == "fast" else 4)
 
 

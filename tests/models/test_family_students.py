@@ -114,7 +114,7 @@ def test_its_graph_gives_its_logits(family: str, architecture: Any, tmp_path: Pa
     found = np.asarray(session.run(["logits"], inputs)[0])
     np.testing.assert_allclose(
         found, features(student, "logits")["logits"].numpy(), atol=5e-6
-    )  # fp32, in another order
+    )  # fp32 sums in another order
 
 
 # fp32: word + (position + segment), in another order; embeddings behind a projection are only approximated in BERT's form

@@ -69,9 +69,7 @@ def test_start_and_end_stand_side_by_side_and_padding_never_changes_them(family:
         output = model(**taken)
     real = batch()["attention_mask"].bool()
     for side, own in enumerate((output.start_logits, output.end_logits)):
-        torch.testing.assert_close(
-            found[real][:, side], own[real], rtol=0, atol=2e-6
-        )  # fp32, attention by another code
+        torch.testing.assert_close(found[real][:, side], own[real], rtol=0, atol=2e-6)  # fp32, other attention code
     alone = logits(model, short_row())
     torch.testing.assert_close(found[1:2, :SHORT], alone, rtol=0, atol=1e-5)  # fp32, sums of other lengths
 

@@ -58,7 +58,7 @@ def test_either_side_gives_the_logits_of_transformers_padded_on_the_left(lengths
     model, inputs = plain_classifier("xlnet", **fields), batch(lengths)
     expected = logits(of_transformers(model), padded_left(inputs))
     for given in (inputs, padded_left(inputs)):
-        torch.testing.assert_close(logits(model, given), expected, rtol=0, atol=2e-6)  # fp32, in another order
+        torch.testing.assert_close(logits(model, given), expected, rtol=0, atol=2e-6)  # fp32 sums in another order
 
 
 def test_transformers_alone_gives_others_on_the_right():

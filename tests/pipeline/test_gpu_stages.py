@@ -345,7 +345,7 @@ def test_what_waits_for_the_gpu_is_counted(world: Path, monkeypatch: pytest.Monk
 
 
 def test_augmentation_waits_once_a_batch(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For the words that it ranked."""
+    """To read the ranked words."""
     found, rank = list[Counter[str]](), MaskedLmProposer._rank_batch
 
     def counted(*arguments: Any) -> Any:

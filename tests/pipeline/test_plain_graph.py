@@ -127,7 +127,7 @@ def test_training_for_int8_needs_the_fast_graph(world: World, monkeypatch: pytes
     (world.folder / "own.yaml").write_text("name: own\ntitle: Own\narchitecture: bert\nlayers: 1\n")
     told = world.refused("distilbert-int8-qat", student="own.yaml")
     assert "this bert is of none of them: leave it out with --set quantize_aware.enabled=false" in told
-    changed = ("quantize_aware.enabled=false", "quantize.method=smoothquant")  # as it says
+    changed = ("quantize_aware.enabled=false", "quantize.method=smoothquant")  # as the error suggests
     assert graphs(world.plan("distilbert-int8-qat", *changed, student="own.yaml"))["student-fp32"] == "plain"
 
 

@@ -224,7 +224,7 @@ def test_word_vectors_that_do_not_parse(case: Case):
     assert case.refused(case.augmenting(path)) == f"{path}:2: expected a word and 2 finite numbers, found 1"
     path.write_text("")
     assert case.refused(case.augmenting(path)) == f"{path}: empty; expected a word and its vector on every line"
-    path.write_text("film 1 2\n" * 100_000 + "movie 1\n")  # beyond the part that preflight reads
+    path.write_text("film 1 2\n" * 100_000 + "movie 1\n")  # beyond the lines that the stage reads
     plans = case.augmenting(path)
     preflight(plans, case.root)
     path.write_text("spoilt\n")

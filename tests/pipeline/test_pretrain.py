@@ -31,7 +31,7 @@ def test_the_stages_come_in_order_and_the_fine_tuning_begins_with_what_the_text_
     before, after = (load_file(found[name].path / "model.safetensors") for name in ("pretrained", "teacher"))
     shared = [name for name in before if name.startswith("bert.encoder")]
     assert shared
-    # Two steps of fine-tuning at the default rate move a weight by no more than a few of it.
+    # Two steps of fine-tuning at the default rate move a weight by no more than a few times that rate.
     assert all((before[name] - after[name]).abs().max() < 1e-3 for name in shared)
     assert plan(world, "pretrain.learning_rate=1e-4").nodes[2].key != planned.nodes[2].key
 

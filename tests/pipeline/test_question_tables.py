@@ -69,8 +69,7 @@ def windows_of(teacher: str, split: str, length: int = 24) -> EncodedSpans:
 
 
 def said(folder: Path, windows: EncodedSpans, parts: Any = None) -> np.ndarray:
-    """Return [token, 2] at the tokens of `windows`, computed one window at a time. `parts`: the windows in the teacher's own
-    tokens."""
+    """Return [token, 2] at the tokens of `windows`, one window at a time; `parts`: the windows in the teacher's own tokens."""
     model, rows = reader(folder), []
     for row in range(len(windows)):
         read = windows if parts is None else parts

@@ -40,7 +40,7 @@ KINDS = {
 }
 WHOLE_LAYERS = (
     "modernbert",
-)  # copied as they are, within the family: no BERT or ALBERT starts from them, and no fast graph
+)  # copied as they are, within the family; no BERT or ALBERT starts from them, and they have no fast graph
 _AFTER_PADDING = ("roberta", "xlm-roberta", "camembert", "mpnet")
 _BERT_WORDS = 260
 ROBERTA = ("<s>", "<pad>", "</s>", "<unk>")
