@@ -1,4 +1,4 @@
-"""Tiny checkpoints with a head that finds answers, and their graphs."""
+"""Tiny question answering checkpoints, and their graphs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from compress.export.forms import FORMS
 
 @pytest.fixture(scope="session")
 def reader_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """family -> folder of a tiny checkpoint with a head that finds answers."""
+    """Return a function: family -> folder of a tiny question answering checkpoint."""
     made: dict[str, Path] = {}
 
     def make(family: str) -> Path:
@@ -33,7 +33,7 @@ def reader_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str
 def reader_graph(
     reader_checkpoint: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[..., Path]:
-    """(family, form, opset) -> model.onnx."""
+    """Return a function: (family, form, opset) -> model.onnx."""
     made: dict[tuple[str, str, int], Path] = {}
 
     def make(family: str, form: str = "fast", opset: int = 20) -> Path:

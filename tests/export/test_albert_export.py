@@ -1,4 +1,4 @@
-"""An ALBERT in ONNX: what layers share is stored once, fp32 and int8, and the graphs answer as torch does."""
+"""ALBERT in ONNX: shared layers are stored once, in fp32 and int8, and the graphs agree with torch."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from compress.spec.quantization import Quantize
 LABELS = ("no", "maybe", "yes")
 TASK: dict[str, Any] = {"graph": "plain", "opset": 20, "task_name": "toy", "labels": LABELS, "kind": "classification"}
 LAYERS, HIDDEN, FFN, EMBEDDING, VOCABULARY, POSITIONS = 4, 32, 48, 16, 120, 24
-TABLES = (VOCABULARY, POSITIONS, 2)  # rows of each
-FORMS = {"all": 1, "groups": 2, "none": LAYERS}  # sharing -> its blocks
+TABLES = (VOCABULARY, POSITIONS, 2)  # number of rows of each
+FORMS = {"all": 1, "groups": 2, "none": LAYERS}  # sharing -> number of blocks
 forms = pytest.mark.parametrize("form", ["all", "groups", "none"])
 
 
@@ -48,7 +48,7 @@ def albert(form: str) -> Any:
     torch.manual_seed(1)
     model = AutoModelForSequenceClassification.from_config(AlbertConfig(**sizes)).eval()
     with torch.no_grad():
-        for parameter in model.parameters():  # no two weights are equal by chance, and every part matters
+        for parameter in model.parameters():  # no two weights are equal, and every part matters
             parameter.add_(torch.randn_like(parameter) * 0.1)
     return model
 
@@ -71,14 +71,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Made]:
 
 
 def shapes(path: Path, kinds: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Of the matrices of these types, sorted."""
+    """Return the shapes of the matrices of these types, sorted."""
     tensors = onnx.load(path).graph.initializer
     return sorted(tuple(tensor.dims) for tensor in tensors if tensor.data_type in kinds and len(tensor.dims) == 2)
 
 
 def matrices(form: str, least: int = 0) -> list[tuple[int, int]]:
-    """Every weight of the model once: tables of `least` rows and more, mapping, pooler, and each distinct block's (as matmuls
-    take them)."""
+    """Return the shape of every distinct weight, as the matmuls read it: tables with at least `least` rows, projection, pooler,
+    blocks."""
     tables = [(rows, EMBEDDING) for rows in TABLES if rows >= least]
     own = [(EMBEDDING, HIDDEN), (HIDDEN, HIDDEN)]
     block = [*[(HIDDEN, HIDDEN)] * 4, (HIDDEN, FFN), (FFN, HIDDEN)]
@@ -108,7 +108,7 @@ def test_each_shared_weight_is_stored_once(made: Callable[[str], Made], form: st
 def test_every_product_with_a_weight_is_int8_but_the_classifier(made: Callable[[str], Made], form: str) -> None:
     found = made(form)
     before, after = (matmuls(onnx.load(path).graph) for path in (found.fp32, found.int8))
-    assert len(before.fp32) == 6 * LAYERS + 3  # each use is a matmul of its own; mapping, pooler, classifier
+    assert len(before.fp32) == 6 * LAYERS + 3  # each use is its own matmul; projection, pooler, classifier
     assert len(after.int8) == found.info["int8_matmuls"] == 6 * LAYERS + 1
     assert found.info["weight_only_matmuls"] == 1  # the pooler
     assert found.info["expected_fp32"] == ["classifier/Gemm"]
@@ -120,9 +120,9 @@ def test_every_product_with_a_weight_is_int8_but_the_classifier(made: Callable[[
 @pytest.mark.slow
 @forms
 def test_torch_onnx_and_int8_agree_over_lengths_and_batches(made: Callable[[str], Made], form: str) -> None:
-    """fp32 to rounding, 1e-4 of logits near 1 (other orders of sums). int8: a weight is off by up to 1/254 of its
-    channel's largest and an activation by 1/510 of its tensor's range, about 1 % a matmul after matmuls 24 deep and
-    32 wide: on average below 35 % of what the logits differ between texts, as for the other families."""
+    """fp32 agrees to rounding, 1e-4 for logits near 1. int8: a weight is off by up to 1/254 of its channel's largest and an
+    activation by 1/510 of its tensor's range, about 1 % for each of 24 successive matmuls, 32 wide: on average below 35 % of the
+    logits' spread over texts, as for the other families."""
     found = made(form)
     sessions = [open_session(path, threads=1) for path in (found.fp32, found.int8)]
     errors, logits = [], []
@@ -141,7 +141,7 @@ def test_torch_onnx_and_int8_agree_over_lengths_and_batches(made: Callable[[str]
 
 
 def turned(orders: list[list[int]]) -> onnx.ModelProto:
-    """Matmuls of one stored 3 × 5 matrix, each behind a Transpose of its own where it has an order of axes."""
+    """Return matmuls with one stored 3 × 5 matrix, each behind its own Transpose if its order of axes is not empty."""
     value = helper.make_tensor_value_info
     nodes, outputs = [], []
     for number, order in enumerate(orders):
@@ -180,7 +180,7 @@ def test_a_turned_weight_that_is_an_output_stays() -> None:
 
 @pytest.mark.slow
 def test_no_transpose_of_a_stored_weight_is_left(made: Callable[[str], Made]) -> None:
-    """Large shared weights keep theirs in the exporter's graph; here the threshold of size is not met."""
+    """The exporter keeps those of large shared weights; here the size threshold is not reached."""
     graph = onnx.load(made("all").fp32).graph
     stored = {tensor.name for tensor in graph.initializer}
     assert not [node.name for node in graph.node if node.op_type == "Transpose" and node.input[0] in stored]
@@ -191,8 +191,8 @@ def test_no_transpose_of_a_stored_weight_is_left(made: Callable[[str], Made]) ->
 def test_an_albert_of_base_size_is_48_mb_and_13_mb_in_int8(
     tmp_path: Path, graph: str, settings: dict[str, Any], matmuls: int
 ) -> None:
-    """12 × 768, E 128, 30,522 words: 11.7 million weights, four bytes and one byte each. Six matmuls a layer and the
-    mapping; the fast graph, which is what recipes ship, has absorbed the last layer's keys and values."""
+    """12 × 768, E 128, 30,522 words: 11.7 million weights of four bytes or one byte. Six matmuls per layer and the projection;
+    the fast graph, which recipes ship, has absorbed the last layer's keys and values."""
     sizes: dict[str, Any] = {"vocab_size": 30522, "embedding_size": 128, "hidden_size": 768, "num_attention_heads": 12}
     sizes |= {"intermediate_size": 3072, "max_position_embeddings": 512, "num_hidden_layers": 12, "num_labels": 3}
     torch.manual_seed(0)
@@ -213,7 +213,7 @@ def one_batch() -> dict[str, Any]:
 def test_an_int8_file_with_smoothing_and_split_neurons_is_a_quarter_of_fp32(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """6 × 384, E 128: what is not a weight, such as names and biases, counts most in a small file."""
+    """6 × 384, E 128: in a small file, names, biases and the like count most."""
     monkeypatch.setattr(smoothing, "_SPLIT_GAIN", 10.0)  # random weights have no outlier channels
     sizes: dict[str, Any] = {"vocab_size": 30522, "embedding_size": 128, "hidden_size": 384, "num_attention_heads": 12}
     sizes |= {"intermediate_size": 1536, "max_position_embeddings": 512, "num_hidden_layers": 6, "num_labels": 3}

@@ -1,4 +1,4 @@
-"""Graphs of models for multiple choice, fast, unpadded, plain and int8: rows of pairs in, a score of each out, as torch has it."""
+"""Graphs of multiple choice models, fast, unpadded, plain and int8: rows of pairs in, a score for each out, as in torch."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from compress.spec.quantization import Quantize
 FAST = [name for name, family in FAMILIES.items() if family.fast and not family.layerless]
 TASK: dict[str, Any] = {"task_name": "toy", "labels": (), "kind": "choice"}
 SHAPES = [(1, 1), (2, 7), (4, POSITIONS)]
-# Of the plain graphs the tracing of one form each is enough in a short run.
+# A short run traces one plain graph of each form.
 PLAIN = ["xlnet", *slow("deberta-v2", "bert", "modernbert", *FAST[1:])]
 
 

@@ -1,4 +1,4 @@
-"""Five families go through the real exporter; the graphs are compared with torch and inspected."""
+"""Export all families with torch's exporter, compare the graphs with torch, and inspect them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_graph_agrees_with_torch_on_shapes_the_export_did_not_check(family: str,
             expected = model(**inputs).logits.numpy()
         found = run(tiny_onnx(family), inputs)
         assert found.dtype == np.float32
-        assert np.abs(expected).max() > 0.03  # far above the tolerance: nothing compared with nothing would pass too
+        assert np.abs(expected).max() > 0.03  # far above the tolerance, so that zeros would not pass
         # fp32 sums in another order, logits of order 1 (sdpa here, eager in the graph).
         np.testing.assert_allclose(found, expected, atol=2e-5)
 
@@ -128,7 +128,7 @@ def test_metadata_names_task_and_labels(tiny_onnx) -> None:
 
 @pytest.mark.slow
 def test_same_checkpoint_same_bytes_and_nothing_printed(tmp_path: Path, tiny_checkpoint, tiny_onnx) -> None:
-    """Another process with another hash seed; warnings are errors there, and both streams stay empty."""
+    """Export again in another process with another hash seed, where warnings are errors and both streams must stay empty."""
     code = (
         "import sys; from pathlib import Path; from compress.export import export_onnx\n"
         "export_onnx(Path(sys.argv[1]), Path(sys.argv[2]), graph='plain', opset=20, task_name='toy', labels=('no', 'maybe', 'yes'),"
@@ -211,7 +211,7 @@ def test_bad_checkpoints_are_one_line(tmp_path: Path, tiny_checkpoint) -> None:
     with pytest.raises(CompressError, match="not a whole safetensors file") as error:
         export_onnx(broken, tmp_path / "out", **TASK)
     assert "\n" not in str(error.value)
-    weights.rename(broken / "pytorch_model.bin")  # a pickle is never read
+    weights.rename(broken / "pytorch_model.bin")  # a pickle is not read
     with pytest.raises(CompressError, match=r"expected model\.safetensors; found pytorch_model\.bin, a pickle"):
         export_onnx(broken, tmp_path / "out", **TASK)
     assert not (tmp_path / "out").exists()

@@ -1,4 +1,4 @@
-"""The graph that is written here: against torch, family by family and shape by shape, and what it is made of."""
+"""The fast graph against torch, for each family and shape, and its parts."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def built(model: Any, path: Path, opset: int = 20) -> Path:
 
 
 def worst(model: Any, path: Path, shapes: list[tuple[int, int]] | None = None) -> float:
-    """Largest error of the logits over shapes with ragged padding."""
+    """Return the largest error of the logits over shapes with ragged padding."""
     session, found = open_session(path, threads=1), []
     for batch, length in shapes or SHAPES:
         inputs = example(describe(model), batch, length)
@@ -175,7 +175,7 @@ def test_a_shared_block_stands_once(groups: int, blocks: int, tmp_path: Path):
 def test_int8_products_and_their_agreement(
     family: str, tiny_checkpoint: Callable[[str], Path], tiny_onnx: Callable[[str], Path], tmp_path: Path
 ):
-    """Every matmul with a weight but the classifier's becomes int8; int8 costs no more than on the exporter's graph."""
+    """Every weight matmul but the classifier's becomes int8, with an error no larger than on the exporter's graph."""
     info = export_onnx(tiny_checkpoint(family), tmp_path, **TASK)
     assert info["graph"] == "fast"
     assert info["opset"] == 20
@@ -185,7 +185,7 @@ def test_int8_products_and_their_agreement(
     model = AutoModelForSequenceClassification.from_pretrained(tiny_checkpoint(family)).eval()
     quantize_onnx(tiny_onnx(family), tmp_path / "plain", Quantize(method="dynamic"))
     errors = [worst(model, folder / "model_quantized.onnx") for folder in (tmp_path, tmp_path / "plain")]
-    assert errors[0] < 1.3 * errors[1]  # ranges of activations are taken over a batch, which differs in the last layer
+    assert errors[0] < 1.3 * errors[1]  # activation ranges are those of a batch, which differs in the last layer
 
 
 def test_what_is_not_known_is_refused(tmp_path: Path, tiny_checkpoint: Callable[[str], Path]):
@@ -201,7 +201,7 @@ def test_what_is_not_known_is_refused(tmp_path: Path, tiny_checkpoint: Callable[
 
 
 def wrong(right: Callable[..., str]) -> Callable[..., str]:
-    """What `right` writes, times 1.01."""
+    """Multiply the output of `right` by 1.01."""
     return lambda graph, *parts: graph.op(
         "Mul", [right(graph, *parts), graph.weight("wrong", np.array(1.01, np.float32))], "wrong"
     )
@@ -233,7 +233,7 @@ def test_a_wrong_graph_is_not_kept_and_the_message_names_the_part(
 def test_a_task_of_single_texts_needs_no_segments(
     family: str, tiny_checkpoint: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    """Their row is in the positions': no input, no look-up, the same logits as with segment 0 everywhere."""
+    """The segment row is added to the positions: no input, no lookup, and the same logits as with segment 0 everywhere."""
     info = export_onnx(tiny_checkpoint(family), tmp_path, **TASK, pairs=False)
     assert max(info["parity_max_abs_error"].values()) < 1e-5
     for name in ("model.onnx", "model_unpadded.onnx"):

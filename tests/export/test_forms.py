@@ -1,4 +1,4 @@
-"""DeBERTa and XLNet as they are traced: against transformers' classifiers, and what becomes int8 of them."""
+"""The traced forms of DeBERTa and XLNet, against transformers' classifiers, and which matmuls become int8."""
 
 from __future__ import annotations
 
@@ -36,17 +36,19 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("family", "fields"), VARIANTS)
 def test_the_form_computes_what_the_model_does(family: str, fields: dict[str, Any]):
-    """Batches of any length, ragged padding included."""
+    """For batches of any length, with ragged padding."""
     model = plain_classifier(family, **fields)
     form, traced = FORMS[family](model).eval(), describe(model)
     for batch, length in SHAPES:
         inputs = example(traced, batch, length)
         with torch.no_grad():
-            torch.testing.assert_close(form(**inputs), model(**inputs).logits, rtol=0, atol=2e-6)  # fp32, another order
+            torch.testing.assert_close(
+                form(**inputs), model(**inputs).logits, rtol=0, atol=2e-6
+            )  # fp32 sums in another order
 
 
 def test_every_distance_has_the_bucket_that_transformers_gives_it():
-    """At published sizes, where logarithms decide."""
+    """At published sizes, where the logarithm matters."""
     fields: dict[str, Any] = {"position_buckets": 256, "max_position_embeddings": 512}
     model = plain_classifier("deberta-v2", **fields)
     form: Any = FORMS["deberta-v2"](model)
@@ -61,7 +63,7 @@ def test_every_distance_has_the_bucket_that_transformers_gives_it():
 def exported(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[str, Path, dict[str, Any]]:
-    """(family, folder of model.onnx, what the export says)."""
+    """Return (family, folder of model.onnx, info of the export)."""
     folder = tmp_path_factory.mktemp(request.param)
     plain_teacher(request.param, folder / "teacher", trained=True)
     return request.param, folder, export_onnx(folder / "teacher", folder, graph="plain", **TASK)
@@ -71,7 +73,7 @@ def test_its_graph_gives_its_logits(exported: tuple[str, Path, dict[str, Any]]):
     _, _, info = exported
     assert info["graph"] == "plain"
     assert len(info["parity_max_abs_error"]) == 4
-    assert max(info["parity_max_abs_error"].values()) < 2e-6  # fp32, in another order
+    assert max(info["parity_max_abs_error"].values()) < 2e-6  # fp32 sums in another order
 
 
 @pytest.mark.parametrize(("method", "int8_format"), [("dynamic", "dynamic"), ("static", "static"), ("static", "qdq")])
@@ -87,7 +89,7 @@ def test_all_matmuls_by_weights_are_int8_or_named(
     info = quantize_onnx(
         folder / "model.onnx", tmp_path, Quantize(method=method), int8_format=int8_format, feeds=[feed]
     )
-    # Of DeBERTa's layers queries, keys, values, the output and the feed-forward part; of XLNet's positions, too.
+    # DeBERTa's queries, keys, values, output and feed-forward layers; in XLNet also the positions.
     assert info["int8_matmuls"] == {"deberta-v2": 6, "xlnet": 7}[family] * LAYERS
     stacked = [name for name, why in info["stayed_fp32"].items() if why == STACKED]
     assert len(stacked) == {"deberta-v2": 2, "xlnet": 0}[family] * LAYERS  # keys and queries of positions
@@ -128,7 +130,7 @@ def test_there_is_no_fast_graph(exported: tuple[str, Path, dict[str, Any]], tmp_
     ],
 )
 def test_at_real_dimensions_the_graph_gives_the_logits(family: str, sizes: dict[str, Any], tmp_path: Path):
-    """DeBERTa-v3-small's and XLNet-base's but for the words; random weights, since none are at hand."""
+    """The sizes of DeBERTa-v3-small and XLNet-base except for the vocabulary, with random weights."""
     plain_teacher(family, tmp_path / "teacher", trained=True, noise=0.01, **sizes)
     info = export_onnx(tmp_path / "teacher", tmp_path, graph="plain", **TASK)
     assert "2x512" in info["parity_max_abs_error"]

@@ -1,4 +1,4 @@
-"""What graphs are held against PyTorch on: enough to show a baked-in size, and no more than that."""
+"""Shapes on which graphs are compared with PyTorch: enough to reveal a hard-coded size, and no more."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def test_a_batch_is_as_long_as_texts_may_be_and_no_larger_than_it_must_be(max_le
     (rows, longest), short = found[-1], found[:-1]
     assert longest == min(max_length, 2048)
     assert rows * longest <= max(1024, 2 * longest)
-    assert rows > 1 or max_length > 1024  # so that one of them is padded
+    assert rows > 1 or max_length > 1024  # so that one row is padded
     assert all(rows * length <= 57 for rows, length in short)
     assert len({rows for rows, _ in found}) > 1
     assert len({length for _, length in found}) > 1 or max_length == 1

@@ -1,4 +1,4 @@
-"""Graphs of models whose layers have kept some of their heads and neurons: every form against torch."""
+"""Graphs of models with some heads and neurons removed: every form against torch."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Checkpoint = Callable[[str, str], Path]
 
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
-    """family, what is kept -> folder of a pruned checkpoint."""
+    """Return a function: (family, what is kept) -> folder of a pruned checkpoint."""
     made: dict[tuple[str, str], Path] = {}
 
     def make(family: str, kept: str) -> Path:
@@ -46,7 +46,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
     ("family", "opset", "kept"), covering(FAMILIES, [(opset, kept) for opset in (20, 23) for kept in KEPT])
 )
 def test_fast_graphs_agree_with_torch(family: str, opset: int, kept: str, checkpoint: Checkpoint, tmp_path: Path):
-    """Which export refuses itself where they do not; so too their unpadded forms."""
+    """Export itself refuses a graph that does not agree, and likewise the unpadded form."""
     info = export_onnx(checkpoint(family, kept), tmp_path, graph="fast", opset=opset, **TASK)
     assert info["parity_max_abs_error"] and info["unpadded_parity_max_abs_error"]
 
@@ -60,7 +60,7 @@ def test_plain_graphs_agree_with_torch(family: str, kept: str, checkpoint: Check
 
 @pytest.mark.parametrize("family", ["bert", "mpnet"])
 def test_nothing_is_computed_for_a_part_that_is_not_there(family: str, checkpoint: Checkpoint, tmp_path: Path):
-    """Nor kept in the file: no matmul, no mask of its heads, no value for distances."""
+    """No matmul, head mask or relative-position bias of a removed part is left in the file."""
     export_onnx(checkpoint(family, "attention first"), tmp_path, graph="fast", opset=20, **TASK)
     model = onnx.load(tmp_path / "model.onnx")
     names = [node.name for node in model.graph.node] + [each.name for each in model.graph.initializer]
@@ -79,7 +79,7 @@ def test_nothing_is_computed_for_a_part_that_is_not_there(family: str, checkpoin
 
 
 def quantized(spec: Quantize, form: str | None, folder: Path, inputs: dict[str, np.ndarray]) -> tuple[np.ndarray, int]:
-    """Logits of the int8 file, and how many matmuls are in int8."""
+    """Return the logits of the int8 file, and the number of int8 matmuls."""
     found = quantize_onnx(folder / "model.onnx", folder, spec, int8_format=form, feeds=[inputs])
     path = folder / ("model_qdq.onnx" if form == "qdq" else "model_quantized.onnx")
     return run_logits(open_session(path), inputs), found["int8_matmuls"]
@@ -95,6 +95,6 @@ def test_int8_is_near_fp32(family: str, kept: str, form: str, checkpoint: Checkp
         expected = model(**example(describe(model), 3, 9)).logits.numpy()
     spec = Quantize.model_validate({"method": "static" if form == "qdq" else form})
     found, matmuls = quantized(spec, "static" if form == "smoothquant" else form, tmp_path, inputs)
-    # keys and values of a last layer that attends, the pooler and the classifier have int8 weights alone
+    # the pooler, the classifier, and keys and values of a last layer with attention have int8 weights only
     assert matmuls == info["weight_matmuls"] - (4 if KEPT[kept][0][1] else 2)
     assert np.abs(found - expected).max() < 0.1 * np.abs(expected).max()

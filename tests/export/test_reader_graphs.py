@@ -1,4 +1,4 @@
-"""Graphs of models with a head that finds answers, fast, unpadded and plain: against torch."""
+"""Graphs of question answering models, fast, unpadded and plain, against torch."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_form_computes_what_the_model_does(family: str) -> None:
         with torch.no_grad():
             found, expected = form(**inputs), logits_of(model, model(**inputs), inputs["attention_mask"])
         assert found.shape == expected.shape == (batch, length, 2)
-        torch.testing.assert_close(found[real], expected[real], rtol=0, atol=2e-6)  # fp32, another order
+        torch.testing.assert_close(found[real], expected[real], rtol=0, atol=2e-6)  # fp32 sums in another order
 
 
 @pytest.mark.slow
@@ -158,13 +158,13 @@ def test_a_checkpoint_without_the_head_or_with_another_is_refused(tmp_path: Path
     reader_of("bert").base_model.save_pretrained(tmp_path / "encoder")
     with pytest.raises(CompressError, match=r"expected the weights qa_outputs\.bias, qa_outputs\.weight; found none"):
         export_onnx(tmp_path / "encoder", tmp_path, graph="fast", **TASK)
-    reader_of("bert", num_labels=3).save_pretrained(tmp_path / "three")  # transformers makes it, and cannot run it
+    reader_of("bert", num_labels=3).save_pretrained(tmp_path / "three")  # transformers can create it, but not run it
     with pytest.raises(CompressError, match="expected 2 outputs for the task, found 3"):
         export_onnx(tmp_path / "three", tmp_path, graph="fast", **TASK)
 
 
 def test_what_stands_in_the_padding_is_not_compared(reader_checkpoint: Callable[[str], Path], tmp_path: Path) -> None:
-    """The unpadded form has some real token's logits there, torch the padding's own."""
+    """In padding the unpadded form repeats the logits of some real token, while torch computes the padding's own."""
     info = export_onnx(reader_checkpoint("bert"), tmp_path, graph="fast", **TASK)
     assert max(info["unpadded_parity_max_abs_error"].values()) < 2e-6
     padded, unpadded = (logits(tmp_path / f"model{form}.onnx", texts()) for form in ("", "_unpadded"))
@@ -174,7 +174,7 @@ def test_what_stands_in_the_padding_is_not_compared(reader_checkpoint: Callable[
 
 
 class _Windows(Encoded):
-    """Of each row the logits of all its tokens, one after the other, start and end, and nothing of the padding."""
+    """For each row, the start and end logits of all its tokens in turn, without padding."""
 
     def collected(self, parts: Any) -> np.ndarray:
         outputs = np.zeros((len(self), 2 * int(self.lengths.max())), np.float32)
@@ -196,7 +196,7 @@ def test_a_split_is_predicted_alike_by_torch_and_by_the_graph(reader_graph: Call
     )
     assert mine.shape == theirs.shape == (6, 28)
     np.testing.assert_allclose(theirs, mine, rtol=0, atol=2e-6)  # as above
-    assert np.abs(theirs[0, ::2] - theirs[0, 1::2]).max() > 0.1  # start and end are two things
+    assert np.abs(theirs[0, ::2] - theirs[0, 1::2]).max() > 0.1  # start and end differ
 
 
 def test_what_is_run_has_the_logits_side_by_side(reader_graph: Callable[..., Path]) -> None:

@@ -1,4 +1,4 @@
-"""What becomes int8 of graphs of models with a head that finds answers, and what is as in fp32."""
+"""Which parts of question answering graphs become int8, and which stay as in fp32."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_all_matmuls_but_the_last_become_int8(
     }
     name = "model_qdq.onnx" if int8_format == "qdq" else "model_quantized.onnx"
     assert list(shapes_of(tmp_path / name)) == OUTPUTS
-    if int8_format == "dynamic":  # a run's own range is the same only where there is no padding to change it
+    if int8_format == "dynamic":  # dynamic ranges agree only without padding, which would change them
         feed |= {"attention_mask": np.ones_like(feed["attention_mask"]), "input_ids": feed["input_ids"] + 5}
     mask = feed["attention_mask"]
     found, exact = (real_rows(logits(path, feed), mask) for path in (tmp_path / name, source))
@@ -75,7 +75,7 @@ def test_an_int8_form_that_differs_at_a_real_token_is_refused(
 def test_an_int8_file_whose_logits_are_not_finite_is_refused(reader_graph: Callable[..., Path], tmp_path: Path) -> None:
     model = onnx.load(reader_graph("bert"))
     (bias,) = [tensor for tensor in model.graph.initializer if tensor.name == "qa_outputs.bias"]
-    bias.CopyFrom(onnx.numpy_helper.from_array(np.array([0, np.nan], np.float32), bias.name))  # of the end alone
+    bias.CopyFrom(onnx.numpy_helper.from_array(np.array([0, np.nan], np.float32), bias.name))  # of the end only
     write_model(model, tmp_path / "broken.onnx")
     with pytest.raises(CheckFailed, match="logits that are not finite"):
         quantize_onnx(tmp_path / "broken.onnx", tmp_path, Quantize(method="dynamic"))
@@ -90,14 +90,14 @@ def test_the_noise_of_int8_is_told_of_every_layer(reader_graph: Callable[..., Pa
 
 
 def test_a_simulated_file_gives_start_and_end_side_by_side(reader_graph: Callable[..., Path], tmp_path: Path) -> None:
-    spec = Quantize(method="dynamic", reduce_range=True)  # 7 bits: nothing to saturate, whatever the CPU
+    spec = Quantize(method="dynamic", reduce_range=True)  # 7 bits: no saturation on any CPU
     quantize_onnx(reader_graph("bert"), tmp_path, spec, int8_format="static", feeds=[texts()])
     path, short = tmp_path / "model_quantized.onnx", {name: value[:2, :9] for name, value in texts().items()}
     feeds = [texts(), short]
     for feed, found in zip(feeds, simulate(path, feeds, saturating=False), strict=True):
         assert found.shape == (*feed["input_ids"].shape, 2)
         mine, expected = (real_rows(each, feed["attention_mask"]) for each in (found, logits(path, feed)))
-        assert np.median(np.abs(mine - expected)) < 1e-4  # a level that is rounded the other way, rarely
+        assert np.median(np.abs(mine - expected)) < 1e-4  # rarely a value rounds the other way
 
 
 @pytest.mark.parametrize("family", ["bert", "albert"])
@@ -122,5 +122,5 @@ def test_a_model_in_training_for_int8_computes_what_its_file_does(
     assert info["int8_matmuls"] == len(ranges)
     mask = feed["attention_mask"]
     int8 = real_rows(logits(tmp_path / "model_quantized.onnx", feed), mask)
-    # Both round alike; a value that fp32 sums in another order lands half-way and is rounded the other way, rarely.
+    # Both round alike; rarely a value that fp32 sums in another order falls half-way and rounds the other way.
     assert np.median(np.abs(real_rows(found, mask) - int8)) < 1e-4

@@ -1,4 +1,5 @@
-"""A checkpoint that finds answers as torch's program, for quantizers that work on one: start and end, and the way back to a graph."""
+"""A question answering checkpoint as a torch program, for quantizers that work on one: start and end, and the way back to a
+graph."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ def test_a_program_gives_start_and_end(family: str, tmp_path: Path) -> None:
         expected = logits_of(model, model(**given), given["attention_mask"])
     assert [each.shape for each in outputs] == [(3, 9), (3, 9)]
     real = torch.from_numpy(feed()["attention_mask"]).bool()
-    torch.testing.assert_close(logits[real], expected[real], rtol=0, atol=2e-6)  # fp32, another order
+    torch.testing.assert_close(logits[real], expected[real], rtol=0, atol=2e-6)  # fp32 sums in another order
 
 
 def trial(found: Program, folded: onnx.ModelProto) -> Any:
@@ -57,7 +58,7 @@ def test_the_graph_of_a_program_is_held_against_both_of_its_outputs(tmp_path: Pa
     assert [output.name for output in graph.graph.output] == ["start_logits", "end_logits"]
     _check_program(trial(found, graph), found, feed())
     (bias,) = [tensor for tensor in graph.graph.initializer if tensor.name == "qa_outputs.bias"]
-    moved = onnx.numpy_helper.to_array(bias) + np.array([0, 1], np.float32)  # of the end alone
+    moved = onnx.numpy_helper.to_array(bias) + np.array([0, 1], np.float32)  # of the end only
     bias.CopyFrom(onnx.numpy_helper.from_array(moved, bias.name))
     with pytest.raises(CheckFailed, match=r"logits are 0\.5 from those of neural-compressor's program on average"):
         _check_program(trial(found, graph), found, feed())

@@ -1,4 +1,4 @@
-"""A model that amplifies rounding is exported; a graph that is wrong, of such a model too, is not."""
+"""A model that amplifies rounding is exported; a wrong graph, even of such a model, is not."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UNIT = 2.0**-24
 
 
 class Line(nn.Module):
-    """One sum of `terms` products; `gain` is what the loss of digits in a difference of two such sums does."""
+    """One sum of `terms` products; `gain` imitates the cancellation in a difference of two such sums."""
 
     def __init__(self, terms: int, gain: float) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class Line(nn.Module):
 @pytest.mark.parametrize("terms", [16, 4096])
 @pytest.mark.parametrize("gain", [1.0, 1e3])
 def test_a_sum_moves_by_what_rounding_does_to_it(terms: int, gain: float) -> None:
-    """Weights of 1 and a text of ones: the sum is `terms`, its standard deviation u √n √n gain for each draw."""
+    """With weights and inputs of 1 the sum is `terms`, with standard deviation u √n √n gain in each draw."""
     ones = torch.ones(1, terms, dtype=torch.int64)
     exact, moved = exact_answers(Line(terms, gain), {"input_ids": ones, "attention_mask": ones})
     assert exact.dtype == np.float64
@@ -67,7 +67,7 @@ def test_float64_is_nearer_than_rounding_moves(family: str, tiny_checkpoint) -> 
 
 @pytest.fixture(scope="module")
 def amplifying(tmp_path_factory) -> Path:
-    """A checkpoint whose attention is nearly that of the best token alone: a small change makes another one the best."""
+    """Return a checkpoint whose attention is almost one-hot: a small change selects another token."""
     torch.manual_seed(7)
     sizes: dict[str, Any] = {
         "hidden_size": 32,
@@ -136,5 +136,5 @@ def test_a_graph_with_another_number_of_outputs_is_refused(tiny_checkpoint, tiny
 
 def test_of_tokens_every_real_one_is_compared_and_no_padding() -> None:
     differences = np.zeros((2, 4, 3), np.float32)
-    differences[0, 2, 1], differences[1, 3, 0] = -0.5, 9.0  # the latter in padding
+    differences[0, 2, 1], differences[1, 3, 0] = -0.5, 9.0  # the second is in padding
     assert parity._by_example(differences, np.array([[1, 1, 1, 1], [1, 1, 1, 0]])).tolist() == [0.5, 0.0]

@@ -1,4 +1,4 @@
-"""The graphs of static models: torch's answers from both forms and in int8, the file's size, and what is refused."""
+"""Graphs of static models: both forms and int8 agree with torch, the file's size, and what is refused."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_its_table_can_have_4_bits(checkpoint: Path, graph: str) -> None:
         assert (info["int8_gathers"], info["int4_gathers"]) == ((1, 0) if bits == 8 else (0, 1))
         found[bits] = logits(path.with_name(name)), info["bytes"]
     saved = 4000 * (32 + 1 - (32 // 2 + 1))
-    assert found[8][1] - found[4][1] == pytest.approx(saved, abs=4000)  # a few operators more
+    assert found[8][1] - found[4][1] == pytest.approx(saved, abs=4000)  # and a few more operators
     full = logits(path)
     assert 0 < np.abs(found[4][0] - found[8][0]).max() < 0.2 * np.abs(full).max()
 
@@ -113,7 +113,7 @@ OTHERS: dict[KindName, tuple[Any, dict[str, Any]]] = {
 
 
 def model_for(kind: KindName, folder: Path, tokenizer: Tokenizer, **fields: Any) -> Any:
-    """Saved in `folder`/checkpoint."""
+    """Save a model in `folder`/checkpoint and return it."""
     own: dict[str, Any] = {"vocab_size": 4000, "hidden_size": 32, "intermediate_size": 24}
     own |= {"max_position_embeddings": 20, "special_token_ids": [0, 2, 3, 4], "separator_token_id": 3, "num_labels": 3}
     auto, more = OTHERS[kind]
@@ -160,7 +160,7 @@ def test_a_sentence_encoder_s_table_is_all_that_becomes_int8(
     assert (info["int8_gathers"], info["fp32_gathers"], info["int8_matmuls"]) == (1, 0, 0)
     int8 = path.with_name("model_quantized.onnx")
     own, full = (outputs(file, "sentence_embedding", ids) for file in (int8, path))
-    assert not own[1].any() and not full[1].any()  # of no words
+    assert not own[1].any() and not full[1].any()  # the text without words
     cosines = (own * full).sum(1)[[0, 2, 3]]
     assert (cosines > 0.999).all() and not np.array_equal(own, full)
     states, mask = outputs(int8, "last_hidden_state", ids), (ids != 0)[..., None]

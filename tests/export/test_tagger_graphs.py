@@ -1,4 +1,4 @@
-"""Graphs of models with a head of tokens, fast, unpadded and plain: against torch, and what becomes int8 of them."""
+"""Graphs of token classification models, fast, unpadded and plain: against torch, and which parts become int8."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ LENGTHS = (14, 9, 3, 1, 14, 7)
 
 @pytest.fixture(scope="session")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """family -> folder of a tiny checkpoint with a head of tokens."""
+    """Return a function: family -> folder of a tiny token classification checkpoint."""
     made: dict[str, Path] = {}
 
     def make(family: str) -> Path:
@@ -62,7 +62,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path
 
 @pytest.fixture(scope="session")
 def graph(checkpoint: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """(family, form, opset) -> model.onnx."""
+    """Return a function: (family, form, opset) -> model.onnx."""
     made: dict[tuple[str, str, int], Path] = {}
 
     def make(family: str, form: str = "fast", opset: int = 20) -> Path:
@@ -133,7 +133,7 @@ def test_a_form_computes_what_the_model_does(family: str) -> None:
         with torch.no_grad():
             found, expected = form(**inputs), model(**inputs).logits
         assert found.shape == expected.shape
-        torch.testing.assert_close(found[real], expected[real], rtol=0, atol=2e-6)  # fp32, another order
+        torch.testing.assert_close(found[real], expected[real], rtol=0, atol=2e-6)  # fp32 sums in another order
 
 
 @pytest.mark.slow
@@ -192,7 +192,7 @@ def test_a_wrong_graph_is_not_kept_and_the_message_names_the_part(
 
 
 def test_what_stands_in_the_padding_is_not_compared(checkpoint: Callable[[str], Path], tmp_path: Path) -> None:
-    """The unpadded form has some real token's logits there, torch the padding's own."""
+    """In padding the unpadded form repeats the logits of some real token, while torch computes the padding's own."""
     info = export_onnx(checkpoint("bert"), tmp_path, graph="fast", **TASK)
     assert max(info["unpadded_parity_max_abs_error"].values()) < 2e-6
     padded, unpadded = (logits(tmp_path / f"model{form}.onnx", texts()) for form in ("", "_unpadded"))
@@ -216,7 +216,7 @@ def test_all_matmuls_but_the_classifier_s_become_int8(
         "classifier/MatMul": CLASSIFIER
     }
     padded, unpadded = (tmp_path / f"model_quantized{form}.onnx" for form in ("", "_unpadded"))
-    if int8_format == "dynamic":  # a run's own range is the same only where there is no padding to change it
+    if int8_format == "dynamic":  # dynamic ranges agree only without padding, which would change them
         feed |= {"attention_mask": np.ones_like(feed["attention_mask"]), "input_ids": feed["input_ids"] + 5}
     mask = feed["attention_mask"]
     found, other, exact = (real_rows(logits(path, feed), mask) for path in (padded, unpadded, source))
@@ -250,14 +250,14 @@ def test_the_noise_of_int8_is_told_of_every_layer_and_not_of_padding(
 
 
 def test_a_simulated_file_gives_the_logits_of_every_token(graph: Callable[..., Path], tmp_path: Path) -> None:
-    spec = Quantize(method="dynamic", reduce_range=True)  # 7 bits: nothing to saturate, whatever the CPU
+    spec = Quantize(method="dynamic", reduce_range=True)  # 7 bits: no saturation on any CPU
     quantize_onnx(graph("bert"), tmp_path, spec, int8_format="static", feeds=[texts()])
     path, short = tmp_path / "model_quantized.onnx", {name: value[:2, :9] for name, value in texts().items()}
     feeds = [texts(), short]
     for feed, found in zip(feeds, simulate(path, feeds, saturating=False), strict=True):
         assert found.shape == (*feed["input_ids"].shape, len(LABELS))
         mine, expected = (real_rows(each, feed["attention_mask"]) for each in (found, logits(path, feed)))
-        assert np.median(np.abs(mine - expected)) < 1e-4  # a level that is rounded the other way, rarely
+        assert np.median(np.abs(mine - expected)) < 1e-4  # rarely a value rounds the other way
 
 
 @pytest.mark.parametrize("family", ["bert", "albert"])
@@ -280,5 +280,5 @@ def test_a_model_in_training_for_int8_computes_what_its_file_does(
     assert info["int8_matmuls"] == len(ranges)
     mask = feed["attention_mask"]
     int8 = real_rows(logits(tmp_path / "model_quantized.onnx", feed), mask)
-    # Both round alike; a value that fp32 sums in another order lands half-way and is rounded the other way, rarely.
+    # Both round alike; rarely a value that fp32 sums in another order falls half-way and rounds the other way.
     assert np.median(np.abs(real_rows(found, mask) - int8)) < 1e-4

@@ -1,4 +1,4 @@
-"""The unpadded form of the fast graph: what the padded one computes, without the padding and without weights of its own."""
+"""The unpadded form of the fast graph computes what the padded one does, without the padding, sharing its weights."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_the_products_have_a_row_for_each_token_and_none_for_padding(
 
 
 def test_the_axis_of_a_cumulative_sum_is_a_scalar(tiny_onnx: Callable[..., Path]) -> None:
-    """As ONNX asks; its checker lets a vector of one pass."""
+    """ONNX requires a scalar, but its checker accepts a vector of one element."""
     graph = onnx.load(tiny_onnx("bert", "fast").with_name("model_unpadded.onnx"), load_external_data=False).graph
     stored = {tensor.name: tensor for tensor in graph.initializer}
     axes = [stored[node.input[1]] for node in graph.node if node.op_type == "CumSum"]
@@ -119,7 +119,7 @@ def test_the_axis_of_a_cumulative_sum_is_a_scalar(tiny_onnx: Callable[..., Path]
 def test_int8_is_that_of_the_padded_form(
     family: str, int8_format: str, opset: int, tiny_onnx: Callable[..., Path], tmp_path: Path
 ) -> None:
-    """Fixed levels give the same on any batch. Those of a run's own range do where there is no padding to change it."""
+    """Fixed ranges give the same on any batch; dynamic ones only without padding, which would change them."""
     source = tiny_onnx(family, "fast", opset)
     rng = np.random.default_rng(0)
     ids, mask = (
@@ -168,7 +168,7 @@ def test_a_weight_that_the_other_file_lacks_is_refused(tiny_onnx: Callable[..., 
 def test_a_wrong_unpadded_graph_is_not_kept(
     tiny_checkpoint: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Tokens that come back to other places: neither form is written."""
+    """The planted fault moves tokens to wrong places; neither form is written."""
     spread = padding.Unpadded.attended
 
     def shifted(self: padding.Unpadded, states: str) -> str:
@@ -195,7 +195,7 @@ def test_the_plain_graph_and_the_portable_form_have_none(tiny_onnx: Callable[...
 def test_a_wrong_range_is_found_and_neither_form_is_kept(
     tiny_onnx: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The unpadded matmuls take the ranges of the padded form's."""
+    """The unpadded matmuls use the padded form's ranges; the planted ones are 20 times too narrow."""
     ids = np.arange(5, 45).reshape(4, 10)
     feed = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
     real = params.to_int8_graph
@@ -219,7 +219,7 @@ def test_one_that_is_left_over_is_removed_or_refused(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A plain export after a fast one, and an unpadded form of another file."""
+    """A plain export after a fast one removes it; an unpadded form of another file is refused."""
     model = onnx.load(tiny_onnx("bert"))
     monkeypatch.setattr("compress.export.trace", lambda *_: model)
     export_onnx(tiny_checkpoint("bert"), tmp_path, **TASK)

@@ -1,4 +1,4 @@
-"""Graphs of sentence encoders, fast, unpadded and plain: against torch, and what becomes int8 of them."""
+"""Graphs of sentence encoders, fast, unpadded and plain: against torch, and which parts become int8."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ FAST = [name for name, family in FAMILIES.items() if family.fast and not family.
 TASK: dict[str, Any] = {"opset": 20, "task_name": "toy", "labels": (), "kind": "embedding", "pairs": False}
 SHAPES = [(1, 1), (1, 2), (2, 7), (3, 19), (5, POSITIONS)]
 LENGTHS = (14, 9, 3, 1, 14, 7)
-CLOSE = 1e-6  # fp32 sums in another order, of vectors of length 1
+CLOSE = 1e-6  # fp32 sums in another order, vectors of length 1
 
 
 @pytest.fixture(scope="session")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """(family, pooling) -> folder of a tiny checkpoint."""
+    """Return a function: (family, pooling) -> folder of a tiny checkpoint."""
     made: dict[tuple[str, str], Path] = {}
 
     def make(family: str, pooling: str = "mean") -> Path:
@@ -62,7 +62,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
 
 @pytest.fixture(scope="session")
 def graph(checkpoint: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """(family, pooling, form, opset) -> model.onnx."""
+    """Return a function: (family, pooling, form, opset) -> model.onnx."""
     made: dict[tuple[str, str, str, int], Path] = {}
 
     def make(family: str, pooling: str = "mean", form: str = "fast", opset: int = 20) -> Path:
@@ -210,7 +210,7 @@ def test_all_matmuls_become_int8(family: str, int8_format: str, graph: Callable[
     assert (info["int8_matmuls"], info["weight_only_matmuls"]) == (6 * LAYERS + projection, 0)
     assert info["fp32_matmuls"] == 0
     padded, unpadded = (tmp_path / f"model_quantized{form}.onnx" for form in ("", "_unpadded"))
-    if int8_format == "dynamic":  # a run's own range is the same only where there is no padding to change it
+    if int8_format == "dynamic":  # dynamic ranges agree only without padding, which would change them
         feed |= {"attention_mask": np.ones_like(feed["attention_mask"]), "input_ids": feed["input_ids"] + 5}
     found, other, exact = (vectors(path, feed) for path in (padded, unpadded, source))
     np.testing.assert_allclose(found, other, atol=2e-3)
@@ -226,11 +226,11 @@ def test_the_first_token_s_matmuls_become_int8_too(graph: Callable[..., Path], t
 
 
 def test_a_simulated_file_gives_the_vectors(graph: Callable[..., Path], tmp_path: Path) -> None:
-    spec = Quantize(method="dynamic", reduce_range=True)  # 7 bits: nothing to saturate, whatever the CPU
+    spec = Quantize(method="dynamic", reduce_range=True)  # 7 bits: no saturation on any CPU
     quantize_onnx(graph("bert"), tmp_path, spec, int8_format="static", feeds=[texts()])
     path = tmp_path / "model_quantized.onnx"
     (found,) = simulate(path, [texts()], saturating=False)
-    assert np.median(np.abs(found - vectors(path, texts()))) < 1e-4  # a level that is rounded the other way, rarely
+    assert np.median(np.abs(found - vectors(path, texts()))) < 1e-4  # rarely a value rounds the other way
 
 
 MIX = [0.2, *[0.8 / LAYERS] * LAYERS]
@@ -257,7 +257,7 @@ def test_a_model_in_training_for_int8_computes_what_its_file_does(
     assert info["int8_matmuls"] == len(ranges)
     last = f"layer.{LAYERS - 1}."
     assert all(use.first == (pooling == "cls" and last in use.name) for use in form.uses)
-    # Both round alike; a value that fp32 sums in another order lands half-way and is rounded the other way, rarely.
+    # Both round alike; rarely a value that fp32 sums in another order falls half-way and rounds the other way.
     assert np.median(np.abs(found - vectors(tmp_path / "model_quantized.onnx", feed))) < 1e-4
 
 
@@ -267,4 +267,4 @@ def test_a_split_s_outputs_are_torch_s(graph: Callable[..., Path]) -> None:
     encoded = EncodedTexts(rows, [np.zeros(len(row), np.int8) for row in rows], np.arange(3, dtype=np.float32))
     found, goal = predict_onnx(graph("bert"), encoded, 0), predict_logits(encoder("bert"), encoded, 0)
     assert found.shape == (3, 1 + 2 * encoder("bert").config.hidden_size)
-    np.testing.assert_allclose(found, goal, rtol=0, atol=2 * CLOSE)  # cosines are sums of products of two vectors
+    np.testing.assert_allclose(found, goal, rtol=0, atol=2 * CLOSE)  # sums of products of two vectors

@@ -1,4 +1,4 @@
-"""Losses on several labels, against sums written out."""
+"""Losses for multi-label classification, against explicit sums."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The losses of TinyBERT and MiniLM v2 against independent NumPy versions, and what they promise of padding and scale."""
+"""The losses of TinyBERT and MiniLM v2 against independent NumPy versions, and their invariance to padding and scale."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def vectors(heads: int = 4, size: int = 6) -> Tensor:
     return torch.randn(3, heads, 5, size, dtype=torch.float64)
 
 
-MASKED: dict[str, tuple[Loss, Callable[[], Tensor], tuple[int, ...]]] = {  # the loss, its input, the axes of tokens
+MASKED: dict[str, tuple[Loss, Callable[[], Tensor], tuple[int, ...]]] = {  # loss, its input, the token axes
     "hidden_mse": (hidden_mse_loss, hidden, (1,)),
     "attention_mse": (attention_mse_loss, scores, (2, 3)),
     "relation_kl": (relations_of(3), vectors, (2,)),
@@ -61,7 +61,7 @@ def test_attention_mse_is_the_mean_over_the_pairs_of_an_example_and_then_over_ex
 
 
 def relation_reference(student: np.ndarray, teacher: np.ndarray, heads: int) -> float:
-    """One text, one query and one relation head at a time."""
+    """Return the mean divergence, computed one text, one query and one relation head at a time."""
     rows = []
     for example, tokens in REAL:
         for head in range(heads):
@@ -71,7 +71,8 @@ def relation_reference(student: np.ndarray, teacher: np.ndarray, heads: int) -> 
 
 
 def relation(vectors: np.ndarray, head: int, heads: int) -> np.ndarray:
-    """[heads, tokens, size] -> [tokens, tokens] of one relation head: a slice of the joined vectors."""
+    """Return the scaled self-products [tokens, tokens] of one relation head, a slice of the joined heads [heads, tokens,
+    size]."""
     joined = np.concatenate(list(vectors), axis=-1)
     width = joined.shape[-1] // heads
     own = joined[:, head * width : (head + 1) * width]
@@ -80,7 +81,7 @@ def relation(vectors: np.ndarray, head: int, heads: int) -> np.ndarray:
 
 @pytest.mark.parametrize("heads", [1, 2, 4, 8])
 def test_relation_kl_is_the_divergence_of_the_resplit_relations(heads: int):
-    """Student and teacher with other head counts and other widths."""
+    """Student and teacher have different numbers of heads and widths."""
     student, teacher = vectors(heads=2, size=12), vectors(heads=4, size=10)
     expected = relation_reference(student.numpy(), teacher.numpy(), heads)
     assert relation_kl_loss(student, teacher, MASK, heads=heads).item() == pytest.approx(expected, rel=1e-11)
@@ -162,7 +163,7 @@ def test_soft_cross_entropy_at_the_teacher_is_its_entropy_and_has_no_gradient():
     p = softmax(teacher.numpy())
     entropy = -np.mean(np.sum(p * np.log(p), axis=-1))
     assert soft_cross_entropy_loss(teacher, teacher, temperature=1.0).item() == pytest.approx(entropy, rel=1e-12)
-    shifted = teacher + 7.0  # softmax does not see a constant
+    shifted = teacher + 7.0  # softmax is invariant to a constant
     assert grad(lambda x: soft_cross_entropy_loss(x, teacher, temperature=1.0), shifted).abs().max() < 1e-15
     for other in torch.randn(20, 5, 3, dtype=torch.float64):
         assert soft_cross_entropy_loss(other, teacher, temperature=1.0).item() > entropy

@@ -1,4 +1,4 @@
-"""Losses over the passages of each query of a batch, against loops over the queries."""
+"""Losses over the passages of each query in a batch, against loops over the queries."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RELEVANT = EVERY[:3]
 
 
 def assert_same(found: Tensor, expected: Tensor) -> None:
-    """float64: sums in another order differ by rounding alone."""
+    """In float64 only rounding differs between orders of summation."""
     torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
 
 

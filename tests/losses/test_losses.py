@@ -37,7 +37,7 @@ def test_soft_target_is_the_scaled_divergence(temperature: float):
 
 def test_soft_target_is_zero_where_the_distributions_agree():
     logits = torch.randn(4, 3)
-    shifted = logits + 7.0  # softmax does not see a constant
+    shifted = logits + 7.0  # softmax is invariant to a constant
     assert soft_target_loss(logits, logits, temperature=2.0).item() == 0
     assert soft_target_loss(shifted, logits, temperature=2.0).item() == pytest.approx(0, abs=1e-6)
     assert soft_target_loss(logits.flip(1), logits, temperature=2.0).item() > 0.1
@@ -50,7 +50,7 @@ def test_soft_target_minimises_towards_the_teacher_and_not_the_other_way_round()
 
 
 def test_soft_target_gradient_keeps_its_size_as_the_temperature_grows():
-    """Hinton et al. 2015, eq. 4: for high T the gradient nears (student - teacher) / classes, whatever T is."""
+    """Hinton et al. 2015, eq. 4: for high T the gradient approaches (student - teacher) / classes, independent of T."""
     student, teacher = torch.randn(2, 6, 4, dtype=torch.float64)
     student, teacher = (x - x.mean(-1, keepdim=True) for x in (student, teacher))
     limit = (student - teacher) / 4 / 6  # classes, then the mean over the batch

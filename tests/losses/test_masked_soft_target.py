@@ -1,4 +1,4 @@
-"""Soft targets of masked tokens: the divergence at each of them, and nothing where there are none."""
+"""Soft targets of masked tokens: the divergence at each of them, and zero without any."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_it_is_zero_where_both_say_the_same():
 
 
 def test_the_gradient_keeps_its_size_as_the_temperature_grows():
-    """Hinton et al. 2015, eq. 4: for high T it nears (student - teacher) / words, whatever T is."""
+    """Hinton et al. 2015, eq. 4: for high T the gradient approaches (student - teacher) / words, independent of T."""
     student, teacher = torch.randn(2, 6, 40, dtype=torch.float64)
     student, teacher = (x - x.mean(-1, keepdim=True) for x in (student, teacher))
     limit = (student - teacher) / 40 / 6  # words, then the mean over positions

@@ -1,4 +1,4 @@
-"""Losses on the logits of start and end, against sums written out over the tokens that count."""
+"""Losses on start and end logits, against explicit sums over the tokens that count."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from compress.losses.spans import moved_logits, span_cross_entropy_loss, span_kl
 from compress.objective import Objective
 
 STUDENT, TEACHER = torch.randn(2, 3, 6, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * 3
-# [CLS], question, separator, two tokens of the context, separator; [CLS] is last in the second; nothing but it in the third.
+# 1: [CLS], question, separator, two context tokens, separator; 2: [CLS] last; 3: only [CLS].
 COMPARED = torch.tensor([[1, 0, 0, 1, 1, 0], [0, 0, 1, 1, 0, 1], [1, 0, 0, 0, 0, 0]])
 LABELS = torch.tensor([[3, 4], [5, 5], [0, 0]])
 
 
 def rows(logits: torch.Tensor, temperature: float = 1.0) -> list[np.ndarray]:
-    """Of each window and side the probabilities of the tokens that count."""
+    """Return, for each window and side, the probabilities of the tokens that count."""
     pairs = zip(logits, COMPARED.bool(), strict=True)
     return [softmax(window[which, side].numpy()[None] / temperature)[0] for window, which in pairs for side in (0, 1)]
 
@@ -48,7 +48,7 @@ def test_soft_cross_entropy_is_the_mean_of_start_and_end_over_the_windows(temper
 
 
 def test_cross_entropy_is_the_mean_of_start_and_end_over_the_windows() -> None:
-    # Among the tokens that count, the gold ones are these.
+    # Indices of the gold tokens among those that count.
     gold = [1, 2, 2, 2, 0, 0]
     expected = np.mean([-np.log(q[place]) for q, place in zip(rows(STUDENT), gold, strict=True)])
     assert float(span_cross_entropy_loss(STUDENT, LABELS, COMPARED)) == pytest.approx(expected, rel=1e-9)
@@ -74,7 +74,7 @@ def test_other_tokens_have_neither_a_share_nor_a_gradient(name: str) -> None:
     loss = losses()[name]
     slopes = grad(loss, STUDENT)
     assert bool(slopes.isfinite().all())
-    counted = COMPARED.bool() & torch.tensor([[True], [True], [False]])  # one token alone is certain
+    counted = COMPARED.bool() & torch.tensor([[True], [True], [False]])  # a single token is certain
     assert torch.equal(slopes.abs().sum(-1) > 0, counted)
     changed = torch.where(COMPARED.bool()[..., None], STUDENT, 50 * STUDENT)
     assert float(loss(changed)) == pytest.approx(float(loss(STUDENT)), rel=1e-12)
@@ -108,7 +108,7 @@ def test_the_gradient_of_cross_entropy_is_probability_less_gold_over_all_sides()
 
 @pytest.mark.parametrize("name", ["kl", "soft", "hard"])
 def test_no_tensor_s_shape_depends_on_which_tokens_count(name: str) -> None:
-    """On tensors without values, as a GPU's are where nobody waits for it: what picks tokens out fails there."""
+    """On meta tensors, which have no values, so that boolean indexing fails; on a GPU it would synchronize."""
     student, teacher = (torch.empty(3, 5, 2, device="meta") for _ in range(2))
     compared = torch.empty(3, 5, dtype=torch.int64, device="meta")
     found = {
@@ -144,7 +144,7 @@ def test_losses_on_states_are_means_over_tokens_and_those_on_logits_over_windows
 
 
 def test_probabilities_move_with_their_tokens() -> None:
-    """Several to one token add up; what has no place is left out, and the rest is a distribution again."""
+    """Probabilities moved to the same token add up; those without a place are dropped, and the rest is normalized."""
     rng = np.random.default_rng(0)
     logits = rng.normal(size=(2, 5, 2)) * 3
     places = np.array([[[0, 0], [-1, -1], [3, 3], [3, 4], [-1, 4]], [[2, 2], [0, 1], [0, 1], [-1, -1], [-1, -1]]])
@@ -162,7 +162,7 @@ def test_probabilities_move_with_their_tokens() -> None:
 
 
 def test_moved_probabilities_teach_at_any_temperature() -> None:
-    """A token without probability has none after division either, and no part in the loss or in slopes."""
+    """A token without probability has none after division either, and contributes neither loss nor gradient."""
     places = torch.arange(6)[None, :, None].expand(3, 6, 2).clone()
     places[~COMPARED.bool()] = -1
     moved = moved_logits(TEACHER, places, 6)

@@ -1,4 +1,4 @@
-"""Losses on the labels of tokens, against sums written out over the tokens that count."""
+"""Token classification losses, against explicit sums over the tokens that count."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NONE, UNLABELLED = torch.zeros_like(COMPARED), torch.full_like(LABELS, -100)
 
 
 def rows(logits: torch.Tensor, which: torch.Tensor, temperature: float = 1.0) -> np.ndarray:
-    """Probabilities [token, label] of the tokens that count."""
+    """Return the probabilities [token, label] of the tokens that count."""
     return softmax(logits[which].numpy() / temperature)
 
 
@@ -78,7 +78,7 @@ def test_where_no_token_counts_it_is_zero_with_a_zero_gradient(name: str) -> Non
 
 @pytest.mark.parametrize("name", ["kl", "soft", "hard"])
 def test_no_tensor_s_shape_depends_on_which_tokens_count(name: str) -> None:
-    """On tensors without values, as a GPU's are where nobody waits for it: what picks tokens out fails there."""
+    """On meta tensors, which have no values, so that boolean indexing fails; on a GPU it would synchronize."""
     student, teacher = (torch.empty(3, 5, 4, device="meta") for _ in range(2))
     compared = torch.empty(3, 5, dtype=torch.int64, device="meta")
     found = {

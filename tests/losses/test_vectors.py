@@ -1,4 +1,4 @@
-"""Losses on vectors of texts: against sums written out, and where they are zero."""
+"""Losses on sentence embeddings: against explicit sums, and where they are zero."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_pairs_of_texts_in_different_forwards_are_not_compared() -> None:
 def test_both_are_zero_where_directions_agree_whatever_the_lengths() -> None:
     teacher = vectors(6)
     student = teacher * torch.tensor([[0.5], [1], [2], [3], [9]])
-    turned = student @ torch.linalg.qr(vectors(6, seed=3, rows=6))[0]  # all cosines stay
+    turned = student @ torch.linalg.qr(vectors(6, seed=3, rows=6))[0]  # a rotation keeps all cosines
     assert float(sentence_cosine_loss(student, teacher)) == pytest.approx(0, abs=1e-12)
     assert float(similarity_mse_loss(turned, teacher)) == pytest.approx(0, abs=1e-12)
     assert float(sentence_cosine_loss(turned, teacher)) > 0.1

@@ -1,4 +1,4 @@
-"""What a shared block takes from the layers that it stands for, and what its embeddings keep."""
+"""Fitting a shared block to the layers that it replaces, and its embeddings."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_flat_tables_lose_nothing():
 
 
 def test_rows_that_the_text_uses_are_kept_better():
-    """The basis weighs a row by its uses: of two halves of the vocabulary, that of the text loses less."""
+    """The basis weighs a row by its uses: the half of the vocabulary that the text uses loses less."""
     model = bert()
     with torch.no_grad():
         model.bert.embeddings.word_embeddings.weight.mul_(3)
@@ -88,7 +88,7 @@ def test_rows_that_the_text_uses_are_kept_better():
 
 
 def test_each_head_is_the_head_of_its_index_in_one_layer_as_many_from_each(teacher: Any, built: Any):
-    """So that attention scores can be compared head by head."""
+    """Attention scores can then be compared head by head."""
     (block,) = blocks(built)
     layers = [layer.attention.self for layer in teacher.bert.encoder.layer]
     sources = []
@@ -109,7 +109,7 @@ def test_each_head_is_the_head_of_its_index_in_one_layer_as_many_from_each(teach
 
 
 def test_scores_of_a_head_are_those_of_its_source_on_the_same_stream():
-    """Layers that are alike but for one: every repeat's scores are the teacher's, head by head."""
+    """All layers are the same, so the scores of every repeat are the teacher's, head by head."""
     teacher = bert(layers=2, alike=True, rank=EMBEDDING - 1)
     student = converted(card(2), teacher)
     names = ["scores[0]", "scores[1]"]
@@ -129,7 +129,7 @@ def test_every_layer_gives_as_many_neurons(teacher: Any, built: Any):
 
 
 def test_a_neuron_that_layers_have_in_common_is_taken_once():
-    """Layer 1 has layer 0's feed-forward network: between them the block takes each of its neurons once."""
+    """Both layers have the same feed-forward network, so the block contains each neuron once."""
     model = bert(layers=2)
     model.bert.encoder.layer[1].intermediate.load_state_dict(model.bert.encoder.layer[0].intermediate.state_dict())
     (block,) = blocks(converted(card(2), model))
@@ -142,13 +142,13 @@ def test_a_block_that_stands_for_one_layer_reads_as_that_layer_does(teacher: Any
     for block, layer in zip(blocks(found), teacher.bert.encoder.layer, strict=True):
         assert torch.equal(block.ffn.weight, layer.intermediate.dense.weight)
         assert torch.equal(block.attention.value.weight, layer.attention.self.value.weight)
-        # refitted to what is left over, which is rounding: a change far below the weights' 0.1
+        # refitted to the rest, which is rounding: a change far below the weights' 0.1
         torch.testing.assert_close(block.ffn_output.weight, layer.output.dense.weight, rtol=0, atol=1e-4)
         torch.testing.assert_close(block.attention.dense.weight, layer.attention.output.dense.weight, rtol=0, atol=1e-4)
 
 
 def error(student: Any, teacher: BertForSequenceClassification) -> float:
-    """Of the hidden states after each layer on text that no fit has seen, relative."""
+    """Return the relative error of the hidden states after each layer, on text that was not fitted."""
     given = text(21)
     real = given["attention_mask"].bool()
     names = [f"hidden[{layer}]" for layer in range(1, 5)]
@@ -171,13 +171,13 @@ def test_thinned_takes_texts_evenly_whatever_the_batches():
     few = thinned(whole, tokens // 5)
     assert [row.tolist() for batch in few for row in batch["input_ids"]] == texts[2::5]
     assert all(len({len(value) for value in batch.values()}) == 1 for batch in few)
-    one = {name: value[:1].repeat(40, 1) for name, value in whole[0].items()}  # larger than what is asked for
+    one = {name: value[:1].repeat(40, 1) for name, value in whole[0].items()}  # larger than requested
     assert len(thinned([one], 3)[0]["input_ids"]) == 1
     everything = thinned(whole, 10 * tokens)
     assert [row.tolist() for batch in everything for row in batch["input_ids"]] == texts
 
 
 def test_layers_are_mixed_before_a_regression_keeps_rows_back():
-    """Its last rows are then of all layers."""
+    """Its last rows then come from all layers."""
     layers = [np.full((4, 2), number, dtype=float) for number in range(3)]
     assert fitting._mixed(layers)[:, 0].tolist() == [0, 1, 2] * 4

@@ -1,4 +1,4 @@
-"""Scores, queries, keys and values of every family: the right ones, no others, and the model none the wiser."""
+"""Scores, queries, keys and values of every family are correct, no others are computed, and the model is unaffected."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Load = Callable[..., Any]
 
 @pytest.fixture
 def load(tiny_checkpoint: Callable[[str], Path]) -> Load:
-    """(family, headless) -> a model of its own for each test, without dropout; `implementation`: of its attention."""
+    """Return a function: (family, headless) -> a model without dropout, loaded anew. `implementation`: of its attention."""
 
     def make(family: str, *, headless: bool = False, implementation: str | None = None) -> Any:
         auto = AutoModel if headless else AutoModelForSequenceClassification
@@ -52,7 +52,7 @@ def load(tiny_checkpoint: Callable[[str], Path]) -> Load:
 
 @every_family
 def test_logits_and_states_are_the_same_to_the_bit_whatever_else_is_captured(load: Load, family: str):
-    """Each layer goes through the kernel that it goes through anyway: tolerance is none."""
+    """Each layer uses the same kernel as without capture, so the tolerance is zero."""
     model, batch = load(family), batch_of()
     plain = compute_features(model, batch, ["logits", "hidden[1]", "hidden[-1]"])
     captured = compute_features(model, batch, [*plain, *ATTENTION])
@@ -65,7 +65,7 @@ def split(joined: Tensor) -> Tensor:
 
 
 def projections_of(model: Any, batch: dict[str, Tensor]) -> dict[str, list[Tensor]]:
-    """What the linear layers of queries, keys and values give out, call by call, split into heads."""
+    """Return the outputs of the linear layers of queries, keys and values, in order of the calls, split into heads."""
     outputs: dict[str, list[Tensor]] = {"queries": [], "keys": [], "values": []}
     names = {
         "query": "queries",
@@ -91,7 +91,7 @@ def projections_of(model: Any, batch: dict[str, Tensor]) -> dict[str, list[Tenso
 
 @every_family
 def test_queries_keys_and_values_are_those_of_their_layer(load: Load, family: str):
-    """ALBERT's two layers are one, called twice: its inputs differ."""
+    """ALBERT's two layers are one layer called twice, with different inputs."""
     model, batch = load(family), batch_of()
     expected = projections_of(model, batch)
     found = compute_features(model, batch, ATTENTION)
@@ -115,7 +115,7 @@ def test_scores_are_before_softmax_and_weights_are_the_eager_probabilities(load:
         scores = found[f"scores[{layer}]"]
         assert scores.shape == (len(LENGTHS), HEADS, 9, 9)
         products = found[f"queries[{layer}]"] @ found[f"keys[{layer}]"].transpose(2, 3) / SIZE**0.5
-        if family == "mpnet":  # what it adds for the distance of two tokens is in its scores
+        if family == "mpnet":  # its scores include the relative-position bias
             products = products + load(family).mpnet.encoder.compute_position_bias(products[:, 0])
         torch.testing.assert_close(scores, products, rtol=1e-5, atol=1e-6)  # fp32
         masked = scores.masked_fill(padded, -torch.inf)
@@ -149,7 +149,7 @@ def test_a_model_without_a_head_has_every_feature_but_logits(load: Load, family:
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
-    """How often scores are multiplied out, and how often attention goes through the kernel."""
+    """Count how often scores are computed, and how often attention runs the kernel."""
     counts = {"scores": 0, "attention": 0}
     scores, kernel = attention.attention_scores, attention.sdpa_attention_forward
 
@@ -182,7 +182,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
 def test_nothing_is_computed_for_layers_that_nobody_asked_for(
     load: Load, counted: dict[str, int], family: str, wanted: list[str], scores: int
 ):
-    """A layer that trains in bf16 multiplies its scores out anyway, and gives those."""
+    """A layer that trains in bf16 computes its scores anyway, and returns those."""
     model = load(family)
     with torch.no_grad():
         compute_features(model, batch_of(), wanted)
@@ -219,13 +219,13 @@ def test_the_model_is_as_it_was_afterwards_even_when_it_fails(load: Load, family
 
 @every_family
 def test_dropout_falls_on_the_probabilities_of_captured_layers(load: Load, family: str):
-    """Under the same seed the same ones are dropped as without capture; scores see dropout before their layer alone."""
+    """The same seed drops the same probabilities as without capture, and a layer's own dropout does not affect its scores."""
     model, batch = load(family), batch_of()
     for module in model.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
     quiet = compute_features(model, batch, ["logits"])["logits"]
-    for module in model.modules():  # the dropout of probabilities alone
+    for module in model.modules():  # only the dropout of probabilities
         for name in ("dropout", "attention_dropout"):
             if hasattr(module, {"distilbert": "q_lin", "mpnet": "q"}.get(family, "query")) and hasattr(module, name):
                 getattr(module, name).p = 0.5

@@ -1,4 +1,4 @@
-"""BERT students, and what holds for students of any architecture and start."""
+"""BERT students, and properties of students of any architecture and initialization."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_a_saved_student_is_a_plain_transformers_classifier(teacher: Any, toy_to
     save_checkpoint(student, toy_tokenizer, tmp_path)
     loaded = AutoModelForSequenceClassification.from_pretrained(tmp_path)
     assert type(loaded) is BertForSequenceClassification
-    # fp32: weights mapped from a file lie at other addresses, where kernels may sum in another order
+    # fp32: weights mapped from a file have other addresses, for which kernels may sum in another order
     torch.testing.assert_close(logits(loaded), logits(student), rtol=0, atol=1e-6)
 
 

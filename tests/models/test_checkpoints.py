@@ -1,4 +1,4 @@
-"""Checkpoint folders: whole, safe and known, or refused in one line."""
+"""Checkpoint folders: complete, safe and supported, or refused in one line."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LABELS = ("no", "maybe", "yes")
 
 @pytest.fixture
 def folder(tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer, tmp_path: Path) -> Path:
-    """A copy of the tiny BERT, with a tokenizer, to spoil."""
+    """Return a copy of the tiny BERT with a tokenizer, to damage."""
     shutil.copytree(tiny_checkpoint("bert"), tmp_path / "checkpoint")
     toy_tokenizer.save(str(tmp_path / "checkpoint" / "tokenizer.json"))
     return tmp_path / "checkpoint"
@@ -143,7 +143,7 @@ def test_a_tokenizer_is_made_from_its_vocabulary_alone(folder: Path, toy_tokeniz
 
 
 def test_a_folder_without_a_tokenizer_is_refused(folder: Path):
-    """transformers would make one of five tokens, with which every word is unknown."""
+    """transformers would create one with five tokens, for which every word is unknown."""
     (folder / "tokenizer.json").unlink()
     refused(lambda: load_tokenizer(folder), f"{folder}: expected tokenizer.json, or a vocabulary")
     (folder / "tokenizer.json").write_text("{")
@@ -171,7 +171,7 @@ def test_a_sentencepiece_model_says_what_it_takes(
 
 
 def test_a_vocabulary_of_another_family_is_refused(folder: Path):
-    """transformers reads nothing of it, and makes a tokenizer that knows no word."""
+    """transformers would ignore it and create a tokenizer that knows no word."""
     (folder / "tokenizer.json").unlink()
     (folder / "spiece.model").write_bytes(b"of an ALBERT")
     with pytest.raises(CompressError, match=r"a bert reads no words from spiece\.model"):
@@ -195,7 +195,7 @@ def test_a_vocabulary_without_its_unknown_token_is_refused(folder: Path, toy_tok
     (2**30, "expected numbers of tokens below 16777216; found 1073741824"),
 ])  # fmt: skip
 def test_numbers_of_tokens_that_are_none(folder: Path, number: int, expected: str):
-    """[UNK] has the number 1. Of the largest number tables are made."""
+    """[UNK] has id 1. Tables are allocated by the largest id."""
     path = folder / "tokenizer.json"
     document = json.loads(path.read_text())
     document["model"]["vocab"]["film"] = number
@@ -240,7 +240,7 @@ def test_a_checkpoint_is_looked_for_in_its_path_its_package_and_the_hub(
 def test_a_relative_path_starts_from_the_folder_of_the_cards_file(
     tmp_path: Path, tiny_checkpoint: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ):
-    """Wherever the command runs; what stands for the weights does not know of folders."""
+    """Wherever the command runs; the identity of the weights does not depend on the folder."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     found = []

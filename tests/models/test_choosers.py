@@ -1,4 +1,4 @@
-"""Models for multiple choice: rows in transformers' classes, their sizes, and what a student takes from its teacher's."""
+"""Multiple choice models: rows in transformers' classes, their sizes, and what a student takes from its teacher."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def chooser(family: str) -> Any:
 
 @pytest.mark.parametrize("family", WITH_LAYERS)
 def test_a_checkpoint_scores_as_transformers_own_class_does(family: str, tmp_path: Path) -> None:
-    """Which gets the endings of each question side by side; an XLNet on the left of its padding."""
+    """It gets the endings of each question side by side; an XLNet is padded on the left."""
     model = chooser(family)
     found = logits(model)
     assert found.shape == (ROWS, 1) and head_of(model).model == "AutoModelForMultipleChoice"
@@ -47,20 +47,20 @@ def test_a_checkpoint_scores_as_transformers_own_class_does(family: str, tmp_pat
                   for name, value in inputs.items()}  # fmt: skip
     with torch.no_grad():
         expected = theirs(**{name: value.view(ROWS // 2, 2, LENGTH) for name, value in inputs.items()}).logits
-    torch.testing.assert_close(found.view(2, 2), expected, rtol=0, atol=2e-6)  # fp32, attention by another code
+    torch.testing.assert_close(found.view(2, 2), expected, rtol=0, atol=2e-6)  # fp32, other attention code
     again = load_classifier(tmp_path, kind="choice", labels=(), trained=True)
     torch.testing.assert_close(logits(again.eval()), found, rtol=0, atol=2e-6)
 
 
 def _turned(row: Any, mask: Any) -> Any:
-    """Padding of a row moved to its left."""
+    """Move the padding of a row to its left."""
     return row.roll(int(LENGTH - mask.sum()))
 
 
 @pytest.mark.parametrize("family", WITH_LAYERS)
 def test_padding_never_changes_a_score(family: str) -> None:
     alone = logits(chooser(family), short_row())
-    torch.testing.assert_close(logits(chooser(family))[1:2], alone, rtol=0, atol=1e-5)  # fp32, sums over other lengths
+    torch.testing.assert_close(logits(chooser(family))[1:2], alone, rtol=0, atol=1e-5)  # fp32, sums of other lengths
 
 
 @pytest.mark.parametrize("family", WITH_LAYERS)
@@ -100,7 +100,7 @@ def test_a_converted_student_is_near_its_teacher(family: str) -> None:
     wanted = card(4, architecture="albert", init="convert", albert={"embedding": width, "share": "none"})
     student = built(wanted, teacher, batches(1, 8, 90))
     assert type(student).__name__ == "AlbertForMultipleChoice"
-    if family != "electra":  # whose head has another activation
+    if family != "electra":  # ELECTRA's head has another activation
         torch.testing.assert_close(logits(student), logits(teacher), rtol=0, atol=1e-2)  # up to LayerNorm's epsilon
 
 
@@ -109,7 +109,7 @@ def test_a_converted_student_is_near_its_teacher(family: str) -> None:
 def test_a_projected_student_is_its_teacher_at_full_width(family: str) -> None:
     teacher = chooser(family)
     whole = built(card(architecture=family, init="project"), teacher, batches(4, 15, 90))
-    torch.testing.assert_close(logits(whole), logits(teacher), rtol=0, atol=1e-4)  # gains refitted per layer
+    torch.testing.assert_close(logits(whole), logits(teacher), rtol=0, atol=1e-4)  # gains are refitted per layer
 
 
 def test_a_random_model_takes_rows() -> None:
@@ -134,9 +134,9 @@ def test_which_checkpoints_have_such_a_head(tmp_path: Path) -> None:
 
 
 def test_a_ready_mask_reaches_the_encoder() -> None:
-    """As batches on a GPU have it."""
+    """Batches on a GPU have such masks."""
     seen = batch()["attention_mask"].bool()[:, None, None].expand(-1, -1, LENGTH, -1)
     inputs = {name: value for name, value in batch().items() if name != "attention_mask"}
     with torch.no_grad():
         found = chooser("bert")(**inputs, attention_mask=seen).logits
-    torch.testing.assert_close(found, logits(chooser("bert")), rtol=0, atol=2e-6)  # fp32, attention by another code
+    torch.testing.assert_close(found, logits(chooser("bert")), rtol=0, atol=2e-6)  # fp32, other attention code

@@ -1,4 +1,4 @@
-"""A config.json is read by a table: what its family knows is kept, what else there is goes nowhere, wrong values are refused."""
+"""config.json is read by a table: fields of the family are kept, others are dropped, wrong values are refused."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from compress.models.families import FAMILIES
 from compress.models.families.fields import ACTIVATIONS
 
 LABELS = ("no", "maybe", "yes")
-# Keys of published checkpoints beside their sizes, one of each family.
+# Keys of one published checkpoint per family, beside its sizes.
 PUBLISHED: dict[str, dict[str, Any]] = {
     "bert": {
         "gradient_checkpointing": False,
@@ -195,4 +195,4 @@ def test_activations_are_those_that_transformers_has():
     assert set(ACTIVATIONS) <= set(ACT2FN)
     assert not [
         name for name in ACTIVATIONS if list(ACT2FN[name].parameters())
-    ]  # which a checkpoint would have to hold
+    ]  # a checkpoint would have to hold their parameters

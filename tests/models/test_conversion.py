@@ -1,4 +1,4 @@
-"""A BERT taken to ALBERT's form: the same model where nothing must be lost, and the parts it is made of elsewhere."""
+"""A BERT converted to ALBERT: the same model if nothing must be lost; its parts are tested elsewhere."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from compress.models.students.fitting import repeats
 
 # Modules of an AlbertLayer, and those of a BertLayer.
 MODULES = [(module, FAMILIES["bert"].layer[part]) for part, module in FAMILIES["albert"].layer.items()]
-# fp32: BERT and ALBERT round differently in one LayerNorm, at width 32 and at 8, some 1e-6 of states near 10, and
-# every layer passes that on. A neuron taken twice or a lost head costs more than 1e-2 here.
+# fp32: BERT and ALBERT round differently in one LayerNorm, at width 32 or 8, by about 1e-6 for states near 10, and every layer
+# passes that on. A neuron taken twice or a lost head costs more than 1e-2 here.
 EXACT = {"rtol": 0, "atol": 5e-5}
 
 LOSSLESS = [
@@ -46,13 +46,13 @@ def told(student: Any) -> str:
 
 @pytest.fixture(scope="module")
 def teacher() -> Any:
-    """Its layers all differ."""
+    """Return a BERT whose layers all differ."""
     return bert()
 
 
 @pytest.mark.parametrize("student", LOSSLESS, ids=told)
 def test_layers_that_are_alike_and_flat_tables_lose_nothing(student: Any):
-    """A repeat is one layer of the teacher's: with as many, the outputs are the teacher's own."""
+    """Each repeat replaces one layer of the teacher; with as many repeats as layers, the outputs are equal."""
     teacher = bert(layers=student.layers, alike=True, rank=EMBEDDING - 1)
     built = converted(student, teacher)
     given = text()
@@ -62,7 +62,7 @@ def test_layers_that_are_alike_and_flat_tables_lose_nothing(student: Any):
     torch.testing.assert_close(mine.logits, theirs.logits, **EXACT)
     for own, other in zip(mine.hidden_states, theirs.hidden_states, strict=True):
         torch.testing.assert_close(own[real], other[real], **EXACT)
-    assert theirs.logits.std() > 0.1  # different texts, different answers
+    assert theirs.logits.std() > 0.1  # texts differ in their logits
 
 
 @pytest.mark.parametrize("student", [card(), *slow(card(groups=2), card(share="none"))], ids=told)
@@ -132,7 +132,7 @@ def test_the_head_is_the_teachers(teacher: Any):
 
 
 def test_without_a_sample_the_head_alone_is_filled(teacher: Any):
-    """For a student whose body an encoder brings."""
+    """For a student whose body comes from an encoder checkpoint."""
     made = []
     for seed in (0, 1):
         torch.manual_seed(seed)
@@ -181,7 +181,7 @@ def test_a_converted_student_is_a_checkpoint_of_transformers(teacher: Any, tmp_p
 
 @pytest.mark.parametrize(("own", "wanted"), [(None, 0.2), (0.4, 0.4)])
 def test_the_classifiers_dropout_is_the_teachers_and_outlives_tying(own: float | None, wanted: float):
-    """A config made of an ALBERT's, as a stage that ties one does, has the same."""
+    """A config made from an ALBERT's, as by a stage that ties its layers, has the same dropout."""
     teacher = bert(layers=2, hidden_dropout_prob=0.2, classifier_dropout=own)
     config = student_config(teacher.config, sizes(card(2), teacher))
     assert config.classifier_dropout_prob == wanted

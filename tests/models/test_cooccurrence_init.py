@@ -1,4 +1,4 @@
-"""A random BERT that begins with counted words: what it attends to, what it says, what is left as it was drawn."""
+"""A random BERT initialized from word counts: its attention, its predictions, and what stays random."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def encoder(architecture: str = "bert") -> Any:
 
 
 def vectors() -> np.ndarray:
-    """Of two topics; other words have none."""
+    """Return vectors of words in two topics; other words have zeros."""
     found = np.zeros((WORDS, HIDDEN - 16), np.float32)
     rng = np.random.default_rng(0)
     for number, topic in enumerate(TOPICS):
@@ -46,7 +46,7 @@ def vectors() -> np.ndarray:
 
 
 def batch(rows: int = 64) -> dict[str, torch.Tensor]:
-    """Each text is of one topic, some of its words hidden."""
+    """Return texts of one topic each, with some words masked."""
     rng = np.random.default_rng(1)
     ids = np.stack([rng.choice(TOPICS[row % 2], LENGTH) for row in range(rows)])
     hidden = rng.random(ids.shape) < 0.15
@@ -79,7 +79,7 @@ def test_it_says_which_words_keep_such_company_before_it_is_trained():
     model = encoder()
     init_encoder(model, vectors())
     whole = masked_lm_around(model)
-    counts = np.zeros(WORDS - 3, np.int64)  # the table has more rows than the tokenizer words
+    counts = np.zeros(WORDS - 3, np.int64)  # the table has more rows than the tokenizer has words
     counts[5:35] = 1000
     init_head(whole, counts)
     often = decoder(whole).bias.softmax(0)
@@ -89,7 +89,7 @@ def test_it_says_which_words_keep_such_company_before_it_is_trained():
         likely = token_scores(whole, batch()).softmax(-1)
         torch.manual_seed(0)
         drawn = masked_text_loss(masked_lm_around(encoder()).eval(), batch()).item()
-    # To know the topic is ln 15, to know nothing ln 40.
+    # Knowing the topic gives ln 15, knowing nothing ln 40.
     assert np.log(15) < loss < np.log(WORDS) < drawn
     row = (batch()["labels"] != -100).nonzero()[:, 0]
     for number, topic in enumerate(TOPICS):
@@ -110,7 +110,7 @@ def test_what_it_does_not_set_stays_as_it_was_drawn():
     words = model.embeddings.word_embeddings.weight
     assert not words[:, HIDDEN - 16 :].any()
     assert not model.embeddings.position_embeddings.weight[:, : HIDDEN - 16].any()
-    sizes = torch.ones(WORDS)  # [MASK] as loud as a word
+    sizes = torch.ones(WORDS)  # [MASK] has the norm of a word
     sizes[model.config.pad_token_id] = 0.0
     torch.testing.assert_close(words.square().sum(1).sqrt(), sizes)
     init_encoder(model, np.zeros_like(vectors()))  # a text without pairs

@@ -1,4 +1,4 @@
-"""DeBERTa-v3: what of its config.json is taken, its sizes in every form, and students that are copies of its layers."""
+"""DeBERTa-v3: the config.json fields it reads, its sizes in every form, and students that copy its layers."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ V3 = "that of DeBERTa-v3 and -v2; other forms of its attention are not supported
     ],
 )
 def test_other_forms_are_refused_by_name(key: str, value: Any, expected: str, tmp_path: Path):
-    """Where a key is missing (None), transformers takes another form than the published one."""
+    """If a key is missing (None), transformers' default is not the published form."""
     folder = plain_teacher("deberta-v2", tmp_path)
     path = folder / "config.json"
     changed = {**json.loads(path.read_text()), key: value}

@@ -1,4 +1,4 @@
-"""Sizes read from config.json against the models that transformers builds from it."""
+"""Sizes computed from config.json, against the models that transformers builds from it."""
 
 from __future__ import annotations
 

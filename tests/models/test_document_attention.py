@@ -1,4 +1,4 @@
-"""Packed documents do not see each other: in every family, in every feature, in every loss that compares pairs of tokens."""
+"""Packed documents do not attend to each other: in every family, feature, and loss that compares pairs of tokens."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FAMILIES = (
     "ernie",
     "modernbert",
 )
-SIZES = (7, 5, 9)  # tokens of the documents of a sequence, [CLS] and [SEP] included
+SIZES = (7, 5, 9)  # tokens of each document in a sequence, with [CLS] and [SEP]
 LENGTH, LAYERS = sum(SIZES), 2
 DOCUMENTS = torch.tensor([number for number, size in enumerate(SIZES) for _ in range(size)])
 FEATURES = ("embeddings", "hidden[1]", "hidden[-1]", *(f"{kind}[{layer}]" for kind in KINDS for layer in range(LAYERS)))
@@ -40,21 +40,21 @@ every_family = pytest.mark.parametrize("family", FAMILIES)
 
 
 def encoder(family: str, seed: int = 7) -> Any:
-    """Two layers, every weight far enough from 0 to matter, dropout on."""
+    """Return an encoder with two layers, every weight far enough from 0 to matter, and dropout."""
     size: dict[str, Any] = {"vocab_size": 120, "hidden_size": 32, "num_hidden_layers": LAYERS, "num_attention_heads": 2}
     size |= {"intermediate_size": 64, "max_position_embeddings": 24, "pad_token_id": 0}
     if family == "distilbert":
         size = {"vocab_size": 120, "dim": 32, "n_layers": LAYERS, "n_heads": 2, "hidden_dim": 64} | {
             "max_position_embeddings": 24
         }
-    elif family == "modernbert":  # the second layer is local: 3 tokens before and after, fewer than a document's
+    elif family == "modernbert":  # the second layer is local: 3 tokens before and after, fewer than a document has
         size |= {"local_attention": 6, **dict.fromkeys(("bos_token_id", "cls_token_id"), 1)}
         size |= dict.fromkeys(("eos_token_id", "sep_token_id"), 2)
     elif family == "mpnet":
         size |= {"pad_token_id": 1, "max_position_embeddings": 26}
     elif family == "ernie":
         size |= {"use_task_id": True}
-    elif "bert" in family and family != "bert" and "albert" not in family:  # RoBERTa's, positions from 2 on
+    elif "bert" in family and family != "bert" and "albert" not in family:  # RoBERTa's positions start at 2
         size |= {"pad_token_id": 1, "max_position_embeddings": 26, "type_vocab_size": 1}
     elif "albert" in family or family == "electra":
         size |= {"embedding_size": 16}
@@ -67,12 +67,12 @@ def encoder(family: str, seed: int = 7) -> Any:
 
 
 def own(number: int) -> Tensor:
-    """bool [length]: the tokens of a document."""
+    """Return bool [length]: the tokens of a document."""
     return DOCUMENTS.eq(number)
 
 
 def packed(changed: int | None = None) -> dict[str, Tensor]:
-    """Two sequences of three documents; `changed` is the number of one whose words are other ones."""
+    """Return two sequences of three documents each; the words of document `changed` are replaced."""
     ids = torch.randint(5, 100, (2, LENGTH), generator=torch.Generator().manual_seed(1))
     if changed is not None:
         others = torch.randint(5, 100, (2, LENGTH), generator=torch.Generator().manual_seed(2))
@@ -91,7 +91,7 @@ def alone(number: int) -> dict[str, Tensor]:
 
 
 def of_document(feature: str, value: Tensor, number: int) -> Tensor:
-    """The part of a feature that is the document's own; of scores those between its tokens."""
+    """Return the part of a feature that belongs to the document; of scores, those between its tokens."""
     chosen = own(number)
     if feature.startswith(("scores", "weights")):
         return value[:, :, chosen][..., chosen]
@@ -103,7 +103,7 @@ def of_document(feature: str, value: Tensor, number: int) -> Tensor:
     covering(FAMILIES, [(changed, how) for how in ("train", "eval", "train bf16") for changed in range(len(SIZES))]),
 )
 def test_other_words_next_door_change_no_bit_of_a_document(family: str, how: str, changed: int):
-    """Through torch's kernel, and through the plain products by which a CPU trains, with dropout."""
+    """With torch's kernel, and with the explicit products in which a CPU trains, with dropout."""
     model = encoder(family).train("train" in how)
     found = []
     for batch in (packed(), packed(changed)):
@@ -133,7 +133,7 @@ def test_a_document_in_a_pack_is_what_it_is_alone(family: str):
         found = compute_features(model, alone(number), FEATURES)
         for name in FEATURES:  # fp32; sums of other lengths round differently
             torch.testing.assert_close(of_document(name, pack[name], number), found[name], rtol=1e-4, atol=1e-5)
-    if family not in ("distilbert", "electra", "modernbert"):  # they have no pooler
+    if family not in ("distilbert", "electra", "modernbert"):  # these have no pooler
         pooled = [compute_features(model, batch, ["pooled"])["pooled"] for batch in (packed(), alone(0))]
         torch.testing.assert_close(*pooled, rtol=1e-4, atol=1e-5)
 
@@ -161,7 +161,7 @@ BY_SIZE = {loss.name: 1 for loss in PER_TOKEN} | {"attention_mse": 2}  # the mea
     ids=lambda value: getattr(value, "name", value),
 )
 def test_a_loss_over_a_pack_is_that_of_its_documents(family: str, loss: Any):
-    """Those of tokens weigh them by tokens; that of scores by pairs of tokens. The teacher sees no more than the student."""
+    """Token losses weigh documents by tokens, the loss of scores by pairs of tokens. The teacher attends as the student does."""
     teacher, student = encoder(family), encoder(family, seed=8)
     objective = Objective((loss,), layers=((1, 2), (2, 1)), widths=(32, 32))
 
@@ -178,7 +178,7 @@ def test_a_loss_over_a_pack_is_that_of_its_documents(family: str, loss: Any):
     assert found == pytest.approx(expected, rel=2e-5)  # fp32; sums of other lengths round differently
     whole = packed()
     del whole["documents"]
-    places = family != "modernbert" or loss.name != "embedding_mse"  # whose embeddings know no places
+    places = family != "modernbert" or loss.name != "embedding_mse"  # ModernBERT's embeddings have no positions
     assert (value(whole) != pytest.approx(expected, rel=2e-4)) == places
 
 
@@ -211,14 +211,14 @@ def test_positions_begin_anew_where_the_family_begins_to_count(family: str):
     first = 2 if family in ("roberta", "xlm-roberta", "camembert", "mpnet") else 0
     assert inputs["position_ids"][1].tolist() == [first + place for size in SIZES for place in range(size)]
     seen = inputs["attention_mask"]
-    if family == "modernbert":  # one for each kind of layer
+    if family == "modernbert":  # one mask for each kind of layer
         places = torch.arange(LENGTH)
         near = (places[:, None] - places).abs() <= 3
         assert torch.equal(seen["sliding_attention"], seen["full_attention"] & near)
         assert not near[DOCUMENTS[:, None] == DOCUMENTS].all()
         seen = seen["full_attention"]
     assert seen.shape == (2, 1, LENGTH, LENGTH)
-    if family == "mpnet":  # adds the mask to its scores
+    if family == "mpnet":  # MPNet adds the mask to its scores
         assert seen.unique().tolist() == [torch.finfo(torch.float32).min, 0.0]
         seen = seen == 0
     assert seen.dtype == torch.bool

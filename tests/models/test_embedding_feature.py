@@ -1,4 +1,4 @@
-"""The embeddings alone cost no layer, in any family."""
+"""Computing only the embeddings runs no layer, in any family."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def loaded(folder: Path) -> Any:
 
 
 def counted(model: nn.Module, name: str) -> list[str]:
-    """Grows by one for each product with a weight inside a layer."""
+    """Return a list that grows by one with each call of a linear layer inside a layer."""
     calls: list[str] = []
     layers = [module for module in model.modules() if type(module).__name__ == name]
     for linear in {module for layer in layers for module in layer.modules() if isinstance(module, nn.Linear)}:
@@ -52,15 +52,15 @@ def test_no_layer_runs_and_the_value_is_that_of_a_whole_forward(
     alone = compute_features(model, BATCH, ["embeddings", "hidden[0]"])
     assert not calls
     whole = compute_features(model, BATCH, ["embeddings", "hidden[2]"])
-    assert len(calls) == 12  # six of each of two layers: queries, keys, values, output and the two of the FFN
-    assert alone["embeddings"].shape == (2, 7, 32)  # at the layers' width, after ALBERT's and ELECTRA's mapping
+    assert len(calls) == 12  # six in each of two layers: queries, keys, values, output and two in the FFN
+    assert alone["embeddings"].shape == (2, 7, 32)  # at the layers' width, after the projection of ALBERT and ELECTRA
     assert torch.equal(alone["embeddings"], whole["embeddings"])
     assert torch.equal(alone["embeddings"], alone["hidden[0]"])
 
 
 @pytest.mark.parametrize("family", [name for name, family in FAMILIES.items() if not family.layerless])
 def test_alone_they_are_as_beside_other_features(family: str):
-    """[batch, length, hidden], XLNet's too, whose layers take the length first."""
+    """[batch, length, hidden], also for XLNet, whose layers take the length first."""
     model = plain_classifier(family) if family in PADDING else classifier_of(family)
     batch = BATCH | {"input_ids": IDS.clamp(max=89)}  # of 90 tokens
     alone = compute_features(model, batch, ["embeddings"])["embeddings"]
@@ -74,5 +74,5 @@ def test_what_makes_the_embeddings_learns_and_nothing_else(tiny_checkpoint: Call
     learnt = {name for name, parameter in model.named_parameters() if parameter.grad is not None}
     assert learnt
     assert all("embedding" in name for name in learnt)
-    # and the model is as before: a whole forward still runs
+    # the model is unchanged: a whole forward pass still runs
     assert compute_features(model, BATCH, ["logits"])["logits"].shape == (2, 3)

@@ -1,4 +1,4 @@
-"""ERNIE's rows for task types: those of type 0 are in what is made of a model, and no other; or it has none."""
+"""ERNIE's task type embeddings: models made from it contain only the row of type 0, if it has any."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FORMS: dict[str, dict[str, Any]] = {
     "as ERNIE 3.0": {"task_type_vocab_size": 16, "type_vocab_size": 4},
 }
 VARIANTS = pytest.mark.parametrize("fields", FORMS.values(), ids=FORMS)
-GRAPHS = [  # torch's exporter takes its time
+GRAPHS = [  # torch's exporter is slow
     pytest.param(fields, graph, id=f"{graph}, {name}", marks=[pytest.mark.slow] if graph == "plain" else [])
     for graph in ("plain", "fast")
     for name, fields in FORMS.items()
@@ -47,14 +47,14 @@ def test_its_sizes_are_those_of_transformers(fields: dict[str, Any]):
 
 @pytest.mark.parametrize(("fields", "graph"), GRAPHS)
 def test_its_graphs_give_its_logits(fields: dict[str, Any], graph: str, tmp_path: Path):
-    """`export_onnx` compares them, padded and unpadded; one of single texts too."""
+    """`export_onnx` compares them, padded and unpadded, for pairs and for single texts."""
     model = classifier_of("ernie", **fields)
     model.config.id2label, model.config.label2id = dict(enumerate(LABELS)), {name: i for i, name in enumerate(LABELS)}
     save_checkpoint(model, tokenizer_of("ernie"), tmp_path / "teacher")
     for pairs in (True, False):
         info = export_onnx(tmp_path / "teacher", tmp_path, graph=graph, pairs=pairs, **TASK)
         errors = [*info["parity_max_abs_error"].values(), *info["unpadded_parity_max_abs_error"].values()]
-        assert max(errors) < 1e-5  # fp32, in another order
+        assert max(errors) < 1e-5  # fp32 sums in another order
         assert len(errors) == (8 if graph == "fast" else 4)
 
 

@@ -1,4 +1,4 @@
-"""A model that computes as its int8 file: the same answers as ONNX Runtime's, and nothing left of it afterwards."""
+"""A model computes like its int8 file: the same outputs as ONNX Runtime's, and the model is unchanged afterwards."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from compress.sessions.opening import open_session
 from compress.spec.quantization import Quantize
 
 FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert", "mpnet", "ernie")
-COUNTS_PADDING = ("roberta", "mpnet")  # positions go by what is padding
+COUNTS_PADDING = ("roberta", "mpnet")  # positions depend on which tokens are padding
 families = pytest.mark.parametrize("family", FAMILIES)
-# 7 bits: with more, a CPU without VNNI may clip a sum of two products, and then no arithmetic but its own gives its answers.
+# 7 bits: with more, a CPU without VNNI may saturate a sum of two products, and then only its own arithmetic gives its outputs.
 SPEC = Quantize(method="qat", reduce_range=True)
 LENGTHS = (10, 7, 3, 10, 1, 5)
 
 
 def texts(padding: int = 0) -> dict[str, np.ndarray]:
-    """`padding`: what stands there."""
+    """`padding`: the token id in the padding."""
     mask = (np.arange(10) < np.array(LENGTHS)[:, None]).astype(np.int64)
     ids = np.random.default_rng(0).integers(5, 120, mask.shape)
     return {"input_ids": np.where(mask, ids, padding), "attention_mask": mask, "token_type_ids": (ids % 2) * mask}
@@ -57,7 +57,7 @@ def quantizer(
     pairs: bool = True,
     smoothed: bool = False,
 ) -> FakeQuant:
-    """With calibrated ranges."""
+    """Return a quantizer with calibrated ranges."""
     graph = build_fast(model, pairs=pairs)
     assert graph is not None
     form, plan = quant_spec_of(graph, spec)
@@ -80,7 +80,7 @@ def answers(model: Any, quant: FakeQuant, batch: dict[str, np.ndarray]) -> np.nd
 
 COARSE = SPEC.model_copy(update={"per_channel": False, "exclude": (r"layer.*0.*out",)})
 SPLIT = SPEC.model_copy(update={"alpha": 0.5})
-SMOOTHED = SPEC.model_copy(update={"alpha": 0.7})  # of the paper's plan, so that every input has factors
+SMOOTHED = SPEC.model_copy(update={"alpha": 0.7})  # the paper's alpha, so that every input has factors
 
 
 @pytest.mark.parametrize(
@@ -123,13 +123,13 @@ def test_the_logits_are_those_of_the_int8_file(
     found = answers(model, quant, batch)
     lost = np.abs(int8 - fp32).mean()
     assert lost > 1e-3
-    # Both round alike; a value that fp32 sums in another order lands half-way and is rounded the other way, rarely.
+    # Both round alike; rarely a value that fp32 sums in another order falls half-way and rounds the other way.
     assert np.median(np.abs(found - int8)) < 1e-4
     assert np.abs(found - int8).max() < 2 * lost
 
 
 def test_the_segment_of_single_texts_is_rounded_with_the_positions(tiny_checkpoint, tmp_path: Path) -> None:
-    """Their graph has one table for both."""
+    """The graph has one table for both."""
     from compress.export import export_onnx
 
     named: dict[str, Any] = {"task_name": "toy", "labels": ("no", "maybe", "yes"), "kind": "classification"}
@@ -161,7 +161,7 @@ def test_padding_changes_nothing(family: str, tiny_checkpoint) -> None:
 
 @families
 def test_moving_averages_see_real_tokens_alone(family: str, tiny_checkpoint) -> None:
-    """What stands in the padding moves no range, and one forward moves a range by a tenth of the way."""
+    """Padding moves no range, and one forward pass moves a range by a tenth of the way."""
     model, found = loaded(tiny_checkpoint(family)), []
     pad = model.config.pad_token_id
     for padding in (pad, pad if family in COUNTS_PADDING else pad + 3):
@@ -177,12 +177,12 @@ def test_moving_averages_see_real_tokens_alone(family: str, tiny_checkpoint) -> 
             model(**feed(model, texts(padding)))
         found.append(quant.start)
         moved = (quant.start / exact)[exact != 0]
-        assert (moved - 1.9).abs().max() < 0.03  # what came before is rounded coarsely, so not to the last digit
+        assert (moved - 1.9).abs().max() < 0.03  # earlier layers are quantized coarsely, so this is approximate
     torch.testing.assert_close(found[0], found[1], rtol=1e-4, atol=1e-4)
 
 
 class ReadOuts(TorchDispatchMode):
-    """Operators whose outcome's shape is in the data, for which a GPU is waited for."""
+    """Records operators whose output shape depends on the data, which make a GPU synchronize."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -222,7 +222,7 @@ def test_training_reaches_every_weight_and_range(family: str, tiny_checkpoint) -
         assert quant.moves.grad is not None
         unused = {"roberta.pooler", "electra.pooler"}
         reached = {name for name, weight in named.items() if weight.grad is not None and weight.grad.any()}
-        # The last keys' bias is the same for all tokens: attention does not see it, in any layer.
+        # The bias of keys is the same for all tokens, so attention does not depend on it, in any layer.
         missing = {
             name
             for name in plain - reached
@@ -236,7 +236,7 @@ def test_training_reaches_every_weight_and_range(family: str, tiny_checkpoint) -
         for name, ends in quant.found().items()
         for end, old in zip(ends, before[name], strict=True)
     ]
-    assert max(moves) == pytest.approx(0.05, rel=0.02)  # lr × gain, in widths: Adam's first step
+    assert max(moves) == pytest.approx(0.05, rel=0.02)  # lr × gain, in units of the range: Adam's first step
     assert np.mean(np.array(moves) > 0.02) > 0.9
 
 
@@ -251,7 +251,7 @@ def test_what_reads_one_tensor_has_one_range_and_a_shared_block_one_for_each_use
     block = "albert.encoder.albert_layer_groups.0.albert_layers.0"
     assert found[f"{block}.ffn/MatMul"] != found[f"{block}.ffn/MatMul_1"]
     assert f"{block}.attention.query/MatMul_1" in found
-    assert f"{block}.attention.key/MatMul_1" not in found  # absorbed: its weight alone is int8
+    assert f"{block}.attention.key/MatMul_1" not in found  # absorbed: only its weight is int8
 
 
 @families
@@ -283,7 +283,7 @@ class Holder(nn.Module):
 
 
 def test_one_linear_layer_is_within_a_step_of_the_integers(tmp_path: Path) -> None:
-    """At every token, against the very node that the int8 file has."""
+    """At every token, against the node in the int8 file."""
     from onnx import TensorProto, helper, numpy_helper
 
     from compress.graphs.model_files import write_model
@@ -313,6 +313,6 @@ def test_one_linear_layer_is_within_a_step_of_the_integers(tmp_path: Path) -> No
     model = Holder(layer)
     with fake_quantized(model, quant), torch.no_grad():
         found = model(states).numpy()
-        assert np.abs(found - expected).max() < 1e-5  # the integers' sum is exact, the floats' nearly
+        assert np.abs(found - expected).max() < 1e-5  # the integers' sum is exact, that of floats nearly
         assert np.abs(found - expected).max() < float(span.parameters()[0]) * np.abs(stored["w"]).max()
     assert np.abs(model(states).detach().numpy() - expected).max() > 1e-2

@@ -1,4 +1,5 @@
-"""Students of teachers of every family: of its own form, and a BERT; what they keep, their sizes, and what is said of the rest."""
+"""Students of every family's teachers, of its own form or BERT's: what they keep, their sizes, and what is reported about the
+rest."""
 
 from __future__ import annotations
 
@@ -57,7 +58,7 @@ def features(model: Any, *names: str) -> dict[str, Any]:
 
 
 def hidden(model: Any, layers: int) -> list[Any]:
-    """States of the real tokens at the embeddings and after each layer."""
+    """Return the states of the real tokens at the embeddings and after each layer."""
     found = features(model, *(f"hidden[{layer}]" for layer in range(layers + 1)))
     return [found[f"hidden[{layer}]"][batch()["attention_mask"].bool()] for layer in range(layers + 1)]
 
@@ -93,7 +94,7 @@ def test_it_has_the_sizes_that_are_planned(family: str, more: dict[str, Any]):
 
 @FAMILIES
 def test_its_encoder_starts_as_its_classifiers(family: str):
-    """The general stage trains the one, the task the other."""
+    """The general stage trains the encoder, the task stage the classifier."""
     teacher, wanted = teacher_of(family), card(2)
     encoder: Any = build_encoder(wanted, teacher.base_model, sizes(wanted, teacher)).eval()
     for mine, other in zip(hidden(encoder, 2), hidden(built(wanted, teacher), 2), strict=True):
@@ -113,10 +114,10 @@ def test_its_graph_gives_its_logits(family: str, architecture: Any, tmp_path: Pa
     found = np.asarray(session.run(["logits"], inputs)[0])
     np.testing.assert_allclose(
         found, features(student, "logits")["logits"].numpy(), atol=5e-6
-    )  # fp32, in another order
+    )  # fp32 sums in another order
 
 
-# fp32: word + (position + segment), in another order; where embeddings are behind a matrix BERT's form only comes near
+# fp32: word + (position + segment), in another order; embeddings behind a projection are only approximated in BERT's form
 AS_BERT = {"bert": 0.0, "electra": None}
 AS_BERT |= dict.fromkeys(("roberta", "xlm-roberta", "camembert", "distilbert", "ernie"), 1e-5)
 
@@ -133,7 +134,7 @@ def test_as_a_bert_with_all_layers_it_has_its_teachers_states(family: str, near:
 def test_a_head_of_the_same_form_passes_to_a_bert(family: str):
     teacher = teacher_of(family)
     student = built(card(architecture="bert"), teacher)
-    if family == "albert":  # its states only come near
+    if family == "albert":  # its states are only approximated
         mine, theirs = student.bert.pooler.dense, teacher.albert.pooler
         assert torch.equal(mine.weight, theirs.weight)
         assert torch.equal(student.classifier.weight, teacher.classifier.weight)
@@ -144,7 +145,7 @@ def test_a_head_of_the_same_form_passes_to_a_bert(family: str):
 
 @pytest.mark.parametrize("family", ["albert", "electra"])
 def test_tables_behind_a_matrix_come_near_their_teachers(family: str):
-    """Nearer than the same tables would be without the fit of the LayerNorm, and than random ones."""
+    """Closer than the same tables without the fit of the LayerNorm, and than random ones."""
     teacher = teacher_of(family)
     mine, theirs = (hidden(model, 0)[0] for model in (built(card(architecture="bert"), teacher), teacher))
     left = (mine - theirs).square().sum() / (theirs - theirs.mean(0)).square().sum()
@@ -152,19 +153,19 @@ def test_tables_behind_a_matrix_come_near_their_teachers(family: str):
 
 
 CONVERTED = [family for family in KINDS if family not in ("albert", *WHOLE_LAYERS)]
-TABLES = ("bert", "roberta", "mpnet")  # forms of positions: from 0, after padding, distances
+TABLES = ("bert", "roberta", "mpnet")  # forms of positions: from 0, after padding, relative
 
 
 @pytest.mark.parametrize("family", keeping([*CONVERTED, "mpnet"], ("bert", "mpnet")))
 def test_an_albert_as_wide_in_all_with_all_layers_is_its_teacher(family: str):
-    """Up to the epsilon of LayerNorm, which is in another place: tables without their mean are one dimension narrower."""
+    """Up to LayerNorm's epsilon, which is at another place: tables without their mean have one dimension less."""
     teacher = teacher_of(family)
     width = dimensions(teacher.config.to_dict(), classes=3).embedding
     wanted = card(4, architecture="albert", init="convert", albert={"embedding": width, "share": "none"})
     student: Any = build_student(wanted, teacher, sizes(wanted, teacher), batches(1, 8, 90)).eval()
     assert student.num_parameters() == sizes(wanted, teacher).parameters
     errors = [float((a - b).abs().max()) for a, b in zip(hidden(student, 4), hidden(teacher, 4), strict=True)]
-    assert max(errors) < 1e-3 or family == "mpnet"  # whose values for distances no ALBERT has
+    assert max(errors) < 1e-3 or family == "mpnet"  # no ALBERT has MPNet's relative-position bias
     assert errors[0] < 1e-3
 
 

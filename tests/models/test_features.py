@@ -1,4 +1,4 @@
-"""Features by name, and nothing computed that was not asked for."""
+"""Features by name, and nothing is computed that was not requested."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_the_pooled_output_with_a_head_and_without(tiny_checkpoint: Callable[[st
     changed[:, 1:] = 0
     pooler = model.base_model.pooler
     mine = pooler(changed) if family == "bert" else torch.tanh(pooler(changed[:, 0]))
-    assert torch.equal(mine, found["pooled"])  # of [CLS] alone
+    assert torch.equal(mine, found["pooled"])  # of [CLS] only
     assert not model.base_model._forward_hooks
 
 
@@ -123,4 +123,4 @@ def test_predict_gives_each_example_its_logits_in_order_and_keeps_the_mode(bert:
     assert (logits.dtype, logits.shape) == (np.float32, (5, 3))
     bert.eval()
     alone = [bert(input_ids=torch.from_numpy(row[None].astype(np.int64))).logits[0].detach().numpy() for row in ids]
-    np.testing.assert_allclose(logits, alone, rtol=0, atol=1e-5)  # fp32; padded and unpadded sums differ in rounding
+    np.testing.assert_allclose(logits, alone, rtol=0, atol=1e-5)  # fp32; padded and unpadded sums round differently

@@ -1,4 +1,4 @@
-"""Features of every family on a GPU that is not there: the CPU's numbers, and nobody waits for them."""
+"""Features of every family on a simulated GPU: the CPU's numbers, without synchronization."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_they_are_those_of_the_cpu(tiny_checkpoint: Callable[[str], Path], famil
     assert found == {}
     for name in WANTED:
         mine, theirs = (values[name].numpy() for values in (arrays, expected))
-        if name != "logits":  # what padding makes of itself may differ
+        if name != "logits":  # the padding's own states may differ
             axis = 2 if mine.ndim == 4 else 1
             mine, theirs = (np.moveaxis(values, axis, 1)[real] for values in (mine, theirs))
         if name.startswith("scores"):
@@ -50,7 +50,7 @@ def test_they_are_those_of_the_cpu(tiny_checkpoint: Callable[[str], Path], famil
 
 @pytest.mark.parametrize("padded", [True, False])
 def test_those_of_local_layers_are_those_of_the_cpu(padded: bool) -> None:
-    """A window of 3 tokens on each side, shorter than the texts."""
+    """The window is 3 tokens on each side, shorter than the texts."""
     model = classifier_of("modernbert", vocab_size=200, local_attention=6)
     found = _same_logits(model, padded)
     assert found == {}
@@ -58,7 +58,7 @@ def test_those_of_local_layers_are_those_of_the_cpu(padded: bool) -> None:
 
 @pytest.mark.parametrize("padded", [True, False])
 def test_a_mean_of_tokens_leaves_padding_out(padded: bool) -> None:
-    """As in the published ModernBERT, whose head takes no mask but that of the batch. To see whether there is padding waits."""
+    """Like the published ModernBERT, whose head takes only the batch's mask. Checking whether there is padding synchronizes."""
     found = _same_logits(classifier_of("modernbert", vocab_size=200, classifier_pooling="mean"), padded)
     assert bool(found) == padded
 
@@ -75,7 +75,7 @@ def test_xlnet_is_given_the_mask_of_the_batch() -> None:
 
 
 def _same_logits(model: torch.nn.Module, padded: bool) -> dict[str, int]:
-    """Hold the GPU's logits against the CPU's; who waited, and how often."""
+    """Compare the GPU's logits with the CPU's, and return the number of synchronizations by place."""
     (batch,) = batches(3, 1)
     batch = batch if padded else {name: values[:1] for name, values in batch.items()}
     with torch.no_grad():

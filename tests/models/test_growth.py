@@ -1,4 +1,4 @@
-"""A grown BERT computes what the small one did, and its copies do not stay alike."""
+"""A grown BERT computes what the small one does, and its copies do not stay equal."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def config(**changes: int) -> BertConfig:
 def model(kind: Any, **changes: int) -> Any:
     torch.manual_seed(0)
     made = kind(config(**changes)).eval()
-    with torch.no_grad():  # LayerNorms and biases as training leaves them: not ones and zeros
+    with torch.no_grad():  # LayerNorms and biases as after training: not ones and zeros
         for parameter in made.parameters():
             if parameter.ndim == 1:
                 parameter.add_(0.3 * torch.randn_like(parameter))
@@ -61,7 +61,7 @@ def batch() -> dict[str, Tensor]:
 
 @pytest.mark.parametrize("changes", WIDE, ids=lambda changes: " ".join(changes))
 def test_a_wider_model_has_the_outputs_of_the_small_one(changes: dict[str, int]):
-    """fp32: sums of products over twice as many terms, of values near 1."""
+    """fp32: sums of twice as many products, of values near 1."""
     small = model(BertForMaskedLM)
     large = grown(BertForMaskedLM, small, **changes)
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Layer maps worked out by hand, and the losses that two models' sizes do not allow."""
+"""Layer maps computed by hand, and the losses that two models' sizes rule out."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def teachers_layers(rule: Any, student: int, teacher: int) -> list[int]:
         (2, 4, [2, 4]),
         (6, 6, [1, 2, 3, 4, 5, 6]),
         (5, 12, [2, 5, 7, 10, 12]),  # 2.4, 4.8, 7.2, 9.6, 12
-        (4, 6, [2, 3, 5, 6]),  # 1.5, 3, 4.5, 6: halves go up
+        (4, 6, [2, 3, 5, 6]),  # 1.5, 3, 4.5, 6: halves round up
         (1, 6, [6]),
     ],
 )

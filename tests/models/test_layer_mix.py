@@ -1,4 +1,4 @@
-"""A mix of layers' states that is learnt: its weights, its checkpoint, and what the graphs give."""
+"""A learnt mix of layers' states: its weights, its checkpoint, and the outputs of the graphs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PLACES = dict(enumerate(WEIGHTS))
 
 
 def mixed(family: str, pooling: str = "mean") -> Any:
-    """With these weights."""
+    """Return an encoder with the mix `WEIGHTS`."""
     model = copy.deepcopy(encoder(family, pooling)).eval()
     model.config.sentence_layers, model.config.output_hidden_states = WEIGHTS, True
     add_mix(model)
@@ -47,7 +47,7 @@ def test_weights_are_a_softmax_that_begins_where_it_is_told_to() -> None:
 
 
 def test_the_gradient_is_that_of_the_softmax_alone() -> None:
-    """Clipped together with the encoder's it takes no more of the norm than its share."""
+    """So when it is clipped together with the encoder's, it takes only its share of the norm."""
     mix, scores = LayerMix(WEIGHTS), torch.tensor(WEIGHTS).log().requires_grad_()
     for weights in (mix(), scores.softmax(dim=0)):
         (weights * torch.arange(5.0)).sum().backward()
@@ -62,7 +62,7 @@ def test_a_student_begins_with_equal_weights() -> None:
 
 
 def test_the_mix_learns_at_the_rates_of_encoders() -> None:
-    """Against the vectors of layer 1 alone: 100 steps at 5e-4 give it nearly all weight."""
+    """With layer 1's vectors as the target, 100 steps at 5e-4 give that layer nearly all the weight."""
     model = copy.deepcopy(encoder("bert", "mean")).eval()
     start_mix(model)
     target = compute_features(encoder("bert", "mean"), batch(), ("hidden[1]",))["hidden[1]"]

@@ -12,7 +12,7 @@ from compress.models.layer_maps import copied_layers
 @pytest.mark.parametrize(
     ("teacher", "student", "expected"),
     [
-        (12, 6, (0, 2, 4, 7, 9, 11)),  # the published choice of DistilBERT
+        (12, 6, (0, 2, 4, 7, 9, 11)),  # DistilBERT's published choice
         (6, 3, (0, 2, 5)),
         (4, 2, (0, 3)),
         (24, 6, (0, 5, 9, 14, 18, 23)),

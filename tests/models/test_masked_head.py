@@ -1,4 +1,4 @@
-"""Masked-LM heads: the loss of the whole model, computed beside its encoder, and what it trains."""
+"""Masked-LM heads: the loss equals the whole model's, though computed beside its encoder, and what it trains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Masked language models: found, loaded or put on an encoder; the head only where it is needed."""
+"""Masked language models: found, loaded or added to an encoder; the head is read only where needed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ VOCABULARY = 120
 
 @pytest.fixture
 def masked_lm(tiny_checkpoint: Callable[[str], Path], tmp_path: Path) -> Callable[[str], Path]:
-    """family -> a checkpoint with a masked-LM head, every weight random."""
+    """Return a function: family -> a checkpoint with a masked-LM head, every weight random."""
 
     def make(family: str) -> Path:
         from transformers import AutoConfig, AutoModelForMaskedLM
@@ -48,7 +48,7 @@ def masked_lm(tiny_checkpoint: Callable[[str], Path], tmp_path: Path) -> Callabl
 
 
 def batch(seed: int = 0) -> dict[str, Tensor]:
-    """Two texts, one padded; labels at three positions of the first and one of the second."""
+    """Return two texts, one padded, with labels at three positions of the first and one of the second."""
     rng = np.random.default_rng(seed)
     ids, labels = rng.integers(5, VOCABULARY, (2, 9)), np.full((2, 9), -100)
     mask = np.array([[1] * 9, [1] * 6 + [0] * 3])
@@ -58,7 +58,7 @@ def batch(seed: int = 0) -> dict[str, Tensor]:
 
 
 def whole_logits(model: Any, inputs: dict[str, Tensor]) -> np.ndarray:
-    """transformers' own, at every position: [batch, length, vocabulary]."""
+    """Return transformers' own logits at every position: [batch, length, vocabulary]."""
     with torch.no_grad():
         return model(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"]).logits.numpy()
 
@@ -187,7 +187,7 @@ def test_what_is_missing_is_said_in_one_line(
 
 
 def test_a_bias_under_either_of_its_names_is_enough(masked_lm: Callable[[str], Path]):
-    """Older checkpoints hold `cls.predictions.bias` alone, and LayerNorm's weights as gamma and beta."""
+    """Older checkpoints contain only `cls.predictions.bias`, and LayerNorm's weights as gamma and beta."""
     folder = masked_lm("bert")
     expected = whole_logits(load_masked_lm(folder), batch())
     weights = load_file(folder / "model.safetensors")
@@ -212,7 +212,7 @@ def test_a_config_that_transformers_refuses_is_said_in_one_line(masked_lm: Calla
 
 @pytest.mark.parametrize("tied", [True, False])
 def test_a_copied_head_leaves_the_table_that_a_decoder_is_tied_to(tiny_checkpoint: Callable[[str], Path], tied: bool):
-    """A teacher with an output matrix of its own, whose student's table of words is its output matrix too, or is not."""
+    """The teacher has its own output matrix; the student's is tied to its word table, or not."""
     from transformers import AutoConfig, AutoModelForMaskedLM
 
     folder = tiny_checkpoint("bert")

@@ -1,4 +1,4 @@
-"""ModernBERT: its formulas, its plain graph, what losses read inside it, its students, its config, its masked-LM head."""
+"""ModernBERT: its formulas, plain graph, features for losses, students, config and masked-LM head."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BASE: dict[str, Any] = {}  # transformers' defaults
 LARGE = {"num_hidden_layers": 28, "hidden_size": 1024, "num_attention_heads": 16, "intermediate_size": 2624}
 BIASED = dict.fromkeys(("attention_bias", "mlp_bias", "norm_bias", "classifier_bias", "decoder_bias"), True)
 SMALL = {"hidden_size": 24, "num_attention_heads": 3, "intermediate_size": 40, "vocab_size": 90, "pad_token_id": 0}
-PUBLISHED = {  # as the hub's config.json of ModernBERT-base, written by transformers 4, names things
+PUBLISHED = {  # names as in the hub's config.json of ModernBERT-base, written by transformers 4
     "global_attn_every_n_layers": 3,
     "global_rope_theta": 160000.0,
     "local_rope_theta": 10000.0,
@@ -77,14 +77,15 @@ def test_every_matmul_is_counted():
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`teacher`: local layers that see 4 tokens before and after each of up to 32, mean pooling; `model.onnx`, its plain graph."""
+    """Write `teacher`, whose local layers attend to 4 tokens before and after each of up to 32, with mean pooling; `model.onnx`
+    is its plain graph."""
     folder = tmp_path_factory.mktemp("modernbert")
     model = classifier_of("modernbert", num_hidden_layers=2, classifier_pooling="mean", vocab_size=400, **BIASED)
     model.config.id2label = dict(enumerate(LABELS))
     save_checkpoint(model, tokenizer_of("modernbert"), folder / "teacher")
     task: dict[str, Any] = {"graph": "plain", "opset": 20, "task_name": "t", "labels": LABELS, "kind": "classification"}
     info = export_onnx(folder / "teacher", folder, **task)
-    assert max(info["parity_max_abs_error"].values()) < 5e-6  # fp32 sums in another order; 8 x 32 tokens among them
+    assert max(info["parity_max_abs_error"].values()) < 5e-6  # fp32 sums in another order; one shape is 8 x 32 tokens
     return folder
 
 
@@ -108,7 +109,7 @@ def test_its_graph_agrees_with_torch_at_every_length(world: Path):
 
 @pytest.mark.slow
 def test_what_is_far_matters_to_the_agreement(world: Path):
-    """With a window of the whole text the logits are others, so that the agreement is with local layers."""
+    """The logits differ if the window is the whole text, so the agreement includes local layers."""
     model, wide = loaded(world / "teacher"), loaded(world / "teacher")
     wide.config.local_attention = 64
     inputs = example(describe(model), 2, 20)
@@ -145,7 +146,7 @@ def test_every_form_of_int8_is_near_its_graph(world: Path, tmp_path: Path, metho
 
 
 def test_scores_are_what_attention_is_made_of():
-    """Rotary positions in them, the window not: with it, softmax gives what transformers attends with."""
+    """They contain the rotary positions but not the window; with it, the softmax gives transformers' attention weights."""
     model = classifier_of("modernbert")
     batch = dict(example(describe(model), 3, 14))
     real = batch["attention_mask"].bool()
@@ -234,7 +235,7 @@ def test_a_card_halves_the_published_base_model():
 
 
 def published(folder: Path, **fields: Any) -> Path:
-    """A checkpoint whose config.json says what the hub's says."""
+    """Return a checkpoint whose config.json has the hub's fields."""
     teacher_of("modernbert", folder)
     path = folder / "config.json"
     config = json.loads(path.read_text())
@@ -295,9 +296,7 @@ def test_its_masked_lm_head_is_its_own_or_a_new_one(tmp_path: Path, biased: bool
     own = load_masked_lm(tmp_path / "masked")
     with torch.no_grad():
         expected = model(**batch).loss
-        torch.testing.assert_close(
-            masked_text_loss(own, batch), expected, atol=1e-5, rtol=0
-        )  # at the masked ones alone
+        torch.testing.assert_close(masked_text_loss(own, batch), expected, atol=1e-5, rtol=0)  # at masked tokens only
     encoder = classifier_of("modernbert", **(BIASED if biased else {})).base_model
     save_checkpoint(encoder, tokenizer, tmp_path / "encoder")
     new: Any = new_masked_lm_head(tmp_path / "encoder").eval()
@@ -305,4 +304,4 @@ def test_its_masked_lm_head_is_its_own_or_a_new_one(tmp_path: Path, biased: bool
         states = new.model(input_ids=ids, attention_mask=batch["attention_mask"]).last_hidden_state
         seen = new.head(states)
     cosine = torch.cosine_similarity(seen - seen.mean(-1, keepdim=True), states - states.mean(-1, keepdim=True), dim=-1)
-    assert cosine.min() > (0.99 if biased else 0.5)  # without biases GELU flattens what is below 0
+    assert cosine.min() > (0.99 if biased else 0.5)  # without biases GELU flattens negative values

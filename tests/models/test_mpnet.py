@@ -1,4 +1,4 @@
-"""MPNet: the table of values by distance in the model, in students and in both forms of the fast graph; its config; its tokenizer."""
+"""MPNet: its relative-position bias in the model, in students and in both forms of the fast graph; its config; its tokenizer."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ POSITIONS = 512
 
 @pytest.fixture(scope="module")
 def long_model() -> Any:
-    """With MPNet's 512 positions, so that every bucket is in use, and values for distances that matter."""
+    """Return a model with MPNet's 512 positions, so that every bucket is used, and relative-position biases large enough to
+    matter."""
     sizes: dict[str, Any] = {"vocab_size": 120, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3}
     sizes |= {"intermediate_size": 32, "max_position_embeddings": POSITIONS + 2, "num_labels": 3}
     torch.manual_seed(5)
@@ -56,7 +57,7 @@ def test_each_distance_has_the_value_that_transformers_gives_it(long_model: Any)
     place = np.arange(POSITIONS)
     found = encoder.relative.values[0][:, place[None] - place[:, None] + POSITIONS]
     assert np.array_equal(found, expected)
-    assert len(np.unique(expected[0])) == 31  # a later key at distance 0 there is none
+    assert len(np.unique(expected[0])) == 31  # no later key has distance 0
 
 
 @pytest.mark.parametrize("unpadded", [False, True])
@@ -76,7 +77,7 @@ def test_the_graph_agrees_with_torch_at_every_length(long_model: Any, opset: int
 
 
 def test_the_values_matter_to_the_graph(long_model: Any, tmp_path: Path):
-    """A copy without them gives other logits, so that the agreement above is with them."""
+    """A copy without the biases gives other logits, so the agreement above includes them."""
     inputs = example(describe(long_model), 2, 40)
     kept = long_model.mpnet.encoder.relative_attention_bias.weight.clone()
     with torch.no_grad():
@@ -135,7 +136,7 @@ def test_the_card_is_built_from_a_teacher_of_twelve_layers():
 
 
 def test_values_for_distances_learn_from_scores(tiny_checkpoint: Callable[[str], Path]):
-    """They are in the scores that a student is held against."""
+    """They are part of the scores that a student is compared on."""
     model = loaded(tiny_checkpoint("mpnet"))
     compute_features(model, batch_of(model), ["scores[0]"])["scores[0]"].square().sum().backward()
     gradient = model.mpnet.encoder.relative_attention_bias.weight.grad

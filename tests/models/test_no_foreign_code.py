@@ -1,4 +1,4 @@
-"""Nothing that a teacher's folder says makes transformers look for code, adapters or settings: in it, or anywhere else."""
+"""Nothing in a teacher's folder makes transformers look for code, adapters or settings, in the folder or elsewhere."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ HOSTILE = {
     "special_tokens_map.json": {"unk_token": "[UNK]"},
 }
 
-opened: list[str] | None = None  # while a test listens; a hook cannot be taken out again
+opened: list[str] | None = None  # a list while a test listens, since an audit hook cannot be removed
 
 
 def _hook(event: str, arguments: tuple[Any, ...]) -> None:
@@ -66,7 +66,7 @@ def files_opened() -> Iterator[list[str]]:
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What is asked of the network, though the hub is not switched off."""
+    """Record network requests, with the hub's offline mode turned off."""
     found: list[str] = []
 
     def called(name: str) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""No loss sees padding: real models of every family, through named features, on the same texts padded further."""
+"""No loss depends on padding: real models of every family, by named features, on the same texts with more padding."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from compress.objective import Objective
 FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert", "mpnet", "ernie")
 
 LENGTHS = (9, 6, 2)
-SPECS = [loss.spec() for loss in LOSSES.values() if not loss.of_text]  # which needs other labels, and heads
-SPECS.sort(key=lambda loss: loss.name != "relation_kl")  # first, for every family: it reads the most inside of models
+SPECS = [loss.spec() for loss in LOSSES.values() if not loss.of_text]  # losses of text need other labels, and heads
+SPECS.sort(key=lambda loss: loss.name != "relation_kl")  # first, for every family: it reads most inside models
 
 
 def name_of(value: Any) -> str:
@@ -28,7 +28,7 @@ def name_of(value: Any) -> str:
 
 
 def batch_of(rows: list[int], length: int) -> dict[str, Tensor]:
-    """The texts of these numbers, padded to `length`; other lengths give the same texts. Padding is not all the same."""
+    """Return these texts padded to `length`; other lengths give the same texts. Padding tokens differ from each other."""
     ids = torch.randint(5, 100, (len(LENGTHS), 16), generator=torch.Generator().manual_seed(1))
     mask = torch.arange(16) < torch.tensor(LENGTHS)[:, None]
     types = (torch.arange(16) > 3).long().expand(len(LENGTHS), -1)
@@ -37,12 +37,12 @@ def batch_of(rows: list[int], length: int) -> dict[str, Tensor]:
     return {name: tensor[rows, :length] for name, tensor in whole.items()} | own
 
 
-OF_PAIRS = ("margin_mse", "similarity_mse")  # a mean over pairs of texts, of those that go through one forward
+OF_PAIRS = ("margin_mse", "similarity_mse")  # a mean over pairs of texts in one forward pass
 
 
 @pytest.fixture
 def pair(tiny_checkpoint: Callable[[str], Path]) -> Callable[[str], tuple[Any, Any]]:
-    """family -> a teacher, and a student that is the teacher shaken."""
+    """Return a function: family -> a teacher, and a student that is the teacher with noise added."""
 
     def make(family: str) -> tuple[Any, Any]:
         models: list[Any] = [AutoModelForSequenceClassification.from_pretrained(tiny_checkpoint(family)) for _ in "ab"]
@@ -56,12 +56,12 @@ def pair(tiny_checkpoint: Callable[[str], Path]) -> Callable[[str], tuple[Any, A
 
 
 def graded(objective: Objective, batch: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Labels as the losses have them: relevances where passages are ranked, else classes."""
+    """Return the batch with labels as the losses need them: relevances for ranking, else classes."""
     return batch | ({"labels": batch["labels"].float()} if "margin_mse" in objective.means_over else {})
 
 
 def value(objective: Objective, teacher: Any, student: Any, batch: dict[str, Tensor]) -> Tensor:
-    """Features, and the terms of the objective from them: what a training step does."""
+    """Compute features and the objective's sum of losses, as a training step does."""
     batch = graded(objective, batch)
     targets = compute_features(teacher, batch, objective.teacher_features)
     return sum(
@@ -94,7 +94,7 @@ def test_padding_changes_neither_a_loss_nor_its_gradient(pair: Any, loss: Any, f
     ("loss", "family"), covering((loss for loss in SPECS if loss.name not in OF_PAIRS), FAMILIES), ids=name_of
 )
 def test_a_batch_is_the_mean_of_its_texts_alone_without_any_padding(pair: Any, loss: Any, family: str):
-    """By tokens for the losses that say so, by texts for the others: micro-batches add up to the batch."""
+    """Weighted by tokens for losses per token, equally for others, so that micro-batches add up to the batch."""
     teacher, student = pair(family)
     objective = Objective((loss,), layers=((1, 2), (2, 1)), widths=(32, 32))
     with torch.no_grad():
@@ -122,7 +122,7 @@ def test_a_student_that_is_its_teacher_has_nothing_to_learn(pair: Any, family: s
 
 
 def test_projections_stay_out_of_the_student_and_get_a_gradient_from_every_layer(pair: Any):
-    """Widths 32 and 48, as no tiny teacher is wider: its features are made wider here."""
+    """Widths 32 and 48: the teacher's features are widened, since no tiny teacher is wider."""
     teacher, student = pair("bert")
     losses = tuple(loss for loss in SPECS if loss.name in ("embedding_mse", "hidden_mse"))
     objective = Objective(losses, layers=((1, 1), (2, 2)), widths=(32, 48))

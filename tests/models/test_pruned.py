@@ -1,4 +1,4 @@
-"""Models whose layers have kept some of their heads and neurons: what they compute, how they are saved, what they are counted as."""
+"""Models whose layers keep some of their heads and neurons: their outputs, checkpoints and sizes."""
 
 from __future__ import annotations
 
@@ -44,14 +44,15 @@ def logits(model: Any) -> torch.Tensor:
 
 
 def assert_alike(model: Any, other: Any) -> None:
-    """The same weights, bit for bit. Their products may differ in the last bit, by where in memory the weights lie."""
+    """Check that the weights are equal bit for bit. Outputs may differ in the last bit, depending on the weights' memory
+    addresses."""
     mine, theirs = model.state_dict(), other.state_dict()
     assert mine.keys() == theirs.keys() and all(torch.equal(mine[name], theirs[name]) for name in mine)
     assert torch.allclose(logits(model), logits(other), atol=1e-6)
 
 
 def silenced(model: Any, kept: str = "some") -> Any:
-    """The whole model, where nothing reads the units that are not kept."""
+    """Return the whole model with the output weights of removed units set to zero."""
     heads, neurons = KEPT[kept]
     with torch.no_grad():
         for layer in range(2):
@@ -98,7 +99,7 @@ def test_sizes_are_told_in_words():
 
 
 def test_a_layer_without_a_part_adds_its_bias_and_takes_the_norm():
-    """BERT's first layer without attention, its last without a feed-forward part, written out."""
+    """BERT's first layer without attention and its last without a feed-forward part, written out."""
     model = whole("bert")
     pruned = without_units(model, [[], range(4)], [range(64), []])
     batch = example(describe(model), 3, 9)
@@ -116,7 +117,7 @@ def test_a_layer_without_a_part_adds_its_bias_and_takes_the_norm():
 
 @pytest.mark.parametrize("family", ["bert", "distilbert", "mpnet"])
 def test_every_parameter_of_a_layer_without_a_part_learns(family: str):
-    """None is left that a training on several GPUs would wait for."""
+    """Otherwise training on several GPUs would wait for the missing gradients."""
     pruned = without_units(whole(family).train(), *WITHOUT_PARTS["attention first"])
     pruned(**example(describe(pruned), 3, 9)).logits.square().sum().backward()
     for name, parameter in pruned.named_parameters():
@@ -164,7 +165,7 @@ def test_a_pruned_model_can_be_pruned_again(family: str):
 
 @pytest.mark.parametrize("family", ["bert", "distilbert", "mpnet"])
 def test_attention_of_a_pruned_model_can_be_read(family: str):
-    """What is attended to by a head is the same as in the whole model, where the layers before it are."""
+    """A kept head attends as in the whole model, if the layers before it are whole."""
     model = whole(family)
     pruned = without_units(model, [[1, 3], range(4)], [range(64), range(64)])
     batch = example(describe(model), 3, 9)
@@ -241,7 +242,7 @@ def test_shapes_that_no_model_has_are_refused_by_name(
 @pytest.mark.parametrize("kept", [([[], range(4)], [range(64)] * 2), ([range(4)] * 2, [range(64), []])])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_transformers_alone_refuses_a_model_that_lost_a_part_and_nothing_else(family: str, kept: Any, tmp_path: Path):
-    """It would make up the weights of that part."""
+    """It would initialize the weights of that part at random."""
     model = whole(family)
     without_units(model, *kept).save_pretrained(tmp_path)
     with pytest.raises(RuntimeError, match="ignore_mismatched_sizes"):

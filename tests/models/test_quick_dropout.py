@@ -1,4 +1,4 @@
-"""Our dropout against its definition, and attention as it is trained against torch's own kernel."""
+"""The package's dropout against its definition, and attention in training against torch's own kernel."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_zeros_are_within_the_binomial_interval_and_the_rest_is_scaled(kind: tor
 
 
 def test_neighbours_drop_independently():
-    """Four elements share one draw: which of them are dropped together is left to chance."""
+    """Four elements share one draw, but are dropped independently."""
     torch.manual_seed(1)
     dropped = dropout(torch.ones(400_000), 0.5).eq(0).view(-1, 4).float()
     together = torch.corrcoef(dropped.T) - torch.eye(4)
@@ -125,7 +125,7 @@ def test_plain_products_are_taken_where_they_were_measured_to_pay(
 
 
 def parts(kind: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
-    """Scores [2, 3, 20, 20] and values [2, 3, 20, 8], and the mask of a text of 20 tokens and one of 7."""
+    """Return scores [2, 3, 20, 20], values [2, 3, 20, 8], and the mask of texts with 20 and 7 tokens."""
     generator = torch.Generator().manual_seed(4)
     scores, values = (
         torch.randn(2, 3, 20, width, generator=generator, dtype=torch.float64).to(kind) for width in (20, 8)
@@ -135,7 +135,7 @@ def parts(kind: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
 
 @pytest.mark.parametrize(("kind", "tolerance"), [(torch.float32, 1e-6), (torch.bfloat16, 0.01)])
 def test_attention_is_the_softmax_of_the_scores_times_the_values(kind: torch.dtype, tolerance: float):
-    """bf16 has eight bits: 0.4 % a rounding, of the scores' softmax, of the weights and of the sum."""
+    """bf16 has eight bits: 0.4 % per rounding, of the softmax, the weights and the sum."""
     scores, values, mask = parts(kind)
     weights = torch.softmax(scores.double().masked_fill(~mask, -torch.inf), dim=-1)
     expected = (weights @ values.double()).transpose(1, 2)

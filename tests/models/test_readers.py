@@ -1,4 +1,4 @@
-"""Models with a head that finds answers: their sizes, what a student takes from its teacher's, and which checkpoints have one."""
+"""Question answering models: their sizes, what a student takes from its teacher, and which checkpoints have such a head."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_parameters_and_flops_are_those_of_transformers_model(family: str) -> No
     found = dimensions(model.config.to_dict(), classes=2, kind="span")
     assert found.parameters == model.num_parameters()
     inputs = {"input_ids": torch.full((1, length), 7)}
-    if family == "xlnet":  # which multiplies by segments only where it is told of them
+    if family == "xlnet":  # XLNet multiplies by segments only if they are given
         inputs["token_type_ids"] = torch.zeros_like(inputs["input_ids"])
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         model(**inputs)
@@ -69,14 +69,12 @@ def test_start_and_end_stand_side_by_side_and_padding_never_changes_them(family:
         output = model(**taken)
     real = batch()["attention_mask"].bool()
     for side, own in enumerate((output.start_logits, output.end_logits)):
-        torch.testing.assert_close(
-            found[real][:, side], own[real], rtol=0, atol=2e-6
-        )  # fp32, attention by another code
+        torch.testing.assert_close(found[real][:, side], own[real], rtol=0, atol=2e-6)  # fp32, other attention code
     alone = logits(model, short_row())
-    torch.testing.assert_close(found[1:2, :SHORT], alone, rtol=0, atol=1e-5)  # fp32, sums over other lengths
+    torch.testing.assert_close(found[1:2, :SHORT], alone, rtol=0, atol=1e-5)  # fp32, sums of other lengths
 
 
-# Families that take no segments, or know but one.
+# Families without segments, or with only one.
 _OF_ONE = ("distilbert", "roberta", "xlm-roberta", "camembert", "modernbert", "mpnet", "deberta-v2")
 
 
@@ -122,7 +120,7 @@ def test_a_converted_student_has_the_last_layer_and_is_near_its_teacher(family: 
     assert torch.equal(student.qa_outputs.weight, teacher.qa_outputs.weight)
     inputs = batch() if family != "distilbert" else batch() | {"token_type_ids": torch.zeros(ROWS, LENGTH).long()}
     real = inputs["attention_mask"].bool()
-    # Up to the epsilon of LayerNorm, which is in another place.
+    # Up to LayerNorm's epsilon, which is at another place.
     torch.testing.assert_close(logits(student, inputs)[real], logits(teacher, inputs)[real], rtol=0, atol=1e-2)
 
 
@@ -134,11 +132,11 @@ def test_a_projected_student_is_its_teacher_at_full_width_and_near_it_below(fami
     whole = built(card(architecture=family, init="project"), teacher, sample)
     torch.testing.assert_close(
         logits(whole)[real], logits(teacher)[real], rtol=0, atol=1e-4
-    )  # gains refitted per layer
+    )  # gains are refitted per layer
     narrow = card(architecture=family, init="project", hidden=24, intermediate=48)
     mine, theirs = (logits(model, texts)[real] for model in (built(narrow, teacher, sample), teacher))
     pairs = torch.stack([(each - each.mean(0)).flatten() for each in (mine, theirs)])
-    assert torch.corrcoef(pairs)[0, 1] > 0.5  # of a teacher whose weights are random; 0 of a random head
+    assert torch.corrcoef(pairs)[0, 1] > 0.5  # the teacher's weights are random; 0 for a random head
 
 
 @pytest.mark.parametrize("pooler", [False, True])
@@ -185,11 +183,11 @@ def test_a_checkpoint_has_the_head_of_its_class(family: str, tmp_path: Path) -> 
 
 
 def test_other_heads_are_not_those_that_find_answers(tmp_path: Path) -> None:
-    tags = saved(tagger_of("modernbert"), tmp_path / "tags")  # whose last layer has the same name
+    tags = saved(tagger_of("modernbert"), tmp_path / "tags")  # its last layer has the same name
     assert not has_head(tmp_path / "tags", tags, "span")
     assert other_head(tags, "span") == "ModernBertForTokenClassification"
     assert other_head({"architectures": ["BertForMaskedLM"]}, "span") is None
-    search = {"architectures": ["XLNetForQuestionAnswering"]}  # by a beam, with answers of another form
+    search = {"architectures": ["XLNetForQuestionAnswering"]}  # uses beam search, with another form of answers
     assert other_head(search, "span") == "XLNetForQuestionAnswering"
 
 

@@ -1,4 +1,4 @@
-"""The roundings of int8 in torch: the values of the exporter's, and the gradients of the papers."""
+"""The int8 roundings in torch: the exporter's values, and the papers' gradients."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_gradients_pass_straight_through_and_stop_outside() -> None:
     states, weight = STATES.clone().requires_grad_(), WEIGHT.clone().requires_grad_()
     outgoing = torch.randn_like(STATES)
     round_states(states, number(-1.0), number(2.0)).backward(outgoing)
-    step = 3 / 255  # cut off is what lies more than half a step beyond an end
+    step = 3 / 255  # values more than half a step beyond an end are clipped
     clear = (states - 0.5).abs() < 1.5 - step, (states - 0.5).abs() > 1.5 + step
     assert states.grad is not None
     torch.testing.assert_close(states.grad[clear[0]], outgoing[clear[0]], rtol=0, atol=0)
@@ -79,7 +79,7 @@ def test_gradients_pass_straight_through_and_stop_outside() -> None:
 
 
 def lsq_plus(states: np.ndarray, low: float, high: float, rounding: np.ndarray) -> np.ndarray:
-    """Bhalgat et al. 2020, equation 2, with beta = low; what rounding moved is held fast, as straight-through says."""
+    """Bhalgat et al. 2020, equation 2, with beta = low; the rounding is a constant, as in the straight-through estimator."""
     scale = (high - low) / 255
     steps = (states - low) / scale
     cut = np.clip(steps, 0, 255)
@@ -88,10 +88,10 @@ def lsq_plus(states: np.ndarray, low: float, high: float, rounding: np.ndarray) 
 
 def test_the_gradient_of_a_range_is_that_of_lsq_plus() -> None:
     scale = 1 / 32
-    low, high = -40 * scale, 215 * scale  # zero is a level as it is, so that both formulas are the same
+    low, high = -40 * scale, 215 * scale  # zero is exactly representable, so both formulas agree
     generator = np.random.default_rng(0)
     states, outgoing = generator.normal(2, 4, 400).astype(np.float32).astype(float), generator.normal(size=400)
-    # At an end, within a rounding of it, the two formulas may differ.
+    # Within a rounding of an end the two formulas may differ.
     apart = np.abs(np.abs((states - low) / scale - 127.5) - 127.5) > 1
     states, outgoing = states[apart], outgoing[apart]
     assert len(states) > 350

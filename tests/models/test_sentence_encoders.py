@@ -1,4 +1,4 @@
-"""Encoders whose last states become vectors of texts: sizes, pooling, students, and which folders are one."""
+"""Encoders whose last states become sentence embeddings: sizes, pooling, students, and which folders are supported."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_parameters_and_flops_are_those_of_transformers_encoder(family: str) -> 
     found = sizes_of(model)
     assert found.parameters == model.num_parameters()
     inputs = {"input_ids": torch.full((1, length), 7)}
-    if family == "xlnet":  # which multiplies by segments only where it is told of them
+    if family == "xlnet":  # XLNet multiplies by segments only if they are given
         inputs["token_type_ids"] = torch.zeros_like(inputs["input_ids"])
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         model(**inputs)
@@ -72,7 +72,7 @@ def test_vectors_are_of_length_1_and_padding_never_changes_them(family: str) -> 
     found = vectors(encoder(family))
     torch.testing.assert_close(found.norm(dim=1), torch.ones(2), rtol=0, atol=1e-6)
     alone = vectors(encoder(family), {name: value[1:, :SHORT] for name, value in batch().items()})
-    torch.testing.assert_close(found[1:], alone, rtol=0, atol=2e-6)  # fp32, sums over other lengths
+    torch.testing.assert_close(found[1:], alone, rtol=0, atol=2e-6)  # fp32, sums of other lengths
 
 
 def test_vectors_are_the_mean_or_the_first_state() -> None:

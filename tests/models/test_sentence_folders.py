@@ -1,4 +1,4 @@
-"""Folders of sentence-transformers: where they say how vectors are made, and what they do that is not done here."""
+"""Folders of sentence-transformers: the settings of their embeddings, and modules that are not supported."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BERT = {"model_type": "bert"}
 
 
 def folder_of(place: Path, **files: Any) -> Path:
-    """`a__b`: the file b.json in the folder a."""
+    """Write the folder: `a__b` is the file b.json in the folder a."""
     for name, content in files.items():
         path = place.joinpath(*name.split("__")).with_suffix(".json")
         path.parent.mkdir(parents=True, exist_ok=True)

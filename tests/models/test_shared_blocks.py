@@ -1,4 +1,4 @@
-"""What sharing blocks means once an ALBERT is trained and saved."""
+"""Shared blocks in a trained and a saved ALBERT."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_an_encoder_comes_back_and_brings_a_classifier_its_body(teacher: Any, tm
 def test_what_layers_share_is_saved_once(teacher: Any, tmp_path: Path, student: Any):
     built = converted(student, teacher)
     names = saved(built, tmp_path)
-    assert len(names) == len(list(built.parameters()))  # which torch counts once each
+    assert len(names) == len(list(built.parameters()))  # torch counts each of these once
     assert built.num_parameters() == sizes(student, teacher).parameters
     floats = 4 * built.num_parameters()
     assert floats < (tmp_path / "model.safetensors").stat().st_size < floats + 200 * len(names)  # names and shapes

@@ -1,4 +1,4 @@
-"""How near layers are: CKA against Gram matrices, attention against SciPy, and what must not change either."""
+"""Layer similarity: CKA against Gram matrices, attention against SciPy, and invariances of both."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from compress.tasks import Encoded
 
 
 def js(p: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """By the two divergences from the middle, in bits, of each row."""
+    """Return the Jensen-Shannon divergence of each row, in bits, from the two divergences to the mean."""
     return (entropy(p, (p + q) / 2, base=2, axis=1) + entropy(q, (p + q) / 2, base=2, axis=1)) / 2
 
 
@@ -52,7 +52,7 @@ def cka(student: list[np.ndarray], teacher: list[np.ndarray], parts: int = 1) ->
 
 
 def layers(*widths: int, tokens: int = 60) -> list[np.ndarray]:
-    """States that share a part, away from 0 as a model's are."""
+    """Return states that share a part, with a mean away from 0 as a model's have."""
     shared = RNG.normal(size=(tokens, 4))
     return [
         3 + shared @ RNG.normal(size=(4, width)) + 0.7 * (place + 1) * RNG.normal(size=(tokens, width))
@@ -115,7 +115,7 @@ def reader(model: Any, lengths: tuple[int, ...] = LENGTHS) -> Reader:
 
 
 def alone(one: Reader, row: int, names: list[str]) -> dict[str, np.ndarray]:
-    """Features of one text without any padding."""
+    """Return the features of one text without padding."""
     ids = torch.from_numpy(one.texts.input_ids[row].astype(np.int64))[None]
     batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "token_type_ids": torch.zeros_like(ids)}
     with torch.inference_mode():
@@ -123,7 +123,7 @@ def alone(one: Reader, row: int, names: list[str]) -> dict[str, np.ndarray]:
 
 
 def test_two_models_are_compared_over_all_tokens_but_padding() -> None:
-    """Against states and attention of each text alone; of other widths, depths and numbers of heads."""
+    """Against states and attention of each text alone; the models differ in width, depth and number of heads."""
     pair = reader(bert()), reader(bert(24, 3, 4, seed=1))
     states, attention = layer_similarity(*pair)
     rows = range(len(LENGTHS))
@@ -134,7 +134,7 @@ def test_two_models_are_compared_over_all_tokens_but_padding() -> None:
         ]
         for one in pair
     )
-    # fp32 forwards, with padding and without
+    # fp32 forward passes, with padding and without
     np.testing.assert_allclose(states, [[direct_cka(x, y) for y in theirs] for x in own], rtol=1e-4)
     assert attention is not None
     for mine in range(2):
@@ -148,7 +148,7 @@ def test_two_models_are_compared_over_all_tokens_but_padding() -> None:
 
 
 def test_padding_never_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One text a batch, without padding; all in one batch, the shortest padded to six times its length."""
+    """One text per batch, without padding, against all in one batch, the shortest padded to six times its length."""
     found = []
     for tokens in (1, 10**6):
         monkeypatch.setattr(similarity, "_TOKENS", tokens)
@@ -166,7 +166,7 @@ def test_a_model_is_nearest_itself() -> None:
 
 
 def test_local_layers_attend_within_their_window() -> None:
-    """ModernBERT's own eager attention is what its layers' weights are."""
+    """ModernBERT's own eager attention gives the expected weights."""
     model = classifier_of("modernbert", local_attention=6).eval()
     one = reader(model, (20,))
     found = alone(one, 0, ["weights[0]", "weights[1]"])

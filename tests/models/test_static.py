@@ -1,4 +1,5 @@
-"""Static models: means and windows against loops, features of pairs, vectors of texts, sizes, checkpoints; what a card may say of them."""
+"""Static models: means and windows against loops, features of pairs, sentence embeddings, sizes, checkpoints; what a card may
+set."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ def batch(*rows: list[int]) -> dict[str, torch.Tensor]:
 
 
 def mean(model: Any, tokens: list[int]) -> torch.Tensor:
-    """By a loop."""
+    """Return the mean row of the tokens, computed in a loop."""
     total = torch.zeros(8)
     for token in tokens:
         total += model.static.word_embeddings.weight[token]
@@ -85,11 +86,11 @@ def test_padding_changes_nothing(texts: int) -> None:
     model, row = model_of(texts), [CLS, 7, 9, SEP, 8, SEP]
     with torch.no_grad():
         alone, beside = (model(**batch(*rows)).logits[0] for rows in ([row], [row, [*row, *range(5, 15)]]))
-    torch.testing.assert_close(alone, beside, atol=1e-6, rtol=0)  # a longer sum, of zeros
+    torch.testing.assert_close(alone, beside, atol=1e-6, rtol=0)  # a longer sum, with zeros
 
 
 def labelled(model: Any, tokens: list[int], window: int) -> np.ndarray:
-    """By a loop over the tokens of one text, in float64: [token, label]."""
+    """Return [token, label] of one text, computed in a loop over its tokens in float64."""
     weights = {name: value.double().numpy() for name, value in model.state_dict().items()}
     table, found = weights["static.word_embeddings.weight"], []
     words = [np.zeros(8) if token in FIELDS["special_token_ids"] else table[token] for token in tokens]
@@ -115,7 +116,7 @@ def test_a_token_is_labelled_by_its_vector_and_its_neighbours(window: int) -> No
 def test_padding_is_no_neighbour() -> None:
     model, row = tagger_of(2), [CLS, 7, 9, SEP]
     inputs = batch(row, [*row, *range(5, 12)])
-    inputs["input_ids"][0, len(row) :] = 9  # what stands there, the mask leaves out
+    inputs["input_ids"][0, len(row) :] = 9  # the mask excludes these tokens
     with torch.no_grad():
         alone, beside = model(**batch(row)).logits[0], model(**inputs).logits[0, : len(row)]
     torch.testing.assert_close(alone, beside, atol=1e-6, rtol=0)
@@ -142,7 +143,7 @@ def test_of_a_tagger_the_parameters_and_flops_are_the_model_s(tmp_path: Path, to
     assert (sizes.parameters, str(sizes)) == (model.num_parameters(), "table 64 x 8, FFN 6")
     with FlopCounterMode(display=False) as counter:
         model(**batch([CLS, *range(5, 13), SEP]))
-    means = 2 * 10 * 8  # which nothing reads, and no graph has
+    means = 2 * 10 * 8  # nothing reads them, and no graph computes them
     assert sizes.flops_per_example(10) == counter.get_total_flops() - means
 
 

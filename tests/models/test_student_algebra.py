@@ -1,4 +1,4 @@
-"""The linear algebra under projected students, against what it promises."""
+"""The linear algebra of projected students, against its stated properties."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def test_the_basis_is_orthonormal_and_takes_the_mean_to_the_mean(width: int):
 
 
 def test_the_basis_of_full_width_is_the_identity():
-    for tokens in (50, 5):  # with few tokens, directions without any variance too
+    for tokens in (50, 5):  # few tokens also leave directions without variance
         np.testing.assert_allclose(algebra.shared_basis(moment(normal(tokens, 16)), 16), np.eye(16), atol=1e-10)
 
 
 def test_the_basis_holds_all_that_a_low_rank_has():
     states = low_rank(60, 16, 5)
-    basis = algebra.shared_basis(moment(states), 6)  # one direction more, for the mean
+    basis = algebra.shared_basis(moment(states), 6)  # one more direction, for the mean
     np.testing.assert_allclose(states @ basis @ basis.T, states, atol=1e-10)
 
 
@@ -45,12 +45,12 @@ def test_a_refit_leaves_a_map_that_fits_alone_and_mends_one_that_does_not():
     np.testing.assert_allclose(same[0], matrix, atol=1e-12)
     np.testing.assert_allclose(same[1], bias, atol=1e-12)
     mended = algebra.refit(np.zeros((5, 8)), np.zeros(5), inputs, targets)
-    np.testing.assert_allclose(mended[0], matrix, atol=0.02)  # the weakest ridge takes about 1e-3 away
+    np.testing.assert_allclose(mended[0], matrix, atol=0.02)  # the weakest ridge shrinks it by about 1e-3
     np.testing.assert_allclose(mended[1], bias, atol=0.02)
 
 
 def test_a_refit_to_noise_changes_little_but_the_constant():
-    """With nearly as many inputs as tokens, least squares alone would fit the noise."""
+    """With nearly as many inputs as tokens, plain least squares would fit the noise."""
     inputs, noise, fresh = normal(100, 80), normal(100, 3) + 7, normal(500, 80)
     matrix, bias = algebra.refit(np.zeros((3, 80)), np.zeros(3), inputs, noise)
     assert (fresh @ matrix.T).var() < 0.2

@@ -1,4 +1,4 @@
-"""Projected students: the teacher itself at its own width, and near it below."""
+"""Projected students: equal to the teacher at its own width, and close to it below."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RANK = 9
 
 
 def states(model: Any, texts: list[dict[str, Any]]) -> list[np.ndarray]:
-    """Hidden states [real token, size] of every layer."""
+    """Return the hidden states [real token, size] of every layer."""
     body = model.base_model
     norms = [body.embeddings.LayerNorm, *(layer.output.LayerNorm for layer in body.encoder.layer)]
     return list(observe(body, texts, {str(i): (norm, "out") for i, norm in enumerate(norms)}).values())
@@ -47,7 +47,7 @@ def structured() -> Any:
 
 
 def structured_teacher(family: str) -> Any:
-    """A teacher of width 32 whose stream stays near a subspace of `RANK` dimensions."""
+    """Return a teacher of width 32 whose hidden states stay near a subspace of `RANK` dimensions."""
     torch.manual_seed(11)
     shape = {"vocab_size": 120, "hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 2}
     shape |= {"intermediate_size": 48, "max_position_embeddings": 24, "num_labels": 3}
@@ -71,13 +71,13 @@ def structured_teacher(family: str) -> Any:
 
 @families
 def test_at_full_width_the_student_is_the_teacher(tiny_checkpoint: Callable[[str], Path], family: str):
-    """Every part passes through: embeddings, heads, neurons, norms, pooler and classifier."""
+    """Every part is included: embeddings, heads, neurons, norms, pooler and classifier."""
     teacher = load_classifier(tiny_checkpoint(family), kind="classification", labels=LABELS, trained=True).train()
     same = card(architecture=family)
     student = build_student(same, teacher, sizes(same, teacher), batches(1, 5))
     assert teacher.training
     for mine, theirs in zip(states(student, batches(2, 2)), states(teacher, batches(2, 2)), strict=True):
-        np.testing.assert_allclose(mine, theirs, rtol=0, atol=2e-5)  # fp32, through gains refitted per layer
+        np.testing.assert_allclose(mine, theirs, rtol=0, atol=2e-5)  # fp32; gains are refitted per layer
     names = accepted_inputs(teacher)
     text = {name: torch.from_numpy(array) for name, array in batches(3, 1)[0].items() if name in names}
     with torch.no_grad():
@@ -86,7 +86,7 @@ def test_at_full_width_the_student_is_the_teacher(tiny_checkpoint: Callable[[str
 
 
 def nearness(student: Any, teacher: Any, basis: np.ndarray, layers: tuple[int, ...]) -> list[float]:
-    """Cosine of the student's hidden states to the teacher's in the basis, mean over unseen tokens, per layer."""
+    """Return the cosine of the student's hidden states to the teacher's in the basis, per layer, averaged over unseen tokens."""
     texts = batches(9, 3)
     below = states(teacher, texts)
     found = []

@@ -1,4 +1,4 @@
-"""Students: true DistilBERTs that start where their teacher is."""
+"""Students: genuine DistilBERTs that start from their teacher's weights."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_the_student_is_a_distilbert_of_the_sizes_that_were_planned(tiny_checkpo
 
 
 def test_with_all_layers_copied_the_encoder_is_the_teachers(tiny_checkpoint: Callable[[str], Path]):
-    """The segment's row, folded into the positions, is not lost, nor is any weight of a layer put elsewhere."""
+    """The segment row, which is added to the positions, is kept, and every weight of a layer is at its place."""
     teacher, student, _ = built(tiny_checkpoint("bert"), card(2))
     with torch.no_grad():
         mine = student.distilbert(input_ids=IDS, attention_mask=MASK, output_hidden_states=True).hidden_states
@@ -128,5 +128,5 @@ def test_a_saved_student_needs_nothing_of_ours(
     assert labels == {"0": "no", "1": "maybe", "2": "yes"}
     with torch.no_grad():
         mine = student(input_ids=torch.tensor([ids]), attention_mask=torch.ones(1, len(ids), dtype=torch.int64)).logits
-    # fp32: weights mapped from a file lie at other addresses, where kernels may sum in another order
+    # fp32: weights mapped from a file have other addresses, for which kernels may sum in another order
     assert logits[0] == pytest.approx(mine[0].tolist(), abs=1e-6)

@@ -1,4 +1,4 @@
-"""Models with a head of tokens: their sizes, what a student takes from its teacher's, and which checkpoints have one."""
+"""Token classification models: their sizes, what a student takes from its teacher, and which checkpoints have such a head."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_parameters_and_flops_are_those_of_transformers_model(family: str) -> No
     found = dimensions(model.config.to_dict(), classes=len(LABELS), kind="tagging")
     assert found.parameters == model.num_parameters()
     inputs = {"input_ids": torch.full((1, length), 7)}
-    if family == "xlnet":  # which multiplies by segments only where it is told of them
+    if family == "xlnet":  # XLNet multiplies by segments only if they are given
         inputs["token_type_ids"] = torch.zeros_like(inputs["input_ids"])
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         model(**inputs)
@@ -67,7 +67,7 @@ def test_every_token_has_logits_and_padding_never_changes_them(family: str) -> N
     found = logits(model)
     assert found.shape == (ROWS, LENGTH, len(LABELS))
     alone = logits(model, short_row())
-    torch.testing.assert_close(found[1:2, :SHORT], alone, rtol=0, atol=1e-5)  # fp32, sums over other lengths
+    torch.testing.assert_close(found[1:2, :SHORT], alone, rtol=0, atol=1e-5)  # fp32, sums of other lengths
 
 
 @pytest.mark.parametrize("family", [*KINDS, "mpnet"])
@@ -105,7 +105,7 @@ def test_a_converted_student_has_the_classifier_and_is_near_its_teacher(family: 
     assert type(student).__name__ == "AlbertForTokenClassification"
     assert torch.equal(student.classifier.weight, teacher.classifier.weight)
     real = batch()["attention_mask"].bool()
-    # Up to the epsilon of LayerNorm, which is in another place.
+    # Up to LayerNorm's epsilon, which is at another place.
     torch.testing.assert_close(logits(student)[real], logits(teacher)[real], rtol=0, atol=1e-2)
 
 
@@ -117,11 +117,11 @@ def test_a_projected_student_is_its_teacher_at_full_width_and_near_it_below(fami
     whole = built(card(architecture=family, init="project"), teacher, sample)
     torch.testing.assert_close(
         logits(whole)[real], logits(teacher)[real], rtol=0, atol=1e-4
-    )  # gains refitted per layer
+    )  # gains are refitted per layer
     narrow = card(architecture=family, init="project", hidden=24, intermediate=48)
     mine, theirs = (logits(model, texts)[real] for model in (built(narrow, teacher, sample), teacher))
     pairs = torch.stack([(each - each.mean(0)).flatten() for each in (mine, theirs)])
-    assert torch.corrcoef(pairs)[0, 1] > 0.5  # of a teacher whose weights are random; 0 of a random head
+    assert torch.corrcoef(pairs)[0, 1] > 0.5  # the teacher's weights are random; 0 for a random head
 
 
 @pytest.mark.parametrize("pooler", [False, True])

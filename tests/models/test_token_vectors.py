@@ -1,4 +1,4 @@
-"""Token vectors: their principal axes, the weights of rare and frequent tokens, and what a tokenizer puts around a text."""
+"""Token vectors: their principal axes, the weights of rare and frequent tokens, and the special tokens around a text."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from compress.models.token_vectors import (
 
 @pytest.fixture
 def states() -> np.ndarray:
-    """[token, hidden], with variances that differ and a mean that is not 0."""
+    """Return [token, hidden] with different variances and a mean that is not 0."""
     rng = np.random.default_rng(3)
     return (rng.standard_normal((50, 6)) @ rng.standard_normal((6, 6)) + 2).astype(np.float32)
 
 
 def test_the_axes_are_numpy_s_of_the_centred_matrix(states: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(token_vectors, "_ROWS", 7)  # so that there are several blocks, the last of them short
+    monkeypatch.setattr(token_vectors, "_ROWS", 7)  # several blocks, the last of them short
     rows = np.arange(50) % 5 != 0
     mean, axes, kept = principal_axes(states, rows, 3)
     centred = states[rows].astype(np.float64) - states[rows].mean(axis=0, dtype=np.float64)
     _, sizes, right = np.linalg.svd(centred, full_matrices=False)
     np.testing.assert_allclose(mean, states[rows].mean(axis=0, dtype=np.float64), atol=1e-12)
-    # float64 on both sides; the scatter matrix squares sizes, which differ by less than 100
+    # float64 on both sides; the scatter matrix squares singular values, which differ by less than a factor of 100
     np.testing.assert_allclose(np.abs(np.sum(axes * right[:3].T, axis=0)), 1, atol=1e-10)
     assert kept == pytest.approx(float((sizes[:3] ** 2).sum() / (sizes**2).sum()), abs=1e-12)
     assert (axes[np.abs(axes).argmax(axis=0), range(3)] > 0).all()

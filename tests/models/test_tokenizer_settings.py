@@ -1,4 +1,4 @@
-"""transformers gives a saved checkpoint's model the tokens and the segments that ours have: of pairs too, in every family."""
+"""transformers reads the same tokens and segments from a saved checkpoint as this package, for pairs too, in every family."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PAIR = ("a film", "Élan 漢 .")
 
 
 def saved(family: str, tokenizer: Tokenizer, folder: Path, **fields: Any) -> tuple[Any, Any]:
-    """What transformers makes of the folder: (tokenizer, model)."""
+    """Save a checkpoint and return transformers' (tokenizer, model) for the folder."""
     save_checkpoint(
         classifier_of(family, vocab_size=max(tokenizer.get_vocab().values()) + 1, **fields), tokenizer, folder
     )
@@ -49,7 +49,7 @@ def test_a_pair_has_its_tokens_and_segments_in_every_family(family: str, tmp_pat
 def test_students_of_a_form_with_segments_have_them_with_any_teachers_tokenizer(
     family: str, words: str, tmp_path: Path
 ):
-    """MPNet's has two separators between the texts of a pair, which BERT's own class would make one."""
+    """MPNet's tokenizer has two separators between the texts of a pair, of which BERT's own class would make one."""
     tokenizer = mpnet_tokenizer() if words == "mpnet" else tokenizer_of(words)
     check_pair(*saved(family, tokenizer, tmp_path), tokenizer)
 
@@ -70,7 +70,7 @@ def test_a_model_of_one_segment_is_given_none(tmp_path: Path):
     ],
 )
 def test_what_is_not_bert_s_usual_way_to_read_letters_is_kept(normalizer: dict[str, Any], kind: str, tmp_path: Path):
-    """As an uncased German BERT, which keeps its umlauts."""
+    """For example an uncased German BERT, which keeps its umlauts."""
     document = json.loads(tokenizer_of("bert").to_str())
     words = document["model"]["vocab"]
     words |= {word: len(words) + number for number, word in enumerate(("é", "É", "漢", "##字", "##é", "##É"))}

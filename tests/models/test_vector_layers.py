@@ -1,4 +1,4 @@
-"""Vectors of other layers than the last: what a card may say, what is computed, and what the graphs give."""
+"""Sentence embeddings from layers other than the last: what a card may set, the vectors, and the graphs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model with some rows of its table of words answers the same texts as before, to the bit, in every family."""
+"""A model with some rows of its word table removed gives the same outputs for the same texts, bit for bit, in every family."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def logits(model: Any, ids: np.ndarray, pad: int) -> torch.Tensor:
 
 
 def batch(kept: np.ndarray, pad: int) -> np.ndarray:
-    """Texts of two lengths, of tokens that are kept and no padding, as numbers of before."""
+    """Return texts of two lengths with kept tokens other than padding, in the original ids."""
     rng = np.random.default_rng(3)
     ids = rng.choice(kept[kept != pad], (4, 12))
     ids[2:, 7:] = pad

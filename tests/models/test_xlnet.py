@@ -23,7 +23,7 @@ TEXTS = ["the film is good", "the acting is not good and the story is bad .", "b
 
 
 def batch(lengths: list[int], seed: int = 0) -> dict[str, Any]:
-    """Pairs, padded on the right: segments 0, 1, and 2 for the last token, as the tokenizer gives them."""
+    """Return pairs padded on the right, with segments 0, 1, and 2 for the last token, as the tokenizer does."""
     rng, longest = torch.Generator().manual_seed(seed), max(lengths)
     ids = torch.randint(7, 90, (len(lengths), longest), generator=rng)
     mask = (torch.arange(longest) < torch.tensor(lengths)[:, None]).long()
@@ -58,7 +58,7 @@ def test_either_side_gives_the_logits_of_transformers_padded_on_the_left(lengths
     model, inputs = plain_classifier("xlnet", **fields), batch(lengths)
     expected = logits(of_transformers(model), padded_left(inputs))
     for given in (inputs, padded_left(inputs)):
-        torch.testing.assert_close(logits(model, given), expected, rtol=0, atol=2e-6)  # fp32, in another order
+        torch.testing.assert_close(logits(model, given), expected, rtol=0, atol=2e-6)  # fp32 sums in another order
 
 
 def test_transformers_alone_gives_others_on_the_right():
@@ -76,7 +76,7 @@ def test_what_stands_in_the_padding_has_no_say():
 
 
 def test_a_loaded_checkpoint_is_ours_and_a_saved_one_transformers(tmp_path: Path):
-    """transformers' own model and tokenizer give the same answers, because the tokenizer is told to pad on the left."""
+    """transformers' own model and tokenizer give the same outputs, since the tokenizer's settings pad on the left."""
     folder = plain_teacher("xlnet", tmp_path, trained=True)
     ours: Any = load_classifier(folder, kind="classification", labels=LABELS, trained=True)
     assert accepted_inputs(ours) == {"input_ids", "attention_mask", "token_type_ids"}

@@ -10,7 +10,7 @@ from worlds import TASK
 
 @pytest.fixture
 def world(tmp_path: Path, toy_tokenizer: Tokenizer) -> Path:
-    """A folder with a teacher of random weights, its tokenizer, text and a task."""
+    """Return a folder with a teacher with random weights, its tokenizer, text and a task."""
     (tmp_path / "words").mkdir()
     toy_tokenizer.save(str(tmp_path / "words" / "tokenizer.json"))
     (tmp_path / "own.yaml").write_text(CARD.format(tmp_path / "words"))

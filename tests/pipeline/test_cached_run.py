@@ -1,4 +1,4 @@
-"""Commands that compute nothing start fast: what is cached, planned, listed or reported needs no torch."""
+"""Commands that compute nothing start fast: cached results, plans, lists and reports need no torch."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LATE = HEAVY | {
 
 @pytest.mark.parametrize("timed", [False, *slow(True)])
 def test_a_cached_run_a_plan_a_list_and_a_report_import_no_torch(world: Path, timed: bool):
-    """The run reads text and is reported; its result is put together again, and then found."""
+    """The run reads text and writes a report; its result is first assembled again, and then found."""
     task, teacher, text, out = (str(world / name) for name in ("task.yaml", "own.yaml", "text.txt", "runs"))
     request = Request(
         ("bert-pretrain",), (task,), teacher=teacher, corpus=(text,), overrides=QUICK, threads=1, root=Path(out),
@@ -42,5 +42,5 @@ def test_a_cached_run_a_plan_a_list_and_a_report_import_no_torch(world: Path, ti
     run = ["run", *same, "--threads", "1", *(("--bench-runs", "1") if timed else ("--no-bench",))]
     file.unlink()
     assert HEAVY & imported(run, ["list", "runs", "-o", out], ["report", out, "-o", f"{out}/r"]) == set()
-    assert LATE & imported(run, ["plan", *same]) == set()  # the result and its report are there
+    assert LATE & imported(run, ["plan", *same]) == set()  # the result and its report exist
     assert json.loads(file.read_text())["models"] == before["models"]

@@ -1,4 +1,4 @@
-"""A checkpoint that changes while a command runs is not stored as the one that was planned with."""
+"""A checkpoint that changes while a command runs is not stored as the one that was planned."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ STEPS = ("finetune.max_steps=1",)
 
 
 def alter(folder: Path) -> None:
-    """The tokenizer's file alone: its hash is part of what stands for the checkpoint."""
+    """Change only the tokenizer's file, whose hash is part of the checkpoint's identity."""
     path = folder / "tokenizer.json"
     path.write_text(path.read_text() + " ")
 
 
 def altering(load: Callable[..., Any], folder: Path) -> Callable[..., Any]:
-    """`load`, behind which the checkpoint changes."""
+    """Return `load`, after which the checkpoint changes."""
 
     def loaded(*arguments: Any, **named: Any) -> Any:
         model = load(*arguments, **named)
@@ -43,7 +43,7 @@ def stored(root: Path) -> list[str]:
 
 @pytest.fixture
 def encoder(tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer) -> Request:
-    """To fine-tune `teacher` on `task.yaml`."""
+    """Return a request to fine-tune `teacher` on `task.yaml`."""
     teacher = encoder_world(tmp_path, tiny_checkpoint("bert"), toy_tokenizer, text="a film\n")
     task, root = (str(tmp_path / "task.yaml"),), tmp_path / "runs"
     return Request(("int8",), task, teacher=str(teacher), root=root, overrides=STEPS, threads=1, bench=None)

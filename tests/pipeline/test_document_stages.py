@@ -1,4 +1,4 @@
-"""`attention: document` in the stages on plain text: it reaches every model, and changes no key where it is not written."""
+"""`attention: document` in the stages on plain text: it reaches every model, and changes no key where it is absent."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def world(tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer:
 
 def plan(world: Path, kind: str, *overrides: str) -> Plan:
     quick = tuple(f"{kind}.{field}" for field in ("batch_size=8", "max_steps=2", "max_length=16"))
-    if kind == "pretrain":  # the recipe reads pairs, which are read as they are
+    if kind == "pretrain":  # the recipe reads pairs, which this attention does not change
         quick += ("pretrain.losses=[{name: masked_lm}]",)
     request = Request(
         (RECIPES[kind],),
@@ -45,7 +45,7 @@ def plan(world: Path, kind: str, *overrides: str) -> Plan:
 
 @pytest.fixture
 def masks(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The attention masks of every forward that is given features."""
+    """Record the attention masks of all forward passes."""
     found: list[Any] = []
     inputs = features.model_inputs
 
@@ -71,7 +71,7 @@ def test_every_forward_of_the_stage_keeps_documents_apart(world: Path, masks: li
             inputs = {role: artifacts[name] for role, name in node.inputs.items()}
             info = node.kind.run(Job(planned, node, inputs, context, out, work))
             artifacts[node.id] = Artifact(out, node.key, dict(info))
-    # Two steps: of the student and its teacher in `general`; `pretrain` also looks at the text that is held out.
+    # Two steps: of the student and its teacher in `general`; `pretrain` also evaluates the held-out text.
     assert len(masks) == {"pretrain": 3, "masked_lm": 2, "general": 4}[kind]
     assert all(mask.ndim == 4 and not mask.all() and mask.any(-1).all() for mask in masks)
 

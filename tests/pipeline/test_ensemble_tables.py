@@ -1,4 +1,4 @@
-"""What the table of several teachers holds, and how it is made."""
+"""The contents of the table of several teachers, and how it is made."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_the_table_is_the_mean_of_what_two_teachers_of_different_tokenizers_say(
 
 
 def test_one_teacher_by_two_folders_is_that_teacher_calibrated(world: Path):
-    """The two differ in a line of their config that means nothing, so that their keys do."""
+    """The two differ in a meaningless line of their config, and so in their keys."""
     shutil.copytree("words", "again")
     config = json.loads(Path("again/config.json").read_text())
     Path("again/config.json").write_text(json.dumps(config | {"note": "the same"}))
@@ -102,7 +102,7 @@ def test_copies_of_the_examples_are_answered_too(world: Path):
 
 @pytest.mark.slow
 def test_after_a_kill_between_teachers_what_is_there_is_kept(world: Path, monkeypatch: pytest.MonkeyPatch):
-    """The second teacher's table fails once; the first's is not made again."""
+    """The second teacher's table fails once; the first one's is not made again."""
     asked: list[str] = []
     original, killed = teacher_logits.load_tokenizer, [False]
 

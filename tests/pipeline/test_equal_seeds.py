@@ -1,4 +1,4 @@
-"""What a seed changes is in the keys, and seeds that change nothing are named in the plan."""
+"""What a seed changes is in the keys, and the plan names seeds that change nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def embedding(tmp_path: Path) -> str:
 
 
 def alike(plans: list[Plan]) -> list[bool]:
-    """Of each plan whether it says that its seed changes nothing."""
+    """Return, for each plan, whether it says that its seed changes nothing."""
     return [any("make the same models" in note for note in plan.notes) for plan in plans]
 
 

@@ -1,4 +1,4 @@
-"""What a plan says of its data and its training, and what `run` says before it starts."""
+"""What a plan says about its data and its training, and what `run` says before it starts."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_steps_are_those_of_the_training(world: Path) -> None:
 
 
 class Stopping(Told):
-    """Ends the training as a signal does, after a few steps."""
+    """Interrupts the training after a few steps, as a signal would."""
 
     def step(self, report: StepReport) -> None:
         if report.step == 5:
@@ -109,7 +109,7 @@ def test_copies_and_text_are_counted(world: Path) -> None:
     found = steps("tinybert", "augment.copies=3", "intermediate.epochs=20", "prediction.epochs=3", corpus=False)
     assert found["intermediate"] == 20 * 5  # 36 examples and three copies of each, in batches of 32
     assert found["prediction"] == 3 * 5
-    (world / "text.txt").write_text("a film\n" * 64 * 128)  # 7 bytes each, about 4.5 a token
+    (world / "text.txt").write_text("a film\n" * 64 * 128)  # 7 bytes each, with about 4.5 bytes per token
     tokens = 7 * 64 * 128 / 4.5
     found = steps("bert-pretrain", "pretrain.epochs=1", "pretrain.batch_size=4", "pretrain.max_length=64", corpus=True)
     assert found["pretrained"] == math.ceil(round(tokens / 64) / 4)
@@ -122,7 +122,7 @@ def test_copies_and_text_are_counted(world: Path) -> None:
 def test_a_teacher_whose_logits_are_kept_answers_each_example_once(
     world: Path, overrides: tuple[str, ...], answers: int
 ) -> None:
-    """36 examples, in batches of 32; where training does not get through them all, each step asks it."""
+    """36 examples in batches of 32; if training does not use them all, the teacher predicts in each step."""
     asked = replace(request(world, *overrides, recipe="logits"), student="distil-1l")
     (plan,) = plan_all(asked)
     (work,) = (work for work in estimate([plan], asked.root).work if work.label.endswith("student"))
@@ -132,7 +132,7 @@ def test_a_teacher_whose_logits_are_kept_answers_each_example_once(
 
 
 def test_a_pruned_teacher_learns_from_the_whole_one(world: Path) -> None:
-    """Before the run nothing tells what pruning leaves: it counts as large as its teacher, which runs beside it."""
+    """What pruning leaves is unknown before the run, so it counts as large as its teacher, which runs beside it."""
     asked = request(world, recipe="prune-distil")
     (plan,) = plan_all(asked)
     (work,) = (work for work in estimate([plan], asked.root).work if work.label.startswith("distill"))
@@ -148,7 +148,7 @@ def test_a_pruned_teacher_learns_from_the_whole_one(world: Path) -> None:
 def test_training_for_int8_learns_from_its_own_model(
     world: Path, recipe: str, student: str | None, losses: str, answers: int | None
 ) -> None:
-    """Whatever its teacher was; `answers`: examples that it answers before, None: at every step."""
+    """Whatever its teacher was. `answers`: examples that it predicts in advance, None: at every step."""
     (world / "alone.yaml").write_text(
         "{name: alone, title: A, teacher: bert-mini, stages: [finetune: , quantize_aware: , export: , quantize: {method: qat}]}"
     )
@@ -198,7 +198,7 @@ def test_a_plan_of_what_is_yet_to_train_imports_no_torch(world: Path) -> None:
 
 
 def test_the_total_of_several_runs_counts_what_they_share_once(world: Path) -> None:
-    """Two recipes of one teacher, which is fine-tuned once; each plan alone counts it. Of a task at the hub nobody knows."""
+    """Two recipes share one teacher's fine-tuning, which each plan counts for itself. A task on the hub is not estimated."""
     (world / "one.yaml").write_text("{name: one, title: S, architecture: distilbert, layers: 1}")
     words = ["plan", "distilbert", "minilm", "--task", str(world / "task.yaml"), "--teacher", str(world / "teacher")]
     words += ["--student", str(world / "one.yaml"), "-o", str(world / "runs")]
@@ -236,10 +236,10 @@ def test_a_probe_gives_a_rate_and_leaves_the_generator_alone(world: Path) -> Non
 def test_a_probe_takes_its_fastest_step_but_the_first(
     world: Path, monkeypatch: pytest.MonkeyPatch, length: int, texts: int
 ) -> None:
-    """For half a second at least; short texts in batches like those of a training."""
+    """For at least half a second; short texts in batches like those of a training."""
     import torch
 
-    ends = itertools.accumulate((0, 0.01, 0, 0.2, 0, 0.1, 0, 0.3))  # (between steps, a step) in turn
+    ends = itertools.accumulate((0, 0.01, 0, 0.2, 0, 0.1, 0, 0.3))  # (between steps, a step), alternately
     monkeypatch.setattr(throughput, "time", SimpleNamespace(perf_counter=lambda: next(ends)))
     config = {**plan_all(request(world))[0].teacher.config, "max_position_embeddings": 256}
     rate = probe(config, kind="classification", length=length, precision="fp32", threads=torch.get_num_threads())
@@ -280,4 +280,4 @@ def test_a_gpu_that_is_known_has_an_assumed_rate_in_a_plan(world: Path, monkeypa
     assert str(found).endswith("less than a minute on this machine, by an assumed 25% of its bf16 peak")
     line = found.memory_line()
     assert line is not None and line.endswith("a forward; on NVIDIA L4")
-    assert estimate(plans, asked.root).seconds is None  # a run measures
+    assert estimate(plans, asked.root).seconds is None  # a run measures it

@@ -1,4 +1,4 @@
-"""Teachers of every family from random weights: they learn from text and task, and are plain checkpoints of their family."""
+"""Teachers of every family with random weights: they learn from text and task, and are ordinary checkpoints of their family."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FAMILIES = pytest.mark.parametrize("family", list(NAMES))
 
 
 def plan(folder: Path, *overrides: str, **changes: Any) -> Plan:
-    """An ALBERT's, an MPNet's and an ERNIE's weights do not begin with counts."""
+    """Return a plan; ALBERT, MPNet and ERNIE do not support `pretrain.start=cooccurrence`."""
     told = (folder / "own.yaml").read_text()
     random = any(f"architecture: {family}" in told for family in ("albert", "mpnet", "ernie"))
     random = ("pretrain.start=random",) if random else ()
@@ -48,7 +48,7 @@ def plan(folder: Path, *overrides: str, **changes: Any) -> Plan:
 
 @pytest.fixture
 def teach(world: Path):
-    """family -> the world with a card of that family, and words of its kind."""
+    """Return a function: family -> the world with a card and a tokenizer of that family."""
 
     def make(family: str, more: str = ', tokenizer: "./words"') -> Path:
         kind: Any = "bpe" if family in ("roberta", "mpnet") else "wordpiece"
@@ -76,7 +76,7 @@ def test_masked_tokens_are_learnt_from_nothing(teach, family: str):
 
 @FAMILIES
 def test_the_pretrained_checkpoint_is_its_familys_own(teach, family: str):
-    """transformers alone gives the loss that we computed at the hidden positions, and the same tokens."""
+    """transformers computes the same loss at the masked positions, and the same tokens."""
     folder = teach(family)
     planned = plan(folder)
     found = made(folder, planned, "tokenize", "pretrain")["pretrained"]

@@ -1,5 +1,5 @@
-"""Every stage that computes with a model, on a GPU that is not there: no tensor is left on the CPU, and a step waits for
-the GPU once, where its losses are read."""
+"""Every stage that computes with a model, on a simulated GPU: no tensor is left on the CPU, and a step synchronizes with the GPU
+once, to read its losses."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from compress.pipeline.stages.registry import STAGES
 from compress.pruning import layerwise, obs, repair, scores
 from compress.training.loop import _Run
 
-FORWARDS = {"augment", "prune"}  # stages that compute and take no steps
-LOGGED = {"loop.py:_checked tolist": 1}  # the losses and the gradient's norm, in one go
+FORWARDS = {"augment", "prune"}  # stages that run the model without optimizer steps
+LOGGED = {"loop.py:_checked tolist": 1}  # the losses and the gradient's norm, read at once
 STUDENT = (
     "name: narrow\ntitle: S\narchitecture: bert\nlayers: 1\nhidden: 16\nheads: 2\nintermediate: 24\ninit: random\n"
 )
 SHORT = "max_steps: 2, batch_size: 8, dropout: 0.0"
-WHOLE = "epochs: 1, batch_size: 16, dropout: 0.0"  # the teacher answers once, before the training
+WHOLE = "epochs: 1, batch_size: 16, dropout: 0.0"  # the teacher predicts once, before training
 ON_TEXT = f"{SHORT}, max_length: 16"
 LAYER_LOSSES = "{name: hidden_mse}, {name: embedding_mse}, {name: attention_mse}, {name: relation_kl}"
-# name -> the stages, the one that is built last, the student: a card, or None for one that has tokens of its own
+# name -> the stages; the last stage to build; the student: a card, or None for one with its own tokenizer
 RECIPES: dict[str, tuple[str, str, str | None]] = {
     "layers": (
         f"""
@@ -119,7 +119,7 @@ RECIPES: dict[str, tuple[str, str, str | None]] = {
         "name: narrow\ntitle: S\narchitecture: distilbert\nlayers: 1\n",
     ),
 }
-# Of the recipes for other kinds of tasks: the kind, the columns, and one row of each number.
+# For the recipes of other kinds of tasks: the kind, the columns, and a function from a number to a row.
 TASKS: dict[str, tuple[str, str, Callable[[int], dict[str, Any]]]] = {
     "vectors": (
         "embedding",
@@ -161,7 +161,7 @@ def world(tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer:
 
 @dataclass
 class Seen:
-    """What a run did: the stages that computed on the GPU, and of each step what waited for it."""
+    """What a run did: the stages that computed on the GPU, and the synchronizations of each step."""
 
     stages: list[str] = field(default_factory=list)
     steps: list[Counter[str]] = field(default_factory=list)
@@ -212,7 +212,7 @@ def _watched(patch: pytest.MonkeyPatch) -> Seen:
             return run_job(job)
 
     def counted(run: _Run) -> Any:
-        run.evaluate = None  # which reads scores
+        run.evaluate = None  # evaluation reads scores
         with waits() as found:
             report = step(run)
         seen.steps.append(found)
@@ -242,7 +242,7 @@ def test_its_losses_are_those_of_the_cpu(world: Path, name: str, precision: str)
     tolerance = 1e-4 if precision == "fp32" else 0.03
     for label, steps in seen.losses.items():
         for found, told in zip(steps, expected.losses[label], strict=True):
-            # A GPU's ways through masks and attention are other sums of the same numbers. KL of near equals is a difference.
+            # On a GPU, masks and attention sum the same numbers in another order. KL of near equals is a difference.
             assert found == pytest.approx(told, rel=tolerance, abs=tolerance / 100), label
 
 
@@ -282,11 +282,11 @@ def test_layers_are_chosen_on_the_gpu_as_on_the_cpu(world: Path) -> None:
         manifests = [json.loads(path.read_text()) for path in (world / f"runs-{gpu}").glob(".store/*/manifest.json")]
         (infos[gpu],) = [each["info"] for each in manifests if "copied_layers" in each["info"]]
     assert infos[True]["copied_layers"] == infos[False]["copied_layers"]
-    assert infos[True]["alone"] == pytest.approx(infos[False]["alone"], rel=1e-2)  # of teachers trained by other sums
+    assert infos[True]["alone"] == pytest.approx(infos[False]["alone"], rel=1e-2)  # the teachers differ by rounding
 
 
 def devices_of_forwards(patch: pytest.MonkeyPatch) -> set[str]:
-    """Of the layers that pruning runs, and of the gradients that it takes."""
+    """Record the devices of the layers that pruning runs, and of the losses whose gradients it takes."""
     found, run, loss = set[str](), layerwise.layer_states, scores._summed_loss
 
     def states(model: Any, number: int, inputs: Any) -> Any:
@@ -312,7 +312,7 @@ def test_all_stages_that_compute_and_all_losses_are_among_them() -> None:
 
 
 def planted(monkeypatch: pytest.MonkeyPatch, fault: Callable[[Any], Any]) -> None:
-    """A loss that does something with the student's logits first."""
+    """Plant a fault in the student's logits before the loss."""
     whole = LOSSES["hard_label"]
 
     def compute(spec: Any, logits: Any, teacher: Any, batch: Any) -> Any:
@@ -345,7 +345,7 @@ def test_what_waits_for_the_gpu_is_counted(world: Path, monkeypatch: pytest.Monk
 
 
 def test_augmentation_waits_once_a_batch(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For the words that it ranked."""
+    """To read the ranked words."""
     found, rank = list[Counter[str]](), MaskedLmProposer._rank_batch
 
     def counted(*arguments: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Times of a machine without the vector extensions of another one, as in a virtual machine, are no times of the other."""
+"""Latencies are not shared between machines with different vector extensions, as in a virtual machine."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_search_measures_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 class StopError(Exception):
-    """Stops before anything is measured."""
+    """Raised before anything is measured."""
 
 
 def test_a_run_measures_anew(

@@ -126,8 +126,8 @@ def mix_lines(out: Path, *results: Result) -> list[str]:
 
 
 def check_embedder(bundle: Path, checkpoint: Path) -> None:
-    """The runtime's vectors are those that transformers' own model of the checkpoint gives with the weights of its config: a text alone,
-    and beside longer ones, which pad it."""
+    """Check the runtime's vectors against transformers' model with the layer weights of its config, for a text alone and padded
+    beside longer ones."""
     texts = ["the boat", "a book costs little and the house is old", "the car is near the river"]
     model = AutoModel.from_pretrained(checkpoint).eval()
     tokenizer, weights = load_tokenizer(checkpoint), read_config(checkpoint)["sentence_layers"]

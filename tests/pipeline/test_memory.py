@@ -1,4 +1,4 @@
-"""The estimate of a stage's memory, held against what a forward really keeps for its backward."""
+"""The estimate of a stage's memory, against what a forward pass really saves for its backward pass."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from compress.models.random_models import random_classifier, random_config
 from compress.objective import Objective
 from compress.pipeline.memory import Forward, activation_bytes, feature_bytes
 
-# Measured: from 0.4% below to 4.1% above. Left out are masks, the head and statistics of LayerNorm.
+# Measured: from 0.4% below to 4.1% above. Masks, the head and LayerNorm statistics are not counted.
 TOLERANCE = 0.05
-# Of one loss alone, measured: from 34% below (hidden_cosine) to 71% above (attention_mse), both in bf16.
+# For a single loss, measured: from 34% below (hidden_cosine) to 71% above (attention_mse), both in bf16.
 OF_A_LOSS = 0.6, 1.75
 EXAMPLES = 8
 
@@ -53,7 +53,8 @@ def texts(length: int) -> dict[str, np.ndarray]:
 
 
 def kept(student: Any, objective: Objective, teacher: Any, length: int, how: Forward) -> int:
-    """Bytes of all tensors, each storage once, that wait for the backward, and of the teacher's features; weights apart."""
+    """Return the bytes of all tensors saved for the backward pass, each storage once, and of the teacher's features, without
+    weights."""
     found: dict[int, torch.Tensor] = {}
 
     def pack(tensor: torch.Tensor) -> torch.Tensor:

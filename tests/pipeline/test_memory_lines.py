@@ -1,4 +1,4 @@
-"""What a plan, and a run before it trains, say of memory."""
+"""What a plan, and a run before it trains, says about memory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_what_does_not_fit_into_memory_says_what_to_lower(world: Path, monkeypat
 
 
 def test_a_stage_is_called_as_settings_call_it(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The distillations of a TinyBERT have names of their own, `intermediate` and `prediction`."""
+    """The distillations of a TinyBERT have their own names, `intermediate` and `prediction`."""
     gpu_of(monkeypatch, None)
     monkeypatch.setattr("compress.pipeline.estimate.memory_bytes", lambda: 1000)
     (world / "one.yaml").write_text("{name: one, title: S, architecture: bert, layers: 1}")

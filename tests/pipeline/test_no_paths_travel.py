@@ -1,4 +1,4 @@
-"""Nothing that leaves the machine says where its files were: result, report, bundle, checkpoint."""
+"""Nothing that leaves the machine contains the paths of its files: result, report, bundle, checkpoint."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_no_file_that_leaves_the_machine_names_a_folder_of_it(
 def test_a_run_of_before_is_shipped_without_its_paths(
     secret: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its result says them; what is made of it does not."""
+    """The run's result contains paths; the bundle made from it does not."""
     monkeypatch.setattr("compress.pipeline.results.assemble.without_places", lambda document: document)
     (result,) = run_all(request(secret))
     run = secret / "runs" / result.run
@@ -136,7 +136,7 @@ def test_how_a_path_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_words_that_only_look_like_paths_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pattern of matmuls that lost its beginning would keep all of them in fp32."""
+    """If a pattern of matmuls lost its beginning, it would keep all matmuls in fp32."""
     monkeypatch.chdir(tmp_path)
     document = {"stages": [{"quantize": {"exclude": ["/encoder/layer.0/.*"]}}], "title": "a/../b: 3/4"}
     assert without_places(document) == document

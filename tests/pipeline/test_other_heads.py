@@ -1,4 +1,4 @@
-"""What a teacher has learnt is not thrown away in silence, and what is set without effect is told."""
+"""A teacher's trained head is not dropped silently, and settings without effect are named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A family that the fast graph does not know, and that leaves out parts of its record: what is planned, and what is refused."""
+"""A family without a fast graph and with parts of its record missing: its plan, and what is refused."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def world(tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer:
 
 @pytest.fixture
 def unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """BERT as a family of which little is known."""
+    """Make BERT a family with parts of its record missing."""
     monkeypatch.setitem(families.FAMILIES, "bert", replace(families.FAMILIES["bert"], fast=False, **LEFT_OUT))
 
 
@@ -127,7 +127,7 @@ def test_training_for_int8_needs_the_fast_graph(world: World, monkeypatch: pytes
     (world.folder / "own.yaml").write_text("name: own\ntitle: Own\narchitecture: bert\nlayers: 1\n")
     told = world.refused("distilbert-int8-qat", student="own.yaml")
     assert "this bert is of none of them: leave it out with --set quantize_aware.enabled=false" in told
-    changed = ("quantize_aware.enabled=false", "quantize.method=smoothquant")  # as it says
+    changed = ("quantize_aware.enabled=false", "quantize.method=smoothquant")  # as the error suggests
     assert graphs(world.plan("distilbert-int8-qat", *changed, student="own.yaml"))["student-fp32"] == "plain"
 
 

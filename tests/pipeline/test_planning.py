@@ -1,4 +1,4 @@
-"""Which stages a plan holds, what it leaves out and says so, and what the keys depend on."""
+"""The stages of a plan, those that it leaves out with a note, and what the keys depend on."""
 
 from __future__ import annotations
 
@@ -187,4 +187,4 @@ def test_the_resolved_recipe_can_be_read_again(case: Case):
     document = resolved_recipe(case.plan("augment.enabled=false"))
     again = Recipe.model_validate_json(json.dumps(document))
     kept = ["finetune", "general", "intermediate", "prediction", "export", "quantize"]
-    assert [stage.id for stage in again.stages] == kept  # no masked_lm either: it serves the augmentation
+    assert [stage.id for stage in again.stages] == kept  # no masked_lm either, as it serves the augmentation

@@ -1,4 +1,4 @@
-"""What cannot work is refused before anything is computed, naming the two things that disagree."""
+"""What cannot work is refused before anything is computed, and the error names the two things that disagree."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Usage = namedtuple("Usage", "total used free")
 
 
 class Case:
-    """A teacher, a task and a recipe to spoil, and their plan."""
+    """A teacher, a task and a recipe to damage, and their plan."""
 
     def __init__(self, folder: Path, tiny: Callable[[str], Path], tokenizer: Tokenizer) -> None:
         self.folder, self.tiny, self.tokenizer = folder, tiny, tokenizer
@@ -86,7 +86,7 @@ class Case:
         return self._said(lambda: preflight(plans, self.root))
 
     def unplanned(self, length: int, *overrides: str) -> str:
-        """What `compress plan` says already."""
+        """Return the error that `compress plan` already raises."""
         return self._said(lambda: self.plan(length, *overrides))
 
     def _said(self, work: Callable[[], object]) -> str:
@@ -133,14 +133,14 @@ def test_a_tokenizer_with_more_tokens_than_the_embedding_table(case: Case):
 
 
 def test_a_roberta_whose_padding_stands_in_every_text(case: Case):
-    """transformers counts the positions of what is not padding, and a graph those of all tokens."""
+    """transformers counts the positions of tokens other than padding, a graph those of all tokens."""
     begins = case.tokenizer.token_to_id("[CLS]")
     case.use("roberta", architectures=["RobertaModel"], pad_token_id=begins)
     found = case.refused(case.plan())
     assert found.startswith(
         f"{case.teacher}: config.json: pad_token_id: positions are counted by it, and {begins} is [CLS]"
     )
-    case.use("bert", architectures=["BertModel"], pad_token_id=begins)  # which counts them otherwise
+    case.use("bert", architectures=["BertModel"], pad_token_id=begins)  # BERT counts positions differently
     preflight(case.plan(), case.root)
 
 
@@ -206,7 +206,7 @@ def test_a_disk_that_is_too_small(case: Case, monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_disk_too_small_for_every_checkpoint(case: Case, monkeypatch: pytest.MonkeyPatch):
-    """A teacher, and the student of each of three stages, whose layers share a block."""
+    """A teacher, and the student after each of three stages, whose layers share a block."""
     plans = case.sharing()
     teacher, student = plans[0].sizes["teacher"], plans[0].sizes["student"]
     needed = (teacher.parameters + 3 * student.parameters) * 28
@@ -224,13 +224,13 @@ def test_word_vectors_that_do_not_parse(case: Case):
     assert case.refused(case.augmenting(path)) == f"{path}:2: expected a word and 2 finite numbers, found 1"
     path.write_text("")
     assert case.refused(case.augmenting(path)) == f"{path}: empty; expected a word and its vector on every line"
-    path.write_text("film 1 2\n" * 100_000 + "movie 1\n")  # below what the stage reads
+    path.write_text("film 1 2\n" * 100_000 + "movie 1\n")  # beyond the lines that the stage reads
     plans = case.augmenting(path)
     preflight(plans, case.root)
     path.write_text("spoilt\n")
     (node,) = [node for node in plans[0].nodes if node.kind.name == "augment"]
     (case.root / ".store" / node.key).mkdir(parents=True)
-    preflight(plans, case.root)  # nobody reads it again
+    preflight(plans, case.root)  # the file is not read again
 
 
 def test_what_is_in_the_store_needs_no_room_and_no_teacher(case: Case, monkeypatch: pytest.MonkeyPatch):
@@ -251,7 +251,7 @@ def test_an_output_folder_that_is_a_file_or_in_one(case: Case):
 
 
 def test_an_output_folder_that_may_not_be_written(case: Case, monkeypatch: pytest.MonkeyPatch):
-    """root may write anywhere, so the answer of the system is put in its mouth."""
+    """root may write anywhere, so the system's error is simulated."""
 
     def refuses(**where: Path) -> None:
         assert where == {"dir": case.root.absolute()}
@@ -292,4 +292,4 @@ def test_a_missing_package_costs_no_training(case: Case, monkeypatch: pytest.Mon
     monkeypatch.setitem(QUANTIZERS, "inc-static", missing)
     with pytest.raises(CompressError, match=r"a_package_that_is_not_there.*pip install 'neural-compressor\[pt\]'"):
         preflight(plans, case.root)
-    preflight(case.plan(16, "quantize.method=static"), case.root)  # the others do without
+    preflight(case.plan(16, "quantize.method=static"), case.root)  # the other methods do not need it

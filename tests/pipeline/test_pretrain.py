@@ -1,4 +1,4 @@
-"""A teacher made of plain text: what is planned, what is left for the stages after it, what is refused."""
+"""A teacher pre-trained on plain text: its plan, what it leaves for later stages, and what is refused."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_the_stages_come_in_order_and_the_fine_tuning_begins_with_what_the_text_
     before, after = (load_file(found[name].path / "model.safetensors") for name in ("pretrained", "teacher"))
     shared = [name for name in before if name.startswith("bert.encoder")]
     assert shared
-    # Two steps of fine-tuning at the default rate move a weight by no more than a few of it.
+    # Two steps of fine-tuning at the default rate move a weight by no more than a few times that rate.
     assert all((before[name] - after[name]).abs().max() < 1e-3 for name in shared)
     assert plan(world, "pretrain.learning_rate=1e-4").nodes[2].key != planned.nodes[2].key
 
@@ -124,7 +124,7 @@ def test_other_recipes_read_what_the_text_taught_as_the_teacher_before_its_fine_
         == reads["teacher"]["pretrained"]
         == "pretrained"
     )
-    assert "masked-lm" not in reads  # it has a head of its own
+    assert "masked-lm" not in reads  # it has its own head
     without = plan(world, recipe="tinybert-small", student=str(world / "tiny.yaml"))
     assert any("random weights before its fine-tuning" in note for note in without.notes)
 

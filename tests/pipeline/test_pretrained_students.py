@@ -1,4 +1,4 @@
-"""A student that starts from a checkpoint of its own, with its own tokenizer, and learns from its teacher's logits."""
+"""A student that starts from its own checkpoint, with its own tokenizer, and learns from its teacher's logits."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def planned(world: Path, recipe: str, student: str = "bytes", *overrides: str, *
 
 
 class StopError(Exception):
-    """As good as a kill."""
+    """Raised to stop as a kill would."""
 
 
 class Stopping(Listener):
@@ -92,7 +92,7 @@ def built(plan: Plan, root: Path, listener: Listener, until: str = "student") ->
 
 
 def alone(folder: Path, texts: list[str], length: int) -> np.ndarray:
-    """Logits of a checkpoint, a text at a time, by its own tokenizer."""
+    """Return the logits of a checkpoint, computed one text at a time with its own tokenizer."""
     model: Any = load_classifier(folder, kind="classification", labels=LABELS, trained=True).eval()
     tokenizer = load_tokenizer(folder)
     tokenizer.enable_truncation(length)
@@ -104,7 +104,7 @@ def alone(folder: Path, texts: list[str], length: int) -> np.ndarray:
 def test_the_table_has_the_teacher_s_own_logits_and_an_interruption_changes_nothing(
     world: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of each example and copy in order; the student has its own tokenizer and config to the end."""
+    """Of each example and copy, in order; the student keeps its own tokenizer and config."""
     tables: list[np.ndarray] = []
     table = teacher_targets._logits_table
     monkeypatch.setattr(teacher_targets, "_logits_table", lambda *args: tables.append(table(*args)) or tables[-1])
@@ -113,8 +113,8 @@ def test_the_table_has_the_teacher_s_own_logits_and_an_interruption_changes_noth
     copies = read_augmented(whole["augmented"].path)
     texts = [*plan.task.data.train.texts[0], *copies.texts[0]]
     expected = alone(whole["teacher"].path, texts, plan.task.spec.max_length)
-    np.testing.assert_allclose(tables[0], expected, atol=1e-5)  # fp32, padded there and not here
-    assert expected.std(axis=0).min() > 0.005  # texts that are told apart
+    np.testing.assert_allclose(tables[0], expected, atol=1e-5)  # fp32, padded only in the table
+    assert expected.std(axis=0).min() > 0.005  # the texts' logits differ
 
     with pytest.raises(StopError):
         built(plan, world / "parts", Stopping(12))
@@ -134,13 +134,13 @@ def test_the_table_has_the_teacher_s_own_logits_and_an_interruption_changes_noth
 @pytest.mark.parametrize("tokenizer", ["another", *slow("its teacher's")])
 @pytest.mark.parametrize("brief", [False, True], ids=["table", "forward"])
 def test_a_student_that_is_its_teacher_has_nothing_to_learn(world: Path, tokenizer: str, brief: bool) -> None:
-    """The same weights and the same tokens: through the table and by a forward of each batch, with one tokenizer and two."""
+    """With the same weights and tokens: from the table and by a forward pass per batch, with one tokenizer and two."""
     trained = build_stage(request(world, "logits"), "teacher")
     shutil.copytree(trained.path, world / "same")
     if tokenizer == "another":
         path = world / "same/tokenizer.json"
         document = json.loads(path.read_text())
-        document["normalizer"]["strip_accents"] = not document["normalizer"]["strip_accents"]  # no text has any
+        document["normalizer"]["strip_accents"] = not document["normalizer"]["strip_accents"]  # no text has accents
         path.write_text(json.dumps(document))
     steps = "distill.max_steps=2" if brief else "distill.epochs=1"
     losses = "distill.losses=[{name: soft_target, temperature: 2.0}]"
@@ -150,7 +150,7 @@ def test_a_student_that_is_its_teacher_has_nothing_to_learn(world: Path, tokeniz
     made = build_stage(asked, "student")
     assert (
         alone(trained.path, plan.task.data.train.texts[0][:20], 24).std(axis=0).min() > 0.005
-    )  # texts that are told apart
+    )  # the texts' logits differ
     first = json.loads((made.path / "log.jsonl").read_text().splitlines()[0])
     assert first["losses"]["soft_target"] == pytest.approx(0, abs=1e-9)
 
@@ -179,7 +179,7 @@ def test_the_key_has_the_checkpoint_and_not_where_it_lies(world: Path) -> None:
 
 
 def test_with_one_tokenizer_layers_are_learnt_and_text_is_read(world: Path) -> None:
-    """The pre-trained weights are the start of the stage on plain text."""
+    """The stage on plain text starts from the pre-trained weights."""
     encoder_folder(world / "words", "bert")
     losses = "losses=[{name: hidden_mse}]"
     brief = (f"general.{losses}", f"intermediate.{losses}", "general.max_steps=1", "general.learning_rate=1e-12")
@@ -198,7 +198,7 @@ def test_with_one_tokenizer_layers_are_learnt_and_text_is_read(world: Path) -> N
 
     before, after = load_weights(world / "words"), load_weights(build_stage(asked, "encoder").path)
     for name, tensor in before.items():
-        torch.testing.assert_close(after[name], tensor, rtol=0, atol=1e-9)  # the rate is next to nothing
+        torch.testing.assert_close(after[name], tensor, rtol=0, atol=1e-9)  # the learning rate is close to 0
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Stages that take no optimizer steps say how far they have come."""
+"""Stages without optimizer steps report their progress."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Recorder(Listener):
 
 @pytest.fixture
 def request_(tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer) -> Request:
-    """A teacher that is a masked language model, and some text."""
+    """Return a request with a masked language model as the teacher, and some text."""
     import torch
     from transformers import BertConfig, BertForMaskedLM
 

@@ -1,4 +1,4 @@
-"""docs/python.md does what it says, and names every option."""
+"""The code in docs/python.md runs, and the page names every option."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_its_programs_run(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("compress.run", partial(compress.run, threads=1, bench=BenchSettings(((1, 16),), runs=1)))
     first, listener, second = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    first = first.replace('["quantize.method', '["finetune.max_steps=2", "quantize.method')  # a toy's time
+    first = first.replace('["quantize.method', '["finetune.max_steps=2", "quantize.method')  # keeps training short
     first = first.replace('teacher="./my-bert")', 'teacher="./my-bert", overrides=["finetune.max_steps=2"])')
     exec(first, {})
     exec(second, {})

@@ -61,7 +61,7 @@ def test_the_key_of_a_calibrated_file_has_its_texts_and_settings(planned: Planne
     fewer = planned("quantize.method=static", "quantize.calibration_examples=32")
     assert keys(fewer)["teacher-int8"] != keys(static)["teacher-int8"]
     dynamic = planned("quantize.method=dynamic", "quantize.calibration_examples=32")
-    assert keys(dynamic) == keys(planned("quantize.method=dynamic"))  # it reads none
+    assert keys(dynamic) == keys(planned("quantize.method=dynamic"))  # dynamic quantization needs no calibration
     (tmp_path / "task.yaml").write_text(TASK.replace("train: 40", "train: 48"))
     assert keys(planned("quantize.method=static"))["teacher-int8"] != keys(static)["teacher-int8"]
 
@@ -89,7 +89,7 @@ def test_words_of_4_bits_are_another_file_in_every_form(planned: Planner) -> Non
 
 
 def odd_rows(folder: Path, checkpoint: Path, tokenizer: Tokenizer, tokens: int) -> Request:
-    """Of a teacher with so many tokens, each a row of 34 values."""
+    """Return a request with a teacher of `tokens` tokens, each a row of 34 values."""
     config = AutoConfig.from_pretrained(checkpoint, hidden_size=34, num_attention_heads=2, vocab_size=tokens)
     AutoModelForSequenceClassification.from_config(config).save_pretrained(folder / "odd")
     teacher = encoder_world(folder, folder / "odd", tokenizer, text="a film\n")

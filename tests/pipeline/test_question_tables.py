@@ -1,4 +1,4 @@
-"""What teachers say at the tokens of a student's windows: a table of one, and of several, is what their forwards give."""
+"""Teachers' logits at the tokens of a student's windows: tables of one teacher and of several equal their forward passes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def reader(folder: Path) -> Any:
 
 
 def windows_of(teacher: str, split: str, length: int = 24) -> EncodedSpans:
-    """In the tokens of `teacher`, which a student without its own has."""
+    """Return the windows in the tokens of `teacher`, which a student without a tokenizer shares."""
     found = plan(teacher, task="asked.yaml")
     windows = encode(found.teacher.tokenizer, getattr(found.task.data, split), length)
     assert isinstance(windows, EncodedSpans)
@@ -69,7 +69,7 @@ def windows_of(teacher: str, split: str, length: int = 24) -> EncodedSpans:
 
 
 def said(folder: Path, windows: EncodedSpans, parts: Any = None) -> np.ndarray:
-    """[token, 2] at the tokens of `windows`, a window at a time; `parts`: in the teacher's own tokens."""
+    """Return [token, 2] at the tokens of `windows`, one window at a time; `parts`: the windows in the teacher's own tokens."""
     model, rows = reader(folder), []
     for row in range(len(windows)):
         read = windows if parts is None else parts
@@ -86,12 +86,12 @@ def said(folder: Path, windows: EncodedSpans, parts: Any = None) -> np.ndarray:
 
 
 def compared(windows: EncodedSpans) -> list[np.ndarray]:
-    """Of each window which tokens."""
+    """Return, for each window, which tokens are compared."""
     return [windows.targets(np.array([row]), length)["compared"][0] == 1 for row, length in enumerate(windows.lengths)]
 
 
 def probabilities(table: np.ndarray, windows: EncodedSpans, temperature: float) -> np.ndarray:
-    """[compared token, 2] of all windows, by torch in float64."""
+    """Return [compared token, 2] of all windows, computed by torch in float64."""
     found = []
     for logits, kept in zip(np.split(table, windows.starts[1:-1]), compared(windows), strict=True):
         found.append(torch.softmax(torch.from_numpy(logits[kept]).double() / temperature, dim=0).numpy())
@@ -106,7 +106,7 @@ def kept_of(table: np.ndarray, windows: EncodedSpans) -> np.ndarray:
 def test_a_table_of_one_teacher_teaches_what_its_forwards_do(
     world: Path, monkeypatch: pytest.MonkeyPatch, tokens: str
 ) -> None:
-    """Of batches and of parts of them; and it is there when training goes on."""
+    """For batches and their parts; a resumed training reads the stored table."""
     teacher = reader(build_stage(asking("tiny.yaml"), "teacher").path)
     source = plan("tiny.yaml", task="asked.yaml").teacher
     windows = windows_of("tiny.yaml" if tokens == "its teacher's" else "./bytes", "train")
@@ -138,7 +138,7 @@ def test_a_table_of_one_teacher_teaches_what_its_forwards_do(
             assert found.shape == expected.shape and torch.equal(found, again(batch, rows)[LOGITS])
             student = torch.from_numpy(np.random.default_rng(step).standard_normal(found.shape)).float()
             both = [span_kl_loss(student, each, batch["compared"], temperature=2.0) for each in (found, expected)]
-            torch.testing.assert_close(both[0], both[1], rtol=1e-5, atol=1e-6)  # fp32, padded there and here
+            torch.testing.assert_close(both[0], both[1], rtol=1e-5, atol=1e-6)  # fp32, with different padding
             losses.append(float(both[0]))
     assert min(losses) > 0.01
 
@@ -150,7 +150,7 @@ def test_a_table_of_other_windows_is_refused(world: Path) -> None:
 
 
 class StopError(Exception):
-    """As good as a kill."""
+    """Raised to stop as a kill would."""
 
 
 class Stopping(Listener):
@@ -289,7 +289,7 @@ def test_copies_of_the_questions_are_answered_too(world: Path) -> None:
 
 @pytest.mark.slow
 def test_results_have_the_mean_s_own_answers_to_what_is_reported(world: Path) -> None:
-    """In the windows of the student, whose tokens the second teacher does not have, at the threshold of the tuning split."""
+    """In the windows of the student, whose tokenizer is not the second teacher's, with the threshold from the tuning split."""
     (result,) = run_all(asking(*PAIR, bench=None))
     ask, found = asking(*PAIR), plan(*PAIR, task="asked.yaml")
     data = load_reported(found.task.spec, found.task.folder, None)

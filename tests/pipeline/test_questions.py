@@ -1,4 +1,4 @@
-"""Questions about texts: who can teach whom, and what a student costs."""
+"""Question answering: which teachers a student can learn from, and the cost of a student."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def refused(*teachers: str, **fields: Any) -> str:
 
 
 def test_a_student_with_another_tokenizer(world: Path) -> None:
-    """Learns answers, whose places are moved to its tokens, and nothing of states at tokens."""
+    """It learns from answers, whose positions are mapped to its tokens, but not from states at tokens."""
     assert not plan("tiny.yaml", task="asked.yaml", student="./bytes").shares_tokenizer
     told = refused("tiny.yaml", student="./bytes", recipe="distilbert", overrides=())
     assert "hidden_cosine compares states at tokens" in told and "choose recipe logits" in told
 
 
 def test_several_teachers_answer_in_the_student_s_windows(world: Path) -> None:
-    """What keys say: whose tokens the windows are of, and how long these are; and whose states cannot be compared."""
+    """Keys depend on the windows' tokenizer and length; states of several teachers cannot be compared."""
 
     def found(*teachers: str, **fields: Any) -> dict[str, str]:
         return keys(plan(*teachers, task="asked.yaml", **fields))
@@ -66,7 +66,7 @@ def test_several_teachers_answer_in_the_student_s_windows(world: Path) -> None:
     assert {"teacher-logits", "teacher-2-logits", "ensemble"} <= both.keys()
     assert found("tiny.yaml", "./bytes", student="distil-1l")["ensemble"] == both["ensemble"]
     other = found("tiny.yaml", "./bytes", student="./bytes")
-    turned = found("./bytes", "tiny.yaml")  # a student without tokens of its own has those of the first
+    turned = found("./bytes", "tiny.yaml")  # a student without its own tokenizer uses the first teacher's
     assert other["teacher"] == both["teacher"]
     for name in ("teacher-logits", "teacher-2-logits", "ensemble"):
         assert other[name] != both[name]
@@ -78,7 +78,7 @@ def test_several_teachers_answer_in_the_student_s_windows(world: Path) -> None:
 
 
 def test_long_contexts_count_as_their_windows(world: Path) -> None:
-    """An epoch is of windows, and the teacher answers each once."""
+    """An epoch consists of windows, and the teacher predicts each once."""
 
     def work(epochs: int, *teachers: str) -> Any:
         settings = (f"distill.epochs={epochs}", "distill.max_steps=null", "distill.batch_size=4")
@@ -94,6 +94,6 @@ def test_long_contexts_count_as_their_windows(world: Path) -> None:
     assert 2 * one.flops - two.flops == pytest.approx(answers, rel=1e-6)
     both = plan("tiny.yaml", "./bytes", task="asked.yaml")
     read = both.teachers["teacher-2"].parts_of(windows, 24).lengths.mean()
-    assert read > windows.lengths.mean()  # bytes take more tokens for a window's words
+    assert read > windows.lengths.mean()  # bytes need more tokens for a window's words
     added = work(2, "tiny.yaml", "./bytes").flops - two.flops
     assert added == pytest.approx(len(windows) * both.sizes["teacher-2"].flops_per_example(float(read)), rel=1e-6)

@@ -1,4 +1,4 @@
-"""Teachers of random weights with words of their own: every token trains, and the checkpoint is their family's."""
+"""Teachers with random weights and their own vocabulary: every token is trained, and the checkpoint is of their family."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from compress.tokenization.special import special_ids
 
 @pytest.fixture
 def byte_world(world: Path) -> Path:
-    """As `world`, with byte-level BPE, whose token 0 is <s>."""
+    """Return `world` with byte-level BPE, whose token 0 is <s>."""
     tokenizer = train_vocabulary(corpus_sources([str(world / "text.txt")]), kind="bpe", size=300)
     save_tokenizer(tokenizer, world / "words")
     return world
 
 
 def test_the_first_token_trains_where_another_one_is_the_padding(byte_world: Path):
-    planned = plan(byte_world, "pretrain.losses=[{name: next_sentence}]")  # no decoder that trains the same table
+    planned = plan(byte_world, "pretrain.losses=[{name: next_sentence}]")  # no decoder trains the same table
     special = special_ids(planned.teacher.tokenizer)
     assert (special.cls, special.pad) == (0, 1)
     assert planned.teacher.config["pad_token_id"] == 1
     table = load_file(made(byte_world, planned, "tokenize", "pretrain")["pretrained"].path / "model.safetensors")
     rows = next(tensor for name, tensor in table.items() if name.endswith("word_embeddings.weight"))
-    assert rows[0].any()  # of <s>, which stands before every text
-    assert not rows[1].any()  # a row of padding starts as zeros and never trains
+    assert rows[0].any()  # of <s>, which begins every text
+    assert not rows[1].any()  # the padding row starts at zero and is not trained
 
 
 def test_ids_with_gaps_have_rows_enough(world: Path):
@@ -62,7 +62,7 @@ STUDENT = "name: tiny\ntitle: tiny\narchitecture: bert\nlayers: 1\nhidden: 16\nh
 
 @pytest.fixture
 def small(world: Path) -> Path:
-    """A trained masked language model of 2 x 16 that `own.yaml` grows from, to 2 x 32."""
+    """Train a masked language model of 2 x 16, from which `own.yaml` grows to 2 x 32."""
     folder = made(world, plan(world), "tokenize", "pretrain")["pretrained"].path
     (world / "own.yaml").write_text(GROWN.format(folder, 32, 4))
     (world / "tiny.yaml").write_text(STUDENT)
@@ -75,11 +75,11 @@ def tinybert(world: Path, *overrides: str):
 
 
 def test_what_has_grown_is_read_before_the_fine_tuning(world: Path, small: Path):
-    """Without pre-training: it knows what the small one knows, and the fine-tuning begins with the same weights."""
+    """Without pre-training, it keeps the small model's knowledge, and fine-tuning starts from the same weights."""
     planned = tinybert(world, "finetune.learning_rate=1e-12")
     reads = {node.id: node.inputs for node in planned.nodes}
     assert reads["encoder"]["pretrained"] == reads["augmented"]["pretrained"] == "grown"
-    assert "masked-lm" not in reads  # it has the small one's head
+    assert "masked-lm" not in reads  # it has the small model's head
     assert not planned.notes
     assert planned.checkpoint("teacher") == "teacher"
     (world / "again").mkdir()
@@ -93,7 +93,7 @@ def test_what_has_grown_is_read_before_the_fine_tuning(world: Path, small: Path)
 
 
 def test_tables_are_the_small_models(world: Path, small: Path):
-    """More rows than its tokenizer has tokens, three kinds of segments, padding of its own."""
+    """With more rows than its tokenizer has tokens, three segment types, and another padding token."""
     config = {
         **json.loads((small / "config.json").read_text()),
         "vocab_size": 72,

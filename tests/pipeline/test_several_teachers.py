@@ -1,4 +1,4 @@
-"""Several teachers: what is planned, what keys depend on, and what is estimated."""
+"""Several teachers: plans, what keys depend on, and estimates."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_table_of_another_length_is_called_once(world: Path):
 
 
 def test_a_teacher_is_fine_tuned_as_it_is_alone(world: Path):
-    """So that runs with one teacher and with several share it."""
+    """Runs with one teacher and with several then share it."""
     both, first, second = keys(plan("tiny.yaml", "./bytes")), keys(plan("tiny.yaml")), keys(plan("./bytes"))
     assert both["teacher"] == first["teacher"]
     assert both["teacher-fp32"] == first["teacher-fp32"]
@@ -76,7 +76,7 @@ def test_a_teacher_is_fine_tuned_as_it_is_alone(world: Path):
 def test_the_ensemble_depends_on_every_teacher_and_not_on_their_order(world: Path):
     one, turned, other = keys(plan("tiny.yaml", "./bytes")), keys(plan("./bytes", "tiny.yaml")), {}
     assert one["ensemble"] == turned["ensemble"]
-    assert one["student"] != turned["student"]  # whose weights start from the first
+    assert one["student"] != turned["student"]  # its weights start from the first teacher
     three = keys(plan("tiny.yaml", "./bytes", "./words"))
     other = keys(plan("tiny.yaml", "./words"))
     assert len({found["ensemble"] for found in (one, three, other)}) == 3
@@ -116,7 +116,7 @@ def test_what_results_and_commands_name(world: Path):
 
 
 def test_the_resolved_recipe_leaves_to_cards_what_teachers_do_not_share(world: Path):
-    """Read again, it makes the same run: a batch of one teacher's card is not the other's."""
+    """Read again, it makes the same run: the batch size of one teacher's card does not apply to the other."""
     Path("other.yaml").write_text(
         TEACHER.replace("name: tiny", "name: other").replace("batch_size: 8", "batch_size: 4")
     )
@@ -144,7 +144,7 @@ def test_each_teacher_chooses_its_own_rate_and_shares_the_choice_with_runs_of_it
 
 
 def test_a_training_may_be_a_candidate_of_two_teachers(world: Path):
-    """Planned and trained once, under the name that it had first."""
+    """It is planned and trained once, under its first name."""
 
     def card(name: str, rates: str) -> str:
         text = TEACHER.replace("name: tiny", f"name: {name}").replace("1.0e-3", rates)
@@ -156,7 +156,7 @@ def test_a_training_may_be_a_candidate_of_two_teachers(world: Path):
     by_id = {node.id: node for node in plan(low, high, **options).nodes}
     assert [*by_id["teacher-2"].inputs.values()] == ["teacher-lr0.002", "teacher-2-lr0.003"]
     found = plan("tiny.yaml", low, **options)
-    assert found.candidates == {"teacher-2-lr0.002"}  # and not the first teacher, which is one all the same
+    assert found.candidates == {"teacher-2-lr0.002"}  # not the first teacher, which is a candidate too
 
 
 def test_texts_of_another_length_have_a_table_of_their_own(world: Path):
@@ -182,7 +182,7 @@ def test_the_estimate_counts_what_each_teacher_says_once(world: Path):
 
 
 def test_on_a_gpu_no_teacher_is_beside_a_student_that_reads_a_table(world: Path):
-    """They have answered, and left it; in the memory that a CPU has, the first is still there."""
+    """They have predicted and were removed; on a CPU, the first one is still in memory."""
     found = plan("tiny.yaml", "./bytes")
     student = next(node for node in found.nodes if node.id == "student")
     on_cpu, on_gpu = (stage_memory(found, student, gpu=gpu).teacher for gpu in (False, True))
@@ -193,7 +193,7 @@ def test_on_a_gpu_no_teacher_is_beside_a_student_that_reads_a_table(world: Path)
 
 
 def test_a_stage_that_reads_no_table_is_estimated_as_with_one_teacher(world: Path):
-    """What learns int8 is taught by itself, whoever taught it before."""
+    """Quantization-aware training is taught by its own model, whatever its teacher was before."""
     losses = "distill.losses=[{name: soft_target}]"
     several, alone = (
         plan(*names, recipe="distilbert-int8-qat", overrides=(*STEPS, losses))

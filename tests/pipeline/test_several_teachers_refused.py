@@ -1,4 +1,4 @@
-"""Several teachers: which are told apart, and what is refused."""
+"""Several teachers: which count as different, and what is refused."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_folders_of_one_name_are_told_apart(world: Path):
 
 
 def test_one_card_with_other_settings_is_another_teacher(world: Path):
-    """Of random weights, which begin alike and are trained otherwise."""
+    """Cards with random weights, which start the same and are trained differently."""
     other = TEACHER.replace("name: tiny", "name: other").replace("max_steps: 3", "max_steps: 2")
     Path("other.yaml").write_text(other)
     assert "teacher-2" in keys(plan("tiny.yaml", "other.yaml", overrides=()))
@@ -89,7 +89,7 @@ def test_without_those_losses_the_same_recipe_works(world: Path):
 
 
 def test_a_student_that_learns_from_labels_alone_reads_no_table(world: Path):
-    """As a row of an ablation does; the ensemble's scores are reported all the same."""
+    """As in a row of an ablation; the ensemble's scores are still reported."""
     found = plan("tiny.yaml", "./bytes", overrides=("distill.losses=[{name: hard_label}]",))
     assert next(node for node in found.nodes if node.id == "student").inputs == {"teacher": "teacher"}
     assert "ensemble" in keys(found)
@@ -119,7 +119,7 @@ def test_a_teacher_with_too_few_positions(world: Path):
 
 
 def test_of_several_with_too_few_positions_the_shortest_is_named(world: Path):
-    """What it allows, the others do: nobody is refused twice."""
+    """The others allow what the shortest allows, so one error is enough."""
     encoder_folder(Path("less"), positions=22)
     encoder_folder(Path("least"), positions=20)
     told = refused("./less", "./least")

@@ -1,4 +1,4 @@
-"""Several processes that share the stages of several runs: the same results, each stage made once, none lost with its process."""
+"""Several processes share the stages of several runs: the same results, each stage made once, none lost with its process."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from compress.store import Store
 
 
 class Heard(Listener):
-    """Labels of the stages that were begun here, in order, and of those made elsewhere."""
+    """Records the labels of the stages begun here, in order, and of those made elsewhere."""
 
     def __init__(self) -> None:
         self.begun: list[str] = []
@@ -58,7 +58,7 @@ def request(world: Path, root: str = "runs", **more: Any) -> Request:
 
 
 def stages(root: Path) -> dict[str, dict[str, Any]]:
-    """Key -> the hashes of the files of each artefact of a store, but for logs, which have times."""
+    """Return key -> hashes of the files of each artefact in a store, without logs, which contain times."""
     found = {}
     for path in root.joinpath(".store").glob("*/manifest.json"):
         files = json.loads(path.read_text(encoding="utf-8"))["files"]
@@ -74,7 +74,7 @@ def wait_for(there: Callable[[], bool], seconds: float) -> None:
 
 
 def test_two_processes_come_to_what_one_does(world: Path) -> None:
-    """To the byte, by the command, which names each stage once."""
+    """The bytes are equal, and the command names each stage once."""
     words = [
         "run",
         "int8",
@@ -117,7 +117,7 @@ def test_a_further_process_builds_all_that_is_free(world: Path) -> None:
 
 
 def test_processes_do_share(world: Path) -> None:
-    """The first one waits in its first stage until another has made one."""
+    """The first process waits in its first stage until another has made one."""
     asked = replace(request(world), seeds=(0, 1), jobs=2)
 
     class Waiting(Heard):
@@ -136,14 +136,14 @@ def test_processes_do_share(world: Path) -> None:
 
 
 def test_a_stage_is_claimed_before_its_inputs_are_read(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reading them takes long, for their hashes are taken: two that look for work meanwhile must not choose the same. Threads stand for
-    processes, so nothing is trained: transformers loads one model at a time."""
+    """Reading inputs takes long because of hashing; two processes that look for work meanwhile must not choose the same stage.
+    Threads stand for processes, so nothing is trained: transformers loads one model at a time."""
     plans = plan_all(replace(request(world), seeds=(0, 1)))
     begun: list[str] = []
     waited: list[str] = []
 
     def build(plan: Any, nodes: Any, context: Any, cache: Store) -> None:
-        time.sleep(0.3)  # the hashes
+        time.sleep(0.3)  # the time for hashing
         begun.append(nodes[-1].key)
         cache.build(nodes[-1].key, lambda out, work: {}, describe={})
 
@@ -181,7 +181,7 @@ def test_what_another_process_is_at_is_left_to_it_and_taken_up_where_that_ends(w
 
 
 def test_what_vanishes_meanwhile_is_made_again(world: Path) -> None:
-    """As a damaged artefact does, which whoever meets it discards."""
+    """Like a damaged artefact, which is discarded by any process that finds it."""
     asked = request(world)
     run_all(asked)
     (plan,), cache = plan_all(asked), Store(world / "runs/.store")
@@ -210,7 +210,7 @@ def test_the_chain_of_one_run_has_all_cores(world: Path) -> None:
 
 
 def test_what_is_interrupted_goes_on_with_as_many_threads(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of two seeds is there, so that one process has all there is to do: with the other's cores it would come to other weights."""
+    """One of two seeds is done, so one process has all the work; with the other's cores it would end with other weights."""
     monkeypatch.setattr("compress.pipeline.request.usable_cores", lambda: 4)
     asked = replace(request(world), seeds=(0, 1), jobs=2, threads=None)
     monkeypatch.setattr(run, "Helpers", lambda *anything: nullcontext(Mock()))
@@ -259,11 +259,11 @@ def test_what_another_process_has_made_is_heard_of_once(world: Path) -> None:
     assert heard.begun == [node.label for node in plans[1].nodes]
     assert contexts[0].seen == {
         node.key: False for node in plans[0].nodes
-    }  # a result says that they were not there before
+    }  # a result says that they did not exist before
 
 
 def test_an_error_names_its_run(world: Path) -> None:
-    """That of the process which goes on, whichever met it first."""
+    """The error is that of the process that continues, whichever met it first."""
     asked = replace(
         request(world), seeds=(0, 1), jobs=2, overrides=("quantize.method=dynamic", "finetune.learning_rate=1e30")
     )

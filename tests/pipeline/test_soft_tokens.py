@@ -1,4 +1,4 @@
-"""DistilBERT's pre-training on plain text: where the teacher's head comes from, and what the student begins with."""
+"""DistilBERT's pre-training on plain text: the source of the teacher's head, and the student's initial weights."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ def test_the_encoder_of_a_new_head_is_a_trained_copy_that_the_general_stage_star
     assert torch.equal(copy.get_input_embeddings().weight, own.get_input_embeddings().weight)
     before, trained = (encoder.encoder.layer[0].attention.self.query.weight for encoder in (own, copy))
     assert (trained - before).abs().max() > 1e-4
-    # each of the steps moves a weight by its learning rate
+    # each step moves a weight by at most its learning rate
     torch.testing.assert_close(student.transformer.layer[0].attention.q_lin.weight, trained, rtol=0, atol=1e-6)
 
 
 def test_a_teachers_own_head_serves_and_the_student_begins_with_it(world: Path):
-    """A student with all of its teacher's layers begins as the teacher: the soft targets are met."""
+    """A student with all of its teacher's layers starts equal to the teacher, so that the soft targets are already met."""
     masked = made(world, plan(world, "augment.enabled=false"), "tokenize", "masked_lm")["masked-lm"].path
     (world / "half.yaml").write_text(STUDENT.replace("layers: 1", "layers: 2"))
     (world / "again").mkdir()

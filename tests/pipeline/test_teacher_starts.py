@@ -1,4 +1,4 @@
-"""What a teacher made of plain text begins with: a smaller one, what is counted in the text, or random weights."""
+"""The start of a teacher made from plain text: a smaller model, co-occurrence counts, or random weights."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_what_a_small_model_cannot_grow_into_is_found_at_once(world: Path):
 
 
 def test_random_weights_begin_with_what_is_counted_in_the_text(world: Path):
-    """Before training has moved anything to speak of, held-out text is likelier than to weights as they are drawn."""
+    """Before any noticeable training, held-out text is likelier than with randomly drawn weights."""
     losses = {}
     for start in ("random", "cooccurrence"):
         (world / start).mkdir()

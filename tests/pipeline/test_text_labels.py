@@ -1,4 +1,4 @@
-"""A general stage on the labels of plain text: what is planned, what is refused, what it leaves for the next stage."""
+"""A general stage on the labels of plain text: its plan, what is refused, and what it leaves for the next stage."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def plan(world: Path, *overrides: str) -> Plan:
 
 
 def made(world: Path, planned: Plan) -> dict[str, Artifact]:
-    """The text and the encoder of a plan, by its stages."""
+    """Run a plan's stages `tokenize` and `general`, and return their artefacts."""
     artifacts: dict[str, Artifact] = {}
     context = Context(planned.task, "fp32", 1, Listener())
     for node in planned.nodes:

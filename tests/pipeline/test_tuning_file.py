@@ -1,4 +1,4 @@
-"""A tuning split of the user's own in plans and runs, and what is said where an adopted teacher has none."""
+"""A user's own tuning split in plans and runs, and the note for an adopted teacher without one."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_missing_one_is_named_in_the_plan(world: Path) -> None:
 
 
 def test_the_plan_says_how_near_the_splits_are(world: Path) -> None:
-    # Texts of six words that differ in one: none stands in another.
+    # Texts of six words that differ in one: none contains another.
     plans = plan_all(request(world, tuning=world / "mine.csv"))
     (document,) = plan_documents(plans, world / "runs")
     note = document["notes"][-1]
@@ -114,7 +114,7 @@ def test_a_run_tunes_on_it_and_its_result_says_so(world: Path) -> None:
 
 
 def test_a_command_names_the_recipe_by_which_it_was_asked_for(world: Path) -> None:
-    """By another name that --set gave it, and of two files of one name its own."""
+    """Also if --set gives it another name, and each of two files with the same name."""
     renamed = replace(request(world), recipes=("int8",), overrides=("name=other", "finetune.epochs=2"))
     (plan,) = plan_all(renamed)
     assert plan.recipe.name == "other"

@@ -1,4 +1,4 @@
-"""A teacher whose vectors are of chosen layers, from its card to the bundle."""
+"""A teacher whose vectors come from chosen layers, from its card to the bundle."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_vectors_of_several_layers_do_not_tell_which_of_them_matter(world: Path)
     path = world / "encoder" / "config.json"
     text = path.read_text()
     try:
-        for kind, several in (("embedding", 1), ("regression", 2)):  # a classifier reads the last layer's states alone
+        for kind, several in (("embedding", 1), ("regression", 2)):  # a classifier reads only the last layer's states
             path.write_text(json.dumps({**json.loads(text), "sentence_layers": several}))
             assert any(node.kind.name == CHOSEN_LAYERS for node in planned(world, "last", kind=kind, **own).nodes)
     finally:

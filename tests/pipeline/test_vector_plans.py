@@ -1,4 +1,4 @@
-"""Plans and runs of sentence encoders: what is refused, what losses become, and a student that reads other tokens."""
+"""Plans and runs of sentence encoders: what is refused, which losses apply, and a student with another tokenizer."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_pooling_is_of_the_key_and_said_where_no_file_says_it(world: Path) -> No
     path.write_text(json.dumps({"pooling_mode_max_tokens": True}))
     with pytest.raises(CompressError, match="expected mean or cls, one of them; found max_tokens"):
         planned(world, BOTH, teacher=str(folder))
-    planned(world, BOTH, teacher=str(folder), kind="regression")  # which pools nothing
+    planned(world, BOTH, teacher=str(folder), kind="regression")  # regression needs no pooling
 
 
 def test_an_encoder_that_orders_nothing_is_refused(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,7 +176,7 @@ def test_a_student_with_other_tokens_learns_the_vectors_of_each_text(world: Path
     with np.load(folder / "predictions.npz") as file:
         mine, theirs = file["student-fp32/dev"][:, 1:], file["teacher-fp32/dev"][:, 1:]
     cosines = (mine * theirs).reshape(-1, 32).sum(1)
-    assert cosines.mean() > 0.5  # of a student that has learnt nothing: near 0
+    assert cosines.mean() > 0.5  # near 0 for a student that has learnt nothing
     assert read_config(_checkpoint(world, folder, "student"))["sentence_pooling"] == "mean"
     assert result.final.fidelity is not None and result.final.fidelity.mean_cosine is not None
 

@@ -1,4 +1,4 @@
-"""What widths cost by a planted table, and that a choice costs no more than it may."""
+"""Costs of widths from a planted table, and choices that stay within their budget."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ SIZES = Dimensions(
     embedding=32,
     blocks=3,
 )
-# A head costs 1, 16 neurons 2; of the last layer nearly nothing. Steps as kernels have them: 48 neurons take as long as 64.
-# The first head and the first 16 neurons cost more than further ones.
+# A head costs 1, 16 neurons 2; in the last layer almost nothing. As with kernels, costs have steps: 48 neurons cost as much as
+# 64.
+# The first head and the first 16 neurons cost more than later ones.
 TABLE = MeasuredCosts(
     empty=4.0,
     heads=((0, 0.0), (1, 2.0), (4, 5.0)),
@@ -82,9 +83,9 @@ def test_a_choice_costs_no_more_than_it_may(seed: int, share: float) -> None:
     found = costs.of(shape(heads, neurons))
     assert found <= share * costs.whole
     assert found > share * costs.whole - 4.5  # no step of the table is larger
-    assert 48 not in neurons[:2]  # all 64 take no longer
+    assert 48 not in neurons[:2]  # 64 neurons take no longer
     if share > 0.5:
-        assert (heads[2], neurons[2]) == (4, 64)  # little is gained there
+        assert (heads[2], neurons[2]) == (4, 64)  # reducing the last layer gains little
 
 
 @pytest.mark.parametrize("share", [0.16, 0.2, 0.3])
@@ -138,7 +139,7 @@ def test_no_shape_is_found_below_the_narrowest() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_of_given_widths_the_units_stay_that_lose_the_least(seed: int) -> None:
-    """Gradients that no two units share: as among all sets of so many."""
+    """No two units share a gradient, so the choice must be the best of all sets of that size."""
     random = np.random.default_rng(seed)
     losses = [random.permutation(8) + 1.0 for _ in range(4)]
     counts = [3, 5, 8, 0]

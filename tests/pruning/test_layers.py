@@ -1,4 +1,4 @@
-"""Which layers go first, and the model without them."""
+"""The order in which layers are removed, and the model without them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from compress.tasks import TASK_KINDS
 FAMILIES = [*(family for family in KINDS if family != "albert"), "mpnet"]
 IDS = torch.tensor([[2, 17, 55, 80, 3, 0, 0], [2, 30, 31, 32, 33, 34, 3]])
 INPUTS = {"input_ids": IDS, "attention_mask": (IDS != 0).long(), "token_type_ids": torch.zeros_like(IDS)}
-COSTS = (3.0, 0.5, 2.0, 0.5, 1.0)  # of each layer that is not there
-PAIRS = {(1, 3): 4.0, (1, 4): 0.1}  # more, where both are not there
+COSTS = (3.0, 0.5, 2.0, 0.5, 1.0)  # of removing each layer
+PAIRS = {(1, 3): 4.0, (1, 4): 0.1}  # added if both are removed
 
 
 def divergence(kept: tuple[int, ...]) -> float:
@@ -36,7 +36,7 @@ def logits(model: Any) -> torch.Tensor:
 def test_one_layer_after_the_other_goes_the_one_that_costs_the_least_then() -> None:
     found = [*rounds_to(2, 5, divergence)]
     left = {*range(5)}
-    for each in found:  # by trying all, each time
+    for each in found:  # by trying all layers in each round
         assert each.dropped == min(sorted(left), key=lambda layer: divergence(tuple(left - {layer})))
         assert dict(zip(each.layers, each.divergences, strict=True)) == {
             layer: divergence(tuple(left - {layer})) for layer in left
@@ -84,7 +84,7 @@ def test_a_model_of_some_layers_answers_as_the_student_copied_from_them(family: 
 
 
 def identity(layer: Any) -> None:
-    """Make a layer of a BERT add nothing: what is left are its norms, of what is normed already."""
+    """Make a BERT layer add nothing, which leaves only its norms, of states that are already normalized."""
     with torch.no_grad():
         for part in (layer.attention.output.dense, layer.output.dense):
             part.weight.zero_()

@@ -1,4 +1,4 @@
-"""Units removed by second-order least squares, against least squares solved anew for every set that is left."""
+"""Units removed by second-order least squares, against least squares solved anew for every remaining set."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from compress.pruning.obs import RemovalOrder, removal_orders, removals
 from compress.pruning.removal import without_units
 from compress.pruning.repair import DAMPING
 
-SIZES = [(6, 1), (8, 2), (12, 3)]  # inputs, and how many are a unit
+SIZES = [(6, 1), (8, 2), (12, 3)]  # inputs, and inputs per unit
 
 
 def planted(inputs: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """A matrix [4, inputs], and a root [inputs, inputs] of the squares of what it reads, which depends on one another."""
+    """Return a matrix [4, inputs], and a square root [inputs, inputs] of the second moments of its correlated inputs."""
     random = np.random.default_rng(seed)
     return random.normal(size=(4, inputs)), random.normal(size=(inputs, inputs)) + np.diag(np.ones(inputs - 1), 1)
 
 
 def refitted_error(weight: np.ndarray, root: np.ndarray, kept: list[int]) -> float:
-    """The least that ‖(W - Ŵ) X‖² can be where Ŵ reads these inputs alone."""
+    """Return the minimum of ‖(W - Ŵ) X‖² over all Ŵ that read only these inputs."""
     wanted = root.T @ weight.T
     fitted = np.linalg.lstsq(root.T[:, kept], wanted, rcond=None)[0]
     return float(np.square(wanted - root.T[:, kept] @ fitted).sum())
@@ -96,7 +96,7 @@ def test_a_useless_head_and_neuron_go_first_and_the_model_stays_as_it_was(family
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_useless_part_goes_whole_before_anything_else(family: str) -> None:
-    """Attention of the first layer, and neurons of the last, add nothing."""
+    """The first layer's attention and the last layer's neurons add nothing."""
     model = whole(family)
     scaled(model, 0, "output", slice(None), 0.0)
     scaled(model, 1, "down", slice(None), 0.0)
@@ -150,7 +150,7 @@ def test_the_error_with_half_of_the_units_is_what_changes_at_the_end(
 
 @pytest.mark.parametrize("units", [range(8, 32), range(24)])
 def test_a_layer_with_many_useless_units_is_not_free(units: range) -> None:
-    """Three of four heads give nothing: without the last, as much is lost as where there were no others."""
+    """Three of four heads are useless: removing the last one costs as much as if it had been the only one."""
     model, alone = whole("bert"), whole("bert")
     scaled(model, 0, "output", slice(units.start, units.stop), 0.0)
     scaled(alone, 0, "output", slice(units.start, units.stop), 1e-6)
@@ -172,7 +172,8 @@ def test_neurons_that_never_change_do_not_hide_what_the_others_are_for() -> None
 def last_states(
     model: Any, batches: list[dict[str, torch.Tensor]], layer: int, part: str, *, first_token: bool
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """[token, hidden] that the head reads, and [token, in] that a part of a layer reads, of real tokens; without anything of ours."""
+    """Return the [token, hidden] states that the head reads and the [token, in] inputs of a part of a layer, for real tokens,
+    computed without our code."""
     states, read = [], []
     for batch in batches:
         found: list[torch.Tensor] = []
@@ -191,7 +192,7 @@ def last_states(
 
 
 def test_some_of_the_texts_tell_what_changes_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fewer give another scale of the same size."""
+    """A part of the texts gives another scale of a similar size."""
     model, batches = whole("bert"), padded_batches()
     tokens = sum(int(batch["attention_mask"].sum()) for batch in batches)
     every = removal_orders(model, batches, first_token=True)
@@ -222,12 +223,12 @@ def test_padding_changes_nothing() -> None:
 
 
 def test_further_texts_tell_of_the_last_layer_alone() -> None:
-    """Its errors are those of all texts, up to the scale, which the texts that are held tell."""
+    """Its errors are those of all texts up to the scale, which comes from the texts held in memory."""
     model, batches = whole("bert"), padded_batches(6)
     every, few = (removal_orders(model, each, first_token=True) for each in (batches, batches[:2]))
     more = removal_orders(model, batches[:2], first_token=True, further=lambda: batches[2:])
     for place, (all_texts, some, both) in enumerate(zip(every, few, more, strict=True)):
-        if place < 2:  # of the first layer
+        if place < 2:  # the first layer
             assert both.order == some.order and both.errors.tolist() == some.errors.tolist()
             continue
         assert both.order == all_texts.order

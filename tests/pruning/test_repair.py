@@ -1,4 +1,4 @@
-"""Output matrices fitted by least squares: planted cases are solved, and a pruned model comes nearer to the whole one."""
+"""Output matrices fitted by least squares: planted cases are solved, and a pruned model moves closer to the whole one."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_repaired_model_is_nearer_to_the_whole_one(family: str):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_what_a_fit_does_not_read_is_not_run(family: str, monkeypatch: pytest.MonkeyPatch):
-    """The feed-forward part where attention is fitted; and no bit comes out otherwise than if it were."""
+    """The feed-forward part is skipped while attention is fitted, and the result is equal to the last bit."""
     found, runs = list[dict[str, torch.Tensor]](), list[float]()
     seen = repair.inputs_seen
     for whole_layers in (False, True):
@@ -76,7 +76,7 @@ def test_what_a_fit_does_not_read_is_not_run(family: str, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_bias_of_a_part_that_went_stands_for_its_mean(family: str, monkeypatch: pytest.MonkeyPatch):
-    """Where nothing else went: without damping, exactly."""
+    """Exactly, if nothing else was removed and without damping."""
     monkeypatch.setattr(repair, "DAMPING", 1e-6)
     model = whole(family)
     pruned = without_units(model, [range(4), range(4)], [[], range(64)])
@@ -101,7 +101,7 @@ def test_a_model_without_parts_is_nearer_to_the_whole_one(kept: str):
 
 
 def test_units_that_others_can_stand_for_are_made_up_for(monkeypatch: pytest.MonkeyPatch):
-    """Neurons that repeat others' leave nothing behind once these have their part."""
+    """Removed neurons that duplicate others lose nothing once the others take over their weights."""
     model = whole("bert")
     with torch.no_grad():
         for layer in range(2):
@@ -115,7 +115,7 @@ def test_units_that_others_can_stand_for_are_made_up_for(monkeypatch: pytest.Mon
 
 
 def test_the_last_layer_is_fitted_to_the_first_token_where_the_head_reads_no_other():
-    """Nothing is left to explain where all the rest is whole: then the other tokens' errors count for nothing."""
+    """Nothing else was removed, so only the last layer has errors to fit, and other tokens' errors do not count."""
     model = whole("bert")
     parts = [[range(4), HEADS[1]], [range(64), NEURONS[1]]]
     of_first, of_all = (without_units(model, *parts) for _ in range(2))
@@ -126,7 +126,7 @@ def test_the_last_layer_is_fitted_to_the_first_token_where_the_head_reads_no_oth
 
 
 def test_further_texts_are_fitted_to_by_the_last_layer_alone():
-    """Where all the rest is whole, nothing but the last layer is left to explain."""
+    """Nothing else was removed, so only the last layer has errors to fit."""
     model, batches, runs = whole("bert"), padded_batches(4), list[int]()
 
     def further() -> list[dict[str, torch.Tensor]]:
@@ -140,7 +140,7 @@ def test_further_texts_are_fitted_to_by_the_last_layer_alone():
         found.append([layer_part(pruned, 1, part).weight for part in ("output", "down")])
     assert runs, "the further texts were asked for"
     for every, some, few in zip(*found, strict=True):
-        assert torch.allclose(some, every, atol=1e-5)  # the sums are the same but for float32's rounding of the states
+        assert torch.allclose(some, every, atol=1e-5)  # the same sums, up to float32's rounding of the states
         assert not torch.allclose(few, every, atol=1e-2)
 
 

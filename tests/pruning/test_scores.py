@@ -1,4 +1,4 @@
-"""Gradients of masks on heads and neurons, against finite differences and against units that are known to do nothing."""
+"""Gradients of masks on heads and neurons, against finite differences and against units that do nothing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def texts(count: int = 12) -> TaskBatches:
 
 
 def loss_of(model: Any, data: TaskBatches, row: int) -> float:
-    """Of one example, computed without anything of ours."""
+    """Return the loss of one example, computed without our code."""
     ids = torch.from_numpy(data.encoded.input_ids[row].astype(np.int64))[None]
     with torch.no_grad():
         logits = model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits
@@ -84,7 +84,7 @@ def test_a_useless_head_and_neuron_come_last_and_the_model_stays_as_it_was():
 
 
 def test_a_useless_part_goes_whole_before_anything_else():
-    """Attention of the first layer, and neurons of the last, add nothing."""
+    """The first layer's attention and the last layer's neurons add nothing."""
     model = whole("bert")
     scaled(model, 0, "output", slice(None), 0.0)
     scaled(model, 1, "down", slice(None), 0.0)
@@ -96,7 +96,7 @@ def test_a_useless_part_goes_whole_before_anything_else():
 
 @pytest.mark.parametrize("family", ["bert", "distilbert", "mpnet"])
 def test_a_model_without_parts_is_scored_by_what_it_has(family: str):
-    """As the whole one whose matrices read nothing of the others."""
+    """Its scores are those of the whole model with the matrices of the other units set to zero."""
     heads, neurons = WITHOUT_PARTS["attention first"]
     model = whole(family)
     pruned = without_units(model, heads, neurons)
@@ -113,7 +113,7 @@ def test_a_model_without_parts_is_scored_by_what_it_has(family: str):
 
 
 def test_an_example_is_scored_alone():
-    """Not by the batch that it stands in."""
+    """An example's score does not depend on the rest of its batch."""
     model, data = whole("bert"), texts()
     others = TaskBatches(data.encoded, batch_size=12, pad_id=1, seed=0)
     objective = Objective((HardLabel(),))

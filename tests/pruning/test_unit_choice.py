@@ -1,4 +1,4 @@
-"""The choice of widths and units, against every choice there is."""
+"""The choice of widths and units, against all possible choices."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_widths_keep_what_matters_and_honour_the_budget():
     assert chosen(30.0) == [2, 1]
     assert chosen(40.0) == [2, 2]
     assert chosen(19.9) == [1, 0]
-    assert chosen(9.9) == [1, 0]  # the narrowest there is
+    assert chosen(9.9) == [1, 0]  # the narrowest possible
     slow_first = [Widths(np.arange(5), np.array([0.0, 10.0, 50.0, 60.0, 70.0])), widths[1]]
     assert chosen(50.1, slow_first) == [1, 4]
 
@@ -50,7 +50,8 @@ def every_choice(sizes: list[int], allowed: Callable[[tuple[int, ...]], bool]) -
 
 @pytest.mark.parametrize("seed", range(30))
 def test_of_all_choices_with_empty_parts_the_best_is_found_that_has_a_head(seed: int):
-    """Heads, neurons, heads, neurons: heads matter so little that the best without the rule often has none."""
+    """The parts are heads, neurons, heads, neurons; heads matter so little that without the rule the best choice often has
+    none."""
     random, sizes = np.random.default_rng(seed), [3, 4, 3, 3]
     losses = [
         np.sort(random.random(options))[::-1] * (0.02 if place % 2 == 0 else 1) for place, options in enumerate(sizes)
@@ -90,7 +91,7 @@ def lost(gradients: np.ndarray, gone: set[int]) -> float:
 
 
 def by_exchanges(gradients: np.ndarray, keep: int) -> list[int]:
-    """What stays, each exchange chosen by the loss of all that go."""
+    """Return the units that stay, each exchange chosen by the loss of all removed units."""
     order = [int(unit) for unit in np.argsort(np.square(gradients).sum(0))]
     gone = set(order[: len(order) - keep])
     for unit in order[len(order) - keep :]:
@@ -110,7 +111,7 @@ def test_units_that_go_are_exchanged_while_that_loses_less(seed: int):
 
 
 def test_a_unit_that_makes_up_for_one_that_goes_goes_with_it():
-    """By themselves 0 and 1 matter least; with 0, however, 2 loses nothing."""
+    """Alone, 0 and 1 matter least; but once 0 is removed, removing 2 loses nothing."""
     gradients = np.array([[1.0, 0.0, -1.1, 0.0], [0.0, 1.05, 0.0, 1.2]])
     assert rearranged(gradients, 2) == [1, 3]
 

@@ -1,4 +1,4 @@
-"""Channels that stand more than once: what is the same, what int8 gains, where it cannot be done."""
+"""Channel splitting: the output stays the same, int8 becomes more precise, and where splitting is impossible."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def node(kind: str, inputs: Sequence[str], output: str, name: str = "") -> NodeP
 
 
 def model(*more: NodeProto, repeats: int = 1, outlier: float = 60.0) -> ModelProto:
-    """Feed-forward layers of one pair of weights, whose neuron 5 is `outlier`; `more` nodes beside them."""
+    """Return `repeats` feed-forward layers that share one pair of weights, with neuron 5 scaled by `outlier`; `more` nodes are
+    added."""
     generator = np.random.default_rng(2)
     stored = {
         "t": generator.normal(size=(200, WIDTH)),
@@ -62,7 +63,7 @@ def model(*more: NodeProto, repeats: int = 1, outlier: float = 60.0) -> ModelPro
         nodes += [
             node("MatMul", [f"x{end}", "w"], f"p{end}", FIRST + name),
             node("Add", [f"p{end}", "b"], f"a{end}", f"first/Add{name}"),
-            # GELU in its parts, as an exporter may leave it: it reads one tensor twice.
+            # GELU as separate operators, as an exporter may leave it, which reads one tensor twice.
             node("Mul", [f"a{end}", "root"], f"e{end}"),
             node("Erf", [f"e{end}"], f"f{end}"),
             node("Add", [f"f{end}", "one"], f"g{end}"),
@@ -89,7 +90,7 @@ def stored(made: ModelProto, name: str) -> np.ndarray:
 
 
 def channel_repeats(**counts: int) -> np.ndarray:
-    """Of `HIDDEN` channels, n5=3: channel 5 stands three times."""
+    """Return how often each of `HIDDEN` channels occurs; n5=3: channel 5 three times."""
     found = np.ones(HIDDEN, np.int64)
     for name, count in counts.items():
         found[int(name[1:])] = count
@@ -118,13 +119,13 @@ def test_the_parts_of_a_row_sum_up_to_it_and_round_as_one(per_channel: bool, bit
     np.add.at(rounded, order, levels * scale)
     assert (np.abs(rounded - weight) <= scale / 2 * 1.01).all()
     whole = to_int8(weight, axis, bits=bits)[1]
-    assert np.mean(scale) < np.mean(whole) / 3  # what it is for
+    assert np.mean(scale) < np.mean(whole) / 3  # the purpose of splitting
 
 
 def test_copies_go_where_they_lower_the_scales() -> None:
     weight = np.full((6, 4), 0.1)
     weight[2] = 0.8
-    weight[4, 0] = 0.9  # of one column alone
+    weight[4, 0] = 0.9  # in one column only
     assert list(count_repeats(weight, 0)) == [1] * 6
     assert list(count_repeats(weight, 1)) == [1, 1, 2, 1, 1, 1]
     found = count_repeats(weight, 9)
@@ -168,7 +169,7 @@ def test_repeats_of_a_shared_layer_have_their_weights_once(tmp_path: Path) -> No
     made = split_channels(source, dict.fromkeys(names, channel_repeats(n5=4)), **INT8)
     assert len(made.graph.initializer) == len(source.graph.initializer)
     assert run(made, tmp_path) == pytest.approx(run(source, tmp_path), rel=1e-4, abs=1e-4)
-    # One repeat in fp32: the weights of before stand beside the split ones, and there is no offer of it.
+    # One repeat stays fp32: the original weights are kept beside the split ones, and the weight is not splittable.
     assert splittable(source, without(plan, names[:1])) == set()
     part = split_channels(source, dict.fromkeys(names[1:], channel_repeats(n5=4)), **INT8)
     assert run(part, tmp_path) == pytest.approx(run(source, tmp_path), rel=1e-4, abs=1e-4)
@@ -254,7 +255,7 @@ def test_layers_that_share_a_bias_alone_are_split_each_in_its_way(tmp_path: Path
 def test_a_search_tries_split_products_alone_and_tells_what_the_file_has(tmp_path: Path) -> None:
     source, how = model(), Quantize(method="auto", embeddings=False, bias_correction=True, max_drop=0, max_flips=0)
     write_model(source, tmp_path / "fp32.onnx")
-    lost = iter([1.0, 0.0])  # what the mixes lose: all int8, then with one matmul in fp32
+    lost = iter([1.0, 0.0])  # the drops of the mixes: all int8, then with one matmul in fp32
 
     def answers(path: Path) -> np.ndarray:
         return logits_of(path, feeds())[:, 0]

@@ -1,4 +1,4 @@
-"""What a candidate loses, of outputs that are not all logits: where answers stand, and how sure the model is."""
+"""What a candidate loses when its outputs are not all logits, as with answer positions and confidences."""
 
 from __future__ import annotations
 

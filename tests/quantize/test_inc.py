@@ -1,4 +1,4 @@
-"""neural-compressor's quantization ends as a file of ours: int8 weights, integers where they were asked for, fp32 where not."""
+"""neural-compressor's quantization as files of ours: int8 weights, integer matmuls where asked for, fp32 elsewhere."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SECOND = "bert.encoder.layer.{}.output.dense"
 
 
 def feed(batch: int, length: int, seed: int = 0) -> dict[str, np.ndarray]:
-    """Ragged: row i has lost i tokens."""
+    """Return a ragged batch: row i has i tokens of padding."""
     ids = np.random.default_rng(seed).integers(2, 120, (batch, length))
     mask = np.array([[int(place < max(1, length - row)) for place in range(length)] for row in range(batch)])
     return {"input_ids": ids * mask, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
@@ -77,7 +77,7 @@ def quantized(
 
 @pytest.fixture(scope="module")
 def bert(tiny_checkpoint, tiny_onnx, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Path, Path]:
-    """Info, the fp32 file, the int8 file; the fp32 file is of the fast graph, which the quantizer does not read."""
+    """Return the info, the fp32 file and the int8 file; the fp32 file has the fast graph, which the quantizer does not read."""
     out, source = tmp_path_factory.mktemp("inc"), tiny_onnx("bert", "fast")
     return quantized(tiny_checkpoint("bert"), source, out), source, out / "model_quantized.onnx"
 
@@ -96,7 +96,7 @@ def test_all_products_but_the_classifier_are_int8_and_so_are_weights_and_tables(
     check_model(path)
     model = onnx.load(path)
     found = matmuls(model.graph)
-    head = ("bert.pooler.dense/Gemm", "classifier/Gemm")  # of the first, the weights are int8
+    head = ("bert.pooler.dense/Gemm", "classifier/Gemm")  # the first one has int8 weights
     assert (len(found.int8), found.fp32, len(found.activation)) == (12, head, 4)
     counts = [info[f"{kind}_matmuls"] for kind in ("int8", "weight_only", "fp32")]
     assert (info["int8_format"], counts) == ("qdq", [12, 1, 1])
@@ -107,7 +107,7 @@ def test_all_products_but_the_classifier_are_int8_and_so_are_weights_and_tables(
     assert {tensor.data_type for tensor in large} == {TensorProto.INT8}
     assert not any(node.op_type in ("Clip", "Identity") for node in model.graph.node)
     levels = sum(node.op_type == "QuantizeLinear" for node in model.graph.node)
-    assert levels == 2 * 4  # of activations: a layer's queries, keys and values share theirs
+    assert levels == 2 * 4  # of activations: a layer's queries, keys and values share one
 
 
 @installed
@@ -133,7 +133,7 @@ def test_logits_are_near_those_of_fp32(bert, batch: int, length: int) -> None:
     assert full.shape == int8.shape
     assert np.abs(full - int8).max() > 0
     spread = logits(source, feed(32, 12, seed=1)).std(0).mean()
-    assert np.abs(full - int8).mean() < 0.6 * spread  # 0.2 measured: 8 bits at width 32 are coarse
+    assert np.abs(full - int8).mean() < 0.6 * spread  # measured: 0.2, as 8 bits are coarse at width 32
 
 
 @installed
@@ -158,10 +158,10 @@ def test_names_and_metadata_are_those_of_the_fp32_file(bert) -> None:
 def test_a_search_gives_products_back_and_says_whether_that_was_enough(
     tiny_checkpoint, tiny_onnx, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By a score that falls with the distance from fp32, of which the plan allows less than any candidate has; with three
-    candidates the second is the nearest in the end, so the loop must come back to it."""
+    """The plan allows a smaller drop than any candidate has; of three candidates the second drops least, so the search must
+    return to it."""
     source = tiny_onnx("bert", "fast")
-    # A planted score: all int8 loses 3 points, the first fallback 1, the next 2.
+    # Planted drops: all int8 loses 3 points, the first fallback 1, the next 2.
     asked = iter([3.0, 1.0, 2.0, 1.0])
     fp32 = logits(source, feed(32, 12, seed=1))
     points = evaluator(tmp_path, lambda found: 50.0 if np.array_equal(found, fp32) else 50.0 - next(asked))
@@ -183,12 +183,12 @@ def test_a_search_gives_products_back_and_says_whether_that_was_enough(
 @installed
 @pytest.mark.slow
 def test_shared_weights_stay_shared(tiny_checkpoint, tiny_onnx, tmp_path: Path) -> None:
-    """ALBERT's one block, twice: levels of activations differ, the int8 weights are there once."""
+    """ALBERT's one block is used twice: the activation ranges differ, and the int8 weights are stored once."""
     source = tiny_onnx("albert", "fast")
     info = quantized(tiny_checkpoint("albert"), source, tmp_path)
     model = onnx.load(tmp_path / "model_quantized.onnx")
     weights = [t for t in model.graph.initializer if t.data_type == TensorProto.INT8 and len(t.dims) == 2]
-    assert info["int8_matmuls"] == 2 * 6 + 1  # the mapping of the embeddings beside the blocks
+    assert info["int8_matmuls"] == 2 * 6 + 1  # the embedding projection beside the blocks
     assert sum("albert_layers" in tensor.name for tensor in weights) == 6
 
 
@@ -213,7 +213,7 @@ def test_no_texts_are_refused(tiny_onnx, tmp_path: Path) -> None:
 def test_a_graph_that_computes_something_else_is_refused(
     bert, tiny_checkpoint, tiny_onnx, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A folding that loses a channel's scale."""
+    """The planted fault: folding reverses the channels of a scale and multiplies it by 8."""
 
     def wrong(model: onnx.ModelProto) -> onnx.ModelProto:
         model = fold_weights(model)
@@ -228,7 +228,7 @@ def test_a_graph_that_computes_something_else_is_refused(
 
 
 def unfolded(kind: str, *, channels: int | None = 0, low: int = -127) -> onnx.ModelProto:
-    """x → levels → a matmul by a [3, 4] weight [out, in], turned: what the exporter writes for a Linear."""
+    """Return x → quantize → a matmul with a transposed [3, 4] weight [out, in], as the exporter writes a Linear."""
     rng = np.random.default_rng(3)
     weight = rng.normal(size=(3, 4)).astype(np.float32)
     scale = np.abs(weight).max(1) / 127.5 if channels is not None else np.float32(np.abs(weight).max() / 127.5)
@@ -259,7 +259,7 @@ def unfolded(kind: str, *, channels: int | None = 0, low: int = -127) -> onnx.Mo
 @pytest.mark.parametrize("kind", ["MatMul", "Gemm"])
 @pytest.mark.parametrize("channels", [0, None])
 def test_folding_keeps_every_level(kind: str, channels: int | None, tmp_path: Path) -> None:
-    """And clips as the graph did: the largest weight rounds to 128, beyond the levels, which the limit -127 makes 127."""
+    """Clipping is kept too: the largest weight rounds to 128, which the limit makes 127."""
     answers = []
     for name, model in (
         ("before", unfolded(kind, channels=channels)),
@@ -270,7 +270,7 @@ def test_folding_keeps_every_level(kind: str, channels: int | None, tmp_path: Pa
         check_model(path)
         x = np.random.default_rng(5).normal(size=(6, 4)).astype(np.float32)
         answers.append(open_session(path, threads=1).run(None, {"x": x})[0])
-    np.testing.assert_allclose(answers[0], answers[1], rtol=0, atol=1e-5)  # the order of four sums
+    np.testing.assert_allclose(answers[0], answers[1], rtol=0, atol=1e-5)  # four terms are summed in another order
     after = onnx.load(tmp_path / "after.onnx")
     assert matmuls(after.graph).int8 == ("p",)
     assert [node.op_type for node in after.graph.node].count("Clip") == 0

@@ -18,7 +18,8 @@ SECOND = "bert.encoder.layer.{}.output.dense"
 
 
 def test_candidates_of_a_pruned_model_are_its_feed_forward_layers_by_name(tiny_checkpoint) -> None:
-    """The first layer has fewer heads, and neurons fewer than the states' width: by shape, other matmuls would be the feed-forward ones."""
+    """The first layer has fewer heads, and fewer neurons than the hidden size, so that shapes would identify the wrong
+    matmuls."""
     model = AutoModelForSequenceClassification.from_pretrained(tiny_checkpoint("bert"))
     heads, width = model.config.num_attention_heads, model.config.intermediate_size
     graph = build_fast(without_units(model, [range(1), range(heads)], [range(16), range(width)]).eval())

@@ -1,4 +1,4 @@
-"""What each int8_format computes, against NumPy; that all of them say the same; and their form."""
+"""Each int8_format against NumPy and against the others, and the form of its file."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def run(model: ModelProto, folder: Path, feed: dict[str, np.ndarray], name: str 
 
 
 def rounded(x: np.ndarray, low: float, high: float) -> np.ndarray:
-    """The value that each of 256 levels between low and high stands for, written out."""
+    """Return `x` quantized to 256 values between low and high, and dequantized."""
     low, high = min(low, 0), max(high, 0)
     step = (high - low) / 255
     zero = round(-low / step)
@@ -60,7 +60,8 @@ def rounded(x: np.ndarray, low: float, high: float) -> np.ndarray:
 
 
 def channels(w: np.ndarray) -> np.ndarray:
-    """Each column to 63 levels a side of zero: with more, a CPU without VNNI may saturate when it sums two matmuls."""
+    """Return the weight with each column quantized to ±63; with more, a CPU without VNNI may saturate when it adds two
+    products."""
     step = np.abs(w).max(0) / 63
     return np.rint(w / step) * step
 
@@ -74,17 +75,17 @@ PLAN = QuantizationPlan(int8=(NAME,), weight_only=(), kept=(), tables=())
 def test_a_product_is_the_product_of_the_rounded(int8_format: str, bias: bool, tmp_path: Path) -> None:
     low, high = (
         (float(STATES.min()), float(STATES.max())) if int8_format == "dynamic" else (-3.0, 4.0)
-    )  # 4.0 cuts some off
+    )  # 4.0 clips some values
     model = to_int8_graph(linear(bias), PLAN, {NAME: int8_format}, ranges={NAME: Range(low, high)}, reduce_range=True)
     found = run(model, tmp_path, {"x": STATES})
     expected = rounded(STATES.astype(float), low, high) @ channels(WEIGHT.astype(float)) + (BIAS if bias else 0)
-    # A value half-way between two levels may go either way in fp32: one step of one input, times its largest weight.
+    # fp32 may round a value half-way between two either way: one step of one input, times its largest weight.
     assert np.quantile(np.abs(found - expected), 0.9) < 1e-4
     assert np.abs(found - expected).max() < (high - low) / 255 * np.abs(WEIGHT).max() * 2
 
 
 def test_inputs_are_turned_into_levels_once(tiny_onnx: Callable[..., Path], tmp_path: Path) -> None:
-    """Queries, keys and values of a layer read the same states."""
+    """A layer's queries, keys and values read the same states."""
     quantize_onnx(tiny_onnx("bert", "fast"), tmp_path, Quantize(method="dynamic"))
     nodes = Counter(node.op_type for node in onnx.load(tmp_path / "model_quantized.onnx").graph.node)
     assert nodes["MatMulInteger"] == 10
@@ -130,7 +131,7 @@ def feeds(count: int = 4) -> list[dict[str, np.ndarray]]:
 def test_ranges_hold_their_share_of_the_real_tokens_values(
     percentile: float, opset: int, tiny_onnx: Callable[..., Path]
 ) -> None:
-    """The states of opset 20 are [length, batch, width]."""
+    """With opset 20 the states are [length, batch, width]."""
     model = onnx.load(tiny_onnx("bert", "fast", opset))
     name = next(node.output[0] for node in model.graph.node if node.op_type == "LayerNormalization")
     (found,) = calibrate(model, [name], feeds(), percentile=percentile).values()
@@ -181,8 +182,8 @@ def test_the_formats_of_a_calibrated_model_agree(
     static, qdq, full = (logits(path) for path in (tmp_path / FILES["static"], tmp_path / FILES["qdq"], source))
     assert infos["static"]["int8_matmuls"] == infos["qdq"]["int8_matmuls"] > 0
     error = np.abs(full - static).mean()
-    assert 0 < error < 0.35 * (full - full.mean(0)).std()  # 8 bits a tensor at width 16
-    assert np.abs(static - qdq).mean() < 0.5 * error  # they differ where fp32 sums round to the next level
+    assert 0 < error < 0.35 * (full - full.mean(0)).std()  # 8 bits per tensor at width 16
+    assert np.abs(static - qdq).mean() < 0.5 * error  # they differ where fp32 sums round to the next quantized value
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -224,7 +225,7 @@ def test_without_texts_there_are_no_ranges(int8_format: str, tiny_onnx: Callable
 
 
 def test_a_weight_that_is_multiplied_both_ways_is_stored_once(tiny_onnx: Callable[..., Path], tmp_path: Path) -> None:
-    """ALBERT's keys are multiplied in integers in the first layer and absorbed in the last."""
+    """ALBERT's keys are an integer matmul in the first layer and absorbed in the last."""
     quantize_onnx(tiny_onnx("albert", "fast"), tmp_path, Quantize(method="dynamic"))
     graph = onnx.load(tmp_path / "model_quantized.onnx").graph
     stored = {tensor.name: tensor for tensor in graph.initializer}
@@ -235,7 +236,7 @@ def test_a_weight_that_is_multiplied_both_ways_is_stored_once(tiny_onnx: Callabl
 
 
 def test_one_layer_is_portable_too(tmp_path: Path) -> None:
-    """Its only attention is the first token's, which is no Attention node."""
+    """Its only attention is that of the first token, which is not an Attention node."""
     import torch
     from transformers import AutoModelForSequenceClassification, BertConfig
 

@@ -1,4 +1,4 @@
-"""Which of two ways to int8 is further off: against all tokens, of which part is mostly enough."""
+"""Compare the quantization errors of two settings on all tokens; a part of them is mostly enough."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_error_is_that_of_both_operands_rounded() -> None:
         squares = (exact.output.astype(float) ** 2).sum(1)
         expected += ((made - exact.output) ** 2).sum(1) / (squares + np.median(squares))
     assert found is not None
-    assert found.sum() == pytest.approx(expected.sum(), rel=0.02)  # a level that rounding tips moves a token's error
+    assert found.sum() == pytest.approx(expected.sum(), rel=0.02)  # a value may round the other way
 
 
 def test_what_is_no_better_is_left_and_what_is_better_is_finished() -> None:
@@ -45,7 +45,7 @@ def test_what_is_no_better_is_left_and_what_is_better_is_finished() -> None:
 
 
 def test_clearly_worse_is_seen_on_few_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And not where the first tokens alone are worse, by less than luck may do."""
+    """A few tokens suffice if the error is clearly larger, but not if the first tokens alone are worse by no more than chance."""
     seen: list[int] = []
     own = matmul_errors._is_larger
     monkeypatch.setattr(

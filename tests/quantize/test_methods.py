@@ -1,4 +1,4 @@
-"""The methods as records: what recipes and plans ask of them, and that mistakes are told before any work."""
+"""The quantization methods as records: what recipes and plans read from them, and errors that are raised before any work."""
 
 from __future__ import annotations
 

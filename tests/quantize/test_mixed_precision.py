@@ -1,4 +1,4 @@
-"""The search for a mix: what is fragile goes back to fp32 first, the goal is kept, an interrupted search ends alike."""
+"""The mixed-precision search: fragile matmuls return to fp32 first, the goal is met, an interrupted search ends the same."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def answers(path: Path) -> np.ndarray:
 
 
 def times(path: Path) -> Mapping[str, float]:
-    """As a profile would tell: int8 takes half of every matmul's time."""
+    """Return times as a profile would: int8 halves the time of every matmul."""
     graph = onnx.load(path).graph
     found = matmuls(graph)
     return dict.fromkeys(found.fp32, 2.0) | dict.fromkeys(found.int8, 1.0)
@@ -68,8 +68,8 @@ def evaluator(folder: Path, **changes: Any) -> Evaluator:
 
 @pytest.fixture
 def fragile(tiny_onnx: Callable[..., Path], tmp_path: Path) -> Path:
-    """A classifier, confident enough to have decisions, one of whose matmuls int8 breaks: a column of its weight in which
-    one huge entry, read by a neuron that is always 0, leaves the rest no levels."""
+    """Write a confident classifier with one matmul that int8 breaks: one huge entry in a column of its weight, read by a neuron
+    that is always 0, leaves the other entries a single quantized value."""
     model = onnx.load(tiny_onnx("bert", "fast"))
     stored = {tensor.name: tensor for tensor in model.graph.initializer}
 
@@ -184,7 +184,8 @@ def test_an_interrupted_search_goes_on_to_the_same_answer(calls: int, fragile: P
 def test_flips_are_held_against_the_goal_by_what_their_texts_can_tell(
     texts: int, flips: int, met: bool, fragile: Path, tmp_path: Path
 ) -> None:
-    """Whatever is fp32: the logits are planted. One flip of 400 texts is .25%, and no reason to call a goal of .2% missed."""
+    """The logits are planted, whatever is fp32. One flip in 400 texts is .25%, too little to say that a goal of .2% was
+    missed."""
 
     def planted(path: Path) -> np.ndarray:
         logits = np.tile([1.0, 0.0], (texts, 1))
@@ -213,7 +214,7 @@ def test_a_score_has_no_decisions(fragile: Path, tmp_path: Path) -> None:
 
 
 def test_a_product_that_need_not_be_fp32_becomes_int8_again(fragile: Path, tmp_path: Path) -> None:
-    """Profiled as saving next to nothing, a harmless matmul goes back first; the goal does not need it."""
+    """A harmless matmul is profiled to save next to nothing, so it returns to fp32 first, though the goal does not need it."""
 
     def partial(path: Path) -> Mapping[str, float]:
         harmless = "bert.encoder.layer.0.attention.self.query/MatMul"
@@ -225,7 +226,7 @@ def test_a_product_that_need_not_be_fp32_becomes_int8_again(fragile: Path, tmp_p
 
 
 def test_each_use_of_a_shared_weight_is_timed_by_itself(tiny_onnx: Callable[..., Path], tmp_path: Path) -> None:
-    """ALBERT's matmuls are called alike but for a number: one name begins another."""
+    """ALBERT's matmuls have the same name except for a number, so one name is a prefix of another."""
 
     def timed(path: Path) -> Mapping[str, float]:
         nodes = onnx.load(path).graph.node

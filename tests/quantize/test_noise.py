@@ -1,4 +1,4 @@
-"""Signal-to-noise of the parts, by hand and over families and int8_formats; and why a part stays fp32."""
+"""Signal-to-noise of a graph's parts, by hand and for all families and int8_formats; why a part stays fp32."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Make = Callable[..., Path]
 
 
 def toy(weight: np.ndarray, bias: np.ndarray = BIAS, table: np.ndarray = TABLE) -> ModelProto:
-    """Rows of a table, a matmul and its bias; `attention_mask` is read by nothing that matters."""
+    """Return a table lookup, a matmul and its bias; no node reads `attention_mask`."""
     nodes = [
         helper.make_node("Gather", ["table", "input_ids"], ["states"], name="look_up"),
         helper.make_node("MatMul", ["states", "weight"], ["matmul"], name="linear/MatMul"),
@@ -58,7 +58,7 @@ def test_a_graph_beside_itself_has_no_noise(tmp_path: Path) -> None:
 def test_decibels_by_hand_with_the_bias_and_without_padding(repeats: int, tmp_path: Path) -> None:
     coarse = np.rint(WEIGHT * 4) / 4
     other = TABLE.copy()
-    other[40] += 100  # the padding's row
+    other[40] += 100  # the padding token's row
     found = measured(tmp_path, toy(WEIGHT), toy(coarse, table=other), repeats)
     states = TABLE[IDS][MASK.astype(bool)].astype(np.float64)
     signal, noise = np.square(states @ WEIGHT + BIAS).sum(), np.square(states @ (WEIGHT - coarse)).sum()
@@ -98,7 +98,7 @@ def feeds() -> list[dict[str, np.ndarray]]:
 def test_every_product_and_norm_is_measured(
     family: str, graph: str, int8_format: str, tiny_onnx: Make, tmp_path: Path
 ) -> None:
-    """In every int8_format, so that none renames what it computes."""
+    """In every int8_format, so that none renames a part."""
     source = tiny_onnx(family, graph)
     quantize_onnx(source, tmp_path, Quantize(method="dynamic"), int8_format=int8_format, feeds=feeds())
     found = signal_to_noise(source, tmp_path / FILES[int8_format], feeds())
@@ -108,14 +108,14 @@ def test_every_product_and_norm_is_measured(
     assert set(found) == wanted
     values = [value for value in found.values() if value is not None]
     assert len(values) == len(found)
-    assert 5 < min(values) < max(values) < 70  # 8 bits at width 16: between noise alone and fp32's rounding
+    assert 5 < min(values) < max(values) < 70  # 8 bits at width 16: above plain noise and below fp32's rounding
 
 
 def test_coarser_weights_are_noisier(tiny_onnx: Make, tmp_path: Path) -> None:
     source = tiny_onnx("bert", "fast")
     means = []
     for name, per_channel in (("fine", True), ("coarse", False)):
-        # With more than 7 bits a CPU without VNNI may saturate, which is a noise of its own.
+        # With more than 7 bits a CPU without VNNI may saturate, which is another noise.
         quantize_onnx(source, tmp_path / name, Quantize(method="dynamic", reduce_range=True, per_channel=per_channel))
         found = signal_to_noise(source, tmp_path / name / FILES["dynamic"], feeds())
         means.append(np.mean([value for value in found.values() if value is not None]))

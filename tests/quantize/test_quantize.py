@@ -1,4 +1,4 @@
-"""Every family's graph becomes int8, and every way of silently staying fp32 is refused."""
+"""Every family's graph becomes int8, and a part that silently stays fp32 is refused."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_all_weight_products_but_the_classifier_have_int8_weights(
     source = tiny_onnx(family, graph)
     weights = matmuls(onnx.load(source).graph)
     info, model = plain_numbers(tmp_path, source)
-    alone = 1 + len(weights.stacked)  # poolers and their like
+    alone = 1 + len(weights.stacked)  # poolers and the like
     assert len(weights.stacked) == (2 if graph == "fast" else 0)  # the last layer's keys and values
     assert info["weight_only_matmuls"] == alone
     integers_ = sum(node.op_type == "MatMulInteger" for node in model.graph.node)
@@ -60,8 +60,8 @@ def test_all_weight_products_but_the_classifier_have_int8_weights(
     ]
     assert info["int8_gathers"] == 2
     segments = family not in ("distilbert", "mpnet")
-    segments &= not (graph == "fast" and family == "roberta")  # its one segment is in the positions
-    other = family in ("mpnet", "ernie") and graph == "plain"  # values that go into scores, task types
+    segments &= not (graph == "fast" and family == "roberta")  # the row of its only segment is added to the positions
+    other = family in ("mpnet", "ernie") and graph == "plain"  # relative-position biases, task types
     assert info["fp32_gathers"] == segments + other  # a table of a few rows
     large = [t.name for t in model.graph.initializer if t.data_type == TensorProto.FLOAT and len(t.dims) > 1]
     unscaled = [
@@ -74,9 +74,9 @@ def test_all_weight_products_but_the_classifier_have_int8_weights(
 def test_int8_follows_fp32(family: str, graph: str, tiny_onnx, tmp_path: Path) -> None:
     quantize_onnx(tiny_onnx(family, graph), tmp_path, Quantize(method="dynamic"))
     full, int8 = logits(tiny_onnx(family, graph)), logits(tmp_path / "model_quantized.onnx")
-    assert np.abs(full - int8).max() > 0  # it is another model
+    assert np.abs(full - int8).max() > 0  # int8 changes the model
     spread = (full - full.mean(0)).std()
-    assert np.abs(full - int8).mean() < 0.35 * spread  # 8 bits per tensor at width 16: coarse, and far from noise
+    assert np.abs(full - int8).mean() < 0.35 * spread  # 8 bits per tensor at width 16: coarse, but far below noise
 
 
 def test_same_input_same_bytes_and_metadata_is_kept(
@@ -146,7 +146,7 @@ def test_nothing_left_to_quantize_is_refused(tiny_onnx, tmp_path: Path, method: 
 
 
 def hide_weight(source: Path, target: Path, operator: str) -> str:
-    """The same function with one weight behind a node; returns the matmul's name."""
+    """Hide one weight behind a node, without changing the function; return the matmul's name."""
     model = onnx.load(source)
     node = next(node for node in model.graph.node if node.name.endswith("layer.1.output.dense/MatMul"))
     weight = next(t for t in model.graph.initializer if t.name == node.input[1])
@@ -163,7 +163,7 @@ def hide_weight(source: Path, target: Path, operator: str) -> str:
 
 
 def test_a_product_that_silently_stayed_fp32_is_named(tiny_onnx, tmp_path: Path) -> None:
-    """The quantizer does not look behind another node and says nothing."""
+    """ONNX Runtime's quantizer does not look behind another node, and does not say so."""
     name = hide_weight(tiny_onnx("bert"), tmp_path / "hidden.onnx", "Neg")
     with pytest.raises(CheckFailed, match="expected 12 int8 weight matmuls, found 11; stayed fp32") as error:
         quantize_onnx(tmp_path / "hidden.onnx", tmp_path / "out", Quantize(method="dynamic"))
@@ -173,7 +173,7 @@ def test_a_product_that_silently_stayed_fp32_is_named(tiny_onnx, tmp_path: Path)
 
 @pytest.mark.parametrize("operator", ["Identity", "Transpose"])
 def test_a_weight_behind_a_node_that_can_go_becomes_int8(operator: str, tiny_onnx, tmp_path: Path) -> None:
-    """ALBERT's traps: ONNX Runtime's quantizer alone leaves this one fp32."""
+    """As in ALBERT's graphs; ONNX Runtime's quantizer alone leaves this weight fp32."""
     name = hide_weight(tiny_onnx("bert"), tmp_path / "hidden.onnx", operator)
     quantize_onnx(tmp_path / "hidden.onnx", tmp_path, Quantize(method="dynamic"))
     found = matmuls(onnx.load(tmp_path / "model_quantized.onnx").graph)
@@ -219,7 +219,7 @@ def test_identities_are_stripped_without_changing_the_output() -> None:
         helper.make_node("Identity", ["x"], ["a"]),
         helper.make_node("Identity", ["a"], ["b"]),
         helper.make_node("Relu", ["b"], ["c"]),
-        helper.make_node("Identity", ["c"], ["y"]),  # it names the graph's output: stays
+        helper.make_node("Identity", ["c"], ["y"]),  # names the graph's output, so it stays
     ]
     values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in ("x", "y")]
     graph = helper.make_graph(nodes, "g", values[:1], values[1:])

@@ -1,4 +1,4 @@
-"""Each way to take a range from what was seen, against its formula written out."""
+"""Each calibration method against its formula, written out."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_rounded_values_are_the_levels_nearest() -> None:
     span = Range(-1, 3)
     values = np.array([-5, -1, -0.004, 0, 0.007, 0.009, 2.99, 9], np.float32)
     step = 4 / 255
-    levels = np.clip(np.rint(values / step), -64, 191)  # zero is level 64
+    levels = np.clip(np.rint(values / step), -64, 191)  # zero point 64
     assert span.rounded(values) == pytest.approx(levels * step, abs=1e-6)
     assert (span.rounded(span.rounded(values)) == span.rounded(values)).all()
 
@@ -45,7 +45,7 @@ def test_rounded_values_are_the_levels_nearest() -> None:
 def test_the_ends_of_the_values_tell_a_percentile_as_all_of_them_do(percentile: float) -> None:
     draws = np.random.default_rng(5)
     fine = [(draws.standard_t(2, (size, 6)) * 3).astype(np.float32) for size in (7, 900, 1, 400)]
-    for batches in (fine, [np.round(batch) for batch in fine]):  # also of values that are often the same
+    for batches in (fine, [np.round(batch) for batch in fine]):  # also values that are often equal
         count = int((100 - percentile) / 200 * 6 * 1308) + 2
         ends = Seen()
         for batch in batches:
@@ -58,7 +58,7 @@ def test_the_ends_of_the_values_tell_a_percentile_as_all_of_them_do(percentile: 
 
 def test_the_ends_are_the_least_and_the_largest_however_many_values_come_at_once() -> None:
     values = np.array([5, 1, 9, 3, 2, 7, 0, 8, 4, 6], np.float32)
-    for size in (1, 2, 3, 4, 6, 10):  # 4: just as many as are kept
+    for size in (1, 2, 3, 4, 6, 10):  # 4: exactly as many as are kept
         found = Seen()
         for start in range(0, len(values), size):
             found.add_ends(values[start : start + size], 2)
@@ -81,7 +81,7 @@ def test_texts_are_read_no_more_often_than_a_range_needs(
 
 
 def test_a_tensor_of_more_rows_than_tokens_is_counted_in_full() -> None:
-    """A table of positions, say: its values are the same for every text, however short."""
+    """For example a table of positions: its values are the same for every text, however short."""
     rows = np.random.default_rng(1).normal(size=(400, 4)).astype(np.float32)
     nodes = [
         helper.make_node("Mul", ["table", "one"], ["x"]),
@@ -97,7 +97,7 @@ def test_a_tensor_of_more_rows_than_tokens_is_counted_in_full() -> None:
 
 @pytest.mark.parametrize("method", list(RANGES))
 def test_padding_moves_no_range(method: str, tiny_onnx: Callable[..., Path]) -> None:
-    """A planted word whose embedding is huge stands in the padding alone."""
+    """A planted word with a huge embedding occurs only in the padding."""
     model = onnx.load(tiny_onnx("bert", "fast"))
     name = next(node.output[0] for node in model.graph.node if node.op_type == "LayerNormalization")
     table = next(tensor for tensor in model.graph.initializer if "word_embeddings" in tensor.name)
@@ -115,4 +115,4 @@ def test_padding_moves_no_range(method: str, tiny_onnx: Callable[..., Path]) -> 
     shown = calibrate(
         model, [name], [{**long, "attention_mask": np.ones_like(long["input_ids"])}], method=method, percentile=100
     )
-    assert shown[name].high > 1.2 * spans[0].high  # in the text it would have moved it
+    assert shown[name].high > 1.2 * spans[0].high  # in the text it moves the range

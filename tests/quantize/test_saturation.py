@@ -1,4 +1,4 @@
-"""The simulation of 16-bit sums against its definition, and against what ONNX Runtime computes on this CPU."""
+"""Simulated 16-bit sums against their definition, and against what ONNX Runtime computes on this CPU."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHAPES = [(1, 8, 16), (1, 7, 3), (3, 2, 1), (5, 65, 37), (9, 96, 40), (2, 1, 4)]
 
 
 def operands(rows: int, inner: int, columns: int, largest: int = 127) -> tuple[np.ndarray, np.ndarray]:
-    """Levels and weights of which many pairs leave 16 bits, above and below, and many do not."""
+    """Return quantized inputs and weights of which many pairs overflow 16 bits, above and below, and many do not."""
     rng = np.random.default_rng(rows * inner)
     levels = rng.integers(0, 256, (rows, inner))
     levels[:, : inner // 2] = rng.integers(200, 256, (rows, inner // 2))
@@ -34,7 +34,7 @@ def operands(rows: int, inner: int, columns: int, largest: int = 127) -> tuple[n
 
 
 def defined(levels: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, int]:
-    """One sum at a time, as the instruction is described."""
+    """Return the product and its saturated pairs, computed one sum at a time as the instruction is documented."""
     found, saturated = np.zeros((len(levels), weight.shape[1]), int), 0
     for row, column in np.ndindex(found.shape):
         products = [int(a) * int(b) for a, b in zip(levels[row], weight[:, column], strict=True)] + [0]
@@ -87,7 +87,7 @@ def test_unsigned_weights_have_another_kernel() -> None:
 
 
 def runtimes_product(levels: np.ndarray, weight: np.ndarray, kind: str, folder: Path, zero: int = 100) -> np.ndarray:
-    """What ONNX Runtime gives for (levels - zero) × weight; unsigned weights have 128 added."""
+    """Return ONNX Runtime's (levels - zero) × weight; unsigned weights have 128 added."""
     middle = np.full(weight.shape[1], 128 if weight.dtype == np.uint8 else 0, weight.dtype)
     stored = {
         "w": weight,
@@ -162,7 +162,7 @@ def logits(path: Path) -> np.ndarray:
 def saturated_file(
     tiny_onnx: Callable[..., Path], folder: Path, int8_format: str, graph: str = "fast", **settings: Any
 ) -> Path:
-    """A model one of whose weights are all at their outermost level: a layer's first feed-forward product."""
+    """Quantize a model in which all weights of a layer's first feed-forward matmul are at the outermost value."""
     model = onnx.load(tiny_onnx("bert", graph))
     shapes = {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}
     node = next(
@@ -187,7 +187,7 @@ def saturated_file(
 def test_a_whole_file_is_simulated(
     graph: str, int8_format: str, tiny_onnx: Callable[..., Path], tmp_path: Path
 ) -> None:
-    """As this CPU computes it, and not as the other kind does."""
+    """The simulation matches this CPU and not the other kind."""
     path = saturated_file(tiny_onnx, tmp_path / "m", int8_format, graph)
     here, there = (np.concatenate(simulate(path, feeds(), saturating=one)) for one in (saturates(), not saturates()))
     assert np.abs(here - logits(path)).max() < 0.1 * np.abs(here - there).max()

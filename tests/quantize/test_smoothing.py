@@ -1,4 +1,4 @@
-"""SmoothQuant's factors against the paper's formula; the graph's exactness; what it rescues and what it leaves alone."""
+"""SmoothQuant's factors against the paper's formula; exact graphs; what smoothing rescues and what it leaves alone."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ WIDTH, OUT = 16, 24
 WEIGHT = generator.normal(size=(WIDTH, OUT)).astype(np.float32)
 OTHER = (generator.normal(size=(WIDTH, OUT)) * 0.3).astype(np.float32)
 TABLE = generator.normal(size=(60, WIDTH)).astype(np.float32)
-TABLE[:, 5] *= 80  # the planted outlier channel, as in BERT one that the weights make little of
+TABLE[:, 5] *= 80  # the planted outlier channel, with small weights, as in BERT
 WEIGHT[5] *= 0.02
 OTHER[5] *= 0.02
 PLAN = QuantizationPlan(int8=("first/MatMul", "second/MatMul"), weight_only=(), kept=(), tables=())
 
 
 def model() -> ModelProto:
-    """Two matmuls that read the rows of a table, as query and key do, and a third reader of the rows."""
+    """Return two matmuls that read the rows of a table, like query and key, and a third reader of the rows."""
     nodes = [
         helper.make_node("Gather", ["t", "input_ids"], ["x"], name="rows"),
         helper.make_node("MatMul", ["x", "w"], ["p"], name="first/MatMul"),
@@ -58,20 +58,20 @@ def test_factors_are_the_papers() -> None:
     chosen = find_factors(model(), PLAN, feeds(), Quantize(alpha=0.7))
     factors = chosen.factors
     states, weights = np.abs(TABLE).max(0), np.abs(np.concatenate([WEIGHT, OTHER], 1)).max(1)
-    weights = np.maximum(weights, 0.1 * np.median(weights))  # as the outlier's own count
+    weights = np.maximum(weights, 0.1 * np.median(weights))  # the outlier channel's weights are raised to this
     expected = states**0.7 / weights**0.3
     found = factors["first/MatMul"]
     assert found / found[0] == pytest.approx(expected / expected[0], rel=2**-10)
     assert np.log(found).mean() == pytest.approx(0, abs=2**-10)
-    assert (1 / found == (1 / found).astype(np.float16)).all()  # as the file has them
+    assert (1 / found == (1 / found).astype(np.float16)).all()  # as stored in the file
     assert chosen.minor_side_weights == {}  # both sides of the rows are alike
-    assert (factors["second/MatMul"] == found).all()  # one input, one division
+    assert (factors["second/MatMul"] == found).all()  # they share one input, so one division
     assert chosen.alphas == {"first/MatMul": 0.7, "second/MatMul": 0.7}
-    assert chosen.channel_repeats == {}  # rows of a table come from no matmul
+    assert chosen.channel_repeats == {}  # a table's rows come from no matmul
 
 
 def test_channels_that_were_silent_on_the_sample_are_not_wiped_out() -> None:
-    """Most of them, as behind a ReLU: they count by the channels that spoke."""
+    """Most channels are silent, as behind a ReLU; their factors follow from those that are not."""
     table = TABLE.copy()
     table[:, 7:] = 0
     nodes = [
@@ -108,7 +108,7 @@ def test_an_outlier_channel_that_breaks_static_int8_is_rescued(tmp_path: Path) -
     broken, rescued = error(tmp_path, method="static"), error(tmp_path, method="smoothquant")
     assert broken > 0.1
     assert rescued < broken / 4
-    # What is left is near what int8 costs without any outlier.
+    # What remains is close to the error of int8 without any outlier.
     assert rescued < 0.03
 
 
@@ -120,12 +120,12 @@ def test_the_search_takes_the_best_alpha_and_none_where_none_helps(tmp_path: Pat
     even = model()
     table = next(tensor for tensor in even.graph.initializer if tensor.name == "t")
     bits = (generator.random((60, WIDTH)) < 0.5).astype(np.float32)
-    table.CopyFrom(numpy_helper.from_array(bits, "t"))  # levels that int8 has to the bit
+    table.CopyFrom(numpy_helper.from_array(bits, "t"))  # int8 represents these values exactly
     assert find_factors(even, PLAN, feeds(), Quantize(alpha=None)) == Smoothing()
 
 
 def one_sided(down: float) -> ModelProto:
-    """Rows like GELU's: channels go far up, some farther, and all alike a little down."""
+    """Return a model whose rows are like GELU's output: channels reach up to different heights, and all alike a little down."""
     made, draws = model(), np.random.default_rng(7)
     up = np.abs(draws.normal(size=(60, WIDTH))) * 10 ** np.linspace(-1, 1, WIDTH)
     rows = np.where(draws.random((60, WIDTH)) < 0.1, up, -0.17 * draws.random((60, WIDTH))) * np.sign(down)
@@ -150,7 +150,7 @@ def test_the_minor_side_of_an_input_takes_few_levels(
         shares.append(min(-span.low, span.high) / max(-span.low, span.high))
         errors.append(np.square(run(params.applied(made, PLAN, how), tmp_path) - exact).mean())
     assert shares[0] < 0.15 < 0.9 < shares[1]
-    assert errors[0] < 0.4 * errors[1]  # levels nearly twice as close, a quarter of the square at best
+    assert errors[0] < 0.4 * errors[1]  # a step nearly half as wide, so at best a quarter of the squared error
 
 
 def test_alpha_is_searched_again_where_one_side_is_the_minor(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,7 +180,7 @@ def padded() -> Feeds:
 
 @pytest.mark.parametrize("family", ["bert", "distilbert", "albert"])
 def test_a_smoothed_model_is_whole_and_no_larger(family: str, tiny_onnx: Callable[..., Path], tmp_path: Path) -> None:
-    """Shared weights stay shared, and the unpadded form is made of the same ones."""
+    """Shared weights stay shared, and the unpadded form uses the same ones."""
     source = tiny_onnx(family, "fast")
     given = padded()
     sizes = {}
@@ -213,7 +213,7 @@ def test_a_whole_model_with_copies_and_its_unpadded_form(
     source = tiny_onnx(family, "fast")
     given = padded()
     spec = Quantize(alpha=0.5, portable=True)
-    info = quantize_onnx(source, tmp_path, spec, feeds=given)  # the unpadded form is compared with the other there
+    info = quantize_onnx(source, tmp_path, spec, feeds=given)  # compares the unpadded form
     assert set(info["channels_added"].values()) == {16}
     layers = sum(node.op_type == "Gelu" for node in onnx.load(source).graph.node)
     assert len(info["channels_added"]) == layers
@@ -262,7 +262,7 @@ def test_a_product_in_the_dynamic_format_is_not_corrected_for_a_range_that_it_ha
 def test_inputs_that_share_a_weight_have_factors_for_the_peaks_of_both() -> None:
     draws = np.random.default_rng(1)
     weight, half = (draws.normal(size=shape).astype(np.float32) for shape in ((16, 24), (30, 16)))
-    table = np.concatenate([half, -half])  # no side of an input is the minor one
+    table = np.concatenate([half, -half])  # both sides of an input are alike
     other = table.copy()
     table[:, 5] *= 80
     other[:, 9] *= 80

@@ -1,5 +1,5 @@
-"""Factors of attention's context in the projection of the values: exact in every form of the graph, and nothing is left to
-multiply; where it would not be exact, a multiplication stays."""
+"""Fold the factors of attention's context into the value projection: exact in every form of the graph, with no multiplication
+left; where it would not be exact, the multiplication stays."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def is_output(name: str) -> bool:
 
 
 def random_factors(model: ModelProto) -> Factors:
-    """For all int8 matmuls; one vector for those that share an input or a weight."""
+    """Return factors for all int8 matmuls; those that share an input or a weight share one vector."""
     plan = select_nodes(model, (), embeddings=True, source=Path("model.onnx"))
     sizes = {tensor.name: tensor.dims[0] for tensor in model.graph.initializer if tensor.dims}
     draws, shared, found = np.random.default_rng(3), dict[str, np.ndarray](), Factors()
@@ -92,7 +92,7 @@ def answers(model: ModelProto, folder: Path) -> np.ndarray:
 
 
 def smoothed_inputs(model: ModelProto) -> dict[str, bool]:
-    """Matmul of an attention's output -> whether it reads a product."""
+    """Return, for each matmul of an attention output, whether it reads a multiplication."""
     makers = {name: node for node in model.graph.node for name in node.output}
     found = {}
     for node in model.graph.node:
@@ -106,7 +106,7 @@ def smoothed_inputs(model: ModelProto) -> dict[str, bool]:
 
 def check_exact(model: ModelProto, folder: Path) -> None:
     factors, expected = random_factors(model), answers(model, folder)
-    same = pytest.approx(expected, abs=2e-6 * float(np.abs(expected).max()))  # fp32, in another order
+    same = pytest.approx(expected, abs=2e-6 * float(np.abs(expected).max()))  # fp32 sums in another order
     found = smooth(model, factors, fold=True)
     assert answers(found, folder) == same
     read = smoothed_inputs(found)
@@ -120,10 +120,10 @@ def check_exact(model: ModelProto, folder: Path) -> None:
 def test_a_fast_graph_gives_the_same_without_a_product(
     name: str, opset: int, exported: Callable[..., Path], tmp_path: Path
 ) -> None:
-    """Pruned heads and ALBERT's repeats included, and the last layer, which has no values of all tokens."""
+    """With pruned heads, ALBERT's repeated block, and the last layer, which does not compute the values of all tokens."""
     path = exported(name, "fast", opset)
     check_exact(onnx.load(path), path.parent)
-    check_exact(onnx.load(unpadded_beside(path)), path.parent)  # its weights lie in the other's folder
+    check_exact(onnx.load(unpadded_beside(path)), path.parent)  # its weights are in the padded file's folder
     portable = onnx.load(path)
     make_portable(portable)
     check_exact(portable, tmp_path)
@@ -154,7 +154,7 @@ def test_of_a_matrix_for_queries_keys_and_values_the_values_alone_change(exporte
 
 
 def products(model: ModelProto) -> set[str]:
-    """The operators that give what smoothed matmuls multiply by 1 / s."""
+    """Return the operators whose outputs smoothed matmuls multiply by 1 / s."""
     makers = {name: node.op_type for node in model.graph.node for name in node.output}
     return {makers[node.input[0]] for node in model.graph.node if node.name.endswith("/Smooth")}
 
@@ -169,7 +169,7 @@ def test_what_a_relu_gives_is_divided_before_it(name: str, exported: Callable[..
     assert "Relu" in products(smooth(model, factors, fold=False))
     assert "Relu" not in products(smooth(model, factors, fold=True))
     gelu = onnx.load(exported(name.removeprefix("relu ")))
-    assert "Gelu" in products(smooth(gelu, random_factors(gelu), fold=True))  # which is not linear above zero
+    assert "Gelu" in products(smooth(gelu, random_factors(gelu), fold=True))  # GELU is not linear above zero
 
 
 @pytest.mark.parametrize("form", ["static", "qdq"])
@@ -194,7 +194,7 @@ def test_the_values_int8_weights_stay_as_they_are(exported: Callable[..., Path])
     fold_into_values(model.graph, random_factors(model))
     for name in names:
         levels = [to_int8(weight, axis=1, bits=8)[0].astype(int) for weight in (before[name], to_array(model, name))]
-        assert (levels[0] != levels[1]).mean() < 1e-3  # a value half-way between two levels
+        assert (levels[0] != levels[1]).mean() < 1e-3  # values half-way between two quantized values
         assert np.abs(levels[0] - levels[1]).max() <= 1
 
 
@@ -211,7 +211,7 @@ def test_the_noise_of_divided_values_is_that_of_whole_ones(
     values = [name for name in found[0] if "self.value/" in name]
     assert len(values) == 3
     for name in values:
-        assert found[0][name] == pytest.approx(found[1][name], abs=0.5)  # dB; a factor fitted to 192 tokens takes 0.02
+        assert found[0][name] == pytest.approx(found[1][name], abs=0.5)  # dB; 0.02 for a factor fitted to 192 tokens
 
 
 def to_array(model: ModelProto, name: str) -> np.ndarray:
@@ -225,7 +225,7 @@ def test_weights_with_one_scale_for_all_columns_stay_as_they_are(exported: Calla
 
 
 def test_repeats_with_factors_of_their_own_are_left_alone(exported: Callable[..., Path]) -> None:
-    """One vector serves all that read a shared block's values."""
+    """All readers of a shared block's values must have the same factors."""
     model = onnx.load(exported("albert"))
     factors = random_factors(model)
     first = next(name for name in factors if is_output(name))
@@ -239,7 +239,7 @@ def test_repeats_with_factors_of_their_own_are_left_alone(exported: Callable[...
 def test_corrections_are_of_the_values_that_the_file_has(
     kept: bool, exported: Callable[..., Path], tmp_path: Path
 ) -> None:
-    """`kept`: the matmul behind the context is fp32 after all, as `auto` may have it, and the values are whole again."""
+    """`kept`: the matmul behind the context stays fp32, as `auto` may choose, so the values are not divided."""
     model = onnx.load(exported("bert"))
     feeds = [{key: value.numpy() for key, value in example(describe(MODELS["bert"]()), 8, 24).items()}]
     plan = select_nodes(model, (), embeddings=True, source=Path("model.onnx"))
@@ -261,7 +261,8 @@ WIDTH = 8
 
 
 def attention(*, read_too: str = "", values: str = "vb") -> ModelProto:
-    """One head over the rows of a table; `read_too`: a tensor that goes into the logits too; `values`: what is attended to."""
+    """Return one head over the rows of a table. `read_too`: a tensor that is added to the logits; `values`: the values attended
+    to."""
     nodes = [
         helper.make_node("Gather", ["t", "input_ids"], ["x"], name="rows"),
         helper.make_node("MatMul", ["x", "w"], ["v"], name="value/MatMul"),

@@ -1,4 +1,4 @@
-"""Tables of rows as int8: how near they are, and what their scales and their centre are for."""
+"""Tables as int8: how precise they are, and what their scales and their centre are for."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def restored(found: Rows) -> np.ndarray:
 def test_what_all_rows_have_in_common_is_not_rounded() -> None:
     generator = np.random.default_rng(1)
     table = (0.03 * generator.normal(size=(512, 24))).astype(np.float32)
-    table[:, 5] += 0.4  # as positions with the one segment's row have
+    table[:, 5] += 0.4  # as in positions with the segment's row added
     found = row_levels(table)
     assert found.unit is None
     off = np.abs(restored(found) - table)
@@ -43,8 +43,8 @@ def test_the_scales_of_a_long_table_are_coded(loudest: float, monkeypatch: pytes
     exact = np.abs(table).max(1) / 127
     scales = found.scales.astype(np.float64) ** 2 * float(np.asarray(found.unit))
     rows = np.arange(400) != 9
-    assert (scales[rows] >= exact[rows] * (1 - 1e-6)).all()  # rounded up: nothing is cut off
-    # One code more is (1 + 1 / code)² of the scale.
+    assert (scales[rows] >= exact[rows] * (1 - 1e-6)).all()  # rounded up, so nothing is clipped
+    # The next code is (1 + 1 / code)² of the scale.
     assert (scales[rows] <= exact[rows] * (1 + 1 / (found.scales[rows] - 1.0)) ** 2 * (1 + 1e-6)).all()
     assert np.median(scales[rows] / exact[rows]) < (1.02 if loudest == 1 else 1.15)
     assert (np.abs(restored(found) - table) <= scales[:, None] * 0.501).all()
@@ -57,7 +57,7 @@ def test_a_table_of_zeros_is_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_too_small_for_a_scale_is_zero() -> None:
-    levels, scales = to_int8(np.array([[2e-43, 1.0], [-2e-43, 0.5]], np.float32), 1)  # 2e-43 / 127 is no normal number
+    levels, scales = to_int8(np.array([[2e-43, 1.0], [-2e-43, 0.5]], np.float32), 1)  # 2e-43 / 127 is subnormal
     assert scales.tolist() == [1, pytest.approx(1 / 127)]
     assert levels.tolist() == [[0, 127], [0, 64]]
     scale, zero = Range(0, 1e-37).parameters()

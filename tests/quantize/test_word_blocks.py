@@ -1,4 +1,4 @@
-"""Words in 4 bits: how near they are, which file has them, and that its graph computes what NumPy does."""
+"""Word embeddings in 4 bits: their precision, which files have them, and the graph against NumPy."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ IDS = GENERATOR.integers(5, 120, (16, 12))
 
 @pytest.fixture(autouse=True)
 def long_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Toys have 120 words, and 24 or 26 positions."""
+    """Toy tables have 120 words, and 24 or 26 positions."""
     monkeypatch.setattr(weights, "LONG", 100)
 
 
 def restored(found: Blocks) -> np.ndarray:
-    """float32 [row, size], as the file says it."""
+    """Return float32 [row, size], decoded from the stored blocks."""
     packed, codes = found.packed.astype(np.int32), found.codes.astype(np.float32)
     upper = packed // 16
     levels = np.concatenate([upper, packed - 16 * upper - 8], axis=2).astype(np.float32)
@@ -64,7 +64,7 @@ def rows_of(model: ModelProto, ids: np.ndarray, folder: Path) -> np.ndarray:
 
 @pytest.mark.parametrize("size", [64, 26, 24, 8])
 def test_the_graph_computes_what_numpy_does(size: int, tmp_path: Path) -> None:
-    """To the bit."""
+    """Exactly."""
     values = table(size=size)
     made = to_int8_graph(looked_up(values), PLAN, {}, word_bits=4)
     ids = GENERATOR.integers(0, 400, (3, 50))
@@ -91,18 +91,18 @@ def test_a_block_has_the_better_of_its_scales_on_the_side_of_its_farthest_value(
     error = np.square(restored(found) - values).sum()
     step = np.abs(blocks).max(2, keepdims=True) / 7
     plain = np.square(np.rint(blocks / step) * step - blocks).sum()
-    assert error < 0.8 * plain  # of seven levels a side, in scales that are exact
+    assert error < 0.8 * plain  # against the plain rounding to ±7 with exact scales
     one = np.abs(farthest) / 8 * -np.sign(farthest)
     reaching = np.square(np.clip(np.rint(blocks / one), -8, 7) * one - blocks).sum()
-    assert error < 0.95 * reaching  # of the scale that cuts nothing off
+    assert error < 0.95 * reaching  # against the scale that clips nothing
     signal = 10 * np.log10(np.square(values).sum() / error)
-    assert 20.5 < signal < 23  # dB; 19.4 is that of 16 even levels for all normal values alike
+    assert 20.5 < signal < 23  # dB; 16 evenly spaced values for the whole normal distribution reach 19.4
 
 
 def test_a_table_of_zeros_is_zeros_and_no_row_depends_on_others() -> None:
     assert (restored(block_levels(np.zeros((120, 16), np.float32))) == 0).all()
     values = table()
-    values[3] *= 20  # the largest, which the unit goes by
+    values[3] *= 20  # the largest, which determines the unit
     some = np.concatenate([values[:4], values[200:]])
     np.testing.assert_array_equal(
         restored(block_levels(some)), restored(block_levels(values))[[*range(4), *range(200, 400)]]
@@ -167,7 +167,7 @@ def test_every_family_s_words_have_4_bits(
     assert np.abs(found[4] - full).mean() < 0.5 * spread
     if int8_format == "static":
         beside = onnx.load(unpadded_beside(tmp_path / "4.onnx"), load_external_data=False)
-        assert len(packed_look_ups(beside)) == 1  # the same table: the two are compared when they are written
+        assert len(packed_look_ups(beside)) == 1  # the same table: the two forms are compared when they are written
 
 
 def test_a_short_table_and_positions_keep_8_bits(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""`compress search` as a user calls it."""
+"""`compress search` as users call it."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ def test_what_is_too_large_by_its_parameters_is_refused_before_any_training(plac
     found = compress("search", "int8", "distilbert", "--max-size-mb", "0.001", "--trials", "2", *own, cwd=place)
     assert found.returncode == 2
     assert "no trial was measured; trial 0 was refused: --max-size-mb" in found.stderr
-    assert "; trial 1 was refused: --max-size-mb" in found.stderr  # of another size, so for another reason
+    assert "; trial 1 was refused: --max-size-mb" in found.stderr  # it has another size, so another reason
     assert not (place / "small" / ".store").exists()
 
 
 def test_students_vary_for_each_recipe_that_has_one_whatever_its_stages_are_called(place: Path) -> None:
-    """The distill stages of minilm have names, and that of prune-distil trains no student."""
+    """The distill stages of minilm have names, and prune-distil's trains no student."""
     axes = ("--try", "student=[distil-1l, tiny-2l]", "--trials", "9")
     own = ("--task", "tiny-task.yaml", "--teacher", "tiny.yaml", "-o", "students")
     found = compress("search", "minilm", "prune-distil", "--max-size-mb", "0.001", *axes, *own, cwd=place)
@@ -115,7 +115,7 @@ def _until(process: psutil.Popen, happened: Callable[[], bool]) -> None:
 
 
 def _stages(folder: Path) -> dict[str, int]:
-    """Finished stage -> when its record was written."""
+    """Return finished stage -> the time its manifest was written."""
     return {path.parent.name: path.stat().st_mtime_ns for path in (folder / ".store").glob("[0-9a-f]*/manifest.json")}
 
 
@@ -161,7 +161,7 @@ def test_processes_that_share_a_search_end_with_ctrl_c_and_finish_it_together(
     kept = _stages(folder)
     assert _begin(place, "shared", "-j", "2").wait(300) == 0
     assert kept.items() <= _stages(folder).items()
-    # All four combinations are tried, in an order that two processes do not fix.
+    # All four combinations are tried, in an order that varies with two processes.
     found = [sorted((t["score"], t["size_mb"]) for t in each["trials"]) for each in (_found(folder), unkilled)]
     assert found[0] == found[1]
 
@@ -174,7 +174,7 @@ def test_a_folder_of_another_search_is_refused(
     place: Path, unkilled: dict[str, Any], words: tuple[str, ...], named: str
 ) -> None:
     own = ("--task", "tiny-task.yaml", "--teacher", "tiny.yaml", "-o", "unkilled")
-    other = "fp32" if training_precision() == "bf16" else "bf16"  # than the one that this machine takes by default
+    other = "fp32" if training_precision() == "bf16" else "bf16"  # not this machine's default
     found = _call(place, *SPACE, *(word.format(other=other) for word in words), *own)
     assert found.returncode == 2
     assert f"holds another search: {named}" in found.stderr

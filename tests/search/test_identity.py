@@ -1,4 +1,4 @@
-"""What makes a search the same one, and what its trials ask for."""
+"""What identifies a search, and the requests of its trials."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_a_search_of_an_earlier_version_is_said_to_be_one(request_: Request) -> 
 
 
 def test_a_machine_with_another_cpu_takes_part(request_: Request, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Though what it quantizes to by its own times has other keys in the store."""
+    """Although stages that depend on its own timings have other keys in the store."""
     request_ = replace(request_, recipes=("int8",), corpus=(), overrides=("quantize.method=auto",))
     opened(request_, LIMITS, ())
     monkeypatch.setattr("compress.pipeline.stages.quantize.cpu_name", lambda: "another")
@@ -155,7 +155,7 @@ def test_a_trial_that_repeats_another_is_no_model_of_its_own(monkeypatch: pytest
 
 
 def test_no_command_ships_a_choice_that_misses_a_limit(tmp_path: Path) -> None:
-    """And the page has none."""
+    """The page contains no such command either."""
     model = Measured(0, score=90.0, size_mb=9.0, latency_ms=None)
     trial = Trial(0, {"recipe": "int8"}, (-90.0, 9.0), None, {"score": 90.0, "size_mb": 9.0, "latency_ms": None})
     run: Any = SimpleNamespace(run="int8-1", final=SimpleNamespace(headline=88.0))

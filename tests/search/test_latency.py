@@ -1,4 +1,4 @@
-"""What is known of a model's time, and of its file's size, before it is trained."""
+"""What is known about a model's latency and file size before it is trained."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of a model's sizes where stages make it smaller, and which trials that refuses."""
+"""What is known about sizes if stages shrink the model, and which trials are refused for it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _plan(place: Path, recipe: str, *overrides: str, teacher: str = "tiny") -> P
 
 
 def _shapes(sizes: Dimensions) -> list[Dimensions]:
-    """All that pruning may leave."""
+    """Return all shapes that pruning may leave."""
     options = [
         [*itertools.product(head_counts(heads).tolist(), neuron_counts(neurons).tolist())]
         for heads, neurons in unit_counts(sizes)
@@ -83,7 +83,7 @@ PLANS = {
 
 
 def _left(plan: Plan) -> list[Dimensions]:
-    """Of the last model, all that the plan's stages may leave, one after the other, by trying all."""
+    """Return every size of the last model that the plan's stages may leave one after the other, found by trying all."""
     found = [plan.sizes[plan.models[-1].rpartition("-")[0]]]
     for node in plan.nodes:
         spec = node.spec
@@ -95,7 +95,8 @@ def _left(plan: Plan) -> list[Dimensions]:
 
 
 def _tokens_left(plan: Plan, spec: Vocabulary) -> set[int]:
-    """Whichever token has the largest weights, which the run ranks first."""
+    """Return the possible numbers of kept tokens: the run ranks the token with the largest weights first, which may be any
+    token."""
     source = plan.teacher
     permanent = permanent_tokens(source.tokenizer, named_tokens(source.config))
     counts = count_tokens(source.tokenizer, plan.task.data.train)
@@ -105,7 +106,7 @@ def _tokens_left(plan: Plan, spec: Vocabulary) -> set[int]:
 
 
 class _Table(Latencies):
-    """In memory."""
+    """A latency table in memory."""
 
     def __init__(self) -> None:
         self._times: dict[str, float] = {}
@@ -118,7 +119,7 @@ class _Table(Latencies):
 
 
 def _is_allowed(plan: Plan, spec: Prune, before: Dimensions, after: Dimensions) -> bool:
-    """By the stage's own words."""
+    """Whether the stage allows this shape."""
     if spec.budget == "widths":
         return unit_counts(after) == widths_of(spec, before)
     if spec.budget == "size_mb":
@@ -176,7 +177,7 @@ def test_the_tokens_of_train_are_the_fewest_that_a_cut_vocabulary_has(place: Pat
     assert used <= known.least.vocabulary < whole.vocabulary
     assert not known.exact
     few = _plan(place, "vocabulary-int8", f"vocabulary.most={known.least.vocabulary - 1}")
-    assert known_sizes(few).exact  # WordPiece fills all the room that there is
+    assert known_sizes(few).exact  # WordPiece always uses the whole limit
     assert known_sizes(few).least.vocabulary == known.least.vocabulary - 1
 
 
@@ -188,14 +189,14 @@ def test_a_budget_is_refused_by_the_narrowest_shape_with_room_for_noise_and_widt
     table = Latencies(tmp_path)
 
     def why(overrides: tuple[str, ...], share: float) -> str | None:
-        """`share`: of the time of the least shape that there can be."""
+        """`share`: of the time of the smallest possible shape."""
         plan = _plan(place, "prune-int8", *overrides)
         sizes = known_sizes(plan)
         limits = Limits(max_latency_ms=share * sizes.least.layer_parameters)
         return search_run._too_slow(plan, sizes, limits, table)
 
     budget, widths = ("prune.flops=0.5",), ("prune.neurons=32",)
-    assert why(budget, 0.9) is None  # noise may make that of it
+    assert why(budget, 0.9) is None  # may be noise
     assert "by the narrowest shape it can have" in str(why(budget, 0.7))
     assert why(widths, 1.0) is None
     assert "by its shape" in str(why(widths, 0.9))

@@ -1,4 +1,4 @@
-"""Trials that are shared and outlive their processes."""
+"""Trials that processes share, and that outlive them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small BERTs to convert, and the ALBERTs that they become."""
+"""Small BERTs to convert to ALBERT, and the converted models."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ EMBEDDING = 8
 
 
 def bert(*, layers: int = 4, alike: bool = False, rank: int | None = None, seed: int = 3, **fields: Any) -> Any:
-    """A BERT classifier, width 32 with 4 heads; its layers may be all `alike`, and its tables span `rank` directions
-    beside the mean of each row."""
+    """Return a BERT classifier, width 32 with 4 heads. `alike`: all layers have the same weights; `rank`: the embedding tables
+    span this many directions beside the mean of each row."""
     torch.manual_seed(seed)
     shape = {"vocab_size": 120, "hidden_size": 32, "num_hidden_layers": layers, "num_attention_heads": 4}
     shape |= {"intermediate_size": 48, "max_position_embeddings": 24, "num_labels": 3, **fields}
     model: Any = BertForSequenceClassification(BertConfig.from_dict(shape)).eval()
     with torch.no_grad():
-        for parameter in model.parameters():  # larger than transformers' start, so that every part matters
+        for parameter in model.parameters():  # larger than transformers' initial weights, so that every part matters
             parameter.add_(torch.randn_like(parameter) * 0.1)
         if rank is not None:
             _flatten(model.bert.embeddings, rank)
@@ -59,5 +59,5 @@ def text(seed: int = 9) -> dict[str, Any]:
 
 
 def blocks(model: Any) -> list[Any]:
-    """The `AlbertLayer` of each group."""
+    """Return the `AlbertLayer` of each group."""
     return [group.albert_layers[0] for group in model.base_model.encoder.albert_layer_groups]

@@ -1,4 +1,4 @@
-"""A finished run whose fp32 models are tiny random ones that can be run, and what a page of their attention holds."""
+"""A finished run whose fp32 models are tiny random checkpoints that can run, and a parser of its attention page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LENGTH = 16  # tokens
 
 
 def attention_run(root: Path, checkpoints: dict[str, Path], tokenizer: Tokenizer) -> Path:
-    """The run's folder; its store is `root / "store"`. `checkpoints`: of the teacher and the student."""
+    """Return the run's folder; its store is `root / "store"`. `checkpoints`: the teacher's and the student's."""
     run = make_run(root)
     store, entries = Store(run.store), json.loads((run.folder / "models.json").read_text())
     for number, (role, folder) in enumerate(checkpoints.items()):
@@ -37,13 +37,13 @@ def attention_run(root: Path, checkpoints: dict[str, Path], tokenizer: Tokenizer
 
 
 def _adapt(result: dict[str, Any]) -> None:
-    """To the sizes of the tiny checkpoints."""
+    """Set the maximum length and the labels to those of the tiny checkpoints."""
     result["settings"]["max_length"] = LENGTH
     result["task"]["labels"] = ["bad", "good", "neither"]
 
 
 def change(run: Path, how: Any) -> None:
-    """What `how` makes of the run's result, in place."""
+    """Apply `how` to the run's result file in place."""
     path = run / "result.json"
     result = json.loads(path.read_text(encoding="utf-8"))
     how(result)
@@ -51,7 +51,7 @@ def change(run: Path, how: Any) -> None:
 
 
 def page_maps(page: str) -> dict[str, Any]:
-    """What a page holds, its weights read independently: of each role a list of [head, query, key]."""
+    """Return the data of an attention page, its weights decoded independently: for each role a list of [head, query, key]."""
     (text,) = re.findall(r'<script type="application/json" id="maps">(.*?)</script>', page, re.DOTALL)
     found = json.loads(text)
     for role in ("teacher", "student"):

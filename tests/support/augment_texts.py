@@ -1,4 +1,4 @@
-"""Words that the tests' tokenizer holds as one token each, and sentences of them."""
+"""Words that are single tokens of the tests' tokenizer, and sentences made of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FUNCTION = ("the", "is", "not", "and", "very")
 
 
 def sentences(count: int, words: int, seed: int = 0) -> list[str]:
-    """Distinct texts of so many content words, with things between that are none."""
+    """Return `count` distinct texts of `words` content words each, mixed with tokens that are not content words."""
     rng = np.random.default_rng(seed)
     return [
         f"The {' '.join(rng.choice(CONTENT, words))}, {number} -- is not [MASK] a. 中文 é" for number in range(count)

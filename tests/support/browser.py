@@ -1,4 +1,4 @@
-"""A headless Chromium over its debugging pipe, and axe-core: what a reader of a page meets, without a package for it."""
+"""A headless Chromium driven over its debugging pipe, and axe-core, without a package for either."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-AXE = "COMPRESS_AXE"  # the path of axe.min.js, of the npm package axe-core
+AXE = "COMPRESS_AXE"  # path of axe.min.js, from the npm package axe-core
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 _FLAGS = (
     "--headless=new",
@@ -30,7 +30,7 @@ def chromium() -> str | None:
 
 
 def axe_file() -> Path | None:
-    """`axe.min.js` of `COMPRESS_AXE`, or of a global `npm install -g axe-core`."""
+    """Return the `axe.min.js` named by `COMPRESS_AXE`, or that of a global `npm install -g axe-core`."""
     named = os.environ.get(AXE)
     if named:
         return Path(named)
@@ -41,7 +41,7 @@ def axe_file() -> Path | None:
 
 
 class Tab:
-    """One page of the browser."""
+    """One page in the browser."""
 
     def __init__(self, to: int, back: int) -> None:
         self._to, self._back, self._rest, self._number = to, back, b"", 0
@@ -79,7 +79,7 @@ class Tab:
             self.events.append(self._read())
 
     def open(self, page: Path | str, *, width: int = 1280, dark: bool = False, scripts: bool = True) -> None:
-        """Show the file, or what is at the URL, drawn in full."""
+        """Open a file or a URL, and wait until it is fully drawn."""
         self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600
         )
@@ -93,24 +93,24 @@ class Tab:
             self.run("new Promise(done => setTimeout(done, 700))")
 
     def run(self, script: str) -> Any:
-        """The value of a script, awaited."""
+        """Evaluate a script, await its result and return it."""
         found = self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
         if "exceptionDetails" in found:
             raise RuntimeError(str(found["exceptionDetails"]))
         return found["result"].get("value")
 
     def requests(self) -> list[str]:
-        """What the page asked for, itself left out."""
+        """Return the URLs that the page requested, without its own."""
         sent = [found["params"] for found in self.events if found.get("method") == "Network.requestWillBeSent"]
         return [each["request"]["url"] for each in sent if each.get("type") != "Document"]
 
     def errors(self) -> list[str]:
-        """Exceptions of the page's scripts."""
+        """Return the exceptions of the page's scripts."""
         thrown = [found for found in self.events if found.get("method") == "Runtime.exceptionThrown"]
         return [json.dumps(found["params"]["exceptionDetails"])[:500] for found in thrown]
 
     def axe(self, script: Path) -> list[str]:
-        """`rule: where` of every violation, best practices included."""
+        """Return `rule: target` for every violation, best practices included."""
         self.run(script.read_text(encoding="utf-8") + ";0")
         found = self.run("axe.run(document).then(found => JSON.stringify(found.violations))")
         return [
@@ -129,7 +129,7 @@ class Tab:
 
 @contextmanager
 def tab(program: str, profile: Path) -> Iterator[Tab]:
-    """A browser with one page. `profile`: an empty folder for what it keeps."""
+    """Open a browser with one page. `profile`: an empty folder for its data."""
     theirs, to = os.pipe()
     back, answers = os.pipe()
 

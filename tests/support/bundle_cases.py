@@ -1,4 +1,4 @@
-"""Damaged bundles for the fuzzer: which file is changed and how depends on the seed and the number alone."""
+"""Damaged bundles for the fuzzer: the damage depends only on the seed and the case's number."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from compress.runtime import Classifier
 DOCUMENTS = ("bundle.json", "config.json", "tokenizer.json", "tokenizer_config.json")
 GRAPHS = ("onnx/model.onnx", "onnx/model_quantized.onnx")
 TEXTS = ["a text", "another with more words than that"]
-LONGEST = 5_000  # characters of a message
+LONGEST = 5_000  # characters in an error message
 
 
 def cases(whole: Path, seed: int, count: int) -> Iterator[tuple[str, str, bytes]]:
-    """(what was changed, the file's name, its new bytes) of the bundle in `whole`."""
+    """Yield (what was changed, file name, new bytes) for damaged copies of the bundle in `whole`."""
     for number in range(count):
         rng = random.Random(f"{seed}/{number}")
         name = rng.choice((*DOCUMENTS, *GRAPHS, *GRAPHS))
@@ -45,7 +45,7 @@ def _text(document: Any) -> bytes:
 
 
 def _graph(data: bytes, rng: random.Random) -> tuple[str, bytes]:
-    """A change of the graph as a graph: names, kinds, attributes, types, weights, metadata."""
+    """Damage the parsed graph: its names, operators, attributes, types, weights or metadata."""
     model = onnx.load_from_string(data)
     changes = [rng.choice(_CHANGES) for _ in range(rng.choice((1, 1, 2)))]
     for change in changes:
@@ -154,7 +154,7 @@ _CHANGES = (
 
 
 def damaged(whole: Path, folder: Path, info: BundleInfo, name: str, data: bytes) -> None:
-    """`folder`, a copy of the bundle in `whole`, with the one file changed; sealed again unless it is bundle.json."""
+    """Fill `folder` with a copy of the bundle `whole` with one file changed; re-sealed unless that file is bundle.json."""
     for other in (*DOCUMENTS, *GRAPHS):
         shutil.copyfile(whole / other, folder / other)
     (folder / name).write_bytes(data)
@@ -163,7 +163,7 @@ def damaged(whole: Path, folder: Path, info: BundleInfo, name: str, data: bytes)
 
 
 def answer(folder: Path, name: str) -> str | None:
-    """What `predict` says: None, or its one error. Whatever else is raised passes through."""
+    """Return the error that `predict` raises, or None. Any exception but `CompressError` passes through."""
     try:
         precision = "fp32" if name == "onnx/model.onnx" else None
         Classifier(folder, threads=1, precision=precision).predict(TEXTS, tokens=512)

@@ -1,4 +1,4 @@
-"""What may crash, in a process of its own: verification and answers of damaged bundles, told what to do by JSON lines."""
+"""Verify damaged bundles and predict with them, which may crash, in a separate process that is controlled by JSON lines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from compress.bundle.graph_checks import Verification
 from compress.errors import CompressError
 from compress.processes.worker import serve
 
-warnings.simplefilter("ignore")  # an unpadded form that is left alone
+warnings.simplefilter("ignore")  # the warning about an unpadded graph that is ignored
 
 
 class Server:
@@ -21,7 +21,7 @@ class Server:
         return answer(Path(folder), name)
 
     def verify(self, folder: str) -> list[str]:
-        """The failed checks."""
+        """Return the messages of the failed checks."""
         try:
             info = read_bundle(Path(folder))
         except CompressError as error:

@@ -37,7 +37,7 @@ class Run:
 
 
 def graph(labels: tuple[str, ...], kind: str, pair: bool, seed: int = 0) -> onnx.ModelProto:
-    """logits = W2 · relu(W1 · mean of the tokens' rows), with a row per segment added for pairs."""
+    """Return a graph of logits = W2 · relu(W1 · mean of the tokens' rows); for pairs a row per segment is added."""
     rng = np.random.default_rng(seed)
     weights = {
         "words": rng.normal(size=(VOCABULARY, HIDDEN)),
@@ -90,7 +90,7 @@ def write_checkpoint(out: Path, labels: tuple[str, ...]) -> None:
 def make_run(
     root: Path, task_name: str = "toy-sentiment", *, seed: int = 0, hub: str | None = "someone/teacher"
 ) -> Run:
-    """The teacher in fp32; the student in fp32 and int8. Scores are true; latencies are invented."""
+    """Write a run with the teacher in fp32 and the student in fp32 and int8. Scores are measured; latencies are made up."""
     task = BUILTIN_TASKS[task_name]
     labels, store = task.labels or (), Store(root / "store")
 
@@ -200,7 +200,7 @@ def failed(report: Report) -> dict[str, str]:
 
 
 def reseal(folder: Path, **changes: Any) -> None:
-    """As somebody would who changes a bundle on purpose: new hashes, new digest."""
+    """Seal a bundle again with new hashes and a new digest, as someone would who changes it on purpose."""
     files = changes.pop("files", None) or measure(folder)
     info = BundleInfo.model_validate(read_bundle(folder).model_dump() | changes)
     write_bundle(info.model_copy(update={"files": files}), folder)

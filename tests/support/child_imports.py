@@ -1,4 +1,4 @@
-"""What commands import, told by a process of their own."""
+"""Which modules a command imports, found out in a separate process."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ print("\\nimported:", *sys.modules, file=sys.stderr)
 
 
 def imported(*commands: list[str]) -> set[str]:
-    """What is imported by a process that gives these commands, one after the other.
+    """Return the modules that a process imports when it runs these commands one after the other.
 
-    It sees no GPU: there `--precision auto` asks torch what the GPU computes."""
+    No GPU is visible, because `--precision auto` would ask torch about it."""
     given = [sys.executable, "-c", CHILD, json.dumps(commands)]
     done = subprocess.run(
         given, capture_output=True, text=True, timeout=120, env=os.environ | {"CUDA_VISIBLE_DEVICES": ""}

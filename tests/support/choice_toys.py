@@ -1,4 +1,4 @@
-"""A task that some learning rates learn and others do not, and requests that choose among them."""
+"""A task that only some learning rates can learn, and requests that choose among them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ random: {layers: 1, hidden: 32, heads: 2, intermediate: 64, vocabulary: 300, max
 
 
 def made(folder: Path, tiny_checkpoint: Callable[[str], Path], tokenizer: Tokenizer) -> Path:
-    """Two teachers without a head, a student, and a task that is learnt in some steps at a rate that is high enough."""
+    """Write two teachers without a head, a student, and a task that is learnt within a few steps if the learning rate is high
+    enough."""
     encoder_world(folder, tiny_checkpoint("bert"), tokenizer, text="a film\n")
     (folder / "learner.yaml").write_text(LEARNER)
     (folder / "half.yaml").write_text("name: half\ntitle: Half\nlayers: 1\n")

@@ -1,7 +1,7 @@
-"""The side of recipe_runs.compress in the child process: the command line, in a fork of a process that has its libraries.
+"""The child process behind recipe_runs.compress: imports the libraries once, then forks for each command line.
 
-Commands are lines of JSON, `[arguments, working directory, file of stdin, file for stdout, file for stderr]`, each answered
-with the exit code. What a command imports by itself is tested in tests/pipeline/test_cached_run.py.
+Each command is a line of JSON, `[arguments, working directory, file of stdin, file for stdout, file for stderr]`; the reply is
+its exit code. What a command imports by itself is tested in tests/pipeline/test_cached_run.py.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from transformers.conversion_mapping import get_checkpoint_conversion_mapping
 import compress
 from compress.tasks import wordpiece
 
-# What runs import on their way and what takes longest of it: with these ready, a run of a tiny model takes half the time.
+# The slowest imports of a run: with these done, a run of a tiny model takes half the time.
 for library in (
     "torch._dynamo",
     "torch.distributed.fsdp",
@@ -44,16 +44,16 @@ os.fsync = lambda fd: None  # as in conftest.py
 wordpiece(300)  # the vocabulary of recipe_runs.TEACHER
 get_checkpoint_conversion_mapping("bert")
 gc.collect()
-gc.freeze()  # what commands share is not copied for its counts of references alone
+gc.freeze()  # so that reference counting does not copy memory shared between the forks
 
 
 def command(arguments: list[str], folder: str, stdin: str, stdout: str, stderr: str) -> int:
-    """Run `compress` as the console script does, its standard streams the files: the exit code."""
+    """Run `compress` as the console script does, with these files as its standard streams; return the exit code."""
     for number, (path, flags) in enumerate(((stdin, os.O_RDONLY), (stdout, os.O_WRONLY), (stderr, os.O_WRONLY))):
         file = os.open(path, flags | os.O_CREAT)
         os.dup2(file, number)
         os.close(file)
-    sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)  # what the server has read ahead is not the command's
+    sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)  # drops input that the server has already buffered
     os.chdir(folder)
     sys.argv = ["compress", *arguments]
     from compress.cli import main
@@ -66,7 +66,7 @@ def command(arguments: list[str], folder: str, stdin: str, stdout: str, stderr: 
 
 
 def _end(code: int) -> NoReturn:
-    """As the interpreter ends, but for C++ destructors, which would wait for threads that a fork does not have."""
+    """Exit like the interpreter, but skip C++ destructors, which would wait for threads that a fork does not have."""
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()

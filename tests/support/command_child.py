@@ -1,9 +1,9 @@
 """Run as a child process by fault_runs: imports what the commands need once, without torch, then forks a process per command.
 
-What it says goes to `root`.errors in the folder. `harm` has `do`, the command (`run`, `report`, `ship`, `force`, or `old`: the
-bundle that `force` replaces), and what disk_faults.install takes; `count` asks for the touches and writes; `times`, how often the
-command is given; `exchange: false`, a disk that knows no exchange. What `run` computes and what a report draws is made up; what
-they write, where and how, is real.
+Stderr goes to `root`.errors in the folder. `harm` holds `do`, the command (`run`, `report`, `ship`, `force`, or `old`: the bundle
+that `force` replaces); the arguments of disk_faults.install; `count`, to count touches and writes; `times`, how often to run the
+command; and `exchange: false`, for a disk that cannot exchange two folders. What `run` computes and what a report draws is made
+up; writing to disk is real.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ NOBODY = SimpleNamespace(notice=lambda line: None)
 
 
 class Noon:
-    """Always the same, so that bundles can be compared byte by byte."""
+    """A clock that always shows the same time, so that bundles can be compared byte by byte."""
 
     @classmethod
     def now(cls, tz: Any = None) -> datetime:
@@ -50,7 +50,7 @@ def make(out: Path, work: Path) -> dict[str, Any]:
 
 
 def finish(result: results.Result, request: Any, _: Any) -> list[results.Result]:
-    """What `run_all` does of a plan with one stage, of which every model answers the same."""
+    """Do what `run_all` does for a plan with one stage whose models all give the same predictions."""
     cache = Store(request.root / ".store")
     made = cache.build(KEY, make, describe={})
     spec: Any = SimpleNamespace(kind="classification", headline="first")

@@ -1,4 +1,4 @@
-"""Commands that come to harm: what they leave, and what the same command makes of it afterwards."""
+"""Interrupted commands: what they leave behind, and whether the same command then succeeds."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HARMS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Commands:
-    """Processes that give commands, and for each what it makes, its touches of the disk and its writes."""
+    """Forked processes that run commands; for each command its output files and its number of disk touches and writes."""
 
     forks: Forks
     folder: Path
@@ -36,7 +36,7 @@ class Commands:
     writes: dict[str, int]
 
     def start_from(self, name: str, root: Path) -> None:
-        """The bundle that `--force` replaces."""
+        """Make the bundle that `--force` replaces."""
         if HARMS[name]["do"] == "force":
             assert self.forks.run(root, do="old") == 0, self.said(root)
 
@@ -47,8 +47,8 @@ class Commands:
         return (self.folder / f"{root.name}.errors").read_text()
 
     def again(self, name: str, root: Path, seen: Path | None = None) -> None:
-        """The same command comes to the same end. A bundle that had reached its place is there, and `ship` says so. `seen`:
-        where `root` is for us."""
+        """Check that the command, run again, gives the expected files; `ship` instead reports a bundle that is already in place.
+        `seen`: the path of `root` as this process sees it."""
         done = name == "ship" and ((seen or root) / "bundle").exists()
         assert self.give(name, root) == (2 if done else 0), self.said(root)
         differs = tree(seen or root).items() ^ self.expected[name].items()
@@ -67,7 +67,7 @@ def commands_in(forks: Forks, folder: Path) -> Commands:
 
 
 def tree(root: Path) -> dict[str, str]:
-    """Every file and folder, with the file's hash; but for manifests, which tell times."""
+    """Return the path of every file and folder with the file's hash, without manifests, which contain times."""
     return {
         path.relative_to(root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "folder"
         for path in sorted(root.rglob("*"))
@@ -76,19 +76,19 @@ def tree(root: Path) -> dict[str, str]:
 
 
 def leftovers(root: Path) -> list[Path]:
-    """Of killed processes; the store's own folder has one dot."""
+    """Return what killed processes left behind; the dot folder of the store itself does not count."""
     return [path for path in root.rglob(".*.*") if path.suffix in (f".{PART}", f".{BUILDING}", f".{OLD}")]
 
 
 def bundle_in(place: Path) -> str:
-    """Which model's bundle there is, every byte as listed."""
+    """Return the model of the bundle in `place`, after checking every file against its list."""
     info = read_bundle(place)
     assert files.problems(place, info.files) == []
     return info.model
 
 
 def check_whole(root: Path, expected: dict[str, str]) -> None:
-    """What is in `root` under its own name is whole."""
+    """Check that everything in `root` that has its final name is complete."""
     for path in (root / "bundle", root / RUN / "result.json", root / "report" / "result.json"):
         if path.name == "bundle" and path.exists():
             assert bundle_in(path) in ("student", "teacher")

@@ -1,4 +1,4 @@
-"""Bundles of each kind of task for other libraries to open."""
+"""Bundles of each kind of task, for other libraries to open."""
 
 from __future__ import annotations
 
@@ -75,7 +75,8 @@ files: {train: train.jsonl, dev: dev.jsonl}
 
 
 def shipped(world: Path, task: str, *options: str, recipe: str = "int8", steps: int | None) -> Path:
-    """A bundle by the recipe as it stands, and QDQ. `steps`: None where the task trains no teacher. `options` of `compress run`."""
+    """Ship a bundle made by the recipe, with a QDQ graph. `steps`: None if the task trains no teacher. `options`: of `compress
+    run`."""
     (world / "tiny.yaml").write_text(TEACHER, encoding="utf-8")
     (world / "task.yaml").write_text(task, encoding="utf-8")
     given = [

@@ -1,4 +1,4 @@
-"""Programs of other libraries, run on a bundle, and their numbers held against ours."""
+"""Run programs that use other libraries on a bundle, and compare their results with ours."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from compress.runtime import Classifier
 
 PROGRAMS = Path(__file__).parents[1] / "consumers" / "programs"
 FILES = {"model.onnx": "fp32", "model_quantized.onnx": "int8", "model_qdq.onnx": "qdq"}
-JS_FILES = ["model.onnx", "model_quantized.onnx"]  # those that transformers.js has a name for
+JS_FILES = ["model.onnx", "model_quantized.onnx"]  # the files that transformers.js has a name for
 JS_VERSIONS = ["3", "4"]
 OPTIMUM, SENTENCE_TRANSFORMERS = "optimum-onnx[onnxruntime]", "sentence-transformers[onnx]"
 TEXTS = [" ".join(WORDS[(start + step * each) % len(WORDS)] for each in range(1 + start % 9)) for start, step in
          ((number, 1 + number % 5) for number in range(20))]  # fmt: skip
-# Of the range of the logits: fp32 sums in another order; quantized values that rounding tips.
+# Shares of the logits' range: fp32 sums in another order; int8 values may round the other way.
 FP32, INT8 = 1e-5, 2e-3
 OPENVINO_INT8 = 2e-2  # its own int8 matmuls
 RUN_SECONDS = 300.0
@@ -32,15 +32,15 @@ RUN_SECONDS = 300.0
 def by_python(
     requirements: Sequence[str] | str, program: str, bundle: Path, texts: Sequence[Any], file: str, folder: Path
 ) -> Any:
-    """What the program answers about `texts` with the model file `file`, in an environment that has the requirements alone.
-    `folder`: for what it writes."""
+    """Return the program's answers about `texts` from the model file `file`, run in an environment with only these requirements.
+    `folder`: where the program may write."""
     python = python_with(*([requirements] if isinstance(requirements, str) else requirements))
     given = _written(texts, folder)
     return _answers([str(python), str(PROGRAMS / program), str(bundle), str(given), file], folder)
 
 
 def by_node(version: str, program: str, bundle: Path, texts: Sequence[Any], file: str, folder: Path) -> Any:
-    """The same of a program for this major version of transformers.js."""
+    """Return the answers of a program that uses this major version of transformers.js."""
     place = node_with(f"@huggingface/transformers@{version}")
     copy = shutil.copy(PROGRAMS / program, place)  # Node looks for packages beside the program
     return _answers(["node", str(copy), str(bundle), str(_written(texts, folder)), file], place)
@@ -63,7 +63,7 @@ def _answers(command: list[str], cwd: Path) -> Any:
 
 
 def classifier_logits(bundle: Path, file: str) -> np.ndarray:
-    """Ours of `TEXTS`."""
+    """Return our own logits for `TEXTS`."""
     return np.asarray(Classifier(bundle, precision=FILES[file], threads=1).logits(TEXTS, batch_size=1))
 
 
@@ -72,10 +72,10 @@ def share_of(file: str) -> float:
 
 
 def check(found: Any, expected: np.ndarray, share: float, *, least: float = 1, what: str = "logit") -> None:
-    """`found` is `expected` but for this share of its range, which is above `least` in some column."""
+    """Check that `found` equals `expected` within `share` of its range, which must exceed `least` in some column."""
     numbers, spread = np.array(found, np.float32), float(np.ptp(expected, axis=0).max())
     assert spread > least, "answers that are nearly the same for every text would agree with anything"
     assert numbers.shape == expected.shape
     difference = np.abs(numbers - expected).max()
-    print(f"largest difference of a {what}: {difference:.1g}")  # `-rP` shows it: the table of docs/bundle.md
+    print(f"largest difference of a {what}: {difference:.1g}")  # shown by `-rP`; for the table in docs/bundle.md
     assert difference <= share * spread

@@ -1,4 +1,4 @@
-"""Environments in which other libraries are installed from the registries; a test whose library cannot be is skipped, with the reason."""
+"""Environments with other libraries, installed from the registries; a test is skipped, with the reason, if installation fails."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ INSTALL_SECONDS = 1800.0
 
 
 def python_with(*requirements: str) -> Path:
-    """The interpreter of an environment that has them and no more. Skips where they cannot be installed."""
+    """Return the Python of an environment that has only these requirements; skip the test if they cannot be installed."""
     folder = PLACE / hashlib.sha256("\n".join(requirements).encode()).hexdigest()[:16]
     python, ready = folder / "bin" / "python", folder / "ready"
     if not ready.is_file():
@@ -27,7 +27,8 @@ def python_with(*requirements: str) -> Path:
 
 
 def node_with(package: str) -> Path:
-    """A folder in which Node finds it. Without the scripts of packages, one of which downloads a GPU runtime."""
+    """Return a folder in which Node finds the package, installed without package scripts, as one of them downloads a GPU
+    runtime."""
     npm = shutil.which("npm")
     if npm is None or shutil.which("node") is None:
         pytest.skip("node and npm are not installed")

@@ -18,7 +18,8 @@ WORDS = ["good", "bad", "film", "the", "is", "not", "a", "very", "long", "old", 
 
 
 def bert_tokenizer(words: Sequence[str] = WORDS) -> tokenizers.Tokenizer:
-    """A lower-casing WordPiece tokenizer: special tokens 0 to 4, `words`, and [UNK] for the rest; cut and padded to 16."""
+    """Return a lower-casing WordPiece tokenizer: special tokens 0 to 4, `words`, [UNK] for the rest; it truncates and pads to
+    16."""
     vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words, "."]
     tokenizer = tokenizers.Tokenizer(
         models.WordPiece({word: i for i, word in enumerate(vocabulary)}, unk_token="[UNK]")
@@ -34,7 +35,7 @@ def bert_tokenizer(words: Sequence[str] = WORDS) -> tokenizers.Tokenizer:
 
 
 def roberta_tokenizer() -> tokenizers.Tokenizer:
-    """A byte-level tokenizer without merges, so that any text can be had back from its tokens."""
+    """Return a byte-level tokenizer without merges, which can decode any text from its tokens."""
     special = ["<s>", "<pad>", "</s>", "<unk>"]
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     vocabulary = {token: i for i, token in enumerate([*special, *alphabet, "<mask>"])}
@@ -47,7 +48,7 @@ def roberta_tokenizer() -> tokenizers.Tokenizer:
 
 
 def text(documents: int, seed: int = 0, sentences: int = 4) -> list[list[str]]:
-    """Paragraphs of each document, drawn from `WORDS`."""
+    """Return documents, each a list of paragraphs of words drawn from `WORDS`."""
     rng = np.random.default_rng(seed)
     return [
         [" ".join(rng.choice(WORDS, size=rng.integers(1, 12))) + " ." for _ in range(rng.integers(1, sentences + 1))]
@@ -61,7 +62,7 @@ def write_text(path: Path, documents: list[list[str]]) -> Path:
 
 
 def reference_tokens(tokenizer: tokenizers.Tokenizer, documents: list[list[str]], sep: int) -> list[int]:
-    """Each paragraph's tokens without special ones, `sep` after each document."""
+    """Return each paragraph's tokens without special tokens, with `sep` after each document."""
     own = tokenizers.Tokenizer.from_str(tokenizer.to_str())
     own.no_truncation()
     own.no_padding()
@@ -74,7 +75,7 @@ def reference_tokens(tokenizer: tokenizers.Tokenizer, documents: list[list[str]]
 
 
 def write_shards(folder: Path, tokens: np.ndarray, *, vocabulary: int = 1000, parts: int = 3) -> TokenShards:
-    """Shards of any tokens, special ids as in BERT's toy tokenizer."""
+    """Write shards of arbitrary tokens, with the special ids of BERT's toy tokenizer."""
     folder.mkdir(parents=True, exist_ok=True)
     special, dtype = SpecialIds(cls=2, sep=3, pad=0, mask=4, every=(0, 1, 2, 3, 4)), dtype_for(vocabulary)
     pieces = np.array_split(tokens, parts)

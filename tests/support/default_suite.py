@@ -1,4 +1,4 @@
-"""What the default suite leaves to `make test-all`."""
+"""Mark parameters that the default suite leaves to `make test-all`."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ import pytest
 
 
 def slow(*values: Any) -> list[Any]:
-    """Parameters that are marked slow; of a test with several arguments each value is a tuple."""
+    """Mark parameters as slow; if a test has several arguments, each value is a tuple."""
     return [
         pytest.param(*(value if isinstance(value, tuple) else (value,)), marks=pytest.mark.slow) for value in values
     ]
 
 
 def keeping(values: Iterable[Any], kept: Iterable[Any]) -> list[Any]:
-    """All values of one parameter: those in `kept` as they are, the others marked slow."""
+    """Return all values of one parameter, those not in `kept` marked slow."""
     kept = set(kept)
     return [value if value in kept else pytest.param(value, marks=pytest.mark.slow) for value in values]
 
 
 def covering(rows: Iterable[Any], columns: Iterable[Any], kept: Iterable[Any] | None = None) -> list[Any]:
-    """Pairs of parameters: every row with the first column and the first row with every column; the others slow.
+    """Return pairs of parameters, slow except every row with the first column and the first row with every column.
 
-    A column may be a tuple of several arguments. With `kept`, only these rows and the first are taken by the first column."""
+    A column may be a tuple of several arguments. With `kept`, only the first row and these are paired with the first column by
+    default."""
     rows = list(rows)
     kept = rows if kept is None else [rows[0], *kept]
     pairs = [

@@ -1,4 +1,4 @@
-"""Harm at a chosen touch of the disk, in the process that installs it: SIGKILL, or writes that the system refuses from then on."""
+"""Inject disk faults into the current process: SIGKILL at a chosen touch of the disk, or refused writes from some point on."""
 
 from __future__ import annotations
 
@@ -13,9 +13,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-os.fsync = lambda fd: None  # as in conftest.py; its touch of the disk is seen
+os.fsync = lambda fd: None  # as in conftest.py; the call still counts as a touch of the disk
 _TOUCHES = ("os.mkdir", "os.rename", "os.link", "os.remove", "os.rmdir", "os.scandir", "os.listdir")
-_WRITES = ("os.mkdir", "os.rename", "os.link")  # what a disk may refuse; what only removes is not refused
+_WRITES = (
+    "os.mkdir",
+    "os.rename",
+    "os.link",
+)  # operations that a full or broken disk may refuse; deletions are not refused
 _MAKES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 Touched = Callable[[bool], None]
 
@@ -23,7 +27,7 @@ Touched = Callable[[bool], None]
 def watch(root: Path, touched: Touched) -> None:
     """Call `touched(whether it writes)` before every touch of something below `root`.
 
-    Python's files become those that are written in Python, so that each of their writes is seen.
+    Replaces Python's files with the implementation in Python, so that each single write is seen.
     """
 
     def below(path: Any) -> bool:
@@ -72,7 +76,7 @@ def kill_at(point: int, root: Path) -> None:
 
 
 def fail_at(point: int, code: int, root: Path) -> None:
-    """From the `point`-th write below `root` on, every one is refused with `code`, as on a disk that is full or broken."""
+    """From the `point`-th write below `root` on, refuse every write with `code`, as a full or broken disk does."""
     left = [point]
 
     def touched(writes: bool) -> None:
@@ -84,7 +88,7 @@ def fail_at(point: int, code: int, root: Path) -> None:
 
 
 def count(root: Path) -> list[int]:
-    """How many touches there have been below `root`, and how many of them were writes: kept up to date."""
+    """Return a list that keeps counting the touches below `root` and how many of them were writes."""
     counts = [0, 0]
 
     def touched(writes: bool) -> None:
@@ -96,7 +100,7 @@ def count(root: Path) -> list[int]:
 
 
 def limit_files(size: int, *, dies: bool) -> None:
-    """No file may grow beyond `size` bytes: the system writes up to there, then refuses (EFBIG) or, if it `dies`, kills."""
+    """Limit files to `size` bytes: the system writes up to there, then refuses (EFBIG) or, if `dies`, kills the process."""
     if dies:
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -104,8 +108,8 @@ def limit_files(size: int, *, dies: bool) -> None:
 
 
 def install(harm: dict[str, Any], root: Path) -> None:
-    """What `harm` asks for: `touch`, at which touch SIGKILL comes; `write` and `code`, from which write on which error comes;
-    `limit` and `dies`, of the size of files."""
+    """Install the faults in `harm`. `touch`: the touch at which to send SIGKILL; `write` and `code`: the write from which to
+    fail, and the error; `limit` and `dies`: of the size of files."""
     if "touch" in harm:
         kill_at(harm["touch"], root)
     if "write" in harm:

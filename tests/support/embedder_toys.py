@@ -1,4 +1,4 @@
-"""A folder whose network gives each text the mean of its tokens' rows, of length 1, instant to make."""
+"""A folder whose network returns the normalized mean of each text's token rows, quick to make."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WIDTH, TOKENS = 8, 120
 
 
 def rows(width: int = WIDTH, infinite: str | None = None) -> np.ndarray:
-    """float32 [token, width]; not finite for the word `infinite`."""
+    """Return float32 [token, width], infinite for the word `infinite`."""
     table = np.random.default_rng(0).normal(size=(TOKENS, width)).astype(np.float32)
     if infinite:
         table[wordpiece(TOKENS).token_to_id(infinite)] = np.inf
@@ -27,7 +27,7 @@ def rows(width: int = WIDTH, infinite: str | None = None) -> np.ndarray:
 def averages(
     folder: Path, *, width: int = WIDTH, infinite: str | None = None, outputs: tuple[str, ...] = (), **config: Any
 ) -> Path:
-    """`outputs`: of the graph; default: both. `config`: more fields of config.json."""
+    """Write the folder. `outputs`: of the graph, both by default. `config`: more fields of config.json."""
     node = helper.make_node
     nodes = [
         node("Gather", ["words", "input_ids"], ["last_hidden_state"], name="words/Gather"),
@@ -57,7 +57,7 @@ def averages(
 
 
 def expected(texts: list[str], limit: int = 24) -> np.ndarray:
-    """[text, WIDTH], written out: each text alone, cut at its end."""
+    """Return [text, WIDTH], computed for each text alone, truncated at its end."""
     tokenizer, table = wordpiece(TOKENS), rows().astype(np.float64)
     tokenizer.enable_truncation(limit)
     means = [table[tokenizer.encode(text).ids].mean(axis=0) for text in texts]

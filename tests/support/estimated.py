@@ -1,4 +1,4 @@
-"""Runs whose time and memory are estimated, and the GPU that trains them."""
+"""Requests for runs whose time and memory are estimated, and the GPU that trains them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""As much of the Hugging Face hub as a push needs, on a port of this machine: repositories, large files, commits."""
+"""A local server with the parts of the Hugging Face Hub that a push needs: repositories, large files, commits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import local_server
 
-FIRST, SECOND = "1" * 40, "2" * 40  # commits of a repository: when it is made, when something is pushed
+FIRST, SECOND = "1" * 40, "2" * 40  # commits of a repository: the initial one, and the one after a push
 
 
 class Request(NamedTuple):
@@ -33,7 +33,7 @@ class Repository:
 
 @dataclass
 class Hub:
-    """`refuse`: "METHOD /path", or the beginning of one -> the status that it is answered with."""
+    """`refuse`: "METHOD /path" or a prefix of it -> the status of the reply."""
 
     url: str = ""
     repositories: dict[str, Repository] = field(default_factory=dict)
@@ -127,7 +127,7 @@ _ROUTES = (
 
 @contextmanager
 def serving() -> Iterator[Hub]:
-    """A hub that answers until the block ends."""
+    """Run a hub until the block ends."""
     hub = Hub()
 
     class Handler(local_server.Quiet):

@@ -1,4 +1,4 @@
-"""Tiny teachers of every family as their users have them: random weights, and a tokenizer of the kind that the family has."""
+"""Tiny teachers of every family, with random weights and the family's type of tokenizer."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ KINDS = {
 }
 WHOLE_LAYERS = (
     "modernbert",
-)  # copied as they are, within the family: no BERT or ALBERT starts from them, and no fast graph
+)  # copied as they are, within the family; no BERT or ALBERT starts from them, and they have no fast graph
 _AFTER_PADDING = ("roberta", "xlm-roberta", "camembert", "mpnet")
 _BERT_WORDS = 260
 ROBERTA = ("<s>", "<pad>", "</s>", "<unk>")
@@ -51,7 +51,8 @@ def texts() -> list[str]:
 
 
 def tokenizer_of(family: str, more_words: int = 0) -> Tokenizer:
-    """`more_words`: that no text has, such as an XLM-R has for each of its languages."""
+    """Return the family's type of tokenizer. `more_words`: further words that no text contains, like those XLM-R has for each of
+    its languages."""
     kind = KINDS[family]
     if kind == "wordpiece":
         letters = sorted({letter for text in texts() for letter in text.lower() if not letter.isspace()})
@@ -68,7 +69,7 @@ def tokenizer_of(family: str, more_words: int = 0) -> Tokenizer:
 
 
 def _modern_bytes(lines: Iterable[str], size: int) -> Tokenizer:
-    """BPE over bytes, a space before no text, BERT's special tokens."""
+    """Return a byte-level BPE tokenizer with BERT's special tokens, which adds no space before a text."""
     front = ("[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]")
     tokenizer = Tokenizer(models.BPE())
     tokenizer.normalizer = normalizers.NFC()
@@ -87,7 +88,8 @@ def _modern_bytes(lines: Iterable[str], size: int) -> Tokenizer:
 
 
 def pieces(lines: Iterable[str], front: tuple[str, ...], ends: tuple[str, str], mask: str, more: int = 0) -> Tokenizer:
-    """SentencePiece's unigrams: half of the texts' words, and letters; the mask last where it is not in `front`."""
+    """Return a SentencePiece unigram tokenizer of half of the texts' words, and letters; the mask comes last unless in
+    `front`."""
     counts = Counter(word for line in lines for word in line.lower().split())
     whole = [word for word, _ in counts.most_common(len(counts) // 2)]
     words = [*(f"▁{word}" for word in whole), "▁", *sorted(set("".join(counts)))]
@@ -113,7 +115,7 @@ def pieces(lines: Iterable[str], front: tuple[str, ...], ends: tuple[str, str], 
 
 
 def teacher_of(family: str, folder: Path, *, masked_lm: bool = False, more_words: int = 0) -> Path:
-    """A checkpoint folder without a classifier's head; `masked_lm`: with a masked LM's."""
+    """Write a checkpoint folder without a classification head; `masked_lm`: with a masked-LM head."""
     tokenizer = tokenizer_of(family, more_words)
     auto = AutoModelForMaskedLM if masked_lm else AutoModelForSequenceClassification
     model = _with_words(auto, family, tokenizer)
@@ -132,25 +134,25 @@ def _with_words(auto: Any, family: str, tokenizer: Tokenizer) -> Any:
 
 
 def classifier_of(family: str, **fields: Any) -> Any:
-    """With a head for `LABELS` and 90 tokens, and with `fields` of its config."""
+    """Return a classifier of `LABELS` with 90 tokens; `fields` are added to its config."""
     padding = 1 if family in _AFTER_PADDING else 0
     return _varied(AutoModelForSequenceClassification, _config(family, 90, padding, num_labels=len(LABELS), **fields))
 
 
 def tagger_of(family: str, **fields: Any) -> Any:
-    """As `classifier_of`, with a head of tokens."""
+    """Like `classifier_of`, with a token classification head."""
     padding = 1 if family in _AFTER_PADDING else 0
     return _varied(AutoModelForTokenClassification, _config(family, 90, padding, num_labels=len(LABELS), **fields))
 
 
 def reader_of(family: str, **fields: Any) -> Any:
-    """As `classifier_of`, with a head that finds answers."""
+    """Like `classifier_of`, with a question answering head."""
     padding = 1 if family in _AFTER_PADDING else 0
     return _varied(AutoModelForQuestionAnswering, _config(family, 90, padding, **{"num_labels": 2, **fields}))
 
 
 def chooser_of(family: str, **fields: Any) -> Any:
-    """As `classifier_of`, with a head for multiple choice, that takes rows as ours do."""
+    """Like `classifier_of`, with a multiple choice head, of the package's class."""
     padding = 1 if family in _AFTER_PADDING else 0
     model = _varied(AutoModelForMultipleChoice, _config(family, 90, padding, **{"num_labels": 1, **fields}))
     model.__class__ = usable_class(type(model), model.config)
@@ -158,7 +160,7 @@ def chooser_of(family: str, **fields: Any) -> Any:
 
 
 def _varied(auto: Any, config: Any) -> Any:
-    """Every weight and bias random, larger than transformers' start."""
+    """Return a model whose every weight and bias is random, larger than transformers' initial values."""
     torch.manual_seed(7)
     model: Any = auto.from_config(config).eval()
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Runs that are killed: started as forks of a process that has torch, picked up again, compared byte by byte."""
+"""Runs that are killed and resumed, in forks of a process that has imported torch, and compared byte by byte."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HERE = Path(__file__)
 
 
 class Forks:
-    """Processes forked from one that has imported what they need: the script `child`, started by `command`."""
+    """Processes forked from one that has imported what they need: the script `child`, run by the prefix `command`."""
 
     def __init__(self, folder: Path, child: str, command: Sequence[str] = ()) -> None:
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(HERE.parents[2])}
@@ -59,7 +59,7 @@ class Forks:
 
 
 def trainer_of(recipe: Path) -> Forks:
-    """Its processes train by the recipe in the folder."""
+    """Return forks that train by the recipe in the folder."""
     return Forks(recipe, "training_child.py")
 
 
@@ -69,7 +69,7 @@ def lines(root: Path, name: str) -> list[str]:
 
 
 def artefact(folder: Path, info: dict[str, Any]) -> dict[str, Any]:
-    """All that must be equal between runs: every byte but those that tell times."""
+    """Return all that must be equal between runs: every byte except those that depend on time."""
     files = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
     del files["manifest.json"], files["log.jsonl"]
     log = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
@@ -78,14 +78,15 @@ def artefact(folder: Path, info: dict[str, Any]) -> dict[str, Any]:
 
 
 def outcome(root: Path) -> dict[str, Any]:
-    """What the processes that came to the end in `root` got from the store, one of which may have been killed just then."""
+    """Return what the processes that finished in `root` got from the store. There may be several, since one can be killed just as
+    it finishes; all must agree."""
     found, *more = (json.loads(done.read_text()) for done in root.parent.glob(f"{root.name}.done-*"))
     assert all(other == found for other in more)
     return {name: artefact(Path(each["path"]), each["info"]) for name, each in found.items()}
 
 
 def kill_soon(trainer: Forks, root: Path, dice: random.Random) -> int:
-    """Start, and kill from outside a moment after the next step or two, whatever it is doing then."""
+    """Start a process and send it SIGKILL shortly after its next step or two, whatever it is doing then."""
     before, after = len(lines(root, "steps")), dice.randrange(1, 3)
     process = trainer.start(root)
     deadline = time.monotonic() + 100
@@ -97,8 +98,8 @@ def kill_soon(trainer: Forks, root: Path, dice: random.Random) -> int:
 
 
 def kill_often(trainer: Forks, folder: Path, keys: list[str], *, kills: int, seed: int) -> tuple[list[Path], set[int]]:
-    """Run after run, each killed until it is done, until `kills` have been: their roots, and how many of the artefacts `keys`
-    were there after each kill. How many kills one run takes depends on how far it came between them."""
+    """Start runs, killing each until it finishes, until `kills` processes were killed. Return the runs' roots, and how many of
+    the artefacts `keys` existed after each process ended. How many kills one run takes depends on its progress between them."""
     dice, killed, roots, stages = random.Random(seed), 0, list[Path](), set[int]()
     while killed < kills:
         roots.append(folder / f"root-{len(roots)}")
@@ -108,13 +109,14 @@ def kill_often(trainer: Forks, folder: Path, keys: list[str], *, kills: int, see
 
 
 def _kill_until_done(trainer: Forks, root: Path, keys: list[str], dice: random.Random, stages: set[int]) -> list[int]:
-    """By turns at a touch of the disk (start, step, save, manifest, rename) and at a moment of the clock: the exit codes."""
+    """Kill the run alternately at a touch of the disk (start, step, save, manifest, rename) and at a random time; return the exit
+    codes."""
     codes, store = list[int](), Store(root / ".store")
     while 0 not in codes:
         touch = dice.randrange(3, 60)
         codes.append(kill_soon(trainer, root, dice) if len(codes) % 2 else trainer.run(root, touch=touch))
         assert codes[-1] in (0, -signal.SIGKILL), lines(root, "errors")
         there = [key for key in keys if store.path(key).exists()]
-        assert all(store.find(key) for key in there), store.last_problem  # absent, or whole
+        assert all(store.find(key) for key in there), store.last_problem  # absent or complete
         stages.add(len(there))
     return codes

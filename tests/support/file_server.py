@@ -1,4 +1,4 @@
-"""A folder's files over HTTP, on this machine alone."""
+"""Serve a folder's files over HTTP, on localhost only."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Quiet(SimpleHTTPRequestHandler):
 
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """The URL under which the files of `folder`, linked ones too, are on this machine."""
+    """Serve the files of `folder`, symbolic links included, and yield their URL."""
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"

@@ -1,7 +1,7 @@
-"""The side of fault_runs.Forks in the child process: what it imported, its forks have.
+"""The child's side of fault_runs.Forks: forks share the modules that it has imported.
 
-Commands are lines of JSON: `[folder, root, harm]` starts a fork and is answered with its process id; a process id is answered
-with its exit code.
+Commands are lines of JSON: `[folder, root, harm]` starts a fork, and the reply is its process id; a process id waits for it, and
+the reply is its exit code.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Child = Callable[[Path, Path, dict[str, Any]], int]
 
 
 def serve(child: Child) -> None:
-    """Until standard input ends: `child(folder, root, harm)` in a fork for each command, its answer the fork's exit code."""
+    """For each command run `child(folder, root, harm)`, which returns the exit code, in a fork, until standard input ends."""
     print("ready", flush=True)
     for line in sys.stdin:
         print(_answer(json.loads(line), child), flush=True)

@@ -1,4 +1,4 @@
-"""Damaged input for the functions that the command line calls: each case is used or refused in lines that can be read."""
+"""Run the functions behind the command line on damaged input: each case must be accepted, or refused with a readable message."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import compress
 from compress.errors import CompressError
 
 LONGEST, MOST_LINES = 2100, 51  # characters of a line of a message, lines
-LONG = 30.0  # seconds of this process's CPU time: a busy machine is none of the case's
+LONG = 30.0  # seconds of CPU time, so that a busy machine does not matter
 PACKAGE = str(Path(compress.__file__).parent)
 
 Case = tuple[str, Callable[[], Any]]
@@ -24,7 +24,7 @@ Case = tuple[str, Callable[[], Any]]
 
 @dataclass(frozen=True)
 class Finding:
-    """What `case` led to instead of a clean error."""
+    """What happened in `case` instead of success or a clean error."""
 
     case: str
     problem: str
@@ -34,7 +34,7 @@ class Finding:
 
 
 def findings(cases: Iterable[Case]) -> tuple[int, list[Finding]]:
-    """(how many were refused, what else was not used)."""
+    """Return (how many cases were refused, the cases that neither succeeded nor were refused cleanly)."""
     refused, found = 0, []
     for said, use in cases:
         start = time.process_time()
@@ -58,13 +58,13 @@ def _unreadable(message: str) -> str:
 
 
 def _place(error: BaseException) -> str:
-    """Where in the package it was raised."""
+    """Return the last lines of the package in the traceback."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(PACKAGE)]
     return " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(frames[-3:]))
 
 
 def check(cases: Iterable[Case], count: int) -> None:
-    """All of the `count` cases are used or refused, and there are some of both."""
+    """Check that all `count` cases are accepted or refused, and that both occur."""
     refused, found = findings(cases)
     assert not found, f"{len(found)} of {count}:\n" + "\n".join(map(str, found[:20]))
     assert count // 20 < refused < count, f"{refused} of {count} refused"

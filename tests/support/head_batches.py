@@ -1,4 +1,4 @@
-"""A batch, and the logits and students of models, whatever their head."""
+"""A batch, and the logits and students of models with any head."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROWS, LENGTH, SHORT = 4, 12, 5
 
 
 def batch() -> dict[str, Any]:
-    """`ROWS` of `LENGTH` tokens in two segments, but for the second row, which has `SHORT`."""
+    """Return `ROWS` rows of `LENGTH` tokens in two segments, except the second row, which has `SHORT` tokens."""
     ids, mask = (
         torch.randint(6, 90, (ROWS, LENGTH), generator=torch.Generator().manual_seed(3)),
         torch.ones(ROWS, LENGTH),
@@ -28,7 +28,7 @@ def batch() -> dict[str, Any]:
 
 
 def short_row() -> dict[str, Any]:
-    """The second row of `batch` without its padding."""
+    """Return the second row of `batch` without its padding."""
     return {name: value[1:2, :SHORT] for name, value in batch().items()}
 
 
@@ -42,7 +42,7 @@ def card(layers: int = 4, **more: Any) -> StudentCard:
 
 
 def sizes(wanted: StudentCard, teacher: Any) -> Dimensions:
-    """Of a student for tasks of the kind that the teacher's head is for."""
+    """Return the student's dimensions for the kind of task of the teacher's head."""
     kind: Any = next(kind for kind, head in HEADS.items() if head is head_of(teacher))
     classes = logits(teacher).shape[-1]
     return student_dimensions(wanted, dimensions(teacher.config.to_dict(), classes=classes, kind=kind))

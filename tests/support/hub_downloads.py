@@ -1,6 +1,6 @@
-"""As much of the Hugging Face hub as downloads need, on a port of this machine: revisions, trees, files, ranges, faults.
+"""A local server with the parts of the Hugging Face Hub that downloads need: revisions, trees, files, ranges, faults.
 
-Large files lie at another host (`localhost` for `127.0.0.1`), as the hub's do: a token has no business there.
+Large files are on another host (`localhost` instead of `127.0.0.1`), as on the hub, which must not receive the token.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     import pytest
 
 COMMIT, LATER = "a" * 40, "b" * 40
-CHUNK = 500  # bytes; what is left of a chunk is lost where a connection breaks
-TRIES = 8  # at most, for one thing in one command: the client's own, which wait for 23 s in all, and our question why
+CHUNK = 500  # bytes; the unfinished chunk is lost when a connection breaks
+TRIES = 8  # most requests for one thing in one command: the client's own retries, which wait for 23 s in all, and our question why
 LARGE = (".safetensors", ".parquet", ".bin")
 _NAME = r"([\w.-]+/[\w.-]+)"
 _INFO = re.compile(rf"/api/(model|dataset)s/{_NAME}(?:/revision/(.+))?")
@@ -51,7 +51,7 @@ class Answer(NamedTuple):
 
 @dataclass
 class Repository:
-    """`commits`: commit -> its files; `refs`: branch or tag -> commit; `tokens`: who may read it, None: everybody."""
+    """`commits`: commit -> its files; `refs`: branch or tag -> commit; `tokens`: those allowed to read, None: everybody."""
 
     commits: dict[str, dict[str, bytes]]
     refs: dict[str, str] = field(default_factory=lambda: {"main": COMMIT})
@@ -61,9 +61,9 @@ class Repository:
 
 @dataclass
 class Endpoint:
-    """`fails`: a part of "METHOD /path" -> the status that it is answered with; `cuts`: file name -> after how many bytes
-    its answers are cut, one after the other; `short`: file name -> what of its contents is there, in truth;
-    `silent`: a part of the paths that are not answered before the end."""
+    """A hub, with faults. `fails`: part of "METHOD /path" -> the status of the reply; `cuts`: file name -> the number of bytes
+    after which each of its replies is cut, in turn; `short`: file name -> its real, shorter contents; `silent`: part of the paths
+    that get no reply before the end."""
 
     url: str = ""
     models: dict[str, Repository] = field(default_factory=dict)
@@ -79,11 +79,11 @@ class Endpoint:
 
     @property
     def tries(self) -> int:
-        """How often the client came for the same thing, at most."""
+        """Return how often the client requested the same thing, at most."""
         return max(Counter((one.method, one.path) for one in self.asked).values(), default=0)
 
     def fetched(self, name: str = "") -> list[Asked]:
-        """The requests for contents, of files whose name ends so."""
+        """Return the requests for the contents of files whose name ends with `name`."""
         digests = {digest for digest, (file, _) in self._blobs.items() if file.endswith(name)}
         return [
             one
@@ -152,13 +152,14 @@ class Endpoint:
         return Answer(206, {"Content-Length": str(len(part)), "Content-Range": where}, part)
 
     def cut(self, path: str) -> int | None:
-        """After how many bytes the connection breaks."""
+        """Return the number of bytes after which the connection breaks, or None."""
         file = self._blobs.get(path.rpartition("/")[2], (path.rpartition("/")[2], b""))[0]
         return self.cuts[file].pop(0) if self.cuts.get(file) else None
 
 
 def _refusal(found: Repository | None, token: str | None, revision: str | None, *, contents: bool) -> Answer | None:
-    """What the hub says where there is nothing, or not for this token. To strangers it denies what is private."""
+    """Return the hub's reply if something does not exist or the token may not read it. A private repository appears not to
+    exist."""
     if found is None or (found.tokens is not None and not found.gated and token not in found.tokens):
         code = 404 if token else 401
         said = {"X-Error-Code": "RepoNotFound", "X-Error-Message": "Repository not found"}
@@ -192,7 +193,7 @@ def _git_id(content: bytes) -> str:
 
 @contextmanager
 def endpoint() -> Iterator[Endpoint]:
-    """A hub without repositories that answers until the block ends."""
+    """Run a hub without repositories until the block ends."""
     hub = Endpoint()
 
     class Handler(local_server.Quiet):
@@ -228,8 +229,8 @@ def endpoint() -> Iterator[Endpoint]:
 
 @contextmanager
 def local_hub(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Endpoint]:
-    """An endpoint as the hub of this process, with caches in `folder` and no token. The client does not wait before it tries
-    again, and writes `CHUNK` bytes at a time."""
+    """Make an endpoint the hub of this process, with caches in `folder` and no token. The client does not wait before it retries,
+    and writes `CHUNK` bytes at a time."""
     from datasets import config
     from huggingface_hub import constants, file_download
     from huggingface_hub.utils import _http

@@ -1,4 +1,4 @@
-"""The imports of the package, read from its sources: at the start, inside functions, and for types alone."""
+"""The imports of the package, read from its sources: at module level, inside functions, and for types only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parents[2] / "compress"
 
 @dataclass(frozen=True)
 class Import:
-    """`name` as seen from the root; `when`: `start`, `call` (inside a function) or `types` (TYPE_CHECKING)."""
+    """An import of `name`, absolute. `when`: `start`, `call` (inside a function) or `types` (TYPE_CHECKING)."""
 
     file: str
     line: int
@@ -49,7 +49,7 @@ def imports(path: Path) -> Iterator[Import]:
 
 def walk(node: ast.AST, when: str) -> Iterator[tuple[ast.Import | ast.ImportFrom, str]]:
     for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.expr):  # which holds no import
+        if isinstance(child, ast.expr):  # which contains no import
             continue
         inside = when
         if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):

@@ -1,4 +1,4 @@
-"""Vectors made of several layers' states: by hand, by torch, and by every graph."""
+"""Embeddings mixed from several layers' states: computed by hand, by torch and by every graph."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FAST = [name for name, family in FAMILIES.items() if family.fast and not family.
 
 
 def batch() -> dict[str, torch.Tensor]:
-    """Two texts of these lengths."""
+    """Return two texts with the lengths `LENGTHS`."""
     shape = len(LENGTHS), max(LENGTHS)
     ids, mask = torch.randint(6, 90, shape, generator=torch.Generator().manual_seed(3)), torch.zeros(shape)
     for row, length in enumerate(LENGTHS):
@@ -38,7 +38,7 @@ def vectors(model: Any) -> np.ndarray:
 
 
 def expected(family: str, pooling: str, weights: Mapping[int, float]) -> np.ndarray:
-    """By hand, a text at a time: the place of each of transformers' states, and its weight."""
+    """Return the vectors computed by hand, one text at a time. `weights`: index into transformers' hidden states -> weight."""
     model, inputs, found = encoder(family, pooling), batch(), []
     names = [name for name in inputs if name != "token_type_ids" or family not in ("distilbert", "mpnet", "roberta")]
     for row, length in enumerate(LENGTHS):
@@ -52,7 +52,7 @@ def expected(family: str, pooling: str, weights: Mapping[int, float]) -> np.ndar
 
 
 def check_graphs(checkpoint: Path, folder: Path, wanted: np.ndarray, *, plain: bool = True) -> None:
-    """Each form of graph gives the vectors that are `wanted`; the plain one takes longest to make."""
+    """Check that each form of graph returns the `wanted` vectors; the plain form takes longest to make."""
     traced = load(checkpoint, "embedding")
     graphs = {
         **({"plain": trace(traced, 20)} if plain else {}),
@@ -67,7 +67,7 @@ def check_graphs(checkpoint: Path, folder: Path, wanted: np.ndarray, *, plain: b
 
 
 def int8_outputs(checkpoint: Path, folder: Path, method: Any) -> list[np.ndarray]:
-    """Last states and vectors of the fast graph in int8."""
+    """Return the last states and the vectors of the fast graph in int8."""
     graph = build_fast(load(checkpoint, "embedding").model, kind="embedding", opset=20)
     assert graph is not None
     write_model(graph, folder / "model.onnx")

@@ -1,4 +1,4 @@
-"""An HTTP server on a port of this machine."""
+"""An HTTP server on localhost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Quiet(BaseHTTPRequestHandler):
-    """Writes no line for a request."""
+    """A request handler that logs nothing."""
 
     def log_message(self, format: str, *_: object) -> None:  # noqa: A002 - the library's name
         pass
@@ -18,7 +18,7 @@ class Quiet(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving(handler: Callable[..., Any]) -> Iterator[str]:
-    """The URL at which requests are handled until the block ends."""
+    """Serve requests until the block ends, and yield the URL."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
     thread = Thread(target=server.serve_forever, args=[0.02], daemon=True)

@@ -1,4 +1,4 @@
-"""What the tests of losses share: an independent softmax, gradients, and padding that is spoiled or added."""
+"""Helpers of the loss tests: an independent softmax, gradients, and padding that is overwritten or added."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def grad(loss: Callable[[Tensor], Tensor], at: Tensor) -> Tensor:
 
 
 def spoiled(values: Tensor, axes: tuple[int, ...]) -> Tensor:
-    """Large noise wherever a token along one of `axes` is padding."""
+    """Overwrite the values with large noise wherever a token along one of `axes` is padding."""
     padding = torch.zeros_like(values, dtype=torch.bool)
     for axis in axes:
         shape = [1] * values.ndim
@@ -36,7 +36,7 @@ def spoiled(values: Tensor, axes: tuple[int, ...]) -> Tensor:
 
 
 def extended(values: Tensor, axes: tuple[int, ...], more: int = 4) -> Tensor:
-    """`more` tokens of noise at the end of each of `axes`."""
+    """Append `more` tokens of noise along each of `axes`."""
     for axis in axes:
         shape = list(values.shape)
         shape[axis] = more

@@ -1,4 +1,4 @@
-"""Trains a few steps of a random model in a process of its own: what it grew by, and what was estimated, in bytes.
+"""Train a random model for a few steps in a separate process; print the memory it grew by and the estimate, in bytes.
 
 memory_child.py LAYERS HIDDEN LENGTH BATCH PRECISION DROPOUT
 """
@@ -35,14 +35,14 @@ def trained(model: Any, batch: int, length: int, precision: str) -> None:
     rows = [np.full(length, 5, np.int32)] * count
     data = Encoded(rows, [np.zeros(length, np.int8)] * count, np.arange(count) % 2)
     loop._Run.save = lambda run: None  # type: ignore[method-assign]
-    loop.cut_words = lambda *anything: Words()  # what that saves is not estimated
+    loop.cut_words = lambda *anything: Words()  # the memory that word cutting saves is not estimated
     with tempfile.TemporaryDirectory() as work:
         settings = Training(max_steps=3, batch_size=batch)
         fit(model, settings, Path(work), data=data, evaluate=lambda model: 0.0, precision=precision)
 
 
 def peak() -> int:
-    """Of this program: getrusage would also know that of the one that started it."""
+    """Return this program's peak memory; getrusage would include that of the process that started it."""
     (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:"))
     return int(line.split()[1]) * 1024
 
@@ -50,7 +50,7 @@ def peak() -> int:
 def main() -> None:
     layers, hidden, length, batch = map(int, sys.argv[1:5])
     precision, dropout = sys.argv[5], float(sys.argv[6])
-    trained(model(1, 32, 50, dropout), 4, 8, precision)  # what libraries take
+    trained(model(1, 32, 50, dropout), 4, 8, precision)  # memory that the libraries take
     before = peak()
     student = model(layers, hidden, 8000, dropout)
     trained(student, batch, length, precision)

@@ -1,4 +1,4 @@
-"""Metrics as independent code computes them, and models to score: for the tests of scores and of intervals."""
+"""Metrics computed by independent code, and model outputs to score, for the tests of scores and confidence intervals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def flipped(gold: np.ndarray, share: float, rng: np.random.Generator, classes: i
 
 
 def reference(name: str) -> Callable[[np.ndarray, np.ndarray], float]:
-    """The metric as scikit-learn or SciPy computes it, in points."""
+    """Return the metric as scikit-learn or SciPy computes it, in points."""
     from scipy import stats
     from sklearn import metrics
 
@@ -42,7 +42,7 @@ def f1_by_hand(predicted: np.ndarray, gold: np.ndarray, positive: int) -> float:
 
 
 def ranks_by_hand(values: np.ndarray) -> np.ndarray:
-    """Mean rank: values below, plus half of the equal ones."""
+    """Return mean ranks: the number of smaller values, plus half the number of equal ones."""
     ordered = np.sort(values)
     return (np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")) / 2
 
@@ -72,11 +72,11 @@ def two_models(name: str, examples: int, seed: int) -> tuple[np.ndarray, np.ndar
 
 
 def headline_of(*metrics: str) -> Headline:
-    """The headline score of a task with these metrics."""
+    """Return the headline score of a task with these metrics."""
     return CorrelationHeadline(metrics) if metrics[0] in REGRESSION else ClassHeadline(metrics)
 
 
 def worse(examples: int, wrong: int) -> np.ndarray:
-    """Logits that are wrong on the first examples; gold is 0, 1, 0, 1, …"""
+    """Return logits that are wrong on the first `wrong` examples; gold is 0, 1, 0, 1, …"""
     gold = np.tile([0, 1], examples // 2)
     return one_hot(np.where(np.arange(examples) < wrong, 1 - gold, gold))

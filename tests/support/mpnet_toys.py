@@ -1,4 +1,5 @@
-"""A tokenizer of MPNet's form: RoBERTa's special tokens around BERT's vocabulary, in which BERT's own are words."""
+"""A tokenizer like MPNet's: RoBERTa's special tokens around BERT's vocabulary, in which BERT's special tokens are ordinary
+words."""
 
 from __future__ import annotations
 

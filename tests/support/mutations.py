@@ -1,6 +1,6 @@
-"""Seeded damage to documents and to bytes: what the fuzzers feed to every reader.
+"""Seeded damage to documents and to bytes, with which the fuzzers feed every reader.
 
-A case depends on its seed and its number alone, and its description begins with both, so that one case can be run again.
+A case depends only on its seed and its number, and its description begins with both, so that it can be run again alone.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
-DEEP = 200  # levels: less than what json and yaml can write, more than what a reader expects
+DEEP = 200  # levels of nesting: fewer than json and yaml can write, more than a reader expects
 CONTROLS = "\x00\x07\x1b[31m\x7f\u0085\u200b\u202e\ufeff\U0010ffff"
 HOSTILE = (
     *("", " ", "x", "null", "true", "0", "1e400", "NaN", "-1", "owner/repo:function", "../../../etc/passwd"),
@@ -28,9 +28,9 @@ Slot = tuple[Any, Any]  # a dict or a list, and the key or the index of one of i
 
 
 def documents(document: Any, seed: int, count: int) -> Iterator[tuple[str, Any]]:
-    """(what was changed, a changed copy) of a document of dicts, lists and plain values: `count` of them.
+    """Yield `count` pairs (what was changed, a changed copy) of a document of dicts, lists and plain values.
 
-    json can write each of them; they hold NaN, whole numbers of 4,000 digits and halves of surrogate pairs.
+    json can write each copy; they contain NaN, integers of 4,000 digits and unpaired surrogates.
     """
     for number in range(count):
         rng = random.Random(f"{seed}/{number}")
@@ -40,7 +40,7 @@ def documents(document: Any, seed: int, count: int) -> Iterator[tuple[str, Any]]
 
 
 def bytes_(data: bytes, seed: int, count: int) -> Iterator[tuple[str, bytes]]:
-    """(what was changed, a changed copy) of a file's bytes: `count` of them."""
+    """Yield `count` pairs (what was changed, a changed copy) of a file's bytes."""
     for number in range(count):
         rng = random.Random(f"{seed}/{number}")
         change = rng.choice(_BYTES)
@@ -48,7 +48,7 @@ def bytes_(data: bytes, seed: int, count: int) -> Iterator[tuple[str, bytes]]:
 
 
 def _change(holder: list[Any], rng: random.Random) -> str:
-    """One change somewhere below `holder[0]`, which may itself be replaced, though rarely."""
+    """Change one value somewhere below `holder[0]`, or, rarely, `holder[0]` itself."""
     slots = list(_slots(holder))
     inner = slots[1:]
     slot = rng.choice(inner) if inner and rng.random() < 0.98 else slots[0]
@@ -58,7 +58,7 @@ def _change(holder: list[Any], rng: random.Random) -> str:
 
 
 def _slots(container: Any) -> Iterator[Slot]:
-    """Every place of a value, outermost first; of long lists and tables the first few and the last."""
+    """Yield every slot, outermost first; from a long list or table only the first 64 and the last."""
     keys = list(container) if isinstance(container, dict) else list(range(len(container)))
     for key in [*islice(keys, 64), *keys[64:][-1:]]:
         yield container, key
@@ -76,7 +76,7 @@ def _replace(slot: Slot, slots: list[Slot], rng: random.Random) -> str:
 
 
 def _tweak(slot: Slot, slots: list[Slot], rng: random.Random) -> str:
-    """Another value of the same type, or the same value in another type."""
+    """Change the value but keep its type, or write the same value as another type."""
     value = slot[0][slot[1]]
     if isinstance(value, bool):
         changed: Any = rng.choice((not value, int(value), str(value).lower()))
@@ -112,14 +112,14 @@ def _rename(slot: Slot, slots: list[Slot], rng: random.Random) -> str:
     container, key = slot
     if not isinstance(container, dict):
         return _replace(slot, slots, rng)
-    word = str(key)  # YAML has numbers for keys
+    word = str(key)  # YAML allows numbers as keys
     name = rng.choice((word[:-1], word + "s", word.upper(), word.replace("_", "-"), rng.choice(HOSTILE)))
     container[name] = container.pop(key)
     return f" to {name!r:.60}"
 
 
 def _add(slot: Slot, slots: list[Slot], rng: random.Random) -> str:
-    """A key or an item that was not there, beside the slot."""
+    """Add a key or an item beside the slot."""
     container, key = slot
     value = _any_value(rng)
     if isinstance(container, dict):
@@ -139,7 +139,7 @@ def _wrap(slot: Slot, slots: list[Slot], rng: random.Random) -> str:
 
 
 def _move(slot: Slot, slots: list[Slot], rng: random.Random) -> str:
-    """The value of another place, here too."""
+    """Copy the value of another slot here."""
     container, key = rng.choice(slots[1:] or slots)
     slot[0][slot[1]] = copy.deepcopy(container[key])
     return f" from {key!r:.60}"
@@ -168,7 +168,7 @@ def _flip(data: bytes, rng: random.Random) -> bytes:
 
 
 def _flip_head(data: bytes, rng: random.Random) -> bytes:
-    """In the first bytes, where a binary file says what it is and how long its parts are."""
+    """Flip bits in the first 64 bytes, where a binary file has its type and the lengths of its parts."""
     return _flip(data[:64], rng) + data[64:]
 
 
@@ -189,14 +189,14 @@ def _cut_out(data: bytes, rng: random.Random) -> bytes:
 
 
 def _double(data: bytes, rng: random.Random) -> bytes:
-    """A stretch twice: keys that occur twice, lists with more items."""
+    """Repeat a stretch: keys that occur twice, lists with more items."""
     start = rng.randint(0, len(data))
     end = start + rng.choice((1, 16, 200, len(data)))
     return data[:end] + data[start:end] + data[end:]
 
 
 def _swap_number(data: bytes, rng: random.Random) -> bytes:
-    """A digit becomes a number that no reader expects."""
+    """Replace a digit by a number that no reader expects."""
     places = [at for at, byte in enumerate(data[:100_000]) if 48 <= byte <= 57]
     if not places:
         return _insert(data, rng)

@@ -1,4 +1,4 @@
-"""Recipe int8 on files of one's own, train and dev in a folder, from a tiny teacher to a shipped bundle."""
+"""Recipe int8 on a user's own train and dev files, from a tiny teacher to a shipped bundle."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ finetune: {{learning_rate: 2.0e-3, epochs: {epochs}, batch_size: 16}}
 
 
 def write_teacher(folder: Path, *, epochs: int, positions: int = 64) -> None:
-    """The card tiny.yaml."""
+    """Write the card tiny.yaml."""
     (folder / "tiny.yaml").write_text(_TEACHER.format(epochs=epochs, positions=positions), encoding="utf-8")
 
 
 def own_files(folder: Path, suffix: str, **more: Any) -> dict[str, Any]:
-    """What `compress.run` is given."""
+    """Return the arguments for `compress.run`."""
     files = {"train": folder / f"train{suffix}", "dev": folder / f"dev{suffix}"}
     return {
         **files, **more, "teacher": str(folder / "tiny.yaml"), "root": folder / "runs", "bench": None, "threads": 1,

@@ -1,8 +1,8 @@
-"""Trains in several processes for test_parallel: under torchrun, or forked from one process that has torch.
+"""Trains in several processes for test_parallel: under torchrun, or in forks of one process that has imported torch.
 
-`python -m torch.distributed.run parallel_child.py SCENARIO FOLDER` runs a scenario in each process of torchrun. Without it,
-lines of JSON `[scenario, folder, processes, options]` are read from stdin; each is run in so many forked processes and
-answered with their exit codes. What they print goes to FOLDER/said-RANK.
+`python -m torch.distributed.run parallel_child.py SCENARIO FOLDER` runs a scenario in each process of torchrun. Otherwise stdin
+has lines of JSON `[scenario, folder, processes, options]`; each scenario is run in that many forks, and the reply is their exit
+codes. Each fork prints to FOLDER/said-RANK.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ IMPORTED = (BertForMaskedLM, BertForSequenceClassification, teacher_targets, tra
 SETTINGS = {
     "whole": Training(epochs=2, batch_size=8, learning_rate=1e-3),  # 28 examples: the last batch has 4
     "micro": Training(epochs=1, batch_size=8, learning_rate=1e-3, micro_batch_size=3),
-    "empty": Training(epochs=1, batch_size=9, learning_rate=1e-3),  # the last batch has one: a process has none of it
+    "empty": Training(epochs=1, batch_size=9, learning_rate=1e-3),  # one example in the last batch: none for a process
 }
 
 
 class Projected(Objective):
-    """Terms per token and per example, and what the objective learns and follows itself."""
+    """An objective with losses per token and per example, a trained projection and a running mean in a buffer."""
 
     def __init__(self) -> None:
         super().__init__((SoftTarget(weight=2.0), HardLabel(), HiddenCosine(weight=3.0)))
@@ -79,7 +79,7 @@ class Projected(Objective):
 def learn(
     folder: Path, settings: Training, *, dropout: float = 0.0, on_step: Any = lambda report: None, **more: Any
 ) -> Any:
-    """Train the toy; its losses by step, and all that was learnt in learnt.safetensors of the first process."""
+    """Train the toy; return its losses by step. The first process saves the weights to learnt.safetensors."""
     model, objective, other, reports = toy_model(dropout), Projected(), toy_model(0.0, 2).eval(), list[StepReport]()
     table = torch.randn(28, 2, generator=torch.Generator().manual_seed(0))
 
@@ -101,7 +101,7 @@ def learn(
 
 
 def losses(folder: Path, *, split: bool = False, precision: str = "fp32") -> None:
-    """Every settings of the toy; the ids that each process computed with."""
+    """Train the toy with each of `SETTINGS`, and save the example ids that each process used."""
     for name, settings in SETTINGS.items():
         place, ids = folder / name, list[list[int]]()
         place.mkdir(exist_ok=True)
@@ -120,7 +120,7 @@ def losses(folder: Path, *, split: bool = False, precision: str = "fp32") -> Non
 
 
 def faults(folder: Path, *, step: int = 0, number: int = 0, who: tuple[int, ...] = (), **options: Any) -> None:
-    """The toy with dropout, saved at every step; at `step`, processes `who` get the signal `number`."""
+    """Train the toy with dropout, saving at every step; at `step` the processes `who` get the signal `number`."""
     pids = ranks.gather(os.getpid())
     signals.install()
 
@@ -134,7 +134,7 @@ def faults(folder: Path, *, step: int = 0, number: int = 0, who: tuple[int, ...]
 
 
 def _family(name: str) -> Any:
-    """A classifier of three layers with two classes; of an odd number of words, which no two processes halve."""
+    """Return a classifier with three layers and two classes; its odd number of words cannot be halved between two processes."""
     shape: dict[str, Any] = {"vocab_size": 13, "max_position_embeddings": 16, "num_labels": 2}
     wide: dict[str, Any] = {
         "hidden_size": 16,
@@ -156,7 +156,7 @@ WANTED = (["logits"], ["embeddings"], ["hidden[1]", "scores[0]"], ["values[2]"],
 
 
 def features(folder: Path, *, family: str, headed: bool) -> None:
-    """A whole model and the same split, without dropout: what they compute, and the gradients of it."""
+    """Compare the features and gradients of a model and of its sharded copy, without dropout."""
     model = _family(family).eval()
     model = model if headed else model.base_model
     split: Any = sharding.split(model, lambda placed: placed, make_accelerator("fp32").device)
@@ -171,7 +171,7 @@ def features(folder: Path, *, family: str, headed: bool) -> None:
         model.zero_grad(set_to_none=True)
         split.zero_grad(set_to_none=True)
         _read_out(model, batch, wanted).backward()
-        for half in (0, 1):  # two forwards before a step
+        for half in (0, 1):  # two forward passes before a step
             _read_out(split, {name: values[half : half + 1] for name, values in mine.items()}, wanted).backward()
         theirs = dict(split.named_parameters())
         for name, parameter in model.named_parameters():
@@ -195,7 +195,7 @@ def features(folder: Path, *, family: str, headed: bool) -> None:
 
 
 def _read_out(model: Any, batch: dict[str, Tensor], wanted: list[str]) -> Tensor:
-    """A sum over the batch's examples."""
+    """Return a sum over the batch's examples of what the model computed."""
     found = compute_features(model, batch, wanted)
     words = found.pop("words", None)
     total = torch.stack([value.square().sum() for value in found.values()]).sum()
@@ -207,7 +207,7 @@ def _read_out(model: Any, batch: dict[str, Tensor], wanted: list[str]) -> Tensor
 
 
 def no_memory(folder: Path) -> None:
-    """Process 1 has no memory for its share."""
+    """Train while process 1 runs out of memory."""
     forward = Objective.forward
 
     def failing(self: Objective, student: Features, teacher: Features, batch: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -220,7 +220,7 @@ def no_memory(folder: Path) -> None:
 
 
 def leave(folder: Path) -> None:
-    """The threads of gloo while the processes talk, and after they part."""
+    """Print the number of gloo threads while the processes are connected, and after they leave."""
     ranks.broadcast("word")
     joined = _gloo_threads()
     ranks.leave()
@@ -234,8 +234,8 @@ def _gloo_threads() -> int:
 def command(
     folder: Path, *, arguments: list[str], nan: int | None = None, fail: bool = False, interrupt: bool = False
 ) -> None:
-    """`compress ARGUMENTS`; process `nan` meets a loss that is not finite; the export of the first one fails, or all are
-    interrupted in it."""
+    """Run `compress ARGUMENTS`. In process `nan` the loss becomes NaN; `fail`: the export fails; `interrupt`: all processes get
+    SIGINT during the export."""
     forward, calls = Objective.forward, []
 
     def poisoned(self: Objective, student: Features, teacher: Features, batch: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -282,7 +282,7 @@ def child(scenario: str, folder: Path, options: dict[str, Any], rank: int, count
 
 
 def answer(scenario: str, folder: str, count: int, options: dict[str, Any]) -> list[int]:
-    """Exit codes by rank; minus the signal's number for a killed one."""
+    """Return the exit codes by rank; for a killed process, minus the signal's number."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -291,7 +291,7 @@ def answer(scenario: str, folder: str, count: int, options: dict[str, Any]) -> l
         pid = os.fork()
         if pid == 0:
             with contextlib.suppress(BaseException):
-                signal.alarm(60)  # nothing that hangs outlives the test
+                signal.alarm(60)  # a hanging fork does not outlive the test
                 os._exit(child(scenario, Path(folder), options, rank, count, port))
             os._exit(98)
         pids.append(pid)
@@ -306,7 +306,7 @@ def main() -> None:
     print("ready", flush=True)
     for line in sys.stdin:
         print(json.dumps(answer(*json.loads(line))), flush=True)
-    os._exit(0)  # to take apart what was imported takes seconds
+    os._exit(0)  # skips the interpreter's shutdown, which takes seconds after these imports
 
 
 main()

@@ -1,4 +1,4 @@
-"""Groups of processes that train together, as tests start them."""
+"""Groups of processes that train together, as the tests start them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(HERE.pare
 
 
 def torchrun(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Two processes by torch's own launcher."""
+    """Run two processes with torch's own launcher."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
@@ -27,7 +27,7 @@ def torchrun(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 class Processes:
-    """Groups of processes, forked from one that has torch."""
+    """Groups of processes, forked from one that has imported torch."""
 
     def __init__(self) -> None:
         self._server = subprocess.Popen(
@@ -40,7 +40,7 @@ class Processes:
         return self._server.stdout.readline().strip()
 
     def run(self, scenario: str, folder: Path, count: int = 2, **options: Any) -> list[int]:
-        """Exit codes by rank."""
+        """Return the exit codes by rank."""
         folder.mkdir(exist_ok=True)
         assert self._server.stdin is not None
         self._server.stdin.write(json.dumps([scenario, str(folder), count, options]) + "\n")
@@ -52,5 +52,5 @@ class Processes:
 
 
 def said(folder: Path) -> list[str]:
-    """What all processes printed, line by line."""
+    """Return the lines that all processes printed."""
     return [line for path in sorted(folder.glob("said-*")) for line in path.read_text().splitlines()]

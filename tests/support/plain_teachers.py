@@ -1,4 +1,4 @@
-"""Tiny DeBERTa-v3s and XLNets as their users have them: random weights, and SentencePiece's unigrams with the family's own ends."""
+"""Tiny DeBERTa-v3 and XLNet teachers: random weights, and SentencePiece unigram tokenizers with each family's special tokens."""
 
 from __future__ import annotations
 
@@ -54,20 +54,21 @@ def plain_config(family: str, words: int = 90, **fields: Any) -> Any:
 
 
 def plain_classifier(family: str, words: int = 90, *, noise: float = 0.1, tags: bool = False, **fields: Any) -> Any:
-    """As ours are: for batches padded on the right; every weight larger than transformers' start, by `noise`. `tags`: of tokens."""
+    """Return a classifier for batches padded on the right, of the package's class. Every weight gets `noise`, to be larger than
+    transformers' initial values. `tags`: a token classifier."""
     auto = AutoModelForTokenClassification if tags else AutoModelForSequenceClassification
     return _made(auto, plain_config(family, words, **fields), noise)
 
 
 def plain_reader(family: str) -> Any:
-    """As `plain_classifier`, with a head that finds answers."""
+    """Like `plain_classifier`, with a question answering head."""
     named = {0: "start", 1: "end"}
     labels = {"id2label": named, "label2id": {name: number for number, name in named.items()}}
     return _made(AutoModelForQuestionAnswering, plain_config(family, **labels), 0.1)
 
 
 def plain_chooser(family: str) -> Any:
-    """As `plain_classifier`, with a head for multiple choice."""
+    """Like `plain_classifier`, with a multiple choice head."""
     return _made(AutoModelForMultipleChoice, plain_config(family, id2label={0: "score"}, label2id={"score": 0}), 0.1)
 
 
@@ -93,7 +94,7 @@ def plain_tokenizer(family: str) -> Tokenizer:
 
 
 def plain_teacher(family: str, folder: Path, *, trained: bool = False, **fields: Any) -> Path:
-    """A checkpoint folder with a tokenizer; without a classifier's head, unless it is `trained`."""
+    """Write a checkpoint folder with a tokenizer, without a classification head unless `trained`."""
     tokenizer = plain_tokenizer(family)
     model = plain_classifier(family, max(tokenizer.get_vocab().values()) + 1, **fields)
     save_checkpoint(model if trained else model.base_model, tokenizer, folder)

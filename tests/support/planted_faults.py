@@ -1,9 +1,9 @@
-"""Twenty faults, one at a time in a copy of the tree, and whether the default suite notices each.
+"""Plant twenty faults, one at a time, in a copy of the tree, and report whether the default suite notices each.
 
     python tests/support/planted_faults.py [NUMBER…]
 
-One line a fault: `caught` with the test that failed first, or `MISSED`. Exit 1 where one was missed. Each runs the tests of its own
-folders alone, so that the list takes minutes; a fault that those miss would have to be caught by chance.
+Prints one line for each fault: `caught` and the first test that failed, or `MISSED`. Exits with 1 if any was missed. Each fault
+runs only the tests in its own folders, so that the list takes minutes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Fault(NamedTuple):
-    """`right` stands once in `file` of the package; `wrong` takes its place; `tests` are to notice."""
+    """`right` occurs once in `file` of the package and is replaced by `wrong`; `tests` should notice."""
 
     name: str
     file: str
@@ -181,7 +181,7 @@ def plant(fault: Fault, tree: Path) -> None:
 
 
 def noticed(fault: Fault) -> str | None:
-    """The test that failed first; None where all passed."""
+    """Return the first test that failed, or None if all passed."""
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder, "tree")
         shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".git", ".venv", "runs", "__pycache__"))

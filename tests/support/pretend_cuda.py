@@ -1,10 +1,10 @@
-"""A GPU that is not there: tensors that are computed on the CPU and say that they are on cuda:0.
+"""A simulated GPU: tensors computed on the CPU that report the device cuda:0.
 
-torch's FakeTensorMode knows devices too, but autograd on "cuda" needs a torch that was built with CUDA. These tensors have
-numbers, so that whole stages run with them: what meets a tensor that was left on the CPU fails as it does on a GPU, and
-whatever waits for the GPU is noted, with the place that asked.
+torch's FakeTensorMode knows devices too, but autograd on "cuda" needs a torch built with CUDA. These tensors hold numbers, so
+that whole stages run: an operation on a tensor left on the CPU fails as on a GPU, and every synchronization with the GPU is
+recorded with its caller.
 
-What it is blind to: which kernels a GPU has, their numbers, and memory.
+It does not simulate which kernels a GPU has, their rounding, or its memory.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _DATA_DEPENDENT = ("_local_scalar_dense", "nonzero", "masked_select", "_unique2"
 
 
 class OnCuda(Tensor):
-    """A CPU tensor that says it is on cuda:0."""
+    """A CPU tensor that reports the device cuda:0."""
 
     __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
@@ -68,7 +68,7 @@ def _unlabelled(value: Tensor) -> Tensor:
 
 
 def _check_devices(func: Any, args: Any, kwargs: Any) -> None:
-    """A number on the CPU may meet tensors on a GPU, as everywhere in torch; no other tensor may, but to be copied."""
+    """Raise if a tensor on the CPU meets one on the GPU, except for a scalar, or in a copy."""
     if func.overloadpacket is torch.ops.aten.copy_:
         if not (isinstance(args[0], OnCuda) and isinstance(args[1], OnCuda)):
             _note("copy_")
@@ -89,7 +89,7 @@ def _waits(func: Any, args: Any) -> bool:
 
 
 def _note(what: str) -> None:
-    """`what`, and the innermost function that is neither torch's nor this file's."""
+    """Record `what` with the innermost function that belongs neither to torch nor to this file."""
     frame: Any = sys._getframe(1)
     while frame is not None and ("/torch/" in frame.f_code.co_filename or frame.f_code.co_filename == __file__):
         frame = frame.f_back
@@ -98,7 +98,7 @@ def _note(what: str) -> None:
 
 
 class _Calls(TorchFunctionMode):
-    """Calls that name a device, and calls that read numbers."""
+    """Handles calls that name a device, and calls that read numbers."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs, name = dict(kwargs or {}), getattr(func, "__name__", "")
@@ -157,7 +157,7 @@ def _read(func: Any, name: str, args: Any, kwargs: Any) -> Any:
 
 
 class _Autocast(torch.autocast):
-    """Of the CPU, on which the arithmetic is, where that of CUDA is meant."""
+    """An autocast that uses the CPU's instead of CUDA's, because the arithmetic runs on the CPU."""
 
     def __init__(self, device_type: str, *args: Any, **kwargs: Any) -> None:
         super().__init__("cpu" if device_type == "cuda" else device_type, *args, **kwargs)
@@ -167,16 +167,17 @@ _group: Any = torch._C._group_tensors_by_device_and_dtype
 
 
 def _grouped(tensors: Any, indices: bool = False) -> Any:
-    """What clips gradients and steps, tensors of a device together, asks the device of no Python."""
+    """Group tensors by the device they report: torch's own grouping, used by gradient clipping and optimizers, bypasses
+    Python."""
     return {(of[0][0].device, kind): (of, places) for (_, kind), (of, places) in _group(tensors, indices).items()}
 
 
 @contextmanager
 def pretend_cuda() -> Iterator[None]:
-    """While open, accelerate finds this GPU, and tensors and modules can be moved to it."""
+    """Let accelerate find this GPU, and tensors and modules move to it, while the context is open."""
     swapped = torch.__future__.get_swap_module_params_on_conversion()
     torch.__future__.set_swap_module_params_on_conversion(True)  # a parameter stays the same object, as on a GPU
-    state: Any = PartialState()  # what accelerate knows of the machine
+    state: Any = PartialState()  # accelerate's state of the machine
     with pytest.MonkeyPatch.context() as patch, _Calls():
         patch.setitem(state.__dict__, "device", CUDA)
         patch.setattr(torch, "autocast", _Autocast)
@@ -190,7 +191,7 @@ def pretend_cuda() -> Iterator[None]:
 
 @contextmanager
 def waits() -> Iterator[Counter[str]]:
-    """While open, counts where the GPU is waited for, by `file:function what`; they are there at the end."""
+    """Count the synchronizations with the GPU by `file:function what`; the counts are filled in when the context closes."""
     _notes.clear()
     found: Counter[str] = Counter()
     yield found

@@ -1,4 +1,4 @@
-"""Teachers made of plain text, as tests plan and make them."""
+"""Plans of teachers pre-trained on plain text, and the stages that make them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def plan(world: Path, *overrides: str, recipe: str = "bert-pretrain", **changes:
 
 
 def made(world: Path, planned: Plan, *kinds: str, notices: list[str] | None = None) -> dict[str, Artifact]:
-    """What the stages of these kinds leave, in the plan's order; what they say of it goes to `notices`."""
+    """Run the plan's stages of these kinds in order and return their artefacts; their notices are appended to `notices`."""
     found: dict[str, Artifact] = {}
     context = Context(planned.task, "fp32", 1, Listener(), notices=[] if notices is None else notices)
     for node in planned.nodes:

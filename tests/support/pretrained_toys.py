@@ -1,4 +1,4 @@
-"""A teacher and a pre-trained student that cut texts differently: a tiny BERT with WordPiece, a tiny RoBERTa with bytes."""
+"""A teacher and a pre-trained student with different tokenizers: a tiny BERT with WordPiece and a tiny RoBERTa with bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from compress.models.checkpoints import save_checkpoint
 from compress.models.random_models import random_config, random_encoder
 from compress.tasks import byte_level, wordpiece
 
-# A task of texts that are alike, for the `kind` embedding or regression.
+# A task of text similarity; `kind` is embedding or regression.
 ALIKE = """
 name: alike
 kind: {kind}
@@ -29,7 +29,8 @@ BYTES, WORDS = 400, 300  # tokens
 def encoder_folder(
     folder: Path, architecture: str = "roberta", *, positions: int = 32, seed: int = 5, layers: int = 1
 ) -> Path:
-    """An encoder without a head, whose states differ from text to text; a RoBERTa's tokens are bytes, a BERT's are WordPiece."""
+    """Write an encoder without a head, whose states differ between texts; a RoBERTa has a byte-level tokenizer, a BERT
+    WordPiece."""
     vocabulary = BYTES if architecture == "roberta" else WORDS
     tokenizer = byte_level(vocabulary) if architecture == "roberta" else wordpiece(vocabulary)
     sizes: Any = {"layers": layers, "hidden": 32, "heads": 2, "intermediate": 64, "max_positions": positions}
@@ -37,7 +38,7 @@ def encoder_folder(
     torch.manual_seed(seed)
     model = random_encoder(random_config(init))
     with torch.no_grad():
-        for parameter in model.parameters():  # larger than the default, so that texts are told apart
+        for parameter in model.parameters():  # larger than the default, so that the states of texts differ
             parameter.add_(torch.randn_like(parameter) * 0.2)
     save_checkpoint(model, tokenizer, folder)
     return folder

@@ -1,4 +1,4 @@
-"""Recipes that prune, with what they start from, their plans and the checkpoints that they leave."""
+"""Recipes that prune, their inputs, their plans and the checkpoints that they leave."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ FILES = {
 
 
 def prune_world(folder: Path, checkpoint: Path, tokenizer: Tokenizer) -> Path:
-    """`FILES` in `folder`, beside a task and a teacher."""
+    """Write `FILES` into `folder`, beside a task and a teacher."""
     encoder_world(folder, checkpoint, tokenizer, text="a film\n")
     for name, text in FILES.items():
         (folder / f"{name}.yaml").write_text(text)

@@ -1,4 +1,4 @@
-"""Small models with random weights, what each layer of their pruned copies keeps, and texts for them."""
+"""Small models with random weights, the units that each layer of their pruned copies keeps, and texts for them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from compress.models.pruned_shape import prunable
 
 FAMILIES = [family.name for family in prunable()]
 HEADS, NEURONS = [[1, 3], [0, 1, 2]], [list(range(0, 64, 2)), list(range(16))]
-# What stays where whole parts go.
+# What is kept where whole parts are removed.
 WITHOUT_PARTS: dict[str, tuple[list[list[int]], list[list[int]]]] = {
     "attention first": ([[], [0, 2, 3]], [list(range(16)), []]),
     "attention last": ([[1, 3], []], [[], list(range(0, 64, 2))]),
@@ -20,7 +20,7 @@ WITHOUT_PARTS: dict[str, tuple[list[list[int]], list[list[int]]]] = {
 
 
 def whole(family: str) -> Any:
-    """A classifier of 2 layers of 4 heads and 64 neurons, every weight random."""
+    """Return a classifier with random weights: 2 layers of 4 heads and 64 neurons."""
     sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
     if family == "distilbert":
         sizes = {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 64}
@@ -34,7 +34,7 @@ def whole(family: str) -> Any:
 
 
 def padded_batches(count: int = 12) -> list[dict[str, torch.Tensor]]:
-    """Texts for such models, eight a batch, of which one is padded."""
+    """Return batches of eight texts, one of them padded."""
     random = torch.Generator().manual_seed(3)
     found = []
     for length in range(4, 4 + count):

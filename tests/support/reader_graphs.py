@@ -1,4 +1,4 @@
-"""What graphs of models that find answers are made with and asked."""
+"""Settings, texts and logits for graphs of question answering models."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LENGTHS = (14, 9, 3, 1, 14, 7)
 
 
 def logits(path: Path, feed: dict[str, np.ndarray]) -> np.ndarray:
-    """By ONNX Runtime alone, [batch, length, 2]."""
+    """Return the logits [batch, length, 2], computed with ONNX Runtime only."""
     session = open_session(path, threads=1)
     found = session.run(OUTPUTS, {value.name: feed[value.name] for value in session.get_inputs()})
     return np.stack([np.asarray(side) for side in found], axis=-1)

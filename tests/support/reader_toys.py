@@ -1,4 +1,4 @@
-"""A folder whose network finds answers by single tokens, instant to make."""
+"""A folder whose network scores each token as the start and end of an answer by itself, quick to make."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from runtime_toys import tokenizer_file
 
 from compress.tasks import wordpiece
 
-# What start and end logits of a word are raised by; [CLS] stands for no answer.
+# Amounts added to the start and end logits of a word; [CLS] means no answer.
 SAYS = {"the": (20.0, 0.0), "guy": (0.0, 20.0), "in": (12.0, 12.0), "[CLS]": (5.0, 5.0)}
 
 
 def rows(says: Mapping[str, tuple[float, float]], scale: float) -> np.ndarray:
-    """float32 [token, 2]: the two logits of each token of the vocabulary."""
+    """Return float32 [token, 2]: the two logits of each token of the vocabulary."""
     own, rng = wordpiece(120), np.random.default_rng(0)
     table = (scale * rng.normal(size=(120, 2))).astype(np.float32)
     for word, logits in says.items():
@@ -35,7 +35,8 @@ def finder(
     architecture: str = "BertForQuestionAnswering",
     swapped: bool = False,
 ) -> Path:
-    """`start_logits` and `end_logits` of a token: its row of `rows`, in this order or `swapped`."""
+    """Write a folder whose graph takes a token's `start_logits` and `end_logits` from its row of `rows`. `swapped`: the other
+    output order."""
     node = helper.make_node
     nodes = [
         node("Gather", ["words", "input_ids"], ["both"]),

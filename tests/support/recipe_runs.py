@@ -1,4 +1,4 @@
-"""The command line on a tiny teacher and task."""
+"""Run the command line on a tiny teacher and task."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ synthetic: {generator: sentiment, train: 120, dev: 40}
 
 @cache
 def _server() -> subprocess.Popen[str]:
-    """One for a test process; it ends with its standard input."""
+    """Return the server of this test process; it exits when its standard input closes."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(HERE.parents[2])}
     command = [sys.executable, str(HERE.with_name("cli_child.py"))]
     server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
@@ -46,7 +46,7 @@ def _server() -> subprocess.Popen[str]:
 
 
 def compress(*arguments: object, cwd: Path, lines: str = "") -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own, forked from one that has torch; `lines` are its standard input."""
+    """Run the command in a process forked from one that has imported torch; `lines` are its standard input."""
     server, words = _server(), list(map(str, arguments))
     assert server.stdin is not None and server.stdout is not None
     with tempfile.TemporaryDirectory() as folder:
@@ -59,7 +59,7 @@ def compress(*arguments: object, cwd: Path, lines: str = "") -> subprocess.Compl
 
 
 def result_of(*arguments: object, cwd: Path) -> Result:
-    """What the command writes of its one run, asked for `--json`."""
+    """Return the result of the command's one run, printed with `--json`."""
     done = compress(*arguments, "--json", cwd=cwd)
     assert done.returncode == 0, done.stderr
     (document,) = json.loads(done.stdout)
@@ -67,7 +67,8 @@ def result_of(*arguments: object, cwd: Path) -> Result:
 
 
 def is_quantized(result: Result) -> bool:
-    """Whether the recipe quantizes: its last model then has int8 steps and is held against its fp32 file; else it is that file."""
+    """Return whether the recipe quantizes, after a check: if so, the last model has int8 operators and is compared with its fp32
+    file; if not, it is that file."""
     wanted, final = any("quantize" in stage for stage in result.recipe["stages"]), result.final
     steps = sum(final.info.get(key, 0) for key in ("int8_matmuls", "int8_gathers"))
     found = (final.precision, final.fidelity is not None, steps > 0)
@@ -76,7 +77,8 @@ def is_quantized(result: Result) -> bool:
 
 
 def check_layers(result: Result) -> None:
-    """Of the last model beside the teacher a row for each layer, and one for the embeddings; of a static one why there is none."""
+    """Check that the last model's similarity to the teacher has a row for each layer and one for the embeddings, or, for a static
+    model, the reason why there are none."""
     sizes = {model.name: model.architecture for model in result.models if model.precision == "fp32"}
     teacher, *others = sizes
     found = result.similarity

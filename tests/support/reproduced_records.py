@@ -1,4 +1,4 @@
-"""Records of a toy run, altered: another machine, another score, other answers."""
+"""Alter the records of a toy run: another machine, another score, other predictions."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def elsewhere(document: dict[str, Any]) -> None:
 
 
 def with_score(document: dict[str, Any], points: float) -> None:
-    """On record for the quantized model."""
+    """Set the recorded score of the quantized model."""
     model = document["models"][-1]
     model["scores"]["dev"]["accuracy"] = model["headline"] = points
 
 
 def with_wrong(report: Path, count: int) -> float:
-    """Answers on record of which so many more are wrong; their score."""
+    """Make `count` more of the recorded predictions wrong, and return their score."""
     run = read_result(report)
     with np.load(report / PER_EXAMPLE) as arrays:
         kept = {name: arrays[name] for name in arrays.files}

@@ -1,4 +1,4 @@
-"""A folder of a network that is small, instant to make, and gives each text its own logits; and texts."""
+"""A folder with a small network, quick to make, that gives each text its own logits; and texts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PAIRS = [(one, other) for one, other in zip(SINGLES, reversed(SINGLES), strict=T
 
 
 def tokenizer_file(path: Path) -> None:
-    """Saved with a fixed padding and a truncation of its own, as sentence encoders are: both must be overridden."""
+    """Save a tokenizer with fixed padding and truncation, as sentence encoders have; both must be overridden."""
     tokenizer = wordpiece(120)
     tokenizer.enable_padding(length=11)
     tokenizer.enable_truncation(9)
@@ -44,7 +44,7 @@ def bag(
     inputs: tuple[str, ...] = ("input_ids", "attention_mask"),
     infinite: str | None = None,
 ) -> Path:
-    """Logits: the sum of a row for each word, plus a bias; not finite for the word `infinite`."""
+    """Write a folder whose logits are the sum of a row for each word, plus a bias; infinite for the word `infinite`."""
     rng = np.random.default_rng(0)
     node = helper.make_node
     nodes = [

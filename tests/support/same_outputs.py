@@ -1,10 +1,10 @@
-"""Run every recipe by the code of two trees, and compare what their stages leave, file by file.
+"""Run every recipe with the code of two trees, and compare the files of their stages.
 
     python tests/support/same_outputs.py OLD NEW [--work DIR] [--recipes NAME ...]
 
-OLD and NEW are checkouts (`git worktree add OLD COMMIT`). Each recipe that both have runs for a few steps on a tiny teacher, with and
-without plain text, without latency. What differs is listed: files of stages by their SHA-256 (logs apart, which hold times), answers, and
-keys. Exit 1 if anything does. For a change that should change no behaviour.
+OLD and NEW are checkouts (`git worktree add OLD COMMIT`). Each recipe that both have runs for a few steps on a tiny teacher, with
+and without plain text, without latency. Lists what differs: files of stages by their SHA-256 (except logs, which contain times),
+predictions, and keys. Exits with 1 if anything differs. For changes that should not change behaviour.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SENTENCES = ("the film is good .", "the story is not bad .", "a very long old fi
 
 
 def run(tree: Path, recipe: str, world: Path, *, text: bool) -> str | None:
-    """What went wrong, if anything did."""
+    """Run the recipe; return the last line of its error output if it failed, else None."""
     goal = ["--set", "quantize.max_flips=100", "--set", "quantize.max_drop=100"] if recipe.endswith("-auto") else []
     corpus = ["--corpus", "text.txt"] if text else []
     command = [sys.executable, "-m", "compress", "run", recipe, "--task", "task.yaml", "--teacher", "tiny.yaml"]
@@ -38,7 +38,7 @@ def run(tree: Path, recipe: str, world: Path, *, text: bool) -> str | None:
 
 
 def stages(root: Path, recipe: str) -> dict[str, dict[str, str]]:
-    """Stage -> file -> SHA-256, of the recipe's one run; `answers` are the logits."""
+    """Return stage -> file -> SHA-256 of the recipe's one run; `answers` are the logits."""
     (result,) = root.glob(f"{recipe}-tiny-tiny-task-*/result.json")
     found: dict[str, dict[str, str]] = {}
     for stage in json.loads(result.read_text())["stages"]:

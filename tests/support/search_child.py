@@ -1,5 +1,5 @@
-"""A toy search in a process of its own: `search_child.py FOLDER TRIALS SECONDS [MOST]`. A line in `computed` for each point;
-once there are MOST of them, the next trial begins and never ends."""
+"""Run a toy search in a separate process: `search_child.py FOLDER TRIALS SECONDS [MOST]`. Each point adds a line to `computed`;
+once there are MOST, the next trial hangs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a bundle of any kind of task must stand: Triton's config says what its graph takes and gives, `bench` times it, damage is seen."""
+"""Checks for bundles of every kind of task: Triton's config matches the graph, `bench` times it, damage is detected."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ FP32_GRAPH = "onnx/model.onnx"
 
 
 def check_shipped(bundle: Path, folder: Path, outputs: list[str], labels: list[str]) -> None:
-    """All of it; what is written goes to `folder`, as `models` and `damaged`."""
+    """Run all checks; files are written to `folder`, as `models` and `damaged`."""
     _check_served(bundle, folder / "models", outputs, labels)
     _check_timed(bundle)
     _check_damage(bundle, folder / "damaged")
 
 
 def _check_served(bundle: Path, repository: Path, outputs: list[str], labels: list[str]) -> None:
-    """By a server: inputs and `outputs` are the graph's, but for the batch, and `labels` are named in a file of their own."""
+    """Check the config for Triton: inputs and `outputs` are the graph's without the batch axis, and `labels` are in their own
+    file."""
     place = write_triton_model(bundle, repository)
     config = text_format.Parse((place / "config.pbtxt").read_text(), model_config())
     session = onnxruntime.InferenceSession(place / "1" / "model.onnx")
@@ -46,7 +47,7 @@ def _check_served(bundle: Path, repository: Path, outputs: list[str], labels: li
 
 
 def _check_timed(bundle: Path) -> None:
-    """By `compress bench`, each padded graph of it, on a batch of several texts."""
+    """Check that `compress bench` times each padded graph of the bundle on a batch of several texts."""
     done = compress("bench", bundle, "--shape", "2x8", "--runs", "2", "--threads", "1", "--json", cwd=bundle.parent)
     assert done.returncode == 0, done.stderr
     measured = json.loads(done.stdout)["latency"]
@@ -56,7 +57,8 @@ def _check_timed(bundle: Path) -> None:
 
 
 def _check_damage(bundle: Path, copy: Path) -> None:
-    """One bit in any file that decides what is answered, and a record of other answers under a digest of its own."""
+    """Check that `verify` detects a flipped bit in any file that affects predictions, and recorded probe logits that are wrong
+    but sealed again."""
     shutil.copytree(bundle, copy)
     for name in ("config.json", "tokenizer.json", FP32_GRAPH, "onnx/model_quantized.onnx"):
         whole = (copy / name).read_bytes()
@@ -71,5 +73,5 @@ def _check_damage(bundle: Path, copy: Path) -> None:
 
 
 def moved(rows: Sequence[Sequence[float]]) -> list[Sequence[float]]:
-    """Each text's answer is another's."""
+    """Rotate the rows by one, so that each text gets another's answer."""
     return [*rows[1:], rows[0]]

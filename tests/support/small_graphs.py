@@ -1,4 +1,4 @@
-"""Graphs of a few nodes over the rows of a table, whose logits have a row for each token."""
+"""Small graphs over the rows of a table, whose logits have a row for each token."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Feeds = list[dict[str, np.ndarray]]
 
 
 def model_of(nodes: Sequence[NodeProto], stored: Mapping[str, np.ndarray], out: int) -> ModelProto:
-    """From `input_ids` and `attention_mask` to `logits` [text, token, out]."""
+    """Return a model from `input_ids` and `attention_mask` to `logits` [text, token, out]."""
     inputs = [
         helper.make_tensor_value_info(name, TensorProto.INT64, ["b", "l"]) for name in ("input_ids", "attention_mask")
     ]
@@ -26,7 +26,7 @@ def model_of(nodes: Sequence[NodeProto], stored: Mapping[str, np.ndarray], out: 
 
 
 def every_row(rows: int, texts: int) -> Feeds:
-    """One batch in which each row of the table is read once."""
+    """Return one batch that looks up each row of the table once."""
     ids = np.arange(rows).reshape(texts, -1)
     return [{"input_ids": ids, "attention_mask": np.ones_like(ids)}]
 

@@ -1,4 +1,4 @@
-"""Small data of questions and answers, in the forms in which files hold them."""
+"""Small question answering data in each supported file format."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 from compress.spec.task import Files, TaskSpec
 
 PLACES = ("Paris", "New York", "Rio de Janeiro")
-Asked = tuple[str, str, list[tuple[str, int]]]  # question, context, answers with their places
+Asked = tuple[str, str, list[tuple[str, int]]]  # question, context, answers with their start positions
 
 
 def questions(split: str, contexts: int = 12, *, impossible: bool = False) -> list[Asked]:
-    """Three questions on each context; the third has no answer, if `impossible`, else several."""
+    """Return three questions for each context; the third has no answer if `impossible`, and the first has two."""
     made: list[Asked] = []
     for number in range(contexts):
         place = PLACES[number % 3]
@@ -27,7 +27,7 @@ def questions(split: str, contexts: int = 12, *, impossible: bool = False) -> li
 
 
 def squad(rows: Sequence[Asked], *, version2: bool = False) -> str:
-    """The JSON of SQuAD, an article for every two contexts."""
+    """Return the JSON of SQuAD, with an article for every two contexts."""
     paragraphs: dict[str, list[dict[str, Any]]] = {}
     for number, (question, context, answers) in enumerate(rows):
         found: dict[str, Any] = {"id": str(number), "question": question, "answers": hub_rows(answers)}
@@ -44,7 +44,7 @@ def hub_rows(answers: Sequence[tuple[str, int]]) -> list[dict[str, Any]]:
 
 
 def records(rows: Sequence[Asked], form: str) -> list[dict[str, Any]]:
-    """Rows of a data set with `answers` as `columns`, a `list` of objects, or `places`, which have no text."""
+    """Return rows whose `answers` are `columns`, a `list` of objects, or `places`, which have no text."""
     made = []
     for question, context, answers in rows:
         value: Any = hub_rows(answers)
@@ -68,7 +68,7 @@ def written(folder: Path, train: str, dev: str, suffix: str = ".json") -> tuple[
 
 
 def span_task(**fields: Any) -> TaskSpec:
-    """A task of `asked.json` and `dev.json`, or of what `fields` say."""
+    """Return a task of `asked.json` and `dev.json`, unless `fields` name other data."""
     given = {
         "name": "asked",
         "kind": "span",

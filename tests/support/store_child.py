@@ -1,4 +1,4 @@
-"""Run as a child process by test_store_faults: builds artefacts and comes to harm on purpose."""
+"""Run as a child process by test_store_faults: builds artefacts, and is killed or fails on purpose."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def make(out: Path, work: Path) -> dict:
 
 
 def whole(root: Path) -> bool:
-    """Whether the artefact is absent, or there and right in every byte."""
+    """Return whether the artefact is absent, or present and correct in every byte."""
     if not Store(root).path(KEY).exists():
         return True
     found = Store(root).find(KEY)
@@ -36,7 +36,8 @@ def whole(root: Path) -> bool:
 
 
 def killed_everywhere(base: Path, damaged: bool, step: int) -> dict:
-    """A build killed at touch 0 of the disk, at touch `step`, …, until one finishes; each on a fresh store."""
+    """Kill a build at touch 0 of the disk, at touch `step`, …, each in a fresh store, until one finishes; return counts of what
+    followed."""
     states = {"kills": 0, "halves": 0, "found_after_kill": 0, "unrepaired": 0, "leftovers": 0}
     while True:
         root = base / str(states["kills"])
@@ -57,12 +58,12 @@ def killed_everywhere(base: Path, damaged: bool, step: int) -> dict:
         states["halves"] += not (damaged or whole(root))
         Store(root).build(KEY, make, describe={})
         states["unrepaired"] += not (whole(root) and Store(root).find(KEY))
-        Store(root).build("1" * 32, make, describe={})  # whoever builds next sweeps
+        Store(root).build("1" * 32, make, describe={})  # the next build cleans up
         states["leftovers"] += any(path.is_file() for path in (root / ".building").rglob("*"))
 
 
 def shared(root: Path, signals: Path, dies: bool) -> dict:
-    """Build together with another process: whoever is first makes, and ends only once the other one waits."""
+    """Build together with another process: the first one builds, and finishes only once the other waits."""
 
     def make_slowly(out: Path, work: Path) -> dict:
         with (signals / "made").open("a") as count:

@@ -1,4 +1,4 @@
-"""Where the words of an SVG stand, for a font as wide as any in use: no browser lays them out wider."""
+"""Bounding boxes of an SVG's text, as wide as in the widest usual font, so that no browser draws it wider."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
 from itertools import combinations
 
-_WIDTH = 0.6  # of a character, in font sizes: DejaVu Sans, the widest of the usual sans-serif fonts, in running text
+_WIDTH = 0.6  # of a character, in font sizes: running text in DejaVu Sans, the widest of the usual sans-serif fonts
 _INHERITED = ("font-size", "text-anchor")
 _STEP = re.compile(r"(translate|rotate)\(([-\d.e]+)(?:,([-\d.e]+))?\)")
 
@@ -27,7 +27,7 @@ class Box:
 
 
 def boxes(svg: str) -> tuple[Box, list[Box]]:
-    """The picture, and the box of every text in it."""
+    """Return the box of the picture, and that of every text in it."""
     root = ElementTree.fromstring(svg)
     whole = Box("", 0, 0, float(root.attrib["width"]), float(root.attrib["height"]))
     found: list[Box] = []
@@ -36,7 +36,8 @@ def boxes(svg: str) -> tuple[Box, list[Box]]:
 
 
 def faults(svg: str) -> list[str]:
-    """Labels that are cut by the edge or by an ellipsis, that stand on one another, or that say `undefined`."""
+    """Return the labels that are cut by the edge or an ellipsis, that overlap, or whose `aria-label` has `undefined`, NaN or
+    null."""
     whole, found = boxes(svg)
     assert found
     outside = [
@@ -58,7 +59,7 @@ def _walk(
         if kind == "rotate":
             assert float(first) in (-90, 270)
             turned = True
-        elif turned:  # what is turned goes up where it would go right
+        elif turned:  # rotated text moves up where it would move right
             x, y = x + float(second or 0), y - float(first)
         else:
             x, y = x + float(first), y + float(second or 0)

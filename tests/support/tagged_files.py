@@ -1,4 +1,4 @@
-"""Small data of words with labels, in the forms in which files hold them."""
+"""Small data of words with labels, in each supported file format."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PEOPLE, PLACES = ("Ada", "Grace Hopper", "Alan Mathison Turing"), ("Paris", "New
 
 
 def sentences(split: str, count: int = 30) -> list[tuple[list[str], list[str]]]:
-    """Words and IOB2 tags; every third text has no entity."""
+    """Return words and IOB2 tags; every third text has no entity."""
     made = []
     for number in range(count):
         person, place = PEOPLE[number % 3].split(), PLACES[number % 2].split()
@@ -38,7 +38,7 @@ def jsonl(texts: list[Any], keys: tuple[str, ...] = ("tokens", "tags")) -> str:
 
 
 def csv_lists(texts: list[Any], names: tuple[str, ...] = ("tokens", "tags"), mark: str = ",") -> str:
-    """Columns of lists in JSON."""
+    """Return a CSV whose columns are JSON lists."""
     file = io.StringIO()
     writer = csv.writer(file, delimiter=mark, lineterminator="\n")
     writer.writerow(names)
@@ -54,7 +54,7 @@ def written(folder: Path, train: str, dev: str, suffix: str = ".conll") -> tuple
 
 
 def tagging(**fields: Any) -> TaskSpec:
-    """A task of `names.conll` and `dev.conll`, or of what `fields` say."""
+    """Return a task of `names.conll` and `dev.conll`, unless `fields` name other data."""
     given = {
         "name": "names",
         "kind": "tagging",
@@ -74,7 +74,7 @@ def read(folder: Path, **fields: Any) -> tuple[TrainingData, ReportedData]:
 
 
 def dev_words(data: ReportedData) -> list[list[tuple[str, str]]]:
-    """Of each dev text its words and their labels."""
+    """Return each dev text's words with their labels."""
     split = data.splits["dev"]
     return [
         [(text[start:end], data.labels[label]) for label, start, end in words]

@@ -1,4 +1,4 @@
-"""A folder whose network labels each token by itself and its neighbours, instant to make."""
+"""A folder whose network labels each token by itself and the token before it, quick to make."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def chain(
     max_length: int = 24,
     scale: float = 1.0,
 ) -> Path:
-    """Logits of a token: a row of numbers for it, plus half of the row of the token before it. `says`: words -> the labels that
-    they get, by 20 more; not finite for the word `infinite`."""
+    """Write a folder whose logits for a token are its own row plus half of the row of the token before it. `says`: word -> the
+    label whose logit is raised by 20; `infinite`: a word whose row is infinite."""
     rng, own = np.random.default_rng(0), wordpiece(120)
     rows = (scale * rng.normal(size=(120, len(labels)))).astype(np.float32)
     for word, label in (says or {}).items():

@@ -1,4 +1,4 @@
-"""Tasks of a user's own files, and the one line that a bad file gets."""
+"""Tasks on a user's own files, and the one-line error for a bad file."""
 
 from __future__ import annotations
 

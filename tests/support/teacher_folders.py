@@ -1,4 +1,4 @@
-"""Teachers as their users have them, with one file damaged, through what `compress plan` and `compress run` do with them."""
+"""Teacher folders with one damaged file, used as `compress plan` and `compress run` use them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ max_length: 16
 synthetic: {generator: sentiment, train: 40, dev: 8}
 """
 TEXTS = ["The FILM is not bad. ", "é 漢字\u200d [MASK] </s> zebra-7\x00 \ud7ff", "", "x" * 300, "a film " * 100]
-# What the hub's files say beside what they need.
+# Further fields in files from the hub.
 CONFIG = {"torch_dtype": "float32", "position_embedding_type": "absolute", "use_cache": True, "_name_or_path": "a/b"}
 TOKENIZER_CONFIG = {
     "tokenizer_class": "BertTokenizer",
@@ -48,7 +48,7 @@ TOKENIZER_CONFIG = {
     "added_tokens_decoder": {"0": {"content": "[PAD]", "special": True}},
 }
 SPECIAL_MAP = {"unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]"}
-SLOW = 20.0  # seconds of computing time for one case
+SLOW = 20.0  # seconds of CPU time for one case
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Finding:
 
 
 class Teachers:
-    """Checkpoint folders of every family and form under `root`, whole until one of their files is damaged."""
+    """Checkpoint folders of every family and file format under `root`, undamaged to begin with."""
 
     def __init__(self, root: Path, tiny: Callable[[str], Path], wordpiece: Tokenizer) -> None:
         self.root = root
@@ -88,7 +88,7 @@ class Teachers:
         return plan_all(request)
 
     def use(self, name: str, *, weights: bool) -> None:
-        """What a run does before its first training step: `weights` alone takes long."""
+        """Do what a run does before its first training step; only with `weights` is it slow."""
         folder = self.root / name
         preflight(self.plan(folder), self.root / "runs")
         tokenizer = load_tokenizer(folder)
@@ -124,7 +124,7 @@ def _sharded(folder: Path, wordpiece: Tokenizer) -> None:
 
 
 def damage(teachers: Teachers, seed: int, first: int, count: int) -> Iterator[tuple[str, str, Path, bytes]]:
-    """(case, teacher, the file that is damaged, its bytes): the cases numbered from `first` on."""
+    """Yield (case, teacher, damaged file, its bytes) for `count` cases numbered from `first` on."""
     for number in range(first, first + count):
         rng = random.Random(f"{seed}/{number}")
         name = teachers.names[number % len(teachers.names)]
@@ -140,7 +140,7 @@ def damage(teachers: Teachers, seed: int, first: int, count: int) -> Iterator[tu
 
 
 def findings(teachers: Teachers, seed: int, first: int, count: int) -> tuple[int, list[Finding]]:
-    """How many damaged teachers were refused, and all that ended in anything but use or a clean refusal."""
+    """Return how many damaged teachers were refused, and those that were neither used nor refused cleanly."""
     refused, found = 0, []
     for case, name, path, data in damage(teachers, seed, first, count):
         whole, started = path.read_bytes(), time.process_time()
@@ -151,7 +151,7 @@ def findings(teachers: Teachers, seed: int, first: int, count: int) -> tuple[int
             refused += 1
             if error.exit_code != 2 or "\n" in str(error) or len(str(error)) > 5000:
                 found.append(Finding(case, f"no clean refusal: {error!r:.300}"))
-        except BaseException as error:  # a panic of a library in Rust is no Exception
+        except BaseException as error:  # a panic in a Rust library is not an Exception
             if isinstance(error, KeyboardInterrupt):
                 raise
             found.append(Finding(case, f"{type(error).__name__}: {error!s:.300}"))

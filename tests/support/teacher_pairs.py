@@ -1,4 +1,4 @@
-"""Several tiny teachers: a card of random weights, and encoders with tokenizers of their own; requests and plans of them."""
+"""Several tiny teachers: a card with random weights, and encoders with their own tokenizers; requests and plans for them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ STEPS = ("finetune.max_steps=2", "distill.max_steps=3")
 
 
 def make_world(folder: Path) -> None:
-    """`tiny.yaml`, 4 layers; `bytes`, a RoBERTa, and `words`, a BERT, 1 layer each; tasks, and a student of random weights."""
+    """Write `tiny.yaml`, 4 layers; `bytes`, a RoBERTa, and `words`, a BERT, 1 layer each; tasks, and a student with random
+    weights."""
     for name, text in {"tiny": TEACHER, "task": TASK, "scores": SCORES, "narrow": NARROW}.items():
         (folder / f"{name}.yaml").write_text(text)
     encoder_folder(folder / "bytes")
@@ -33,7 +34,7 @@ def make_world(folder: Path) -> None:
 
 
 def request(*teachers: str, task: str = "task.yaml", recipe: Any = "logits", **fields: Any) -> Request:
-    """In the world's folder; the student of random weights unless another is named."""
+    """Return a request in the world's folder; the student has random weights unless another is named."""
     settings: Any = {"precision": "fp32", "threads": 1, "overrides": STEPS, "student": "narrow.yaml", **fields}
     return Request((recipe,), (task,), teacher=teachers or None, **settings)
 

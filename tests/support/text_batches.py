@@ -1,4 +1,4 @@
-"""Batches of made-up texts, for models without a tokenizer."""
+"""Batches of random texts, for models without a tokenizer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def batches(seed: int, count: int, vocabulary: int = 120, length: int = 20) -> list[dict[str, Any]]:
-    """Eight texts of different lengths each batch, as arrays, with two segments."""
+    """Return batches of eight texts of different lengths in two segments, as arrays."""
     random = np.random.default_rng(seed)
     made = []
     for _ in range(count):

@@ -1,4 +1,4 @@
-"""Run as a child process by test_corpus_faults: tokenises and is killed at many moments, then again to the end."""
+"""Run as a child process by test_corpus_faults: tokenizes, is killed at many points, and is then run to the end."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def kill_at(point: int, root: Path) -> None:
 
 
 def tokenize(text: Path, root: Path, threads: int) -> tuple[dict[str, str], int]:
-    """The files made, as hexadecimal, and the tokens that were there at the start."""
+    """Return the files made, in hexadecimal, and the number of tokens that existed at the start."""
     seen: list[int] = []
     tokenize_corpus(
         corpus_sources([str(text)]),
@@ -50,7 +50,7 @@ def tokenize(text: Path, root: Path, threads: int) -> tuple[dict[str, str], int]
 
 
 def killed_everywhere(text: Path, base: Path) -> dict[str, int]:
-    """A run killed at every touch of the disk, each on a fresh folder, and finished by a second run."""
+    """Kill a run at every touch of the disk, each in a fresh folder, finish it with a second run, and return counts."""
     states = {"kills": 0, "resumed": 0, "different": 0}
     reference, _ = tokenize_in_a_child(text, base / "whole")
     while True:
@@ -71,7 +71,7 @@ def killed_everywhere(text: Path, base: Path) -> dict[str, int]:
 
 
 def tokenize_in_a_child(text: Path, root: Path) -> tuple[dict[str, str], int]:
-    """Threads never start in the process that forks."""
+    """Run `tokenize` in a fork, because the process that forks must not start threads."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:

@@ -1,4 +1,4 @@
-"""Tokenizers of each sort, small; and texts of odd pieces."""
+"""Small tokenizers of each algorithm, and texts of odd pieces."""
 
 from __future__ import annotations
 
@@ -100,7 +100,8 @@ def wordpiece(lowercase: bool, chinese: bool) -> Tokenizer:
 
 
 def unigram(splitter: pre_tokenizers.PreTokenizer, *more: normalizers.Normalizer) -> Tokenizer:
-    """As ALBERT and XLM-R have it; their own table of characters needs a program that is not here, so it is an empty one."""
+    """Return a tokenizer like ALBERT's and XLM-R's, with an empty character table, because making their own needs another
+    program."""
     own = Tokenizer(models.Unigram())
     table = normalizers.Precompiled(struct.pack("<I1024xB", 1024, 0))
     quotes, spaces = normalizers.Replace("``", '"'), normalizers.Replace(Regex(" {2,}"), " ")
@@ -132,7 +133,7 @@ TOKENIZERS: dict[str, Callable[[], Tokenizer]] = {
 
 
 def text(rng: random.Random) -> str:
-    """A few pieces again and again, with and without spaces: long enough to be cut."""
+    """Return a few pieces repeated, with or without spaces, long enough to be truncated."""
     some = rng.sample(PIECES, rng.choice((1, 2, 5, len(PIECES)))) + rng.choice(([], ["film", " "], ["film", " "]))
     spaced = rng.choice(("", "", " ", "  "))
     return spaced.join(rng.choices(some, k=rng.choice((3, 100, 200))))[: rng.choice((20, 200, 300))]

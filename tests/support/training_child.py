@@ -1,7 +1,7 @@
-"""Run as a child process by fault_runs: imports torch once, then forks a process per run of the folder's recipe, up to the
+"""Run as a child process by fault_runs: imports torch once, then forks a process for each run of the folder's recipe, up to the
 trained student.
 
-`harm` may have what disk_faults.install takes, and: `signal` and `step`, the signal that comes in the run's `step`-th step;
+`harm` may hold the arguments of disk_faults.install, and: `signal` and `step`, a signal to send in the run's `step`-th step;
 `hold`, a file to wait for in the third step.
 """
 
@@ -36,7 +36,7 @@ IMPORTED += (students, teacher_targets)
 
 
 class Recorder(Listener):
-    """Tells the test what happens, and does the harm that is due."""
+    """Reports events to the test, and applies the harm when it is due."""
 
     def __init__(self, root: Path, harm: dict[str, Any]) -> None:
         self._root, self._harm, self._steps = root, harm, 0
@@ -61,7 +61,7 @@ class Recorder(Listener):
 
 
 def build(folder: Path, root: Path, harm: dict[str, Any]) -> dict[str, Any]:
-    """Train as `compress run` does, on the folder's text.txt where there is one, the state saved after every step."""
+    """Train as `compress run` does, with the folder's text.txt if there is one, saving the state after every step."""
     recipe, task, teacher = (str(folder / name) for name in ("recipe.yaml", "task.yaml", "teacher"))
     corpus = tuple(str(path) for path in folder.glob("text.txt"))
     request = Request((recipe,), (task,), teacher=teacher, corpus=corpus, root=root, precision="fp32")
@@ -83,7 +83,7 @@ def child(folder: Path, root: Path, harm: dict[str, Any]) -> int:
             found = build(folder, root, harm)
             told = root.with_suffix(f".telling-{os.getpid()}")
             told.write_text(json.dumps(found))
-            told.rename(root.with_suffix(f".done-{os.getpid()}"))  # whole or absent: a kill may come just here
+            told.rename(root.with_suffix(f".done-{os.getpid()}"))  # complete or absent, as a kill may come right here
         except (CompressError, Interrupted) as error:
             errors.write(f"{error}\n")
             return error.exit_code

@@ -1,4 +1,4 @@
-"""A toy that a tiny BERT learns in seconds: the label is the word that the text has more of."""
+"""A toy task that a tiny BERT learns in seconds: the label is the more frequent of two words."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GOOD, BAD, OTHER = 10, 11, 12
 
 
 def toy_data(examples: int = 28, seed: int = 0) -> Encoded:
-    """Texts of 3 to 11 tokens, labels 0 and 1."""
+    """Return texts of 3 to 11 tokens with labels 0 and 1."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 2, examples)
     texts = [
@@ -55,7 +55,7 @@ def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
 
 
 def classifier_bias(model: nn.Module) -> float:
-    """A score that any change of the weights changes."""
+    """Return a score that any change of the weights changes."""
     return model.get_parameter("classifier.bias")[0].item()
 
 
@@ -75,7 +75,7 @@ def fit(
     split: bool = False,
     conditions: dict[str, Any] | None = None,
 ) -> Outcome:
-    """`train` on the toy."""
+    """Run `train` on the toy."""
     return train(
         model,
         objective or Objective((HardLabel(),)),
@@ -94,7 +94,7 @@ def fit(
 
 
 class Projected(Objective):
-    """Beside the labels, the hidden states are to be readable by a projection that is learnt with them."""
+    """Trains a projection that reads the labels from the hidden states, beside the usual loss."""
 
     def __init__(self) -> None:
         super().__init__((HardLabel(),))
@@ -111,4 +111,4 @@ class Projected(Objective):
 
 
 class StopError(Exception):
-    """As good as a kill: nothing of the loop runs after it."""
+    """Raised to stop as a kill would: nothing of the training loop runs afterwards."""

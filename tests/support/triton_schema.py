@@ -1,6 +1,7 @@
-"""The part of Triton's `ModelConfig` that `compress ship --triton` writes, by the field numbers of its published model_config.proto.
+"""The part of Triton's `ModelConfig` that `compress ship --triton` writes, with the field numbers of its published
+model_config.proto.
 
-Text that names another field, an unknown value of an enum, or a number where text belongs, is not parsed.
+Parsing fails on any other field, an unknown enum value, or a number where a string belongs.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ _ENUMS = {
     "DataType": {"TYPE_INVALID": 0, "TYPE_INT32": 8, "TYPE_INT64": 9, "TYPE_FP16": 10, "TYPE_FP32": 11},
     "ModelInstanceGroup.Kind": {"KIND_AUTO": 0, "KIND_GPU": 1, "KIND_CPU": 2, "KIND_MODEL": 3},
 }
-# Message -> field -> (number, type); `*` before a type: repeated.
+# Message -> field -> (number, type); `*` before a type means repeated.
 _MESSAGES = {
     "ModelInput": {"name": (1, "string"), "data_type": (2, "DataType"), "dims": (4, "*int64")},
     "ModelOutput": {
@@ -41,7 +42,7 @@ _MESSAGES = {
 
 
 def model_config() -> Any:
-    """An empty `ModelConfig`."""
+    """Return an empty `ModelConfig`."""
     file = descriptor_pb2.FileDescriptorProto(name="model_config.proto", package="inference", syntax="proto3")
     made: dict[str, descriptor_pb2.DescriptorProto] = {}
     for name in sorted(_MESSAGES, key=lambda name: name.count(".")):

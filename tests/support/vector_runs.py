@@ -35,7 +35,8 @@ SCORES = {"dev": {"spearman": 50.0, "pearson": 50.0}}
 
 
 def vector_graph(pooling: str = "mean") -> onnx.ModelProto:
-    """States: each token's row through one matrix. Vectors: their mean, or the first of them alone, at length 1."""
+    """Return a graph whose states are each token's row times one matrix, and whose vectors are their mean, or the first state,
+    normalized."""
     rng, node = np.random.default_rng(0), helper.make_node
     states = [
         node("Gather", ["words", "input_ids"], ["rows"], name="words/Gather"),
@@ -84,7 +85,8 @@ def vector_graph(pooling: str = "mean") -> onnx.ModelProto:
 
 
 def make_vector_run(root: Path, pooling: str | None = "mean", **config: Any) -> Run:
-    """Teacher in fp32, student in fp32 and int8. Scores and latencies are invented. `config`: more fields of config.json."""
+    """Write a run with the teacher in fp32 and the student in fp32 and int8. Scores and latencies are made up. `config`: more
+    fields of config.json."""
     store = Store(root / "store")
     fields = {"model_type": "distilbert", "architectures": ["DistilBertModel"], "vocab_size": VOCABULARY, "dim": HIDDEN}
     fields |= {"pad_token_id": 0, "max_position_embeddings": 64, "sentence_pooling": pooling, **config}

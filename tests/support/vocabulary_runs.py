@@ -1,4 +1,4 @@
-"""Teachers, tasks and texts for recipes that cut vocabularies down, and runs of these."""
+"""Teachers, tasks and texts for recipes that reduce the vocabulary, and runs of these."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ BRIEF = ("finetune.max_steps=2", "finetune.batch_size=8")
 
 
 def classes(folder: Path, name: str, train: list[str], dev: list[str]) -> None:
-    """A task of two classes."""
+    """Write a task of two classes."""
     for split, lines in {"": train, "-dev": dev}.items():
         text = "".join(f"{line},{('negative', 'positive')[number % 2]}\n" for number, line in enumerate(lines))
         (folder / f"{name}{split}.csv").write_text(f"sentence,label\n{text}")
@@ -67,8 +67,9 @@ def _row(task: str, number: int) -> dict[str, Any]:
 
 
 def vocabulary_world(folder: Path) -> Path:
-    """Tasks: `texts`, the embedded one; `few`, of a handful of words; `long`, whose train has more than half of its teacher's tokens, and
-    every one of dev but a few; one for each of `_OTHERS`. Teachers: `tiny.yaml`, and `long-teacher`, an encoder. `text.txt`."""
+    """Write the tasks `texts`, of embeddings; `few`, with a handful of words; `long`, whose train texts have more than half of
+    its teacher's tokens and all but a few of those in dev; and those of `_OTHERS`; the teachers `tiny.yaml` and `long-teacher`,
+    an encoder; and `text.txt`."""
     (folder / "tiny.yaml").write_text(TEACHER)
     (folder / "texts.yaml").write_text(TASK)
     known, rest = words()[:1500], words()[1500:]
@@ -88,7 +89,7 @@ def vocabulary_world(folder: Path) -> Path:
 
 
 def _long_teacher(folder: Path) -> None:
-    """Random weights, 2,500 tokens: a table so long that it has codes for scales in int8."""
+    """Write an encoder with random weights and 2,500 tokens, a table long enough that int8 stores its scales as codes."""
     torch.manual_seed(3)
     own = tokenizer("WordPiece")
     sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 48}
@@ -117,13 +118,13 @@ def record(result: Result) -> VocabularyRecord:
 
 
 def recipe(world: Path, name: str, stages: str, *, student: str = "distil-1l", method: str = "smoothquant") -> str:
-    """Its file: a student, and `stages` after `distill`."""
+    """Write the recipe `distill` and then `stages`, with this student, and return its path."""
     path = world / f"{name}.yaml"
     path.write_text(STUDENT.format(name=name, student=student, stages=stages, method=method))
     return str(path)
 
 
 def predictions(world: Path, result: Result, label: str) -> np.ndarray:
-    """Logits of dev."""
+    """Return the logits on dev."""
     with np.load(world / "runs" / result.run / "predictions.npz") as arrays:
         return arrays[f"{label}/dev"]

@@ -1,4 +1,4 @@
-"""Tokenizers of some thousand tokens, of each algorithm, and texts of made-up words and odd pieces."""
+"""Tokenizers with a few thousand tokens, of each algorithm, and texts of made-up words and odd pieces."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from compress.corpus.vocabulary import bert_tokenizer, byte_level, wordpiece
 
 ALGORITHMS = ("WordPiece", "BPE", "Unigram")
-_CHARACTERS = (*range(0xD800), *range(0xE000, 0x11000), 0x1F469)  # surrogates are none
+_CHARACTERS = (*range(0xD800), *range(0xE000, 0x11000), 0x1F469)  # without surrogates
 _SYLLABLES = tuple(first + second for first in "bdfklmnprst" for second in ("a", "e", "ir", "o", "un"))
 
 
 def words(count: int = 3000) -> list[str]:
-    """Of one to four syllables, all different; those of fewer are more frequent in texts."""
+    """Return `count` distinct words of one to four syllables."""
     rng = random.Random(5)
     found = dict.fromkeys("".join(rng.choices(_SYLLABLES, k=rng.choice((1, 2, 2, 3, 3, 4)))) for _ in range(3 * count))
     return [*found][:count]
@@ -28,7 +28,7 @@ def sentences(count: int, *, seed: int, known: list[str] | None = None) -> list[
 
 
 def strings(count: int, *, seed: int) -> list[str]:
-    """Words in one half; in the other odd pieces, whole planes of Unicode, and words cut and glued."""
+    """Return strings: half of them words, half odd pieces, arbitrary Unicode characters, and parts of words joined."""
     rng, chosen = random.Random(seed), words()
 
     def one() -> str:
@@ -46,7 +46,7 @@ def strings(count: int, *, seed: int) -> list[str]:
 
 @cache
 def tokenizer(algorithm: str) -> Tokenizer:
-    """Of all its tokens, as it is read from a file, which may change the last bit of a score; not to be changed."""
+    """Return the full tokenizer as read from a file, which may change the last bit of a score; cached, so do not modify it."""
     return Tokenizer.from_str(_trained(algorithm).to_str())
 
 

@@ -1,4 +1,4 @@
-"""All of a task at once, as tests of reading look at it."""
+"""All data of a task at once, for the tests of data loading."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from compress.tasks import Split, TrainingData, load_reported, load_training
 
 @dataclass(frozen=True, kw_only=True)
 class TaskData(TrainingData):
-    """What trains and what is reported, which the package never holds in one object."""
+    """Training data together with the reported splits, which the package never holds in one object."""
 
     reported: dict[str, Split]
 

@@ -1,4 +1,4 @@
-"""What tests of plans start from: a task, and a teacher that is nothing but an encoder."""
+"""A task, and a teacher that is only an encoder, for tests of plans."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ synthetic: {generator: sentiment, train: 40, dev: 8}
 
 
 def encoder_world(folder: Path, checkpoint: Path, tokenizer: Tokenizer, *, text: str) -> Path:
-    """`teacher` (a BERT whose config names no head), `task.yaml` and `text.txt` in `folder`; the teacher's folder."""
+    """Write `teacher` (a BERT whose config names no head), `task.yaml` and `text.txt` to `folder`; return the teacher's
+    folder."""
     teacher = folder / "teacher"
     shutil.copytree(checkpoint, teacher)
     tokenizer.save(str(teacher / "tokenizer.json"))

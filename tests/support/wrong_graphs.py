@@ -1,4 +1,4 @@
-"""Ends of the fast graph that compute something else than the checkpoint."""
+"""Heads of the fast graph that compute something else than the checkpoint."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from compress.export.fast.heads import GraphHead
 
 
 def wrong_head(head: GraphHead, part: str, *, unpadded: bool) -> GraphHead:
-    """`head` whose last layer, or whose logits where `part` is `head`, are larger by a hundredth in one of the two forms."""
+    """Return `head` with one part scaled by 1.01 in one of the two forms: its logits if `part` is `head`, else its last layer."""
 
     def wrong(right: Callable[..., str]) -> Callable[..., str]:
         def write(*parts: Any) -> str:

@@ -1,4 +1,4 @@
-"""What a training was done under, such as threads, is kept for all its parts before and after an interruption."""
+"""The conditions of a training, such as its threads, are recorded for each part before and after an interruption."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def stopped(work: Path, conditions: dict[str, Any], step: int) -> None:
 
 def test_one_part_has_one(tmp_path: Path) -> None:
     assert run(tmp_path, ONE) == [ONE]
-    assert run(tmp_path, TWO) == [ONE]  # no step was left for them
+    assert run(tmp_path, TWO) == [ONE]  # no step was left for the second part
 
 
 def test_each_part_has_its_own(tmp_path: Path) -> None:

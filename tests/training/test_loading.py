@@ -1,4 +1,4 @@
-"""Batches that are made ahead, in a thread: the same ones in the same order, whatever ends the training."""
+"""Batches made ahead in a thread: the same ones in the same order, however training ends."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def nothing_left() -> Iterator[None]:
 
 @pytest.fixture
 def collated(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[int]]]:
-    """The thread that collated, and which examples."""
+    """Record the thread that collated, and which examples."""
     found: list[tuple[str, list[int]]] = []
     whole = TaskBatches.collate
 
@@ -74,7 +74,8 @@ def test_the_same_examples_come_in_the_same_order(
 
 
 def test_the_next_batch_is_made_while_the_step_is_computed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Losses of a step are read only once the examples of the next are there: were they not made ahead, this would wait in vain."""
+    """The losses of a step are read only once the next batch's examples exist; if they were not made ahead, this would time
+    out."""
     whole, checked, made, steps = TaskBatches.collate, loop._Run._checked, threading.Semaphore(0), 5
 
     def collate(data: TaskBatches, indices: np.ndarray) -> Any:
@@ -102,7 +103,7 @@ def test_a_gpu_has_its_batches_made_ahead_and_a_cpu_not(tmp_path: Path, collated
     assert {name.partition("_")[0] for name, _ in collated[1:]} == {"collate"}
 
 
-@pytest.mark.parametrize("stop", [2, *slow(4, 9)])  # within an epoch, at its end, in the last
+@pytest.mark.parametrize("stop", [2, *slow(4, 9)])  # within an epoch, at its end, in the last one
 def test_a_resumed_training_goes_on_bit_for_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: int) -> None:
     def stopping(report: Any) -> None:
         if report.step == stop + 1:

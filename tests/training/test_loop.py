@@ -1,4 +1,4 @@
-"""What one run of the loop does to the weights, and when it stops."""
+"""What a training run does to the weights, and when it stops."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_reports_count_examples_tokens_and_epochs(tmp_path: Path):
 
 
 def gradients(settings: Training, objective: Objective, work: Path) -> list[dict[str, Tensor]]:
-    """Gradients at each step, before clipping changes them (the limit is out of reach)."""
+    """Return the gradients at each step; the limit is too high for clipping to change them."""
     model, found = toy_model(dropout=0), list[dict[str, Tensor]]()
     table = torch.randn(28, 2, generator=torch.Generator().manual_seed(0))
     other = toy_model(dropout=0, seed=2).eval()
@@ -68,7 +68,7 @@ def gradients(settings: Training, objective: Objective, work: Path) -> list[dict
 
 @pytest.mark.parametrize("micro", [1, 3, 8, 50])
 def test_accumulated_gradients_are_those_of_the_whole_batch(tmp_path: Path, micro: int):
-    """3 does not divide 8, and micro-batches are padded to lengths of their own: shares must be right."""
+    """3 does not divide 8, and each micro-batch is padded to its own length, so the weights of the parts matter."""
     objective = Objective((SoftTarget(weight=2.0), HardLabel(), HiddenCosine(weight=3.0)))
     settings = Training(max_steps=1, batch_size=8, max_grad_norm=1e9)
     (whole,) = gradients(settings, objective, tmp_path / "whole")
@@ -88,7 +88,7 @@ def test_losses_of_micro_batches_add_up(tmp_path: Path):
 
 
 class Custom(Objective):
-    """One term, `custom`, of the logits; what it returns is for a test to say."""
+    """An objective with the loss `custom`, which the test defines as a function of the logits."""
 
     def __init__(self, term: Any) -> None:
         super().__init__((HardLabel(),))
@@ -99,7 +99,7 @@ class Custom(Objective):
 
 
 def test_weight_decay_is_for_matrices_alone(tmp_path: Path):
-    """With a gradient of zero all that AdamW does is decay: a factor 1 - rate · decay per step."""
+    """With a gradient of zero AdamW only decays weights, by a factor of 1 - rate · decay per step."""
     model = toy_model()
     before = weights(model)
     settings = Training(max_steps=2, schedule="constant", warmup=0, learning_rate=0.1, weight_decay=0.5, keep="last")
@@ -159,7 +159,7 @@ def scripted(scores: list[float], seen: list[dict[str, Tensor]]) -> Any:
     [
         ("best", [10.0, 30.0, 20.0], 1),
         ("best", [10.0, 20.0, 30.0], 2),
-        ("best", [30.0, 30.0, 20.0], 0),  # of equals the first
+        ("best", [30.0, 30.0, 20.0], 0),  # the first of equal scores
         ("last", [10.0, 30.0, 20.0], 2),
     ],
 )
@@ -203,7 +203,7 @@ def test_weights_are_fp32_in_every_precision_that_one_process_trains_in(tmp_path
 
 
 def test_a_model_that_trains_in_bf16_is_scored_in_fp32_and_left_so(tmp_path: Path):
-    """Decision thresholds are chosen on its answers after the training, for a graph in fp32."""
+    """The decision thresholds are chosen on its outputs after training, for a graph in fp32."""
     model, dtypes = toy_model(), list[torch.dtype]()
     tokens = torch.tensor([[1, GOOD, 2]])
 
@@ -220,7 +220,7 @@ def test_a_model_that_trains_in_bf16_is_scored_in_fp32_and_left_so(tmp_path: Pat
     hook.remove()
     assert (
         model(input_ids=tokens, return_dict=False)[0].dtype == torch.float32
-    )  # transformers' own decorators are in place
+    )  # transformers' own decorators are restored
 
 
 def test_dropout_is_drawn_by_the_seed_of_the_data(tmp_path: Path):

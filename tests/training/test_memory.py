@@ -1,4 +1,4 @@
-"""Where memory runs out the step is done again in smaller parts, as if these had been asked for from the start."""
+"""When memory runs out, a step is repeated in smaller micro-batches, with the same result as if these had been configured."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ SETTINGS = Training(epochs=2, batch_size=8, learning_rate=1e-3, evaluate_every=0
 
 
 def run(work: Path, limit: int, *, micro: int | None = None, **more: Any) -> tuple[dict[str, torch.Tensor], list[str]]:
-    """The weights with dropout on, and notices, where a forward on more than `limit` examples finds no memory."""
+    """Return the weights, trained with dropout, and the notices; a forward pass on more than `limit` examples runs out of
+    memory."""
 
     def full(module: nn.Module, given: Any, named: dict[str, Any], output: Any) -> None:
         if module.training and len(named["input_ids"]) > limit:
             raise torch.OutOfMemoryError("CUDA out of memory")
 
     model, objective, notices = toy_model(), Projected(), list[str]()
-    model.register_forward_hook(full, with_kwargs=True)  # after dropout has been drawn
+    model.register_forward_hook(full, with_kwargs=True)  # after dropout was drawn
     settings = SETTINGS.model_copy(update={"micro_batch_size": micro})
     fit(model, settings, work, objective=objective, on_notice=notices.append, **more)
     return weights(model, objective), notices

@@ -1,4 +1,4 @@
-"""A tiny ALBERT learns the order of segments from text in which there is one, and goes on where it was stopped."""
+"""A tiny ALBERT learns the order of segments from text that has one, and resumes where it was stopped."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from compress.tokenization.special import SpecialIds
 from compress.training import make_accelerator, train
 
 SPECIAL = SpecialIds(cls=2, sep=3, pad=0, mask=4, every=(0, 1, 2, 3, 4))
-BEFORE, AFTER = 10, 20  # the first words of the early and of the late half of a document's vocabulary
+BEFORE, AFTER = 10, 20  # the first tokens of the early and of the late half of a document's vocabulary
 
 
 def text(documents: int, seed: int) -> TokenShards:
-    """Documents of 13 tokens: early words come first, late words last, and which ones is drawn."""
+    """Return documents of 13 tokens: random early words, then random late words."""
     rng = np.random.default_rng(seed)
     early, late = (rng.integers(first, first + 10, (documents, size)) for first, size in ((BEFORE, 6), (AFTER, 7)))
     tokens = np.concatenate([early, late, np.full((documents, 1), SPECIAL.sep)], axis=1)
@@ -47,7 +47,7 @@ def albert() -> Any:
     size = {"vocab_size": 30, "embedding_size": 16, "hidden_size": 32, "num_hidden_layers": 2, "intermediate_size": 64}
     size |= {"num_attention_heads": 2, "max_position_embeddings": 16}
     rates = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    return AlbertModel(AlbertConfig.from_dict({**size, **rates, "initializer_range": 0.2}))  # leaves the start sooner
+    return AlbertModel(AlbertConfig.from_dict({**size, **rates, "initializer_range": 0.2}))  # trains faster
 
 
 def learn(work: Path, encoder: Any, objective: Objective, data: Any, steps: int, on_step: Any = lambda step: None):
@@ -66,7 +66,7 @@ def learn(work: Path, encoder: Any, objective: Objective, data: Any, steps: int,
 
 @torch.no_grad()
 def accuracy(encoder: Any, objective: Objective) -> float:
-    """On documents that it has not seen."""
+    """Return the accuracy on unseen documents."""
     data = pairs(200, seed=99)
     batch = to_tensors(data.collate(np.arange(data.count)), torch.device("cpu"))
     logits = objective.heads["sentence_order"](compute_features(encoder.eval(), batch, ["pooled"])["pooled"])
@@ -109,7 +109,7 @@ def test_a_stopped_run_goes_on_bit_for_bit(tmp_path: Path, monkeypatch: pytest.M
         return weights(encoder, objective), log
 
     whole, told = run(tmp_path / "whole")
-    _, first = run(tmp_path / "stopped", stop=5)  # behind the first epoch, of four batches
+    _, first = run(tmp_path / "stopped", stop=5)  # after the first epoch, which has four batches
     again, rest = run(tmp_path / "stopped")
     assert len(first) == 5
     assert [*first, *rest] == told

@@ -1,4 +1,4 @@
-"""Several processes train as one does: the same batches, gradients and losses, the same end after a fault."""
+"""Several processes train like one: the same batches, gradients and losses, and the same result after a fault."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from compress.training.sharing import share
 
 @pytest.fixture(scope="module")
 def toys(processes: Processes, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The toy trained by one process and by two."""
+    """Train the toy with one process and with two."""
     one, two = (tmp_path_factory.mktemp(name) for name in ("one", "two"))
     assert processes.run("losses", one, 1) == [0], "\n".join(said(one))
     assert processes.run("losses", two) == [0, 0], "\n".join(said(two))
@@ -31,7 +31,7 @@ def toys(processes: Processes, tmp_path_factory: pytest.TempPathFactory) -> tupl
 
 @pytest.fixture(scope="module")
 def split_toy(processes: Processes, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The toy trained by two processes with its weights split between them."""
+    """Train the toy with two processes that shard its weights."""
     folder = tmp_path_factory.mktemp("split")
     assert processes.run("losses", folder, split=True) == [0, 0], "\n".join(said(folder))
     return folder
@@ -40,8 +40,8 @@ def split_toy(processes: Processes, tmp_path_factory: pytest.TempPathFactory) ->
 @pytest.mark.parametrize("split", [False, True])
 @pytest.mark.parametrize("settings", ["whole", "micro", "empty"])
 def test_two_processes_learn_what_one_learns(toys: tuple[Path, Path], split_toy: Path, settings: str, split: bool):
-    """Batches that do not divide evenly, a share that is empty, terms per token and per example, a projection that is
-    learnt beside the model, a buffer that follows the batch."""
+    """With uneven batches, an empty share, losses per token and per example, a projection trained beside the model, and a buffer
+    that follows the batch."""
     toys = (toys[0], split_toy if split else toys[1])
     one, two = (json.loads((toy / settings / "losses.json").read_text()) for toy in toys)
     assert len(one) == len(two) > 3
@@ -50,8 +50,8 @@ def test_two_processes_learn_what_one_learns(toys: tuple[Path, Path], split_toy:
         assert list(theirs.values()) == pytest.approx(list(mine.values()), rel=2e-4)  # fp32 sums in another order
     (mine, theirs) = (load_file(toy / settings / "learnt.safetensors") for toy in toys)
     for name, tensor in mine.items():
-        if settings == "whole" or name != "1.seen":  # follows forwards: of other micro-batches, other means
-            # AdamW divides a gradient near 0 by its own size: what rounds moves a weight by up to a few rates.
+        if settings == "whole" or name != "1.seen":  # follows forward passes, whose means differ with the micro-batches
+            # AdamW divides a gradient near 0 by its own size, so rounding moves a weight by up to a few learning rates.
             torch.testing.assert_close(theirs[name], tensor, rtol=1e-3, atol=2e-3, msg=name)
 
 
@@ -60,7 +60,7 @@ def test_every_example_of_an_epoch_is_seen_once_by_one_process(toys: tuple[Path,
     counts = [Counter(np.concatenate(ids).tolist()) for ids in seen]
     assert counts[0] + counts[1] == Counter(range(28))
     assert [counter.total() for counter in counts] == [14, 14]
-    assert max(len(part) for ids in seen for part in ids) == 3  # of shares of 4
+    assert max(len(part) for ids in seen for part in ids) == 3  # their shares have 4 examples
 
 
 def test_shares_are_disjoint_complete_and_even(monkeypatch: pytest.MonkeyPatch):
@@ -92,7 +92,7 @@ def test_a_signal_that_torchrun_passes_on_as_well_is_taken_for_one(monkeypatch: 
 
 @pytest.fixture(scope="module")
 def whole(processes: Processes, tmp_path_factory: pytest.TempPathFactory) -> dict[str, torch.Tensor]:
-    """What two processes learn with dropout and without a fault."""
+    """Return the weights of two processes that train with dropout and without a fault."""
     folder = tmp_path_factory.mktemp("whole")
     assert processes.run("faults", folder) == [0, 0], "\n".join(said(folder))
     state = load_file(folder / "work" / "state.safetensors")
@@ -116,13 +116,12 @@ def test_a_kill_of_both_and_a_restart_end_in_the_same_weights(
 
 
 def test_a_split_run_that_is_killed_goes_on_whole(processes: Processes, whole: dict[str, torch.Tensor], tmp_path: Path):
-    """Its state is that of a run that is not split: with the same draws of dropout it ends in the same weights but for
-    sums in another order."""
+    """Its state equals that of an unsharded run: with the same dropout the weights end the same up to the order of sums."""
     harm: dict[str, Any] = {"step": 5, "number": signal.SIGKILL, "who": (1, 0)}
     assert processes.run("faults", tmp_path, split=True, **harm) == [-9, -9]
     assert processes.run("faults", tmp_path) == [0, 0], "\n".join(said(tmp_path))
     found = load_file(tmp_path / "learnt.safetensors")
-    for name, tensor in whole.items():  # AdamW: see above
+    for name, tensor in whole.items():  # for AdamW, see above
         torch.testing.assert_close(found[name], tensor, rtol=1e-3, atol=2e-3, msg=name)
 
 
@@ -147,14 +146,14 @@ def test_a_split_run_ends_bit_for_bit_the_same_after_a_kill(processes: Processes
 def test_a_split_model_has_the_features_and_gradients_of_a_whole_one(
     processes: Processes, tmp_path: Path, family: str, headed: bool
 ):
-    """Embeddings alone, what is read inside of layers, a block that is run several times, the table of words; and each
-    process holds about half of it. What is compared is in the scenario."""
+    """Embeddings, features inside layers, a block that runs several times, and the word table; each process holds about half. The
+    scenario compares them."""
     assert processes.run("features", tmp_path, family=family, headed=headed) == [0, 0], "\n".join(said(tmp_path))
 
 
 @pytest.mark.slow
 def test_three_processes_split_what_two_cannot_halve(processes: Processes, tmp_path: Path):
-    """The classifier has two classes: one of the three has no part of its bias."""
+    """The classifier has two classes, so one of three processes has no part of its bias."""
     assert processes.run("features", tmp_path, 3, family="bert", headed=True) == [0, 0, 0], "\n".join(said(tmp_path))
 
 
@@ -171,7 +170,7 @@ def test_a_split_run_in_bf16_learns_what_a_whole_one_does(processes: Processes, 
 
 
 def test_a_split_run_without_memory_says_what_to_lower(processes: Processes, tmp_path: Path):
-    assert processes.run("no_memory", tmp_path) == [1, 2], said(tmp_path)  # the other one has lost it
+    assert processes.run("no_memory", tmp_path) == [1, 2], said(tmp_path)  # the other process has lost it
     assert any("ProcessLost" in line for line in (tmp_path / "said-0").read_text().splitlines())
     assert [line for line in said(tmp_path) if "out of memory with 4 examples a forward" in line]
 

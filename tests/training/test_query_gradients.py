@@ -1,4 +1,4 @@
-"""Where passages are ranked, a batch in parts, on one process or several, has the gradients of the whole."""
+"""For ranking, the gradients of a batch in parts, on one process or several, equal those of the whole batch."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from compress.training import sharing
 
 
 def ranker(seed: int) -> Any:
-    """With weights so large that texts get different scores."""
+    """Return a ranker with weights so large that texts get different scores."""
     torch.manual_seed(seed)
     model = random_classifier(toy_model(dropout=0).config.to_dict(), kind="ranking", labels=())
     with torch.no_grad():
@@ -35,7 +35,7 @@ def ranker(seed: int) -> Any:
 
 
 def passages() -> EncodedQueries:
-    """Queries of 1 to 7 passages; some have nothing relevant."""
+    """Return queries with 1 to 7 passages; some have no relevant one."""
     texts, rng = toy_data(), np.random.default_rng(4)
     query = np.sort(rng.integers(0, len(texts) // 4, len(texts)))
     relevance = rng.choice([0.0, 0.0, 0.0, 1.0, 2.0], len(texts))
@@ -43,7 +43,7 @@ def passages() -> EncodedQueries:
 
 
 def gradients(work: Path, micro: int | None) -> dict[str, Tensor]:
-    """Of the first step, before clipping changes them (the limit is out of reach)."""
+    """Return the gradients of the first step; the limit is too high for clipping to change them."""
     model, other, found = ranker(1), ranker(2).eval(), list[dict[str, Tensor]]()
 
     def teacher(batch: dict[str, Tensor], indices: np.ndarray) -> Features:
@@ -65,7 +65,7 @@ def gradients(work: Path, micro: int | None) -> dict[str, Tensor]:
 
 @pytest.mark.parametrize("micro", [1, 5])
 def test_parts_add_up(tmp_path: Path, micro: int):
-    """A micro-batch of one example is of one query."""
+    """A micro-batch of one example has one query."""
     whole, parts = gradients(tmp_path / "whole", None), gradients(tmp_path / "parts", micro)
     assert whole.keys() == parts.keys()
     largest = max(grad.abs().max().item() for grad in whole.values())
@@ -73,7 +73,7 @@ def test_parts_add_up(tmp_path: Path, micro: int):
     for (
         name,
         grad,
-    ) in whole.items():  # fp32 sums in another order, of parts that cancel: moving all scores changes nothing
+    ) in whole.items():  # fp32 sums in another order, which cancel as a shift of all scores changes nothing
         torch.testing.assert_close(parts[name], grad, rtol=1e-4, atol=3e-6 * largest, msg=name)
 
 

@@ -1,4 +1,4 @@
-"""An interrupted run goes on bit for bit: dropout on, mid-epoch, wherever it was stopped."""
+"""An interrupted run resumes bit for bit: with dropout, within an epoch, wherever it was stopped."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ Found = tuple[dict[str, Tensor], Outcome]
 
 
 def run(work: Path, seconds: float = 1e9, on_step: Any = lambda report: None, dropout: float = 0.1) -> Found:
-    """One process's part in the training of a model and an objective that are always the same."""
+    """Run one process's part of the training, always with the same model and objective."""
     model, objective = toy_model(dropout=dropout), Projected()
-    torch.manual_seed(77)  # whatever came before in this process
+    torch.manual_seed(77)  # the random state that the process happens to have
     outcome = fit(
         model, SETTINGS, work, objective=objective, checkpoint_seconds=seconds, on_step=on_step,
         evaluate=lambda model: SCORES[int(objective.steps)],
@@ -48,14 +48,14 @@ def run(work: Path, seconds: float = 1e9, on_step: Any = lambda report: None, dr
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Found:
-    """The run without interruption."""
+    """Return the result of the run without interruption."""
     found, outcome = run(tmp_path_factory.mktemp("whole"))
     assert (outcome.steps, outcome.best_step, outcome.best_score) == (TOTAL, 6, 40.0)
     return found, outcome
 
 
 def ends_like(whole: Found, work: Path, seconds: float = 1e9) -> list[int]:
-    """Resume, compare with the uninterrupted run bit for bit; the steps that were taken."""
+    """Resume, compare with the uninterrupted run bit for bit, and return the steps taken."""
     steps: list[int] = []
     found, outcome = run(work, seconds, lambda report: steps.append(report.step))
     assert same(found, whole[0])
@@ -63,7 +63,7 @@ def ends_like(whole: Found, work: Path, seconds: float = 1e9) -> list[int]:
     return steps
 
 
-SOME = (1, 3, 5, TOTAL)  # the first, one that is evaluated, one that is not, the last
+SOME = (1, 3, 5, TOTAL)  # the first, an evaluated one, one without evaluation, the last
 
 
 @pytest.mark.parametrize("step", [*SOME, *slow(*(step for step in range(1, TOTAL + 1) if step not in SOME))])
@@ -83,7 +83,7 @@ def test_what_the_objective_learns_is_trained_and_kept(whole: Found):
     fresh = weights(toy_model(), Projected())
     changed = {name for name in fresh if name.startswith("1.") and not torch.equal(fresh[name], whole[0][name])}
     assert changed == {"1.projection.weight", "1.projection.bias", "1.steps"}
-    assert whole[0]["1.steps"] == 6  # as of the weights that were kept
+    assert whole[0]["1.steps"] == 6  # that of the best weights, which were kept
 
 
 def test_many_stops_in_one_run(tmp_path: Path, whole: Found):
@@ -112,7 +112,7 @@ def test_a_truncated_state_is_not_used(tmp_path: Path, whole: Found, kept: float
 def test_a_stop_in_the_middle_of_a_write_leaves_the_old_file(
     tmp_path: Path, whole: Found, monkeypatch: pytest.MonkeyPatch, file: str, writes: int
 ):
-    """The `writes`-th time that `file` is written, half of it reaches the disk."""
+    """The `writes`-th time that `file` is written, only half of it reaches the disk."""
     written, save_file = list[str](), state.save_file
 
     def save_half(tensors: dict[str, Tensor], path: Path, metadata: dict[str, str]) -> None:
@@ -126,7 +126,7 @@ def test_a_stop_in_the_middle_of_a_write_leaves_the_old_file(
         patch.setattr(state, "save_file", save_half)
         run(tmp_path, -1)
     steps = ends_like(whole, tmp_path)
-    assert steps[0] == written.count("state") + (file == "best")  # after the last state that was whole
+    assert steps[0] == written.count("state") + (file == "best")  # after the last complete state
 
 
 def test_only_the_state_and_the_best_weights_stay(tmp_path: Path):
@@ -136,7 +136,7 @@ def test_only_the_state_and_the_best_weights_stay(tmp_path: Path):
 
 @pytest.fixture
 def handled() -> Iterator[None]:
-    """SIGINT and SIGTERM as the command line handles them."""
+    """Handle SIGINT and SIGTERM as the command line does."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     signals.install()
     yield
@@ -148,7 +148,7 @@ def handled() -> Iterator[None]:
 @pytest.mark.parametrize("number", [signal.SIGTERM, *slow(signal.SIGINT)])
 @pytest.mark.parametrize("step", [1, 3, 5, TOTAL])
 def test_a_signal_saves_and_then_stops(tmp_path: Path, whole: Found, number: signal.Signals, step: int):
-    """Also at the last step, where there is nothing left to train: what comes after training must not start."""
+    """Also at the last step, where nothing is left to train: the stages after training must not start."""
 
     def on_step(report: StepReport) -> None:
         if report.step == step:
@@ -183,7 +183,7 @@ def test_a_signal_that_nobody_asks_for_is_raised_at_the_end():
     assert caught.value.exit_code == 143
     with signals.deferred():
         assert signals.requested() is None
-    with pytest.raises(ValueError, match="first"), signals.deferred():  # what went wrong first is what is told
+    with pytest.raises(ValueError, match="first"), signals.deferred():  # the first error is raised
         signal.raise_signal(signal.SIGTERM)
         raise ValueError("first")
 

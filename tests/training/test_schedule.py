@@ -1,4 +1,4 @@
-"""The learning rate against values worked out by hand."""
+"""The learning rate against values computed by hand."""
 
 from __future__ import annotations
 

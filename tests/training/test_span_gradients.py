@@ -1,4 +1,4 @@
-"""Where answers are found, a batch in parts has the gradients of the whole, and a training finds the answers."""
+"""For question answering, the gradients of a batch in parts equal those of the whole batch, and training learns the answers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from compress.tasks import Encoded
 
 
 class Windows(Encoded):
-    """Windows whose first token stands for no answer and whose context begins at the third: `labels` [window, 2] are positions."""
+    """Windows whose first token means no answer and whose context begins at the third; `labels` [window, 2] are positions."""
 
     def targets(self, indices: np.ndarray, length: int) -> dict[str, np.ndarray]:
         places = np.arange(length)
@@ -32,7 +32,7 @@ class Windows(Encoded):
         return {"labels": self.labels[indices], "compared": compared.astype(np.int64)}
 
     def collected(self, parts: Any) -> np.ndarray:
-        """float32 [window, 2]: the best start and end."""
+        """Return float32 [window, 2]: the best start and end."""
         best = np.zeros((len(self), 2), np.float32)
         for rows, found in parts:
             compared = self.targets(rows, found.shape[1])["compared"]
@@ -46,7 +46,7 @@ def reader(seed: int) -> Any:
 
 
 def windows() -> Windows:
-    """The answer is from the third token to the last but one; of the shortest windows, which have none between, there is no answer."""
+    """Return windows answered from the third token to the last but one; windows with fewer than 5 tokens have no answer."""
     texts = toy_data()
     labels = np.stack([np.full(len(texts), 2), texts.lengths - 2], axis=1)
     labels[texts.lengths < 5] = 0
@@ -58,7 +58,7 @@ def right(model: Any) -> float:
 
 
 def gradients(work: Path, micro: int | None) -> dict[str, Tensor]:
-    """Of the first step, before clipping changes them (the limit is out of reach)."""
+    """Return the gradients of the first step; the limit is too high for clipping to change them."""
     model, other, found = reader(1), reader(2).eval(), list[dict[str, Tensor]]()
 
     def teacher(batch: dict[str, Tensor], indices: np.ndarray) -> Features:

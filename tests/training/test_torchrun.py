@@ -1,4 +1,4 @@
-"""The commands under torchrun: the same result as alone, one line for what ends them, whoever it befell."""
+"""The commands under torchrun: the same result as with one process, and one line for an error in any of them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ stages:
   - finetune: {batch_size: 8, max_steps: 4, dropout: 0.0}
   - export
 """
-# Every stage that trains but `masked_lm`, whose loop is that of `pretrain`.
+# Every stage that trains, except `masked_lm`, which uses `pretrain`'s loop.
 ALL = """
 name: all
 title: Toy
@@ -66,7 +66,7 @@ RUN = ["run", "recipe.yaml", "--task", "task.yaml", "--corpus", "text.txt", "--n
 
 @pytest.fixture
 def world(tmp_path: Path, toy_tokenizer: Tokenizer) -> Path:
-    """A folder with a teacher from plain text, its text, a recipe and a task."""
+    """Return a folder with a teacher made from plain text, the text, recipes and a task."""
     (tmp_path / "words").mkdir()
     toy_tokenizer.save(str(tmp_path / "words" / "tokenizer.json"))
     sentences = ("the film is good .", "the story is not bad .", "a very long old film .")
@@ -115,7 +115,7 @@ def test_what_fails_in_the_first_process_alone_ends_all_with_one_line(processes:
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted by Linux's /proc")
 def test_no_thread_of_a_connection_outlives_it(processes: Processes, world: Path):
-    """One that frees a tensor while the interpreter is taken apart aborts the process."""
+    """A thread that frees a tensor during the interpreter's shutdown aborts the process."""
     assert processes.run("leave", world) == [0, 0]
     counts = [line.split() for line in said(world)]
     assert len(counts) == 2
@@ -154,7 +154,7 @@ def failing(_: distributed.Peers) -> list[Result]:
 
 
 def logged(folder: Path, kind: str) -> list[dict[str, float]]:
-    """The losses of a stage, step by step."""
+    """Return the losses of a stage at each step."""
     for path in (folder / "runs" / ".store").glob("*/manifest.json"):
         if json.loads(path.read_text())["describe"]["kind"] == kind:
             return [json.loads(line)["losses"] for line in path.with_name("log.jsonl").read_text().splitlines()]
@@ -172,7 +172,7 @@ def test_the_command_runs_under_torchrun_as_it_does_alone(processes: Processes, 
     (world / "two" / "runs").mkdir()
     (world / "two" / ".store").rename(world / "two" / "runs" / ".store")
     assert processes.run("command", world, 1, arguments=command) == [0], "\n".join(said(world))
-    # Masked tokens are counted in each share; ranges follow the means of other forwards.
+    # Masked tokens are counted in each share; quantization ranges follow the means of other forward passes.
     shutil.copytree(world, world / "split", ignore=shutil.ignore_patterns("runs", "two", "said-*"))
     assert processes.run("command", world / "split", arguments=[*command, "--fsdp"]) == [0, 0], "\n".join(
         said(world / "split")

@@ -1,4 +1,4 @@
-"""Where words are labelled, a batch in parts has the gradients of the whole, however unevenly words stand in its windows."""
+"""For token classification, the gradients of a batch in parts equal those of the whole, however uneven its windows are."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def tagger(seed: int) -> Any:
 
 
 def words(*, by_word: bool) -> EncodedWords:
-    """Windows of 3 to 11 tokens, with 0 to 4 words each."""
+    """Return windows of 3 to 11 tokens, with 0 to 4 words each."""
     texts, rng = toy_data(), np.random.default_rng(4)
     counts = [int(rng.integers(0, min(4, length - 2) + 1)) for length in texts.lengths]
     window = np.repeat(np.arange(len(texts)), counts)
@@ -40,7 +40,7 @@ def words(*, by_word: bool) -> EncodedWords:
 
 
 def gradients(work: Path, micro: int | None, *, by_word: bool) -> dict[str, Tensor]:
-    """Of the first step, before clipping changes them (the limit is out of reach)."""
+    """Return the gradients of the first step; the limit is too high for clipping to change them."""
     model, other, found = tagger(1), tagger(2).eval(), list[dict[str, Tensor]]()
 
     def teacher(batch: dict[str, Tensor], indices: np.ndarray) -> Features:

@@ -1,4 +1,4 @@
-"""The table of words is cut to what the data reads while it is trained: the weights afterwards are those of the whole one."""
+"""Training on a word table cut to the rows that the data reads: the weights end as with the whole table."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def table(model: Any) -> torch.Tensor:
 
 
 def left(steps: int, total: int = 8) -> float:
-    """Of a weight without a gradient: AdamW takes rate · weight_decay of it at every step; the rate goes up over 0.2 of the steps
-    and then down to 0."""
+    """Return what remains of a weight without a gradient: AdamW subtracts rate · weight_decay of it at every step, and the rate
+    rises over 0.2 of the steps, then falls to 0."""
     warmup, found = round(0.2 * total), 1.0
     for step in range(steps):
         share = (step + 1) / (warmup + 1) if step < warmup else (total - step) / (total - warmup)
@@ -144,7 +144,7 @@ class Killed(Exception):
 
 
 def until(last: int, steps: list[int]) -> Callable[[StepReport], None]:
-    """Notes the steps; the one after `last` does not end."""
+    """Return a listener that records the steps, and raises in the one after `last`."""
 
     def note(report: StepReport) -> None:
         if report.step > last:
@@ -158,7 +158,7 @@ def until(last: int, steps: list[int]) -> Callable[[StepReport], None]:
 def test_a_state_of_a_cut_table_goes_on_whole_and_the_other_way_round(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: bool
 ):
-    """As it does where --fsdp, which cuts nothing, comes or goes."""
+    """As when --fsdp, which does not cut the table, is added or removed."""
     ended, states = list[dict[str, torch.Tensor]](), list[dict[str, torch.Tensor]]()
     for killed_cut, resumed_cut in ((first, first), (first, not first)):
         work, steps, model = tmp_path / str(resumed_cut), list[int](), toy_model(dropout=0)

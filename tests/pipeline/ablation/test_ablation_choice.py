@@ -1,4 +1,4 @@
-"""The rows of an ablation that are chosen: by label, and other students; and the command that makes them again."""
+"""Choose rows of an ablation by label, with other students, and the command that repeats them."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_row_is_the_recipe_with_another_student() -> None:
 
 
 def test_another_student_is_another_on_a_regression_task(tmp_path: Path) -> None:
-    """Where plans are compared by their stages' settings and not by their keys."""
+    """There, plans are compared by their stages' settings and not by their keys."""
     for name in ("train", "dev"):
         lines = "\n".join(f"the {name} film {number},{number / 7}" for number in range(40))
         (tmp_path / f"{name}.csv").write_text(f"text,label\n{lines}\n")

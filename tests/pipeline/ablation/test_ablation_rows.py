@@ -1,4 +1,4 @@
-"""The rows of an ablation: what each changes, and what all share."""
+"""The rows of an ablation: what each changes, and what they all share."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def weights(row: Row, name: str) -> dict[str, float]:
 
 @pytest.fixture
 def recipe(tmp_path: Path) -> Callable[..., Path]:
-    """Stages, as YAML lines -> a recipe file."""
+    """Return a function: stages, as YAML lines -> a recipe file."""
 
     def write(*stages: str, name: str = "mine") -> Path:
         lines = [f"name: {name}", "title: Mine", "teacher: bert-mini", "student: tiny-2l", "stages:", "  - finetune:"]
@@ -77,7 +77,7 @@ def test_the_full_row_is_the_recipe_without_quantization() -> None:
 
 @pytest.mark.parametrize("limit", [None, 50])
 def test_a_student_without_a_part_is_trained_as_long(limit: int | None) -> None:
-    """As long as the full one's plan says, wherever its lengths come from: here from the teacher's card and the recipe."""
+    """As long as the full recipe's plan, wherever the lengths come from: here the teacher's card and the recipe."""
     limits = tuple(f"{name}.max_steps={limit}" for name in ("intermediate", "prediction")) if limit else ()
     overrides = ("prediction.epochs=3", "prediction.evaluate_every=0.5", "augment.copies=4", *limits)
     found = {row.label: row for row in rows("tinybert-small", ("intermediate.epochs=7", *overrides), corpus=False)}
@@ -107,7 +107,7 @@ def test_a_student_without_a_part_is_trained_as_long(limit: int | None) -> None:
     ],
 )
 def test_the_passes_of_a_stage_end_where_its_steps_do(limits: tuple[str, ...], steps: int) -> None:
-    """Of 5,400 examples, in batches of 32."""
+    """With 5,400 examples in batches of 32."""
     overrides = ("intermediate.epochs=7", "prediction.epochs=3", "augment.enabled=false", *limits)
     found = {row.label: row for row in rows("tinybert-small", overrides, corpus=False)}
     request = Request(("tinybert-small",), ("toy-sentiment",), teacher="bert-mini")
@@ -118,7 +118,7 @@ def test_the_passes_of_a_stage_end_where_its_steps_do(limits: tuple[str, ...], s
 
 
 def test_lengths_of_the_teachers_card_count_too() -> None:
-    """The recipe `minilm` leaves them to the card, and bert-mini's says 2 passes."""
+    """The recipe `minilm` takes them from the card; bert-mini's has 2 epochs."""
     found = {row.label: row for row in rows("minilm", corpus=False)}
     request = Request(("minilm",), ("toy-sentiment",), teacher="bert-mini")
     full = plan_all(replace(request, recipes=(found["full"].recipe,)))

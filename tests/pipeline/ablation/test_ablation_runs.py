@@ -1,4 +1,4 @@
-"""Running the rows of an ablation: those that change something, and none before all are planned."""
+"""Run the rows of an ablation: only those that change something, and none before all are planned."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def request_(tmp_path: Path) -> Request:
 
 @pytest.fixture
 def ran(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
-    """What would have been run."""
+    """Record the requests instead of running them."""
     asked: list[Request] = []
     monkeypatch.setattr(ablation, "run_all", lambda request, listener: asked.append(request) or [])
     return asked
@@ -92,7 +92,7 @@ def test_rows_run_one_after_the_other_without_latency(request_: Request, ran: li
 def test_gold_scores_in_place_of_soft_targets_are_no_row_for_regression(
     request_: Request, ran: list[Request], tmp_path: Path
 ) -> None:
-    """There the soft cross-entropy is the squared error to the gold score already."""
+    """For regression the soft cross-entropy already is the squared error to the gold score."""
     (tmp_path / "pairs.yaml").write_text(REGRESSION, encoding="utf-8")
     pairs = replace(request_, tasks=(str(tmp_path / "pairs.yaml"),))
     labels = ["without augment", "without soft_cross_entropy", "without intermediate and soft_cross_entropy"]

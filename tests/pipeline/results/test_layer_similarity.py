@@ -1,4 +1,5 @@
-"""Layers of students and teachers in runs: measured once on the tuning split, of every kind of task, or left out by name."""
+"""Layer similarity of students and teachers in runs: measured once on the tuning split, for every kind of task, or omitted with a
+reason."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ def test_the_sample_is_bounded_and_spread_over_the_split() -> None:
 
 
 def test_only_texts_of_the_same_tokens_are_compared() -> None:
-    """Whatever the ids; and none that is too long."""
+    """Whatever their ids; texts that are too long are left out."""
     teacher, student = encoded(3, 9, 4, LONGEST, LONGEST + 1), encoded(3, 8, 4, LONGEST, LONGEST + 1, first=2)
     assert sample_of(student, teacher, (NAMES[3:], NAMES)).tolist() == [0, 2, 3]
     assert sample_of(student, teacher, (NAMES, NAMES)).tolist() == []
@@ -72,7 +73,7 @@ def test_a_pruned_teacher_is_compared_with_the_whole_one(world: Path) -> None:
     found = result_of("run", "alone.yaml", *COMMAND, cwd=world).similarity
     assert found is not None
     assert found.model.startswith("teacher-")
-    assert found.states[0][0] == 1  # the embeddings are as they were
+    assert found.states[0][0] == 1  # the embeddings are unchanged
     assert 0 < np.max(np.diag(np.array(found.states))[1:]) <= 1
 
 

@@ -1,4 +1,4 @@
-"""A result identifies its code, its teacher, its text and its data; what was made earlier keeps the record of then."""
+"""A result identifies its code, teacher, text and data; earlier artefacts keep the record of their time."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_an_artefact_of_before_is_of_code_that_is_not_known(world: Path, monkeyp
     (world / "runs" / first.run / "result.json").write_text(json.dumps(document))
     old = read_result(world / "runs" / first.run)
     assert (old.code, old.origin, old.stages[0].code) == (None, None, None)
-    assert run(world) == old  # it is of the same measurements, and is not given the code of now
+    assert run(world) == old  # the measurements are the same, so the record of the code stays
     assert [stage.code for stage in first.stages] == [None] * len(first.stages)
 
 

@@ -1,4 +1,4 @@
-"""From logits to what a result says of a quantized model's fidelity."""
+"""From logits to the fidelity that a result reports for a quantized model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A latency that cannot be measured loses no training."""
+"""A failed latency measurement loses no training."""
 
 from __future__ import annotations
 

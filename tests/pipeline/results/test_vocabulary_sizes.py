@@ -1,4 +1,4 @@
-"""What a result says of the bytes that a smaller vocabulary saves."""
+"""The bytes saved by a smaller vocabulary, as results report them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from compress.spec.quantization import Quantize
 def test_words_that_stay_in_fp32_save_bytes_of_fp32(
     settings: dict[str, Any], row: int, tiny_onnx: Callable[..., Path], tmp_path: Path
 ) -> None:
-    """Whatever the table of positions is in."""
+    """Whatever the precision of the position table."""
     spec = Quantize(method="dynamic", **settings)
     graph: Any = SimpleNamespace(info=quantize_onnx(tiny_onnx("bert", "fast"), tmp_path, spec))
     assert _dropped_bytes(graph, spec, 32, 300, 120) == (300 - 120) * row

@@ -1,4 +1,4 @@
-"""A fine-tuned teacher of the user's: its classes come into the task's order, or it is refused."""
+"""A user's fine-tuned teacher: its classes are reordered to the task's, or it is refused."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from compress.spec.task import Synthetic, TaskSpec
 from compress.tasks import Split, TrainingData
 
 TASK = ("entailment", "neutral", "contradiction")
-MNLI = ("contradiction", "entailment", "neutral")  # as many a checkpoint on the hub has them
+MNLI = ("contradiction", "entailment", "neutral")  # the order in many checkpoints on the hub
 TEXTS = {"entailment": "good film", "neutral": "bad film", "contradiction": "the film"}
-DATA = Synthetic(generator="sentiment")  # where a spec says that its data come from; not read here
+DATA = Synthetic(generator="sentiment")  # the data source of a spec; not read here
 
 
 def split(counts: dict[str, int]) -> Split:
@@ -36,7 +36,7 @@ def split(counts: dict[str, int]) -> Split:
 
 def context_of(spec: TaskSpec, data: TrainingData) -> Context:
     source = TaskSource(spec, None, None)
-    source.data = data  # as if it had been read
+    source.data = data  # as if the data had been read
     return Context(source, precision="fp32", threads=1, listener=Listener())
 
 
@@ -54,7 +54,7 @@ def head(model: Any) -> torch.nn.Linear:
 
 
 def answers(model: Any, tokenizer: Tokenizer) -> torch.Tensor:
-    """Logits [text, class] of the texts in the task's order."""
+    """Return the logits [text, class] of the texts in the task's order."""
     ids = torch.tensor([tokenizer.encode(TEXTS[name]).ids for name in TASK])
     with torch.no_grad():
         return model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits
@@ -64,7 +64,8 @@ def answers(model: Any, tokenizer: Tokenizer) -> torch.Tensor:
 def checkpoint(
     tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer, tmp_path: Path
 ) -> Callable[..., TeacherSource]:
-    """A model of `family` that is always right, its head's rows in the order `rows`, called `names`."""
+    """Return a function that writes a `family` model that is always right, with its head's rows in the order `rows`, named
+    `names`."""
 
     def make(rows: tuple[str, ...], names: tuple[str, ...] | None = None, family: str = "bert") -> TeacherSource:
         model: Any = AutoModelForSequenceClassification.from_pretrained(
@@ -75,7 +76,7 @@ def checkpoint(
         answers(model, toy_tokenizer)
         hook.remove()
         right = torch.tensor([[float(row == name) for row in rows] for name in TASK])
-        with torch.no_grad():  # what the head sees of the three texts, mapped to the right answers
+        with torch.no_grad():  # maps the head's inputs for the three texts to the right answers
             head(model).weight.copy_((torch.linalg.pinv(seen[0].double()) @ right.double()).T)
             head(model).bias.zero_()
         model.config.id2label = dict(enumerate(names or rows))
@@ -101,7 +102,7 @@ def test_classes_are_put_in_the_tasks_order(
     assert adopted.config.label2id == {name: index for index, name in enumerate(TASK)}
     logits = answers(adopted, toy_tokenizer)
     torch.testing.assert_close(logits, answers(given, toy_tokenizer)[:, [1, 2, 0]], rtol=0, atol=1e-6)  # fp32
-    torch.testing.assert_close(logits, torch.eye(3), rtol=0, atol=1e-3)  # the head was solved for that
+    torch.testing.assert_close(logits, torch.eye(3), rtol=0, atol=1e-3)  # the head was solved for this
     assert len(context.notices) == 1
     assert context.notices[0].endswith(f"classes reordered from {list(MNLI)} to the task's {list(TASK)}")
 
@@ -165,7 +166,7 @@ def test_regression_is_compared_with_a_constant(
     texts = [text for text in TEXTS.values() for _ in range(2)]
     tuning = Split((texts,), np.array([5, 5, 2, 2, 0, 0], dtype=np.float32))
     context = context_of(spec, TrainingData(spec, (), tuning, tuning, "files", (), "f"))
-    teacher = checkpoint(("entailment",), ("LABEL_0",))  # 1 for the best text, 0 for both others
+    teacher = checkpoint(("entailment",), ("LABEL_0",))  # 1 for the best text, 0 for the other two
     info = adopt_teacher(teacher, context, tmp_path / "out")
     assert info == {
         "tuning_score": pytest.approx(100 * np.corrcoef([1, 0, 0], [5, 2, 0])[0, 1], abs=0.01),
@@ -173,7 +174,7 @@ def test_regression_is_compared_with_a_constant(
     }
     assert json.loads((tmp_path / "out" / "config.json").read_text())["id2label"] == {"0": "score"}
     untrained(teacher)
-    teacher = replace(teacher)  # found again
+    teacher = replace(teacher)  # as if resolved again
     hint = r"where a constant scores 0\.0; --refit fine-tunes it again$"
     with pytest.raises(CheckFailed, match=rf"scores 0\.0 on the tuning split of sim, {hint}"):
         adopt_teacher(teacher, context, tmp_path / "out")

@@ -1,4 +1,4 @@
-"""The masked language model that `augment.masked_lm` names is the one that was planned with."""
+"""The masked language model named by `augment.masked_lm` must be the one in the plan."""
 
 from __future__ import annotations
 

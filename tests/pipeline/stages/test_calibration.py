@@ -1,4 +1,4 @@
-"""What a search asks: of decisions on a thousand texts, of scores on the tuning split alone."""
+"""The data of a quantization search: decisions on a thousand texts, scores on the tuning split only."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def context_of(generator: str = "sentiment", train: int = 1300) -> Context:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[Encoded]:
-    """What is predicted; every answer is the first class."""
+    """Record what is predicted, and predict the first class for each text."""
     texts: list[Encoded] = []
 
     def predicted(path: Path, encoded: Encoded, pad: int, *, threads: int) -> np.ndarray:
@@ -65,7 +65,7 @@ def test_decisions_are_asked_of_a_thousand_texts_the_tuning_split_first(
     known = {ids.tobytes() for ids in train.input_ids}
     assert all(ids.tobytes() in known for ids in further)
     mine, all_of_train = (np.quantile([len(ids) for ids in rows], [0, 0.5, 1]) for rows in (further, train.input_ids))
-    assert mine.tolist() == all_of_train.tolist()  # short ones and long ones alike
+    assert mine.tolist() == all_of_train.tolist()  # short and long ones alike
     (notice,) = context.notices
     assert (
         f"{len(tuning):,} texts of the tuning split and {1000 - len(tuning):,} of train, which the model has seen"
@@ -74,7 +74,7 @@ def test_decisions_are_asked_of_a_thousand_texts_the_tuning_split_first(
 
 
 def test_further_texts_have_no_say_in_points(asked: list[Encoded], toy_tokenizer: Tokenizer, tmp_path: Path) -> None:
-    """Whatever is answered of them, and whatever their labels are."""
+    """Whatever their predictions and labels are."""
     context = context_of()
     found = judged(context, toy_tokenizer, tmp_path)
     logits = found.all(tmp_path / "model.onnx")

@@ -1,4 +1,4 @@
-"""Texts of the user's own to calibrate on: what is read, what is refused, and what the file's key depends on."""
+"""A user's own calibration texts: what is read, what is refused, and what the file's key depends on."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_a_text_of_a_reported_split_is_refused_whatever_its_case_and_spacing(tol
 def test_a_text_that_changed_since_the_plan_was_made_is_refused(
     tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer
 ) -> None:
-    """Else the file from the new text would be kept under the name of the one from the old."""
+    """Otherwise the file made from the new text would be stored under the key of the old one."""
     teacher = encoder_world(tmp_path, tiny_checkpoint("bert"), toy_tokenizer, text="a film\n")
     text = lines(tmp_path / "texts.txt", [f"a fine film {number}" for number in range(32)])
 

@@ -1,4 +1,4 @@
-"""Of several fine-tunings the best on the tuning split: how they are planned, and what is refused."""
+"""Choose the best of several fine-tunings on the tuning split: how they are planned, and what is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Of several fine-tunings the best on the tuning split: which becomes the teacher, and what is said of it."""
+"""Choose the best of several fine-tunings on the tuning split: which becomes the teacher, and what is reported."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_progress_and_log_are_by_candidate(ran: Ran):
     ]  # fmt: skip
     (told,) = [note for note in ran.told.notes if note.startswith("teacher: chosen on the tuning split: lr0.0")]
     assert told.partition(";")[0].count("lr") == 4
-    assert not [note for note in ran.told.notes if "has learnt nothing" in note]  # though the first candidate has not
+    assert not [note for note in ran.told.notes if "has learnt nothing" in note]  # although the first candidate has not
     log = ran.world / "runs" / ran.result.run / "log.jsonl"
     models = [json.loads(line)["model"] for line in log.read_text().splitlines()]
     assert list(dict.fromkeys(models)) == [f"teacher-lr{rate}" for rate in ("1e-09", "0.01", "0.003")]

@@ -1,4 +1,4 @@
-"""Students whose layers the run chooses (`init: prune`), of every kind of task and of every family."""
+"""Students whose layers are chosen by the run (`init: prune`), for every kind of task and every family."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Progress(Listener):
 
 
 def check(own: Request, layers: int) -> list[int]:
-    """A student is made of the layers that are chosen, which are returned."""
+    """Check that the student is made of the chosen layers, and return these."""
     listener = Progress()
     info = build_stage(own, CHOSEN_LAYERS, listener).info
     assert listener.judged == [(done, len(listener.judged)) for done in range(1, len(listener.judged) + 1)] != []
@@ -98,7 +98,7 @@ def test_a_teacher_of_every_family_has_such_a_student(world: Path, family: str) 
     record = FAMILIES[teacher["model_type"]]
     copied = check(own, teacher[record.own_name("num_hidden_layers")])
     student = read_config(build_stage(own, "student").path)
-    for name in record.layer_lists:  # as of a ModernBERT, whose layers are local or global
+    for name in record.layer_lists:  # for example a ModernBERT's, whose layers are local or global
         assert student[name] == [teacher[name][layer] for layer in copied]
     assert copied[0] == 0 or not record.own_first_layer
 

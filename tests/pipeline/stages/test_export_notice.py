@@ -1,4 +1,4 @@
-"""A run says that its model amplifies rounding, also where another one exported it."""
+"""A run reports that its model amplifies rounding, even if another run exported it."""
 
 from __future__ import annotations
 
@@ -47,4 +47,4 @@ def test_every_run_that_has_the_graph_says_so(
     again, repeated = ran()
     assert all(stage.cached for stage in again.stages) and repeated == [said]
     notices: Any = again.settings["notices"]
-    assert said in notices  # which the report shows
+    assert said in notices  # shown in the report

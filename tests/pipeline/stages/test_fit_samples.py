@@ -1,4 +1,4 @@
-"""Which training examples fit a repair: tokens are bounded, and the last layer's first tokens come from all examples."""
+"""The training examples that fit a repair: a bounded number of tokens, and the last layer's first tokens from all examples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Held-out text after a training in parts: the encoder is still where it was, and its head where it was trained."""
+"""Held-out loss after training in several parts: the head is on the training device, while the encoder may still be elsewhere."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from compress.pipeline.training.run import TrainingRun
 
 
 def test_the_whole_model_is_where_its_head_is(world: Path, monkeypatch: pytest.MonkeyPatch):
-    """In place of a GPU's memory float64: `.to` takes the head there, weight by weight, and the encoder stays."""
+    """float64 stands for GPU memory: the head is converted weight by weight, and the encoder stays."""
     train, held_out, to = TrainingRun.train, teacher_targets.held_out_loss, torch.nn.Module.to
 
     def apart(self: TrainingRun, *rest: Any, **named: Any) -> Any:

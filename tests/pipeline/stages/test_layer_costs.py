@@ -1,4 +1,4 @@
-"""Costs of widths from models that are measured: planted ones, and the time of this machine."""
+"""Layer costs from measured models: planted times, and those of this machine."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ LONGER = TASK.replace("max_length: 16", "max_length: 64").replace("train: 40", "
 
 
 def planted(shapes: Sequence[Shape]) -> list[float]:
-    """7 beside the layers; 2 for a layer, 1 for a head and 5 for any, 16 neurons 3 and 4 for any; the last layer takes a tenth."""
+    """Return 7, plus for each layer 2, 1 per head and 5 if any, 3 per 16 neurons and 4 if any; the last layer counts a tenth."""
 
     def layer(heads: int, neurons: int) -> float:
         return 2 + heads + 5 * (heads > 0) + 3 * neurons / 16 + 4 * (neurons > 0)
@@ -91,7 +91,7 @@ def test_a_table_of_words_to_time_has_its_padding_token() -> None:
 
 
 def test_progress_says_how_far_measuring_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of both passes up to the whole, though few rounds are enough."""
+    """Both passes report up to their total, even if a few rounds are enough."""
     monkeypatch.setattr(layer_costs, "_timed", lambda session, feed: 1.0)
     passes: dict[str, list[tuple[int, int | None]]] = {}
 
@@ -111,7 +111,7 @@ def test_progress_says_how_far_measuring_is(tmp_path: Path, monkeypatch: pytest.
 
 @pytest.mark.slow
 def test_the_pruned_model_takes_the_time_that_the_budget_says(tmp_path: Path) -> None:
-    """CPU time beside the whole model's, in turns, within 10% of the budget."""
+    """Its CPU time relative to the whole model's, measured alternately, is within 10% of the budget."""
     for name, text in (("timed", RECIPE), ("larger", LARGER), ("task", LONGER)):
         (tmp_path / f"{name}.yaml").write_text(text)
     files, points = [], []
@@ -125,7 +125,7 @@ def test_the_pruned_model_takes_the_time_that_the_budget_says(tmp_path: Path) ->
         files.append(made.path / "model_quantized.onnx")
         points += build_stage(words, "teacher-pruned").info["points"] if pruned else []
     length = round(build_stage(words, "teacher-pruned").info["mean_length"])
-    times = _times(files * 3, length, lambda *_: None)  # what else runs only makes a time longer
+    times = _times(files * 3, length, lambda *_: None)  # other load on the machine only makes a time longer
     share = min(times[1::2]) / min(times[::2])
     assert share == pytest.approx(points[0]["reached"], rel=0.1)
     assert 0.54 < share < 0.66

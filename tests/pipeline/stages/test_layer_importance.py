@@ -1,4 +1,4 @@
-"""`init: prune`: students copied from the layers that matter the most, from the plan to the report."""
+"""`init: prune`: students copied from the most important layers, from the plan to the report."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def request(world: Path, *, student: str = "short", root: str = "runs", seeds: t
 
 
 class Counting(Listener):
-    """Stops after so many models were judged."""
+    """Counts the judged models, and interrupts after `most` of them."""
 
     def __init__(self, most: int | None = None) -> None:
         super().__init__()
@@ -81,14 +81,14 @@ def chosen(world: Path, listener: Listener | None = None, **options: Any) -> Art
 def test_a_stopped_choice_goes_on_and_is_that_of_one_that_was_not(world: Path) -> None:
     whole = Counting()
     expected = chosen(world, whole).info
-    assert whole.judged == 4 + 3 + 1  # of two rounds, and the evenly spaced layers
+    assert whole.judged == 4 + 3 + 1  # two rounds, and the evenly spaced layers
     assert sorted([*expected["copied_layers"], *expected["dropped"]]) == [0, 1, 2, 3]
     assert len(expected["alone"]) == 4 and expected["examples"] == 24
     first, rest = Counting(most=6), Counting()
     with pytest.raises(KeyboardInterrupt):
         chosen(world, first, root="stopped")
     assert chosen(world, rest, root="stopped").info == expected
-    assert rest.judged == 3 + 1  # the round that had ended was kept
+    assert rest.judged == 3 + 1  # the finished round was kept
 
 
 def test_train_alone_is_read(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The projections of a student narrower than its teacher go from the stage that learnt them to the next."""
+"""The projections of a student narrower than its teacher are passed from the stage that trained them to the next."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def world(tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer:
 
 
 def weights(objective: Objective) -> dict[str, torch.Tensor]:
-    """Of its projections, as they are now."""
+    """Return the current weights of its projections."""
     layers: Any = dict(objective.projections.items())
     return {name: layer.weight.detach().clone() for name, layer in layers.items()}
 

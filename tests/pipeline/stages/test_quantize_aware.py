@@ -1,4 +1,4 @@
-"""Training for int8 in a run: what is planned, what it leaves, and that an interruption changes nothing."""
+"""Quantization-aware training in a run: its plan, its result, and that an interruption changes nothing."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_the_key_has_what_the_training_depends_on(world: Path) -> None:
     for override in (
         "quantize.bias_correction=true",
         "quantize.alpha=0.5",
-    ):  # it has no texts to correct by, and finds its own
+    ):  # it has no texts to correct with, and sets its own
         assert keys(planned(world, "alone", override)) == base
 
 
@@ -134,7 +134,7 @@ def test_what_does_not_fit_is_told_before_anything_runs(
 
 
 class StopError(Exception):
-    """As good as a kill."""
+    """Raised to stop as a kill would."""
 
 
 class Stopping(Listener):
@@ -169,7 +169,7 @@ def test_it_runs_and_an_interruption_changes_nothing(world: Path, ranges: str) -
         made(plan, world / "parts", Stopping(3))
     again = Stopping(99)
     parts = made(plan, world / "parts", again)
-    assert again.seen == [3, 4, 5, 6]  # the third was lost before its state was saved
+    assert again.seen == [3, 4, 5, 6]  # the third step was lost before its state was saved
     assert contents(parts["teacher-qat"]) == contents(whole["teacher-qat"])
     folder, info = whole["teacher-qat"].path, whole["teacher-qat"].info
     found = AutoModelForSequenceClassification.from_pretrained(folder, output_loading_info=True)
@@ -188,12 +188,12 @@ def test_it_runs_and_an_interruption_changes_nothing(world: Path, ranges: str) -
         told = whole[name].info
         assert told["calibration_examples"] == 0
         assert told["int8_matmuls"] == len(spans)
-        # Of its own checkpoint: what rounding does to the trained weights.
+        # Against its own checkpoint: the effect of rounding the trained weights.
         assert 0 < told["fidelity"]["mean_abs_logit_change"] < 0.1
 
 
 def test_it_trains_in_fp32_in_a_run_of_bf16(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """bf16 has no more bits than the int8 that is learnt."""
+    """bf16 is no more precise than the int8 values to be learnt."""
     asked: list[str] = []
 
     def note(precision: str) -> Any:

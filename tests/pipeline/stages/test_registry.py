@@ -1,4 +1,4 @@
-"""The registry of stage kinds, and the specs that recipes write: two lists that say the same."""
+"""The registry of stage kinds and the specs in recipes list the same stages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stage relu: what it makes of a model, of every family that it takes, what it depends on, and what it refuses."""
+"""The stage `relu`: its result for every family it supports, what it depends on, and what it refuses."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ FAMILIES = keeping([family.name for family in prunable()], ["bert", "distilbert"
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_fitted_matrices_make_up_for_the_change(family: str, tmp_path: Path) -> None:
-    """On other texts than those of the fit."""
+    """On texts other than those of the fit."""
     whole = classifier_of(family).eval()
     whole.save_pretrained(tmp_path)
     words: dict[str, Any] = {"kind": "classification", "labels": LABELS, "trained": True}
@@ -186,7 +186,7 @@ def test_a_search_tells_its_shapes_apart(world: Path) -> None:
 
 def test_the_graph_is_that_of_the_model_with_relu(world: Path) -> None:
     config = world / "teacher/config.json"
-    config.write_text(json.dumps(json.loads(config.read_text()) | {"hidden_act": "silu"}))  # no fast graph has it
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"hidden_act": "silu"}))  # no fast graph supports it
     nodes: Any = planned(world).nodes
     graphs = {node.id: node.spec.graph for node in nodes if node.kind.name == "export"}
     assert graphs == {"teacher-fp32": "plain", "teacher-relu-fp32": "fast"}

@@ -1,4 +1,4 @@
-"""Fields of `quantize` that are set, and that the method does not use, are named in the plan."""
+"""The plan names fields of `quantize` that are set but that the method does not use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from compress.spec.quantization import Quantize
 
 
 def named(**fields: Any) -> list[str]:
-    """Fields that have no effect."""
+    """Return the fields that have no effect."""
     return [line.partition(" has no effect: ")[0] for line in unread_fields(Quantize(**fields), "quantize")]
 
 

@@ -1,4 +1,5 @@
-"""The stage vocabulary: its keys, what it refuses before any work, and what it says of a vocabulary that lacks characters."""
+"""The stage `vocabulary`: its keys, what it refuses before any work, and what it reports about a vocabulary that lacks
+characters."""
 
 from __future__ import annotations
 
@@ -77,7 +78,7 @@ def test_what_cannot_be_done_is_refused_by_name_before_any_work(
 
 
 def test_where_smaller_pieces_lack_a_character_it_says_that_more_is_unknown(tmp_path: Path) -> None:
-    """`abcd` was ab + ##cd. Without `ab` it begins as a + ##bc, and no token inside words begins with d."""
+    """`abcd` is ab + ##cd. Without `ab` it begins with a + ##bc, and no token inside words begins with d."""
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "c", "ab", "##b", "##c", "##bc", "##cd"]
     own = Tokenizer.from_str(tokenizer("WordPiece").to_str())
     own.model = models.WordPiece({token: number for number, token in enumerate(tokens)}, unk_token="[UNK]")

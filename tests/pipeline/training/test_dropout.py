@@ -1,4 +1,4 @@
-"""A stage's dropout is the stage's alone."""
+"""A stage's dropout does not affect other stages."""
 
 from __future__ import annotations
 

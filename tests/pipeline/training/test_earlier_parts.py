@@ -1,4 +1,4 @@
-"""A training that goes on with other threads than before says so on record."""
+"""A training resumed with another number of threads records both."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from compress.results import Result
 
 
 class StopError(Exception):
-    """Stops a training."""
+    """Raised to stop a training."""
 
 
 class Stopping(Listener):

@@ -1,4 +1,4 @@
-"""The share of the text that a pre-training holds out, and what the stage tells of its speed."""
+"""The share of the text that pre-training holds out, and the speed that the stage reports."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_held_out_text_is_read_in_micro_batches_and_in_less_where_memory_runs_ou
     (world / "never").mkdir()
     with pytest.raises(CompressError, match="out of memory with one held-out sequence"):
         made(world / "never", planned, "tokenize", "pretrain")
-    assert len([*(world / "never").glob("*-work/state/state.safetensors")]) == 1  # what was trained is kept
+    assert len([*(world / "never").glob("*-work/state/state.safetensors")]) == 1  # the trained state is kept
 
 
 def test_a_stage_that_had_no_step_left_tells_its_speed(world: Path, monkeypatch: pytest.MonkeyPatch):

@@ -1,4 +1,4 @@
-"""What a training says of the thresholds of labels, and the outputs that it moves by them."""
+"""What a training records about label thresholds, and the output biases that they shift."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Tuning(list[int]):
 
 
 def chosen(monkeypatch: pytest.MonkeyPatch, logits: Any) -> tuple[Any, list[str], torch.Tensor]:
-    """What is recorded, the notices, and the biases, which were 1."""
+    """Return what is recorded, the notices, and the biases, which started at 1."""
     notices: list[str] = []
     spec = SimpleNamespace(kind="multilabel", max_length=8)
     task = SimpleNamespace(data=SimpleNamespace(spec=spec, labels=LABELS), encoded=lambda *_: Tuning(range(1200)))

@@ -1,4 +1,4 @@
-"""What a stage says of its arithmetic: the products that torch counts, and a share only of a peak that is known."""
+"""A stage's reported arithmetic: the FLOPs that torch counts, and utilization only for a known peak."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def batch() -> dict[str, torch.Tensor]:
 
 
 def test_it_is_what_torch_counts_of_a_step(tiny_checkpoint: Callable[[str], Path]):
-    """With eager attention, as it does not count what its kernel for CPUs does."""
+    """With eager attention, because torch does not count its fused kernel for CPUs."""
     encoder = AutoModel.from_pretrained(tiny_checkpoint("bert"), attn_implementation="eager")
     model = masked_lm_around(encoder)
     with FlopCounterMode(display=False) as counter:
@@ -71,7 +71,7 @@ def test_a_teacher_beside_it_adds_a_forward():
 
 @pytest.fixture
 def told(tiny_checkpoint: Callable[[str], Path]) -> Callable[..., dict[str, Any]]:
-    """(objective, teacher?, GPU) -> what is said of a run at 100 texts a second."""
+    """Return a function: (objective, teacher?, GPU) -> what is reported for a run at 100 texts a second."""
     model = AutoModelForSequenceClassification.from_pretrained(tiny_checkpoint("bert"))
     half_a_second = Totals(tokens=50 * LENGTH, examples=50, seconds=0.5)
 

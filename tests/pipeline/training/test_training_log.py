@@ -1,4 +1,4 @@
-"""The log of a training, as a kill may leave it."""
+"""A training log as a kill may leave it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_a_line_that_a_kill_cut_is_not_counted_and_goes_when_the_training_goes_o
     path.write_text(whole[: whole.rindex('"examples"')] + "\xff")
     assert TrainLog(path, Listener()).totals() == Totals(tokens=80, examples=8, seconds=0.5)
     with TrainLog(path, Listener()) as log:
-        log.write(report(2))  # the state was of before the second step
+        log.write(report(2))  # the saved state precedes the second step
         assert log.totals() == Totals(tokens=80, examples=8, seconds=0.5)
     assert [json.loads(line)["step"] for line in path.read_text().splitlines()] == [1, 2]
 

@@ -1,4 +1,4 @@
-"""A stage may train on shorter texts; what it chooses by the tuning split is for texts of the task's length."""
+"""A stage may train on shorter texts, but chooses on the tuning split with the task's length."""
 
 from __future__ import annotations
 

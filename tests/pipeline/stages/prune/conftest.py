@@ -10,5 +10,5 @@ from tokenizers import Tokenizer
 
 @pytest.fixture
 def world(tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer) -> Path:
-    """A folder with a teacher, a task, recipes that prune and cards of students."""
+    """Return a folder with a teacher, a task, recipes that prune, and student cards."""
     return prune_world(tmp_path, tiny_checkpoint("bert"), toy_tokenizer)

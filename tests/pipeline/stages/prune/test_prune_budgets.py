@@ -1,4 +1,4 @@
-"""Several budgets, and those of time and of bytes."""
+"""Several budgets, and budgets of latency and of bytes."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def test_a_list_of_budgets_is_a_curve_whose_last_point_goes_on(world: Path) -> N
 
 
 def test_a_smoothed_file_is_no_larger_than_the_budget(world: Path) -> None:
-    """With the factors and the repeated channels of the method that recipes have; these cannot all be known before."""
+    """With the smoothing factors and repeated channels of the recipes' method, which are not all known in advance."""
     whole = build_stage(request(world, "alone", "prune.flops=0.6"), "teacher-pruned-int8").info["bytes"] / 1e6
     words = request(world, "alone", f"prune.size_mb={whole:.4f}")
     (point,) = build_stage(words, "teacher-pruned").info["points"]
     size = build_stage(words, "teacher-pruned-int8").info["bytes"] / 1e6
-    assert size <= point["reached"] + 3e-4  # metadata, of a file of 0.03 MB
+    assert size <= point["reached"] + 3e-4  # metadata, in a file of 0.03 MB
     assert point["reached"] <= whole + 1e-4
 
 
@@ -50,12 +50,12 @@ def test_the_file_is_as_large_as_the_budget_says(world: Path, precision: str, sh
     assert share > 0.5 or [] in point["heads"] or 0 in point["neurons"]
     name = {"fp32": "model.onnx", "int8": "model_quantized.onnx"}[precision]
     size = (build_stage(words, f"teacher-pruned-{precision}").path / name).stat().st_size / 1e6
-    assert size <= whole + 1e-4  # constants of shapes, which layers of the same width share
+    assert size <= whole + 1e-4  # constants of shapes, shared by layers of the same width
     assert size == pytest.approx(point["reached"], rel=0.02)
 
 
 def with_vocabulary(world: Path, settings: str, precision: str = "int8") -> None:
-    """Recipe `both`: pruned, and then only the tokens of train."""
+    """Write the recipe `both`, which prunes and then keeps only the tokens of train."""
     recipe = TEACHER_ALONE.replace("alone", "both").replace("  - export:", f"  - vocabulary: {settings}\n  - export:")
     (world / "both.yaml").write_text(recipe if precision == "int8" else recipe.replace("  - quantize:\n", ""))
 
@@ -104,7 +104,7 @@ def test_what_int8_leaves_in_fp32_counts_for_the_size(
     monkeypatch.setattr(prune_budget, "_GRAPH_MB", 0.0)
     sizes = planned(world, "alone").sizes["teacher"]
     fp32 = sizes.parameters if most else sizes.word_parameters
-    larger = (sizes.parameters + 2 * fp32) / 1e6  # than an int8 file, smaller than this one
+    larger = (sizes.parameters + 2 * fp32) / 1e6  # larger than an int8 file, smaller than this one
     size = f"prune.size_mb={larger}"
     check(planned(world, "alone", size, f"quantize.{setting}"))
     with pytest.raises(CompressError, match="expected less than the model has"):
@@ -117,7 +117,7 @@ def check(plan: Plan) -> None:
 
 
 def planted(files: Sequence[Path], length: int) -> list[float]:
-    """Milliseconds as if a byte of a model took as long as any other."""
+    """Return latencies as if each byte of a model took the same time."""
     assert 4 < length <= 16
     return [file.stat().st_size / 1000 for file in files]
 

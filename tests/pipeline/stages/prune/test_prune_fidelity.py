@@ -1,4 +1,4 @@
-"""How near a pruned model is to the whole one, as its record says it and as reports draw it."""
+"""How close a pruned model is to the whole one, in its record and in reports."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from compress.report import numbers, write_report
 
 
 def tuning_logits(world: Path, stage: str, *overrides: str, task: str = "task") -> tuple[np.ndarray, np.ndarray]:
-    """float64 [example, class], and gold."""
+    """Return the logits, float64 [example, class], and the gold labels."""
     artifact, data = (
         build_stage(request(world, "alone", *overrides, task=task), stage),
         planned(world, "alone", task=task).task,

@@ -1,4 +1,4 @@
-"""What a recipe with pruning plans, and what is refused before anything runs."""
+"""Plans of recipes with pruning, and what is refused before anything runs."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_sizes_fall_from_stage_to_stage(world: Path) -> None:
 
 
 def test_shares_are_of_what_the_stage_before_leaves(world: Path) -> None:
-    """What one head costs is a larger share of less."""
+    """One head is a larger share of a smaller model."""
     found: dict[tuple[str, ...], float] = {}
     for before in ("prune.flops=0.8",), ("prune.flops=[0.8,0.4]",), ("prune.latency=0.5", "prune.flops=null"):
         with pytest.raises(CompressError, match=r"stage prune-more: flops: expected at least") as told:
@@ -162,7 +162,7 @@ def test_words_of_4_bits_allow_a_smaller_file(world: Path) -> None:
         least[bits] = prune_budget.least_mb(plan, sizes)
     each = sizes.embedding
     assert each == 32
-    saved = 30_522 * (each + 1 - (each / 2 + 1)) / 1e6  # a byte for the scale of a row, or of its one block
+    saved = 30_522 * (each + 1 - (each / 2 + 1)) / 1e6  # one byte for the scale of a row, or of its only block
     assert least[8] - least[4] == pytest.approx(saved)
 
 

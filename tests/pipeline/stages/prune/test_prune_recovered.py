@@ -1,4 +1,4 @@
-"""Distillation behind pruning."""
+"""Distillation after pruning."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_pruned_student_is_recovered_against_the_teacher(world: Path) -> None:
 
 
 def test_a_model_is_pruned_and_recovered_in_turns(world: Path) -> None:
-    """Each prune stage takes its share of what the one before left; what it leaves learns from the unpruned teacher."""
+    """Each prune stage takes its share of what the last one left, and the result learns from the unpruned teacher."""
     nodes = {node.id: node for node in planned(world, "gradual").nodes}
     assert nodes["student-prune-more"].inputs == {"model": "student"}
     assert nodes["again"].inputs == {"teacher": "teacher", "student": "student-prune-more"}

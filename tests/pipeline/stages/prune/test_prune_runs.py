@@ -1,4 +1,4 @@
-"""What pruning leaves of a model, and what the run says of it."""
+"""What pruning leaves of a model, and what the run reports about it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from compress.pruning import repair, scores
 from compress.report import write_report
 from compress.tasks import headline, score
 
-# kind -> the columns, and one row of each number
+# kind -> the columns, and a function from a number to a row
 KINDS: dict[str, tuple[str, Callable[[int], dict[str, Any]]]] = {
     "regression": (
         "text: [one, other]\nlabel: score\nmetrics: [pearson]\n",
@@ -174,7 +174,7 @@ def test_models_for_every_kind_of_task_are_pruned(world: Path, kind: str, monkey
 
 @pytest.mark.parametrize("kind", ["multilabel", "span"])
 def test_a_pruned_model_decides_by_a_threshold_of_its_own(world: Path, kind: str) -> None:
-    """So that the model scores what its record says, which is the best that thresholds give."""
+    """The model then scores what its record says, the best score that any threshold gives."""
     columns, row = KINDS[kind]
     emptied = {"labels": [], "answers": []}
     write_task(
@@ -218,11 +218,11 @@ def test_a_model_is_pruned_and_then_loses_tokens(world: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("recipe", "student"), [("recovered", None), ("small", "one")])
 def test_whole_parts_go_where_the_budget_is_small(world: Path, recipe: str, student: str | None) -> None:
-    """And what is left is recovered, trained for int8, quantized and reported."""
+    """The rest is recovered, trained for int8, quantized and reported."""
     (result,) = run_all(request(world, recipe, "prune.flops=0.28", student=student))
     (point,) = result.pruning[0].points
     assert point.flops <= 0.28 and any(point.heads)
-    assert () in point.heads if student is None else point.neurons == (0,)  # one layer keeps a head
+    assert () in point.heads if student is None else point.neurons == (0,)  # a single layer keeps a head
     assert result.final.precision == "int8"
     write_report([result], world / "report")
     lines = (world / "report/report.md").read_text().splitlines()

@@ -1,4 +1,4 @@
-"""Heads and neurons that the recipe says, in place of a budget. The teacher has 2 layers of 2 heads and 64 neurons."""
+"""Heads and neurons set by the recipe instead of a budget. The teacher has 2 layers of 2 heads and 64 neurons."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_layers_that_stay_alike_are_a_plain_checkpoint(world: Path) -> None:
 
 
 def test_the_best_by_the_scores_stay(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Planted scores that do not depend on each other: what a set of units loses is the sum."""
+    """The planted scores are independent: the loss of a set of units is their sum."""
     random = np.random.default_rng(2)
     losses = [random.permutation(units) + 1.0 for units in (2, 64, 2, 64)]
     planted = [FisherScores(torch.diag(torch.from_numpy(each).sqrt().float())) for each in losses]
@@ -133,7 +133,7 @@ def test_the_key_has_the_widths_of_each_layer(world: Path) -> None:
 
     assert key("heads=1") == key("heads=[1, 1]") == key("heads=1", "neurons=64")
     assert len({key(), key("heads=1"), key("heads=[1, 2]"), key("heads=[2, 1]"), key("neurons=16")}) == 5
-    assert not {"heads", "neurons"} & Prune().model_dump().keys()  # a run of before it had them keeps its name
+    assert not {"heads", "neurons"} & Prune().model_dump().keys()  # a run made without these fields keeps its name
 
 
 @pytest.mark.parametrize(
