@@ -123,8 +123,8 @@ def by_rigor(plan: Plan, rigor: Rigor, start: int, tally: Tally) -> Enough:
         for place in range(seen, number):
             tally.add(plan.texts, {name: values[place] for name, values in times.items()})
         seen = number
-        slowest = min(tally.milliseconds.values(), default=0.0)
-        done = tally.texts >= rigor.queries * part and slowest >= rigor.seconds * 1000 * part
+        least = min(tally.milliseconds.values(), default=0.0)
+        done = tally.texts >= rigor.queries * part and least >= rigor.seconds * 1000 * part
         return number >= MIN_RUNS and done
 
     return enough
