@@ -15,7 +15,7 @@ from compress.paths import check_folder
 
 @contextmanager
 def data_file(path: Path) -> Iterator[TextIO]:
-    """Open a file that is written to `path` at the end. Raises CompressError and writes nothing if `path` exists with other content."""
+    """Yield a buffer that is written to `path` at the end. Raises CompressError and writes nothing if `path` exists with other content."""
     check_folder(path.parent, "--out")
     file = io.StringIO(newline="")
     yield file

@@ -84,7 +84,8 @@ def _answer(server: Any, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def serve(server: Any) -> None:
-    """Serve requests, one JSON line each: {"do": …, arguments} calls the method of that name. Ends when the parent closes the pipe or dies."""
+    """Serve requests, one JSON line each: {"do": …, arguments} calls the method of that name. Ends when the parent closes the pipe or
+    dies."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # libraries' prints must not mix with the answers

@@ -1,4 +1,5 @@
-"""Measure all candidates that take texts, in a process each: their answers, all texts in one call, and single texts from several callers."""
+"""Measure all candidates that take texts, in a process each: their answers, all texts in one call, and single texts from several
+callers."""
 
 from __future__ import annotations
 
