@@ -1,4 +1,4 @@
-"""The tuning split parts no source: not the extracts of one sentence, nor the pairs of one premise."""
+"""The tuning split divides no source: neither the extracts of one sentence nor the pairs of one premise."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_components_are_those_of_scipy() -> None:
 
 
 def sentences(count: int, phrases: int) -> Split:
-    """Of each sentence the whole, and `phrases` extracts; labels alternate within a sentence."""
+    """Return each sentence and `phrases` extracts of it."""
     texts = [
         text
         for number in range(count)
@@ -112,7 +112,7 @@ def test_no_sentence_is_parted_and_classes_keep_their_shares() -> None:
 
 
 def test_large_groups_are_not_drawn_first() -> None:
-    """A group is drawn with the same chance whatever its size."""
+    """A group is drawn with the same probability whatever its size."""
     texts = [f"alone{i}" for i in range(900)]
     texts += [text for n in range(100) for text in (words(f"s{n}w", 12), *(words(f"s{n}w", 3 + i) for i in range(8)))]
     _, tuning = carve(SPEC.model_copy(update={"tuning_fraction": 0.3}), single(*texts), "here")
@@ -150,7 +150,7 @@ def test_no_text_of_glue_stands_on_both_sides(real_glue: Path, task: str, column
 
 
 def runs_of(split: Split) -> Iterator[tuple[str, ...]]:
-    """Every run of seven words, found without any of what the grouping uses."""
+    """Yield every run of seven words, without the grouping's own code."""
     for text in split.texts[0]:
         found = re.findall(r"[^\W_]+", text.lower())
         yield from (tuple(found[start : start + 7]) for start in range(len(found) - 6))

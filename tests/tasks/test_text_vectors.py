@@ -1,4 +1,4 @@
-"""Tasks of vectors: their files, rows, scores, and how near two models' vectors are."""
+"""Embedding tasks: their files, rows, scores, and the similarity of two models' vectors."""
 
 from __future__ import annotations
 
