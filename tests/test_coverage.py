@@ -128,7 +128,7 @@ def drawn_coverage(examples: int, seeds: int, seed_sd: float, runs: int) -> floa
 
 @pytest.mark.parametrize(("seeds", "seed_sd"), [(2, 2.0), *slow((3, 0.0), (3, 3.0))])
 def test_the_interval_of_a_report_covers_as_often(seeds: int, seed_sd: float) -> None:
-    """Resampling seeds covers .85 at two seeds and 2 points, and at three and 3, where S - 1 are drawn, and .82 where S are."""
+    """Resampling S - 1 of S seeds would cover .85 at two seeds and 2 points, and at three and 3; resampling S, .82."""
     assert outside({(seed_sd, seeds): drawn_coverage(872, seeds, seed_sd, 200)}, 200) == {}
 
 

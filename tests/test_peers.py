@@ -154,7 +154,7 @@ def test_the_default_form_is_what_a_recipe_without_settings_makes(
     ours.convert(ours.DEFAULT, tmp_path, tmp_path)
     specs = {stage.kind: stage.spec for stage in load_recipe("int8").stages}
     assert asked["spec"] == specs["quantize"]
-    assert specs["export"].graph == "auto"  # of a BERT the fast graph
+    assert specs["export"].graph == "auto"  # the fast graph for a BERT
     assert (asked["graph"], asked["opset"]) == ("fast", specs["export"].opset)
     assert asked["int8_format"] in (None, QUANTIZERS[specs["quantize"].method].int8_format)
     assert len(asked["feeds"]) == ours._CALIBRATION

@@ -38,7 +38,7 @@ def test_the_ends_are_the_innermost_that_hold_the_percentile(count: int, share: 
 
 @pytest.mark.parametrize(("count", "share"), [(12, 0.5), (100, 0.9), (1024, 0.99)])
 def test_the_interval_holds_the_percentile_of_a_known_distribution(count: int, share: float) -> None:
-    """Exponential times: their quantile is -log(1 - share)."""
+    """For exponential times the quantile is -log(1 - share)."""
     generator, truth, trials = np.random.default_rng(0), -np.log(1 - share), 1000
     held = 0
     for _ in range(trials):

@@ -50,7 +50,7 @@ def test_metrics_agree_with_seqeval(seed: int) -> None:
     ids = parted(gold)[0]
     true, given = names_of(ids, sizes), names_of(outputs.argmax(1), sizes)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # seqeval's, of types that are never given
+        warnings.simplefilter("ignore")  # seqeval warns about types that are never predicted
         expected = {"entity_f1": seqeval.f1_score(true, given), "accuracy": seqeval.accuracy_score(true, given)}
         report: Any = seqeval.classification_report(true, given, output_dict=True)
     for name, share in expected.items():

@@ -78,7 +78,7 @@ def test_the_median_is_of_the_rounds_that_had_answers(peers: Any) -> None:
     summary = peers("text_measuring")._summary(rounds)
     assert summary["p50"] == pytest.approx(3)  # milliseconds
     assert summary["p99"] == pytest.approx(6)
-    assert summary["per_second"] == 5  # of 5, 5 and 0
+    assert summary["per_second"] == 5  # the median of 5, 5 and 0
     assert (summary["failed"], summary["raised"]) == (15, "OSError: full")
     assert "p50" not in peers("text_measuring")._summary(rounds[2:])
 
@@ -140,7 +140,7 @@ def test_requests_that_fail_are_counted_and_not_timed(peers: Any, tmp_path: Path
     server = served(peers, tmp_path, answer, ["good", "bad 1", "good", "bad 2", "good"])
     result = server.calls(callers=2, requests=5)
     assert (result["failed"], result["raised"]) == (2, ["ValueError: no answer"])
-    assert result["answered"] == 3 == server.calls(callers=2, requests=300)["answered"]  # of fewer texts than requests
+    assert result["answered"] == 3 == server.calls(callers=2, requests=300)["answered"]  # fewer texts than requests
     assert result["p50"] is not None
     only_bad = served(peers, tmp_path, answer, ["bad", "bad"]).calls(callers=1, requests=2)
     assert (only_bad["failed"], only_bad["p50"], only_bad["p99"]) == (2, None, None)

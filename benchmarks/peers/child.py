@@ -33,7 +33,7 @@ _FILL_SECONDS, _MOST_REPEATS = 0.05, 20
 
 
 class Server:
-    """Answers one request at a time; keeps the inputs of the cells seen."""
+    """A server that answers one request at a time and keeps the inputs of the cells seen."""
 
     def __init__(self, peer: Any) -> None:
         self.peer = peer

@@ -1,4 +1,4 @@
-"""Results of distil_run.py -> Markdown.
+"""Render the results of distil_run.py as Markdown.
 
 python benchmarks/peers/distil_page.py RESULT.json > PAGE.md
 """

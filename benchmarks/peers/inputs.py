@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-VOCABULARY = 30522  # of every model here
+VOCABULARY = 30522  # size of every model's vocabulary
 RAGGED = "ragged"
 WHOLE = 0  # the way with all sequences in one call, padded to the longest
 

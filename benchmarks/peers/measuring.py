@@ -24,7 +24,7 @@ AGAIN = "first of ours, again"
 LEAST_CORRELATION = 0.75
 # The best way is searched twice, the second time among those near the best; a run this long needs no warm-up.
 _NEAR_BEST, _LONG_MS = 1.2, 3000.0
-_CHEAP = 5  # times the rounds for the cells of a single sequence
+_CHEAP = 5  # factor on the rounds for cells of a single sequence
 
 Say = Callable[[str], None]
 Samples = dict[str, list[dict[str, float]]]

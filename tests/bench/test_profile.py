@@ -1,4 +1,4 @@
-"""Profiles of tiny models: every node counted once, arithmetic equal to manual counts, and the lower bound computed from both."""
+"""Profiles of tiny models: every node counted once, arithmetic equal to manual counts, and the floor computed from both."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ RUN = (
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`report`: of a run, with the cards that its command names; `runs`: that run and its store."""
+    """A folder with `report`, of a run, with the cards that its command names; and `runs`, with that run and its store."""
     folder = tmp_path_factory.mktemp("world")
     (folder / "tiny.yaml").write_text(TEACHER, encoding="utf-8")
     (folder / "task.yaml").write_text(TASK, encoding="utf-8")

@@ -42,7 +42,7 @@ def kill(commands: Commands, name: str, root: Path, exchanges: bool, **harm: obj
 
 @pytest.mark.parametrize("name", keeping(HARMS, ("run", "ship", "report")))
 def test_a_few_kills(commands: Commands, exchanges: bool, tmp_path: Path, name: str) -> None:
-    """Spread over the command's disk accesses, with two from the last quarter, where files are renamed into place."""
+    """One early in the command's disk accesses, and one in the last quarter, where files are renamed into place."""
     count = commands.touches[name]
     for touch in (count // 3, count - 2 - random.Random(name).randrange(count // 4)):
         assert kill(commands, name, tmp_path / str(touch), exchanges, touch=touch) == -signal.SIGKILL

@@ -25,7 +25,7 @@ PLAIN = "name: plain\ntitle: A BERT\narchitecture: bert\nlayers: 2\n"
 NARROW_TABLES = "name: small\ntitle: ALBERT\narchitecture: albert\nlayers: 2\ninit: convert\nalbert: {embedding: 8}\n"
 DEFAULT = {"roberta": "tinybert-small"}  # has another tokenizer; `make test-all` runs the rest
 WORDS = 250_002  # XLM-R's
-WITH_MASKED_LM = ("roberta", "xlm-roberta")  # for the others the recipe trains a head
+WITH_MASKED_LM = ("roberta", "xlm-roberta")  # for the others the recipe trains the masked-LM head
 BRIEF = "{0}.max_steps=2 {0}.batch_size=8 {0}.max_length=16"
 OF_TASK = ("finetune", "distill", "embeddings", "intermediate", "prediction")
 OF_TEXT = ("masked_lm", "general")

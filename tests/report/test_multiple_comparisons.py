@@ -52,5 +52,5 @@ def test_alone_a_difference_is_below_05_where_its_interval_leaves_out_0(name: st
     found = delta(headline_of(name), base, other, gold)
     if found.distinguishable:
         assert p_of(found) < 0.05
-    elif name != "accuracy":  # whose exact test finds some that the interval does not
+    elif name != "accuracy":  # its exact test finds some differences that the interval does not
         assert p_of(found) > 0.05 - 1e-9

@@ -22,7 +22,7 @@ EACH = pytest.mark.parametrize("name", list(TOKENIZERS))
 
 @EACH
 def test_the_tokens_are_those_of_the_whole(name: str, monkeypatch: pytest.MonkeyPatch):
-    """Uses short texts with small limits, because tokenizers computes every pair of parts of two long texts."""
+    """Uses short texts with small limits, because tokenizers keeps an entry for each pair of parts of two long texts."""
     for size, value in (("LONG", 2), ("_FIRST", 1), ("_PART", 20)):
         monkeypatch.setattr(cutting, size, value)
     whole_text, rng = TOKENIZERS[name]().to_str(), random.Random(name)

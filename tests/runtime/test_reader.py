@@ -169,7 +169,7 @@ def test_a_score_that_is_not_finite_ends_the_answers(tmp_path: Path) -> None:
 
 
 def test_a_hundred_thousand_words_in_bounded_memory(folder: Path) -> None:
-    """Only one run's logits, and of each window its Encoding, are in memory: no table of windows times length."""
+    """Only one run's logits, and the tokens of each window's Encoding, are in memory: no table of windows times length."""
     script = (
         "import resource, sys\n"
         "from compress.runtime import Reader\n"

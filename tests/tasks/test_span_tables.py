@@ -107,7 +107,7 @@ def test_where_every_start_and_end_is_right_it_is_one() -> None:
 
 
 def test_an_answer_that_a_teacher_cannot_give_does_not_count() -> None:
-    """Its start has no teacher logit; the temperature is that of the others."""
+    """Its start and end have no teacher logits; the temperature is that of the others."""
     windows = windows_of()
     table = table_of(windows, 4, 5.0)
     without = windows.take(np.arange(len(windows) - 1))

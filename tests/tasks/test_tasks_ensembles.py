@@ -63,8 +63,8 @@ def test_an_overconfident_teacher_is_softened_and_a_timid_one_sharpened():
 def test_where_no_temperature_is_best_it_is_one_and_elsewhere_within_its_bounds():
     logits, labels = answers(5, noise=0.01)
     assert (logits.argmax(1) == labels).all()
-    assert fit_temperature(logits, labels) == 1.0  # the smaller, the likelier
-    assert fit_temperature(-logits, labels) == HIGHEST  # worse than chance: as good as no answer
+    assert fit_temperature(logits, labels) == 1.0  # smaller temperatures are always likelier
+    assert fit_temperature(-logits, labels) == HIGHEST  # worse than chance: flattened as far as possible
     wrong = labels.copy()
     wrong[0] = (labels[0] + 1) % 3
     assert fit_temperature(logits / 1000, wrong) == LOWEST

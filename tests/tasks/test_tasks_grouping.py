@@ -65,7 +65,7 @@ def test_a_long_run_that_very_many_texts_share_joins_none() -> None:
     legal = words("legal", 10)
     split = single(*(f"{words(f'w{i}', 3)} {legal}" for i in range(6)), legal)
     assert together(split, most=7) == [set(range(7))]
-    assert together(split, most=5) == [{i} for i in range(6)]  # the boilerplate alone belongs to all of them
+    assert together(split, most=5) == [{i} for i in range(6)]  # the boilerplate text belongs to all of them
 
 
 def test_pairs_are_together_by_a_text_on_either_side() -> None:
@@ -129,7 +129,7 @@ def test_a_group_larger_than_the_split_stays_in_train() -> None:
 def test_texts_that_are_all_alike_still_give_a_split_that_parts_no_copies() -> None:
     texts = [f"please write a review of the product number {i % 150} now" for i in range(300)]
     _, tuning = carve(SPEC, single(*texts), "here")
-    assert len(tuning) == 28  # of 30: a class has an odd quota, and only pairs of copies
+    assert len(tuning) == 28  # not 30: a class has an odd quota, but only pairs of copies
     assert {i + 150 for i in tuning if i < 150} == {i for i in tuning if i >= 150}
 
 

@@ -45,7 +45,7 @@ def test_a_merged_token_stays_with_all_that_it_is_merged_from() -> None:
     own = bpe(("a", "b"), ("b", "c"), ("c", "d"), ("ab", "c"), ("a", "bc"), ("abc", "d"))
     assert own.encode("abcd").tokens == ["ab", "cd"]
     assert kept_of(own, "abcd") == [*"abcdx", "ab", "cd"]
-    # `abc` is ab + c, as `ab` is merged first; of `a` and `bc` it never is.
+    # `abc` is ab + c, as `ab` is merged first; it is never a + bc.
     assert kept_of(own, "abc") == [*"abcdx", "ab", "abc"]
     after = with_tokens(own, np.array([0, 1, 2, 3, 4, 5, 8]))
     assert parts(after)["model"]["merges"] == [["a", "b"], ["ab", "c"]]
