@@ -31,7 +31,7 @@ from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 _PAD = 0
-_WORDS = 1000  # an embedding with more rows is the word embedding
+_WORDS = 1000  # an embedding with at least this many rows is the word embedding
 
 
 class Distilled(BaseException):
