@@ -1,11 +1,11 @@
-"""How many threads should each worker of a server have? Workers x threads on more cores than are at hand, by simulation.
+"""Simulate how many threads each worker of a server should have: workers x threads on more cores than this machine has.
 
     python benchmarks/cores.py --one 1.17 --two 0.77 --cores 2 --cores 8 --cores 32
 
-`--one` and `--two` are measured: ms of wall-clock time of one answer with one thread, and with two that have a core each. Amdahl's law
-carries them on: a part of the work is shared among threads, the rest is not. Workers have as many threads as divide the cores, each
-thread a core. Requests come at random (Poisson) and wait in one queue; each worker answers one at a time. What several cores share,
-memory bandwidth and caches, is left out, so many cores look a little better than they are. Simulates, times nothing. Prints Markdown.
+`--one` and `--two` are measured: ms of wall-clock time of one answer with one thread, and with two threads on a core each. Amdahl's law
+extrapolates: part of the work is shared among threads, the rest is not. The threads per worker divide the cores, and each thread has a
+core. Requests arrive at random (Poisson) and wait in one queue; each worker answers one at a time. Contention for memory bandwidth and
+caches is ignored, so results for many cores are slightly optimistic. Nothing is timed. Prints Markdown.
 """
 
 import argparse
@@ -15,12 +15,13 @@ import numpy as np
 from records import add_json, code_line, write_json
 
 REQUESTS = 200_000
-_BEFORE = 10_000  # of them, by which the queue is as long as it will be
-LOADS = (0.1, 0.5, 0.9)  # of what one worker on each core can answer
+_BEFORE = 10_000  # requests until the queue is in its steady state
+LOADS = (0.1, 0.5, 0.9)  # as a share of the throughput of one single-threaded worker per core
 
 
 def answer_ms(one: float, two: float, threads: int) -> float:
-    """ms of one answer by Amdahl's law, from that of one thread and of two. Raises `ValueError` where two are more than twice as fast."""
+    """Return ms per answer by Amdahl's law, from the times with one thread and with two. Raises `ValueError` if two threads are more than
+    twice as fast."""
     shared = 2 * (1 - two / one)
     if shared > 1:
         raise ValueError(f"two threads cannot be more than twice as fast as one: {one:g} and {two:g} ms")
@@ -28,9 +29,10 @@ def answer_ms(one: float, two: float, threads: int) -> float:
 
 
 def waits(workers: int, service: float, rate: float, requests: int, seed: int = 0) -> np.ndarray:
-    """ms from each request's arrival to its answer, [request]: `rate` requests a ms come at random, each takes a worker `service` ms."""
+    """Return ms from each request's arrival to its answer, [request]. `rate` requests per ms arrive at random; each occupies a worker for
+    `service` ms."""
     arrivals = np.cumsum(np.random.default_rng(seed).exponential(1 / rate, requests))
-    free = [0.0] * workers  # when each worker is
+    free = [0.0] * workers  # time when each worker is free
     answered = np.empty(requests)
     for number, arrival in enumerate(arrivals):
         end = max(arrival, free[0]) + service

@@ -1,10 +1,10 @@
-"""How fast layer-wise distillation trains, against what its two models cost by themselves, interleaved.
+"""Compare the training speed of layer-wise distillation with the cost of its two models alone, interleaved.
 
     python benchmarks/distillation.py --teacher minilm-l6 --student tiny-3l-384
 
-A step of the `intermediate` losses (embeddings, hidden states, attention scores), of the relations, and of soft targets
-alone, beside the floor: one teacher forward, one student forward and backward with its optimizer step, no losses between
-layers. Batches of 32 texts of 48 to 64 random tokens; real tokens are counted. Prints a Markdown table of medians.
+Times a step of the `intermediate` losses (embeddings, hidden states, attention scores), of the relations, and of soft targets alone. The
+baseline is one teacher forward, and one student forward and backward with its optimizer step, without losses between layers. Batches have
+32 texts of 48 to 64 random tokens; padding is not counted. Prints a Markdown table of medians.
 """
 
 import argparse
@@ -42,7 +42,7 @@ WARMUP_ROUNDS = 2
 
 
 def make_batch() -> dict[str, Tensor]:
-    """32 texts of 48 to 64 random tokens."""
+    """Return a batch of 32 texts of 48 to 64 random tokens."""
     ids = torch.randint(1000, 30000, (32, 64))
     lengths = torch.randint(48, 65, (32, 1))
     lengths[0] = 64
@@ -52,7 +52,7 @@ def make_batch() -> dict[str, Tensor]:
 
 
 class Pair:
-    """A teacher, its student, and a step of each kind that fits them."""
+    """A teacher, its student, and a training step for each set of losses that fits them."""
 
     def __init__(self, teacher: str, student: str) -> None:
         source, card = resolve_teacher(teacher), load_student(student)
@@ -79,7 +79,7 @@ class Pair:
             self.steps[name] = (objective, torch.optim.AdamW(parameters, lr=0.0, fused=True))
 
     def step(self, name: str, batch: dict[str, Tensor]) -> float:
-        """Its seconds."""
+        """Run one step and return its seconds."""
         objective, optimizer = self.steps[name]
         started = time.perf_counter()
         with torch.no_grad():

@@ -1,17 +1,20 @@
-"""From plain text to int8 bundles on one GPU within N minutes, resumable: pre-train a teacher, run every recipe on it.
+"""Make int8 bundles from plain text on one GPU within N minutes, resumably: pre-train a teacher, then run every recipe on it.
 
     python benchmarks/gpu_campaign.py --minutes 60 --teacher bert-small --corpus TEXT --data-dir GLUE \\
         --task sst2 --task mrpc --out campaign --piece-mib 16
 
-1. A few steps of `bert-pretrain` give the tokens per second; the steps of the real pre-training are what fits into --share of
-   the minutes. 2. Each recipe on each task with that teacher, cheapest first, none longer than half of what is left.
-3. The int8 bundle of each finished run; with --piece-mib, files above that size in pieces, and a joiner. Latency is not
-   measured: `compress verify` and `compress bench` do that with the bundles on the CPU they are for. campaign.md and
-   campaign.json say what came of each step, and on what hardware.
+1. A few steps of `bert-pretrain` measure the tokens per second; the pre-training then has as many steps as fit into --share of
+   the minutes.
+2. Each recipe runs on each task with that teacher, cheapest first, none longer than half of the remaining time.
+3. Each finished run becomes an int8 bundle; with --piece-mib, files above that size are cut into pieces, with a script that
+   joins them.
 
-Before it starts it prints what fits into the minutes, the memory that each step takes, and what will likely not fit; --dry-run
-stops there. The same command goes on where it was stopped, killed or out of time; --minutes are then those of the new start. A teacher that
-`--teacher` names by a folder or by a card with a checkpoint is trained on; `--no-pretrain` takes it as it is.
+Latency is not measured: run `compress verify` and `compress bench` with the bundles on the target CPU. campaign.md and
+campaign.json record the outcome of each step, and the hardware.
+
+Before it starts it prints what fits into the minutes, the memory that each step takes, and what is unlikely to fit; --dry-run stops there.
+The same command resumes after a stop, a kill or a timeout; --minutes then count from the new start. If `--teacher` is a folder or a card
+with a checkpoint, its pre-training continues; `--no-pretrain` uses it as it is.
 """
 
 from __future__ import annotations
@@ -55,9 +58,9 @@ def parsed(words: list[str] | None = None) -> argparse.Namespace:
 
 
 def main() -> int:
-    """0 where every step was done; 1 where some failed or did not fit, which the page names."""
+    """Return 0 if every step is done; 1 if some failed or did not fit, as listed on the page."""
     arguments = parsed()
-    signals.install()  # so that a step is told to save its state, too
+    signals.install()  # so that the running step is also told to save its state
     try:
         check(arguments)
         for line in outlook(arguments):

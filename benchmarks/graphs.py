@@ -1,16 +1,15 @@
-"""Latency of the plain and of the fast ONNX graph in their int8 forms, for a teacher and for students of the catalogue.
+"""Measure the latency of the int8 forms of the plain and the fast ONNX graph, for a teacher and for students of the catalogue.
 
     python benchmarks/graphs.py --teacher minilm-l6 --student tiny-3l-384 --student tiny-3l-312 --out runs/graphs
 
-Weights do not matter to latency: students are random, and so is the head of the teacher. All int8 files are timed
-against the teacher's fp32 graph (of the first form: the plain one, if not left out) by `compress bench`, interleaved, a
-process each, on one thread.
+Weights do not affect latency: students have random weights, and so has the teacher's head. `compress bench` times all int8 files against
+the teacher's fp32 graph (of the first form: the plain one, if included), interleaved, in a process each, with one thread.
 
     python benchmarks/graphs.py --form fast-dynamic --form fast-static --opset 20 --opset 23 --out runs/opsets
 
     python benchmarks/graphs.py --teacher deberta-v3-small --form plain-dynamic --form plain-static --out runs/graphs-deberta
 
-With two opsets the fp32 graphs are timed too, and a second table tells what each file takes in the first beside the second.
+With two opsets the fp32 graphs are timed too, and a second table has each file's time in the first opset over that in the second.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ DEBERTA = {
 }  # fmt: skip
 RANDOM: dict[
     str, dict[str, Any]
-] = {  # beside transformers' defaults; those of BERT and ModernBERT are the base models'
+] = {  # on top of transformers' defaults, which are the base models' for BERT and ModernBERT
     "bert-base": {"model_type": "bert"},
     "modernbert-base": {"model_type": "modernbert"},
     "deberta-v3-small": {**DEBERTA, "num_hidden_layers": 6},
@@ -58,12 +57,12 @@ RANDOM: dict[
     "xlnet-base": {"model_type": "xlnet", "d_model": 768, "n_layer": 12, "n_head": 12, "d_inner": 3072},
 }
 SHAPES = ("1x32", "1x128", "8x128")
-_TEXTS = 64  # of 128 random tokens each, on which int8 is held against fp32
+_TEXTS = 64  # of 128 random tokens each, for comparing int8 with fp32
 BENCH_SECONDS = 4 * 3600.0  # for all files together
 
 
 def find_teacher(name: str) -> tuple[Any, Any]:
-    """(classifier, tokenizer)."""
+    """Return (classifier, tokenizer)."""
     source = resolve_teacher(TRAINED if name in RANDOM else name)
     if source.folder is None:
         raise SystemExit(f"expected a teacher with a checkpoint; {name} has none")
@@ -75,8 +74,8 @@ def find_teacher(name: str) -> tuple[Any, Any]:
 
 
 def files(folder: Path, forms: tuple[tuple[str, str], ...], opsets: list[int]) -> list[Path]:
-    """The int8 files of the checkpoint `folder`, in a folder for each form and opset, each with its fp32 graph beside it; of
-    several opsets that graph too, once for each kind."""
+    """Export and quantize the checkpoint `folder`, into a folder for each form and opset; return the int8 files. Each has its fp32 graph
+    beside it. With several opsets, also return the fp32 graph once per graph kind and opset."""
     made, kinds = [], set()
     for (graph, int8_format), opset in product(forms, opsets):
         out = folder / f"{graph}-{int8_format}-{opset}"
@@ -95,7 +94,7 @@ def files(folder: Path, forms: tuple[tuple[str, str], ...], opsets: list[int]) -
 
 
 def told(info: dict[str, Any], int8: dict[str, Any]) -> str:
-    """Of an export and of its quantization: errors, and what became int8."""
+    """Describe an export and its quantization: errors, and which matmuls are int8."""
     return (
         f"largest error of a logit to torch's {max(info['parity_max_abs_error'].values()):.1e}; matmuls by weights: "
         f"{int8['int8_matmuls']} int8, {int8['weight_only_matmuls']} with int8 weights, {int8['fp32_matmuls']} fp32; "
@@ -104,7 +103,7 @@ def told(info: dict[str, Any], int8: dict[str, Any]) -> str:
 
 
 def feeds() -> list[dict[str, np.ndarray]]:
-    """Random texts for the ranges, which have no say in the latency."""
+    """Return random texts for calibration: ranges do not affect latency."""
     ids = np.random.default_rng(0).integers(1000, 20000, (8, 64))
     return [{"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}]
 
@@ -154,8 +153,8 @@ def main() -> None:
 
 
 def fidelity(paths: list[Path], folder: Path) -> dict[str, tuple[float, int]]:
-    """File in `folder` -> how far its logits are from those of the fp32 graph beside it on random texts, in standard deviations of each
-    from text to text, and how many of its decisions are others."""
+    """Compare each file in `folder` with the fp32 graph beside it on random texts. Return file -> (mean absolute difference of logits in
+    standard deviations of each logit over texts, number of decisions that differ)."""
     ids = np.random.default_rng(1).integers(1000, 20000, (_TEXTS, 1, 128))
     found = {}
     for path in paths:
@@ -171,7 +170,7 @@ def opened(path: Path) -> Any:
 
 
 def answer(path: Path, ids: np.ndarray) -> np.ndarray:
-    """Logits [text, class]."""
+    """Return the logits [text, class]."""
     inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
     session = opened(path)
     return np.asarray(session.run(["logits"], {value.name: inputs[value.name] for value in session.get_inputs()})[0])
@@ -182,7 +181,7 @@ def sizes_of(paths: list[Path], folder: Path) -> dict[str, int]:
 
 
 def table(latency: list[dict[str, Any]]) -> str:
-    """p50 of CPU time, and in brackets how often it fits into the baseline's."""
+    """Return p50 of CPU time, with the speedup over the baseline in brackets."""
     lines = [f"| {' | '.join(('model', *(f'{shape}, CPU ms' for shape in SHAPES)))} |", "|-|" + "-:|" * len(SHAPES)]
     for entry in latency:
         cells = [f"{row['cpu_p50']:.2f} ({row['cpu_speedup']:.2f}×)" for row in entry["latency"]]
@@ -191,7 +190,7 @@ def table(latency: list[dict[str, Any]]) -> str:
 
 
 def opset_table(latency: dict[Path, dict[str, Any]], folder: Path, opset: int, other: int) -> str:
-    """p50 of the CPU time of each file in `opset`, over that of the same file in `other`."""
+    """Return each file's p50 of CPU time in `opset`, divided by that of the same file in `other`."""
     title = f"CPU time in opset {opset} / {other}"
     lines = [f"| {' | '.join((title, *SHAPES))} |", "|-|" + "-:|" * len(SHAPES)]
     for path, entry in latency.items():

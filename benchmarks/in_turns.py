@@ -1,9 +1,9 @@
-"""ONNX files beside each other where a machine is too busy for `compress bench`: in one process, a few runs of each in turn.
+"""Compare ONNX files on a machine too busy for `compress bench`: in one process, a few runs of each file in turn.
 
     python benchmarks/in_turns.py int8/model_quantized.onnx relu-int8/model_quantized.onnx --shape 1x32 --shape 1x128
 
-Neighbours slow both files of a round alike, so a ratio within a round says more than two times do. The first file is the baseline, and
-stands again at the end, in a session of its own, as the control. CPU time, one thread.
+Other load slows both files of a round alike, so a ratio within a round is more reliable than two separate times. The first file is the
+baseline; it runs again in a second session, as the control. CPU time, one thread.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from records import add_json, code_line, write_json
 from compress.machine import cpu_name, isa
 from compress.sessions.opening import open_session
 
-TURN = 0.1  # seconds of CPU time, about, of each file in a round
+TURN = 0.1  # approximate seconds of CPU time of each file in a round
 
 
 def milliseconds(session: Any, feed: dict[str, np.ndarray], runs: int) -> float:
-    """CPU time of a run, the mean of `runs`."""
+    """Return the mean CPU time of `runs` runs."""
     start = time.process_time()
     for _ in range(runs):
         session.run(None, feed)
@@ -32,8 +32,8 @@ def milliseconds(session: Any, feed: dict[str, np.ndarray], runs: int) -> float:
 
 
 def rounds_of(files: list[Path], batch: int, length: int, rounds: int) -> np.ndarray:
-    """CPU milliseconds [round, file] of a batch of random tokens."""
-    ids = np.random.default_rng(0).integers(5, 200, (batch, length))  # which small vocabularies have, too
+    """Return CPU milliseconds [round, file] of a batch of random tokens."""
+    ids = np.random.default_rng(0).integers(5, 200, (batch, length))  # ids that small vocabularies have, too
     arrays = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
     sessions = [open_session(file, threads=1) for file in files]
     feeds = [{each.name: arrays[each.name] for each in session.get_inputs()} for session in sessions]

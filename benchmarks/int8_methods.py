@@ -1,12 +1,12 @@
-"""How near each int8 method is to fp32, for fine-tuned teachers and for students, and how fast.
+"""Compare int8 methods by their distance to fp32 and their speed, for fine-tuned teachers and for students.
 
     python benchmarks/int8_methods.py --data-dir GLUE --teacher-task sst2 --teacher-task mrpc --student-task sst2 \\
         --method dynamic --method smoothquant --time sst2 --out runs --report reports/int8-methods.md
 
-Teachers are `compress run int8`'s, students `compress run distilbert`'s, with `--set quantize.method=…`; what is trained is
-taken from the store in OUT. A method may have settings of its own: `--method smoothquant,outlier_splitting=false`. Differences,
-flips and logits are those of the reported split, once for each model, against the fp32 file of the same checkpoint.
-`--time`: the task of whose teacher all files are timed, interleaved, a process each.
+Teachers are from `compress run int8`, students from `compress run distilbert`, with `--set quantize.method=…`; models already trained are
+taken from the store in OUT. A method may have settings: `--method smoothquant,outlier_splitting=false`. Differences, flips and logits are
+measured on the reported split, once per model, against the fp32 file of the same checkpoint. `--time TASK` times all files of that task's
+teacher, interleaved, in a process each.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Row:
 
 
 def rows(recipe: str, task: str, methods: Sequence[str], data_dir: Path, out: Path) -> list[Row]:
-    """One for each method; the search's goal is the recipe's default."""
+    """Return a row for each method; the search's goal is the recipe's default."""
     found = []
     for method in methods:
         name, *settings = method.split(",")
@@ -95,7 +95,7 @@ def table(headings: tuple[str, ...], lines: list[str], left: int) -> str:
 
 
 def timed(found: list[Row], runs: int) -> dict[str, Any]:
-    """What `compress bench` says of every method's file beside the fp32 one."""
+    """Return the result of `compress bench` for every method's file and the fp32 one."""
     store, first = found[0].file.parents[1], found[0]
     files = json.loads((store.parent / first.run.run / "models.json").read_text(encoding="utf-8"))
     baseline = store / files[f"{first.model.name}-fp32"]["onnx"]
@@ -117,7 +117,7 @@ def timed(found: list[Row], runs: int) -> dict[str, Any]:
 
 
 def time_table(found: list[Row], documents: list[dict[str, Any]]) -> str:
-    """Every method's file beside the fp32 one: p50 of CPU time, and in brackets how often it fits into fp32's."""
+    """Return every method's p50 of CPU time and the fp32 one's, with the speedup over fp32 in brackets."""
     names = ("fp32", *(row.method for row in found))
     lines = []
     for name, document in zip(names, documents, strict=False):

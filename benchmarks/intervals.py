@@ -1,13 +1,12 @@
-"""The intervals of committed reports by today's statistics, where what is on record allows it.
+"""Recompute the intervals of committed reports with the current statistics, where the records allow it.
 
     python benchmarks/intervals.py reports/albert-starts reports/tinybert-small
 
-For folders of reports whose predictions are not at hand. An ablation over several seeds: the variance over examples is what its
-old interval had beside the seeds', the seeds' comes from the scores. Resampling S - 1 of S seeds gave a variance of the
-examples' shared part, two thirds (S = 3) of the part that seeds do not share, and s² / S; so by predictions the interval would
-be about as wide or narrower. A quantized model whose flips are on record: the changed answers are known, and those that agree
-follow from the scores (wrong ones are taken to be half of each class, which accuracy and F1 do not see). Other intervals stay
-as they are.
+For folders of reports whose predictions are not available. An ablation over several seeds: the variance over examples is what the old
+interval contained besides the seeds' variance; the seeds' comes from the scores. Resampling S - 1 of S seeds gave a variance of the
+examples' shared part, two thirds (S = 3) of the part that seeds do not share, and s² / S; so an interval from predictions would be about as
+wide or narrower. A quantized model whose flips are on record: the changed answers are known, and the unchanged ones follow from the scores
+(half of the wrong ones are assigned to each class, which affects neither accuracy nor F1). Other intervals stay as they are.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ def main() -> None:
 
 
 def of_ablation(folder: Path) -> list[str]:
-    """Rewrites an ablation's four files; the lines of what is another conclusion now."""
+    """Rewrite an ablation's four files; return lines for the conclusions that changed."""
     document = json.loads((folder / "ablation.json").read_text(encoding="utf-8"))
     if "intervals" in document:
         raise CompressError(f"{folder}: its intervals were made again before; take the report's first version")
@@ -87,7 +86,7 @@ def _over_seeds(full: dict[str, Any], row: dict[str, Any], tasks: dict[str, Any]
 
 
 def _unchanged(full: dict[str, Any], row: dict[str, Any], tasks: dict[str, Any], page: str) -> None:
-    """One seed: where no answer changed, the interval of equal answers, and with it that of the mean over tasks."""
+    """Recompute for one seed: where no answer changed, set the interval of equal answers, and update that of the mean over tasks."""
     measures = row["tasks"]
     empty = [task for task, found in measures.items() if not any(found["difference"].values())]
     for task in empty:
@@ -101,7 +100,7 @@ def _unchanged(full: dict[str, Any], row: dict[str, Any], tasks: dict[str, Any],
 
 
 def equal_answers(metrics: tuple[str, ...], examples: int, headline: float) -> Models:
-    """Two models with the same answers that have this mean of accuracy and F1."""
+    """Return two models with the same answers and this mean of accuracy and F1."""
     wrong, positive = np.meshgrid(np.arange(1, examples), np.arange(examples), indexing="ij")
     points = 50 * (1 - wrong / examples + 2 * positive / (2 * positive + wrong))
     places = np.argwhere((np.abs(points - headline) < 1e-9) & (wrong + positive <= examples))
@@ -113,7 +112,7 @@ def equal_answers(metrics: tuple[str, ...], examples: int, headline: float) -> M
 
 
 def _agreeing(right_positive: int, right_negative: int, wrong: int) -> tuple[np.ndarray, np.ndarray]:
-    """(gold, answer) of examples on which two models agree."""
+    """Return (gold, answer) of examples on which two models agree."""
     of_wrong = np.arange(wrong) % 2
     gold = np.concatenate([np.ones(right_positive), np.zeros(right_negative), of_wrong]).astype(np.int64)
     answer = gold.copy()
@@ -139,7 +138,7 @@ def _delta(measure: dict[str, Any]) -> Delta | None:
 
 
 def ablation_on_record(document: dict[str, Any]) -> Ablation:
-    """What an ablation's document says, enough for its findings and picture; runs hold no models."""
+    """Return an ablation from its document, enough for its findings and picture; its runs have no models."""
     tasks = {"sst2": "SST-2", "mrpc": "MRPC", "stsb": "STS-B", "cola": "CoLA", "rte": "RTE"}
     runs = tuple(
         Result.model_construct(
@@ -159,7 +158,7 @@ def ablation_on_record(document: dict[str, Any]) -> Ablation:
 
 
 def _rewrite(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
-    """Every cell, finding and picture of the old document in the pages becomes the new one's."""
+    """Replace every cell, finding and picture of the old document on the pages with the new one's."""
     was, now = ablation_on_record(old), ablation_on_record(new)
     for row, entry in zip(new["rows"], now.entries, strict=True):
         row["direction"] = now.direction(entry)
@@ -181,7 +180,7 @@ def _rewrite(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
 
 
 def _cells(text: str, was: Ablation, now: Ablation, file: Path) -> str:
-    """Cells of rows in order, each looked for after the one before."""
+    """Replace the cells of the rows in order, searching for each after the one before."""
     place = 0
     for before, after in zip(was.entries[1:], now.entries[1:], strict=True):
         place = text.index(f"{before.label}</th>" if file.suffix == ".html" else f"| {before.label} |", place)
@@ -201,7 +200,7 @@ def _replaced(text: str, old: str, new: str, file: Path) -> str:
 
 
 def of_results(folder: Path) -> list[str]:
-    """Rewrites a report whose quantized models have their flips on record; the lines of what changed."""
+    """Rewrite a report whose quantized models have their flips on record; return lines for what changed."""
     results, lines = collect([folder]), []
     renewed = []
     for run in results:
@@ -217,7 +216,7 @@ def of_results(folder: Path) -> list[str]:
 
 
 def _with_flips(run: Result, model: ModelResult) -> ModelResult:
-    """With the intervals that its flips give, where they and the scores give all answers."""
+    """Return the model with the intervals from its flips, if they and the scores determine all answers."""
     found = model.fidelity
     if found is None or found.flips is None or run.task.metrics not in (("accuracy",), ("accuracy", "f1")):
         return model
@@ -234,7 +233,7 @@ def _with_flips(run: Result, model: ModelResult) -> ModelResult:
 
 
 def answers(run: Result, model: ModelResult, reference: ModelResult) -> Models:
-    """Logits of the fp32 and the int8 model, and gold: the flips on record, and the rest from the fp32 scores."""
+    """Return the logits of the fp32 and the int8 model, and gold, from the flips on record and the fp32 scores."""
     if model.fidelity is None:
         raise ValueError(f"{model.predictions} has no fidelity")
     found, labels = model.fidelity, list(run.task.labels)

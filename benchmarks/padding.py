@@ -1,9 +1,9 @@
-"""How much of a training batch is padding, and so what batches without it could gain at most.
+"""Count how much of a training batch is padding, and so the most that batches without padding could gain.
 
     python benchmarks/padding.py --task sst2 --task mrpc --data-dir ../glue
 
-Of each task's training texts, of one column or two, in batches of 32: ours, which hold texts of near-equal lengths; those of a random
-order, each padded to its longest text; and all padded to 128 tokens. Counts tokens, times nothing. Prints a Markdown table.
+Batches each task's training texts, of one column or two, by 32 in three ways: ours, of texts of near-equal lengths; in random order, each
+batch padded to its longest text; and padded to 128 tokens. Counts tokens, times nothing. Prints a Markdown table.
 """
 
 import argparse
@@ -21,7 +21,7 @@ BATCH_SIZE, LONGEST = 32, 128
 
 
 def shares(lengths: np.ndarray) -> dict[str, float]:
-    """The share of padding in an epoch of batches of texts of these lengths [text]."""
+    """Return the share of padding in an epoch of batches of texts of these lengths [text]."""
     order = np.random.default_rng(0).permutation(len(lengths))
     ways = {
         "ours": BucketSampler(lengths, BATCH_SIZE, 0).epoch(0),

@@ -3,9 +3,9 @@
     python benchmarks/pretraining.py --corpus ../corpus --teacher bert-mini --steps 20
 
 The same model (a card's sizes, random weights, the vocabulary of another card), sequences, batch size, precision and
-optimizer on both sides, no dropout; each masks as it does. The Trainer gives every token a score for every word, our loss
-only the masked ones. Tokens/s are medians over the steps of all rounds after the first few; the loss is the mean of the last
-tenth of the steps (at least 3), in nats a masked token. Prints a Markdown table.
+optimizer on both sides, no dropout; each side has its own masking. The Trainer computes logits for every token, our loss only
+for the masked ones. Tokens/s are medians over the steps of all rounds after the warm-up; the loss is the mean of the last
+tenth of the steps (at least 3), in nats per masked token. Prints a Markdown table.
 """
 
 import argparse
@@ -43,7 +43,7 @@ TARGET = 1.5  # times the Trainer
 
 
 class Steps:
-    """The seconds between the ends of steps, the first few left out, and the losses."""
+    """The seconds between the ends of steps, without the warm-up steps, and the losses."""
 
     def __init__(self) -> None:
         self._ends: list[float] = []
@@ -67,7 +67,7 @@ class Steps:
 
 
 class Setting:
-    """What both sides are given."""
+    """The settings that both sides share."""
 
     def __init__(self, arguments: argparse.Namespace, text: TextBatches, tokenizer: Tokenizer) -> None:
         self.text, self.tokenizer, self.steps = text, tokenizer, arguments.steps
@@ -83,7 +83,7 @@ class Setting:
 
 
 def ours(setting: Setting, work: Path, *, compiled: bool = False) -> Steps:
-    """The steps of our loop."""
+    """Return the steps of our loop."""
     model, steps = setting.model(), Steps()
     for layer in layers_of(model) if compiled else ():
         layer.compile()
@@ -105,7 +105,7 @@ def ours(setting: Setting, work: Path, *, compiled: bool = False) -> Steps:
 
 
 def trainer(setting: Setting, work: Path) -> Steps:
-    """The steps of the Trainer."""
+    """Return the steps of the Trainer."""
     from transformers import (
         DataCollatorForLanguageModeling,
         PreTrainedTokenizerFast,
@@ -158,7 +158,7 @@ COMPILED = {"compress, layers by torch.compile": partial(ours, compiled=True)}
 
 
 def read(arguments: argparse.Namespace, tokenizer: Tokenizer, folder: Path) -> TextBatches:
-    """As much of the corpus as the steps need."""
+    """Tokenize as much of the corpus as the steps need."""
     tokens = arguments.batch_size * arguments.length * (arguments.steps + 1)
     (folder / "shards").mkdir()
     sources = corpus_sources([str(arguments.corpus)])
@@ -198,7 +198,7 @@ def main() -> None:
 
 
 def show(found: dict[str, list[Steps]], arguments: argparse.Namespace, setting: Setting) -> None:
-    """The table, and what it was measured on."""
+    """Print the table and the machine."""
     tokens = arguments.batch_size * arguments.length
     seconds = {name: [each for steps in rounds for each in steps.seconds] for name, rounds in found.items()}
     rates = {name: tokens / statistics.median(times) for name, times in seconds.items()}

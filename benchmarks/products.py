@@ -1,10 +1,10 @@
-"""What a product by a stored weight costs in each form, one thread, interleaved: fp32, and U8 activations by S8 or U8 weights.
+"""Time a matrix product with a stored weight in each form, one thread, interleaved: fp32, and U8 activations with S8 or U8 weights.
 
     python benchmarks/products.py --size 384x384 --size 384x1536 --size 1536x384
 
-Graphs of sixteen products in a row, the int8 ones with a range of their own at every run, as `method: dynamic` has them; U8
-weights are those S8 ones with 128 added, and the zero point 128. Prints a Markdown table of medians: microseconds of a
-product, and how often it fits into fp32's.
+Each graph has sixteen products; the int8 ones compute the quantization range at every run, as `method: dynamic` does. U8
+weights are the S8 ones plus 128, with zero point 128. Prints a Markdown table of medians: microseconds per product, and the
+speedup over fp32.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PRODUCTS, ROUNDS = 16, 15
 
 
 def graph(form: str, rows: int, columns: int) -> bytes:
-    """x [tokens, rows] times sixteen weights [rows, columns], one after the other."""
+    """Return a serialized model: x [tokens, rows] times a weight [rows, columns], sixteen times."""
     rng = np.random.default_rng(0)
     signed = rng.integers(-63, 64, (rows, columns)).astype(np.int8)
     weight = {

@@ -1,9 +1,9 @@
-"""What heads and neurons should be judged by: each score at the same budgets, on tuning splits.
+"""Compare the scores that heads and neurons are pruned by, at the same budgets, on tuning splits.
 
     python benchmarks/pruning_choices.py --data-dir GLUE --task mrpc --task rte --out runs --report reports/pruning-choices.md
 
-Teachers are `compress run prune-int8`'s; what is trained is taken from the store in OUT. Nothing is exported, and no reported split is
-read: a default is chosen by these figures. Divergence is of the outputs, from those of the unpruned teacher: KL in nats, of a regression
+Teachers are from `compress run prune-int8`; models already trained are taken from the store in OUT. Nothing is exported. No reported split
+is read, because these figures choose a default. Divergence compares the outputs with the unpruned teacher's: KL in nats, for a regression
 the mean squared difference.
 """
 
@@ -64,7 +64,7 @@ def lines(info: dict[str, Any]) -> list[str]:
 
 
 def means(measured: Sequence[dict[str, Any]]) -> list[str]:
-    """Over tasks, of each score at each budget: the difference to the whole, in points."""
+    """Return each score's difference to the whole model at each budget, in points, averaged over tasks."""
     budgets = [point["budget"] for point in measured[0]["points"]]
     found = []
     for score in SCORES:

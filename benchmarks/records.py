@@ -1,4 +1,4 @@
-"""What every benchmark says of itself: the code and the machine, in its Markdown and, with --json, in a file of raw figures."""
+"""What every benchmark records: the code and the machine, in its Markdown and, with --json, in a file of raw figures."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from compress.results import Machine
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
-    """The option `--json FILE`."""
+    """Add the option `--json FILE`."""
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the raw figures")
 
 
 def code_line() -> str:
-    """For the Markdown."""
+    """Return the line for the Markdown that names the code."""
     return f"Code: {running_code()}"
 
 
 def write_json(path: Path | None, measured: Any) -> None:
-    """`measured`, with what it was measured by and on, to `path`; nothing where the option was not given."""
+    """Write `measured`, with the command, the code and the machine, to `path`; do nothing if `path` is None."""
     if path is None:
         return
     script = Path(sys.argv[0])

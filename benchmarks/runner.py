@@ -1,10 +1,9 @@
-"""What `compress.runtime` gains on ragged text, and what its defaults rest on, for a bundle on this machine.
+"""Measure what `compress.runtime` gains on ragged text and by its defaults, for a bundle on this machine.
 
     python benchmarks/runner.py BUNDLE TEXTS [--threads 1] [--rounds 9]
 
-TEXTS has a text per line. Prints Markdown tables of process CPU time and wall-clock time, medians of interleaved rounds in random
-order, as ratios to the first row; that row is measured twice, and the second shows the noise. On a machine with other work
-CPU time is the one to read.
+TEXTS has a text per line. Prints Markdown tables of process CPU time and wall-clock time, medians of interleaved rounds in random order, as
+ratios to the first row. That row is measured twice, and the second shows the noise. On a busy machine, use the CPU time.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ SHAPES = {
     "512 tokens, 5 to 60 long": [(512 // n, n) for n in (5, 12, 20, 35, 60)],
 }
 RUN_SIZES = (TOKENS_PER_RUN, 128, 256, 1024, 2048, 4096)  # tokens of a model run, padding included
-PAUSE = 0.03  # seconds, so that threads which spin after one candidate do not slow the next
+PAUSE = 0.03  # seconds, so that threads still spinning after one candidate do not slow the next
 
 Work = Callable[[], object]
 MEASURED: dict[str, dict[str, tuple[float, float]]] = {}  # table -> candidate -> (CPU, wall), seconds
 
 
 def timed(candidates: dict[str, Work], rounds: int) -> dict[str, tuple[float, float]]:
-    """(CPU, wall) medians in seconds; a first round warms up and is not counted."""
+    """Return (CPU, wall) medians in seconds; a first round warms up and is not counted."""
     seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in candidates}
     for _ in range(rounds + 1):
         for name, work in random.sample(list(candidates.items()), len(candidates)):
@@ -54,7 +53,7 @@ def timed(candidates: dict[str, Work], rounds: int) -> dict[str, tuple[float, fl
 
 
 def show(title: str, candidates: dict[str, Work], rounds: int) -> None:
-    """A table; the first candidate is the measure of the others."""
+    """Measure and print a table; the first candidate is the baseline."""
     name, work = next(iter(candidates.items()))
     found = timed(candidates | {f"{name}, again": work}, rounds)
     base = found[name]
@@ -65,13 +64,13 @@ def show(title: str, candidates: dict[str, Work], rounds: int) -> None:
 
 
 def batches_in_order(model: Classifier, texts: list[str], size: int) -> None:
-    """The plain way: batches as the texts come, padded to their longest."""
+    """Run batches in the order of the texts, each padded to its longest."""
     for start in range(0, len(texts), size):
         model._run(model.tokenizer.encode_batch_fast(texts[start : start + size]), model._engine)
 
 
 def paths(model: Classifier, texts: list[str], rounds: int) -> None:
-    """The whole way from text to logits: in the order given, in sorted batches of 64, by tokens; and its tokenizing."""
+    """Measure from text to logits: in the order given, in sorted batches of 64, by tokens; and tokenization alone."""
     candidates: dict[str, Work] = {
         "batches of 32 in the order given": lambda: batches_in_order(model, texts, 32),
         "sorted, at most 64 texts and 4,096 tokens": lambda: model.logits(texts, batch_size=64, tokens=4096),
@@ -84,7 +83,7 @@ def paths(model: Classifier, texts: list[str], rounds: int) -> None:
 
 
 def run_sizes(model: Classifier, texts: list[str], rounds: int) -> None:
-    """The model's part by the tokens of a run, padding included."""
+    """Measure the model alone by the tokens per run, padding included."""
     encodings = model.tokenizer.encode_batch_fast(texts)
     lengths = np.array([len(encoding) for encoding in encodings])
 
@@ -96,7 +95,7 @@ def run_sizes(model: Classifier, texts: list[str], rounds: int) -> None:
 
 
 def options(model: Classifier, threads: list[int], rounds: int) -> None:
-    """Session options, one changed at a time."""
+    """Measure session options, one changed at a time."""
     sessions = {}
     for count in threads:
         sessions[f"{count} threads"] = session_options(count)
@@ -119,7 +118,7 @@ def options(model: Classifier, threads: list[int], rounds: int) -> None:
 
 
 def unpadding(model: Classifier, threads: int, rounds: int) -> None:
-    """The unpadded form against the padded one by the share of padding: 12 texts of up to 40 tokens."""
+    """Compare the unpadded form with the padded one by the share of padding: 12 texts of up to 40 tokens."""
     started = time.perf_counter()
     unpadded, word = open_unpadded(model.model, threads), model.tokenizer.encode("a").ids[1]
     size = model.model.stat().st_size / 1e6

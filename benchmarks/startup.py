@@ -1,10 +1,10 @@
-"""How long the interactive commands take, start to end, each as a user calls it.
+"""Measure how long the interactive commands take from start to end, called as a user does.
 
     python benchmarks/startup.py RUN_COMMAND_ARGUMENTS… -- BUNDLE [--json FILE]
 
 e.g. `python benchmarks/startup.py distilbert --task sst2 --data-dir ../glue -- ./sst2-int8`. The run must be
-finished, so that every stage comes from the store. Prints a Markdown table: median and worst of the rounds,
-interleaved, in seconds of wall-clock time.
+finished, so that every stage comes from the store. Rounds are interleaved. Prints a Markdown table: median and worst of the
+rounds, in seconds of wall-clock time.
 """
 
 import argparse

@@ -1,8 +1,8 @@
-"""Fine-tuning throughput on this machine, fp32 against bf16, interleaved; and the peak memory of the process.
+"""Measure fine-tuning throughput on this machine, fp32 against bf16, interleaved; and the peak memory of the process.
 
     python benchmarks/training.py --teacher minilm-l6 --task sst2 --data-dir ../glue --steps 30
 
-Tokens are real ones: padding is not counted. Prints a Markdown table.
+Padding is not counted. Prints a Markdown table.
 """
 
 import argparse
@@ -30,7 +30,7 @@ ROUNDS = 3
 
 
 def tokens_per_second(arguments: argparse.Namespace, precision: str, seed: int) -> float:
-    """Median over the steps after the warm-up."""
+    """Return the median over the steps after the warm-up."""
     spec, folder = resolve_task(arguments.task)
     task = TaskSource(spec, folder, arguments.data_dir)
     teacher = resolve_teacher(arguments.teacher)

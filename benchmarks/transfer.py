@@ -1,12 +1,11 @@
-"""Does pre-training transfer? A random teacher pre-trained on plain text against the same one from random weights, on GLUE tasks.
+"""Measure whether pre-training transfers: a teacher pre-trained on plain text against the same one with random weights, on GLUE tasks.
 
     python benchmarks/transfer.py --teacher bert-mini-256 --corpus TEXT --data-dir GLUE --set pretrain.epochs=3 --out runs
 
-Pre-trains once by `bert-pretrain` with --set, then fine-tunes both the same way, every task with every seed, and scores the
-reported split through ONNX Runtime. Differences have 95% intervals over examples and seeds. The same command goes on where
-it was stopped; with --task several processes can share the tasks of one --out. Prints Markdown; once all is done, the same
-command with --json writes the raw figures from what it finds in --out, and beside them, as .npz, each model's answer for each
-example.
+Pre-trains once by `bert-pretrain` with --set, then fine-tunes both the same way, every task with every seed, and scores the reported split
+through ONNX Runtime. Differences have 95% intervals over examples and seeds. The same command resumes; with --task several processes can
+share the tasks of one --out. Prints Markdown. Once all is done, the same command with --json writes the raw figures from --out and, beside
+them as .npz, each model's answer for each example.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ from compress.significance import paired_bootstrap_seeds
 from compress.spec.recipe import Recipe
 
 TASKS = ("rte", "mrpc", "stsb", "cola", "sst2")
-# Fixed before a score was seen. Of the rates that Turc et al. 2019 (arXiv:1908.08962) search for models of this size the
-# largest, since random weights need it.
+# Fixed before any score was seen. The learning rate is the largest that Turc et al. 2019 (arXiv:1908.08962) search for models
+# of this size, since random weights need it.
 FINETUNE = {
     "learning_rate": 3e-4,
     "epochs": 4,
@@ -59,7 +58,7 @@ def parsed() -> argparse.Namespace:
 
 
 def pretrained(asked: argparse.Namespace) -> tuple[Path, dict[str, Any]]:
-    """A folder with the checkpoint, and what its stage says."""
+    """Return a folder with the checkpoint, and the info of its stage."""
     request = Request(
         ("bert-pretrain",),
         (asked.task[0],),
@@ -80,7 +79,7 @@ def pretrained(asked: argparse.Namespace) -> tuple[Path, dict[str, Any]]:
 
 
 def finetuned(asked: argparse.Namespace, task: str, teacher: str) -> list[Result]:
-    """A run for each seed."""
+    """Run the fine-tuning once per seed."""
     request = Request(
         (RECIPE,),
         (task,),
@@ -96,14 +95,14 @@ def finetuned(asked: argparse.Namespace, task: str, teacher: str) -> list[Result
 
 
 def answers(asked: argparse.Namespace, run: Result) -> tuple[Any, Any, Any]:
-    """(metric, answers, gold) of the fine-tuned teacher on the reported split."""
+    """Return (metric, answers, gold) of the fine-tuned teacher on the reported split."""
     (model,), file = run.models, asked.out / run.run / PREDICTIONS
     (found,), gold = load_answers(file, run, [model.predictions])
     return metric_of(run, model, found, gold, file), found, gold
 
 
 def compared(asked: argparse.Namespace, arms: list[list[Result]]) -> dict[str, Any]:
-    """Both arms of a task, and their difference."""
+    """Return both arms of a task, and their difference."""
     read = [[answers(asked, run) for run in runs] for runs in arms]
     metric, _, gold = read[0][0]
     pairs = [(base[1], other[1]) for base, other in zip(*read, strict=True)]

@@ -25,7 +25,7 @@ QUESTIONS = {
 
 
 def write(path: Path, count: int, seed: int) -> Path:
-    """A question, the text that answers it, and the answer with its place in the text."""
+    """Write JSON lines of a question, a context, and the answer with its offset in the context."""
     rng = random.Random(seed)
     with scripts.data_file(path) as file:
         for _ in range(count):

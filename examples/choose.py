@@ -28,7 +28,7 @@ NEW = {
 
 
 def write(path: Path, count: int, seed: int) -> Path:
-    """The beginning of a story, three endings, of which one is of the same story, and its place."""
+    """Write JSON lines of a story's beginning, three endings, and the index of the one from the same story."""
     rng = random.Random(seed)
     with scripts.data_file(path) as file:
         for number in range(count):

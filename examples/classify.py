@@ -27,7 +27,7 @@ NEW = ("when does the last song come", "the phone cost more than my car", "i can
 
 
 def write(path: Path, count: int, seed: int) -> Path:
-    """A message and its department."""
+    """Write a CSV of messages and their departments."""
     rng = random.Random(seed)
     with scripts.data_file(path) as file:
         rows = csv.writer(file)

@@ -1,4 +1,4 @@
-"""Distil a sentence encoder on made-up pairs of texts, ship it and find the text that is nearest to another."""
+"""Distil a sentence encoder on made-up pairs of texts, ship it and find the text nearest to another."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TEXTS = ["the boat is near the house", "a book costs little", "the old car has w
 
 
 def write(path: Path, count: int, seed: int) -> Path:
-    """Two texts and a score of how alike they are: 0 to 5, more for the thing than for what is said of it."""
+    """Write a CSV of text pairs with a similarity from 0 to 5: 3 for the same thing, 2 for the same state."""
     rng = random.Random(seed)
     with scripts.data_file(path) as file:
         rows = csv.writer(file)
@@ -35,7 +35,7 @@ def write(path: Path, count: int, seed: int) -> Path:
 
 
 def write_texts(path: Path, count: int, seed: int) -> None:
-    """Plain text, a text a line."""
+    """Write plain text, one text per line."""
     rng = random.Random(seed)
     with scripts.data_file(path) as file:
         file.writelines(f"the {rng.choice(THINGS)} {rng.choice(STATES)} {number}\n" for number in range(count))
@@ -49,7 +49,7 @@ def main() -> None:
     options = parser.parse_args()
 
     train, dev = write(options.out / "train.csv", 600, seed=1), write(options.out / "dev.csv", 100, seed=2)
-    write(options.out / "tuning.csv", 100, seed=3)  # beside texts.txt, to learn from plain text
+    write(options.out / "tuning.csv", 100, seed=3)  # tuning.csv beside texts.txt: train on plain text
     write_texts(options.out / "texts.txt", 600, seed=4)
     length = "epochs=8" if options.steps is None else f"max_steps={options.steps}"
     (result,) = compress.run(

@@ -1,4 +1,4 @@
-"""Train a small model that gives reviews a score, distil it, ship it and score new reviews."""
+"""Train a small model that scores reviews, distil it, ship it and score new reviews."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NEW = ("the story was superb and the music was good", "the cast was plain and th
 
 
 def write(path: Path, count: int, seed: int) -> Path:
-    """A review of two parts, and its score from 1 to 5: 3 and the mean of what its words say."""
+    """Write JSON lines of a review with two parts and its score from 1 to 5: 3 plus the mean of its words' values."""
     rng = random.Random(seed)
     with scripts.data_file(path) as file:
         for number in range(count):

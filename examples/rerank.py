@@ -1,4 +1,4 @@
-"""Fine-tune a small cross-encoder on questions and passages of a made-up FAQ, distil it, ship it and put passages in order."""
+"""Fine-tune a small cross-encoder on questions and passages of a made-up FAQ, distil it, ship it and rank passages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TOLD = ("you clean a {} with water", "the {} is near the house", "a {} costs ver
 
 
 def write(path: Path, count: int, seed: int) -> Path:
-    """Four passages a question: the answer (2), another question's on the same thing (1), and two on other things (0)."""
+    """Write a CSV with four passages per question: the answer (2), another answer on the same topic (1), two on other topics (0)."""
     rng = random.Random(seed)
     with scripts.data_file(path) as file:
         rows = csv.writer(file)

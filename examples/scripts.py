@@ -1,4 +1,4 @@
-"""What the examples share: files that replace none of yours, and a mistake as one line."""
+"""Helpers for the examples: write files without replacing yours, and report a mistake in one line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from compress.paths import check_folder
 
 @contextmanager
 def data_file(path: Path) -> Iterator[TextIO]:
-    """A file to write `path` by. CompressError, and nothing written, where it is there already with other content."""
+    """Yield a buffer that is written to `path` at the end. Raises CompressError and writes nothing if `path` exists with other content."""
     check_folder(path.parent, "--out")
     file = io.StringIO(newline="")
     yield file

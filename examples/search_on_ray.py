@@ -1,9 +1,9 @@
-"""Share one `compress search` among the machines of a Ray cluster, through a folder that all of them have.
+"""Share one `compress search` among the machines of a Ray cluster, through a folder that all of them can access.
 
     python search_on_ray.py --address auto --workers 8 -- distilbert int8 --task sst2 --max-size-mb 20 --trials 60 -o /shared/runs
 
-Ray starts the workers, and restarts a worker whose machine is lost. The workers share the trials through the search's journal in
-the folder, just as processes do that you start by hand.
+Ray starts the workers, and restarts a worker whose machine is lost. The workers share the trials through the search's journal in the
+folder, like processes that you start by hand.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 
 def search(words: list[str], folder: str) -> tuple[int, str]:
-    """One worker, to its end: the exit code of `compress search`, and what it printed."""
+    """Run one worker to its end; return the exit code of `compress search` and its output."""
     command = [sys.executable, "-m", "compress", "search", *words]
     found = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=False)
     return found.returncode, found.stdout

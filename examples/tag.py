@@ -20,7 +20,7 @@ TEXT = "Grace Turing moved from Oslo to San Remo ."
 
 
 def write(path: Path, count: int, seed: int) -> Path:
-    """A word a line with its label, a blank line after each sentence."""
+    """Write a word and its label per line, and a blank line after each sentence."""
     rng = random.Random(seed)
     with scripts.data_file(path) as file:
         for _ in range(count):

@@ -1,4 +1,4 @@
-"""Train a small model that gives texts any number of topics, distil it, ship it and label new texts."""
+"""Train a small model that assigns any number of topics to a text, distil it, ship it and label new texts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NEW = ("the singer is on the radio and prices rise again", "the team wins the ma
 
 
 def write(path: Path, count: int, seed: int) -> Path:
-    """A text of one or two sentences, on different topics or on none, and these topics."""
+    """Write JSON lines of a text with up to two topics, and these topics."""
     rng = random.Random(seed)
     with scripts.data_file(path) as file:
         for number in range(count):

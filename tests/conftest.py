@@ -1,6 +1,7 @@
-"""Tiny random models of each family: checkpoints, made once per test process, and exported graphs, made once for all of them.
+"""Tiny random models of each family: checkpoints, made once per test process, and exported graphs, made once for all processes.
 
-No test reaches the network or a GPU (bits are compared, on the CPU), and the shapes in the losses' signatures are checked at run time.
+No test reaches the network or a GPU (results are compared bit by bit, on the CPU). Shapes in the losses' signatures are checked at run
+time.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", CUDA_VISIBLE_DEVICES="")
-os.fsync = lambda fd: None  # no power fails in a test, and a disk takes milliseconds for each of thousands
+os.fsync = lambda fd: None  # tests need no durability, and each of thousands of calls takes milliseconds
 install_import_hook("compress.losses", "beartype.beartype")
 
 FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert", "mpnet", "ernie")
@@ -46,7 +47,7 @@ def _config(family: str):
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The files that take longest first, so that no core waits for another at the end."""
+    """Run the slowest files first, so that no core waits for another at the end."""
     places = ("tests/pipeline/test_gpu_stages.py", "tests/training/test_parallel.py", "tests/test_extending.py")
     places += ("tests/test_examples.py", "tests/recipes/", "tests/bench/", "tests/export/", "tests/faults/")
     places += ("tests/models/", "tests/pipeline/", "tests/cli/", "tests/test_campaign.py", "tests/test_coverage.py")
@@ -58,7 +59,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def one_thread_again() -> Iterator[None]:
-    """A run in this process leaves torch as many threads as there are cores; the next test would share these with all workers."""
+    """Reset torch to one thread: a run in this process leaves it one per core, which the next test would share with all workers."""
     yield
     torch = sys.modules.get("torch")
     if torch is not None:
@@ -67,9 +68,8 @@ def one_thread_again() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def tiny_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """family -> checkpoint folder (config.json, model.safetensors), every weight and bias random, dropout on.
-
-    Of all tests: to change one, copy it."""
+    """Return a function from family to checkpoint folder (config.json, model.safetensors), with every weight and bias random and dropout
+    on. All tests share it: to change one, copy it."""
     made: dict[str, Path] = {}
 
     def make(family: str) -> Path:
@@ -92,7 +92,7 @@ def tiny_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str],
 
 @pytest.fixture(scope="session")
 def toy_tokenizer() -> Tokenizer:
-    """A lower-casing BERT tokenizer of 64 tokens: the special ones, letters and a few words."""
+    """Return a lower-casing BERT tokenizer of 64 tokens: the special ones, letters and a few words."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
     letters = "abcdefghijklmnopqrstuvwxyz"
@@ -108,9 +108,8 @@ def toy_tokenizer() -> Tokenizer:
 
 @pytest.fixture(scope="session")
 def tiny_onnx(tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Callable[[str], Path]) -> Callable[..., Path]:
-    """family, graph and opset -> exported fp32 model.onnx; its info is in the file info.json beside it.
-
-    Of all tests in all processes: to change one, copy it."""
+    """Return a function from family, graph and opset to an exported fp32 model.onnx; its info is in info.json beside it. All tests in
+    all processes share it: to change one, copy it."""
     own = tmp_path_factory.getbasetemp()
     shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
 

@@ -1,4 +1,4 @@
-"""Exact match and F1 of answers by SQuAD's rules, and their resamples against a loop over drawn questions."""
+"""SQuAD's exact match and F1 of answers, and their resamples against a loop over drawn questions."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ BOTH = AnswersHeadline(("exact_match", "f1_span"))
     [
         ("The Cat", "cat"),
         ("an apple, a day", "apple day"),
-        ("Theatre", "theatre"),  # an article inside of a word stays
+        ("Theatre", "theatre"),  # an article inside a word stays
         ("U.S.", "us"),
-        ("5\u20133", "5\u20133"),  # a dash beyond ASCII is no punctuation of the script's
+        ("5\u20133", "5\u20133"),  # the script's punctuation is ASCII only
         ("well-known", "wellknown"),
         ("  two \n words ", "two words"),
-        ("a.m.", "am"),  # punctuation goes before articles do
+        ("a.m.", "am"),  # punctuation is removed before articles
         ("The", ""),
     ],
 )
@@ -50,14 +50,14 @@ def test_answers_are_normalized_as_the_official_script_does(text: str, expected:
         ("the Broncos", ["Denver Broncos", "Broncos"], 1, 1),
         ("Denver Broncos", ["Broncos"], 0, 2 / 3),  # precision 1/2, recall 1
         ("Santa Clara", ["Levi's Stadium", "in Santa Clara, California"], 0, 2 * 2 / (2 + 4)),
-        ("new new york", ["new york york"], 0, 2 * 2 / 6),  # words count as often as they stand in both
+        ("new new york", ["new york york"], 0, 2 * 2 / 6),  # a word counts as often as both have it
         ("blue", ["red"], 0, 0),
         ("", [], 1, 1),
         ("something", [], 0, 0),
         ("", ["something"], 0, 0),
-        ("The", [], 1, 1),  # nothing is left of it
+        ("The", [], 1, 1),  # normalized to nothing
         ("cat", ["The", "cat"], 1, 1),
-        ("", ["The"], 1, 1),  # a gold answer of nothing but an article is none
+        ("", ["The"], 1, 1),  # a gold answer that is only an article counts as none
         ("dog", ["cat dog", "dog house bird"], 0, 2 / 3),
     ],
 )
@@ -90,7 +90,7 @@ def test_no_answer_is_given_where_it_is_likelier() -> None:
 
 def test_models_differ_where_a_metric_of_the_task_does() -> None:
     base, other = outputs([1, 0, 0, 1], [1, 0.5, 0, 1]), outputs([1, 0, 0, 0], [1, 0.25, 0, 1])
-    other[2, :2] = 4, 7  # another span that is as wrong
+    other[2, :2] = 4, 7  # another span, equally wrong
     gold = np.ones(4, np.int8)
     assert AnswersHeadline(("exact_match",)).differ(base, other).tolist() == [False, False, False, True]
     assert AnswersHeadline(("f1_span",)).differ(base, other).tolist() == [False, True, False, False]
@@ -108,7 +108,7 @@ def drawn(seed: int, count: int = 80) -> np.ndarray:
 
 
 def contexts(count: int, seed: int = 7) -> np.ndarray:
-    """Gold of `count` questions on a third as many contexts, in no order."""
+    """Return gold for `count` questions on a third as many contexts, in random order."""
     numbers = np.random.default_rng(seed).integers(1, max(count // 3, 2), count)
     return 2 * numbers + 1
 
@@ -133,7 +133,7 @@ def test_resamples_are_the_metric_of_drawn_contexts(metrics: tuple[str, ...]) ->
 
 
 def test_questions_of_a_context_err_together_and_intervals_are_wider() -> None:
-    """Models that answer all questions of a context alike know no more than one question of each would tell."""
+    """Models that answer all questions of a context alike give no more evidence than one question per context."""
     base, other = (np.repeat(drawn(seed, 60), 5, axis=0) for seed in (1, 2))
     together, apart = np.repeat(2 * np.arange(1, 61) + 1, 5), 2 * np.arange(1, 301) + 1
     wide, narrow = (np.diff(paired_bootstrap(BOTH, base, other, gold)[1:]).item() for gold in (together, apart))
@@ -163,7 +163,7 @@ def test_one_change_is_not_told_from_chance_and_many_are() -> None:
 
 
 def asked(seed: int, count: int = 120) -> tuple[np.ndarray, np.ndarray]:
-    """Outputs whose best span is the answer, and gold: a third has none, and a model that is too sure of spans."""
+    """Return outputs of a model that is too confident in spans, and gold; a third of the questions have no answer."""
     rng = np.random.default_rng(seed)
     f1 = np.where(rng.random(count) < 1 / 3, 0, rng.choice([0, 0.5, 1], count))
     made = outputs((f1 == 1).tolist(), f1.tolist())
@@ -190,7 +190,7 @@ def test_no_threshold_is_better_than_the_chosen_one(seed: int, metrics: tuple[st
 
 
 def score_at(metric: AnswersHeadline, made: np.ndarray, gold: np.ndarray, threshold: float) -> float:
-    """Question by question."""
+    """Return the score, computed question by question."""
     points = []
     for row, answered in zip(made, gold % 2, strict=True):
         none = row[3] - row[2] > threshold
@@ -233,11 +233,11 @@ def test_what_is_decided_is_given() -> None:
 
 
 def test_exact_answers_lost_and_gained_are_counted_apart() -> None:
-    """Of ten questions the first is right in both, the next three in the first model alone, two more in the second alone."""
+    """Of ten questions, both models answer the first right, the first model alone the next three, the second model alone two more."""
     before, after = np.zeros((10, ANSWER_OUTPUTS), np.float32), np.zeros((10, ANSWER_OUTPUTS), np.float32)
     before[:4, EXACT] = 1
     after[[0, 4, 5], EXACT] = 1
-    after[1:4, F1] = 0.99  # near is not exact
+    after[1:4, F1] = 0.99  # nearly exact does not count
     assert TASK_KINDS["span"].exact_flips(before, after) == (3, 2)
     assert TASK_KINDS["span"].exact_flips(before, before) == (0, 0)
     assert TASK_KINDS["classification"].exact_flips(before, after) is None

@@ -1,4 +1,4 @@
-"""Files of zeros: their room on the disk is taken before they are filled."""
+"""Files of zeros: their disk space is allocated before they are filled."""
 
 from __future__ import annotations
 

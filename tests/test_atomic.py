@@ -1,4 +1,4 @@
-"""Files that are whole or absent: the writer, what it leaves when it fails, whose leftovers are swept, and the exchange."""
+"""Files that are whole or absent: the writer, its state after a failure, which leftovers are swept, and the exchange."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from compress.atomic import abandoned, beside, exchange, replacing, sweep, write
 
 
 def gone() -> int:
-    """The id of a process that has ended."""
+    """Return the id of a process that has ended."""
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
     return process.pid
 
 
 def of_process(path: Path, process: int) -> Path:
-    """The same name, of another process."""
+    """Return the path with another process id in its name."""
     return path.with_name(path.name.replace(f"-{os.getpid()}-", f"-{process}-"))
 
 
@@ -77,7 +77,9 @@ def test_threads_that_write_one_file_have_a_name_each(tmp_path: Path) -> None:
 def test_sweeps_what_dead_processes_left_and_nothing_else(tmp_path: Path) -> None:
     own = beside(tmp_path / "a.txt", atomic.PART)
     dead = of_process(own, gone())
-    elsewhere = dead.with_name(re.sub(r"\.[0-9a-f]{6}-", ".000000-", dead.name))  # of another machine: it may live
+    elsewhere = dead.with_name(
+        re.sub(r"\.[0-9a-f]{6}-", ".000000-", dead.name)
+    )  # of another machine, where the process may be alive
     old = elsewhere.with_name(elsewhere.name.replace("a.txt", "b.txt"))
     foreign = [
         tmp_path / name for name in ("a.txt.part", ".a.txt.part", ".a.txt.tmp", "result.tmp", ".x.12-34-56.part")
@@ -113,5 +115,5 @@ def test_exchange_swaps_two_folders_or_says_that_it_cannot(tmp_path: Path, monke
         assert swapped
         with pytest.raises(FileNotFoundError):
             exchange(tmp_path / "a", tmp_path / "none")
-    monkeypatch.setattr("ctypes.CDLL", lambda *_, **__: object())  # a C library that has no such call
+    monkeypatch.setattr("ctypes.CDLL", lambda *_, **__: object())  # a C library without the call
     assert not exchange(tmp_path / "a", tmp_path / "b")

@@ -16,7 +16,7 @@ from compress.provenance import Code, running_code
 from compress.results import Machine
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
-# The helper; what makes intervals of reports again and measures nothing; the campaign, whose raw figures are campaign.json.
+# The helper; the recomputation of intervals, which measures nothing; the campaign, whose raw figures are in campaign.json.
 OTHERS = ("records.py", "intervals.py", "gpu_campaign.py")
 SCRIPTS = sorted(path.name for path in BENCHMARKS.glob("*.py") if path.name not in OTHERS)
 

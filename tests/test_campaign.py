@@ -1,4 +1,4 @@
-"""benchmarks/gpu_campaign.py at toy size, as it is called: killed, called again, whole; and the pieces of its bundles."""
+"""benchmarks/gpu_campaign.py at toy size, as a command: killed, resumed, complete; and the pieces of its bundles."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from compress.errors import Interrupted
 from compress.processes import signals
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
-ABSENT = ("datasets", "neural_compressor", "altair", "vl_convert", "sentencepiece")  # of a bare GPU machine
+ABSENT = ("datasets", "neural_compressor", "altair", "vl_convert", "sentencepiece")  # on a bare GPU machine
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_wrong_input_is_one_line_before_anything_is_done(
 
 @pytest.fixture
 def planned(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
-    """The lines for some arguments; `room` are the GPU's bytes."""
+    """Return a function from arguments to the printed lines; `room`: bytes of GPU memory."""
     monkeypatch.syspath_prepend(BENCHMARKS)
     outlook, main = (importlib.import_module(name) for name in ("campaign.outlook", "gpu_campaign"))
     monkeypatch.setattr(outlook.Rates, "_probe", lambda rates, plan: 1e9)
@@ -136,7 +136,7 @@ def test_what_will_not_fit_is_named(planned: Any) -> None:
 def test_what_was_done_before_is_not_planned_again(
     planned: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Nor in other minutes; with other settings it is."""
+    """Also with other minutes; other settings are planned again."""
     state, steps, main = (
         importlib.import_module(name) for name in ("campaign.state", "campaign.steps", "gpu_campaign")
     )
@@ -220,7 +220,7 @@ def test_a_step_that_is_just_starting_is_taken_along(tmp_path: Path, monkeypatch
         def __init__(self, *_: object, **__: object) -> None:
             super().__init__([sys.executable, "-c", "import time; time.sleep(600)"])
             started.append(self)
-            os.kill(os.getpid(), signal.SIGTERM)  # before the one who starts it knows it
+            os.kill(os.getpid(), signal.SIGTERM)  # before the caller has the process object
 
     monkeypatch.setattr(state.subprocess, "Popen", Starting)
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -236,7 +236,7 @@ def test_a_step_that_is_just_starting_is_taken_along(tmp_path: Path, monkeypatch
 
 
 def _is_gone(group: int, *, seconds: float) -> bool:
-    """Whether nobody is left of the process group; one that has ended counts until init has noticed."""
+    """Whether no process of the group is left; a zombie counts until init reaps it."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         try:

@@ -1,4 +1,4 @@
-"""Accuracy over questions: ties, intervals, the constant baseline, and what is kept of outputs, against plain references."""
+"""Accuracy over questions: ties, intervals, the constant baseline, and stored outputs, against plain references."""
 
 from __future__ import annotations
 

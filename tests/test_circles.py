@@ -1,4 +1,4 @@
-"""No module needs, directly or through others, a module that needs it: inside functions and for types alone, too."""
+"""No circular imports among modules, imports inside functions and for types included."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from import_walk import PACKAGE, imports, sources
 
 
 def graph() -> dict[str, set[str]]:
-    """Module -> the modules of ours that it imports. A name that is imported from a package is the package's own, unless
-    there is a module of that name."""
+    """Map each module to the modules of ours that it imports. A name imported from a package belongs to the package itself, unless there
+    is a module of that name."""
     modules = {}
     for path in sources():
         words = ["compress", *path.relative_to(PACKAGE).with_suffix("").parts]
@@ -23,14 +23,14 @@ def graph() -> dict[str, set[str]]:
 
 
 def prefixes(name: str) -> Iterator[str]:
-    """`a.b.c`, `a.b`, `a`."""
+    """Yield `a.b.c`, `a.b`, `a`."""
     while name:
         yield name
         name = name.rpartition(".")[0]
 
 
 def circles(edges: Mapping[str, set[str]]) -> list[list[str]]:
-    """Sets of modules each of which reaches all others of its set (Tarjan 1972)."""
+    """Return the strongly connected sets of modules (Tarjan 1972)."""
     number: dict[str, int] = {}
     lowest: dict[str, int] = {}
     stack: list[str] = []

@@ -1,4 +1,4 @@
-"""benchmarks/cores.py: Amdahl's law, and a queue against what is known of it."""
+"""benchmarks/cores.py: Amdahl's law, and a queue against known results."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_threads_share_a_part_of_the_work(cores: Any) -> None:
 
 @pytest.mark.parametrize("load", [0.3, 0.8])
 def test_one_worker_is_a_queue_with_a_constant_service_time(load: float, cores: Any) -> None:
-    """Its mean wait is load * service / (2 * (1 - load)): Pollaczek and Khinchine."""
+    """Its mean wait is load * service / (2 * (1 - load)), by Pollaczek and Khinchine."""
     service = 4.0
     found = cores.waits(1, service, load / service, 300_000, seed=3)
     assert found.min() == pytest.approx(service)
@@ -40,7 +40,7 @@ def test_as_many_workers_as_requests_make_nobody_wait(cores: Any) -> None:
 
 
 def test_two_workers_in_turn_answer_in_the_order_of_arrival(cores: Any) -> None:
-    """Against a queue that is written out: the k-th request takes the worker that is free first."""
+    """Compared with an explicit queue: the k-th request takes the worker that is free first."""
     rate, service = 1.5, 1.0
     arrivals = np.cumsum(np.random.default_rng(7).exponential(1 / rate, 400))
     ends: list[float] = []

@@ -1,4 +1,4 @@
-"""Comparisons corrected together where each is a mean over seeds: how often a family without any difference has a false one."""
+"""Corrected comparisons of means over seeds: how often a family without any difference has a false alarm."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from compress.significance import half_width, p_over_seeds, recorded_over_seeds,
 def false_alarms(
     seeds: int, examples_sd: float, size: int, families: int, *, tasks: int = 1, by_seeds: bool = True
 ) -> float:
-    """The share of families in which a difference stands out, where there is none: the seeds' own spread is 1. `by_seeds`: with the p that
-    goes by their spread; else by the interval alone, as if its ends stood at the normal quantile."""
+    """Return the share of families with a false alarm; the seeds' standard deviation is 1. `by_seeds`: use the p that accounts for it;
+    otherwise only the interval, as if its ends were at the normal quantile."""
     rng, found, shared = np.random.default_rng(11), 0, examples_sd**2
     for _ in range(families):
         observed = rng.normal(0, examples_sd, (size, tasks, 1)) + rng.normal(0, 1, (size, tasks, seeds))
@@ -57,7 +57,7 @@ def test_by_the_normal_distribution_far_more_families_have_one(size: int, least:
 
 
 def test_p_of_the_limits() -> None:
-    """All variance of the seeds: Student's t. None of it: the normal distribution."""
+    """If all variance is between seeds: Student's t. If none is: the normal distribution."""
     from scipy import stats
 
     observed = np.array([1.0, 2.0, 4.0])
@@ -82,7 +82,8 @@ def test_a_comparison_without_others_goes_by_its_interval_alone() -> None:
 
 
 def test_over_tasks_the_p_of_each_goes_on() -> None:
-    """Two seeds tell little, whatever the interval of their mean over tasks: its ends are of Student's t, and no normal quantile's."""
+    """Two seeds are little evidence, whatever the interval of their mean over tasks: its ends are from Student's t, not the normal
+    quantile."""
     observed = np.array([1.0, 2.0])
     wide = float(half_width(observed, 0.0))
     delta = Delta(points=1.5, low=1.5 - wide, high=1.5 + wide, mcnemar_p=None, seeds_p=p_over_seeds(observed, 0.0))

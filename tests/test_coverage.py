@@ -1,9 +1,8 @@
-"""Do intervals over seeds hold the truth as often as they say? In theory, and in a simulated world.
+"""Coverage of the intervals over seeds, in theory and in a simulation.
 
-The world: two models of 90 and 88.5% accuracy, each trained with several seeds. Whether a training answers a text rightly
-depends on the text, on which model it is and on the seed. So base and other of a seed differ on 7% of the texts, and two
-seeds of a model on 5%, as fine-tuned models on SST-2 do. A seed moves the other model's true accuracy by `seed_sd`.
-The truth is the mean over all texts and all seeds.
+The simulation: two models of 90 and 88.5% accuracy, each trained with several seeds. Whether a training answers a text correctly depends
+on the text, the model and the seed. So base and other of one seed differ on 7% of the texts, and two seeds of a model on 5%, like models
+fine-tuned on SST-2. A seed shifts the other model's true accuracy by `seed_sd`. The truth is the mean over all texts and all seeds.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from compress.significance import half_width, paired_bootstrap, paired_bootstrap
 
 BASE, OTHER = 0.90, 0.885
 TRUTH = 100 * (OTHER - BASE)
-OF_TEXT, OF_MODEL, OF_SEED = 0.90, 0.04, 0.06  # shares of the variance of how hard an answer is
+OF_TEXT, OF_MODEL, OF_SEED = 0.90, 0.04, 0.06  # shares of the variance of an answer's difficulty
 SEED_SD = (0.0, 0.4, 1.0, 2.0, 3.0)  # points
 EXAMPLES = (277, 872, 10_000)
 SEEDS = (2, 3, 5)
@@ -29,7 +28,7 @@ _CELLS = 4_000_000  # answers simulated at a time: 16 MB
 
 
 def hardness(examples: int, runs: int, seeds: int, rng: np.random.Generator) -> np.ndarray:
-    """[run, seed, model, example], standard normal each."""
+    """Return [run, seed, model, example], each standard normal."""
     text = rng.standard_normal((runs, 1, 1, examples), dtype=np.float32)
     model = rng.standard_normal((runs, 1, 2, examples), dtype=np.float32)
     seed = rng.standard_normal((runs, seeds, 2, examples), dtype=np.float32)
@@ -37,16 +36,16 @@ def hardness(examples: int, runs: int, seeds: int, rng: np.random.Generator) -> 
 
 
 def right(hard: np.ndarray, seed_sd: float, rng: np.random.Generator) -> np.ndarray:
-    """Which answers are right [run, seed, model, example]."""
+    """Return which answers are right, [run, seed, model, example]."""
     shifted = OTHER + seed_sd / 100 * rng.standard_normal(hard.shape[:2])
     able = np.stack([np.full_like(shifted, BASE), shifted], axis=-1)
     return hard < stats.norm.ppf(able).astype(np.float32)[..., None]
 
 
 def covered(gaps: np.ndarray, seeds: int) -> np.ndarray:
-    """Whether the interval of each run holds the truth. `gaps`: other minus base [run, seed, example], -1, 0 or 1.
+    """Whether the interval of each run contains the truth. `gaps`: other minus base [run, seed, example], -1, 0 or 1.
 
-    The bootstrap's covariance of means is the covariance over examples by their number: no need to draw.
+    The bootstrap's covariance of means is the covariance over examples divided by their number, so nothing is drawn.
     """
     gaps = gaps[:, :seeds].astype(np.float32)
     observed, examples = gaps.mean(axis=2), gaps.shape[2]
@@ -56,7 +55,7 @@ def covered(gaps: np.ndarray, seeds: int) -> np.ndarray:
 
 
 def coverage(examples: int, runs: int) -> dict[tuple[float, int], float]:
-    """(seed sd, seeds) -> share of `runs` whose interval holds the truth. The same texts serve all cells."""
+    """Return (seed sd, seeds) -> share of `runs` whose interval contains the truth. All cells share the texts."""
     rng = np.random.default_rng(24)
     step = max(1, _CELLS // (2 * max(SEEDS) * examples))
     held: dict[tuple[float, int], list[np.ndarray]] = {}
@@ -70,7 +69,7 @@ def coverage(examples: int, runs: int) -> dict[tuple[float, int], float]:
 
 
 def outside(found: dict[tuple[float, int], float], runs: int) -> dict[tuple[float, int], float]:
-    """Cells beyond .93 to .97 by more than two standard errors of the simulation."""
+    """Return the cells outside .93 to .97 by more than two standard errors of the simulation."""
     slack = 2 * np.sqrt(0.95 * 0.05 / runs)
     return {cell: share for cell, share in found.items() if not LOWEST - slack <= share <= HIGHEST + slack}
 
@@ -99,26 +98,26 @@ def test_coverage_of_every_cell_in_full(examples: int, runs: int) -> None:
 
 @pytest.mark.parametrize("seeds", [2, 3, 4, 5, 6, 10, 30])
 def test_coverage_in_theory_whatever_the_variances_are(seeds: int) -> None:
-    """Normal differences, integrated over the seeds' variance: its ratio to the examples' from none to 10,000."""
+    """Normal differences, integrated over the seeds' variance; its ratio to the examples' variance is from 0 to 10,000."""
     shares = (np.arange(4000) + 0.5) / 4000
-    drawn = stats.chi2.ppf(shares, seeds - 1) / (seeds - 1)  # s² by its expectation
+    drawn = stats.chi2.ppf(shares, seeds - 1) / (seeds - 1)  # s² divided by its expectation
     for ratio in (0, *np.logspace(-3, 4, 40)):
         variance = ratio * seeds * drawn
-        observed = np.zeros((len(drawn), seeds))  # of that sample variance
+        observed = np.zeros((len(drawn), seeds))  # with that sample variance
         observed[:, 0], observed[:, 1] = np.sqrt(variance * (seeds - 1) / 2), -np.sqrt(variance * (seeds - 1) / 2)
         held = 2 * stats.norm.cdf(half_width(observed, 1.0) / np.sqrt(1 + ratio)) - 1
         assert (0.936 if seeds == 2 else 0.949) <= held.mean() <= 0.9685, f"ratio {ratio}"
 
 
 def answered(examples: int, seeds: int, seed_sd: float, rng: np.random.Generator) -> Iterator[tuple[np.ndarray, ...]]:
-    """Logits of (base, other) for each seed; the gold class of every example is 1."""
+    """Yield the logits of (base, other) for each seed; the gold class of every example is 1."""
     for pair in right(hardness(examples, 1, seeds, rng), seed_sd, rng)[0]:
         base, other = np.eye(2, dtype=np.float32)[pair.astype(int)]
         yield base, other
 
 
 def drawn_coverage(examples: int, seeds: int, seed_sd: float, runs: int) -> float:
-    """As a report has it: through the bootstrap, from logits."""
+    """Return the coverage of intervals as in a report: by the bootstrap, from logits."""
     rng, gold, held = np.random.default_rng(7), np.ones(examples, dtype=np.int64), 0
     for run in range(runs):
         pairs = [(base, other) for base, other in answered(examples, seeds, seed_sd, rng)]
@@ -129,7 +128,7 @@ def drawn_coverage(examples: int, seeds: int, seed_sd: float, runs: int) -> floa
 
 @pytest.mark.parametrize(("seeds", "seed_sd"), [(2, 2.0), *slow((3, 0.0), (3, 3.0))])
 def test_the_interval_of_a_report_covers_as_often(seeds: int, seed_sd: float) -> None:
-    """Resampling seeds covers .85 at two seeds and 2 points, and at three and 3, where S - 1 are drawn, and .82 where S are."""
+    """Resampling S - 1 of S seeds would cover .85 at two seeds and 2 points, and at three and 3; resampling S, .82."""
     assert outside({(seed_sd, seeds): drawn_coverage(872, seeds, seed_sd, 200)}, 200) == {}
 
 

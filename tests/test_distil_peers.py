@@ -1,4 +1,4 @@
-"""benchmarks/peers/distil_*.py: what each library's user minimises is what our recipes minimise, and the page says what was measured."""
+"""benchmarks/peers/distil_*.py: each library minimises the same losses as our recipes, and the page shows what was measured."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def peers(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.fixture
 def outputs() -> tuple[Any, Any, torch.Tensor]:
-    """Of a student of three layers, of its teacher of six, and the mask of two texts, one of them padded."""
+    """Return outputs of a three-layer student and its six-layer teacher, and the mask of two texts, one of them padded."""
     generator = torch.Generator().manual_seed(0)
 
     def drawn(*shape: int) -> torch.Tensor:
@@ -45,8 +45,8 @@ def outputs() -> tuple[Any, Any, torch.Tensor]:
 
 
 def by_hand(student: Any, teacher: Any, mask: torch.Tensor, *, of_batch: bool = False) -> float:
-    """TinyBERT's squared errors, token by token, with padding left out; `of_batch`: of all pairs of a batch one mean, not one of
-    each text."""
+    """Compute TinyBERT's squared errors token by token, without padding; `of_batch`: one mean over all attention pairs of the batch, not
+    one per text."""
     total = 0.0
     lengths = mask.sum(1).tolist()
     for mine, theirs in ((0, 0), *PAIRS):

@@ -1,4 +1,4 @@
-"""Generated pages are what their generator makes now."""
+"""Generated pages are up to date."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_the_generated_blocks_of_a_page_are_current(page: str) -> None:
 
 
 def anchors(page: Path) -> set[str]:
-    """The headings of a page as GitHub names them: lower case, no punctuation, hyphens for spaces."""
+    """Return the anchors that GitHub gives a page's headings: lower case, no punctuation, hyphens for spaces."""
     text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}

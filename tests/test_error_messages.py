@@ -1,4 +1,4 @@
-"""What a message repeats of the input is cut, and the words that help stay."""
+"""Messages shorten the input that they quote, but keep the words that help."""
 
 from __future__ import annotations
 

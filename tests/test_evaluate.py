@@ -1,4 +1,4 @@
-"""Predictions come back in the examples' order, whatever the chunks, and equal one-by-one answers."""
+"""Predictions are in the examples' order, whatever the chunks, and equal to those made one by one."""
 
 from __future__ import annotations
 

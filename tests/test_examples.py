@@ -1,4 +1,4 @@
-"""The scripts in examples/ run, offline and in seconds; those of the kinds of tasks in test_kind_pages.py."""
+"""The scripts in examples/ run, offline and in seconds; test_kind_pages.py has those for the task kinds."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_toy_teacher_is_compressed_and_its_runs_compared(
     assert "int8: " in shown and "distilbert: " in shown and "the story was superb ." in shown
 
     run_script(monkeypatch, "compress_toy.py", "--task", task, "--out", tmp_path, "--steps", 2)
-    assert capsys.readouterr().out == shown  # the bundle is replaced by itself
+    assert capsys.readouterr().out == shown  # the bundle is replaced by an equal one
 
     runs = sorted((tmp_path / "runs").glob("*seed0*"))
     run_script(monkeypatch, "compare_runs.py", *runs)
@@ -94,7 +94,7 @@ def test_runs_of_two_tasks_are_not_compared(
 def test_a_mistake_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for _ in range(2):  # what the first call wrote is kept
+    for _ in range(2):  # the first call's files are kept
         with pytest.raises(SystemExit, match="2"):
             run_script(monkeypatch, "tag.py", "--out", tmp_path, "--teacher", "none-such")
         said = capsys.readouterr().err
@@ -118,7 +118,7 @@ def test_a_checkpoint_of_ones_own_is_quantized_on_csv_files(
 
 
 def fine_tuned(folder: Path, texts: list[str], labels: list[str]) -> None:
-    """A tiny BERT that has learnt the reviews, with a token for each of their words."""
+    """Write a tiny BERT fine-tuned on the reviews, with a token for each of their words."""
     import torch
     from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
 

@@ -1,4 +1,5 @@
-"""docs/extending.md is true: in a copy of the package and its tests, what it adds and changes is in format and passes its tests."""
+"""docs/extending.md is correct: applied to a copy of the package and its tests, its additions and changes are formatted and pass the
+tests."""
 
 from __future__ import annotations
 
@@ -17,10 +18,10 @@ SECTIONS = dict(re.findall(r"^## (Add .+?)\n(.+?)(?=^## |\Z)", PAGE, re.MULTILIN
 FILE = re.compile(r"^```(?:python|yaml)\n# (\S+\.\w+)\n(.+?)^```$", re.MULTILINE | re.DOTALL)
 DIFF = re.compile(r"^```diff\n--- (\S+)\n(.+?)^```$", re.MULTILINE | re.DOTALL)
 TOUCHED = sorted({name for name, _ in (*FILE.findall(PAGE), *DIFF.findall(PAGE)) if name.endswith(".py")})
-ONE_OF = {  # files of which the other tests take long
+ONE_OF = {  # files whose other tests are slow
     "tests/pipeline/test_gpu_stages.py": "test_all_stages_that_compute_and_all_losses_are_among_them"
 }
-LISTING = (  # what tells of all parts of a registry, in tests that need no change
+LISTING = (  # unchanged tests that list all parts of a registry
     "tests/quantize/test_methods.py",
     "tests/tasks/test_own_files.py",
     "tests/pipeline/test_several_teachers_refused.py",
@@ -30,7 +31,7 @@ LISTING = (  # what tells of all parts of a registry, in tests that need no chan
 
 @pytest.fixture
 def extended(tmp_path: Path) -> Path:
-    """A copy of the package and its tests with all that the page adds."""
+    """Return a copy of the package and its tests with all additions of the page."""
     for name in ("compress", "teachers", "students", "recipes", "tests"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
@@ -45,7 +46,7 @@ def extended(tmp_path: Path) -> Path:
 
 
 def applied(name: str, text: str, change: str) -> str:
-    """The text of a file with the hunks of a diff, whose lines must stand in it once."""
+    """Return a file's text with the hunks of a diff applied; the text must contain each hunk's old lines once."""
     for hunk in change.split("@@\n"):
         lines = hunk.splitlines(keepends=True)
         before = "".join(line[1:] for line in lines if not line.startswith("+"))

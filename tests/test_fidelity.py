@@ -1,4 +1,4 @@
-"""Flips, logit differences and calibration errors, against what hand and chance say."""
+"""Flips, logit differences and calibration errors, against manual computation and known distributions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GOLD = rng.integers(0, 3, 200)
 
 
 def of(confidence: np.ndarray) -> np.ndarray:
-    """Logits of two classes, of which class 1 has this probability."""
+    """Return logits of two classes in which class 1 has this probability."""
     return np.stack([np.zeros_like(confidence), np.log(confidence / (1 - confidence))], axis=1)
 
 
@@ -73,14 +73,14 @@ def test_calibration_error_by_hand() -> None:
 
 
 def test_gaps_cancel_within_a_bin_and_not_between_bins() -> None:
-    logits = of(np.array([0.9, 0.9, 0.65, 0.65]))  # right: one of the sure, both of the unsure
+    logits = of(np.array([0.9, 0.9, 0.65, 0.65]))  # right: one of the confident, both of the others
     gold = np.array([1, 0, 1, 1])
     assert calibration(logits, gold) == pytest.approx(100 * (0.4 + 0.35) / 2)
     assert calibration(logits, gold, bins=1) == pytest.approx(100 * abs(0.75 - 0.775))
 
 
 def test_a_bin_holds_its_upper_edge() -> None:
-    """Of two bins, 0.5 is in the first: there with nobody else, so its gap does not cancel that of the others."""
+    """With two bins, 0.5 is alone in the first, so its gap does not cancel the other's."""
     logits, gold = np.array([[0.0, 0.0], [0.0, 50.0]]), np.array([0, 0])  # 0.5 and right, 1 and wrong
     assert calibration(logits, gold, bins=2) == pytest.approx(100 * (0.5 + 1) / 2)
 

@@ -1,4 +1,4 @@
-"""The rule by which a search keeps its goal of flips: not vacuous, not stricter than asked, and said in words."""
+"""The rule for a search's flip goal: not vacuous, not stricter than requested, and described in words."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def most_flips(goal: float, texts: int) -> int:
 @pytest.mark.parametrize("goal", [0.1, 0.2, 0.5, 1.0, 5.0])
 @pytest.mark.parametrize("texts", [20, 127, 249, 400, 499, 1000, 2000])
 def test_a_mix_at_its_goal_passes_as_often_as_not_however_many_texts_there_are(goal: float, texts: int) -> None:
-    """The plain share would fail it in 63% of the cases at .2% and 499 texts; one flip more would be too many."""
+    """The plain share would fail it in 63% of the cases at .2% and 499 texts; one more flip would be too many."""
     allowed = most_flips(goal, texts)
     assert binom.cdf(allowed, texts, goal / 100) >= 0.5
     assert binom.cdf(allowed - 1, texts, goal / 100) < 0.5
 
 
 def test_a_mix_beyond_its_goal_seldom_passes_on_a_thousand_texts() -> None:
-    """The lower bound of 95% would let 5 flips pass, and .5% in 62% of the cases."""
+    """A 95% lower bound would allow 5 flips, and pass .5% in 62% of the cases."""
     assert most_flips(0.2, 1000) == 2
     assert binom.cdf(most_flips(0.2, 1000), 1000, 0.005) < 0.13
     assert binom.cdf(most_flips(0.2, 1000), 1000, 0.01) < 0.003
@@ -41,7 +41,7 @@ def test_a_mix_beyond_its_goal_seldom_passes_on_a_thousand_texts() -> None:
 def test_few_texts_are_no_reason_to_allow_none() -> None:
     assert (most_flips(0.2, 346), most_flips(0.2, 347)) == (0, 1)
     assert (flip_rate(0, 50), flip_rate(50, 50) > 90) == (0, True)
-    assert flip_rate(1, 10**6) > 0  # a goal of none is kept by none alone
+    assert flip_rate(1, 10**6) > 0  # only zero flips meet a goal of zero
 
 
 @pytest.mark.parametrize(("flips", "texts"), [(0, 1000), (2, 1000), (1, 7), (7, 7), (300, 1043)])

@@ -1,4 +1,4 @@
-"""Imports go downward only, and the parts that must start fast do without torch."""
+"""Imports go downward only, and the parts that must start fast do not import torch."""
 
 from __future__ import annotations
 
@@ -79,13 +79,13 @@ BESIDE_A_BUNDLE = {
     "sessions",
     "machine",
     "regular",
-}  # all that answering with one needs
+}  # all that prediction needs
 LATE = (
     "pipeline/training/initial_student.py",
     "pipeline/training/run.py",
     "pipeline/training/teacher_targets.py",
     "pipeline/training/throughput.py",
-)  # imported by stages that train, when they do
+)  # imported by training stages when they run
 
 
 def shown(wrong: list[Import]) -> str:
@@ -93,7 +93,7 @@ def shown(wrong: list[Import]) -> str:
 
 
 def test_the_walk_sees_every_kind_of_import(tmp_path: Path):
-    """So that an empty list of violations means something."""
+    """Otherwise an empty list of violations would mean nothing."""
     text = """
 from ..errors import CompressError
 from .. import store
@@ -132,7 +132,7 @@ def test_every_part_has_a_floor_and_every_import_of_ours_exists():
 
 
 def test_imports_go_downward_only():
-    """Those inside functions and those for types alone, too: a part is understood by those below it."""
+    """Imports inside functions and for types included: a part can be understood from the parts below it."""
     wrong = [item for item in ALL if item.part in FLOOR and FLOOR[item.part] > FLOOR[part_of(item.file)]]
     assert not wrong, shown(wrong)
 
@@ -159,7 +159,7 @@ INSIDE = {
 
 
 def part_inside(name: str) -> str:
-    """`compress.pipeline.plan.Node` and `pipeline/plan/plan.py` -> `plan`; of the package itself `__init__`."""
+    """Return the part: `compress.pipeline.plan.Node` and `pipeline/plan/plan.py` -> `plan`; `__init__` for the package itself."""
     words = name.removesuffix(".py").replace("/", ".").removeprefix("compress.").split(".")
     return words[1] if len(words) > 1 else "__init__"
 
@@ -228,7 +228,7 @@ def test_only_the_command_line_prints():
 
 
 def loaded_by(module: str, found: set[str]) -> str | None:
-    """`module` if importing it in a fresh process brings in any of `found`."""
+    """Return those of `found` that importing `module` in a fresh process loads, or None."""
     code = f"import sys, {module}; print(*(set(sys.modules) & {found!r}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=PACKAGE.parent)
     return done.stdout.strip() or None

@@ -1,4 +1,4 @@
-"""The hub: what names a repository of it, and that a hub out of reach is found out soon."""
+"""The hub: which names are repositories, and quick detection of an unreachable hub."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_repository_is_an_owner_and_a_name(word: str, expected: tuple[str, str
 
 @pytest.fixture
 def server() -> Iterator[ThreadingHTTPServer]:
-    """A hub of one's own, which answers 404 to everything; `silent`: not before the test ends."""
+    """A local hub that answers 404 to everything; paths with `silent` get no answer before the test ends."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_HEAD(self) -> None:
@@ -96,7 +96,7 @@ def test_what_is_neither_here_nor_there_is_one_line(
 def test_an_interrupted_download_goes_on(
     monkeypatch: pytest.MonkeyPatch, tiny_checkpoint: Callable[[str], Path], tmp_path: Path, missing: str
 ) -> None:
-    """The hub's client gives the folder of a commit as cached, whatever of it is there."""
+    """The hub's client returns a commit's folder as cached, even if files are missing."""
     folder = shutil.copytree(tiny_checkpoint("bert"), tmp_path / "cached")
     (folder / "tokenizer.json").touch()
     asked: list[bool] = []

@@ -1,4 +1,4 @@
-"""docs/kinds: the example of each page runs, and its data, task file, programs and commands are the example's."""
+"""docs/kinds: each page's example runs, and its data, task file, programs and commands match the page."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def blocks(page: str, language: str) -> list[str]:
 
 
 def commands(page: str) -> list[list[str]]:
-    """The words of each `compress` command behind `compress`."""
+    """Return the arguments of each `compress` command."""
     lines = "".join(blocks(page, "console")).splitlines()
     return [shlex.split(line, comments=True)[2:] for line in lines if line.startswith("$ compress ")]
 
@@ -85,7 +85,7 @@ def test_its_example_runs_and_the_page_is_of_it(
     (train,) = Path(name).glob("train.*")
     assert train.read_text(encoding="utf-8").startswith(example)
 
-    task, *_ = blocks(page, "yaml")  # others of embedding: tests/tasks/test_tasks_docs.py
+    task, *_ = blocks(page, "yaml")  # embedding has more: tests/tasks/test_tasks_docs.py
     Path(name, "task.yaml").write_text(task, encoding="utf-8")
     assert load_task(*resolve_task(f"{name}/task.yaml"), None).spec.kind == kind
 

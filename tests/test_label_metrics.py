@@ -1,4 +1,4 @@
-"""Metrics of several labels against scikit-learn, and their resamples against a loop over drawn examples."""
+"""Multilabel metrics against scikit-learn, and their resamples against a loop over drawn examples."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EVERY = ("f1_micro", "f1_macro", "mean_average_precision", "accuracy")
 def made(seed: int, examples: int = 60, labels: int = 5) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     gold = rng.random((examples, labels)) < np.linspace(0.05, 0.6, labels)
-    outputs = np.round(rng.normal(size=gold.shape) + 1.5 * gold - 0.7, 1)  # rounded: outputs are equal now and then
+    outputs = np.round(rng.normal(size=gold.shape) + 1.5 * gold - 0.7, 1)  # rounded, so that some outputs are equal
     return outputs, gold.astype(np.uint8)
 
 

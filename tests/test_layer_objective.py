@@ -1,4 +1,4 @@
-"""Objectives over matched layers: what they read, how layers add up, and the projections that they own."""
+"""Objectives over matched layers: which features they read, how layers are summed, and the projections that they own."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def test_usable_cores_follow_affinity_and_quota(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     ("driver", "environment", "gpu", "expected"),
     [
-        (False, {}, True, "fp32"),  # torch is not asked
+        (False, {}, True, "fp32"),  # torch is not queried
         (True, {}, True, "bf16"),
         (True, {"CUDA_VISIBLE_DEVICES": "1"}, True, "bf16"),
         (True, {}, False, "fp32"),  # a GPU that would emulate it

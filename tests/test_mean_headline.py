@@ -1,4 +1,4 @@
-"""The mean of a score over sets: what it is, and that resamples stay within sets."""
+"""The mean of a score over sets: its definition, and that resamples stay within sets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MEAN = MeanHeadline(SPEARMAN, SIZES)
 
 
 def models() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(base, other, gold): of each set the scores lie elsewhere, so that all examples together would be ordered well."""
+    """Return (base, other, gold); scores differ so much between sets that the examples of all sets together are ordered well."""
     rng = np.random.default_rng(0)
     gold = np.concatenate([rng.uniform(size=size) + 10 * place for place, size in enumerate(SIZES)])
     base, other = (gold + rng.normal(size=len(gold)) * noise for noise in (0.3, 0.6))

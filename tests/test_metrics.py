@@ -1,4 +1,4 @@
-"""The headline score against scikit-learn and SciPy, as a whole and on resamples."""
+"""The headline score against scikit-learn and SciPy, on the whole and on resamples."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_headline_is_the_mean_of_its_metrics_and_f1_can_count_another_class() ->
 
 @pytest.mark.parametrize("name", REGRESSION)
 def test_weights_score_as_the_repeated_examples_do(name: str) -> None:
-    """Ranks included: a resample is re-ranked, not given the ranks of the whole."""
+    """Ranks included: a resample is ranked again, not given the ranks of the whole."""
     base, _, gold = two_models(name, 50, 1)
     weights = next(draws(50, 20, np.random.default_rng(0)))
     points = CorrelationHeadline((name,)).of_weights([base[:, 0], gold], weights)[0]

@@ -1,4 +1,4 @@
-"""The arithmetic of limits, held against brute force on random tables."""
+"""Model choice under limits, compared with brute force on random tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from compress.model_choice import Limits, Measured, choose, front
 
 
 def _table(seed: int) -> list[Measured]:
-    """Few different values, so that there are equals and ties."""
+    """Return a random table with few distinct values, so that ties occur."""
     dice = random.Random(seed)
     return [
         Measured(number, dice.randint(80, 90), dice.choice([5.0, 10.0, 20.0, 40.0]), dice.choice([1.0, 2.0, 4.0]))

@@ -1,4 +1,4 @@
-"""Loss specs become weighted, named terms, and ask for no feature that they do not read."""
+"""Loss specs become weighted, named terms, and request only the features that they read."""
 
 from __future__ import annotations
 

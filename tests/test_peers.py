@@ -1,4 +1,4 @@
-"""benchmarks/peers: how work is cut into calls, what is timed, how its processes are started, and what its page says."""
+"""benchmarks/peers: how work is cut into calls, what is timed, how processes are started, and the contents of the page."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_several_outputs_stand_side_by_side(peers: Any) -> None:
 def test_the_default_form_is_what_a_recipe_without_settings_makes(
     peers: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the settings with which its file is written, beside those of the recipe `int8`."""
+    """Compares the settings of its file with those of the recipe `int8`."""
     asked: dict[str, Any] = {}
     monkeypatch.setattr("compress.export.export_onnx", lambda source, out, **how: asked.update(how))
     monkeypatch.setattr(
@@ -154,7 +154,7 @@ def test_the_default_form_is_what_a_recipe_without_settings_makes(
     ours.convert(ours.DEFAULT, tmp_path, tmp_path)
     specs = {stage.kind: stage.spec for stage in load_recipe("int8").stages}
     assert asked["spec"] == specs["quantize"]
-    assert specs["export"].graph == "auto"  # of a BERT the fast graph
+    assert specs["export"].graph == "auto"  # the fast graph for a BERT
     assert (asked["graph"], asked["opset"]) == ("fast", specs["export"].opset)
     assert asked["int8_format"] in (None, QUANTIZERS[specs["quantize"].method].int8_format)
     assert len(asked["feeds"]) == ours._CALIBRATION
@@ -173,7 +173,7 @@ def test_the_default_form_stands_in_brackets_beside_the_fastest(peers: Any, resu
 
 
 def of(result: dict[str, Any], cpu: str, isa: list[str], date: str, *runs: tuple[str, str, int]) -> dict[str, Any]:
-    """A copy of `result` on another CPU, with a run for each of (kind, model, threads)."""
+    """Return a copy of `result` on another CPU, with a run for each of (kind, model, threads)."""
     named = [{**result["runs"][0], "kind": kind, "model": model, "threads": threads} for kind, model, threads in runs]
     return {**result, "machine": {"cpu": cpu, "cores": 1, "isa": isa}, "date": date, "runs": named}
 

@@ -1,4 +1,4 @@
-"""benchmarks/peers: what may not be measured here is left out with its reason, what hangs is killed, telemetry is off."""
+"""benchmarks/peers: variants this CPU does not support are left out with the reason, hanging ones are killed, telemetry is off."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def peers(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_openvino_s_telemetry_is_off_in_every_child(peers: Any, tmp_path: Path) -> None:
-    """Asked of openvino itself, as convert_model and NNCF set it up, by a user who has never been asked."""
+    """Queries openvino itself, as convert_model and NNCF set it up, for a user without a recorded consent."""
     code = "from openvino.tools.ovc.telemetry_utils import init_ovc_telemetry as telemetry; print(telemetry().consent)"
     variables = peers("process")._variables(Path(sys.executable), 1, ours=False)
     for expected, less in (("False", {}), ("True", {"CI": ""})):
@@ -53,7 +53,7 @@ def test_an_environment_that_hangs_is_given_up(peers: Any, tmp_path: Path, monke
 
 @pytest.fixture
 def hanging(tmp_path: Path) -> Path:
-    """An interpreter that starts a process, writes both ids into `pids`, and answers nothing."""
+    """Write an interpreter that starts a process, writes both ids into `pids`, and never answers."""
     program = tmp_path / "python"
     program.write_text(f"#!/bin/sh\nsleep 600 &\necho $$ $! > {tmp_path}/pids\nwait\n")
     program.chmod(0o755)
@@ -61,7 +61,7 @@ def hanging(tmp_path: Path) -> Path:
 
 
 def assert_gone(file: Path) -> None:
-    """Soon: what is killed may take a moment on a busy machine."""
+    """Wait until the processes are gone, which may take a moment on a busy machine."""
     left, deadline = [*map(int, file.read_text().split())], time.monotonic() + 20
     while left := [
         pid for pid in left if psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
@@ -111,7 +111,7 @@ def load(variant, out, threads):
 def test_a_candidate_that_hangs_is_killed_and_the_others_are_measured(
     peers: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In processes of their own: one answers at first, then never again."""
+    """Runs real processes: one answers at first, then never again."""
     candidates, measuring, inputs = peers("candidates"), peers("measuring"), peers("inputs")
     for name in ("child.py", "inputs.py"):
         shutil.copy(PEERS / name, tmp_path)
@@ -126,7 +126,7 @@ def test_a_candidate_that_hangs_is_killed_and_the_others_are_measured(
     head = peers("heads").HEADS["classification"]
     cell = measuring._cell
 
-    def impatient(children: Any, *arguments: Any) -> Any:  # from here on: a busy machine takes its time to start them
+    def impatient(children: Any, *arguments: Any) -> Any:  # set only now, because a busy machine starts them slowly
         assert children.running["hangs"].timeout == 60
         children.running["hangs"].timeout = 0.3
         return cell(children, *arguments)
@@ -157,7 +157,7 @@ def test_bf16_is_measured_where_the_cpu_has_it_and_said_where_not(
 
 
 def test_every_start_has_processes_of_its_own(peers: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that fails in a later start is measured no further; the others' rounds are of all starts."""
+    """A candidate that fails in a later start is dropped; the others have rounds from all starts."""
     candidates, measuring, inputs = peers("candidates"), peers("measuring"), peers("inputs")
     for name in ("child.py", "inputs.py"):
         shutil.copy(PEERS / name, tmp_path)

@@ -1,4 +1,4 @@
-"""Percentiles and the runs that they need, on values whose distribution is known."""
+"""Percentiles and the runs that they need, on values with a known distribution."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_an_interval_needs_so_many_values(share: float, fewest: int) -> None:
 @pytest.mark.parametrize(("count", "share"), [(6, 0.5), (20, 0.5), (36, 0.9), (57, 0.9), (200, 0.9), (368, 0.99)])
 def test_the_ends_are_the_innermost_that_hold_the_percentile(count: int, share: float) -> None:
     def below(most: int) -> float:
-        """How often at most so many values are below the percentile: from the binomial's definition."""
+        """Return the probability that at most `most` values are below the percentile, from the binomial's definition."""
         return sum(comb(count, k) * share**k * (1 - share) ** (count - k) for k in range(most + 1))
 
     places = ranks(count, share)
@@ -38,14 +38,14 @@ def test_the_ends_are_the_innermost_that_hold_the_percentile(count: int, share: 
 
 @pytest.mark.parametrize(("count", "share"), [(12, 0.5), (100, 0.9), (1024, 0.99)])
 def test_the_interval_holds_the_percentile_of_a_known_distribution(count: int, share: float) -> None:
-    """Exponential times: their quantile is -log(1 - share)."""
+    """For exponential times the quantile is -log(1 - share)."""
     generator, truth, trials = np.random.default_rng(0), -np.log(1 - share), 1000
     held = 0
     for _ in range(trials):
         ends = percentile_interval(generator.exponential(size=count).tolist(), share)
         assert ends is not None
         held += ends[0] <= truth <= ends[1]
-    assert 0.94 * trials <= held < trials  # at least 95%, less what chance may take off; and no interval of everything
+    assert 0.94 * trials <= held < trials  # at least 95%, with slack for chance; and not the interval of everything
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The faults of `tests/support/planted_faults.py` can still be planted; whether each is caught takes minutes to see."""
+"""The faults of `tests/support/planted_faults.py` still apply; checking that each is caught takes minutes and is not done here."""
 
 from __future__ import annotations
 

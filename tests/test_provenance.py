@@ -1,4 +1,4 @@
-"""The record of the code: the same for a checkout and an installed package, another for every change that matters."""
+"""The record of the code: equal for a checkout and an installed package, different after every relevant change."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def git(folder: Path, *words: str) -> str:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A repository with a package and a recipe in one commit."""
+    """Make a repository with a package and a recipe in one commit."""
     for name in ("compress/a.py", "recipes/r.yaml", "reports/page.md"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("one\n")
@@ -40,12 +40,12 @@ def test_the_files_are_all_that_decides_what_the_package_does() -> None:
     files = provenance.source_files()
     tracked = git(ROOT, "ls-files", "compress", *KINDS).splitlines()
     assert len(tracked) > 300
-    assert set(tracked) - {"compress/py.typed"} <= set(files)  # that one speaks to type checkers alone
+    assert set(tracked) - {"compress/py.typed"} <= set(files)  # only for type checkers
     assert all(path.is_file() for path in files.values())
 
 
 def test_an_installed_package_has_the_hash_of_its_checkout(tmp_path: Path) -> None:
-    """In a wheel the catalogue lies inside the package; compiled files say nothing."""
+    """A wheel has the catalogue inside the package; compiled files are ignored."""
     shutil.copytree(ROOT / "compress", tmp_path / "compress")
     for kind in KINDS:
         shutil.copytree(ROOT / kind, tmp_path / "compress/catalogue" / kind)

@@ -1,4 +1,4 @@
-"""`compress.run` and `compress.plan` say what is wrong with their arguments."""
+"""`compress.run` and `compress.plan` explain errors in their arguments."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_paths_are_taken_where_words_are(tmp_path: Path, monkeypatch: pytest.Mon
         (root / "recipes/distilbert.yaml").read_text().replace("name: distilbert", "name: recipe")
     )
     (tmp_path / "own/task.yaml").write_text(TASK.replace("name: tiny-task", "name: task"))
-    # One that looks like OWNER/NAME of the hub among them, and whole numbers as NumPy has them.
+    # Including a path that looks like the hub's OWNER/NAME, and NumPy integers.
     paths: Any = {name: Path(word) for name, word in words.items()} | {"seeds": np.arange(2)}
     plans = compress.plan(Path("own/recipe.yaml"), tasks=Path("own/task.yaml"), **paths)
     assert [plan.seed for plan in plans] == [0, 1]
@@ -90,6 +90,6 @@ def test_a_listener_that_is_none_is_refused() -> None:
 
 
 def test_its_options_are_those_of_a_request() -> None:
-    """`own` is put together from the options that say what is in the user's files; its task is named after them."""
+    """`own` is built from the options about the user's files; its task is named after them."""
     request, own = ({field.name for field in fields(kind)} for kind in (Request, OwnFiles))
     assert set(Options.__annotations__) == (request - {"recipes", "tasks", "own"}) | (own - {"name"})

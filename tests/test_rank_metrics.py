@@ -1,4 +1,4 @@
-"""nDCG@10 and MRR@10 against scikit-learn, and against all orders of passages with equal scores."""
+"""nDCG@10 and MRR@10 against scikit-learn, and against all permutations of passages with equal scores."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NDCG, MRR, BOTH = RanksHeadline(("ndcg@10",)), RanksHeadline(("mrr@10",)), Ranks
 
 
 def drawn(seed: int, *, tied: bool, queries: int = 40) -> tuple[np.ndarray, np.ndarray]:
-    """Scores [passage, 1] and gold, rows of all queries mixed."""
+    """Return scores [passage, 1] and gold, with the rows of all queries mixed."""
     rng = np.random.default_rng(seed)
     sizes = rng.integers(2, 25, queries)
     query = rng.permutation(np.repeat(np.arange(queries) * 3, sizes))
@@ -34,7 +34,7 @@ def test_ndcg_is_that_of_scikit_learn(tied: bool):
 
 
 def reciprocal_rank(relevance: np.ndarray) -> float:
-    """Of passages in order."""
+    """Return the reciprocal rank of ordered passages, 0 beyond rank 10."""
     return next((1 / rank for rank, value in enumerate(relevance[:10], 1) if value > 0), 0.0)
 
 

@@ -1,4 +1,4 @@
-"""The command that makes intervals of committed reports again from what is on record."""
+"""benchmarks/intervals.py, which recomputes the intervals of committed reports from their records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Intervals over several seeds against the variance of a sample, computed by hand."""
+"""Intervals over several seeds against the sample variance, computed by hand."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ACCURACY = ClassHeadline(("accuracy",))
 
 
 def half_by_hand(gaps: Sequence[np.ndarray]) -> float:
-    """Half the interval's width, points, from per-example differences of each seed; t from a table."""
+    """Return half the interval's width in points, from each seed's per-example differences; t from a table."""
     student = {2: 12.706, 3: 4.303, 5: 2.776}[len(gaps)]
     means = [float(np.mean(gap)) for gap in gaps]
     centre = sum(means) / len(means)
@@ -29,7 +29,7 @@ def half_by_hand(gaps: Sequence[np.ndarray]) -> float:
 
 @pytest.mark.parametrize("counts", [(40, 70), (40, 45), (30, 60, 90), (50, 52, 54), (30, 40, 50, 60, 70)])
 def test_the_variance_of_seeds_is_that_of_a_sample(counts: tuple[int, ...]) -> None:
-    """Divided by S - 1 and once by S: dividing by S, or drawing S of S seeds, makes the interval too narrow."""
+    """Divided by S - 1, then by S: dividing only by S, or drawing S of S seeds, makes the interval too narrow."""
     examples = 4000
     gold, base = np.tile([0, 1], examples // 2), worse(examples, 0)
     outputs = [worse(examples, count) for count in counts]
@@ -40,7 +40,7 @@ def test_the_variance_of_seeds_is_that_of_a_sample(counts: tuple[int, ...]) -> N
 
 
 def test_seeds_that_agree_are_about_as_wide_as_one() -> None:
-    """Equal pairs are no more examples. The two imagined ones count a third each beside the 20 that differ."""
+    """Equal pairs add no examples. The two added imaginary ones count a third each beside the 20 that differ."""
     gold, base, other = np.tile([0, 1], 200), worse(400, 0), worse(400, 20)
     alone = paired_bootstrap(ACCURACY, base, other, gold)
     agree = paired_bootstrap_seeds(ACCURACY, [(base, other)] * 3, gold)

@@ -1,4 +1,4 @@
-"""Intervals and tests against independent references: resampling by hand, exact tests, SciPy, numbers computed by hand."""
+"""Intervals and tests against independent references: manual resampling, exact tests, SciPy, numbers computed by hand."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Models = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def discordant(examples: int, base_only: int, other_only: int, seed: int = 0) -> Models:
-    """Logits of base and other, and gold: only the base is right on the first examples, only the other on the next ones."""
+    """Return logits of base and other, and gold: only base is right on the first examples, only other on the next ones."""
     rng = np.random.default_rng(seed)
     gold = rng.integers(2, size=examples)
     right = rng.random((2, examples)) < 0.9
@@ -54,7 +54,7 @@ def delta_of(points: float, low: float, high: float) -> Delta:
 
 
 def swap_test(metric: ClassHeadline, models: Models, rng: np.random.Generator) -> float:
-    """p of the observed difference where each example's two answers are swapped by the toss of a coin."""
+    """Return the p of the observed difference if each example's two answers are swapped with probability 1/2."""
     base, other, gold = models[0].argmax(1), models[1].argmax(1), models[2]
     observed = abs(metric(models[1], gold) - metric(models[0], gold))
     patterns, sizes = np.unique(np.column_stack([gold, base, other]), axis=0, return_counts=True)
@@ -76,7 +76,7 @@ def test_the_interval_agrees_with_resampling_by_hand(name: str) -> None:
     expected = np.quantile(differences, [0.025, 0.975])
     points, low, high = paired_bootstrap(headline_of(name), base, other, gold, samples=4000)
     assert points == pytest.approx(100 * (metric(other, gold) - metric(base, gold)), abs=1e-6)
-    # Two Monte Carlo estimates of a quantile, one with two more examples on which the models differ, beside about 78.
+    # Two Monte Carlo estimates of a quantile; one has two extra examples on which the models differ, besides about 78.
     assert [low, high] == pytest.approx(expected, abs=(expected[1] - expected[0]) / 6)
 
 
@@ -99,7 +99,7 @@ def test_few_changes_are_no_difference_where_mcnemar_finds_none(base_only: int, 
 
 @pytest.mark.parametrize("examples", [40, 872])
 def test_an_interval_without_zero_agrees_with_mcnemars_exact_test(examples: int) -> None:
-    """Every small table: never more than the exact test finds, and seldom less."""
+    """On every small table, the interval never finds more than the exact test, and rarely less."""
     found, missed = 0, 0
     for base_only in range(15):
         for other_only in (0, 1, 2, 3, 5, 8, 12):
@@ -114,7 +114,7 @@ def test_an_interval_without_zero_agrees_with_mcnemars_exact_test(examples: int)
 
 @pytest.mark.parametrize("metrics", [("f1",), ("f1_macro",), ("matthews",), ("accuracy", "f1")])
 def test_other_metrics_find_no_more_than_a_swap_test(metrics: tuple[str, ...]) -> None:
-    """Random small tables. The swap test is exact; the interval approximate: .05 there may be .08 here."""
+    """On random small tables. The swap test is exact, the interval approximate: its .05 may be .08 in the swap test."""
     rng, metric = np.random.default_rng(0), ClassHeadline(metrics)
     found = 0
     for trial in range(60):
@@ -134,7 +134,7 @@ def test_other_metrics_find_no_more_than_a_swap_test(metrics: tuple[str, ...]) -
 def test_equal_predictions_have_an_interval_with_a_width(name: str) -> None:
     """None of n examples differ: with 95% certainty fewer than 3.7 of n do (Clopper & Pearson), 1 - .025^(1/n) of them."""
     base, _, gold = two_models(name, 400, 0)
-    same = base * 2 if name in CLASSIFICATION else base * 3 + 100  # a correlation does not see scale and offset
+    same = base * 2 if name in CLASSIFICATION else base * 3 + 100  # a correlation ignores scale and offset
     points, low, high = paired_bootstrap(headline_of(name), base, same, gold)
     assert points == 0.0
     assert low < 0 < high and -low == pytest.approx(high, rel=0.35)
@@ -152,7 +152,7 @@ def test_a_single_changed_answer_of_a_regression_is_no_difference() -> None:
 
 @pytest.mark.parametrize("examples", range(1, 12))
 def test_few_examples_are_never_called_different(examples: int) -> None:
-    """All wrong against all right: below six examples chance does that in more than one of twenty cases."""
+    """All wrong against all right: with fewer than six examples, chance does that in more than one of twenty cases."""
     gold = np.zeros(examples, dtype=np.int64)
     points, low, high = paired_bootstrap(ACCURACY, one_hot(1 - gold), one_hot(gold), gold)
     assert points == high == 100.0
@@ -182,7 +182,7 @@ def test_five_answers_changed_alike_by_every_seed_are_no_difference() -> None:
 
 
 def test_half_width_of_the_limits() -> None:
-    """All variance of the examples: the normal interval. All of the seeds: Student's t for a mean."""
+    """If all variance is over examples: the normal interval. If all is over seeds: Student's t for a mean."""
     observed = np.array([1.0, 2.0, 4.0])
     assert half_width(np.ones(3), 4.0) == pytest.approx(1.96 * 2, rel=1e-4)
     assert half_width(observed, 0.0) == pytest.approx(4.30265 * observed.std(ddof=1) / 3**0.5, rel=1e-4)
@@ -197,7 +197,7 @@ def test_seeds_far_apart_do_not_reach_beyond_what_scores_can_differ_by() -> None
 
 
 def test_a_mean_over_tasks_is_made_as_one_task_is() -> None:
-    """Two tasks of independent examples; a seed's differences are averaged first, then compared between seeds."""
+    """Two tasks with independent examples: a seed's differences are averaged first, then compared between seeds."""
     gold, base = np.tile([0, 1], 1000), worse(2000, 0)
     counts = ((60, 100, 80), (110, 130, 60))
     tasks = [Paired(ACCURACY, [(base, worse(2000, count)) for count in each], gold) for each in counts]
@@ -226,7 +226,7 @@ def test_a_mean_over_tasks_with_few_changes_may_be_chance() -> None:
 
 
 def test_mcnemar_by_hand() -> None:
-    """Base alone right on 1 of 10 discordant pairs: 2 · (C(10,0) + C(10,1)) / 2¹⁰ = 22 / 1024."""
+    """Base alone is right on 1 of 10 discordant pairs: 2 · (C(10,0) + C(10,1)) / 2¹⁰ = 22 / 1024."""
     base = np.array([True] * 1 + [False] * 9 + [True] * 50)
     other = np.array([False] * 1 + [True] * 9 + [True] * 50)
     assert mcnemar(base, other) == mcnemar(other, base) == 22 / 1024

@@ -1,8 +1,8 @@
-"""False alarms, coverage and power of one difference with its interval, and false alarms of families, in a simulated world.
+"""Simulated false alarms, coverage and power of one difference with its interval, and false alarms of families.
 
-Two models answer the same examples: what makes an example hard is mostly its own, and partly each model's. Classes are as in
-MRPC and CoLA, 68% positive, and models are right on 93% of these and 80% of the others, on about 89% in all; they differ on 6.5%.
-Scores are as in STS-B, with ties, and correlate with the gold ones by .89. The other model is worse by a stated effect, or as good.
+Two models answer the same examples; an example's difficulty is mostly shared, and partly specific to each model. Classes are as in MRPC
+and CoLA, 68% positive; models are right on 93% of these and 80% of the others, about 89% in all, and differ on 6.5%. Scores are as in
+STS-B, with ties, and correlate with the gold ones by .89. The other model is worse by a stated effect, or equally good.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from compress.metrics import Headline
 from compress.results.fidelity import Delta
 from compress.significance import holm, mcnemar_p, p_of, paired_bootstrap
 
-POSITIVE, RIGHT = 0.68, np.array([0.80, 0.93])  # share of the positive class; of right answers, by class
-OWN = {"classes": 0.10, "scores": 0.25}  # a model's share of the variance of what makes an answer wrong
+POSITIVE, RIGHT = 0.68, np.array([0.80, 0.93])  # share of the positive class; share of right answers, by class
+OWN = {"classes": 0.10, "scores": 0.25}  # the model-specific share of the variance of difficulty
 NOISE = 0.8  # standard deviation of a score's error, on a scale of 0 to 5
 SIZES = (277, 1000)
 LOWEST, HIGHEST, POWER, FALSE = 0.93, 0.97, 0.80, 0.05
@@ -29,13 +29,13 @@ Models = tuple[np.ndarray, ...]  # outputs of each model, and gold
 
 
 def hardness(models: int, examples: int, own: float, rng: np.random.Generator) -> np.ndarray:
-    """[model, example], standard normal each."""
+    """Return [model, example], each standard normal."""
     shared, each = rng.standard_normal(examples), rng.standard_normal((models, examples))
     return np.sqrt(1 - own) * shared + np.sqrt(own) * each
 
 
 def classes(examples: int, drops: tuple[float, ...], rng: np.random.Generator) -> Models:
-    """`drops`: by how much each model is less often right, a share."""
+    """Return outputs and gold. `drops`: decrease of each model's share of right answers."""
     gold = (rng.random(examples) < POSITIVE).astype(np.int64)
     able = stats.norm.ppf(RIGHT - np.array(drops)[:, None])[:, gold]
     right = hardness(len(drops), examples, OWN["classes"], rng) < able
@@ -43,7 +43,7 @@ def classes(examples: int, drops: tuple[float, ...], rng: np.random.Generator) -
 
 
 def scores(examples: int, drops: tuple[float, ...], rng: np.random.Generator) -> Models:
-    """`drops`: by how much each model's errors are larger, a share."""
+    """Return outputs and gold. `drops`: relative increase of each model's errors."""
     gold = rng.integers(26, size=examples) / 5
     errors = NOISE * (1 + np.array(drops)[:, None]) * hardness(len(drops), examples, OWN["scores"], rng)
     return *(gold + errors)[:, :, None], gold
@@ -51,14 +51,15 @@ def scores(examples: int, drops: tuple[float, ...], rng: np.random.Generator) ->
 
 @dataclass(frozen=True)
 class World:
-    """`effects`: of `SIZES`, the drop at which at least 80% of the differences are to be found. `runs`: comparisons simulated."""
+    """`effects`: for each of `SIZES`, the drop at which at least 80% of the differences must be detected. `runs`: number of simulated
+    comparisons."""
 
     draw: Callable[[int, tuple[float, ...], np.random.Generator], Models]
     runs: int
     effects: tuple[float, float]
 
     def points(self, metric: Headline, drop: float) -> float:
-        """The true difference: that of a population."""
+        """Return the true difference, on a large population."""
         base, other, gold = self.draw(2_000_000, (0.0, drop), np.random.default_rng(1))
         return metric(other, gold) - metric(base, gold)
 
@@ -72,13 +73,13 @@ WORLDS = {
 
 
 def compared(metric: Headline, base: np.ndarray, other: np.ndarray, gold: np.ndarray) -> Delta:
-    """As a result has it, from half as many resamples."""
+    """Compare as a result does, with half as many resamples."""
     points, low, high = paired_bootstrap(metric, base, other, gold, samples=1000)
     return Delta(points=points, low=low, high=high, mcnemar_p=mcnemar_p(metric, base, other, gold))
 
 
 def allowance(share: float, runs: int) -> float:
-    """Two standard errors of a share of `runs`."""
+    """Return two standard errors of a share of `runs`."""
     return 2 * float(np.sqrt(share * (1 - share) / runs))
 
 
@@ -86,8 +87,8 @@ def allowance(share: float, runs: int) -> float:
 @pytest.mark.parametrize("place", range(len(SIZES)), ids=map(str, SIZES))
 @pytest.mark.parametrize("name", WORLDS)
 def test_false_alarms_coverage_and_power(name: str, place: int) -> None:
-    """The simulation itself errs: two standard errors of 1,000 runs make the bounds .064 for false alarms and .775 for power, of 2,000
-    .060 and .782. That of coverage stays as it is."""
+    """Two standard errors of the simulation: the bounds are .064 for false alarms and .775 for power at 1,000 runs, .060 and .782 at
+    2,000. The bounds of coverage have no such slack."""
     world, metric, rng = WORLDS[name], headline_of(name), np.random.default_rng(3)
     drop = world.effects[place]
     truth = world.points(metric, drop)
@@ -107,7 +108,7 @@ def test_false_alarms_coverage_and_power(name: str, place: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", WORLDS)
 def test_a_family_of_six_has_no_more_false_alarms_than_one(name: str) -> None:
-    """Six students as good as their teacher: uncorrected, at least one of them stands out in more than twice as many families."""
+    """Six students as good as their teacher: without correction, more than twice as many families have a false alarm."""
     world, metric, rng = WORLDS[name], headline_of(name), np.random.default_rng(4)
     alarms = []
     for _ in range(1000):

@@ -1,5 +1,4 @@
-"""The reported splits cannot be reached from what trains, calibrates and searches: not by its imports, nor from its
-arguments."""
+"""Training, calibration and search cannot reach the reported splits, neither by imports nor from their arguments."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from compress.pipeline.results.reported import ReportedSource
 from compress.spec.task import TaskSpec
 from compress.tasks import TrainingData, load_training, resolve_task
 
-# What reads the reported splits, or holds them; and who may: measuring, its results, `compress verify`, and a plan's note.
+# Code that reads or holds the reported splits; and its allowed users: measuring, its results, `compress verify`, and a plan's note.
 DOORS = ("compress.tasks.load_reported", "compress.tasks.ReportedData", "compress.pipeline.results.reported")
 INNER = tuple(f"compress.tasks.{module}" for module in ("load", "rows", "hub", "glue"))
 MEASURES = {
@@ -44,7 +43,7 @@ def test_only_what_measures_imports_the_reported_splits() -> None:
 
 
 def file_of(name: str) -> str | None:
-    """The file in which `name`, as an import has it, is defined."""
+    """Return the file that defines `name`, as given in an import."""
     words = name.split(".")[1:]
     while words:
         for file in ("/".join(words) + ".py", "/".join([*words, "__init__.py"])):
@@ -55,7 +54,7 @@ def file_of(name: str) -> str | None:
 
 
 def reachable(files: Iterable[str]) -> set[str]:
-    """`files`, and all of ours that they import, at once or later."""
+    """Return `files` and all of our files that they import, also lazily."""
     seen, left = set(), [*files]
     while left:
         file = left.pop()
@@ -66,7 +65,7 @@ def reachable(files: Iterable[str]) -> set[str]:
 
 
 def test_no_stage_comes_to_what_measures_through_its_imports() -> None:
-    """Of the pipeline; the floors below cannot, for they do not import it."""
+    """Checks the pipeline; the floors below cannot import it."""
     found = {file for file in reachable(FIRST_OF_STAGES) if file != "pipeline/__init__.py"}
     assert {
         "pipeline/stages/calibration.py",
@@ -84,7 +83,7 @@ def test_what_trains_is_no_more_than_its_type_says(tmp_path: Path) -> None:
 
 
 def texts_in(root: Any) -> set[str]:
-    """Every string that can be reached from `root` through attributes and containers."""
+    """Return every string that can be reached from `root` through attributes and containers."""
     found: set[str] = set()
     seen: set[int] = set()
     left = [root]
@@ -104,11 +103,11 @@ def texts_in(root: Any) -> set[str]:
     return found
 
 
-keep: list[Any] = []  # so that no id is used again
+keep: list[Any] = []  # so that no id is reused
 
 
 def task(folder: Path) -> tuple[TaskSpec, Path | None]:
-    """A task of forty examples each, its spec and folder."""
+    """Write a task with forty examples per split; return its spec and folder."""
     for split in ("train", "dev"):
         rows = "".join(f"the {split} film {i} is {'good' if i % 2 else 'bad'},{i % 2}\n" for i in range(40))
         (folder / f"{split}.csv").write_text("text,label\n" + rows)

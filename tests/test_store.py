@@ -167,7 +167,7 @@ def test_a_failure_passes_through_leaves_nothing_and_keeps_the_work(store: Store
 def test_an_unclear_error_on_a_disk_without_room_is_told_as_a_full_disk(store: Store, monkeypatch: pytest.MonkeyPatch):
     def fail(out: Path, work: Path) -> dict:
         (out / "half").write_bytes(b"x")
-        raise RuntimeError("unexpected pos 576 vs 534")  # what torch.save says
+        raise RuntimeError("unexpected pos 576 vs 534")  # torch.save's message
 
     def room(root: Path) -> SimpleNamespace:
         return SimpleNamespace(free=0 if names(root / ".building") else 1 << 40)

@@ -1,4 +1,4 @@
-"""What an artefact survives: a disk that cannot be read for a moment, and files that other tools leave in its folder."""
+"""Artefacts survive a disk that is temporarily unreadable, and files that other tools leave in their folders."""
 
 from __future__ import annotations
 

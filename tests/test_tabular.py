@@ -1,4 +1,4 @@
-"""Which character parts the columns of a file."""
+"""Detection of a file's column delimiter."""
 
 from __future__ import annotations
 

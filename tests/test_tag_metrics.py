@@ -1,4 +1,4 @@
-"""Metrics of a label for each word against seqeval, and their resamples against a loop over drawn texts."""
+"""Metrics of word labels against seqeval, and their resamples against a loop over drawn texts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHARES = (0.4, 0.1, 0.15, 0.1, 0.15, 0.05, 0.05)
 
 
 def made(seed: int, texts: int = 60) -> tuple[np.ndarray, np.ndarray, list[int]]:
-    """Outputs that are right for three words in four, gold, and the words of each text."""
+    """Return outputs that are right for three words in four, gold, and the number of words of each text."""
     rng = np.random.default_rng(seed)
     sizes = rng.integers(0, 9, texts).tolist()
     gold = [rng.choice(len(NAMES), size, p=SHARES) for size in sizes]
@@ -50,7 +50,7 @@ def test_metrics_agree_with_seqeval(seed: int) -> None:
     ids = parted(gold)[0]
     true, given = names_of(ids, sizes), names_of(outputs.argmax(1), sizes)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # seqeval's, of types that are never given
+        warnings.simplefilter("ignore")  # seqeval warns about types that are never predicted
         expected = {"entity_f1": seqeval.f1_score(true, given), "accuracy": seqeval.accuracy_score(true, given)}
         report: Any = seqeval.classification_report(true, given, output_dict=True)
     for name, share in expected.items():
@@ -68,8 +68,8 @@ def test_metrics_agree_with_seqeval(seed: int) -> None:
 
 
 def strict_entities(labels: list[str]) -> set[tuple[int, int, str]]:
-    """(first, behind the last, type), as seqeval's `scheme.IOB2` finds them: an entity begins at B- alone, goes on at I- of its own
-    type, and any other tag ends it."""
+    """Return (first, end, type) like seqeval's `scheme.IOB2`: an entity begins only at B-, continues at I- of its type, and ends at any
+    other tag."""
     found = set()
     for first, label in enumerate(labels):
         if label.startswith("B-"):
@@ -191,7 +191,7 @@ def test_entities_that_are_not_both_models():
 
 
 def test_the_runtime_joins_words_to_the_entities_that_are_scored() -> None:
-    """Two pieces of code, for a bundle is run without ours: on any labels, also such as no model should give."""
+    """The runtime has its own code, since a bundle runs without this package; both agree on any labels, even impossible sequences."""
     names, rng = ("O", "B-A", "I-A", "B-B", "I-B"), np.random.default_rng(5)
     for _ in range(200):
         ids = rng.integers(0, 5, rng.integers(1, 12))

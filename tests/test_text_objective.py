@@ -1,4 +1,4 @@
-"""What plain text teaches by itself: the order of segments and masked tokens, with heads that are not the student's."""
+"""Losses on plain text: the order of segments and masked tokens, with heads separate from the student."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WIDTHS = (32, 48)
 
 
 def batch_of(length: int = 12) -> dict[str, Tensor]:
-    """Texts of 12, 9 and 6 tokens, padded to `length`."""
+    """Return texts of 12, 9 and 6 tokens, padded to `length`."""
     ids = torch.randint(5, 100, (3, 20), generator=torch.Generator().manual_seed(1))[:, :length]
     mask = (torch.arange(length) < torch.tensor([12, 9, 6])[:, None]).long()
     labels = torch.full_like(ids, -100)
@@ -106,7 +106,7 @@ def test_masked_tokens_beside_the_order_in_one_objective(encoder: Any):
     assert not own & others
     assert all(parameter.grad is not None for parameter in objective.parameters())
     table = encoder.get_input_embeddings().weight
-    assert table.grad[17].any()  # of a token that only the decoder sees: it is the same table
+    assert table.grad[17].any()  # a token that only the decoder sees: the tables are tied
 
 
 def test_they_stand_beside_distillation(encoder: Any):
@@ -130,7 +130,7 @@ def test_a_head_that_cannot_be_made_is_a_mistake_of_the_caller():
 
 @pytest.fixture
 def heads(tiny_checkpoint: Callable[[str], Path]) -> tuple[Any, Any]:
-    """A student and its teacher, masked language models of two families with one vocabulary."""
+    """Return a student and its teacher, masked language models of two families with one vocabulary."""
     torch.manual_seed(4)
     student, teacher = (
         masked_lm_around(AutoModel.from_pretrained(tiny_checkpoint(family))).eval() for family in ("distilbert", "bert")
@@ -155,7 +155,7 @@ def both(objective: Objective, student: Any, teacher: Any, batch: dict[str, Tens
 
 
 def test_the_triple_loss_is_that_of_whole_models(heads: tuple[Any, Any]):
-    """Against transformers' logits at every position, of which only the hidden ones count."""
+    """Compared with transformers' logits at every position, of which only the masked ones count."""
     student, teacher = heads
     objective, batch = triple(student, teacher), batch_of()
     assert objective.student_features == {"hidden[-1]", "words"}

@@ -1,4 +1,4 @@
-"""benchmarks/peers/text_*.py: the texts, which way is taken, how requests are counted, what the page says, and one run of ours."""
+"""benchmarks/peers/text_*.py: the texts, the choice of a way, the counts of requests, the page, and one run of ours."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_the_median_is_of_the_rounds_that_had_answers(peers: Any) -> None:
     summary = peers("text_measuring")._summary(rounds)
     assert summary["p50"] == pytest.approx(3)  # milliseconds
     assert summary["p99"] == pytest.approx(6)
-    assert summary["per_second"] == 5  # of 5, 5 and 0
+    assert summary["per_second"] == 5  # the median of 5, 5 and 0
     assert (summary["failed"], summary["raised"]) == (15, "OSError: full")
     assert "p50" not in peers("text_measuring")._summary(rounds[2:])
 
@@ -87,7 +87,7 @@ Answer = Callable[[Sequence[str], str], list[float]]
 
 
 def served(peers: Any, tmp_path: Path, answer: Answer, texts: Sequence[str]) -> Any:
-    """A TextServer of a peer that answers with `answer`."""
+    """Return a TextServer of a peer that answers with `answer`."""
     (tmp_path / "texts.json").write_text(json.dumps(texts))
     peer = SimpleNamespace(PACKAGES=("numpy",), WAYS={"slow": "…", "fast": "…"}, open_texts=lambda *_: answer)
     server = peers("text_child").TextServer(peer)
@@ -121,7 +121,7 @@ def test_callers_ask_at_once_for_each_text_once(peers: Any, tmp_path: Path) -> N
 
     def answer(texts: Sequence[str], way: str) -> list[float]:
         seen.extend(texts)
-        together.wait()  # goes on when four requests are under way
+        together.wait()  # continues once four requests have arrived
         return [0.5]
 
     texts = [f"text {index}" for index in range(12)]
@@ -140,14 +140,14 @@ def test_requests_that_fail_are_counted_and_not_timed(peers: Any, tmp_path: Path
     server = served(peers, tmp_path, answer, ["good", "bad 1", "good", "bad 2", "good"])
     result = server.calls(callers=2, requests=5)
     assert (result["failed"], result["raised"]) == (2, ["ValueError: no answer"])
-    assert result["answered"] == 3 == server.calls(callers=2, requests=300)["answered"]  # of fewer texts than requests
+    assert result["answered"] == 3 == server.calls(callers=2, requests=300)["answered"]  # fewer texts than requests
     assert result["p50"] is not None
     only_bad = served(peers, tmp_path, answer, ["bad", "bad"]).calls(callers=1, requests=2)
     assert (only_bad["failed"], only_bad["p50"], only_bad["p99"]) == (2, None, None)
 
 
 def test_a_pipeline_s_answers_keep_the_order_of_the_texts(peers: Any) -> None:
-    """Whichever way; each with the score of the second label, wherever the pipeline puts it."""
+    """In every way, each with the score of the second label, wherever the pipeline puts it."""
     sizes: list[tuple[list[str], int]] = []
 
     class Pipeline:
@@ -177,7 +177,7 @@ def test_a_pair_is_the_halves_of_a_text(peers: Any) -> None:
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    """As text_to_answer.py makes it: a bundle of two labels in both precisions, and texts."""
+    """Make a folder like text_to_answer.py's: a bundle of two labels in both precisions, and texts."""
     folder = tmp_path / "text"
     bag(folder / "bundle", (0.0, 0.0))
     shutil.copy(folder / "bundle/onnx/model.onnx", folder / "bundle/onnx/model_quantized.onnx")
@@ -213,7 +213,7 @@ def test_a_short_text_is_the_first_that_has_the_words(peers: Any, model: Path) -
 
 @pytest.fixture
 def result(peers: Any, model: Path) -> dict[str, Any]:
-    """Of a run of ours alone, in processes of their own, beside a candidate whose file is missing."""
+    """Return the result of a run of ours in real processes, with a candidate whose file is missing."""
     measuring, ours = peers("text_measuring"), peers("text_ours")
     missing = model / "bundle/onnx/model.onnx"
     missing.unlink()
@@ -258,7 +258,7 @@ def test_ours_runs_from_text_to_answer(peers: Any, result: dict[str, Any], tmp_p
 
 
 def test_a_short_text_that_fails_ends_the_run(peers: Any, model: Path) -> None:
-    """Before anything long has been measured."""
+    """It fails before anything slow is measured."""
     measuring = peers("text_measuring")
     shutil.rmtree(model / "bundle/onnx")
     with pytest.raises(CompressError, match="onnx"):

@@ -1,4 +1,4 @@
-"""Which times are shown first, and when the machine is said to have been busy."""
+"""Which times are shown first, and when the machine counts as busy."""
 
 from __future__ import annotations
 

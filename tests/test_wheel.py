@@ -1,4 +1,4 @@
-"""What a wheel holds: all that an installed package needs, and nothing of a checkout."""
+"""A wheel contains all that an installed package needs, and nothing else of a checkout."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
-    """The names of its files."""
+    """Return the names of the wheel's files."""
     hatchling = pytest.importorskip("hatchling.builders.wheel", reason="of the development dependencies")
     built = next(
         hatchling.WheelBuilder(str(ROOT)).build(directory=str(tmp_path_factory.mktemp("wheel")), versions=["standard"])

@@ -1,4 +1,4 @@
-"""The int8 bundle of every run that was finished."""
+"""Make an int8 bundle of every finished run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from .state import Campaign
 
 
 def make_bundles(campaign: Campaign) -> None:
-    """Also after the time is out: it is short, and the reason for the rest."""
+    """Bundle every finished run, also after the time is out: it takes little time, and the bundles are what the campaign is for."""
     piece = campaign.arguments.piece_mib
     for step in [step for step in campaign.steps.values() if step["state"] == "done" and "run" in step["answer"]]:
         name = step["answer"]["run"]

@@ -1,4 +1,4 @@
-"""One step of a campaign, in a process of its own: `child.py WORK WHAT ANSWER`, the last a file that is written at the end."""
+"""One step of a campaign in its own process: `child.py WORK WHAT ANSWER`. ANSWER is a file, written at the end."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _request(what: dict[str, Any]) -> Request:
 
 
 def pretrain(what: dict[str, Any]) -> dict[str, Any]:
-    """The stage alone; `checkpoint`: where a copy of it goes, unless null."""
+    """Run the `pretrained` stage alone and return its info. Copy the checkpoint to `what["checkpoint"]` unless that is null."""
     with Display() as display:
         made = build_stage(_request(what), "pretrained", display)
     if what["checkpoint"] is not None:
@@ -43,7 +43,7 @@ def pretrain(what: dict[str, Any]) -> dict[str, Any]:
 
 
 def recipe(what: dict[str, Any]) -> dict[str, Any]:
-    """A whole run without latencies."""
+    """Run a whole recipe without latencies."""
     with Display() as display:
         (result,) = run_all(_request(what), display)
     models = [
@@ -60,7 +60,7 @@ def recipe(what: dict[str, Any]) -> dict[str, Any]:
 
 
 def bundle(what: dict[str, Any]) -> dict[str, Any]:
-    """The int8 bundle of a finished run, cut into pieces where that is asked for."""
+    """Write the int8 bundle of a finished run; cut its files into pieces if `piece_bytes` is set."""
     out = Path(what["out"])
     shutil.rmtree(out, ignore_errors=True)
     ship(Path(what["run"]), out, store=Path(what["store"]), precisions=("int8",))

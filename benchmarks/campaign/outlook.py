@@ -1,4 +1,4 @@
-"""What a campaign will do with its minutes, before it starts: an estimate by what was trained before, or a probe of a few steps."""
+"""Estimate what fits into a campaign's minutes before it starts, from earlier training speeds or a probe of a few steps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LATE = "; LIKELY OUT OF TIME"
 
 @dataclass(frozen=True)
 class Row:
-    """A recipe on a task: what is left to train that no row above it trains. `problem`: why it will not come to its end."""
+    """A recipe on a task: the training work that no row above it includes. `problem`: why it will fail."""
 
     name: str
     work: tuple[Work, ...] = ()
@@ -31,14 +31,14 @@ class Row:
 
     @property
     def memory(self) -> int:
-        """Bytes of the stage that needs most."""
+        """Bytes of the stage that needs the most memory."""
         return max((work.memory.total for work in self.work), default=0)
 
 
 @dataclass(frozen=True)
 class Pretraining:
-    """What the pre-training of the teacher takes: seconds in all, of a `probe` and of a `step`; its `share` of the time that the probe
-    leaves; whether it will be `late`."""
+    """The cost of pre-training the teacher: seconds `spent` in all, of the `probe`, and per `step`; its `share` of the time that remains
+    after the probe; whether it is likely to be `late`."""
 
     spent: float = 0.0
     share: float = 0.0
@@ -48,13 +48,13 @@ class Pretraining:
 
 
 class Rates:
-    """FLOP/s of a stage: of what the store remembers, or of one probe, on a model like the teacher."""
+    """Training speed of a stage in FLOP/s: from the store, or from one probe on a model like the teacher."""
 
     def __init__(self, asked: argparse.Namespace) -> None:
         self._asked, self._probed = asked, 0.0
 
     def seconds(self, plan: Plan, work: tuple[Work, ...]) -> float:
-        """Of the training alone; of stages whose steps only the text tells, nothing."""
+        """Return the seconds of training alone. Stages whose steps depend on the text count as zero."""
         known = estimate([plan], self._asked.out / "runs").rates
         return sum(each.flops / (known.get(each.key) or self._probe(plan)) for each in work)
 
@@ -69,7 +69,7 @@ class Rates:
 
 
 def outlook(asked: argparse.Namespace) -> Iterator[str]:
-    """Lines: the hardware, the pre-training, each recipe and task in order, and what will likely not fit."""
+    """Yield lines: the hardware, the pre-training, each recipe and task in order, and what is unlikely to fit."""
     machine, rates, room = hardware(), Rates(asked), _room()
     where = machine["gpu"] or f"{machine['machine']['cpu']}, no GPU: a rehearsal"
     yield f"campaign: {asked.minutes:g} minutes on {where}, {room / _GB:.0f} GB of memory"
@@ -94,8 +94,8 @@ def outlook(asked: argparse.Namespace) -> Iterator[str]:
 
 
 def minutes_needed(seconds: Sequence[float], first: Pretraining) -> float:
-    """The least minutes in which all recipes come to their end: pre-training has its share of what its probe leaves, and a step at
-    least; each recipe but the last has at most half of what is left."""
+    """Return the fewest minutes in which all recipes finish. Pre-training takes its share of the time after its probe, at least one step;
+    each recipe but the last takes at most half of the remaining time."""
     *others, needed = [*seconds] or [0.0]
     for each in reversed(others):
         needed = max(2 * each, each + needed)
@@ -104,14 +104,14 @@ def minutes_needed(seconds: Sequence[float], first: Pretraining) -> float:
 
 
 def _room() -> int:
-    """Bytes of the GPU's memory, or of the machine's."""
+    """Return the bytes of memory of the GPU, or of the machine if it has none."""
     import torch
 
     return torch.cuda.get_device_properties(0).total_memory if torch.cuda.is_available() else memory_bytes()
 
 
 def _pretraining(asked: argparse.Namespace, rates: Rates, left: float, room: int) -> tuple[str, Pretraining]:
-    """The line, and what it takes."""
+    """Return the line about pre-training, and its cost."""
     (plan,) = plan_all(planned_request(asked, PRETRAIN, asked.task[0]))
     left_to_do = estimate([plan], asked.out / "runs").work
     work = next((each for each in left_to_do if each.label.startswith("pretrain ")), None)
@@ -165,5 +165,5 @@ def _said(row: Row, seconds: float, limit: float, room: int) -> str:
 
 
 def _too_large(needed: int, room: int) -> str:
-    """On a GPU a step is then done in smaller parts, and takes longer."""
+    """Return a warning if the memory is too small: training then uses smaller micro-batches on a GPU and takes longer."""
     return "; LIKELY OUT OF MEMORY, then in smaller micro-batches" if needed > room else ""

@@ -1,4 +1,4 @@
-"""campaign.md: the hardware, the pre-training, a row for each recipe and task."""
+"""Write campaign.md: the hardware, the pre-training, a row for each recipe and task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files cut into pieces that a narrow channel lets through, and the script that joins them with nothing but Python."""
+"""Cut files into pieces for transfers with a size limit, and write a script that joins them with Python alone."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Path(__file__).unlink()
 
 
 def cut(folder: Path, size: int) -> list[str]:
-    """Every file of `folder` above `size` bytes becomes pieces beside it; `join.py` and its list stand in the folder."""
+    """Replace every file of `folder` above `size` bytes with pieces beside it; write `join.py` and its list into `folder`."""
     told: dict[str, dict[str, object]] = {}
     for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.stat().st_size > size):
         data = path.read_bytes()

@@ -1,4 +1,4 @@
-"""What a campaign has come to, on disk after every step, and its clock."""
+"""A campaign's state, saved to disk after every step, and its clock."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from compress.atomic import write_text
 from compress.processes import signals
 from compress.processes.children import end
 
-_GRACE = 60.0  # seconds that a stopped step has to save its state
+_GRACE = 60.0  # seconds for a stopped step to save its state
 
 
 class Campaign:
-    """`steps`: name -> what came of it. A step runs in a process of its own, so that one that dies of memory is one line."""
+    """A campaign; `steps` maps name -> outcome. Each step runs in its own process, so one that runs out of memory fails alone."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self.arguments, self.out = arguments, arguments.out
@@ -32,7 +32,7 @@ class Campaign:
         if self._path.exists():
             self.document = json.loads(self._path.read_text(encoding="utf-8"))
         self._spent = self.document["seconds"]
-        self.document["machine"] = hardware()  # of this start
+        self.document["machine"] = hardware()  # the current start's
         self.save()
 
     @property
@@ -41,12 +41,12 @@ class Campaign:
 
     @property
     def left(self) -> float:
-        """Seconds."""
+        """Seconds left."""
         return 60 * self.arguments.minutes - (time.monotonic() - self.started)
 
     @property
     def complete(self) -> bool:
-        """Every step that this start asked for."""
+        """Whether every step that this start requested is done."""
         return all(self.steps[name]["state"] == "done" for name in self._asked)
 
     def save(self) -> None:
@@ -54,7 +54,7 @@ class Campaign:
         write_text(self._path, json.dumps(self.document, indent=1) + "\n")
 
     def step(self, name: str, work: str, what: dict[str, Any], limit: float) -> dict[str, Any] | None:
-        """What `work` of child.py answers, done now or before; None where it failed or ran out of `limit` seconds."""
+        """Return the answer of `work` in child.py, run now or before; None if it failed or ran out of `limit` seconds."""
         self._asked.add(name)
         found = self.steps.get(name)
         if found and found["state"] == "done" and found["what"] == what:
@@ -92,11 +92,12 @@ class Campaign:
 
 
 def _carried_out(command: list[str], log: IO[bytes] | IO[str], limit: float) -> tuple[int, bool]:
-    """(exit code, whether it was stopped): asked to save and stop at the limit, killed some time after; with us, too."""
+    """Run `command` and return (exit code, whether it was stopped). At the limit it is told to save and stop, and killed after a grace
+    period; likewise if this process is interrupted."""
     environment = os.environ | {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "true"}
     process = None
     try:
-        with signals.deferred():  # one that came while the process starts would leave it behind, running
+        with signals.deferred():  # a signal while the process starts would leave it running
             process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
         try:
             return process.wait(limit), False
@@ -109,7 +110,7 @@ def _carried_out(command: list[str], log: IO[bytes] | IO[str], limit: float) -> 
 
 
 def _stop(process: subprocess.Popen[bytes]) -> int:
-    """Its exit status, after it was asked to save and stop."""
+    """Tell the process to save and stop; return its exit status."""
     process.send_signal(signal.SIGTERM)
     try:
         return process.wait(_GRACE)
@@ -119,7 +120,7 @@ def _stop(process: subprocess.Popen[bytes]) -> int:
 
 
 def hardware() -> dict[str, Any]:
-    """The machine, and the GPU as torch sees it: None where it sees none."""
+    """Return the machine, and the GPU's name, or None if torch finds none."""
     import torch
 
     from compress.machine import versions

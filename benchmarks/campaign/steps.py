@@ -24,7 +24,7 @@ PRETRAIN = "bert-pretrain"
 
 
 def overrides(asked: argparse.Namespace) -> dict[str, list[str]]:
-    """Those of each recipe, as `compress run` would share them out. Raises `CompressError` where one fits none."""
+    """Return each recipe's overrides, distributed as `compress run` does. Raises `CompressError` if one fits no recipe."""
     return _shared_out((PRETRAIN, *(asked.recipe or RECIPES)), tuple(asked.set))
 
 
@@ -38,14 +38,14 @@ def _shared_out(names: tuple[str, ...], texts: tuple[str, ...]) -> dict[str, lis
 
 
 def check(asked: argparse.Namespace) -> None:
-    """Plan what the first step is for, on every task. Raises `CompressError` for input that no step could take."""
+    """Plan the first step on every task. Raises `CompressError` for input that no step could use."""
     first = RECIPES[0] if asked.no_pretrain else PRETRAIN
     plan_all(planned_request(asked, first, *asked.task))
     _ = TextSource(tuple(asked.corpus)).sources
 
 
 def planned_request(asked: argparse.Namespace, recipe: str, *tasks: str) -> Request:
-    """As a step of the campaign will make it, but with the teacher as it is before its pre-training."""
+    """Return the request that a step of the campaign will make, but with the teacher before its pre-training."""
     return Request(
         recipes=(recipe,),
         tasks=tasks,
@@ -59,7 +59,7 @@ def planned_request(asked: argparse.Namespace, recipe: str, *tasks: str) -> Requ
 
 
 def wanted_recipes(asked: argparse.Namespace) -> list[tuple[str, str, str]]:
-    """(recipe, task, the task's name), recipe by recipe over all tasks, so that little time gives all tasks something."""
+    """Return (recipe, task, task name), each recipe over all tasks before the next, so that a short campaign covers all tasks."""
     stems = [Path(task).stem for task in asked.task]
     names = asked.task if len(set(stems)) < len(stems) else stems
     return [
@@ -73,7 +73,7 @@ def _corpus(asked: argparse.Namespace, recipe: str) -> list[str]:
 
 
 def pretrained_teacher(campaign: Campaign) -> str | None:
-    """The teacher for the recipes, after its pre-training; None where that did not come to its end."""
+    """Return the teacher for the recipes, after pre-training; None if pre-training did not finish."""
     asked = campaign.arguments
     if asked.no_pretrain:
         return asked.teacher
@@ -86,7 +86,7 @@ def pretrained_teacher(campaign: Campaign) -> str | None:
 
 
 def done_before(asked: argparse.Namespace) -> set[str]:
-    """Names of the steps, `pretrain` and `RECIPE TASK`, that a start with these arguments finds done."""
+    """Return the names of the steps, `pretrain` and `RECIPE TASK`, that a start with these arguments finds done."""
     path = asked.out / "campaign.json"
     if not path.exists():
         return set()
@@ -115,8 +115,8 @@ def _pretraining(asked: argparse.Namespace, steps: int) -> dict[str, Any]:
 
 
 def _steps_that_fit(campaign: Campaign) -> dict[str, Any] | None:
-    """Into the share of the time that is left, never more than the recipe's passes over the text. Decided once for what the
-    probe was: later starts go on with it, whatever their minutes."""
+    """Plan the pre-training steps that fit into its share of the remaining time, at most the recipe's passes over the text. Decided once
+    per probe: later starts keep the decision, whatever their minutes."""
     asked = campaign.arguments
     what = _probe(asked)
     planned = campaign.document.get("pretrain")
@@ -137,9 +137,9 @@ def _steps_that_fit(campaign: Campaign) -> dict[str, Any] | None:
 
 
 def run_recipes(campaign: Campaign, teacher: str) -> None:
-    """None longer than half of what is left, but for the last."""
+    """Run each recipe in at most half of the remaining time; the last one may take all of it."""
     asked = campaign.arguments
-    # Where it was pre-trained by other settings or on other text, the recipes are run again.
+    # Run the recipes again if the teacher was pre-trained with other settings or on other text.
     made = {} if asked.no_pretrain else {"pretrained_by": campaign.steps["pretrain"]["what"]}
     wanted = wanted_recipes(asked)
     for place, (recipe, task, name) in enumerate(wanted):

@@ -1,4 +1,4 @@
-"""Who is measured: every variant of ours and of the peers that could be installed and converted, or why not."""
+"""The candidates: every variant of ours and of the peers that could be installed and converted, or why not."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ PEERS = (
     "neural_compressor_pt2e",
     "pytorch",
 )
-PLAIN = "ours plain"  # the variant whose fp32 graph the peers take
-_BF16 = {"avx512_bf16", "amx_bf16", "bf16"}  # of compress.machine.ISA, those that multiply bf16
+PLAIN = "ours plain"  # the variant whose fp32 graph the peers convert
+_BF16 = {"avx512_bf16", "amx_bf16", "bf16"}  # the names in compress.machine.ISA that multiply bf16
 NO_BF16 = "not measured: this CPU has no bf16 instructions and would emulate them"
 
 Say = Callable[[str], None]
@@ -39,7 +39,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Candidate:
-    """`peer` is its module here, `python` the interpreter that runs it, `folder` what it converted into."""
+    """`peer`: its module here. `python`: the interpreter that runs it. `folder`: where its converted files are."""
 
     name: str
     peer: str
@@ -51,12 +51,12 @@ class Candidate:
 
 
 def module(peer: str) -> Any:
-    """The peer's module, of which only the names and the texts are used in this process."""
+    """Return the peer's module; this process uses only its names and descriptions."""
     return importlib.import_module(peer)
 
 
 def interpreters(peers: Sequence[str], folder: Path, say: Say) -> tuple[dict[str, Path], dict[str, str]]:
-    """(peer -> its interpreter, variant of a peer -> why there is none); ours is the running one."""
+    """Return (peer -> its interpreter, variant of a peer -> why it has none). Ours uses the running interpreter."""
     found, missing = {OURS: Path(sys.executable)}, {}
     for peer in peers:
         say(f"environment of {peer}")
@@ -70,7 +70,8 @@ def interpreters(peers: Sequence[str], folder: Path, say: Say) -> tuple[dict[str
 def convert_all(
     model: Path, pythons: dict[str, Path], say: Say, seconds: float = CONVERT_SECONDS
 ) -> tuple[list[Candidate], dict[str, str]]:
-    """(candidates converted from the folder `model` in at most `seconds` each, ours first; name -> why it could not be)."""
+    """Convert the folder `model` for every candidate, in at most `seconds` each. Return (candidates that were converted, ours first; name
+    -> why a conversion failed)."""
     made, failed = [], {}
     for candidate in _candidates(model, pythons):
         if candidate.name in getattr(module(candidate.peer), "NEEDS_BF16", ()) and not _BF16 & {*isa()}:
@@ -96,7 +97,7 @@ def _slug(name: str) -> str:
 
 
 def _convert(candidate: Candidate, model: Path, seconds: float) -> None:
-    """Once per checkpoint, requirements and source of what converts."""
+    """Convert once per checkpoint, requirements and source of the converter."""
     stamp, digest = candidate.folder / "made.sha256", _digest(candidate.peer, model)
     if not (stamp.is_file() and stamp.read_text() == digest):
         shutil.rmtree(candidate.folder, ignore_errors=True)

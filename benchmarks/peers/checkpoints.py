@@ -1,4 +1,4 @@
-"""The models that all candidates start from, as transformers checkpoints with a head of two outputs."""
+"""The checkpoints that all candidates start from: transformers models with a head of two outputs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TRAINED, _BASE = "minilm-l6", "bert-base"
 
 
 def make_checkpoint(name: str, head: Head, out: Path) -> None:
-    """Write the checkpoint `name` into `out`: minilm-l6 with its weights, a student's or bert-base's sizes with random ones."""
+    """Write the checkpoint `name` into `out`: minilm-l6 with its weights, or a student or bert-base with random ones."""
     source = resolve_teacher(_TRAINED)
     if source.folder is None:
         raise SystemExit(f"expected the teacher {_TRAINED} with a checkpoint")
@@ -36,7 +36,7 @@ def make_checkpoint(name: str, head: Head, out: Path) -> None:
 
 
 def reference_logits(checkpoint: Path) -> np.ndarray:
-    """Of the checked batch, by torch in fp32, float32 [sequence, …]."""
+    """Return the logits of the checked batch by torch in fp32, float32 [sequence, …]."""
     model: Any = getattr(transformers, class_name(checkpoint))
     model = model.from_pretrained(checkpoint, attn_implementation="eager").eval()
     batch = checked()

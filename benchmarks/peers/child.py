@@ -1,12 +1,12 @@
-"""`python child.py PEER`: one candidate in a process of its own, told what to do by JSON lines.
+"""`python child.py PEER`: one candidate in its own process, controlled by JSON lines.
 
-Runs in the peer's environment and needs numpy beside it. A peer is a module here with
+Runs in the peer's environment and needs numpy there. A peer is a module here with
   ENVIRONMENT  the name of its requirements file; "" for the interpreter that runs the benchmark
   PACKAGES     whose versions are reported
   VARIANTS     name -> what it is, in a line
-  NEEDS_BF16   the names of those that are not measured on a CPU without bf16 instructions; may be left out
+  NEEDS_BF16   the names of the variants not measured on a CPU without bf16 instructions; optional
   convert(variant, model, out)        from the folder `model` (`checkpoint`/, `plain`/model.onnx) into the folder `out`
-  load(variant, out, threads)         -> predict(ids, mask) -> logits, float [sequence, …], of several outputs side by side
+  load(variant, out, threads)         -> predict(ids, mask) -> logits, float [sequence, …], several outputs side by side
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from inputs import Batch, calls, checked
 
 Predict = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
-# A timed answer lasts about this long: the short runs of small cells are repeated.
+# A measurement lasts about this long: the short runs of small cells are repeated.
 _FILL_SECONDS, _MOST_REPEATS = 0.05, 20
 
 
 class Server:
-    """Answers one request at a time; keeps the inputs of the cells seen."""
+    """A server that answers one request at a time and keeps the inputs of the cells seen."""
 
     def __init__(self, peer: Any) -> None:
         self.peer = peer
@@ -50,13 +50,13 @@ class Server:
         self.predict = self.peer.load(variant, Path(out), threads)
 
     def logits(self) -> list[Any]:
-        """Of the checked batch."""
+        """Return the logits of the checked batch."""
         assert self.predict is not None
         batch = checked()
         return np.asarray(self.predict(batch.ids, batch.mask), np.float64).tolist()
 
     def run(self, cell: str, way: int) -> dict[str, float]:
-        """`wall` and `cpu` milliseconds to answer the cell once; the CPU time is of all threads."""
+        """Return the `wall` and `cpu` milliseconds to answer the cell once; the CPU time is of all threads."""
         batches = self.prepared.setdefault((cell, way), calls(cell, way))
         first = self._timed(batches)
         repeats = min(_MOST_REPEATS, int(_FILL_SECONDS / max(first)))
@@ -72,7 +72,7 @@ class Server:
 
 
 def _mean(times: list[tuple[float, float]]) -> float:
-    """Of CPU seconds: the clock's ticks may be longer than one run."""
+    """Return the mean of the CPU seconds, because the clock's ticks may be longer than one run."""
     return statistics.fmean(cpu for _, cpu in times)
 
 
@@ -84,11 +84,11 @@ def _answer(server: Any, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def serve(server: Any) -> None:
-    """A request {"do": …, arguments} calls the method of that name; a line of JSON each. Ends when the parent closes the pipe,
-    also by dying."""
+    """Serve requests, one JSON line each: {"do": …, arguments} calls the method of that name. Ends when the parent closes the pipe or
+    dies."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what libraries print must not mix with the answers
+    os.dup2(2, 1)  # libraries' prints must not mix with the answers
     for line in sys.stdin:
         answers.write(json.dumps(_answer(server, json.loads(line))) + "\n")
         answers.flush()

@@ -1,4 +1,4 @@
-"""CTranslate2: its converter and its encoder in int8; what follows the encoder is numpy here, for it has no heads."""
+"""CTranslate2: its converter and its encoder in int8. It has no heads, so the layers after the encoder are numpy here."""
 
 from __future__ import annotations
 

@@ -1,13 +1,14 @@
-"""`python distil_child.py PEER`: one library's distillation in a process of its own; a request is a line of JSON.
+"""`python distil_child.py PEER`: distillation by one library in its own process; a request is a line of JSON.
 
 Runs in the peer's environment. A peer is a module here with
   ENVIRONMENT, PACKAGES   as in child.py
   FILES                   what a user of the library writes: its lines are counted
-  distil(case, pad, job)  -> the trained student. `job`: folders `teacher` and `student` of checkpoints, files `train`, `dev`,
-                          `held_out` and `tuning` of a text and a label a line, `epochs`, `batch_size`, `learning_rate`, `seed`,
-                          `threads`, the folder `out`, and `batches`, of rows of `train`, for whoever takes the same batches as ours
-What is measured, torch says: the first lookup of words begins it, steps of the optimizer end it. So neither reading files nor loading
-models counts. A peer that goes on after it has distilled is stopped there, and has `student(job)`.
+  distil(case, pad, job)  -> the trained student. `job`: checkpoint folders `teacher` and `student`; files `train`, `dev`,
+                          `held_out` and `tuning` with a text and a label per line; `epochs`, `batch_size`, `learning_rate`,
+                          `seed`, `threads`; the folder `out`; and `batches`, rows of `train`, for peers that use our batches
+
+Hooks in torch set the limits of the measurement: it starts at the first lookup of word embeddings and ends with an optimizer step, so
+reading files and loading models do not count. A peer that continues after distillation is stopped there, and has `student(job)`.
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 _PAD = 0
-_WORDS = 1000  # embeddings of more are those of words
+_WORDS = 1000  # an embedding with at least this many rows is the word embedding
 
 
 class Distilled(BaseException):
-    """Ours goes on, to a file that the others do not make: it is stopped."""
+    """Raised to stop ours after distillation: it continues to an export that the others do not make."""
 
 
 class Meter:
-    """CPU seconds (of all threads) and wall-clock seconds at the start and after each optimizer step, and the tokens in between."""
+    """CPU seconds (of all threads) and wall-clock seconds at the start and after each optimizer step, and the tokens between."""
 
     def __init__(self, *, armed: bool) -> None:
         self.armed = armed
@@ -52,7 +53,7 @@ class Meter:
         register_optimizer_step_post_hook(self._step)
 
     def stage(self, label: str, cached: bool) -> None:
-        """For ours, whose teacher answers the tuning split before: only the stage that distils counts."""
+        """Count only the distillation stage of ours, whose teacher answers the tuning split before it."""
         if self.clocks:
             raise Distilled
         self.armed = label.startswith("distill")
@@ -82,7 +83,7 @@ class Meter:
 
 
 class Quiet:
-    """What `compress.run` tells, of which the meter hears the stages."""
+    """A listener of `compress.run` that passes the stages to the meter."""
 
     def __init__(self, meter: Meter) -> None:
         self.stage = meter.stage
@@ -92,7 +93,7 @@ class Quiet:
 
 
 class Server:
-    """Answers one request at a time."""
+    """A server that answers one request at a time."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -102,13 +103,13 @@ class Server:
         return {name: metadata.version(name) for name in peer.PACKAGES}
 
     def run(self, case: str, pad: str, job: dict[str, Any]) -> dict[str, Any]:
-        """One training, in a process that begins as this one is, with all imports done."""
+        """Run one training in a fork of this process, with all imports done."""
         read, write = os.pipe()
         if not (child := os.fork()):
             with os.fdopen(write, "w") as answer:
                 try:
                     answer.write(json.dumps({"value": self._run(case, pad, job)}))
-                except BaseException as error:  # the fork is not to go on as if it were the parent
+                except BaseException as error:  # the fork must not continue as if it were the parent
                     answer.write(json.dumps({"error": f"{type(error).__name__}: {' '.join(str(error).split())}"}))
             os._exit(0)
         os.close(write)
@@ -120,7 +121,7 @@ class Server:
         return found["value"]
 
     def _run(self, case: str, pad: str, job: dict[str, Any]) -> dict[str, Any]:
-        """The tokens are those that the student read."""
+        """Train once and measure; the tokens are those that the student read."""
         torch.set_num_threads(job["threads"])
         for seed in (random.seed, np.random.seed, torch.manual_seed):
             seed(job["seed"])
@@ -139,7 +140,7 @@ class Server:
 
 @torch.no_grad()
 def _accuracy(student: Any, job: dict[str, Any]) -> float:
-    """Of the tuning rows, in points; every candidate's student is scored by this."""
+    """Return the accuracy on the tuning rows, in points; every candidate's student is scored by this function."""
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(job["teacher"])

@@ -1,4 +1,4 @@
-"""TinyBERT's losses on embeddings, hidden states and attention scores, for libraries that have none that leaves padding out."""
+"""TinyBERT's losses on embeddings, hidden states and attention scores, for libraries without such losses that ignore padding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results of distil_run.py -> Markdown.
+"""Render the results of distil_run.py as Markdown.
 
 python benchmarks/peers/distil_page.py RESULT.json > PAGE.md
 """
@@ -15,7 +15,7 @@ from typing import Any
 from distil_variants import CASES, FIRST, candidates
 from report import digits, table
 
-GOAL = 1.5  # times TextBrewer's tokens a second
+GOAL = 1.5  # times TextBrewer's tokens per second
 
 _HEAD = """# Distillation beside other libraries
 
@@ -62,18 +62,18 @@ def _head(result: dict[str, Any]) -> str:
 
 
 def rate(run: dict[str, Any]) -> float:
-    """Real tokens a second of CPU time, of the whole training."""
+    """Return real tokens per second of CPU time, over the whole training."""
     return run["real"] / (run["clocks"][-1][0] - run["clocks"][0][0])
 
 
 def step_seconds(run: dict[str, Any]) -> float:
-    """The median of the CPU seconds from one optimizer step to the next."""
+    """Return the median of the CPU seconds from one optimizer step to the next."""
     ends = [cpu for cpu, _ in run["clocks"][1:]]
     return statistics.median(after - before for before, after in pairwise(ends))
 
 
 def before_seconds(run: dict[str, Any]) -> float:
-    """CPU seconds before the end of the first step, less one step."""
+    """Return the CPU seconds up to the end of the first step, less one step."""
     return run["clocks"][1][0] - run["clocks"][0][0] - step_seconds(run)
 
 
@@ -125,7 +125,7 @@ def _cells(runs: list[dict[str, Any]], first: float) -> list[str]:
 
 
 def _goal(result: dict[str, Any]) -> str:
-    """How often as fast ours is as each way with TextBrewer, and whether that is the goal."""
+    """Return the section with our speed over each TextBrewer variant's, and whether it reaches the goal."""
     lines = []
     for case in CASES:
         first = _rate(result, case, FIRST)

@@ -1,6 +1,6 @@
-"""What a user of each library writes in the same way: texts to tokens, the two models, and attention scores before softmax.
+"""Code that a user of each library writes in the same way: tokenization, the two models, and attention scores before softmax.
 
-transformers gives attention after softmax; TinyBERT compares it before (Jiao et al. 2020, arXiv:1909.10351, eq. 7).
+transformers returns attention after softmax; TinyBERT compares it before (Jiao et al. 2020, arXiv:1909.10351, eq. 7).
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ PAIRS = ((1, 2), (2, 4), (3, 6))  # student layer and teacher layer, from 1
 OUTPUTS = {
     "logits": {},
     "layers": {"output_hidden_states": True, "output_attentions": True},
-}  # that a forward is to give
+}  # what a forward returns
 
 
 def models(case: str, job: dict[str, Any]) -> tuple[Any, Any]:
-    """Teacher and student; for layers both can give their scores."""
+    """Return teacher and student; for layers both can return their attention scores."""
     options = {"attn_implementation": "scores"} if case == "layers" else {}
     found = [
         AutoModelForSequenceClassification.from_pretrained(job[name], **options) for name in ("teacher", "student")
@@ -38,7 +38,7 @@ def models(case: str, job: dict[str, Any]) -> tuple[Any, Any]:
 
 
 def tokens(pad: str, job: dict[str, Any]) -> tuple[Any, list[dict[str, Any]]]:
-    """The tokenizer, and the examples, padded only where `pad` is the longest that a text may be."""
+    """Return the tokenizer and the examples, padded only if `pad` is the maximum length of a text."""
     tokenizer = AutoTokenizer.from_pretrained(job["teacher"])
     labels = AutoModelForSequenceClassification.from_pretrained(job["student"]).config.label2id
     rows = [json.loads(line) for line in Path(job["train"]).read_text(encoding="utf-8").splitlines()]
@@ -50,7 +50,7 @@ def tokens(pad: str, job: dict[str, Any]) -> tuple[Any, list[dict[str, Any]]]:
 
 
 def loader(pad: str, job: dict[str, Any]) -> DataLoader[Any]:
-    """Batches in random order, or the `batches` of the job."""
+    """Return batches in random order, or the `batches` of the job."""
     tokenizer, rows = tokens(pad, job)
     collate = DataCollatorWithPadding(tokenizer)
     if pad == "same":

@@ -3,8 +3,8 @@
     python benchmarks/peers/distil_run.py --teacher FOLDER --task sst2 --data-dir ../glue --report reports/distillation-peers.md
 
 FOLDER is a fine-tuned checkpoint of 6 layers, such as `model` of a run's teacher in runs/.store. The student is its layers 1, 3 and
-5. Each candidate trains in a process of its own, with the packages of its own environment, in rounds of random order; a round has a
-seed of its own, for all. CPU time is what counts: other work on the machine disturbs it least. Writes a JSON beside the report.
+5. Each candidate trains in its own process and environment, in rounds of random order; all candidates of a round share a seed.
+Compare CPU time: other work on the machine disturbs it least. Writes a JSON beside the report.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from compress.tasks import BucketSampler, Split, encode, resolve_task
 
 STUDENT = "tiny-3l-384"
 BATCH_SIZE, LEARNING_RATE, MAX_LENGTH = 32, 1e-4, 128
-_TUNING, _DEV = 500, 64  # texts; the latter are what `compress run` asks for besides, twice
+_TUNING, _DEV = 500, 64  # texts; `compress run` also needs dev and held-out texts, _DEV of each
 _PROGRAM = Path(__file__).with_name("distil_child.py")
 
 
@@ -110,7 +110,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _pythons(arguments: argparse.Namespace) -> tuple[dict[str, Path], dict[str, str]]:
-    """The interpreter of each peer's environment, and why there is none."""
+    """Return the interpreter of each peer's environment, and why one is missing."""
     found, failed = {"": Path(sys.executable)}, {}
     for name in ("textbrewer", "torchdistill"):
         try:
@@ -121,7 +121,7 @@ def _pythons(arguments: argparse.Namespace) -> tuple[dict[str, Path], dict[str, 
 
 
 def prepare(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The files that all candidates train on, and the student that they start from."""
+    """Write the files that all candidates train on, and the student that they start from."""
     out = arguments.out.absolute()
     out.mkdir(parents=True, exist_ok=True)
     spec, folder = resolve_task(arguments.task)
@@ -156,7 +156,7 @@ def prepare(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _write_student(teacher: Path, folder: Path, labels: tuple[str, ...]) -> None:
-    """As `compress run` would start it: copied layers and the teacher's head."""
+    """Write the student as `compress run` initializes it: copied layers and the teacher's head."""
     card, sizes = load_student(STUDENT), resolve_teacher(str(teacher)).dimensions(len(labels))
     model = load_classifier(teacher, kind="classification", labels=labels, trained=True)
     torch.manual_seed(0)
@@ -173,24 +173,24 @@ def _lengths(split: Split, teacher: Path | str) -> np.ndarray:
 
 
 def _batches(train: Split, teacher: Path) -> list[list[int]]:
-    """Those that our loop takes in its first epoch, for whoever takes the same."""
+    """Return the batches of our loop's first epoch, for peers that use the same."""
     return [batch.tolist() for batch in BucketSampler(_lengths(train, teacher), BATCH_SIZE, 0).epoch(0)]
 
 
 def _check_starts(runs: list[dict[str, Any]]) -> None:
-    """Every student began with the same weights: the sum of their absolute values is the same."""
+    """Check that every student started with the same weights, by the sum of their absolute values."""
     starts = {run["start"] for run in runs}
     if starts and max(starts) - min(starts) > 1e-9 * max(starts):
         raise SystemExit(f"the students began with different weights: sums of {sorted(starts)}")
 
 
 def lines_of(peer: str) -> int:
-    """That a user of it wrote: neither blank nor comments nor the text that a file begins with."""
+    """Return the number of lines that a user of the peer writes, without blank lines, comments and module docstrings."""
     return sum(map(_written, files_of(peer)))
 
 
 def files_of(peer: str) -> list[Path]:
-    """Named in the peer's module, which may not import here: its line is read."""
+    """Return the FILES of the peer's module, read from its source, because it may not import here."""
     source = Path(__file__).with_name(f"{peer}.py").read_text(encoding="utf-8")
     line = next(line for line in source.splitlines() if line.startswith("FILES = "))
     names = line.removeprefix("FILES = ").strip("()").split(",")
@@ -200,7 +200,7 @@ def files_of(peer: str) -> list[Path]:
 def _written(path: Path) -> int:
     lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
     quotes = [at for at, line in enumerate(lines) if line.startswith('"""')]
-    if quotes and path.suffix == ".py":  # ends on its own line, or on the one that it begins on
+    if quotes and path.suffix == ".py":  # the docstring ends on its own line, or on its first
         end = (
             quotes[0]
             if lines[quotes[0]].count('"""') == 2
@@ -231,7 +231,8 @@ def _round(
 def _children(
     pythons: dict[str, Path], threads: int, failed: dict[str, str], seconds: float
 ) -> Iterator[tuple[dict[str, Worker], dict[str, Any]]]:
-    """A process for each library, with its imports done, and the versions that it says; killed where a training takes more `seconds`."""
+    """Start a process for each library, with its imports done, and yield the processes and their versions. A training that takes more than
+    `seconds` is killed."""
     found, versions = {}, {}
     with ExitStack() as stack:
         for peer, name in {one.peer: one.environment for one in candidates()}.items():

@@ -1,6 +1,6 @@
-"""Distillation by TextBrewer, as its README and examples/notebook_examples/sst2.ipynb show it.
+"""Distillation by TextBrewer, after its README and examples/notebook_examples/sst2.ipynb.
 
-Its `ce` loss has no factor of T², and its `attention_mse` is a sum over heads: the weights below make up for both.
+Its `ce` loss has no factor of T², and its `attention_mse` is a sum over heads: the weights below compensate for both.
 """
 
 from __future__ import annotations

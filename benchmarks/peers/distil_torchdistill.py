@@ -1,5 +1,5 @@
-"""Distillation by torchdistill, as its examples/hf_transformers/general_language_understanding.py and its configurations for GLUE
-show it, with the configuration as a dictionary."""
+"""Distillation by torchdistill, after its examples/hf_transformers/general_language_understanding.py and its configurations for GLUE, with
+the configuration as a dictionary."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class LayersLoss(nn.Module):
 
 
 def criterion(case: str) -> dict[str, Any]:
-    """The sum of one term."""
+    """Return a sum of one term."""
     if case == "layers":
         term = {"key": "LayersLoss", "kwargs": {}}
     else:

@@ -1,5 +1,8 @@
-"""torchdistill imports torchvision, and the one of PyPI, built for CUDA, does not load beside a torch built for CPUs: it
-registers functions for operators that its library was to define. With these declared it loads, without them, which texts do not need."""
+"""Declare the torchvision operators that it needs to load beside a torch for CPUs.
+
+torchdistill imports torchvision. PyPI's build is for CUDA and does not load beside a torch built for CPUs, because it registers functions
+for operators that its library was to define. With these declarations it loads without them; texts do not need them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Distillation by the Trainer of transformers with a loss of one's own, as its guide for images shows."""
+"""Distillation by the Trainer of transformers with a custom loss, after its guide for images."""
 
 from __future__ import annotations
 

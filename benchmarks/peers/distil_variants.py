@@ -1,4 +1,4 @@
-"""What is measured: libraries, and the ways in which each makes batches."""
+"""The candidates of the distillation benchmark: libraries, and the ways in which each makes batches."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Candidate:
 
 
 def candidates() -> list[Candidate]:
-    """In the order of the page."""
+    """Return the candidates in the order of the page."""
     brewer, distill, trainer = (
         ("distil_textbrewer", "textbrewer"),
         ("distil_torchdistill", "torchdistill"),

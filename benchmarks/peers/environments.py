@@ -1,4 +1,4 @@
-"""A virtual environment per peer, made from its pinned requirements; made once, then found again."""
+"""A virtual environment per peer, created once from its pinned requirements and then reused."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 from compress.processes.children import run
 
 REQUIREMENTS = Path(__file__).parent / "requirements"
-_SECONDS = 1800.0  # for one command: torch over a slow line
+_SECONDS = 1800.0  # for one command: torch over a slow connection
 
 
 def environment(name: str, folder: Path) -> Path:
-    """The interpreter of `folder`/`name`, with `requirements/<name>.txt` installed in it.
+    """Return the interpreter of `folder`/`name`, with `requirements/<name>.txt` installed in it.
 
-    The first requirement goes in by itself: where it is torch, what depends on it takes the build that is there.
-    CheckFailed: pip's last words, or that it had not ended in half an hour.
+    The first requirement is installed alone: if it is torch, packages that depend on it use the installed build. CheckFailed: pip's last
+    words, or that it had not ended in half an hour.
     """
     wanted = (REQUIREMENTS / f"{name}.txt").read_text(encoding="utf-8")
     home = (folder / name).absolute()
@@ -26,7 +26,7 @@ def environment(name: str, folder: Path) -> Path:
         return python
     run([sys.executable, "-m", "venv", "--clear", home], _SECONDS)
     pins = [line for line in wanted.splitlines() if line and not line.startswith("#")]
-    for part in (pins[:1], pins):  # most modules are never imported, so none is compiled before it is
+    for part in (pins[:1], pins):  # --no-compile: most modules are never imported
         install = [python, "-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check"]
         run([*install, *part], _SECONDS)
     done.write_text(digest)

@@ -1,4 +1,4 @@
-"""Measurements on file: one JSON for each kind of CPU, so that one made elsewhere adds to those that there are."""
+"""Measurements on file: one JSON for each kind of CPU, so that results from another machine add to the existing ones."""
 
 from __future__ import annotations
 
@@ -12,20 +12,19 @@ from typing import Any
 from compress.atomic import write_text
 from compress.errors import CompressError
 
-Result = dict[str, Any]  # what `run.py` or `text_to_answer.py` measures at once
+Result = dict[str, Any]  # what one call of `run.py` or `text_to_answer.py` measures
 _VENDORS = ("amd", "intel", "apple", "ampere", "arm", "neoverse")
 
 
 def cpu_kind(machine: dict[str, Any]) -> str:
-    """Vendor and vector extensions of a `Machine`, e.g. `intel-avx2-avx512f-avx512_vnni`: what decides which kernels run."""
+    """Return the vendor and vector extensions of a `Machine`, e.g. `intel-avx2-avx512f-avx512_vnni`: they decide which kernels run."""
     words = re.findall("[a-z]+", machine["cpu"].lower())
     vendor = next((word for word in _VENDORS if word in words), "".join(words[:1]) or "cpu")
     return "-".join([vendor, *machine["isa"]])
 
 
 def file_result(result: Result, folder: Path) -> Path:
-    """Add `result` to the file of its kind of CPU. It takes the place of earlier runs of the same head, model and threads; all
-    others stay."""
+    """Add `result` to the file of its kind of CPU. It replaces earlier runs of the same head, model and threads; all others stay."""
     path = folder / f"{cpu_kind(result['machine'])}.json"
     kept = [*_without(_results(path), {_key(run) for run in result["runs"]}), result]
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -34,7 +33,7 @@ def file_result(result: Result, folder: Path) -> Path:
 
 
 def filed(folder: Path) -> list[Result]:
-    """All that is on file: kind by kind, in each the newest first. Raises `CompressError` where nothing is."""
+    """Return all measurements on file, by kind of CPU, the newest first in each. Raises `CompressError` if there are none."""
     found = [result for path in sorted(folder.glob("*.json")) for result in reversed(_results(path))]
     if not found:
         raise CompressError(f"{folder}: no measurements on file; make some with `make peers`")
@@ -42,7 +41,7 @@ def filed(folder: Path) -> list[Result]:
 
 
 def print_page(render: Callable[[list[Result]], str]) -> None:
-    """The page of the folder that the command line names."""
+    """Print the page of the folder given on the command line."""
     try:
         print(render(filed(Path(sys.argv[1]))), end="")
     except CompressError as error:
@@ -62,5 +61,5 @@ def _without(results: list[Result], again: set[tuple[Any, ...]]) -> Iterator[Res
 
 
 def _key(run: dict[str, Any]) -> tuple[Any, ...]:
-    """Texts are answered by one model alone."""
+    """Return the key of a run; runs on texts have only one model."""
     return run.get("kind"), run.get("model"), run["threads"]

@@ -1,4 +1,4 @@
-"""What a model answers, by the class that its checkpoint names. Needs numpy alone, since the peers' processes ask it too."""
+"""Heads by the class in the checkpoint's config. Needs only numpy, since the peers' processes import it too."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def _margins(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class Head:
-    """`kind`: of the tasks that it is for. `suffix` ends the names of its classes, in transformers and in optimum. `compared`: of
-    (logits, mask) the numbers that are correlated with torch's, and the decisions."""
+    """`kind`: of the tasks that the head is for. `suffix`: the ending of its class names in transformers and optimum. `compared`: maps
+    (logits, mask) to the numbers that are correlated with torch's, and the decisions."""
 
     kind: Literal["classification", "tagging", "span"]
     suffix: str
@@ -51,7 +51,7 @@ HEADS = {
 
 
 def class_name(checkpoint: Path) -> str:
-    """The class of transformers that the folder `checkpoint` is to be opened with."""
+    """Return the class of transformers that opens the folder `checkpoint`."""
     return json.loads((checkpoint / "config.json").read_text(encoding="utf-8"))["architectures"][0]
 
 
@@ -60,5 +60,5 @@ def head_of(checkpoint: Path) -> Head:
 
 
 def side_by_side(outputs: Sequence[Any]) -> np.ndarray:
-    """The one output of a graph, or its several, such as the logits of starts and of ends, as the last axis."""
+    """Return a graph's one output, or stack its several, such as the logits of starts and of ends, along the last axis."""
     return np.asarray(outputs[0]) if len(outputs) == 1 else np.stack([np.asarray(one) for one in outputs], -1)

@@ -1,4 +1,4 @@
-"""What every candidate is asked: the same seeded ids, cut into calls. Needs numpy alone."""
+"""The inputs that every candidate gets: the same seeded ids, cut into calls. Needs only numpy."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-VOCABULARY = 30522  # of every model here
+VOCABULARY = 30522  # size of every model's vocabulary
 RAGGED = "ragged"
-WHOLE = 0  # the way that takes all sequences in one call, padded to the longest
+WHOLE = 0  # the way with all sequences in one call, padded to the longest
 
 # cell -> the ways to cut it: sequences in a call, or for `ragged` the tokens of a call, padding included
 CELLS: dict[str, tuple[int, ...]] = {
@@ -21,23 +21,21 @@ CELLS: dict[str, tuple[int, ...]] = {
 
 @dataclass(frozen=True)
 class Batch:
-    """One call: `ids` and `mask`, int64 [sequence, length]; the mask is 1 for tokens and 0 for padding, at the end."""
+    """One call: `ids` and `mask`, int64 [sequence, length]; the mask is 1 for tokens and 0 for the padding at the end."""
 
     ids: np.ndarray
     mask: np.ndarray
 
 
 def ragged_lengths(count: int = 128, mean: float = 26.0, longest: int = 64) -> list[int]:
-    """Lengths in tokens, as of short texts: most near the mean, a tail cut at `longest`; seeded."""
+    """Return lengths in tokens like those of short texts: most near the mean, a tail cut at `longest`; seeded."""
     drawn = np.random.default_rng(4).gamma(4.0, mean / 4.0, count)
     return [int(length) for length in np.clip(np.rint(drawn), 4, longest)]
 
 
 def groups(lengths: list[int], tokens: int) -> list[list[int]]:
-    """Indices of `lengths` in calls of at most `tokens`, padding included, longest first; WHOLE: one call, as they come.
-
-    A sequence longer than `tokens` is a call of its own.
-    """
+    """Return indices of `lengths` in calls of at most `tokens`, padding included, longest first; WHOLE: one call in the given order. A
+    sequence longer than `tokens` is a call of its own."""
     if tokens == WHOLE:
         return [list(range(len(lengths)))]
     made: list[list[int]] = []
@@ -49,14 +47,14 @@ def groups(lengths: list[int], tokens: int) -> list[list[int]]:
 
 
 def padded(lengths: list[int], seed: int = 0) -> Batch:
-    """Random ids of these lengths, rows of the embedding table all over, padded with 0 to the longest."""
+    """Return random ids of these lengths, drawn from the whole vocabulary, padded with 0 to the longest."""
     mask = (np.arange(max(lengths)) < np.array(lengths)[:, None]).astype(np.int64)
     ids = np.random.default_rng(seed).integers(1, VOCABULARY, mask.shape)
     return Batch(ids * mask, mask)
 
 
 def calls(cell: str, way: int) -> list[Batch]:
-    """The calls that answer `cell` once, cut in the `way`."""
+    """Return the calls that answer `cell` once, cut in the `way`."""
     if cell == RAGGED:
         lengths = ragged_lengths()
         return [padded([lengths[index] for index in group], seed) for seed, group in enumerate(groups(lengths, way))]
@@ -65,17 +63,17 @@ def calls(cell: str, way: int) -> list[Batch]:
 
 
 def checked() -> Batch:
-    """The padded batch on which candidates must agree with torch."""
+    """Return the padded batch on which candidates must agree with torch."""
     return padded(ragged_lengths(count=32), seed=1)
 
 
 def clock(threads: int) -> str:
-    """Which time counts: a busy machine disturbs CPU time least, but of several threads it is the sum."""
+    """Return which time counts: a busy machine disturbs CPU time least, but with several threads CPU time is their sum."""
     return "cpu" if threads == 1 else "wall"
 
 
 def way_name(cell: str, way: int) -> str:
-    """How a reader is told of the `way`."""
+    """Return the name of the `way` for reports."""
     if cell != RAGGED:
         return f"calls of {way}"
     return "one padded call" if way == WHOLE else f"sorted, {way} tokens"

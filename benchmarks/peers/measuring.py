@@ -1,4 +1,4 @@
-"""All candidates in turn, a process each, started several times: agreement with torch first, then the cells, in rounds of random
+"""Measure all candidates in turn, in a process each, started several times: first agreement with torch, then the cells, in rounds of random
 order."""
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from compress.errors import CompressError
 from compress.processes.worker import Worker
 
 AGAIN = "first of ours, again"
-# A candidate whose answers go another way than torch's computes something else: below the
-# poorest int8, above a model that takes padding for tokens.
+# A candidate below this correlation with torch computes something else. The threshold is below the poorest int8, above a model
+# that treats padding as tokens.
 LEAST_CORRELATION = 0.75
-# The best way is sought twice, the second time among those near the best; a run this long needs no warming up.
+# The best way is searched twice, the second time among those near the best; a run this long needs no warm-up.
 _NEAR_BEST, _LONG_MS = 1.2, 3000.0
-_CHEAP = 5  # times the rounds for the cells of a single sequence
+_CHEAP = 5  # factor on the rounds for cells of a single sequence
 
 Say = Callable[[str], None]
 Samples = dict[str, list[dict[str, float]]]
@@ -40,11 +40,11 @@ def measure(
     seconds: float = ANSWER_SECONDS,
     starts: int = 1,
 ) -> dict[str, Any]:
-    """`agreement`, `cells` and `failed` of one model at `threads`; the first candidate runs a second time as AGAIN.
+    """Return `agreement`, `cells` and `failed` of one model at `threads`; the first candidate runs a second time as AGAIN.
 
-    `reference`: torch's fp32 logits of the checked batch, [sequence, …]. A candidate that fails, that does not agree or that takes
-    longer than `seconds` for one answer is measured no further, and `failed` says why. Two processes of one candidate may differ in all
-    of their rounds, so all are started `starts` times, with `rounds` in each.
+    `reference`: torch's fp32 logits of the checked batch, [sequence, …]. A candidate that fails, disagrees, or takes longer than `seconds`
+    for one answer is dropped, and `failed` says why. Two processes of one candidate may differ in all of their rounds, so all are started
+    `starts` times, with `rounds` in each.
     """
     failed: dict[str, str] = {}
     agreement: dict[str, dict[str, float]] = {}
@@ -68,7 +68,7 @@ def measure(
 
 
 def _summed(samples: Samples, ways: dict[str, int], failed: dict[str, str]) -> dict[str, Any]:
-    """Of a cell: medians over the rounds of all starts, of those that were in all of them."""
+    """Return a cell's medians over the rounds of all starts, for the candidates that completed all of them."""
     return {
         name: {"way": ways[name], **{kind: _median(times, kind) for kind in ("wall", "cpu")}, "samples": times}
         for name, times in samples.items()
@@ -77,7 +77,7 @@ def _summed(samples: Samples, ways: dict[str, int], failed: dict[str, str]) -> d
 
 
 class _Children:
-    """The processes that still take part, by name."""
+    """The running processes, by name."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class _Children:
                 yield name, self.running[name].ask(do)
 
     def run(self, requests: Sequence[tuple[str, int]], cell: str) -> Iterator[tuple[str, int, dict[str, float]]]:
-        """Each (name, way) once, in a new random order, those that have failed left out."""
+        """Run each (name, way) once, in a new random order, without those that have failed."""
         for name, way in self.order.sample(requests, len(requests)):
             if name in self.running:
                 with self.watched(name):
@@ -126,7 +126,7 @@ class _Children:
 
 
 def _agreement(head: Head, reference: np.ndarray, logits: list[Any]) -> dict[str, float]:
-    """Of real tokens: largest difference of a logit, correlation as `head` has it, share of equal decisions."""
+    """Compare real tokens: largest difference of a logit, correlation as defined by `head`, share of equal decisions."""
     found, mask = np.array(logits), checked().mask
     apart = np.abs(found - reference)
     (mine, my_decisions), (theirs, their_decisions) = (head.compared(values, mask) for values in (reference, found))
@@ -140,11 +140,11 @@ def _agreement(head: Head, reference: np.ndarray, logits: list[Any]) -> dict[str
 def _cell(
     children: _Children, cell: str, ways: dict[str, int] | None, rounds: int, clock: str, samples: Samples
 ) -> dict[str, int]:
-    """The ways that were taken, sought here or found by an earlier start; `samples` get those of the rounds."""
+    """Return the way of each candidate, from an earlier start or searched here; add the times of the rounds to `samples`."""
     if ways is None:
         ways = _best_ways(children, cell, clock)
     else:
-        for _ in children.run([*ways.items()], cell):  # what a process does at first is not timed
+        for _ in children.run([*ways.items()], cell):  # warm-up, not timed
             pass
     for _ in range(rounds * (1 if len(CELLS[cell]) > 1 else _CHEAP)):
         for name, _, times in children.run([*ways.items()], cell):
@@ -157,8 +157,8 @@ def _median(times: list[dict[str, float]], kind: str) -> float:
 
 
 def _best_ways(children: _Children, cell: str, clock: str) -> dict[str, int]:
-    """The way of the least time for each; the first run of a way may hold a compilation, so all but long ones and
-    hopeless ones run twice."""
+    """Return the fastest way of each candidate. The first run of a way may include compilation, so all but long or clearly slower ones run
+    twice."""
     found: dict[str, dict[int, float]] = {name: {} for name in children.running}
     everything = [(name, way) for name in children.running for way in CELLS[cell]]
     for name, way, times in children.run(everything, cell):

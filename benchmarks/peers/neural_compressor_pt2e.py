@@ -1,4 +1,4 @@
-"""neural-compressor's static int8 of a PyTorch program (PT2E), compiled by Inductor as its documentation has it."""
+"""neural-compressor's static int8 of a PyTorch program (PT2E), compiled by Inductor as in its documentation."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ def load(variant: str, out: Path, threads: int) -> Callable[[np.ndarray, np.ndar
 
 
 def _library(part: str) -> Any:
-    """Without its types, which are not those that it takes."""
+    """Import without types, because the declared ones differ from those it accepts."""
     return importlib.import_module(f"neural_compressor.torch.{part}")
 
 
 def _plain(checkpoint: Path) -> Any:
-    """The model as a module from ids and mask to a tuple of logits."""
+    """Return the model as a module that maps ids and mask to a tuple of logits."""
     import torch
     import transformers
 

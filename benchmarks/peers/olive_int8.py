@@ -33,7 +33,7 @@ def convert(variant: str, model: Path, out: Path) -> None:
     data: list[dict[str, Any]] = []
     if variant.endswith("static"):
         _register_data()
-        # uint8 by int8, of the matmuls alone, is what ONNX Runtime recommends for transformers on x86.
+        # ONNX Runtime recommends uint8 by int8, for matmuls only, for transformers on x86.
         quantization = {"type": "OnnxStaticQuantization", "activation_type": "uint8", "per_channel": True}
         quantization |= {"op_types_to_quantize": ["MatMul", "Gemm"], "data_config": _DATA}
         data = [{"name": _DATA, "load_dataset_config": {"type": _DATA}, "dataloader_config": {"batch_size": 1}}]
@@ -55,7 +55,7 @@ def convert(variant: str, model: Path, out: Path) -> None:
         }
     )
     (found,) = (out / "workflow").rglob("model.onnx")
-    for file in found.parent.glob("model.onnx*"):  # the weights may be beside it
+    for file in found.parent.glob("model.onnx*"):  # the weights may be in a file beside it
         shutil.move(file, out / file.name)
     shutil.rmtree(out / "cache")
 
@@ -73,6 +73,6 @@ def _register_data() -> None:
 
 
 def _sample(length: int) -> dict[str, np.ndarray]:
-    """One sequence, without the axis of the batch, which the loader adds."""
+    """Return one sequence without the batch axis, which the loader adds."""
     batch = padded([length], seed=length)
     return {"input_ids": batch.ids[0], "attention_mask": batch.mask[0], "token_type_ids": np.zeros_like(batch.ids[0])}

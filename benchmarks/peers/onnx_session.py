@@ -1,4 +1,4 @@
-"""A session of ONNX Runtime as a function of ids and mask; peers open theirs with its own defaults."""
+"""An ONNX Runtime session as a function of ids and mask; peers open theirs with ONNX Runtime's defaults."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from heads import side_by_side
 
 
 def default_options(threads: int) -> Any:
-    """As documented, with two exceptions that all candidates share: `threads`, and threads that wait asleep."""
+    """Return the documented defaults, with two exceptions that all candidates share: `threads`, and no spinning of waiting threads."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -23,14 +23,14 @@ def default_options(threads: int) -> Any:
 
 
 def open_default(path: Path, threads: int) -> Any:
-    """With `default_options`."""
+    """Open a session with `default_options`."""
     import onnxruntime
 
     return onnxruntime.InferenceSession(str(path), default_options(threads), providers=["CPUExecutionProvider"])
 
 
 def predictor(session: Any) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    """Feeds the inputs that the graph has, by their usual names."""
+    """Return a function that feeds the graph's inputs, by their usual names."""
     names = [value.name for value in session.get_inputs()]
 
     def predict(ids: np.ndarray, mask: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""ONNX Runtime's own dynamic quantization, as its documentation shows it."""
+"""ONNX Runtime's own dynamic quantization, as in its documentation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenVINO with NNCF's post-training int8, the whole model, and with its hint for bf16."""
+"""OpenVINO with NNCF's post-training int8, fp32 and, with its precision hint, bf16."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def load(variant: str, out: Path, threads: int) -> Callable[[np.ndarray, np.ndar
 
 
 def compiled(path: Path, threads: int, precision: str = "f32") -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    """A function from ids and mask to logits. RuntimeError: OpenVINO takes another precision than it is asked for."""
+    """Return a function from ids and mask to logits. Raises RuntimeError if OpenVINO uses another precision than requested."""
     import openvino  # pyright: ignore[reportMissingImports]
 
     core = openvino.Core()
     hints = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": threads, "ENABLE_CPU_PINNING": False}
-    hints["INFERENCE_PRECISION_HINT"] = precision  # always said: on a CPU with bf16 the default is bf16
+    hints["INFERENCE_PRECISION_HINT"] = precision  # always set: on a CPU with bf16 the default is bf16
     model = core.compile_model(path, "CPU", hints)
     taken = model.get_property("INFERENCE_PRECISION_HINT").get_type_name()
     if taken != precision:

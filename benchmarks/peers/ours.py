@@ -1,5 +1,5 @@
-"""The files of this project, in its own interpreter. Another file is another line in VARIANTS and in MAKE; one for
-another runtime is a module like the peers', with VARIANTS that start with "ours"."""
+"""This project's files, in its own interpreter. Each further file is a line in VARIANTS and in MAKE; one for another runtime is a module
+like the peers', with VARIANTS that start with "ours"."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onnx_session import predictor
 from compress.spec.quantization import Quantize
 from compress.spec.stages import Export
 
-DEFAULT = "ours default"  # what `compress run` makes and `ship` ships where a recipe says nothing
+DEFAULT = "ours default"  # what `compress run` makes and `ship` ships by default
 ENVIRONMENT = ""
 PACKAGES = ("bert-compress", "onnxruntime", "onnx", "torch", "transformers")
 _CALIBRATION = 96  # sequences, as many as OpenVINO's
@@ -50,7 +50,7 @@ def _feeds() -> list[dict[str, np.ndarray]]:
     ]
 
 
-# variant -> writes its int8 file for a checkpoint folder
+# variant -> function that writes its int8 file for a checkpoint folder
 MAKE = {
     DEFAULT: _make(Export(graph="fast"), Quantize()),
     "ours default unpadded": _make(Export(graph="fast"), Quantize()),

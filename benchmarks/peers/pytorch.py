@@ -1,4 +1,4 @@
-"""PyTorch: eager and compiled, in fp32 and bf16, and its own dynamic int8 of the linear layers."""
+"""PyTorch: eager and compiled, in fp32 and bf16, and dynamic int8 of the linear layers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NEEDS_BF16 = ("PyTorch eager bf16", "PyTorch compiled bf16")
 
 
 def convert(variant: str, model: Path, out: Path) -> None:
-    """Nothing to make: the checkpoint is loaded as it is."""
+    """Link the checkpoint, which needs no conversion."""
     (out / "checkpoint").symlink_to(model.absolute() / "checkpoint")
 
 

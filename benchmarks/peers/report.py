@@ -1,4 +1,4 @@
-"""All measurements on file -> Markdown: times, ratios of ours to each peer, and how far each is from torch.
+"""Render all measurements on file as Markdown: times, ratios of ours to each peer, and differences from torch.
 
 python benchmarks/peers/report.py reports/peers > reports/peers.md
 """
@@ -15,7 +15,7 @@ from inputs import CELLS, clock, way_name
 from measuring import AGAIN
 from ours import DEFAULT
 
-SAME_RUNTIME = ("ours QDQ in OpenVINO", "OpenVINO int8")  # our file in the runtime that the peer is run by
+SAME_RUNTIME = ("ours QDQ in OpenVINO", "OpenVINO int8")  # our file in the peer's runtime
 _HEAD = """# Beside other runtimes
 
 int8 (and fp32) models of the same weights, all candidates interleaved in one run, a process each in an environment
@@ -47,7 +47,7 @@ _ABSENT = """## What is not measured
 
 
 def render(results: Sequence[dict[str, Any]]) -> str:
-    """The whole page; a result is what `run.py` writes. Those of a kind of CPU stand next to each other."""
+    """Return the whole page. A result is what `run.py` writes; results of one kind of CPU are grouped."""
     parts = [_HEAD.format(**results[0]["ragged"], default=DEFAULT), _nearest(results)]
     for kind, several in groupby(results, key=lambda result: cpu_kind(result["machine"])):
         parts.append(f"## {kind}\n")
@@ -63,8 +63,8 @@ def _run(run: dict[str, Any], result: dict[str, Any]) -> list[str]:
 
 
 def ratio(cell: dict[str, Any], mine: str, other: str, kind: str) -> float:
-    """Median over the rounds of `mine` / `other`, whose samples are in the order of the rounds. Where those of an older measurement
-    were not kept, `over` has its ratios."""
+    """Return the median over the rounds of `mine` / `other`, whose samples are in the order of the rounds. For an older measurement without
+    samples, `over` has the ratios."""
     if other in cell[mine].get("over", {}):
         return cell[mine]["over"][other]
     pairs = zip(cell[mine]["samples"], cell[other]["samples"], strict=True)
@@ -72,7 +72,7 @@ def ratio(cell: dict[str, Any], mine: str, other: str, kind: str) -> float:
 
 
 def best(cell: dict[str, Any], names: Iterable[str], kind: str) -> str | None:
-    """The fastest of `names` in the cell, if any of them was measured."""
+    """Return the fastest of `names` in the cell, or None if none was measured."""
     return min((name for name in names if name in cell), key=lambda name: cell[name][kind], default=None)
 
 
@@ -145,7 +145,7 @@ def _ratios(run: dict[str, Any], result: dict[str, Any]) -> str:
 
 
 def _shares(cell: dict[str, Any], best: str | None, other: str, kind: str) -> str:
-    """Of our best form and, in brackets, of the default one; results of before it was timed have the first alone."""
+    """Return the ratio of our best form and, in brackets, of the default one; older results without the default have the first only."""
     default = f" ({_share(cell, DEFAULT, other, kind)})" if DEFAULT in cell and other in cell else ""
     return _share(cell, best, other, kind) + default
 
@@ -184,12 +184,12 @@ def _ms(cell: dict[str, Any] | None) -> str:
 
 
 def digits(value: float) -> str:
-    """Three that count, and none lost."""
+    """Format with at least three significant digits, keeping all integer digits."""
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 def _ways(run: dict[str, Any]) -> str:
-    """Per cell that can be cut: which candidates took which way."""
+    """List, for each cell that can be cut, the way of each candidate."""
     lines = []
     for cell, found in run["cells"].items():
         takers: dict[int, list[str]] = {}
@@ -206,7 +206,7 @@ def _missing(failed: dict[str, str]) -> str:
 
 
 def _glossary(results: Sequence[dict[str, Any]]) -> str:
-    """One line for each thing that a name has stood for, the newest first."""
+    """List each name with its descriptions, the newest first."""
     meant: dict[str, list[str]] = {}
     for result in sorted(results, key=lambda result: result["date"], reverse=True):
         for name, variant in result["variants"].items():

@@ -1,14 +1,14 @@
-"""Latency of our files beside OpenVINO + NNCF, ONNX Runtime's, optimum's, transformers' and Olive's int8, CTranslate2,
+"""Compare the latency of our files with OpenVINO + NNCF, ONNX Runtime's, optimum's, transformers' and Olive's int8, CTranslate2,
 neural-compressor and PyTorch.
 
     python benchmarks/peers/run.py --report reports/peers                              # as `make peers`: everything
     python benchmarks/peers/run.py --model minilm-l6 --peer pytorch --starts 1         # one model beside one peer
 
 Makes an environment per peer (pip, CPU builds), converts the same checkpoint in each peer's documented way, checks
-every candidate against torch, then times all of them interleaved. Sizes other than minilm-l6 have random weights:
-latency does not depend on them. What cannot be installed, converted or run in its time is killed and listed with the reason.
-Writes result.json into --out. --report adds the runs to the file of this kind of CPU in that folder as each is done, and draws the
-page beside the folder from all that are on file.
+every candidate against torch, then times all of them interleaved. Models other than minilm-l6 have random weights:
+latency does not depend on them. A candidate that cannot be installed, converted or run in time is listed with the reason.
+Writes result.json into --out. --report adds each finished run to the file of this kind of CPU in that folder, and renders
+the page beside the folder from all files in it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from compress.paths import shown
 from compress.provenance import running_code
 from compress.results import Machine
 
-# head -> the models that are measured where none is named
+# head -> the models measured by default
 MODELS = {
     "classification": ("minilm-l6", "tinybert-4l-312", "distilbert-6l", "bert-base"),
     "tagging": ("minilm-l6",),
@@ -118,7 +118,7 @@ def _runs(arguments: argparse.Namespace, pythons: dict[str, Path], missing: dict
 
 
 def _models(arguments: argparse.Namespace) -> Iterator[tuple[str, str]]:
-    """(head, model) of each model to measure."""
+    """Yield (head, model) of each model to measure."""
     kinds = [arguments.kind] if arguments.kind else ["classification"] if arguments.model else HEADS
     for kind in kinds:
         for name in arguments.model or MODELS[kind]:
@@ -139,7 +139,7 @@ def _variants(peers: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 
 def _versions(pythons: dict[str, Path], missing: dict[str, str]) -> dict[str, dict[str, str]]:
-    """Per peer, of the packages that count; one whose environment does not even start moves to `missing`."""
+    """Return the versions of the reported packages by peer; a peer whose environment does not start moves to `missing`."""
     found = {}
     for peer, python in [*pythons.items()]:
         try:

@@ -1,11 +1,12 @@
-"""`python text_child.py PEER`: one candidate that takes texts, in a process of its own: a request is a line of JSON.
+"""`python text_child.py PEER`: one candidate that takes texts, in its own process; a request is a line of JSON.
 
-Runs in the peer's environment and needs numpy beside it. A peer is a module here with
+Runs in the peer's environment and needs numpy there. A peer is a module here with
   ENVIRONMENT, PACKAGES, VARIANTS     as in child.py
-  WAYS                                name -> how many texts are answered; the first is what its users get without a setting
+  WAYS                                name -> how texts are batched; the first is the default for the peer's users
   open_texts(variant, model, threads) -> answer(texts, way) -> the probability of the second label of each text
-  make(model)                         what the peer makes of the checkpoint, if anything
-  part_times(variant, model, text, repeats) -> median microseconds of each part of an answer; ours alone has it
+  make(model)                         writes the peer's files for the checkpoint; optional
+  part_times(variant, model, text, repeats) -> median microseconds of each part of an answer; only ours has it
+
 `model` is the folder that text_to_answer.py makes.
 """
 
@@ -28,7 +29,7 @@ Answer = Callable[[Sequence[str], str], list[float]]
 
 
 class TextServer:
-    """Answers one request at a time; `calls` makes callers of its own."""
+    """A server that answers one request at a time; `calls` starts caller threads."""
 
     def __init__(self, peer: Any) -> None:
         self.peer, self.ways = peer, [*peer.WAYS]
@@ -39,20 +40,20 @@ class TextServer:
         return {name: metadata.version(name) for name in self.peer.PACKAGES}
 
     def make(self, model: str) -> None:
-        """What the peer makes of the checkpoint; some have a function for it."""
+        """Write the peer's files for the checkpoint; only some peers have such a function."""
         self.peer.make(Path(model))
 
     def load(self, variant: str, model: str, threads: int, texts: str) -> None:
-        """`texts`: a file with a list of them, JSON."""
+        """Open the peer. `texts`: a JSON file with a list of texts."""
         self.texts = json.loads(Path(texts).read_text(encoding="utf-8"))
         self.answer = self.peer.open_texts(variant, Path(model), threads)
 
     def probabilities(self, count: int) -> list[float]:
-        """Of the first texts, one by one."""
+        """Answer the first texts one by one."""
         return [self._one(text) for text in self.texts[:count]]
 
     def many(self, count: int, way: str) -> dict[str, float]:
-        """The first texts in one call: seconds (`cpu` is of all threads), and MB of memory before and after."""
+        """Answer the first texts in one call: seconds (`cpu` is of all threads), and MB of memory before and after."""
         assert self.answer is not None
         before, wall, cpu = _resident_mb(), time.perf_counter(), time.process_time()
         found = self.answer(self.texts[:count], way)
@@ -62,8 +63,8 @@ class TextServer:
         return {"wall": wall, "cpu": cpu, "before_mb": before, "after_mb": _resident_mb()}
 
     def calls(self, callers: int, requests: int) -> dict[str, Any]:
-        """`requests` texts one by one, by `callers` at once that each wait for their answer before they ask again: seconds of each
-        request that was answered, of all (`wall`, `cpu`), and what the others raised."""
+        """Answer `requests` texts one by one, from `callers` threads that each wait for an answer before the next request. Return the
+        seconds of each answered request, of all (`wall`, `cpu`), and the errors of the others."""
         seconds: list[float] = []
         raised: list[str] = []
         queue = iter(self.texts[:requests])
@@ -95,7 +96,7 @@ class TextServer:
         return {"p50": p50, "p99": p99, "wall": wall, "cpu": cpu, **counts, "raised": raised[:1]}
 
     def part_times(self, variant: str, model: str, texts: str, words: int, repeats: int) -> dict[str, float]:
-        """Of an answer to the first so many words of the first text that has them; `texts` as above."""
+        """Time the parts of an answer to the first `words` words of the first text that has as many; `texts` as in `load`."""
         listed = json.loads(Path(texts).read_text(encoding="utf-8"))
         split = next(found for text in listed if len(found := text.split()) >= words)
         return self.peer.part_times(variant, Path(model), " ".join(split[:words]), repeats)
@@ -106,7 +107,7 @@ class TextServer:
 
 
 def _resident_mb() -> float:
-    """Of this process, on Linux."""
+    """Return the resident memory of this process in MB, on Linux."""
     lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     return int(next(line.split()[1] for line in lines if line.startswith("VmRSS"))) / 1000
 

@@ -1,5 +1,5 @@
-"""sentence-transformers' CrossEncoder with its ONNX backend. It takes pairs alone: a text is given as its two halves, and has one token
-more for that."""
+"""sentence-transformers' CrossEncoder with its ONNX backend. It accepts only pairs: a text is passed as its two halves, which adds one
+token."""
 
 from __future__ import annotations
 

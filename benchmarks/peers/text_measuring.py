@@ -1,4 +1,5 @@
-"""All candidates that take texts, a process each: their answers, all texts in one call, and single texts of several callers."""
+"""Measure all candidates that take texts, in a process each: their answers, all texts in one call, and single texts from several
+callers."""
 
 from __future__ import annotations
 
@@ -21,10 +22,10 @@ from compress.processes.worker import Worker
 
 OURS = "text_ours"
 FIRST, AGAIN = "Classifier int8", "Classifier int8, again"
-REFERENCE = "transformers pipeline, torch fp32"  # whose answers are compared with
+REFERENCE = "transformers pipeline, torch fp32"  # the others' answers are compared with its
 CALLERS = (1, 4, 16)
-TRIED = 300  # texts by which the fastest way is chosen
-BY_CALLER = "sorted"  # in the name of a way that its user has to write; it is reported, and not taken
+TRIED = 300  # texts for choosing the fastest way
+BY_CALLER = "sorted"  # in the name of a way that its user must implement; it is reported, but never chosen
 _CHECKED = 64  # texts whose answers are compared
 _CHILD = Path(__file__).with_name("text_child.py")
 
@@ -33,7 +34,7 @@ Say = Callable[..., None]
 
 @dataclass(frozen=True)
 class Candidate:
-    """`peer` is its module here, `python` the interpreter that runs it."""
+    """`peer`: its module here. `python`: the interpreter that runs it."""
 
     name: str
     peer: str
@@ -50,10 +51,8 @@ class Candidate:
 def measure(
     candidates: Sequence[Candidate], model: Path, threads: int, texts: int, rounds: int, requests: int, say: Say
 ) -> dict[str, Any]:
-    """`load` of the machine before, then by candidate `correlation`, `ways`, `whole` and `callers`; and `failed`.
-
-    The first candidate runs a second time as AGAIN.
-    """
+    """Return the machine's `load` before, then `correlation`, `ways`, `whole` and `callers` by candidate, and `failed`. The first candidate
+    runs a second time as AGAIN."""
     load = os.getloadavg()[0]
     with ExitStack() as stack:
         children = _Children(stack, candidates, model, threads, say)
@@ -77,23 +76,23 @@ def measure(
 
 
 def short_text(first: Candidate, model: Path, words: int, repeats: int) -> dict[str, float]:
-    """Microseconds of each part of an answer of FIRST to one text, with one thread."""
+    """Return the microseconds of each part of FIRST's answer to one text, with one thread."""
     with first.child(1) as child:
         return child.ask("part_times", variant=FIRST, words=words, repeats=repeats, **_files(model))
 
 
 def _files(model: Path) -> dict[str, str]:
-    """As children are given them."""
+    """Return the files' arguments for the children."""
     return {"model": str(model.absolute()), "texts": str(model.absolute() / "texts.json")}
 
 
 def fastest(ways: dict[str, dict[str, float]], threads: int) -> str:
-    """Of the ways that the peer's interface has."""
+    """Return the fastest way that the peer's interface offers."""
     return min((way for way in ways if BY_CALLER not in way), key=lambda way: ways[way][clock(threads)])
 
 
 class _Children:
-    """The processes that still take part, by name; `failed`: why the others do not."""
+    """The running processes, by name; `failed`: why the others stopped."""
 
     def __init__(self, stack: ExitStack, candidates: Sequence[Candidate], model: Path, threads: int, say: Say) -> None:
         self.failed: dict[str, str] = {}
@@ -106,7 +105,7 @@ class _Children:
             self.ask(name, "load", variant=candidate.name, threads=threads, **_files(model))
 
     def ask(self, name: str, do: str, **arguments: Any) -> Any:
-        """None, once and for all, where it failed."""
+        """Return the answer; None after a failure, which ends the process."""
         if name not in self.running:
             return None
         self._say(name, do, *map(str, arguments.values()))
@@ -118,14 +117,14 @@ class _Children:
             return None
 
     def each(self, do: str, own: Mapping[str, Mapping[str, Any]] | None = None, **arguments: Any) -> dict[str, Any]:
-        """The answers, asked for in a new random order; `own`: what each is asked with besides."""
+        """Return the answers of all, requested in a new random order; `own`: extra arguments by name."""
         order = self._order.sample([*self.running], len(self.running))
         found = {name: self.ask(name, do, **arguments, **(own or {}).get(name, {})) for name in order}
         return {name: found[name] for name in self.candidates if name in self.running and name in found}
 
 
 def _ways(children: _Children, count: int) -> dict[str, dict[str, dict[str, float]]]:
-    """Name -> way -> seconds, after a first run to warm up."""
+    """Return name -> way -> seconds, after a warm-up run."""
     found = {}
     for name, candidate in children.candidates.items():
         children.ask(name, "many", count=count, way=next(iter(candidate.ways)))
@@ -134,7 +133,7 @@ def _ways(children: _Children, count: int) -> dict[str, dict[str, dict[str, floa
 
 
 def _callers(children: _Children, callers: int, rounds: int, requests: int) -> dict[str, dict[str, float]]:
-    """Medians of the rounds by name: milliseconds of a request, answers a second, and how many requests failed of all."""
+    """Return medians of the rounds by name: milliseconds of a request, answers per second, and the number of failed requests."""
     samples = [children.each("calls", callers=callers, requests=requests) for _ in range(rounds)]
     return {name: _summary([sample[name] for sample in samples]) for name in samples[-1]}
 
@@ -152,7 +151,7 @@ def _summary(samples: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _correlation(answers: dict[str, list[float]]) -> dict[str, float]:
-    """Of each one's probabilities with those of REFERENCE, where that takes part."""
+    """Return the correlation of each candidate's probabilities with those of REFERENCE; empty without REFERENCE."""
     if REFERENCE not in answers:
         return {}
     return {name: float(np.corrcoef(found, answers[REFERENCE])[0, 1]) for name, found in answers.items()}

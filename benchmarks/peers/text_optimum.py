@@ -27,7 +27,7 @@ _FILES = {
 
 
 def make(model: Path) -> None:
-    """optimum's own files, in folders of `model`; one of them with the tokenizer, for whoever opens it."""
+    """Write optimum's own files into folders of `model`, the fp32 one with the tokenizer."""
     import transformers
     from optimum import onnxruntime  # pyright: ignore[reportMissingImports, reportAttributeAccessIssue]
 

@@ -29,7 +29,7 @@ def open_texts(variant: str, model: Path, threads: int) -> Callable[[Sequence[st
 
 
 def part_times(variant: str, model: Path, text: str, repeats: int) -> dict[str, float]:
-    """Median microseconds of each part of `predict(text)` with one thread."""
+    """Return median microseconds of each part of `predict(text)` with one thread."""
     import text_parts
 
     return text_parts.part_times(_classifier(variant, model, 1), text, repeats)

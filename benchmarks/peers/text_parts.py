@@ -1,4 +1,4 @@
-"""Where the time of one short text goes in `Classifier.predict`: the functions that it calls, in its order, each timed."""
+"""Time the parts of `Classifier.predict` for one short text: the functions that it calls, in order."""
 
 from __future__ import annotations
 
@@ -19,11 +19,8 @@ MODEL, REST, WHOLE = "the model (`session.run`)", "the rest of `predict`", "`pre
 
 
 def part_times(classifier: Classifier, text: str, repeats: int) -> dict[str, float]:
-    """Median microseconds of each part of `predict(text)`, of the `REST` of it, and of the `WHOLE`: CPU time of this thread, so
-    `classifier` has to be opened with one.
-
-    RuntimeError: the parts do not come to the answer of `predict`.
-    """
+    """Return median microseconds of each part of `predict(text)`, of the `REST` of it, and of the `WHOLE`: CPU time of this thread, so open
+    `classifier` with one thread. Raises RuntimeError if the parts yield another answer than `predict`."""
     steps = _steps(classifier, OnnxRuntime(classifier.model, 1))
     samples: dict[str, list[int]] = {name: [] for name in (*steps, WHOLE)}
 
@@ -45,7 +42,7 @@ def part_times(classifier: Classifier, text: str, repeats: int) -> dict[str, flo
 
 
 def _steps(classifier: Classifier, engine: OnnxRuntime) -> dict[str, Callable[[Any], Any]]:
-    """Each takes what the one before it gives; the first takes a text, the last gives a list of one answer."""
+    """Return the steps; each takes the result of the one before. The first takes a text, the last returns a list of one answer."""
     cutter, tokenizer, settings = Cutter(classifier.tokenizer), classifier.tokenizer, classifier.settings
 
     def arrays(encodings: Sequence[tokenizers.Encoding]) -> dict[str, np.ndarray]:

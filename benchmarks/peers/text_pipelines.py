@@ -1,4 +1,4 @@
-"""What the pipelines of transformers have in common. Needs transformers alone, in whichever environment."""
+"""Code shared by the candidates that use transformers' pipelines. Needs only transformers, in either environment."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WAYS = {
 
 
 def answering(pipeline: Any) -> Callable[[Sequence[str], str], list[float]]:
-    """A text-classification pipeline as a function; truncation at the model's length, as ours has it."""
+    """Return a text-classification pipeline as a function, with truncation at the model's length, like ours."""
     second = pipeline.model.config.id2label[1]
 
     def scores(texts: Sequence[str], size: int) -> list[float]:

@@ -1,4 +1,4 @@
-"""All measurements of text_to_answer.py on file -> Markdown.
+"""Render all measurements of text_to_answer.py on file as Markdown.
 
 python benchmarks/peers/text_report.py reports/text-to-answer > reports/text-to-answer.md
 """
@@ -42,11 +42,11 @@ One text of {words} words, answered {repeats:,} times by `{first}` with one thre
 `predict` calls, in its order. Around the model there are {around:.0f} µs.
 
 """
-GOAL = 4  # times as fast as the pipelines of optimum, by all texts in one call
+GOAL = 4  # times as fast as the pipelines of optimum, with all texts in one call
 
 
 def render(results: Sequence[dict[str, Any]]) -> str:
-    """The whole page; a result is what `text_to_answer.py` writes."""
+    """Return the whole page; a result is what `text_to_answer.py` writes."""
     return "\n".join([_HEAD.format(first=FIRST), *(part for result in results for part in _result(result))])
 
 
@@ -108,7 +108,7 @@ def _whole(run: dict[str, Any], clock: str) -> str:
 
 
 def _goal(run: dict[str, Any], clock: str) -> str:
-    """Which of the others FIRST is GOAL times as fast as."""
+    """List which of the others are at least GOAL times slower than FIRST, and which are not."""
     if FIRST not in run["whole"]:
         return ""
     first = run["whole"][FIRST][clock]

@@ -1,11 +1,11 @@
-"""Texts to answers: our `Classifier`, tokenizer included, beside the pipelines of optimum and transformers and a CrossEncoder.
+"""Compare our `Classifier`, tokenizer included, with the pipelines of optimum and transformers and a CrossEncoder, from texts to answers.
 
     python benchmarks/peers/text_to_answer.py --threads 1 --threads 2 --out runs/peers --report reports/text-to-answer
 
-Makes an environment per peer as run.py does, a classifier of MiniLM-L6's weights, our files and optimum's. Each candidate
-answers ragged texts in one call, and then single texts of 1, 4 and 16 callers at once, in rounds of random order. Texts are
-made of the tokenizer's words (ragged_texts.py). --report adds the figures to the file of this kind of CPU in that folder, and draws
-the page beside it from all that are on file. Linux alone, for the memory.
+Makes an environment per peer as run.py does, a classifier with MiniLM-L6's weights, our files and optimum's. Each candidate
+answers ragged texts in one call, and then single texts from 1, 4 and 16 concurrent callers, in rounds of random order. Texts
+are made of the tokenizer's words (ragged_texts.py). --report adds the figures to the file of this kind of CPU in that folder,
+and renders the page beside it from all files in it. Linux only, for the memory figures.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from compress.provenance import running_code
 from compress.results import Machine
 
 PEERS = ("text_optimum", "text_cross_encoder", "text_transformers")
-_SHORT = {"words": 8, "repeats": 2000}  # of the text whose time is split into parts
+_SHORT = {"words": 8, "repeats": 2000}  # the text whose time is split into parts
 
 
 def say(*words: str) -> None:
@@ -94,7 +94,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _pythons(arguments: argparse.Namespace, failed: dict[str, str]) -> dict[str, Path]:
-    """Peer -> its interpreter; ours is the running one, and without optimum's there is nothing to compare it with."""
+    """Map each peer to its interpreter; ours is the running one."""
     found = {OURS: Path(sys.executable)}
     for peer in arguments.peer or PEERS:
         say(f"environment of {peer}")
@@ -106,7 +106,7 @@ def _pythons(arguments: argparse.Namespace, failed: dict[str, str]) -> dict[str,
 
 
 def _prepare(model: Path, arguments: argparse.Namespace) -> dict[str, Any]:
-    """The checkpoint, our files as a folder that `Classifier` opens, and texts.json -> what the texts are like."""
+    """Write the checkpoint, our files as a folder that `Classifier` opens, and texts.json; return statistics of the texts."""
     say("our files")
     shutil.rmtree(model, ignore_errors=True)
     make_checkpoint("minilm-l6", HEADS["classification"], model / "checkpoint")
@@ -128,7 +128,7 @@ def _prepare(model: Path, arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _make_files(model: Path, pythons: dict[str, Path], failed: dict[str, str]) -> dict[str, dict[str, str]]:
-    """Versions by peer, each of which has made its files; one that cannot moves to `failed`."""
+    """Have each peer make its files and return the versions by peer; a peer that cannot moves to `failed`."""
     found = {}
     for peer, python in [*pythons.items()]:
         say(f"files of {peer}")

@@ -29,7 +29,7 @@ def convert(variant: str, model: Path, out: Path) -> None:
     exporters = _library()
     checkpoint = model / "checkpoint"
     source = getattr(transformers, class_name(checkpoint)).from_pretrained(checkpoint).eval()
-    # Static quantization does not take the fused graph: onnx's shape inference, which it begins with, refuses it.
+    # Static quantization does not accept the fused graph: onnx's shape inference, its first step, rejects it.
     fusions = "cpu" if variant.endswith("dynamic") else None
     config = exporters.OnnxConfig(dynamic=True, ort_fusions=fusions, quantizer=_quantizer(variant))
     exporters.OnnxExporter().export(source, _inputs([12, 7]), config=config).save_pretrained(out)
@@ -43,8 +43,8 @@ def _quantizer(variant: str) -> Any:
     exporters = _library()
     if variant.endswith("dynamic"):
         return exporters.OnnxRuntimeQuantizer(exporters.OnnxRuntimeDynamicConfig())
-    # Of all operators, softmax and normalization among them, as is its default, answers correlate at 0.5 with torch's.
-    # uint8 by int8 is what ONNX Runtime recommends for x86.
+    # The default quantizes all operators, softmax and normalization included; the answers then correlate at 0.5 with torch's.
+    # ONNX Runtime recommends uint8 by int8 for x86.
     quantization = importlib.import_module("onnxruntime.quantization")
     static = exporters.OnnxRuntimeStaticConfig(
         per_channel=True, op_types_to_quantize=["MatMul", "Gemm"], activation_type=quantization.QuantType.QUInt8
@@ -54,7 +54,7 @@ def _quantizer(variant: str) -> Any:
 
 
 def _library() -> Any:
-    """Its names come into being when they are asked for, which a type checker does not see."""
+    """Import it dynamically: its names are created on access, which a type checker does not see."""
     return importlib.import_module("transformers.exporters")
 
 

@@ -1,4 +1,4 @@
-"""Which layer of the teacher stands beside each of the student's: by the recipe's map, by what was copied, or evenly spaced."""
+"""Which teacher layer is shown beside each student layer: by the recipe's map, by the copied layers, or evenly spaced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copies of examples: how many words change, to what, and what never does."""
+"""Copies of examples: how many words change, to what, and what never changes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def words(text: str) -> list[str]:
 
 
 def skeleton(text: str) -> str:
-    """The text with every content word taken out."""
+    """Return the text with a dot in place of every content word."""
     for start, end in reversed(content_words(text)):
         text = text[:start] + "·" + text[end:]
     return text
@@ -63,13 +63,13 @@ def made(tokenizer: Tokenizer, both: Proposers) -> tuple[Split, Augmented]:
 
 
 def pairs_of_words(split: Split, augmented: Augmented) -> list[tuple[str, str]]:
-    """(word, what it is in the copy) for every word of every copy."""
+    """Return (word, its replacement in the copy) for every word of every copy."""
     rows = zip(augmented.source, augmented.split.texts[0], strict=True)
     return [pair for source, copy in rows for pair in zip(words(split.texts[0][source]), words(copy), strict=True)]
 
 
 def test_words_are_replaced_as_often_as_asked(made: tuple[Split, Augmented]):
-    """Within five standard deviations of a binomial; every word has candidates, none of which is itself."""
+    """Within five standard deviations of a binomial; every word has candidates, and is not its own candidate."""
     split, augmented = made
     assert len(augmented.source) == 180
     pairs = [pair for pair in pairs_of_words(split, augmented) if pair[0] in CONTENT]
@@ -123,7 +123,7 @@ def test_both_texts_of_a_pair_change(tokenizer: Tokenizer, both: Proposers):
 
 
 def test_the_same_text_on_both_sides_of_a_pair(tokenizer: Tokenizer, both: Proposers):
-    """A word is asked for when the draws of either side replace it."""
+    """A word gets candidates if the draws of either side replace it."""
     split = split_of(sentences(4, 6), sentences(4, 6))
     few: dict[str, Any] = {**SETTINGS, "copies": 1}
     augmented = augment(split, tokenizer=tokenizer, proposers=both, **few)
@@ -175,7 +175,7 @@ def test_words_of_several_tokens_are_left_without_a_second_source(tokenizer: Tok
 def test_a_masked_language_model_is_given_its_own_tokens(
     tokenizer: Tokenizer, both: Proposers, made: tuple[Split, Augmented]
 ):
-    """Whatever tokenizer the student has."""
+    """Whatever the student's tokenizer."""
     from tokenizers import models
 
     other = Tokenizer(models.WordPiece(vocab={"[UNK]": 0, "film": 1}, unk_token="[UNK]"))

@@ -1,4 +1,4 @@
-"""Words of texts, and copies of examples, with the kinds of tokenizers that families have: ## pieces, bytes, SentencePiece."""
+"""Words of texts, and copies of examples, with the families' kinds of tokenizers: ## pieces, bytes, SentencePiece."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_words_of_one_token_are_where_the_texts_have_them(family: str):
 
 @KINDS
 def test_copies_differ_in_words_alone(family: str, tmp_path: Path):
-    """From a masked language model for words of one token, from GloVe or the table of words for the others."""
+    """From a masked language model for one-token words, from GloVe or the word embeddings for the others."""
     tokenizer = tokenizer_of(family)
     model: Any = masked_lm_of(family, tokenizer)
     (tmp_path / "glove.txt").write_text(GLOVE)
@@ -74,7 +74,7 @@ def test_copies_differ_in_words_alone(family: str, tmp_path: Path):
 
 @KINDS
 def test_a_word_of_unknown_letters_has_no_neighbours(family: str):
-    """What stands for it is the row of the unknown token, which is near nothing. Bytes know all letters."""
+    """It has the row of the unknown token, which has no near rows. Byte-level tokenizers know all letters."""
     tokenizer = tokenizer_of(family)
     table = np.random.default_rng(0).normal(size=(tokenizer.get_vocab_size(), 8)).astype(np.float32)
     found = NeighbourProposer(table, tokenizer).propose(["ЖЖЖ", "good"], 3)

@@ -1,4 +1,4 @@
-"""Candidates of a masked language model: batched and padded, against one row at a time; kept and resumed."""
+"""Candidates of a masked language model: batched and padded, against one row at a time; stored and resumed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def silent(done: int, total: int) -> None:
 def reference(
     model: Any, proposer: MaskedLmProposer, tokenizer: Tokenizer, slots: Slots, group: list[int]
 ) -> list[list[str]]:
-    """All words by score at each slot of one text, masked together, unpadded, through transformers' own head."""
+    """Return all words by score at each slot of one text, masked together, unpadded, through transformers' own head."""
     ids = slots.texts[slots.text[group[0]]].astype(np.int64).copy()
     ids[slots.position[group]] = tokenizer.token_to_id("[MASK]")
     with torch.no_grad():
@@ -111,7 +111,7 @@ def test_a_tokenizer_without_a_mask_is_refused(model: Any):
 
 @pytest.fixture
 def forwards(model: Any):
-    """Counts the model's forwards; raise at one by setting `stop_at`."""
+    """Count the model's forward passes; set `stop_at` to raise at one."""
 
     class Count:
         done = 0

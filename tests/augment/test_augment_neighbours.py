@@ -1,4 +1,4 @@
-"""Candidates by word vectors, against loops over the table; and the file of vectors."""
+"""Candidates by word vectors, against loops over the table; and the vector file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from compress.errors import CompressError
 
 @pytest.fixture(scope="module")
 def table(tokenizer: Tokenizer) -> np.ndarray:
-    """Rows with a large part in common, as embeddings have, and few dimensions, so that some are near."""
+    """Return rows with a large common part, like embeddings, and few dimensions, so that some are close."""
     rng = np.random.default_rng(0)
     return (rng.normal(size=(tokenizer.get_vocab_size(), 4)) + 3.0).astype(np.float32)
 
@@ -87,7 +87,7 @@ def test_neighbours_in_a_glove_file(glove: Path):
 
 
 def test_words_of_a_glove_file_that_hold_spaces(tmp_path: Path):
-    """As some of glove.840B do: the last numbers are the vector."""
+    """glove.840B has some: the last numbers are the vector."""
     path = tmp_path / "vectors.txt"
     path.write_text("film 1 0\n. . . 5 5\nat name@domain.com 0.1 1\n1 2 3\nmovie 0.9 0.1\n", "utf-8")
     words, vectors = read_glove(path)

@@ -1,4 +1,4 @@
-"""Which words may be replaced, and by what."""
+"""Which words may be replaced, and by which."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_whole_words_of_each_kind_of_tokenizer(tokenizer: Tokenizer):
 
 
 def test_byte_level_tokens_become_the_words_of_texts():
-    """A letter with an accent, or of Cyrillic, is two characters of a token. A dash is no word, nor is what ends inside a letter."""
+    """An accented or Cyrillic letter is two characters of a token. Dashes, and tokens that end inside a letter, are not words."""
     lines = ["Der Fußball — schön", "le très bon élève – déjà", "хороший фильм — рыба рука роман реку"] * 20
     tokenizer = byte_level(lines, 400)
     assert {"ĠFuÃŁball", "ĠâĢĶ", "ĠâĢ", "ĠÑĢ", "ĠÑħÐ¾Ñ"} <= tokenizer.get_vocab().keys()

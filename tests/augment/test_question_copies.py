@@ -1,4 +1,4 @@
-"""Copies of questions about texts: the question alone is another, and answers stand where they stood."""
+"""Copies of questions about texts: only the question changes, and answers keep their places."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ANSWERS = [[(27, 33)], [(0, 4), (36, 40)], []]
 
 
 class Longer:
-    """Proposes words of other lengths than those that they stand for."""
+    """A proposer of words with another length than the replaced ones."""
 
     vocabulary = ("extraordinary", "if")
 

@@ -1,4 +1,4 @@
-"""Copies of passages of queries and of endings of questions: the first text stays, and copies are told apart from copies."""
+"""Copies of passages of queries and of endings of questions: the first text is unchanged, and copies are ranked among copies."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_queries_stay_and_copies_are_ranked_against_copies(tokenizer: Tokenizer,
     assert len(made) > 8
     assert made.texts[0] == [split.texts[0][row] for row in source]
     np.testing.assert_array_equal(made.labels[:, 0], GOLD[source, 0])
-    assert not set(made.labels[:, 1]) & set(GOLD[:, 1])  # no number of the split's own
+    assert not set(made.labels[:, 1]) & set(GOLD[:, 1])  # no query number of the original split
     write_augmented(augmented, tmp_path)
     again = read_augmented(tmp_path)
     assert again.ranks_groups and again.texts == made.texts
@@ -44,7 +44,7 @@ def test_queries_stay_and_copies_are_ranked_against_copies(tokenizer: Tokenizer,
 @pytest.mark.parametrize("probability", [0.15, 0.5, 1.0])
 @pytest.mark.parametrize("kind", ["ranking", "choice"])
 def test_each_group_of_copies_has_all_of_its_rows(tokenizer: Tokenizer, kind: Kind, probability: float, seed: int):
-    """Also those that no draw changed, or that have no word to replace; rows of a group need not stand together."""
+    """Also rows that no draw changed, or that have no word to replace; rows of a group need not be adjacent."""
     rng = np.random.default_rng(seed)
     groups = np.repeat(np.arange(6), rng.integers(2, 5, 6))
     if kind == "ranking":

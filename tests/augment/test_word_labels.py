@@ -1,4 +1,4 @@
-"""Copies of texts whose words are labelled: labels stand where the words do, and entities stay as they are."""
+"""Copies of texts with word labels: labels stay with their words, and entities are unchanged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from compress.tasks import Split, of_words, wordpiece
 
 
 class Longer:
-    """Proposes words of other lengths than those that they stand for."""
+    """A proposer of words with another length than the replaced ones."""
 
     vocabulary = ("extraordinary", "if")
 

@@ -1,4 +1,4 @@
-"""Real child processes on tiny models; what dies, hangs or cannot run is one line and leaves no process."""
+"""Real child processes on tiny models; a child that dies, hangs or cannot run is one error line and leaves no process."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def gone(pid: int) -> bool:
 
 @pytest.fixture
 def children(monkeypatch: pytest.MonkeyPatch) -> list[Child]:
-    """Every child started by the test."""
+    """Record every child started by the test."""
     started: list[Child] = []
     start = Child.__init__
 
@@ -63,7 +63,7 @@ def test_rows_are_complete_and_speedups_are_against_the_same_rounds(tiny_onnx, c
         assert 10e6 < runtime.peak_memory_bytes < 1e9
         for row, base in zip(runtime.latency, found["teacher"].latency, strict=True):
             assert row.p50 > 0
-            assert (row.p90, row.p99, row.starts) == (None, None, 1)  # of so few runs nobody knows them
+            assert (row.p90, row.p99, row.starts) == (None, None, 1)  # too few runs to know them
             assert row.speedup == pytest.approx(base.p50 / row.p50)
             assert row.cpu_p50 is not None and base.cpu_p50 is not None
             assert row.cpu_p50 > 0
@@ -88,11 +88,11 @@ def test_torch_eager_is_measured_beside_onnx(tiny_onnx, tiny_checkpoint) -> None
 
 
 class FakeChild:
-    """Answers at once; `clock` advances by the model's time."""
+    """A child that answers at once; `clock` advances by the model's time."""
 
     calls: list[tuple[str, int, int]]
     clock: float
-    noise: Callable[[str], float]  # what a run of the model of that name takes longer, a factor
+    noise: Callable[[str], float]  # the factor by which a run of the model with that name is slower
 
     def __init__(self, candidate: Candidate, threads: int) -> None:
         self.candidate, self.name = candidate, candidate.name
@@ -114,7 +114,7 @@ class FakeChild:
         self.run(rows)
 
     def run(self, rows: list[int]) -> Times:
-        """CPU time is half of the time by the clock for `fast`, and none for `idle`."""
+        """CPU time is half of the wall-clock time for `fast`, and zero for `idle`."""
         FakeChild.calls.append((self.name, len(rows), max(rows)))
         milliseconds = {"slow": 4.0, "fast": 1.0}.get(self.name, 4.0) * len(rows) * FakeChild.noise(self.name)
         FakeChild.clock += milliseconds / 1000
@@ -147,7 +147,7 @@ def test_every_round_holds_each_candidate_once_in_changing_order(fake) -> None:
 def test_the_time_limit_cuts_large_batches_and_says_so(fake) -> None:
     found = measure(TWO, BenchSpec(shapes=((2000, 8), (1, 8)), runs=30, warmup=5))
     large, single = found["slow"].latency
-    assert large.runs == rounds.MIN_RUNS  # 18 s a round: two would pass the 30 s, three are the least
+    assert large.runs == rounds.MIN_RUNS  # 18 s per round: two would exceed the 30 s, but three are the minimum
     assert single.runs == 30
 
 
@@ -159,7 +159,7 @@ def test_quiet_shapes_end_early_and_noisy_ones_have_all_runs(fake) -> None:
     generator = np.random.default_rng(0)
     fake.noise = lambda name: float(np.exp(0.3 * generator.normal())) if name == "fast" else 1.0
     slow, fast, again = _rows_of(measure(TWO, spec))
-    assert (slow.runs, fast.runs, again.runs) == (30, 30, 30)  # one that is noisy keeps all of them in the rounds
+    assert (slow.runs, fast.runs, again.runs) == (30, 30, 30)  # one noisy model keeps all models in the rounds
     assert slow.half_width == slow.speedup_half_width == again.speedup_half_width == 0
     assert fast.half_width > 0.05
     assert fast.speedup_half_width > 0.05
@@ -182,7 +182,7 @@ def test_a_noisy_baseline_goes_on_though_ratios_are_known(fake) -> None:
 
 
 def _rows_of(found: dict[str, Runtime]) -> list[Any]:
-    """The only row of each model."""
+    """Return the only row of each model."""
     return [runtime.latency[0] for runtime in found.values()]
 
 

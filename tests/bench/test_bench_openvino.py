@@ -1,4 +1,4 @@
-"""ONNX files in OpenVINO."""
+"""`compress bench` with ONNX files in OpenVINO."""
 
 from __future__ import annotations
 

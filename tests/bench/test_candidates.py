@@ -1,4 +1,4 @@
-"""What the command line may name, what it is called in the table, and what is refused before anything runs."""
+"""Valid arguments of the command line, their names in the table, and what is refused before anything runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from compress.errors import CompressError
 
 @pytest.fixture
 def world(tiny_onnx, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Two bundles of one name, both with an int8 graph, and two files of one name."""
+    """Two bundles with the same name, both with an int8 graph, and two files with the same name."""
     for place in ("a/sst2/onnx", "b/sst2/onnx"):
         (tmp_path / place).mkdir(parents=True)
         for name in ("model.onnx", "model_quantized.onnx"):
@@ -92,7 +92,7 @@ def test_what_cannot_be_measured_is_one_line(world: Path, words: list[str], mess
 
 
 def test_a_runtime_without_its_package_is_one_line(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where the package is installed: the search for it is made to find nothing."""
+    """Also if the package is installed: the search for it is patched to find nothing."""
     monkeypatch.setattr("compress.bench.candidates.find_spec", lambda name: None)
     with pytest.raises(
         CompressError,

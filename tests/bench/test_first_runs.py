@@ -1,4 +1,4 @@
-"""What a runtime does at its first run of a shape, such as compiling for it, is in no measurement."""
+"""A runtime's work at its first run of a shape, such as compilation, is excluded from measurements."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pytest
 from compress.bench import child
 from compress.bench.child import Server
 
-SHORT, LONG = 1.0, 100.0  # milliseconds on either side of where a run needs another before it
+SHORT, LONG = 1.0, 100.0  # milliseconds below and above the limit up to which a run needs an untimed one before it
 
 
 class Runner:
-    """Notes the length of every run."""
+    """A runner that records the length of every run."""
 
     def __init__(self) -> None:
         self.ran: list[int] = []
@@ -23,7 +23,7 @@ class Runner:
 
 
 def server_of(monkeypatch: pytest.MonkeyPatch, runner: Runner, milliseconds: float) -> Server:
-    """The first run takes `milliseconds`, the second twice as long, and so on."""
+    """Return a server whose first run takes `milliseconds`, the second twice as long, and so on."""
 
     def count(work: Callable[[], object]) -> tuple[float, float]:
         work()
@@ -36,7 +36,7 @@ def server_of(monkeypatch: pytest.MonkeyPatch, runner: Runner, milliseconds: flo
 
 
 def test_what_a_runtime_does_once_for_a_shape_is_of_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However long a run takes, of which the first is its own warm-up."""
+    """However long a run takes; the first run of a shape is its warm-up."""
     runner = Runner()
     server = server_of(monkeypatch, runner, LONG)
     assert [server.run([length])[0] for length in (5, 7, 5)] == [200, 400, 500]
@@ -52,7 +52,7 @@ def test_a_long_run_is_timed_at_once_after_a_warm_up(monkeypatch: pytest.MonkeyP
 
 
 def test_a_short_run_has_one_untimed_run_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """New to its shape, warmed or neither: never two."""
+    """Whether its shape is new, warmed up or neither: never two."""
     runner = Runner()
     server = server_of(monkeypatch, runner, SHORT)
     server.warm([5])

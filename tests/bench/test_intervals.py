@@ -1,4 +1,4 @@
-"""When to stop measuring: on synthetic series, whose true median is known."""
+"""When to stop measuring: on synthetic series with a known median."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST = 30
 
 
 def stopping_point(times: np.ndarray) -> int:
-    """After how many values a measurement of one model ends."""
+    """Return the number of values after which the measurement of one model ends."""
     enough = (n for n in range(FEWEST, len(times)) if is_check(n) and (half_width(times[:n].tolist()) or 1) <= NARROW)
     return next(enough, len(times))
 
@@ -23,7 +23,7 @@ def independent(generator: np.random.Generator, spread: float) -> np.ndarray:
 
 
 def autoregressive(generator: np.random.Generator, spread: float) -> np.ndarray:
-    """Of correlation .3: neighbours are slow or quick together."""
+    """Return times with autocorrelation .3: neighbours are slow or fast together."""
     noise = generator.normal(size=MOST)
     for place in range(1, MOST):
         noise[place] = 0.3 * noise[place - 1] + np.sqrt(1 - 0.3**2) * noise[place]
@@ -31,7 +31,7 @@ def autoregressive(generator: np.random.Generator, spread: float) -> np.ndarray:
 
 
 def skewed(generator: np.random.Generator, spread: float) -> np.ndarray:
-    """A shortest time and delays on top, as of interrupts; the median is 1."""
+    """Return a minimum time plus delays, as from interrupts; the median is 1."""
     return 1 + spread * (generator.exponential(size=MOST) - np.log(2))
 
 
@@ -40,11 +40,11 @@ def test_checks_are_a_third_further_apart_each_time() -> None:
 
 
 def test_the_interval_is_of_order_statistics_half_as_wide_again() -> None:
-    assert half_width([1, 2, 3, 4, 5]) is None  # the extremes of 5 hold the median 94 times in 100
+    assert half_width([1, 2, 3, 4, 5]) is None  # the extremes of 5 contain the median 94 times in 100
     assert half_width([7, 10, 10, 10, 10, 11]) == pytest.approx(1.5 * 4 / 2 / 10)
     # Of 20 values the 6th least and the 6th largest (David & Nagaraja, table 7.1).
     assert half_width(list(range(101, 121))) == pytest.approx(1.5 * (115 - 106) / 2 / 110.5)
-    assert half_width([0.0] * 8) is None  # of a clock too coarse
+    assert half_width([0.0] * 8) is None  # the clock is too coarse
 
 
 def test_quiet_times_end_at_once_and_noisy_ones_never() -> None:

@@ -1,4 +1,4 @@
-"""The task's own lengths: the same texts of the tuning split for all, each tokenizer's own count, padded rows masked."""
+"""The task's own lengths: the same tuning texts for all models, each tokenizer's own count, padded rows masked."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from compress.tasks import encode, load_training, resolve_task
 
 @pytest.fixture
 def task(tmp_path: Path) -> str:
-    """Texts of 1 to 9 words in train; the reported split has nothing but texts of 30."""
+    """Write a task with texts of 1 to 9 words in train; all texts of the reported split have 30."""
     rows = {"train": [f"{'good ' * (1 + i % 9)}{i}" for i in range(400)], "dev": ["bad " * 30] * 9}
     for name, texts in rows.items():
         lines = [f"{text},{'yes' if number % 2 else 'no'}" for number, text in enumerate(texts)]
@@ -77,7 +77,7 @@ def test_each_bundle_counts_with_its_own_tokenizer_and_limit(
     narrow = bundle(tmp_path / "narrow", toy_tokenizer, max_length=5) / "onnx" / "model.onnx"
     (tmp_path / "alone.onnx").touch()
     one, two, three = with_lengths(candidates(tmp_path / "alone.onnx", wide, narrow), task, None)
-    assert one.lengths == two.lengths  # no tokenizer of its own: those of the first that has one
+    assert one.lengths == two.lengths  # no tokenizer of its own: the lengths of the first model with one
     assert three.lengths == tuple(min(5, length) for length in two.lengths)
     assert max(two.lengths) > 5
 

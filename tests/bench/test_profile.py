@@ -1,4 +1,4 @@
-"""Profiles of tiny models: every node counted once, arithmetic as counted by hand, the floor made of both."""
+"""Profiles of tiny models: every node counted once, arithmetic equal to manual counts, and the floor computed from both."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LAYERS, WIDTH, INNER, CLASSES = 2, 32, 64, 3
 
 
 def weight_macs(batch: int, length: int) -> int:
-    """Of the encoder's matmuls by weights; those of pooler and classifier are fp32 in an int8 graph."""
+    """Return the MACs of the encoder's matmuls with weights; pooler and classifier are fp32 in an int8 graph."""
     return LAYERS * batch * length * (4 * WIDTH * WIDTH + 2 * WIDTH * INNER)
 
 

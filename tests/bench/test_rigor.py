@@ -1,4 +1,4 @@
-"""Rigorous measurements, with planted times: when they stop, and what starts of the processes add."""
+"""Rigorous measurements with planted times: when they stop, and the effect of process starts."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ TWO = [Candidate("slow", Path("a"), "onnx"), Candidate("fast", Path("b"), "onnx"
 
 
 class Planted:
-    """A process whose run takes what `milliseconds` says, of its name and of how often it was started."""
+    """A process whose runs take `milliseconds(name, start)`."""
 
     milliseconds: Callable[[str, int], float]
     started: list[str]
     ended: list[str]
-    runs: list[tuple[str, int, tuple[int, ...]]]  # name, start, tokens of its texts; untimed ones too
+    runs: list[tuple[str, int, tuple[int, ...]]]  # name, start, tokens of its texts; including untimed runs
 
     def __init__(self, candidate: Candidate, threads: int) -> None:
         self.candidate, self.name = candidate, candidate.name
         self.start = Planted.started.count(self.name)
-        assert len(Planted.started) - len(Planted.ended) < 3  # those of the start before are gone
+        assert len(Planted.started) - len(Planted.ended) < 3  # the processes of the start before have ended
         Planted.started.append(self.name)
 
     def __enter__(self) -> Planted:
@@ -60,7 +60,7 @@ def planted(monkeypatch: pytest.MonkeyPatch) -> type[Planted]:
     Planted.started, Planted.ended, Planted.runs = [], [], []
     Planted.milliseconds = lambda name, start: 16.0 if name == "fast" else 32.0
     monkeypatch.setattr("compress.bench.latency.Child", Planted)
-    monkeypatch.setattr("compress.bench.rounds.SECONDS_SINGLE", -1.0)  # the limits of --runs are none of its own
+    monkeypatch.setattr("compress.bench.rounds.SECONDS_SINGLE", -1.0)  # the time limits of --runs do not apply
     monkeypatch.setattr("compress.bench.rounds.SECONDS_BATCH", -1.0)
     return Planted
 
@@ -82,7 +82,7 @@ def test_the_levels_are_what_the_documentation_says() -> None:
 def test_it_stops_at_the_query_and_at_the_second_that_are_enough(planted) -> None:
     one = BenchSpec(((1, 8),), warmup=0)
     assert counts(BenchSpec(one.shapes, warmup=0, rigor=Rigor(1024, 1.0, 3))) == {1024}
-    # 2,048 runs of 16 ms are 32.768 s; the slower models had twice as much by then.
+    # 2,048 runs of 16 ms are 32.768 s; the slower models have taken twice as long by then.
     assert counts(BenchSpec(one.shapes, warmup=0, rigor=Rigor(1024, 32.768, 3))) == {2048}
     assert counts(BenchSpec(one.shapes, warmup=0, rigor=Rigor(1024, 32.769, 3))) == {2049}
 
@@ -91,7 +91,7 @@ def test_batches_count_their_texts(planted) -> None:
     rows = rows_of(BenchSpec(((32, 8),), warmup=0, rigor=Rigor(1024, 0.1, 3)))
     assert {row.runs for row in rows.values()} == {32}
     assert rows["fast"].examples_per_second == 2000
-    # A batch that is more than all there was to do: three rounds a start all the same.
+    # One batch exceeds the required number of texts, but each start still has three rounds.
     assert counts(BenchSpec(((4096, 8),), warmup=0, rigor=Rigor(1024, 0.1, 3))) == {9}
 
 
@@ -111,10 +111,10 @@ def test_processes_are_started_anew_and_their_times_pooled(planted) -> None:
         ("2 x 8, start 3 of 3", 5, 6),
         ("shapes timed", 6, 6),
     ]
-    assert [planted.runs.count(("fast", start, (8,))) for start in range(3)] == [32, 32, 32]  # two of them warm up
+    assert [planted.runs.count(("fast", start, (8,))) for start in range(3)] == [32, 32, 32]  # two are warm-up
     single, batch = found["slow"].latency
     assert (single.runs, batch.runs, single.starts) == (90, 45, 3)
-    assert (single.p50, single.p90, single.p99) == (20, 40, None)  # of the pooled times
+    assert (single.p50, single.p90, single.p99) == (20, 40, None)  # from the pooled times
     assert found["fast"].latency[0].speedup == 2
     assert (found["slow"].peak_memory_bytes, found["slow"].load_ms) == (3, 20)
 
@@ -132,7 +132,7 @@ def test_the_spread_between_starts_is_in_the_intervals(planted) -> None:
     assert (even.p50_interval, even.half_width, even.speedup_half_width) == ((32, 32), 0, 0)
     assert even.p99_interval == (32, 32)
 
-    # Each start is exact in itself, and they differ by 2%: of three, Student's 97.5% quantile is 4.303.
+    # Each start is exact, and they differ by 2%: Student's 97.5% quantile for three is 4.303.
     planted.milliseconds = lambda name, start: 32 * 1.02 ** (start - 1) if name == "slow" else 32.0
     apart = rows_of(spec)
     factor = 1.02 ** (4.3026527 / 3**0.5)
@@ -158,7 +158,7 @@ def test_one_start_has_no_spread_of_starts() -> None:
 
 @pytest.mark.parametrize("between", [0.0, 0.02, 0.2])
 def test_intervals_over_starts_hold_the_median_over_all_starts(between: float) -> None:
-    """Log-normal starts, and log-normal times within one; the median is 1."""
+    """Log-normal starts, and log-normal times within a start; the median is 1."""
     generator, trials = np.random.default_rng(0), 600
     held = 0
     for _ in range(trials):

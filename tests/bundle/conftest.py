@@ -53,7 +53,7 @@ def bundle(bundle_of: Callable[..., Path], tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def in_this_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`verify` makes its checks here, at once, in tests that are not about the process it starts."""
+    """Run the checks of `verify` in this process, in tests that are not about its child process."""
 
     def checks(folder: Path, asked: dict[str, Any]) -> list[Check]:
         return Verification(folder, read_bundle(folder), **asked).checks()
@@ -61,16 +61,16 @@ def in_this_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     if "apart" not in request.fixturenames:
         monkeypatch.setattr(
             sys.modules["compress.bundle.verify"], "checks_apart", checks
-        )  # the package has a function so named
+        )  # the package has a function of the same name
 
 
 @pytest.fixture
 def apart() -> None:
-    """Asked for by tests of the process that `verify` starts."""
+    """Request this fixture in tests of the process that `verify` starts."""
 
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where hashes of files are kept: not in the cache folder of whoever runs the tests."""
+    """Keep the cache of file hashes out of the user's cache folder."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path / "cache"

@@ -1,4 +1,4 @@
-"""A graph that crashes or hangs what opens it is a failed check of `verify`, which goes on living."""
+"""A graph that crashes or hangs the process that opens it is a failed check; `verify` itself survives."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ onnxruntime.InferenceSession = instead
 
 
 def _every_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, does: str) -> None:
-    """In the processes that are started from now on."""
+    """Replace sessions in the processes started from now on."""
     (tmp_path / "first").mkdir()
     (tmp_path / "first" / "sitecustomize.py").write_text(INSTEAD.format(does))
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "first"))

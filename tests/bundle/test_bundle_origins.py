@@ -1,4 +1,4 @@
-"""A bundle says which code made its run, which made the bundle of it, and which checked it."""
+"""A bundle records the code that made its run, that made the bundle, and that checked it."""
 
 from __future__ import annotations
 

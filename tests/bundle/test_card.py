@@ -1,4 +1,4 @@
-"""The model card: metadata that hubs parse, a table that holds the measured figures, snippets that run."""
+"""The model card: metadata that hubs parse, a table of the measured figures, snippets that run."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_the_first_snippet_runs_on_onnxruntime_and_tokenizers_alone(
 
 
 def test_two_reported_splits_and_no_latency(bundle: Path) -> None:
-    """MNLI has two dev sets; a run may be made without a benchmark."""
+    """MNLI has two dev sets; a run may have no benchmark."""
     info = read_bundle(bundle)
     scores = {"dev_matched": {"accuracy": 84.32}, "dev_mismatched": {"accuracy": 83.21}}
     models: Any = {p: model.model_copy(update={"scores": scores, "onnx": None}) for p, model in info.models.items()}
@@ -161,7 +161,7 @@ def test_two_reported_splits_and_no_latency(bundle: Path) -> None:
 
 
 def _timed(bundle: Path, *, control: float, control_cpu: float) -> str:
-    """The card of the bundle where the machine was so busy: int8 2.5 times as fast by the clock, 2.0 times in CPU time."""
+    """Return the bundle's card from a busy machine: int8 is 2.5 times as fast in wall-clock time, 2.0 times in CPU time."""
     info = read_bundle(bundle)
     models: dict[str, Any] = {}
     rows: tuple[Any, ...] = ()
@@ -176,7 +176,7 @@ def _timed(bundle: Path, *, control: float, control_cpu: float) -> str:
 
 @pytest.mark.parametrize(("control", "shown"), [(1.01, "1.24 (2.00×); wall 1.25"), (1.63, "1.24 (2.00×) |")])
 def test_the_card_s_times_are_cpu_time(bundle: Path, control: float, shown: str) -> None:
-    """With wall time beside them where the machine was quiet."""
+    """With wall-clock time beside them if the machine was quiet."""
     text = _timed(bundle, control=control, control_cpu=1.0)
     assert shown in text
     assert "CPU ms, 1 × 32" in text

@@ -1,4 +1,4 @@
-"""A run's checkpoints, taken out of the store by stage."""
+"""Exporting a run's checkpoints from the store, by stage."""
 
 from __future__ import annotations
 

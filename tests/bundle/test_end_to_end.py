@@ -1,4 +1,4 @@
-"""A real DistilBERT, exported and quantized: ship, verify, predict; and the documented program, without us."""
+"""A real DistilBERT, exported and quantized: ship, verify, predict; and the documented program, without this package."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "bundle.md"
 def real(
     tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Callable[[str], Path], tiny_onnx: Callable[..., Path]
 ) -> Run:
-    """The invented run with a true DistilBERT's artefacts in the place of the bag of words."""
+    """A made-up run whose bag of words is replaced by a real DistilBERT's artefacts."""
     from compress.models.checkpoints import save_checkpoint
 
     root = tmp_path_factory.mktemp("real")
@@ -102,7 +102,7 @@ def test_the_unpadded_forms_are_shipped_and_checked(real: Run, tmp_path: Path) -
 
 
 def _with_another_owner(path: Path) -> tuple[str, str]:
-    """Weights read out of a third file of the folder."""
+    """Make the weights refer to a third file of the folder."""
     model = onnx.load(path, load_external_data=False)
     tensor = next(t for t in model.graph.initializer if t.external_data)
     next(e for e in tensor.external_data if e.key == "location").value = "model.onnx"
@@ -118,7 +118,7 @@ def _made_for_another(path: Path) -> tuple[str, str]:
 
 
 def _with_other_weights(path: Path) -> tuple[str, str]:
-    """All weights taken from the start of the file: sound, and wrong."""
+    """Make all int8 weights start at another offset: well-formed, but wrong."""
     model = onnx.load(path, load_external_data=False)
     for tensor in model.graph.initializer:
         for entry in tensor.external_data:
@@ -129,7 +129,7 @@ def _with_other_weights(path: Path) -> tuple[str, str]:
 
 
 def _transformers_agrees(out: Path, texts: list[str], expected: np.ndarray) -> None:
-    """The shipped folder is a transformers checkpoint: its own tokenizer, limit, labels and weights."""
+    """Check that the shipped folder is a transformers checkpoint, with its own tokenizer, limit, labels and weights."""
     import torch
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
@@ -167,7 +167,7 @@ def test_the_documented_program_needs_nothing_of_ours(bundle: Path, tmp_path: Pa
 
 
 def test_the_documented_classifier_runs(bundle: Path) -> None:
-    """In the bundle's parent folder, where the bundle has the name that the page uses."""
+    """Runs in the bundle's parent folder, with the bundle named as on the page."""
     bundle.rename(bundle.parent / "out")
     source = f"import sys; sys.path.insert(0, {str(DOCUMENT.parents[1])!r})\n"
     printed = _run(source + _documented()[1], cwd=bundle.parent)

@@ -1,4 +1,4 @@
-"""A graph that takes weights from where it may not, however it says so and wherever in it: one line, from both readers."""
+"""A graph that refers to forbidden weights, however and wherever it does, is refused in one line by both readers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from compress.bundle import verify
 from compress.errors import CompressError
 from compress.runtime import Classifier
 
-BESIDE = "model_quantized.onnx"  # a file that is there
+BESIDE = "model_quantized.onnx"  # an existing file
 BEYOND = 10**15
 ESCAPES: dict[str, dict[str, object]] = {
     "absolute": {"location": "{outside}/secret.bin"},
@@ -111,7 +111,7 @@ PLACES: dict[str, Callable[[ModelProto, TensorProto], object]] = {
 
 @pytest.fixture
 def outside(bundle: Path) -> Path:
-    """What the escapes lead to: a folder beside the bundle with a file that would do as weights."""
+    """Create the targets of the escapes: a folder beside the bundle with a file that could serve as weights."""
     folder = bundle.parent
     (folder / "secret.bin").write_bytes(bytes(64))
     graphs = bundle / "onnx"
@@ -146,7 +146,7 @@ def test_every_escape_from_every_place_is_one_line(bundle: Path, outside: Path, 
 
 @pytest.mark.parametrize("place", keeping(PLACES, ("initializer", "constant", "branch", "function")))
 def test_verify_refuses_them_too(bundle: Path, place: str) -> None:
-    """Without what lies about here: a link or a pipe fails before any graph is read."""
+    """Without the links and pipes of this folder, which fail before any graph is read."""
     path = bundle / "onnx" / "model.onnx"
     whole = onnx.load(str(path))
     for name, escape in ESCAPES.items():

@@ -1,4 +1,4 @@
-"""Titles, labels and names of others stay text in the card: no HTML, no links, no rows, no metadata of theirs."""
+"""Titles, labels and names from others stay text in the card: no HTML, links, rows or metadata."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ HOSTILE = (
 
 
 def _with(info: BundleInfo, text: str) -> BundleInfo:
-    """`text` in every field of a bundle that is somebody's own words."""
+    """Put `text` into every free-text field of a bundle."""
     data = info.task.data.model_copy(update={"source": text, "notes": (text,), "rows": {text: 3}, "fingerprint": text})
     task = info.task.model_copy(
         update={"name": text, "title": text, "labels": (text, "b"), "data": data, "splits": (text,)}
@@ -63,7 +63,7 @@ def _with(info: BundleInfo, text: str) -> BundleInfo:
 
 
 def _tokens(text: str) -> list[Token]:
-    """Of the body, as GitHub reads it; HTML is a token of its own where there is any, and so is a link to whatever."""
+    """Return the tokens of the body as GitHub parses it; HTML and links, to any URL, are tokens of their own."""
     parser = MarkdownIt("gfm-like", {"html": True, "linkify": False})
     parser.validateLink = lambda url: True  # type: ignore[method-assign]
     return list(_all(parser.parse(text.split("---\n", 2)[2])))
@@ -76,7 +76,7 @@ def _all(tokens: list[Token]) -> Iterator[Token]:
 
 
 def _shape(text: str) -> list[str]:
-    """The structure of a page without its words."""
+    """Return the structure of a page without its words."""
     return [token.type for token in _tokens(text) if token.type not in ("text", "text_special", "softbreak")]
 
 

@@ -1,4 +1,4 @@
-"""How far a quantized model's outputs may be from the record: by how far the outputs themselves lie apart."""
+"""How far a quantized model's outputs may be from the record, relative to the spread of the outputs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_without_fp32_the_largest_output_counts() -> None:
 
 
 def test_what_step_6_allows_is_allowed_beside_fp32_too() -> None:
-    """The model of this CPU is as far from its record as it may be, away from fp32."""
+    """This CPU's model differs from its record by the maximum, away from fp32."""
     fp32, int8 = SCORES, SCORES + 0.01
     info = info_of("regression", fp32, int8)
     here = int8 + 0.9 * limit_of(info, "int8")
@@ -59,7 +59,7 @@ def test_of_classes_the_column_that_lies_farthest_apart_counts() -> None:
     logits = np.column_stack([np.linspace(-0.2, 0.2, 16), np.linspace(0.1, -0.1, 16)])
     assert limit_of(info_of("classification", logits, logits), "int8") == pytest.approx(0.25 * 0.4)
     assert limit_of(info_of("classification", 10 * logits, 10 * logits), "int8") == pytest.approx(0.25 * 2)
-    same = np.full((16, 2), 0.4)  # nothing lies apart: a quarter of the outputs
+    same = np.full((16, 2), 0.4)  # no spread: a quarter of the outputs
     assert limit_of(info_of("classification", same, same), "int8") == pytest.approx(0.1)
 
 

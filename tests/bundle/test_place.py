@@ -1,4 +1,4 @@
-"""What a killed `ship --force` leaves: an old bundle that comes back, and half bundles that go."""
+"""Leftovers of a killed `ship --force`: an old bundle is restored, incomplete bundles are removed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from compress.errors import CompressError
 
 @pytest.fixture(scope="module")
 def gone() -> int:
-    """The id of a process that has ended."""
+    """Return the id of a process that has ended."""
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
     return process.pid
@@ -57,7 +57,7 @@ def test_a_ship_that_is_still_at_it_is_left_alone(bundle: Path) -> None:
 
 
 def test_the_next_ship_puts_back_and_sweeps(run: Run, bundle: Path, gone: int) -> None:
-    """And removes nothing that stepped aside from a place where no new bundle has come."""
+    """It keeps an old bundle that was moved aside if no new one has taken its place."""
     elsewhere = left_by(gone, bundle.with_name("other"), OLD)
     elsewhere.mkdir()
     left_by(gone, bundle, BUILDING).mkdir()
@@ -99,7 +99,7 @@ def test_what_came_into_a_new_place_meanwhile_is_not_replaced(tmp_path: Path) ->
 def test_without_an_exchange_an_old_bundle_on_its_way_aside_is_not_taken_for_abandoned(
     bundle: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By `verify` in another process, at the moment when its place is empty."""
+    """`verify` in another process runs while its place is empty."""
     monkeypatch.setattr(place, "exchange", lambda one, other: False)
     os.utime(bundle, (0, 0))
     replace, empty = Path.replace, list[bool]()

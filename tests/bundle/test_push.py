@@ -1,4 +1,4 @@
-"""A bundle that verifies goes to the hub whole, and nothing else goes anywhere."""
+"""A verified bundle is uploaded to the hub completely, and nothing else is uploaded."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ from compress.bundle import check_push, push_bundle, ship
 from compress.errors import CheckFailed, CompressError
 
 TOKEN = "hf_of_the_test"
-pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")  # of how huggingface_hub calls httpx
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Use 'content=:DeprecationWarning"
+)  # from huggingface_hub's calls of httpx
 
 
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    """A hub on this machine, and a token for it. Large files go by LFS: xet's storage is another service."""
+    """A local hub and a token for it. Large files go by LFS, because xet's storage is another service."""
     with serving() as hub:
         monkeypatch.setattr(constants, "ENDPOINT", hub.url)
         monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)

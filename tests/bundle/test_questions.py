@@ -1,4 +1,4 @@
-"""A bundle that answers questions: its probe, what verification says of it, its card and its files for servers."""
+"""A question answering bundle: its probe, its verification, its card and its files for servers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def info(folder: Path, bundle_of: Callable[[str], Path]) -> BundleInfo:
-    """What ship writes, of another bundle but for what a task of questions has."""
+    """Return the record that ship would write: another bundle's, with the fields of a question answering task."""
     other = read_bundle(bundle_of("toy-entailment"))
     task = other.task.model_copy(
         update={"kind": "span", "labels": ("start", "end"), "metrics": ("exact_match", "f1_span"), "name": "pages"}
@@ -83,7 +83,7 @@ def test_the_probe_has_questions_contexts_and_a_context_of_several_windows(folde
 
 
 def test_rows_one_by_one_give_what_the_reader_gives(folder: Path) -> None:
-    """As the unpadded form and the simulation of other CPUs are run."""
+    """The unpadded form and the simulation of other CPUs run rows one by one."""
     rows, engine = probe_rows(folder, TEXTS), OnnxRuntime(folder / "onnx" / "model.onnx", 1)
     outputs = [engine.run(padded([one, one], engine.inputs, 0))[1] for one in rows.encodings]
     expected = probe_logits(folder, "fp32", TEXTS, threads=1)
@@ -95,7 +95,7 @@ def test_rows_one_by_one_give_what_the_reader_gives(folder: Path) -> None:
 
 
 def test_a_sound_bundle_passes(folder: Path, info: BundleInfo) -> None:
-    """Its tolerance is a share of the largest score; that of an empty context, which is not one, takes no part."""
+    """The tolerance is a share of the largest score; an empty context's score, which is not a real one, is ignored."""
     largest = recorded(info, "fp32")[:, 2:].max()
     assert 20 < largest < 40
     expected = f"largest difference 0 (at most {5e-4 * largest:.2g}), answers changed 0 of 16"
@@ -119,7 +119,7 @@ def test_other_weights_are_seen(folder: Path, info: BundleInfo) -> None:
 
 
 def with_threshold(folder: Path, threshold: float, *, graph: float | None = None) -> None:
-    """In config.json and, the same unless another is given, in the graph's metadata."""
+    """Set the threshold in config.json and in the graph's metadata, with `graph` there if given."""
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"null_score_diff_threshold": threshold}))
     path = folder / "onnx" / "model.onnx"
@@ -130,7 +130,7 @@ def with_threshold(folder: Path, threshold: float, *, graph: float | None = None
 
 
 def test_a_bundle_answers_by_its_threshold(folder: Path, info: BundleInfo) -> None:
-    """The reader, the probe and the rows one by one; a bundle that says nothing answers as with 0."""
+    """So do the reader, the probe and the rows one by one; a bundle without a threshold answers as with 0."""
     before = probe_logits(folder, "fp32", TEXTS, threads=1)
     margins = before[:, 3] - before[:, 2]
     readable = before[:, 2] > -1e8
@@ -174,7 +174,7 @@ def test_a_threshold_that_is_none_is_refused(folder: Path, value: object) -> Non
 
 
 def test_places_of_answers_are_no_quantities(info: BundleInfo) -> None:
-    """Of a quantized model a few answers may stand elsewhere, however far; the tolerance is that of the scores."""
+    """A few of a quantized model's answers may be elsewhere, however far; the tolerance is that of the scores."""
     own = recorded(info, "fp32").astype(np.float32)
     both = info.model_copy(
         update={
@@ -182,7 +182,7 @@ def test_places_of_answers_are_no_quantities(info: BundleInfo) -> None:
             "probe": Probe(texts=TEXTS, logits={"fp32": own.tolist(), "int8": own.tolist()}),
         }
     )
-    answered = np.flatnonzero(own[:, 2] >= own[:, 3])  # the others are answered with nothing, which stands nowhere
+    answered = np.flatnonzero(own[:, 2] >= own[:, 3])  # the others have no answer, and so no place
     assert len(answered) >= 5
     for count, near in ((4, True), (5, False)):
         found = own.copy()

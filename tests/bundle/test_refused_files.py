@@ -1,4 +1,4 @@
-"""What a bundle may not hold, and what is run of one: plain files of known names, with the hashes that it lists."""
+"""What a bundle may contain, and which of its files are run: plain files with known names and the listed hashes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PADDED = ["a", "a text of more words than the other has"]
 
 @pytest.fixture
 def unpadded_bundle(bundle: Path) -> Path:
-    """With an unpadded form of both graphs: in this toy the same graph, which takes its weights from the other file."""
+    """Add an unpadded form of both graphs: in this toy the same graph, with its weights in the other file."""
     graphs = {name: graph.model_dump() for name, graph in read_bundle(bundle).graphs.items()}
     for graph in graphs.values():
         path = bundle / graph["file"]
@@ -46,7 +46,7 @@ def _with_an_empty_input(path: Path, kind: str) -> None:
     node = next(node for node in model.graph.node if node.output[0] == "logits")
     node.output[0] = "before"
     model.graph.node.append(helper.make_node(kind, ["before", ""], ["logits"], name="last"))
-    onnx.checker.check_model(model, full_check=True)  # it has nothing against it
+    onnx.checker.check_model(model, full_check=True)  # the checker accepts it
     path.write_bytes(model.SerializeToString())
 
 

@@ -1,4 +1,4 @@
-"""What `verify` says of int8 kernels: sums that leave 16 bits, a difference that they explain, matmuls without a kernel."""
+"""`verify` on int8 kernels: sums that overflow 16 bits, differences explained by that, matmuls without a kernel."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _details(folder: Path, **how: Any) -> dict[str, tuple[bool, str]]:
 
 @pytest.fixture
 def heavy(bundle: Path) -> Path:
-    """A bundle whose int8 file clips much: rows of words that are all positive, and weights at their outermost levels."""
+    """A bundle whose int8 file saturates often: all-positive word rows, and weights at the extreme levels."""
     path = bundle / "onnx" / "model.onnx"
     model = onnx.load(path)
     stored = {tensor.name: tensor for tensor in model.graph.initializer}
@@ -53,7 +53,7 @@ def heavy(bundle: Path) -> Path:
 
 
 def _recorded_elsewhere(bundle: Path) -> None:
-    """As if it had been made on an x86 CPU of the other kind, whose int8 answers are as near to fp32 as they can be."""
+    """Pretend that the record is from an x86 CPU of the other kind, with int8 answers as close to fp32 as possible."""
     info = read_bundle(bundle)
     other = _simulated(bundle, info, "int8", saturating=not saturates())
     assert np.abs(other - np.array(info.probe.logits["int8"])).max() > 1, "else there is nothing to find"
@@ -105,7 +105,7 @@ def test_a_difference_of_another_cause_is_not(heavy: Path) -> None:
 
 def test_an_answer_that_the_other_kind_of_cpu_would_not_give_fails_where_it_is_asked_for(heavy: Path) -> None:
     assert "simulated int8" not in _details(heavy)
-    _recorded_elsewhere(heavy)  # so that the limit is that of a file with no error of its own
+    _recorded_elsewhere(heavy)  # so that the limit is that of a file without quantization error
     passed, detail = _details(heavy, simulate=True)["simulated int8"]
     assert not passed
     assert f"a CPU {'with' if saturates() else 'without'} VNNI answers otherwise than this one" in detail
@@ -128,7 +128,7 @@ def test_a_product_that_is_computed_in_fp32_is_said_to_be(bundle: Path) -> None:
 
 
 def _restored(path: Path) -> Path:
-    """A product of 16-bit weights and activations, which ONNX Runtime multiplies in fp32."""
+    """Write a product of 16-bit weights and activations, which ONNX Runtime multiplies in fp32."""
     node = helper.make_node
     weight = helper.make_tensor("w", TensorProto.INT16, [4, 2], list(range(8)))
     stored = [weight, numpy_helper.from_array(np.array(0.1, np.float32), "s")]

@@ -1,4 +1,4 @@
-"""What other libraries read of a bundle's folder is as bundle.json has it; and nothing beside a bundle is run to check it."""
+"""Other libraries read the same settings from a bundle's folder as bundle.json has; checking a bundle runs no files beside it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_the_fastest_is_one_of_the_models(bundle: Path) -> None:
 
 
 def test_files_beside_a_bundle_are_not_run(bundle: Path) -> None:
-    """`python -m` would take a module of the current folder for one of Python's own."""
+    """`python -m` would import modules of the current folder instead of Python's own."""
     for name in ("random.py", "onnx.py"):
         (bundle.parent / name).write_text("raise SystemExit('run')")
     paths = os.pathsep.join(path for path in sys.path if path)

@@ -1,4 +1,4 @@
-"""From a finished run to a bundle: what it holds, what is refused, what is left behind when it fails."""
+"""From a finished run to a bundle: its contents, what is refused, and what remains after a failure."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def test_a_place_that_cannot_be_written_is_one_line(run: Run, tmp_path: Path) ->
 
 
 def test_a_full_disk_leaves_nothing(run: Run, tmp_path: Path) -> None:
-    """The limit on the size of a file makes the system refuse a write in the middle of one."""
+    """The limit on file size makes the system refuse a write midway."""
     script = (
         "import resource, sys; from pathlib import Path; from compress.bundle import ship\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))\n"

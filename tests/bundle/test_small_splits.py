@@ -1,4 +1,4 @@
-"""Scores of a reported split where one answer is worth more than half a point."""
+"""Scores on a reported split where one answer is worth more than half a point."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def with_scores(info: BundleInfo, answers: np.ndarray, gold: np.ndarray) -> Bund
 
 
 def is_accepted(bundle: Path, texts: int, changed: int) -> bool:
-    """Whether the int8 scores pass where `changed` correct answers were wrong when the bundle was made."""
+    """Whether the int8 scores pass if `changed` now correct answers were wrong when the bundle was made."""
     info = read_bundle(bundle)
     before = small(info, texts)
     answers = before._outputs(bundle, "int8", "dev", 1).argmax(axis=1)
@@ -67,7 +67,7 @@ def test_a_score_that_is_not_on_record_fails(bundle_of: Callable[[str], Path]) -
 
 
 def test_what_an_answer_is_worth_is_the_most_that_a_second_choice_changes() -> None:
-    """Of three labels, one of them rare, against every text."""
+    """Checked on every text, for three labels, one of them rare."""
     draws = np.random.default_rng(4)
     gold = np.array([0] * 30 + [1] * 26 + [2] * 4)
     outputs = draws.normal(size=(60, 3)) + 1.5 * np.eye(3)[gold]

@@ -1,4 +1,4 @@
-"""The model repository is one that Triton Inference Server reads, and its graph answers as the bundle does."""
+"""The model repository is readable by Triton Inference Server, and its graph answers like the bundle."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_the_command_writes_both(run: Run, tmp_path: Path) -> None:
 def test_the_request_of_the_document_gets_the_bundles_answers(
     bundle_of: Callable[[str], Path], tmp_path: Path, task: str
 ) -> None:
-    """The program makes the body; what the server does with it by the config is done here by hand."""
+    """The program makes the body; the test does by hand what the server would do by the config."""
     bundle, program = bundle_of(task), tmp_path / "request.py"
     place = write_triton_model(bundle, tmp_path)
     (text,) = (

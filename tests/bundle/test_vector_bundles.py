@@ -1,4 +1,4 @@
-"""Bundles of sentence encoders: what others open them by, the card's programs, and what verification sees."""
+"""Bundles of sentence encoders: how other libraries open them, the card's programs, and what verification detects."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_another_pooling_beside_the_model_is_seen(bundle: Path) -> None:
 
 
 def test_a_graph_whose_states_are_others_is_seen(bundle: Path) -> None:
-    """Tools that pool by themselves would get other vectors than this one."""
+    """Tools that pool themselves would compute other vectors than this graph."""
     path = bundle / "onnx" / "model.onnx"
     model = onnx.load(path)
     (identity,) = (node for node in model.graph.node if node.op_type == "Identity")
@@ -145,7 +145,7 @@ def test_a_graph_without_states_is_seen(bundle: Path) -> None:
 
 @pytest.mark.parametrize(("turned", "seen"), [(0.002, {"fp32"}), (0.6, {"fp32", "int8"})])
 def test_vectors_that_turned_are_seen(bundle: Path, turned: float, seen: set[str]) -> None:
-    """By more than kernels of two CPUs differ: the record is of other vectors."""
+    """If they turned by more than kernels of two CPUs differ."""
     info = read_bundle(bundle)
     logits = {}
     for precision, rows in info.probe.logits.items():
@@ -183,7 +183,7 @@ def programs(card: str, language: str) -> list[str]:
 
 
 def test_the_cards_programs_run_here(bundle: Path) -> None:
-    """onnxruntime alone, and ours, from the folder; the others' are run by `make test-consumers`."""
+    """onnxruntime alone, and ours, from the folder; `make test-consumers` runs the others."""
     card = (bundle / "README.md").read_text(encoding="utf-8")
     alone, own, sentences, fastembed = programs(card, "python")
     for program, marker in ((alone, "sentence_embedding"), (own, "Embedder")):
@@ -221,7 +221,7 @@ def test_the_cards_front_matter(made: tuple[Path, str]) -> None:
 
 @pytest.mark.slow
 def test_a_bundle_is_served_timed_and_seen_to_be_damaged(bundle: Path, tmp_path: Path) -> None:
-    """A server gives the vectors alone."""
+    """A server returns only the vectors."""
     check_shipped(bundle, tmp_path, ["sentence_embedding"], [])
 
 

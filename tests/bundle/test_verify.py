@@ -1,4 +1,4 @@
-"""What verification catches: damage, additions, links, lies in bundle.json, other labels, other answers."""
+"""What verification detects: damage, additions, links, false entries in bundle.json, other labels, other answers."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_a_linked_bundle_json_is_not_read(bundle: Path, tmp_path: Path) -> None:
 
 @pytest.fixture
 def opened() -> Iterator[list[str]]:
-    """Every path that Python code opens during the test."""
+    """Record every path that Python code opens during the test."""
     paths: list[str] = []
     watching = [True]
 
@@ -201,7 +201,7 @@ def test_graphs_that_do_not_parse_are_refused_although_the_hashes_agree(bundle: 
 
 
 def test_a_graph_that_nobody_measured_is_refused(bundle: Path) -> None:
-    """A runtime would take `model_quantized.onnx` by its name."""
+    """A runtime would find `model_quantized.onnx` by its name."""
     info = read_bundle(bundle)
     reseal(bundle, models={"fp32": info.models["fp32"].model_dump()})
     assert "model_quantized.onnx" in failed(verify(bundle))["models"]

@@ -1,4 +1,4 @@
-"""The command line in this process, and a small world to run it in."""
+"""Fixtures that run the command line in this process, in a small folder."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Cli = Callable[..., Outcome]
 
 @pytest.fixture
 def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Cli]:
-    """Call `compress ARGS…` as `main` does, with its exit code, stdout and stderr."""
+    """Call `compress ARGS…` as `main` does; return its exit code, stdout and stderr."""
     from compress.cli import main
 
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -51,7 +51,7 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 
 @pytest.fixture
 def task_file(tmp_path: Path) -> Path:
-    """A task of one's own: two CSV files and the YAML that names them."""
+    """A user's task: two CSV files and their YAML."""
     for name, rows in {"train": 40, "dev": 12}.items():
         lines = [f"the {name} film {i} is {'good' if i % 2 else 'bad'},{'yes' if i % 2 else 'no'}" for i in range(rows)]
         (tmp_path / f"{name}.csv").write_text("\n".join(["text,label", *lines]) + "\n", encoding="utf-8")
@@ -75,7 +75,7 @@ hub: {path: acme/reviews, revision: COMMIT, train: train, dev: validation}
 
 @pytest.fixture(scope="session")
 def parquet(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """A data set of 64 and 16 rows, as a repository of the hub has it."""
+    """The files of a data set of 64 and 16 rows, as in a hub repository."""
     import datasets
 
     folder, files = tmp_path_factory.mktemp("parquet"), {"README.md": b"---\nlicense: mit\n---\n"}
@@ -97,7 +97,8 @@ def hub(
     toy_tokenizer: Tokenizer,
     parquet: dict[str, bytes],
 ) -> Iterator[Endpoint]:
-    """A hub with `acme/tiny-bert` and `acme/reviews`, and a folder to run in: `reviews.yaml` is its task, `toy.yaml` embedded."""
+    """A hub with `acme/tiny-bert` and `acme/reviews`, and a folder to run in with two tasks: `reviews.yaml` on the hub's data,
+    `toy.yaml` embedded."""
     teacher = {path.name: path.read_bytes() for path in tiny_checkpoint("bert").iterdir()}
     config = json.loads(teacher["config.json"]) | {"architectures": ["BertModel"]}
     teacher |= {"config.json": json.dumps(config).encode(), "tokenizer.json": toy_tokenizer.to_str().encode()}

@@ -1,4 +1,4 @@
-"""`compress ablate` on a tiny teacher, from the recipe to the files, and what it refuses."""
+"""`compress ablate` on a tiny teacher, from the recipe to the files, and its errors."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_rows_run_on_two_seeds_and_are_reported(cli: Cli, world: Path) -> None:
         "note    row 1 of 2: full",
         "note    row 2 of 2: without soft_cross_entropy",
     ]
-    # of two rows and two seeds: one teacher and one set of copies, and an intermediate student per seed
+    # for two rows and two seeds: one teacher and one set of copies, and an intermediate student per seed
     counts = {name: err.count(f"run     {name}") for name in ("finetune", "augment", "distill intermediate")}
     assert counts == {"finetune": 1, "augment": 1, "distill intermediate": 2}
     assert err.count("run     distill prediction") == 4
@@ -96,7 +96,7 @@ def test_rows_run_on_two_seeds_and_are_reported(cli: Cli, world: Path) -> None:
     assert {run.command for run in runs} == {command}
     assert {(run.final.precision, run.final.onnx) for run in runs} == {("fp32", None)}
 
-    code, out, err = ablate(cli, *chosen, "--json")  # again: nothing is made anew
+    code, out, err = ablate(cli, *chosen, "--json")  # again: everything comes from the store
     assert code == 0, err
     assert "cached  distill prediction" in err
     assert "run     " not in err

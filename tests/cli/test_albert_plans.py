@@ -1,4 +1,4 @@
-"""What `plan` says of an ALBERT student, and of cards and recipes that cannot be."""
+"""Output of `plan` for an ALBERT student, and for invalid cards and recipes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`compress attention` on tiny random models: its figures are the models' own, the page stands alone, and what it refuses."""
+"""`compress attention` on tiny random models: the models' own weights, a self-contained page, and errors."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def made(
 
 @pytest.fixture
 def run_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: Callable[[str, str], Path]) -> Make:
-    """Families of teacher and student -> the folder of a run of one's own, here."""
+    """Return a function from the families of teacher and student to a copied run's folder here."""
     monkeypatch.chdir(tmp_path)
 
     def copy(teacher: str = "bert", student: str = "distilbert") -> Path:
@@ -56,7 +56,7 @@ def call(cli: Any, run: Path, *options: str, text: str = TEXT, out: str = "page.
 
 
 def expected(folder: Path, tokenizer: Tokenizer, text: str) -> list[np.ndarray]:
-    """By transformers' own code: of each layer [head, query, key]."""
+    """Return [head, query, key] of each layer by transformers' own code."""
     encoding = tokenizer.encode(text)
     model = AutoModelForSequenceClassification.from_pretrained(folder, attn_implementation="eager").eval()
     with torch.no_grad():
@@ -70,7 +70,7 @@ def expected(folder: Path, tokenizer: Tokenizer, text: str) -> list[np.ndarray]:
 def test_the_weights_are_those_of_the_models(
     cli, run_of: Make, teacher: str, student: str, tiny_checkpoint, toy_tokenizer: Tokenizer
 ) -> None:
-    """The page rounds to 0.001; the rest is the rounding of other kernels."""
+    """The page rounds to 0.001; the rest of the tolerance is the rounding of other kernels."""
     code, out, err = call(cli, run_of(teacher, student))
     assert (code, out) == (0, "page.html\n"), err
     found = page_maps(Path("page.html").read_text(encoding="utf-8"))

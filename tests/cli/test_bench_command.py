@@ -1,4 +1,4 @@
-"""`compress bench` as a whole, on tiny models: its tables, its JSON, and what it refuses."""
+"""`compress bench` from end to end on tiny models: its tables, its JSON, and its errors."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_a_busy_machine_is_told_below_the_table(
 
 
 def planted_row(control: float) -> dict[str, Runtime]:
-    """A model and its copy, at two shapes; the copy is off by `control` at the first."""
+    """Return timings of a model and its copy at two shapes; the copy is off by `control` at the first."""
 
     def row(batch: int, speedup: float, **more: Any) -> Latency:
         times = {"p50": 2.0, "p90": 3.0, "p99": 4.0, "p50_interval": (1.96, 2.04), "p90_interval": (2.9, 3.2)}
@@ -156,9 +156,9 @@ def test_rigor_marks_every_ratio_of_a_shape_whose_control_is_off(
     assert out.count("too noisy") == marks  # two models, two clocks; not the other shape's
     assert out.count("1.96 to 2.04") == 4
     assert out.count("3.80 to 4.50") == 2
-    assert "The machine was busy" not in out  # that begins at 10%
+    assert "The machine was busy" not in out  # shown from 10%
     cells = [line.split() for line in out.splitlines() if "32 × 8" in line]
-    assert [row[-4:-1] for row in cells] == [["3.00", "–", "500"]] * 2  # of 36 runs nobody knows a p99
+    assert [row[-4:-1] for row in cells] == [["3.00", "–", "500"]] * 2  # 36 runs are too few for a p99
 
     code, out, _ = cli("bench", model, "--shape", "1x8", "--rigor", "full", "--json")
     assert code == 0

@@ -1,4 +1,4 @@
-"""Questions with endings, from the user's files to the answers of a shipped bundle."""
+"""Multiple choice, from the user's files to the answers of a shipped bundle."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from compress.results import Result
 from compress.runtime import Chooser, Chosen, Classifier, load
 from compress.tasks import OwnFiles
 
-ENDS = ("music", "river", "town", "park")  # words that the vocabulary has whole; the first makes an ending right
+ENDS = ("music", "river", "town", "park")  # words in the vocabulary; the first marks the right ending
 OTHERS = ("child", "quite", "still", "near", "small", "blue", "strange", "never", "once")
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Four endings of three words to each context, as SWAG's columns have them."""
+    """Write four endings of three words for each context, in SWAG's columns."""
     place = tmp_path_factory.mktemp("swag")
     write_teacher(place, epochs=4)
     rng = np.random.default_rng(0)
@@ -85,7 +85,7 @@ def test_the_right_ending_is_learnt(folder: Path, result: Result) -> None:
 
 
 def _gap(confidence: np.ndarray, right: np.ndarray) -> float:
-    """Expected calibration error, in 15 bins."""
+    """Return the expected calibration error, in 15 bins."""
     place = np.ceil(confidence * 15).astype(int)
     return sum(abs((right[place == n] - confidence[place == n]).sum()) for n in set(place.tolist())) / len(right)
 
@@ -190,7 +190,7 @@ def test_what_cannot_be_chosen_among(bundle: Path, arguments: tuple, said: str) 
 
 
 def test_a_folder_opens_as_what_its_class_says(bundle: Path, tmp_path: Path) -> None:
-    """Also one without bundle.json, whose config names two labels, as transformers writes it."""
+    """Also one without bundle.json, whose config has two labels, as transformers writes it."""
     assert isinstance(load(bundle), Chooser)
     for name in ("tokenizer.json", "tokenizer_config.json", "onnx/model.onnx"):
         (tmp_path / Path(name).name).write_bytes((bundle / name).read_bytes())

@@ -1,4 +1,4 @@
-"""Progress on stderr: plain lines now and then off a terminal, one live line on one, nothing when quiet."""
+"""Progress on stderr: occasional plain lines without a terminal, one live line in a terminal, nothing with quiet."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_the_live_bar_of_a_second_pass_has_its_own_length(monkeypatch: pytest.Mo
 def test_step_total_and_time_left_are_there_at_any_width(
     monkeypatch: pytest.MonkeyPatch, width: int, shown_losses: bool
 ) -> None:
-    """What does not fit are the losses."""
+    """Only the losses are dropped if they do not fit."""
     screen = Console(force_terminal=True, width=width, record=True)
     monkeypatch.setattr(display, "console", lambda stderr: screen)
     with Display() as shown:
@@ -128,7 +128,7 @@ def test_long_times_are_said_in_hours(seconds: float, said: str) -> None:
 
 
 def test_the_last_plain_line_of_a_count_is_the_whole(capsys: pytest.CaptureFixture[str]) -> None:
-    """As soon as it is there, where an earlier one was shown, and once."""
+    """It is shown immediately and once, if an earlier one was shown."""
     with Display() as shown:
         for done in (0, 1, 2, 2):
             shown.progress("shapes timed" if done == 2 else "1 x 32", done, 2)

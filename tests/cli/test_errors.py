@@ -1,4 +1,4 @@
-"""Wrong input: one clear line naming file and field, exit 2, nothing written."""
+"""Wrong input: one clear line with the file and field, exit code 2, nothing written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RECIPE = "name: mine\ntitle: Mine\nteacher: bert-mini\nstages:\n  - finetune:\n 
 
 
 def run(cli: Cli, tmp_path: Path, *arguments: object) -> str:
-    """The message of a failing `run`, after checking that it cost nothing."""
+    """Return the message of a failing `run`, after checking that it wrote nothing."""
     out = tmp_path / "runs"
     code, printed, error = cli("run", *arguments, "--out", out)
     assert code == 2

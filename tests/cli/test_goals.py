@@ -1,4 +1,4 @@
-"""A search that misses its goal: everything is made and told, then the command fails and names the blocking matmuls."""
+"""A search that misses its goal: everything is made and reported, then the command fails and names the blocking matmuls."""
 
 from __future__ import annotations
 

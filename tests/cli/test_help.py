@@ -1,4 +1,4 @@
-"""Help that shows how, and lists that never cut what is to be typed."""
+"""Help with examples, and lists that never truncate what a user must type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Input that nobody means: refused in one line before any work, and nothing of anybody's is lost."""
+"""Hostile input: refused in one line before any work, without losing anyone's files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ QUICK = ("--teacher", "bert-mini", *BRIEF)
 
 
 def refused(cli: Cli, *arguments: object) -> str:
-    """The one line of a command that is refused."""
+    """Check that the command is refused, and return its one line."""
     code, out, error = cli(*arguments)
     assert (code, out) == (2, ""), (code, out, error)
     assert error.startswith("error: ")
@@ -65,13 +65,13 @@ def test_what_is_not_a_runs_own_stays_and_reports_replace_nothing_else(
     assert (other / "result.json").read_bytes() == before
     assert cli("report", folder, "-o", folder).code == 0
 
-    (folder / "result.json").unlink()  # as a kill between the old run's end and the new one's would leave it
+    (folder / "result.json").unlink()  # as after a kill between the old run's end and the new one's
     (folder / "report.md").write_text("my own words")
     assert "is no report of this tool's" in cli(*run, "--bench-runs", "1").err
     assert (folder / "report.md").read_text() == "my own words"
     assert (folder / "notes" / "mine.txt").read_text() == "mine"
     (folder / "report.md").unlink()
-    assert cli(*run, "--bench-runs", "1").code == 0  # its own pages are drawn again beside its own result
+    assert cli(*run, "--bench-runs", "1").code == 0  # its own pages are written again beside its own result
     assert (folder / "report.md").exists()
     results = tmp_path / "results"
     results.mkdir()
@@ -128,7 +128,7 @@ def test_where_nothing_can_be_written_is_told_before_any_work(
         cli, "run", "int8", "--task", task_file, "--out", tmp_path / "runs", "--report", to
     )
     assert not (tmp_path / "runs").exists()
-    if place != "file":  # which `vocab` finds in its place
+    if place != "file":  # `vocab` has another message for an existing file
         assert f"error: {to}: cannot be written: " in refused(cli, "vocab", "--corpus", tmp_path / "text.txt", "-o", to)
 
 

@@ -1,5 +1,4 @@
-"""Tasks whose data are on the hub, through `datasets` itself, from an endpoint on this machine: the commit's data and no
-others, and what a user reads where they cannot be had."""
+"""Tasks whose data are on the hub, through `datasets` and a local endpoint: only the commit's data are used, and errors are explained."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ DATA = "acme/reviews"
 
 @pytest.fixture
 def refused(cli: Any, hub: Endpoint) -> Any:
-    """The one line that `compress plan` ends with; it says nothing else and ends with 2. `old`, `new`: a change of the task."""
+    """Return the one line of a `compress plan` that exits with 2. `old`, `new`: a change of the task."""
 
     def plan(old: str = "", new: str = "") -> str:
         task = Path("reviews.yaml").read_text()
@@ -40,7 +39,7 @@ def refused(cli: Any, hub: Endpoint) -> Any:
 
 @pytest.fixture
 def planned(cli: Any) -> Any:
-    """How many texts `compress plan` finds in train and tuning."""
+    """Return a function that runs `compress plan` and returns its document."""
 
     def plan() -> dict[str, Any]:
         code, out, err = cli("plan", "int8", "--task", "reviews.yaml", "--teacher", "bert-mini", "--json")
@@ -227,7 +226,7 @@ def test_a_corpus_streams_its_commit_and_no_other(hub: Endpoint, planned: Any) -
         return [line for line in paragraphs(corpus_sources([f"hub:{DATA}@{commit}"])) if line]
 
     assert lines(COMMIT)[:2] == ["the train film 0 is bad", "the train film 1 is good"]
-    planned()  # which `datasets` would take for any commit
+    planned()  # fills a cache that `datasets` would use for any commit
     with pytest.raises(CompressError, match=rf"^data set {DATA}: cannot be read: it has no revision {LATER}; "):
         lines(LATER)
     hub.asked.clear()

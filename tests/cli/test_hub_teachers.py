@@ -1,5 +1,4 @@
-"""`--teacher OWNER/NAME[@REVISION]` through the hub's own client, from an endpoint on this machine: what arrives, and what a
-user reads where it does not."""
+"""`--teacher OWNER/NAME[@REVISION]` through the hub's own client and a local endpoint: what is downloaded, and the errors."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ WAY_OUT = "give another with --teacher DIR"
 
 @pytest.fixture
 def refused(cli: Any, hub: Endpoint) -> Any:
-    """The one line that `compress plan` ends with; it says nothing else, ends with 2 and leaves no token in it."""
+    """Return the one line of a `compress plan` that exits with 2 and leaks no token."""
 
     def plan(teacher: str = TEACHER) -> str:
         code, out, err = cli("plan", "int8", "--task", "toy.yaml", "--teacher", teacher)
@@ -39,7 +38,7 @@ def refused(cli: Any, hub: Endpoint) -> Any:
 
 @pytest.fixture
 def planned(cli: Any) -> Any:
-    """What `compress plan` says of a teacher, as a document."""
+    """Return what `compress plan` says about a teacher, as a document."""
 
     def plan(teacher: str = TEACHER) -> dict[str, Any]:
         code, out, err = cli("plan", "int8", "--task", "toy.yaml", "--teacher", teacher, "--json")
@@ -115,7 +114,7 @@ def test_a_download_that_keeps_breaking_is_told_and_the_command_goes_on_later(
     hub.asked.clear()
     planned()
     assert weights() == files(hub)[WEIGHTS]
-    assert len(hub.fetched()) == 1  # what had arrived whole is not fetched again
+    assert len(hub.fetched()) == 1  # complete files are not fetched again
 
 
 def test_a_file_that_is_not_what_the_hub_names_is_not_used(hub: Endpoint, refused: Any, planned: Any) -> None:
@@ -152,7 +151,7 @@ def test_a_gated_teacher(hub: Endpoint, refused: Any, planned: Any, monkeypatch:
     assert f"it is gated, and the token has no access to it: ask for access at {page}" in refused()
     monkeypatch.setenv("HF_TOKEN", "hf_right")
     planned()
-    assert {one.token for one in hub.asked if one.host == "localhost"} == {None}  # where large files lie
+    assert {one.token for one in hub.asked if one.host == "localhost"} == {None}  # the host of large files
 
 
 def test_a_private_teacher(hub: Endpoint, refused: Any, planned: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,7 +169,7 @@ def test_a_private_teacher(hub: Endpoint, refused: Any, planned: Any, monkeypatc
         (f"/api/models/{TEACHER}", 500, "the hub answered 500, which is its own failure: try again later"),
         (f"/api/models/{TEACHER}/tree", 503, "the hub answered 503"),
         (f"HEAD /{TEACHER}/resolve", 503, "the hub answered 503"),
-        *slow(("GET /blobs", 500, "the hub answered 500")),  # which is tried again
+        *slow(("GET /blobs", 500, "the hub answered 500")),  # retried
         (f"/api/models/{TEACHER}", 429, "the hub counts too many requests (429): wait a few minutes"),
         (f"/api/models/{TEACHER}", 403, "the token may not read it (403)"),
     ],

@@ -158,7 +158,7 @@ def test_a_plan_says_where_an_interrupted_training_goes_on(cli: Cli, tmp_path: P
     steps = {stage["stage"]: stage["saved_step"] for stage in json.loads(cli(*arguments, "--json").out)[0]["stages"]}
     assert {name: step for name, step in steps.items() if step is not None} == {"finetune teacher": 31}
     assert "to go on, step 31" in cli(*arguments).out
-    file.write_bytes(file.read_bytes()[:40])  # torn: it begins anew
+    file.write_bytes(file.read_bytes()[:40])  # damaged: training restarts
     assert "to go on" not in cli(*arguments).out
 
 
@@ -207,7 +207,7 @@ def test_an_override_of_a_stage_is_for_the_recipes_that_have_it(cli: Cli, tmp_pa
     arguments = ("--task", "toy-sentiment", "--teacher", "bert-mini", "-o", tmp_path / "r", "--json")
     code, out, _ = cli("plan", "distilbert", "int8", "int8", *arguments, "--set", "distill.epochs=2")
     assert code == 0
-    first, second = json.loads(out)  # the recipe that is named twice is one run
+    first, second = json.loads(out)  # a recipe named twice is one run
     assert (first["recipe"], second["recipe"]) == ("distilbert", "int8")
     assert first["stages"][2]["settings"]["epochs"] == 2
     code, _, error = cli("plan", "distilbert", "int8", *arguments, "--set", "augment.copies=2")

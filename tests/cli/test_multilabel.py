@@ -26,13 +26,13 @@ from compress.results import Result
 from compress.runtime import Classifier, LabelsPrediction
 from compress.tasks import OwnFiles, headline_of, load_training, own_task
 
-WORDS = {"art": "music", "nature": "river", "traffic": "vehicle"}  # words that the teacher's vocabulary has whole
+WORDS = {"art": "music", "nature": "river", "traffic": "vehicle"}  # words in the teacher's vocabulary
 OTHERS = ("town", "park", "girl", "child", "quite", "still", "near", "small", "blue", "strange", "never", "once")
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two files of places, with the labels of what they have."""
+    """Write two files of texts about places, with the labels of their words."""
     place = tmp_path_factory.mktemp("reviews")
     write_teacher(place, epochs=15, positions=128)
     rng = np.random.default_rng(0)
@@ -73,7 +73,7 @@ def test_labels_are_learnt(result: Result) -> None:
 
 
 def test_a_report_keeps_what_its_scores_are_of(folder: Path, result: Result, tmp_path: Path) -> None:
-    """Average precision is of outputs, not of decisions; a report's copy gives it too."""
+    """Average precision needs outputs, not decisions; a report's copy has them too."""
     runs = [folder / "runs"]
     write_answers([result], runs, tmp_path / "per_example.npz")
     (tmp_path / "results.json").write_text("{}")
@@ -129,7 +129,7 @@ def test_predict_prints_every_label_and_scores_a_file(cli, bundle: Path, folder:
 
 
 def test_predict_scores_a_column_of_0_and_1_for_each_label(cli, bundle: Path, folder: Path, tmp_path: Path) -> None:
-    """As it scores lists, wherever each column stands."""
+    """It scores them like lists, in any order of columns."""
     rows = [json.loads(line) for line in (folder / "dev.jsonl").read_text().splitlines()]
     lines = [",".join([row["review"], *(str(int(name in row["about"])) for name in WORDS)]) for row in rows]
     path, names = tmp_path / "in.csv", ",".join(reversed(list(WORDS)))
@@ -156,7 +156,7 @@ def test_predict_refuses_labels_that_are_no_list(cli, bundle: Path, tmp_path: Pa
 
 @pytest.fixture
 def as_teacher(bundle: Path, folder: Path, tmp_path: Path) -> Iterator[Callable[..., Request]]:
-    """A request with the shipped checkpoint as the teacher, whose config.json says `problem`."""
+    """Return a function that makes a request whose teacher is the shipped checkpoint with this `problem_type` in config.json."""
 
     def make(kind: str, label: str, problem: str | None, refit: bool = False) -> Request:
         teacher = tmp_path / "teacher"
@@ -199,7 +199,7 @@ def test_a_head_of_the_kind_is_adopted(as_teacher: Callable[..., Request]) -> No
 
 
 def test_what_is_decided_at_another_threshold_is_moved_to_one_half(folder: Path, result: Result, bundle: Path) -> None:
-    """The shipped checkpoint decides at 0, and no one threshold for all labels is better on the tuning split."""
+    """The shipped checkpoint decides at 0, and no other common threshold is better on the tuning split."""
     (trained,) = (stage for stage in result.stages if stage.kind == "finetune teacher")
     chosen = trained.info.get("thresholds") or {"all": trained.info["threshold"]}
     assert all(0 < probability < 1 for probability in chosen.values())

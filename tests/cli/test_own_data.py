@@ -1,4 +1,4 @@
-"""One's own files in place of a task, and the task file that `init` writes for them."""
+"""A user's files instead of a task, and the task file that `init` writes for them."""
 
 from __future__ import annotations
 

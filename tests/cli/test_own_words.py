@@ -1,4 +1,4 @@
-"""Files of labelled words without a task file: `plan` and `init` find what they are."""
+"""Files of labelled words without a task file: `plan` and `init` detect their kind."""
 
 from __future__ import annotations
 

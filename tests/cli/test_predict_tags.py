@@ -1,4 +1,4 @@
-"""`compress predict --input` of files of a word a line, and scores of labels of words."""
+"""`compress predict --input` on files with a word per line, and scores of word labels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from compress.runtime import Tagger
 
 SAYS = {"the": "B-PER", "guy": "I-PER", "in": "B-LOC", "so": "O", ",": "O"}
 WORDS = [["so", "the", "guy", ",", "in"], ["in", "the"], ["so", "so"], ["guy", "in", "the", "guy"]] * 5
-GIVEN = [[SAYS[word] for word in words] for words in WORDS]  # what the model says
+GIVEN = [[SAYS[word] for word in words] for words in WORDS]  # the model's labels
 HOLES = [["O" if (row + place) % 7 == 0 else tag for place, tag in enumerate(tags)] for row, tags in enumerate(GIVEN)]
 GOLD = [  # in IOB2
     [tag if tag != "I-PER" or tags[:place][-1:] == ["B-PER"] else "B-PER" for place, tag in enumerate(tags)]

@@ -1,4 +1,4 @@
-"""What `plan` says of a teacher that begins with plain text."""
+"""Output of `plan` for a teacher that is pre-trained on plain text."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_of_several_processes_the_first_alone_shows_a_plan(
     for name, value in {"RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "2"}.items():
         monkeypatch.setenv(name, value)
     assert plan(cli, folder) == (0, "", "")
-    assert cli("list", "--nonsense") == (0, "", "")  # what is wrong the first one says
+    assert cli("list", "--nonsense") == (0, "", "")  # the first process reports errors
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def test_a_teacher_from_text_is_run_and_its_perplexity_told(cli: Cli, tmp_path: 
     stages = {stage["kind"]: stage for stage in json.loads(file.read_text())["stages"]}
     info = stages["pretrain pretrained"]["info"]
     assert info["steps"] == 4
-    assert error.count("tokenize text") == 1  # it is made before the other stages, to see whether the text is enough
+    assert error.count("tokenize text") == 1  # made before the other stages, to check that there is enough text
     assert stages["tokenize text"]["cached"] is False
     assert f"{info['held_out']['perplexity']:.1f}" == said[1]
     assert f"{info['held_out']['sequences']:,}" == said[2]

@@ -1,4 +1,4 @@
-"""Passages of queries, from the user's files to the order in which a shipped bundle puts them."""
+"""Passages of queries, from the user's files to the ranking by a shipped bundle."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from compress.results import Result
 from compress.runtime import Classifier, Ranker, RelevancePrediction, load
 from compress.tasks import OwnFiles
 
-GRADES = {"music": 2, "river": 1}  # words that the vocabulary has whole, and how relevant they make any passage
+GRADES = {"music": 2, "river": 1}  # words in the vocabulary, and the relevance of a passage with them
 OTHERS = ("child", "quite", "still", "near", "small", "blue", "strange", "never", "once")
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Four passages of five words to each query."""
+    """Write four passages of five words for each query."""
     place = tmp_path_factory.mktemp("faq")
     write_teacher(place, epochs=6)
     rng = np.random.default_rng(0)
@@ -82,7 +82,7 @@ def test_the_order_is_learnt(folder: Path, result: Result) -> None:
 
 
 def test_a_report_keeps_what_its_scores_are_of(cli, folder: Path, result: Result, tmp_path: Path) -> None:
-    """The copy has the relevances and the queries, for its intervals are over queries."""
+    """The copy has the relevances and the queries, because its intervals are over queries."""
     runs = [folder / "runs"]
     write_answers([result], runs, tmp_path / "per_example.npz")
     (tmp_path / "results.json").write_text("{}")

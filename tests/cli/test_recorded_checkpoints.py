@@ -1,4 +1,4 @@
-"""A recorded command names a checkpoint's folder as a path, so that no card of its name is run in its place."""
+"""A recorded command names a checkpoint's folder as a path, so that it cannot be confused with a card of that name."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REPORTS = Path(__file__).parents[2] / "reports"
 def here(
     tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> Path:
-    """The folder of the command. Two checkpoints have the names of cards: one here, one beside it."""
+    """The command's folder. Two checkpoints have the names of cards: one here, one beside it."""
     folder = tmp_path / "here"
     folder.mkdir()
     encoder_world(folder, tiny_checkpoint("bert"), toy_tokenizer, text="a film\n").rename(folder / "bert-mini")

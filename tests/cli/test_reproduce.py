@@ -1,4 +1,4 @@
-"""`compress reproduce`: a report's run made again elsewhere, and what is said of figures, files and data that are others."""
+"""`compress reproduce`: repeats a report's run elsewhere, and reports figures, files and data that differ."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ RUN = (
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`report`: of a run, with the cards that its command names; `runs`: that run and its store."""
+    """A folder with `report`, of a run, with the cards that its command names; and `runs`, with that run and its store."""
     folder = tmp_path_factory.mktemp("world")
     (folder / "tiny.yaml").write_text(TEACHER, encoding="utf-8")
     (folder / "task.yaml").write_text(TASK, encoding="utf-8")
@@ -47,7 +47,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def made(world: Path) -> tuple[dict[str, Any], list[Path]]:
-    """What the first reproduction says, as JSON, and the files of the report before it."""
+    """Return the first reproduction's output as JSON, and the report's files before it."""
     before = sorted(world.joinpath("report").rglob("*"))
     done = compress("reproduce", "report", "--json", cwd=world)
     assert done.returncode == 0, done.stderr
@@ -56,7 +56,7 @@ def made(world: Path) -> tuple[dict[str, Any], list[Path]]:
 
 @pytest.fixture
 def altered(world: Path, made: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Alter], Path]:
-    """Makes `report`, where commands run now, of another record. The run that was made again is in `reproduced`."""
+    """Return a function that makes `report`, in the current folder, with an altered record. `reproduced` has the repeated run."""
 
     def make(alter: Alter) -> Path:
         report = tmp_path / "report"

@@ -1,4 +1,4 @@
-"""Where `compress reproduce` must not expect equal figures: trainings in parts that were unlike, and stages that go by measured times."""
+"""When `compress reproduce` must not expect equal figures: trainings under other conditions, and stages that depend on measured times."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REPORTS = Path(__file__).parents[2] / "reports"
 
 @pytest.fixture(scope="module")
 def recorded() -> Result:
-    """On a CPU alone, all of it by the same code."""
+    """Return a result from a CPU only, with all stages by the same code."""
     (*_, result) = read_results(REPORTS / "vocabulary" / "results.json")
     stages = tuple(stage.model_copy(update={"code": result.code}) for stage in result.stages)
     models = tuple(model.model_copy(update={"code": result.code}) for model in result.models)
@@ -87,7 +87,7 @@ def test_stages_that_go_by_times_are_named(recorded: Result, stages: list[dict[s
     conditions = conditions_of(result, result)
     wrong = {each.name: each.recorded for each in conditions if not each.same}
     assert wrong == ({} if timed is None else {DECIDED_BY_TIMES: timed})
-    assert are_exact(conditions)  # of the models that go by times nothing is: below
+    assert are_exact(conditions)  # only models that depend on times are not; see below
     assert ", ".join(label for _, label in timed_stages(result)) == (timed or "")
 
 

@@ -1,4 +1,4 @@
-"""Figures of a run held against those of another seed, whose answers a report has: what `compress reproduce` says elsewhere."""
+"""Figures of a run compared with those of another seed whose answers a report has: what `compress reproduce` says elsewhere."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REPORTS = Path(__file__).parents[2] / "reports"
 
 
 def figures(report: str, task: str, seeds: tuple[int, int], *, exact: bool) -> list[Figure]:
-    """Of the last model of recipe `logits`, in fp32 and int8."""
+    """Return the figures of the last model of recipe `logits`, in fp32 and int8."""
     before, now = (run_of(report, task, seed) for seed in seeds)
     answers = REPORTS / report / PER_EXAMPLE
     pair = comparing._Pair(before, now, answers, answers)
@@ -60,7 +60,7 @@ def test_each_score_of_another_seed_has_its_interval(report: str, task: str, nam
 
 
 def test_an_equal_score_by_other_answers_is_judged_by_these(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two answers, one right and one wrong, change places: the accuracy stays."""
+    """One right and one wrong answer are swapped, so the accuracy is the same."""
     run = run_of("base", "mrpc", 0)
     answers = REPORTS / "base" / PER_EXAMPLE
     load = comparing.load_answers
@@ -103,7 +103,7 @@ def score(p: float, low: float) -> Figure:
     ("found", "verdict"),
     [
         (score(0.04, 0.1), "differs"),
-        (score(0.06, 0.1), "within its interval"),  # the correction for others
+        (score(0.06, 0.1), "within its interval"),  # by the correction for multiple comparisons
         (score(0.01, -0.1), "within its interval"),
     ],
 )

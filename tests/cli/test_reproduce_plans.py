@@ -1,4 +1,4 @@
-"""What `compress reproduce` would run: from the command of each result, with files in the report's folder, here, or given anew."""
+"""What `compress reproduce` would run: from each result's command, with files in the report's folder, here, or given again."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ HERE = sorted(path for path in REPORTS.glob("*/result*.json"))
 def test_the_commands_of_our_reports_are_read_and_the_files_that_they_name_are_there(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All but data, which are given anew, and checkpoints."""
+    """All files except data, which are given again, and checkpoints."""
     monkeypatch.chdir(tmp_path)
     moved = MovedData(data_dir=tmp_path, corpus=(str(tmp_path),))
     for result in read_results(path):
@@ -42,7 +42,7 @@ def test_the_commands_of_our_reports_are_read_and_the_files_that_they_name_are_t
         (teacher,) = (load_teacher(word).name for word in teacher_words(request, recipe))
         folder = result.student_origin is not None and "." not in str(
             request.student
-        )  # a checkpoint's, which is not here
+        )  # a checkpoint, which is not available here
         student = load_student(request.student).name if request.student and not folder else result.student
         assert not folder or request.student in (None, result.student)
         assert (recipe.name, teacher, student) == (result.recipe["name"], result.teacher, result.student)
@@ -54,7 +54,8 @@ def test_there_are_reports_to_read() -> None:
 
 @pytest.fixture
 def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Request], Result]:
-    """(command, what it asks for) -> a result on record in `report`, of the data that the request reads now. `task.yaml` is here."""
+    """Return a function from (command, its request) to a result recorded in `report`, with the request's current data. `task.yaml` is
+    here."""
     (*_, template) = read_results(REPORTS / "vocabulary" / "results.json")
     monkeypatch.chdir(tmp_path)
     Path("task.yaml").write_text(TASK)
@@ -211,7 +212,7 @@ def test_answers_on_record_that_cannot_be_read_are_told_before_any_work(recorded
 
 @pytest.fixture(scope="module")
 def of_one_code() -> Result:
-    """On a CPU alone, all of it by the same code."""
+    """Return a result from a CPU only, with all stages by the same code."""
     (*_, result) = read_results(REPORTS / "vocabulary" / "results.json")
     stages = tuple(stage.model_copy(update={"code": result.code}) for stage in result.stages)
     models = tuple(model.model_copy(update={"code": result.code}) for model in result.models)
@@ -263,7 +264,7 @@ def test_a_stage_of_other_code_or_of_code_that_is_not_on_record_is_not_the_same(
 def test_a_stage_that_was_trained_otherwise_is_not_the_same(
     of_one_code: Result, fields: dict[str, Any], line: tuple[str, str, str]
 ) -> None:
-    """Such as one from the store that another command left there."""
+    """For example one that another command left in the store."""
     older, now = trained_with(of_one_code, fields, {}), trained_with(of_one_code, {}, {})
     conditions = conditions_of(older, now)
     (other,) = (each for each in conditions if not each.same)
@@ -281,7 +282,7 @@ def test_stages_that_were_all_trained_alike_give_the_same_on_a_cpu_alone(
 
 
 def trained_with(result: Result, *several: dict[str, Any]) -> Result:
-    """A training stage for each of `several`, which are parts of its record."""
+    """Return the result with a training stage for each of `several`, which are parts of its record."""
     (stage,) = (each for each in result.stages if "steps" in each.info)
     trained = [stage.model_copy(update={"info": stage.info | fields}) for fields in several]
     return result.model_copy(update={"stages": (*trained, *(each for each in result.stages if each is not stage))})

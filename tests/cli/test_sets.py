@@ -1,4 +1,4 @@
-"""An embedding task of several sets through the command line: run, report over seeds, ship, verify."""
+"""An embedding task with several sets through the command line: run, report over seeds, ship, verify."""
 
 from __future__ import annotations
 

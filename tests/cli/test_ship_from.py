@@ -1,4 +1,4 @@
-"""`compress ship --from`: the model that a report recommends, from a report, a run or the folder of runs."""
+"""`compress ship --from`: ships the model that a report recommends, given a report, a run or the folder of runs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _timed(model: ModelResult) -> ModelResult:
 
 
 def _known(result: Result) -> Result:
-    """With tuning scores and CPU times."""
+    """Return the result with tuning scores and CPU times."""
     trained = StageRecord(
         kind="finetune teacher", key="1" * 64, cached=False, seconds=1.0, info={"tuning_score": TUNING["teacher"]}
     )
@@ -42,7 +42,7 @@ def _known(result: Result) -> Result:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of `runs` with a finished run and its store."""
+    """A folder with a finished run in `runs` and its store."""
     folder = tmp_path_factory.mktemp("finished")
     made = make_run(folder)
     shutil.move(made.store, folder / "runs" / ".store")
@@ -63,7 +63,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli, finished: P
 
 
 def listing() -> list[str]:
-    """All but bytes of the folder where commands run."""
+    """Return the paths of all files in the current folder."""
     return sorted(path.as_posix() for path in Path().rglob("*"))
 
 
@@ -79,8 +79,8 @@ def test_the_model_that_meets_the_limits_is_shipped(cli: Cli, world: Path, sourc
 def test_the_bundle_is_that_of_the_command_which_a_report_prints(
     cli: Cli, world: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The best score within 6 ms has the student in fp32, which is not the last model. The run is not below this folder, whose
-    name is the user's own affair: the command says it, and the page does not."""
+    """The best score within 6 ms is the fp32 student's, which is not the last model. The run is outside this folder, whose name is
+    private: the command has it, the page does not."""
     place = world.parents[1] / "an own folder"
     place.mkdir()
     monkeypatch.chdir(place)

@@ -1,4 +1,4 @@
-"""What `plan` says of students of other families than BERT, and what is refused, with the way out."""
+"""Output of `plan` for students of families other than BERT, and what it refuses, with a remedy."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_a_default_that_does_not_fit_names_cards_that_do(
 def test_the_family_is_told_before_the_depth(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recipe: str, family: str, message: str, layers: int
 ) -> None:
-    """And no student is offered that such a teacher, or the recipe, would refuse."""
+    """And it suggests no student that this teacher or the recipe would refuse."""
     monkeypatch.chdir(tmp_path)
     path = (teacher_of if family == "modernbert" else plain_teacher)(family, tmp_path / family) / "config.json"
     config = json.loads(path.read_text())
@@ -170,7 +170,7 @@ def test_the_cards_say_whose_family_a_student_has(cli: Cli) -> None:
 def test_a_shallow_teacher_s_student_is_copied_layers_and_the_plan_says_so(
     cli: Cli, teachers: Callable[..., Path]
 ) -> None:
-    """Where the recipe takes a pre-trained one for deeper teachers, and the command names none."""
+    """If the recipe uses a pre-trained one for deeper teachers, and the command names none."""
     teachers("bert")
     words = ("logits", "--teacher", "./bert")
     told = (

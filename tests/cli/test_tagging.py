@@ -1,4 +1,4 @@
-"""Texts whose words are labelled, from a CoNLL file to the entities of a shipped bundle."""
+"""Tagging, from a CoNLL file to the entities of a shipped bundle."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from compress.results import Result
 from compress.runtime import Tagger, load
 
 OTHERS = ("girl", "child", "quite", "still", "near", "small", "blue", "strange", "never", "once")
-ENTITIES = {"ART": ["music"], "NATURE": ["river", "park"], "PLACE": ["town"]}  # words that the vocabulary has whole
+ENTITIES = {"ART": ["music"], "NATURE": ["river", "park"], "PLACE": ["town"]}  # words in the vocabulary
 LABELS = ("O", "B-ART", "I-ART", "B-NATURE", "I-NATURE", "B-PLACE", "I-PLACE")
 
 
@@ -74,7 +74,7 @@ def test_entities_are_learnt(result: Result) -> None:
 
 
 def test_a_report_keeps_what_its_scores_are_of(folder: Path, result: Result, tmp_path: Path) -> None:
-    """The copy has the tags and where texts begin, for its intervals are over texts."""
+    """The copy has the tags and the starts of texts, because its intervals are over texts."""
     runs = [folder / "runs"]
     write_answers([result], runs, tmp_path / "per_example.npz")
     (tmp_path / "results.json").write_text("{}")
@@ -112,7 +112,7 @@ def test_the_examples_of_the_card_run(bundle: Path) -> None:
 
 
 def test_entities_are_those_of_transformers(bundle: Path) -> None:
-    """The words of the vocabulary are one token each, so the two decide alike."""
+    """The vocabulary's words are one token each, so both decide alike."""
     text = "still near river park, strange town once music"
     model = AutoModelForTokenClassification.from_pretrained(bundle).eval()
     tokenizer = AutoTokenizer.from_pretrained(bundle)
@@ -124,7 +124,7 @@ def test_entities_are_those_of_transformers(bundle: Path) -> None:
 
 
 def test_a_long_text_is_read_in_windows(bundle: Path) -> None:
-    """Of 24 tokens: in one run over the whole text the model has the same decisions, but for what it sees further away."""
+    """Of 24 tokens: one run over the whole text gives mostly the same decisions, as the model then sees further."""
     rng = np.random.default_rng(3)
     words = [word for _ in range(3) for word, _ in sentence(rng)]
     tagger = Tagger(bundle, precision="fp32")

@@ -1,4 +1,4 @@
-"""torch's threads sleep while they wait, unless the user says otherwise."""
+"""Torch's waiting threads sleep, unless the user sets otherwise."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ctypes.CDLL({library!r})
 
 
 def openmp() -> Path:
-    """The library that torch brings, which reads its settings as it is loaded and prints them where asked to."""
+    """Return torch's OpenMP library, which reads its settings when loaded and can print them."""
     spec = find_spec("torch")
     assert spec is not None and spec.origin is not None
     found = sorted((Path(spec.origin).parent / "lib").glob("libgomp*.so*"))

@@ -1,4 +1,4 @@
-"""Choosers of endings: the logit of each ending, and the one that is chosen."""
+"""Multiple choice models: the logit of each ending, and the chosen ending."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from consumer_checks import FILES, JS_FILES, JS_VERSIONS, OPTIMUM, by_node, by_p
 
 from compress.runtime import Chooser
 
-RIGHT = "good"  # the word that the right ending has and the others have not
-OTHERS = ("is", "not", "and", "the", "a")  # of one token each
+RIGHT = "good"  # only the right ending has this word
+OTHERS = ("is", "not", "and", "the", "a")  # one token each
 Question = tuple[str, list[str]]
 
 
 def questions(count: int, seed: int) -> list[Question]:
-    """Contexts, every fifth of which is too long, and two to four endings."""
+    """Return contexts, every fifth too long, with two to four endings."""
     rng, made = np.random.default_rng(seed), []
     for number in range(count):
         endings = [" ".join(rng.choice(OTHERS, size=size)) for size in (3, 4, 5, 6)[: 2 + number % 3]]
@@ -64,6 +64,6 @@ def test_optimum(file: str, bundle: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("file", JS_FILES)
 @pytest.mark.parametrize("version", JS_VERSIONS)
 def test_transformers_js(version: str, file: str, bundle: Path, tmp_path: Path) -> None:
-    """Of contexts that fit: it would cut the ends of longer pairs, and so the endings."""
+    """Only contexts that fit: it would cut the end of longer pairs, and so the endings."""
     rows = by_node(version, "transformers_js_endings.mjs", bundle, FITTING, file, tmp_path)
     check_endings(rows, FITTING, bundle, file)

@@ -1,4 +1,4 @@
-"""Classifiers: the logits of the same texts, in each library that opens them."""
+"""Classifiers: the logits of the same texts in each library."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ONNXRUNTIMES = ("1.17.3", "1.20.1", "1.22.1", "1.24.4", "")
 
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Trained until its answers differ by text."""
+    """A bundle trained until its answers differ by text."""
     return shipped(tmp_path_factory.mktemp("world"), TASK, steps=300)
 
 
@@ -44,7 +44,7 @@ def test_the_texts_are_twenty_different_ones() -> None:
 @pytest.mark.parametrize("file", FILES)
 @pytest.mark.parametrize("version", ONNXRUNTIMES, ids=lambda version: version or "latest")
 def test_onnxruntime(version: str, file: str, bundle: Path, tmp_path: Path) -> None:
-    numpy = "numpy<2" if version.startswith("1.17.") else "numpy"  # built against the first
+    numpy = "numpy<2" if version.startswith("1.17.") else "numpy"  # built against numpy 1
     needs = (f"onnxruntime=={version}" if version else "onnxruntime", numpy, "tokenizers")
     found = by_python(needs, "onnxruntime_alone.py", bundle, TEXTS, file, tmp_path)
     check(found, classifier_logits(bundle, file), share_of(file))
@@ -67,7 +67,7 @@ def test_openvino(file: str, bundle: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("file", ["model.onnx", "model_qdq.onnx"])
 def test_tract(file: str, bundle: Path, tmp_path: Path) -> None:
-    """It has none of the operators of ONNX Runtime's own int8 file."""
+    """Only fp32 and the portable int8 file: it lacks the operators of ONNX Runtime's own int8 file."""
     found = by_python(("tract", "tokenizers", "numpy"), "tract_alone.py", bundle, TEXTS, file, tmp_path)
     check(found, classifier_logits(bundle, file), share_of(file))
 
@@ -75,7 +75,7 @@ def test_tract(file: str, bundle: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("file", ["model.onnx", "model_quantized.onnx", "default"])
 @pytest.mark.parametrize("version", JS_VERSIONS)
 def test_transformers_js(version: str, file: str, bundle: Path, tmp_path: Path) -> None:
-    """In Node. The default is int8, as config.json says."""
+    """In Node. The default is int8, from config.json."""
     found = by_node(version, "transformers_js.mjs", bundle, TEXTS, file, tmp_path)
     opened = "model_quantized.onnx" if file == "default" else file
     if file == "default":

@@ -1,4 +1,4 @@
-"""Sentence encoders: the vectors of the same texts, of the last layer, of several and of none."""
+"""Sentence encoders: the vectors of the same texts, from the last layer, several layers, and no layer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DISTIL = ["--student", "mixing.yaml", *(f"--set=distill.{field}" for field in ("
 
 @pytest.fixture(scope="module", params=LAYERS)
 def bundle(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of random weights: its vectors differ by text all the same. `mix`: of a student, which learnt it."""
+    """A bundle with random weights, whose vectors still differ by text. `mix`: of a student that learnt its layer weights."""
     world = tmp_path_factory.mktemp("vectors")
     if request.param == "last":
         return shipped(world, VECTOR_TASK, steps=None)
@@ -50,7 +50,7 @@ def bundle(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(scope="module")
 def static(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Token vectors and their mean, for libraries that ask nothing of `model_type`."""
+    """Token vectors and their mean, for libraries that ignore `model_type`."""
     options = ("--set", "distill.max_steps=3")
     return shipped(tmp_path_factory.mktemp("static"), VECTOR_TASK, *options, recipe="static", steps=None)
 
@@ -70,7 +70,7 @@ def test_sentence_encoders(needs: str, program: str, file: str, bundle: Path, tm
 
 @pytest.mark.parametrize("file", FILES)
 def test_static_sentence_encoders(file: str, static: Path, tmp_path: Path) -> None:
-    """A text without words has zeros here and there."""
+    """A text without words has a zero vector."""
     texts = [*TEXTS, ""]
     expected = Embedder(static, precision=FILES[file], threads=1).embed(texts, batch_size=1)
     assert not expected[-1].any()
@@ -81,5 +81,5 @@ def test_static_sentence_encoders(file: str, static: Path, tmp_path: Path) -> No
 @pytest.mark.parametrize("file", JS_FILES)
 @pytest.mark.parametrize("version", JS_VERSIONS)
 def test_transformers_js(version: str, file: str, bundle: Path, tmp_path: Path) -> None:
-    """Of texts that fit: it cuts longer ones without their closing separator."""
+    """Only texts that fit: it cuts longer ones without keeping their closing separator."""
     check_vectors(by_node(version, "transformers_js_vectors.mjs", bundle, TEXTS, file, tmp_path), bundle, file)

@@ -1,4 +1,4 @@
-"""Labels that are decided one by one: each label's probability, as pipelines give it."""
+"""Multilabel models: each label's probability, from pipelines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from consumer_checks import FILES, JS_FILES, JS_VERSIONS, OPTIMUM, TEXTS, by_nod
 
 from compress.runtime import Classifier
 
-LABELS = ("film", "good", "not")  # of a text those of its words that are labels
+LABELS = ("film", "good", "not")  # a text has the labels among its words
 
 
 @pytest.fixture(scope="module")

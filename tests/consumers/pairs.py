@@ -1,4 +1,4 @@
-"""Pairs of texts: which tokens of long ones the libraries cut."""
+"""Pairs of texts: which tokens of long pairs the libraries cut."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ PAIRS = [[" ".join(WORDS[(start + 5 * each) % len(WORDS)] for each in range(coun
 
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Trained so little that every token counts."""
+    """A bundle trained so little that every token affects the logits."""
     return shipped(tmp_path_factory.mktemp("pairs"), PAIR_TASK, steps=100)
 
 
 def cut_joined(bundle: Path) -> np.ndarray:
-    """The logits of `PAIRS` where what is cut is the end of both texts together, the closing separator too."""
+    """Return the logits of `PAIRS` if the joined texts are cut at the end, including the closing separator."""
     limit = int(json.loads((bundle / "bundle.json").read_text(encoding="utf-8"))["max_length"])
     tokenizer = tokenizers.Tokenizer.from_file(str(bundle / "tokenizer.json"))
     tokenizer.no_truncation()
@@ -45,7 +45,8 @@ def cut_joined(bundle: Path) -> np.ndarray:
 
 
 def check_cut(found: Any, bundle: Path, *, joined: bool) -> None:
-    """Whether long pairs were cut in one way and not in the other: `joined`, or the longer text first, as by us."""
+    """Check that long pairs were cut in one way and not in the other: at the end of the `joined` texts, or the longer text first, like
+    ours."""
     longest = np.asarray(Classifier(bundle, precision="fp32", threads=1).logits([(one, two) for one, two in PAIRS]))
     other, same = (longest, cut_joined(bundle)) if joined else (cut_joined(bundle), longest)
     far, near = (np.abs(np.array(found) - logits).max(axis=1) for logits in (other, same))

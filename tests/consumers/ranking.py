@@ -1,4 +1,4 @@
-"""Rankers: the scores of the passages of queries, and their order."""
+"""Rankers: the scores and the order of the passages of queries."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Query = tuple[str, list[str]]
 
 
 def queries(count: int, seed: int) -> list[Query]:
-    """A query, and five different passages, which have none to all of the relevant words."""
+    """Return queries with five different passages, which have none to all of the relevant words."""
     rng, made = np.random.default_rng(seed), []
     for number in range(count):
         passages = {" ".join(rng.choice(WORDS, size=rng.integers(3, 9))) for _ in range(4)}
@@ -57,7 +57,7 @@ def scores(bundle: Path, file: str) -> np.ndarray:
 
 @pytest.mark.parametrize("file", FILES)
 def test_cross_encoder(file: str, bundle: Path, tmp_path: Path) -> None:
-    """Its `rank`, without being told how to make scores of logits."""
+    """Its `rank`, without a setting for how to turn logits into scores."""
     found = by_python(SENTENCE_TRANSFORMERS, "cross_encoder_ranks.py", bundle, QUERIES, file, tmp_path)
     ranker = Ranker(bundle, precision=FILES[file], threads=1)
     expected = [ranker.rank(query, passages, batch_size=1) for query, passages in QUERIES]

@@ -1,4 +1,4 @@
-"""Readers of questions: the logits of every token, and the answers that pipelines make of them."""
+"""Question answering models: the logits of every token, and the answers of pipelines."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from compress.runtime import Reader
 from compress.runtime.passages import Passages
 
 ANSWERS = {"good": "the film", "bad": "a dull end"}
-OTHERS = ("is", "not", "and")  # of one token each
+OTHERS = ("is", "not", "and")  # one token each
 
 
 def asked(count: int, seed: int) -> list[tuple[str, str]]:
-    """Questions of one word, and contexts in which the answer to each stands once."""
+    """Return one-word questions, and contexts that contain the answer to each once."""
     rng, pairs = np.random.default_rng(seed), []
     for number in range(count):
         parts = [*rng.choice(OTHERS, size=rng.integers(2, 9)), *ANSWERS.values()]
@@ -46,7 +46,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def check_logits(rows: list[dict[str, Any]], reader: Reader, file: str) -> None:
-    """Those of all tokens, special ones too."""
+    """Compare the logits of all tokens, including special ones."""
     cut = Passages(reader.tokenizer, reader.settings.max_length)(*map(list, zip(*QUESTIONS, strict=True)))
     assert cut.question.tolist() == list(range(len(QUESTIONS))), "each context fits into one window"
     ours = {int(chunk[0]): found[0] for chunk, found in reader._runs(cut.encodings, 1, None)}
@@ -70,7 +70,7 @@ def test_optimum(file: str, bundle: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("file", JS_FILES)
 @pytest.mark.parametrize("version", JS_VERSIONS)
 def test_transformers_js(version: str, file: str, bundle: Path, tmp_path: Path) -> None:
-    """Its pipeline has the text of the tokens alone, and answers of any length."""
+    """Its pipeline returns only the text of the tokens, and answers of any length."""
     rows = by_node(version, "transformers_js_answers.mjs", bundle, QUESTIONS, file, tmp_path)
     reader = Reader(bundle, precision=FILES[file], threads=1)
     check_logits(rows, reader, file)
@@ -80,7 +80,7 @@ def test_transformers_js(version: str, file: str, bundle: Path, tmp_path: Path) 
 
 
 def test_scores_are_those_of_transformers(tmp_path: Path) -> None:
-    """Of the release that optimum brings: later ones have SQuAD's script no more."""
+    """Uses optimum's transformers release, because later ones lack SQuAD's script."""
     words = ["the", "a", "An", "Cat", "cat", "U.S.", "5\u20133", "well-known", "\u00c9t\u00e9", "\u0130", "?", "\u00a0"]
     dice = random.Random(0)
 

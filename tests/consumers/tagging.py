@@ -15,7 +15,8 @@ from compress.runtime import Tagger
 
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """It labels words: each third word of the list is the beginning of an entity, those after it are inside."""
+    """A bundle that labels each word of the list by its place in it: the beginning of ONE, no entity, the beginning and the inside of
+    TWO."""
     world = tmp_path_factory.mktemp("words")
     tags: dict[str, str] = dict(zip(WORDS, ("B-ONE", "O", "B-TWO", "I-TWO") * 3, strict=True))
     rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""A table of words in 4 bits, in each library that opens a classifier."""
+"""A word embedding table in 4 bits, in each library that opens a classifier."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ONNXRUNTIMES = ("1.20.1", "1.22.1", "1.24.4", "")
 
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of a teacher with more words than a table that keeps 8 bits."""
+    """A bundle of a teacher with more words than a table that keeps 8 bits."""
     settings = ("quantize.word_bits=4", "finetune.max_steps=150", "finetune.epochs=40", "finetune.learning_rate=0.0005")
     options = (word for setting in settings for word in ("--set", setting))
     folder = shipped(tmp_path_factory.mktemp("world"), TASK, "--teacher", "bert-mini", *options, steps=None)
@@ -37,7 +37,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
         stored = onnx.load(folder / "onnx" / file).graph.initializer
         assert any(
             len(tensor.dims) == 3 and tensor.dims[0] >= LONG for tensor in stored
-        )  # two values a byte, in blocks
+        )  # two values per byte, in blocks
     return folder
 
 

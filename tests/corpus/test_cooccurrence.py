@@ -1,4 +1,4 @@
-"""Pairs of words that stand near each other, and vectors of words from them, against plain loops and numpy."""
+"""Counts of word pairs within a window, and word vectors from them, against plain loops and numpy."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_vectors_are_those_of_a_whole_decomposition(tmp_path: Path):
 
 
 def test_words_of_like_company_have_like_vectors(tmp_path: Path):
-    """Two words that stand between the same others, in a text of two topics."""
+    """Words with the same neighbours, in a text of two topics."""
     rng = np.random.default_rng(3)
     topics = (np.arange(5, 20), np.arange(20, 35))
     text = [token for i in range(400) for token in [*rng.choice(topics[i % 2], 12), SEP]]

@@ -1,4 +1,4 @@
-"""Sequences in which documents are told apart: what stands in them, and which token is of which document."""
+"""Sequences whose documents are kept apart: their contents, and each token's document."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LENGTH = 16
 
 
 def stream(documents: int = 200, seed: int = 3) -> np.ndarray:
-    """Documents of 1 to 40 tokens that are numbers of their own, [SEP] behind each; the last is cut short."""
+    """Return documents of 1 to 40 unique tokens, each followed by [SEP]; the last is cut short."""
     sizes = np.random.default_rng(seed).integers(1, 41, documents)
     numbers = iter(range(5, 60_000))
     return np.array([token for size in sizes for token in [*(next(numbers) for _ in range(size)), SEP]][:-2])

@@ -1,4 +1,4 @@
-"""Full sequences in a seeded order, and what masked language modelling hides of them."""
+"""Full sequences in a seeded order, and their masking."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from compress.tokenization.word_starts import continuing
 
 
 def stream(count: int, vocabulary: int = 1000) -> np.ndarray:
-    """Tokens that are not special, a separator every 37."""
+    """Return tokens that are not special, with a separator every 37."""
     tokens = np.random.default_rng(3).integers(5, vocabulary, count)
     tokens[36::37] = 3
     return tokens
@@ -123,7 +123,7 @@ def test_what_is_no_tokenised_corpus_is_refused(tmp_path: Path):
 
 
 def within(found: int, trials: int, probability: float) -> bool:
-    """Whether a count lies within four standard deviations of its binomial mean."""
+    """Whether a count is within four standard deviations of its binomial mean."""
     return abs(found - trials * probability) < 4 * math.sqrt(trials * probability * (1 - probability))
 
 
@@ -140,7 +140,7 @@ def test_masking_has_the_published_shares_and_spares_special_tokens(tmp_path: Pa
     chosen, count = ids[selected], int(selected.sum())
     assert within(int((chosen == 4).sum()), count, 0.8)
     kept = chosen == original[selected]
-    assert within(int(kept.sum()), count, 0.1 + 0.1 / 995)  # a random token is the same one now and then
+    assert within(int(kept.sum()), count, 0.1 + 0.1 / 995)  # a random token sometimes equals the original
     random = chosen[~kept & (chosen != 4)]
     assert random.min() >= 5
     assert random.max() < 1000
@@ -209,7 +209,7 @@ def test_the_same_masks_come_again_where_that_is_asked(tmp_path: Path):
 
 def test_the_pieces_of_a_word_are_hidden_together(tmp_path: Path):
     text = batches(tmp_path, 200_000, length=128, batch_size=32)
-    continues = np.arange(1000) >= 600  # four tokens in ten go on with the word before them
+    continues = np.arange(1000) >= 600  # four tokens in ten continue the word before them
     data = MaskedBatches(text, continues=continues)
     batch, plain = data.collate(np.arange(text.count)), text.collate(np.arange(text.count))["input_ids"]
     hidden = batch["labels"] != -100
@@ -219,11 +219,11 @@ def test_the_pieces_of_a_word_are_hidden_together(tmp_path: Path):
     first = ~continues[after] & (after >= 5)
     assert within(int(hidden[:, 2:-1][first].sum()), int(first.sum()), 0.15)
     alike = (batch["input_ids"] == 4)[:, 2:-1][goes_on & hidden[:, 2:-1]]
-    assert within(int(alike.sum()), len(alike), 0.8)  # what becomes of each piece is drawn for it alone
+    assert within(int(alike.sum()), len(alike), 0.8)  # the replacement of each piece is drawn separately
 
 
 def test_a_word_that_is_cut_behind_a_special_token_begins_with_what_is_left():
-    """As a second segment does that begins within a word."""
+    """For example a second segment that starts within a word."""
     ids = np.array([[2, 700, 701, 10, 3, 702, 703, 11, 3]])
     special, continues = ids < 5, ids >= 600
     draws = np.where(special, 1.0, np.arange(9) / 10)

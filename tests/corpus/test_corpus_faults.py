@@ -1,4 +1,4 @@
-"""Tokenising under real kills: whatever the moment, the same call goes on and writes the same bytes."""
+"""Tokenization under real kills: whatever the moment, the same call resumes and writes the same bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data sets as a corpus, offline: saved folders, and folders laid out as the hub's repositories."""
+"""Data sets as a corpus, offline: saved folders, and folders in the layout of hub repositories."""
 
 from __future__ import annotations
 

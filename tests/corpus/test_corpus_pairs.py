@@ -1,4 +1,4 @@
-"""Pairs of segments: of one document, consecutive, swapped half the time, and nothing but the order tells which."""
+"""Pairs of segments: from one document, consecutive, swapped half the time, and only the order reveals which."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LENGTH = 32
 
 
 def documents(count: int = 300, seed: int = 3) -> list[list[int]]:
-    """Every token but the full stop is a number of its own, so that a place in the text can be told from it."""
+    """Return documents in which every token except the full stop is unique, so that it identifies its place in the text."""
     rng = np.random.default_rng(seed)
     numbers = iter(range(6, 60_000))
     sizes = [rng.integers(1, 9, rng.integers(1, 16)) for _ in range(count)]
@@ -40,7 +40,7 @@ def pairs(
 
 
 def segments(batch: dict[str, np.ndarray]) -> list[tuple[list[int], list[int]]]:
-    """Both segments of each row in the order of the text, by the label; the special tokens are checked."""
+    """Return both segments of each row in the order of the text, by the label; check the special tokens."""
     found = []
     for ids, mask, types, swapped in zip(*(batch[name] for name in NAMES), strict=True):
         size = int(mask.sum())
@@ -79,7 +79,7 @@ def test_segments_are_consecutive_sentences_of_one_document_and_the_label_is_the
     for one, other in segments(batch):
         assert inside(one + other, texts)
         whole += one[-1] == other[-1] == STOP
-    assert whole / data.count > 0.9  # the others are documents of one sentence
+    assert whole / data.count > 0.9  # the others are documents with one sentence
     assert data.lengths(np.arange(data.count)).tolist() == batch["attention_mask"].sum(axis=1).tolist()
 
 
@@ -274,7 +274,7 @@ def test_pairs_that_are_held_out_are_those_at_the_end(tmp_path: Path, labels: An
         {owner[token] for token in part.collate(np.arange(part.count))["input_ids"].ravel() if token > STOP}
         for part in (train, held)
     ]
-    assert len(seen[0] & seen[1]) <= 1  # the document in which the cut is
+    assert len(seen[0] & seen[1]) <= 1  # the document with the cut
     assert max(seen[0]) <= min(seen[1])
     for part in (train, held):
         batch = part.collate(np.arange(part.count))

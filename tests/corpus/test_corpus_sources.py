@@ -1,4 +1,4 @@
-"""What a user may call a corpus, and one clear line for each that cannot be one."""
+"""What users may name as a corpus, and a clear one-line error for anything else."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COMPRESS: dict[str, Callable[[bytes], bytes]] = {
 
 
 def noise(lines: int) -> bytes:
-    """Text that does not compress to nothing."""
+    """Return text that hardly compresses."""
     rng = np.random.default_rng(4)
     return "".join(f"{i} {rng.bytes(20).hex()}\n" for i in range(lines)).encode()
 
@@ -47,7 +47,7 @@ def test_compressed_files_read_as_plain_ones_do(tmp_path: Path, suffix: str):
     half = len(raw) // 2
     packed.write_bytes(
         COMPRESS[suffix](raw[:half]) + COMPRESS[suffix](raw[half:])
-    )  # two streams, as parallel tools write
+    )  # two streams, like those of parallel tools
     assert read(packed) == read(plain)
 
 

@@ -19,7 +19,7 @@ from compress.store import Store
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several blocks a shard and several shards, from little text."""
+    """Make several blocks per shard and several shards from little text."""
     monkeypatch.setattr(tokenizing, "BLOCK_CHARACTERS", 1000)
     monkeypatch.setattr(tokenizing, "SHARD_TOKENS", 700)
 
@@ -117,7 +117,7 @@ def test_documents_without_a_token_leave_no_separator(tmp_path: Path):
     source = tmp_path / "a.txt"
     source.write_text(
         "\u200b\n\ngood film\n\n\u200b\n\n\u200b\n\n\n\nbad\n\n\u200b\n"
-    )  # a zero-width space is no token
+    )  # a zero-width space gives no token
     info = tokenize(source, tmp_path / "out", bert_tokenizer())
     assert all_tokens(tmp_path / "out") == [5, 7, 3, 6, 3]
     assert info["documents"] == 2

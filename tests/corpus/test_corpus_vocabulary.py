@@ -1,4 +1,4 @@
-"""Vocabularies of one's own: the same for the same text, of the size asked for, and readable by transformers."""
+"""Custom vocabularies: deterministic, of the requested size, and readable by transformers."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_it_has_the_size_and_the_special_tokens_of_its_kind_and_any_text_goes_th
 @pytest.mark.parametrize("kind", ["wordpiece", *slow("bpe")])
 def test_every_process_makes_the_same(corpus: Path, tmp_path: Path, kind: str):
     made = [tmp_path / str(number) for number in range(2)]
-    for folder in made:  # not forked from one process, which would give all the seed of its hashes
+    for folder in made:  # not forked from one process, because all would then share its hash seed
         words = ["vocab", "--corpus", corpus, "--kind", kind, "--size", SIZE[kind], "-o", folder]
         command = [str(Path(sys.executable).with_name("compress")), *map(str, words)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -62,7 +62,7 @@ def test_every_process_makes_the_same(corpus: Path, tmp_path: Path, kind: str):
 
 
 def test_text_of_more_letters_than_are_taken_keeps_the_size_and_is_the_same_each_time(tmp_path: Path):
-    """As of Hangul or Chinese: 1,000 letters are taken, each as a token at the start of words and inside of them."""
+    """Like Hangul or Chinese: 1,000 letters are used, each as a token at the start and inside of words."""
     letters = [chr(0xAC00 + number) for number in range(1400)]
     lines = ["".join(letters[start : start + 7]) for start in range(0, 1400, 7)] * 3
     sources = corpus_sources([str(write_text(tmp_path / "text.txt", [lines]))])

@@ -1,4 +1,4 @@
-"""Whether a second segment is of another document shows in its words alone: neither lengths nor ends tell."""
+"""Only its words reveal whether a second segment is from another document: neither lengths nor ends do."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHARED = Path(__file__).parents[3] / "shared" / "corpus"
 
 
 def area(values: np.ndarray, labels: np.ndarray) -> float:
-    """Under the receiver operating characteristic (Mann and Whitney's U over all pairs of examples), whichever side is 1."""
+    """Return the area under the ROC curve (Mann and Whitney's U over all pairs of examples), whichever class is the positive one."""
     ones = int(labels.sum())
     wins = rankdata(values)[labels].sum() - ones * (ones + 1) / 2
     share = wins / (ones * (len(labels) - ones))
@@ -31,7 +31,7 @@ def area(values: np.ndarray, labels: np.ndarray) -> float:
 
 
 def check_lengths(shards: TokenShards, length: int, ends: tuple[int, ...]) -> np.ndarray:
-    """Checks the areas of both segments and of the pair; returns [strange] the share of B's that end where a sentence does."""
+    """Check the areas of both segments and of the pair; return [strange], the share of second segments that end at a sentence's end."""
     data = PairBatches(shards, length=length, batch_size=8, seed=0, ends=ends, labels="next_sentence")
     chosen = np.random.default_rng(1).permutation(data.count)[:PAIRS]
     first, second, last, strange = [], [], [], []
@@ -51,7 +51,7 @@ def check_lengths(shards: TokenShards, length: int, ends: tuple[int, ...]) -> np
 
 
 def sentences(rng: np.random.Generator, marked: bool) -> list[int]:
-    """A document of sentences as long as Wikipedia's: 5 to 60 tokens, 25 in the middle."""
+    """Return a document of sentences as long as Wikipedia's: 5 to 60 tokens, median 25."""
     sizes = np.clip(rng.lognormal(3.2, 0.5, rng.integers(2, 40)), 5, 60).astype(int)
     return [token for size in sizes for token in [*rng.integers(6, 5000, size).tolist(), *([STOP] if marked else [])]]
 
@@ -65,7 +65,9 @@ def test_lengths_and_ends_do_not_tell_a_strange_segment(tmp_path: Path, length: 
     tokens = np.array([token for document in documents for token in [*document, SEP]])
     real, strange = check_lengths(write_shards(tmp_path, tokens, vocabulary=5000), length, (STOP,))
     assert strange > real - 0.02  # whole sentences are not replaced by cut ones
-    if marked == 1:  # a document without marks may well get a strange segment that has some: its words, not its length
+    if (
+        marked == 1
+    ):  # a document without marks may get a strange segment with some; its words then reveal it, not its length
         assert strange < real + 0.02
 
 

@@ -1,4 +1,4 @@
-"""Texts of tokenizers other than BERT's: a space between paragraphs, and special tokens whose names a text spells."""
+"""Texts for tokenizers other than BERT's: a space between paragraphs, and text that spells the names of special tokens."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from compress.tokenization.word_starts import continuing
 
 
 def unigram_tokenizer(*, scheme: str = "always", unknown: str | None = "<unk>") -> tokenizers.Tokenizer:
-    """XLM-R's way with text, of letters and two words; without `unknown` its vocabulary has all that the tests write."""
+    """Return a tokenizer that works like XLM-R's, with letters and two words; without `unknown` its vocabulary covers all test texts."""
     special = ["<s>", "<pad>", "</s>", *([unknown] if unknown else [])]
     pieces = [*((token, 0.0) for token in special), ("▁", -2.0), ("▁hello", -6.0), ("hello", -6.0), ("pad", -7.0)]
     pieces += [(letter, -5.0) for letter in "abcdefghijklmnopqrstuvwxyz<>/"]
@@ -37,7 +37,7 @@ def unigram_tokenizer(*, scheme: str = "always", unknown: str | None = "<unk>") 
 
 
 def tokens(folder: Path, tokenizer: tokenizers.Tokenizer) -> list[str | None]:
-    """Those of the `text.txt` in `folder`."""
+    """Return the tokens of the `text.txt` in `folder`."""
     sources = corpus_sources([str(folder / "text.txt")])
     tokenize_corpus(sources, tokenizer, folder / "out", folder / "work", max_tokens=None, threads=1)
     shards = TokenShards.open(folder / "out")
@@ -74,14 +74,14 @@ def test_only_tokenizers_that_need_a_rule_have_it_in_their_keys(
 def test_a_space_stands_before_each_paragraph_but_a_documents_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, characters: int
 ) -> None:
-    """Also where a block ends with a paragraph, or with a document."""
+    """Also if a block ends with a paragraph, or with a document."""
     monkeypatch.setattr(tokenizing, "BLOCK_CHARACTERS", characters)
     (tmp_path / "text.txt").write_text("a b\nc\n\n\nd\ne\n")
     assert tokens(tmp_path, roberta_tokenizer()) == ["a", "Ġ", "b", "Ġ", "c", "</s>", "d", "Ġ", "e", "</s>"]
 
 
 def test_whole_words_end_with_their_paragraph(tmp_path: Path) -> None:
-    """The first word of a paragraph and the last of the one before are masked apart of each other."""
+    """The first word of a paragraph and the last of the one before are masked independently."""
     write_text(tmp_path / "text.txt", text(60, sentences=6))
     tokenizer = roberta_tokenizer()
     tokens(tmp_path, tokenizer)

@@ -1,4 +1,4 @@
-"""One process with what the commands need, which the tests of a process share."""
+"""A process with the commands' imports done, shared by the tests of a worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Damaged bundles through `verify` and `predict`: an answer, or one clean line; what crashes does so apart from its parent."""
+"""Damaged bundles through `verify` and `predict`: an answer or one clean error line; crashes stay in the child process."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _fuzz(whole: Path, folder: Path, seed: int, count: int) -> dict[str, int]:
-    """How many came to what; fails at whatever is no clean error."""
+    """Return the count of each outcome; fail on anything but a clean error."""
     shutil.copytree(whole, folder)
     info, counts = read_bundle(whole), {"answered": 0, "refused": 0, "crashed": 0}
     worker: Worker | None = None
@@ -39,14 +39,14 @@ def _fuzz(whole: Path, folder: Path, seed: int, count: int) -> dict[str, int]:
                 worker = worker or Worker([sys.executable, str(CHILD)], environment(1), SECONDS)
                 try:
                     outcome = worker.ask(do, folder=str(folder), **arguments)
-                except CheckFailed as error:  # the process died, or was stopped: `verify` makes a failed check of it
+                except CheckFailed as error:  # the process died or was stopped: for `verify` a failed check
                     worker.__exit__()
                     worker = None
                     counts["crashed"] += 1
                     if name not in GRAPHS or do == "predict":
                         bad.append(f"{told}: {do}: {error}"[:500])
                     continue
-                except CompressError as error:  # an exception that is no CompressError: a traceback
+                except CompressError as error:  # an exception other than CompressError: a traceback
                     bad.append(f"{told}: {do}: {error}"[:500])
                     continue
                 counts["refused" if outcome else "answered"] += 1

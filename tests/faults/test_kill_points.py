@@ -1,5 +1,5 @@
-"""Commands killed at a touch of the disk, or in the middle of a write: whatever has its own name is whole, and the same command
-given again comes to the very same end, with nothing left over."""
+"""Commands killed at a disk access or during a write: every file under its final name is complete, and running the command again gives
+the same result and leaves nothing over."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def exchanges(tmp_path_factory: pytest.TempPathFactory) -> bool:
 
 
 def kill(commands: Commands, name: str, root: Path, exchanges: bool, **harm: object) -> int:
-    """The exit code of the command that was to be killed; checked: what it left, and what comes of it."""
+    """Kill the command and return its exit code; check what it left, and that running it again succeeds."""
     commands.start_from(name, root)
     code = commands.give(name, root, **harm)
     if name == "force" and exchanges:
@@ -42,7 +42,7 @@ def kill(commands: Commands, name: str, root: Path, exchanges: bool, **harm: obj
 
 @pytest.mark.parametrize("name", keeping(HARMS, ("run", "ship", "report")))
 def test_a_few_kills(commands: Commands, exchanges: bool, tmp_path: Path, name: str) -> None:
-    """Spread over the command's touches, and the last quarter, in which things come to their places, taken twice."""
+    """One early in the command's disk accesses, and one in the last quarter, where files are renamed into place."""
     count = commands.touches[name]
     for touch in (count // 3, count - 2 - random.Random(name).randrange(count // 4)):
         assert kill(commands, name, tmp_path / str(touch), exchanges, touch=touch) == -signal.SIGKILL
@@ -63,7 +63,7 @@ def test_two_hundred_kills(commands: Commands, exchanges: bool, tmp_path: Path, 
 def test_a_kill_in_the_middle_of_a_write(
     commands: Commands, exchanges: bool, tmp_path: Path, name: str, size: int
 ) -> None:
-    """By the system, which ends a process that writes beyond a file's largest size."""
+    """The system kills a process that writes beyond the file size limit."""
     assert kill(commands, name, tmp_path / str(size), exchanges, limit=size, dies=True) == -signal.SIGXFSZ
 
 

@@ -1,4 +1,4 @@
-"""The fuzzers' damage is the same every time, is damage, and leaves what it was given alone."""
+"""The fuzzers' damage is deterministic, is real damage, and does not modify its input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plain text under kills: pre-training and general distillation end bit-identical wherever they were killed."""
+"""Kills during training on plain text: pre-training and general distillation end bit-identical wherever they were killed."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_twenty_kills_at_any_moment(trainer: Forks, tmp_path: Path) -> None:
     assert expected["pretrained"]["info"]["held_out"]["perplexity"] > 1
     keys = [path.name for path in (tmp_path / "whole" / ".store").iterdir() if not path.name.startswith(".")]
     roots, stages = kill_often(trainer, tmp_path, keys, kills=20, seed=2)
-    assert len(stages) >= 4  # killed in every stage that takes a while
+    assert len(stages) >= 4  # killed in every slow stage
     assert sum(len(lines(root, "steps")) for root in roots) > STEPS * len(roots)
     for root in roots:
         assert outcome(root) == expected

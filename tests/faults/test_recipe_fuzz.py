@@ -43,19 +43,19 @@ def cases(folder: Path, first: int, count: int) -> Iterator[Case]:
 
 
 def damaged(data: bytes, number: int, rng: random.Random) -> tuple[str, bytes]:
-    """As YAML or as JSON, which YAML reads too, or byte by byte."""
+    """Damage a document and write it as YAML or JSON, or damage its bytes."""
     if rng.random() < 0.3:
         return damaged_bytes(data, number)
     said, document = damaged_document(yaml.safe_load(data), number)
     try:
         text = yaml.safe_dump(document, sort_keys=False) if rng.random() < 0.5 else json.dumps(document)
         return said, text.encode()
-    except (UnicodeEncodeError, yaml.YAMLError, RecursionError):  # what no file can hold
+    except (UnicodeEncodeError, yaml.YAMLError, RecursionError):  # not representable in a file
         return said, json.dumps(document).encode()
 
 
 def override(document: Any, rng: random.Random) -> str:
-    """A path of the recipe, whole or damaged, and any value."""
+    """Return a path of the recipe, intact or damaged, with any value."""
     path: list[str] = []
     key: Any
     while isinstance(document, dict | list) and document and (not path or rng.random() < 0.8):
@@ -84,7 +84,7 @@ def use(folder: Path, kind: str, file: Path) -> None:
 
 
 def plan(folder: Path, recipe: str, **changes: Any) -> None:
-    """With text where the recipe reads some."""
+    """Plan with text, or without if no stage of the recipe reads it."""
     request = {"teacher": "bert-mini", "corpus": (str(folder / "text.txt"),), "root": folder / "runs", **changes}
     try:
         plan_all(Request((recipe,), ("toy-sentiment",), **request))

@@ -25,7 +25,7 @@ from compress.results import PREDICTIONS, RESULT, Result
 from compress.results.similarity import LayerSimilarity
 
 SLICE, ALL = 60, 10_000
-DRAWN = 250  # of so many cases one is drawn, which takes longest
+DRAWN = 250  # one case in this many is drawn, because drawing is slowest
 EXAMPLES = 40
 REPORTS = Path(__file__).parents[2] / "reports"
 NUMBERS = count(1)
@@ -36,12 +36,12 @@ SOURCES = ("minilm-int8-auto", "tinybert-312-project", "tinybert-small-stsb", "a
 
 
 def originals() -> list[Result]:
-    """Of each kind of task and of a search, as real runs wrote them, with scores that made-up predictions give."""
+    """Return real results, of each task kind and of a search, for which predictions are made up."""
     return [collect([REPORTS / name])[0] for name in SOURCES]
 
 
 def predictions(result: Result) -> tuple[Result, dict[str, np.ndarray]]:
-    """The result with scores of 100, and the arrays that say so."""
+    """Return the result with scores of 100, and matching predictions."""
     rng = np.random.default_rng(0)
     classes = len(result.task.labels)
     gold = rng.permutation(EXAMPLES) % classes if classes else rng.permutation(EXAMPLES).astype(np.float32)
@@ -70,7 +70,7 @@ def cases(folder: Path, first: int, number_of: int) -> Iterator[Case]:
 
 
 def write_run(run: Path, document: Any, arrays: dict[str, np.ndarray]) -> None:
-    """A run, and its twin of another seed beside it."""
+    """Write a run, and its twin with another seed beside it."""
     twin = run.with_name("twin")
     for place, changes in ((run, {}), (twin, {"run": "twin", "seed": document["seed"] + 1})):
         place.mkdir(parents=True, exist_ok=True)
@@ -114,7 +114,7 @@ def any_array(rng: random.Random) -> np.ndarray:
 
 
 def use(run: Path, *, drawn: bool) -> None:
-    """All that reads a run, whatever the others say of it; the first refusal is the outcome."""
+    """Call everything that reads a run, each despite earlier refusals; raise the first refusal."""
     twin, root = run.with_name("twin"), run.parent
     refusals = []
     for reader in (
@@ -157,7 +157,7 @@ def listed(root: Path) -> None:
 
 
 def shipped(run: Path, root: Path) -> None:
-    """As far as the artefacts, which are not there."""
+    """Ship as far as the artefacts, which do not exist."""
     with pytest.raises(CompressError) as refused:
         read_source(run, root / ".store", None)
     if "give `compress run` again" not in str(refused.value):
@@ -165,7 +165,7 @@ def shipped(run: Path, root: Path) -> None:
 
 
 def fresh(run: Path) -> Path:
-    """A folder that is not there yet."""
+    """Return a folder that does not exist yet."""
     return run.parent.with_name(f"{run.parent.name}-out") / str(next(NUMBERS))
 
 

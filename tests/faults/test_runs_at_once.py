@@ -1,4 +1,4 @@
-"""Six processes that finish one run at once, again and again, while it is read."""
+"""Six processes that repeatedly finish the same run at once, while it is read."""
 
 from __future__ import annotations
 
@@ -27,5 +27,5 @@ def test_six_commands_that_finish_one_run_at_once_while_it_is_read(commands: Com
 
 
 def runs(process: int) -> bool:
-    """Until it is waited for, an ended one is a zombie."""
+    """Whether the process runs; one that has ended is a zombie until it is waited for."""
     return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"

@@ -1,4 +1,4 @@
-"""The store under real faults: SIGKILL at every touch of the disk, two processes, full and forbidden disks."""
+"""The store under real faults: SIGKILL at every disk access, two processes, full and read-only disks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_kill_at_any_touch_of_the_disk_leaves_no_half_artefact(tmp_path: Path)
     states = outcome(start("kill", tmp_path, "fresh", 2))
     assert states["kills"] >= 20
     assert (states["halves"], states["unrepaired"], states["leftovers"]) == (0, 0, 0)
-    assert 0 < states["found_after_kill"] < states["kills"]  # kills came both before and after the artefact was there
+    assert 0 < states["found_after_kill"] < states["kills"]  # kills came both before and after the artefact existed
 
 
 def test_a_kill_while_a_damaged_artefact_is_replaced_leaves_no_wrong_one(tmp_path: Path):

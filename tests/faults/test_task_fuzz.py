@@ -1,4 +1,4 @@
-"""Damaged task files and data files of every format: read whole, or refused without a traceback."""
+"""Damaged task files and data files of every format: read completely, or refused without a traceback."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def task(form: str) -> dict[str, Any]:
 
 
 def written(table: list[Any], suffix: str) -> bytes:
-    """As a file of this format; what a damaged table cannot say in it, as text."""
+    """Return the table in this format; values that it cannot represent become text."""
     if suffix in ("jsonl", "ndjson"):
         return "\n".join(map(json.dumps, table)).encode()
     if suffix == "json":
@@ -88,14 +88,14 @@ def written(table: list[Any], suffix: str) -> bytes:
 
 
 def squad(table: list[dict[str, Any]]) -> dict[str, Any]:
-    """The rows as a document of SQuAD's form."""
+    """Return the rows as a SQuAD document."""
     asked = [{"question": row.get("hypothesis"), "answers": row.get("answers"), "id": n} for n, row in enumerate(table)]
     contexts = [row.get("premise") for row in table]
     return {"data": [{"paragraphs": [{"context": c, "qas": [q]}]} for c, q in zip(contexts, asked, strict=True)]}
 
 
 def parquet(columns: dict[str, list[Any]]) -> bytes:
-    """Columns that the format does not have, as text."""
+    """Return a Parquet file; columns that the format cannot represent become text."""
     arrays = {ascii(name)[1:-1]: values for name, values in columns.items()}
     for name, values in arrays.items():
         try:
@@ -144,12 +144,12 @@ def cases(folder: Path, first: int, count: int) -> Iterator[Case]:
 def as_yaml(document: Any) -> bytes:
     try:
         return yaml.safe_dump(document).encode()
-    except (UnicodeEncodeError, yaml.YAMLError, RecursionError):  # what YAML cannot hold
+    except (UnicodeEncodeError, yaml.YAMLError, RecursionError):  # not representable in YAML
         return json.dumps(document).encode()
 
 
 def column(table: list[dict[str, Any]], rng: random.Random) -> str:
-    """One value in every row."""
+    """Set one value in every row."""
     name, value = rng.choice(COLUMNS), any_value(rng)
     for row in table:
         row[name] = value
@@ -158,7 +158,7 @@ def column(table: list[dict[str, Any]], rng: random.Random) -> str:
 
 def use(file: Path) -> None:
     spec, folder = resolve_task(str(file))
-    if spec.hub is not None:  # nothing here is to be fetched
+    if spec.hub is not None:  # nothing may be fetched here
         fingerprint(spec, folder, None)
         return
     data, reported = load_training(spec, folder, None), load_reported(spec, folder, None)

@@ -1,4 +1,4 @@
-"""Damaged teachers: every one is used or refused in one line, without a traceback, a hang or a word on the terminal."""
+"""Damaged teachers: each is used, or refused in one line, without a traceback, a hang or other output."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from teacher_folders import Teachers, findings
 from tokenizers import Tokenizer
 
-SLICE = 100  # cases of a usual run of the tests
+SLICE = 100  # cases by default
 ALL = 10_000
 
 

@@ -1,4 +1,4 @@
-"""Training through the store under real faults: kills, signals, two processes; the weights end bit-identical."""
+"""Training through the store under real faults: kills, signals, two processes; the final weights are bit-identical."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ STEPS = 12  # of the teacher, and of the student: two epochs of six batches
 
 @pytest.fixture(scope="module")
 def recipe(tmp_path_factory: pytest.TempPathFactory, toy_tokenizer: Tokenizer) -> Path:
-    """A folder with a teacher of random weights and dropout, a student, a recipe and a task."""
+    """A folder with a teacher with random weights and dropout, a student, a recipe and a task."""
     import torch
     from transformers import BertConfig, BertModel
 
@@ -73,7 +73,7 @@ def trainer(recipe: Path) -> Iterator[Forks]:
 
 @pytest.fixture(scope="module")
 def whole(trainer: Forks, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], list[str]]:
-    """The run without a fault: its artefacts, and their keys."""
+    """The artefacts of a run without a fault, and their keys."""
     root = tmp_path_factory.mktemp("whole") / "root"
     assert trainer.run(root) == 0, lines(root, "errors")
     found = outcome(root)
@@ -98,14 +98,14 @@ def test_twenty_kills_at_any_moment(trainer: Forks, whole: Any, tmp_path: Path):
     roots, stages = kill_often(trainer, tmp_path, whole[1], kills=20, seed=1)
     assert stages == {0, 1, 2}
     taken = sum(len(lines(root, "steps")) for root in roots)
-    assert taken > 2 * STEPS * len(roots)  # some were lost with the process and taken again
+    assert taken > 2 * STEPS * len(roots)  # some were lost with the process and repeated
     for root in roots:
         assert outcome(root) == whole[0]
 
 
 @pytest.mark.slow
 def test_kills_while_the_artefact_is_put_together(trainer: Forks, whole: Any, tmp_path: Path):
-    """After the last step the checkpoint is saved, hashed, named: killed at every few touches of the disk there."""
+    """After the last step the checkpoint is saved, hashed and named: killed every few disk accesses there."""
     root, halves = tmp_path / "root", set[int]()
     store = Store(root / ".store")
     assert trainer.run(root, step=STEPS, signal=signal.SIGTERM) == 143
@@ -116,7 +116,7 @@ def test_kills_while_the_artefact_is_put_together(trainer: Forks, whole: Any, tm
         assert all(store.find(key) for key in there), store.last_problem
         if there:
             break
-    assert len(halves) > 2  # some with a part of the files
+    assert len(halves) > 2  # some with only part of the files
     assert trainer.run(root) == 0, lines(root, "errors")
     assert outcome(root) == whole[0]
 
@@ -164,7 +164,7 @@ def test_a_signal_saves_and_the_same_command_continues(
 
 
 def test_two_processes_share_one_result(trainer: Forks, whole: Any, tmp_path: Path):
-    """The first trains; it is held until the second has come, and the second waits for what the first makes."""
+    """The first trains, held until the second starts; the second waits for the first's result."""
     root = tmp_path / "root"
     notices = root.with_name("root.notices")
     first = trainer.start(root, hold=str(notices))

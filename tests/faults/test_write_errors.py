@@ -1,7 +1,7 @@
 """Disks that are full, over quota or broken: one line, exit code 2, nothing lost or half-written, and the same command then works.
 
-Refusals are made up at a chosen write (every later one is refused too, as on a real disk), and real ones come from a limit on the
-size of files and from a small disk in memory.
+Write errors are injected at a chosen write and all later ones, as on a real disk; real ones come from a file size limit and from a small
+disk in memory.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ MOUNT = 'mount -t tmpfs -o size=1200k compress "$3/disk" && exec "$@"'
 
 
 def check(commands: Commands, name: str, root: Path, code: int, reason: str, seen: Path | None = None) -> None:
-    """The outcome of a command whose writes were refused; what needs no write any more may succeed. `seen`: where `root` is
-    for us."""
+    """Check the outcome of a command whose writes failed; a command that needs no further write may succeed. `seen`: the path of `root`
+    outside the namespace."""
     said = commands.said(root)
     assert code in (0, 2), said
     if code == 2:
@@ -39,7 +39,7 @@ def check(commands: Commands, name: str, root: Path, code: int, reason: str, see
         assert len(said) < 600
     found = seen or root
     if name == "force in two steps":
-        recover(found / "bundle")  # the disk may have refused the way back, too
+        recover(found / "bundle")  # the disk may have refused the rollback, too
     if name.startswith("force"):
         assert bundle_in(found / "bundle") in ("student", "teacher")
     check_whole(found, commands.expected[name])
@@ -55,7 +55,7 @@ def refuse(commands: Commands, name: str, root: Path, write: int, code: int) -> 
 
 
 def points(commands: Commands) -> list[tuple[str, int, int]]:
-    """Every command, write and error number."""
+    """Return every command, write and error number."""
     writes = [(name, write) for name, count in commands.writes.items() for write in range(count)]
     return [(*point, code) for point, code in itertools.product(writes, CODES)]
 
@@ -79,7 +79,7 @@ def test_a_hundred_refused_writes(commands: Commands, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["run", "ship", *slow("report", "force")])
 def test_files_that_may_not_grow(commands: Commands, tmp_path: Path, name: str) -> None:
-    """Refused by the system, in the middle of a write."""
+    """Refused by the system during a write."""
     codes = []
     for limit in LIMITS[1:] if name == "run" else LIMITS[2:3]:
         root = tmp_path / str(limit)
@@ -92,7 +92,7 @@ def test_files_that_may_not_grow(commands: Commands, tmp_path: Path, name: str) 
 
 @pytest.fixture(scope="module")
 def on_small_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
-    """Commands in a namespace of their own, where a disk of 1,200 KiB in memory is mounted at `disk`."""
+    """Commands in a separate namespace, with a disk of 1,200 KiB in memory mounted at `disk`."""
     folder = tmp_path_factory.mktemp("small")
     (folder / "disk").mkdir()
     alone = ["unshare", "--user", "--map-root-user", "--mount"]
@@ -113,9 +113,9 @@ def on_small_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands
 @pytest.mark.parametrize("name", ["run", "report", "ship", "force"])
 @pytest.mark.parametrize("free", [0, 16, 100, 300])
 def test_a_disk_that_fills_up(on_small_disk: Commands, name: str, free: int) -> None:
-    """`free`: KiB that are left of it when the command begins."""
+    """`free`: KiB left on it when the command starts."""
     root = on_small_disk.folder / "disk" / f"{name}-{free}"
-    seen = Path(f"/proc/{on_small_disk.forks.process}/root{root}")  # by us, who are outside
+    seen = Path(f"/proc/{on_small_disk.forks.process}/root{root}")  # its path outside the namespace
     on_small_disk.start_from(name, root)
     seen.mkdir(exist_ok=True)
     ballast, status = seen.with_name("ballast"), os.statvfs(seen)

@@ -1,4 +1,4 @@
-"""What hangs is stopped at its limit, with all that it started, and said in a line."""
+"""A process that hangs is stopped at its limit, with all its children, and reported in one line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from compress.errors import CheckFailed
 from compress.processes.children import end, run
 from compress.processes.worker import Worker
 
-# Starts a process that sleeps for ever with its pipes open, writes down its id, and then does LAST.
+# Starts a process that sleeps forever with its pipes open, writes its id to a file, and then does LAST.
 PARENT = """
 import subprocess, sys, time
 from pathlib import Path
@@ -43,7 +43,7 @@ def sleeper(place: Path) -> psutil.Process:
 
 
 def gone(process: psutil.Process) -> bool:
-    """Killed, whether or not somebody has taken note of it."""
+    """Whether the process is killed, even if it is still a zombie."""
     until = time.monotonic() + 10
     while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
         if time.monotonic() > until:
@@ -54,7 +54,7 @@ def gone(process: psutil.Process) -> bool:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Path]:
-    """Where the id of what was started is written; it is killed in the end."""
+    """Where the id of the started process is written; it is killed at the end."""
     path = tmp_path / "pid"
     yield path
     if path.exists() and psutil.pid_exists(int(path.read_text())):
@@ -84,7 +84,7 @@ def test_a_command_that_hangs_is_stopped_with_what_it_started(place: Path) -> No
 
 
 def test_what_a_command_leaves_behind_does_not_hold_it_up(place: Path) -> None:
-    """As a telemetry process does, which has inherited the pipes."""
+    """For example a telemetry process, which inherits the pipes."""
     started = time.monotonic()
     assert run(parent(place, "print('done')"), 60) == "done\n"
     assert time.monotonic() - started < 20
@@ -118,7 +118,7 @@ def worker(place: Path, last: str, *, alone: bool = False) -> Worker:
     "last", ["time.sleep(600)", "sys.stdin.readline(); print('{\"value\": 1}', flush=True); time.sleep(600)"]
 )
 def test_a_worker_ends_with_what_it_started(place: Path, last: str) -> None:
-    """Whether it hangs or answers: the process that it started holds its pipe for answers open."""
+    """Whether it hangs or answers: its child process holds its answer pipe open."""
     with worker(place, last) as child:
         other = sleeper(place)
         started = time.monotonic()
@@ -133,7 +133,7 @@ def test_a_worker_ends_with_what_it_started(place: Path, last: str) -> None:
 
 
 def test_a_process_that_left_a_worker_s_group_does_not_hold_us_up(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The worker has ended by itself, so that nothing leads to the other any more; that holds the pipe open."""
+    """The worker has ended by itself, so nothing refers to the other process any more, which holds the pipe open."""
     monkeypatch.setattr("compress.processes.worker._READER_SECONDS", 0.2)
     started = time.monotonic()
     with worker(place, "", alone=True) as child:
@@ -144,7 +144,7 @@ def test_a_process_that_left_a_worker_s_group_does_not_hold_us_up(place: Path, m
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """SIGINT raises KeyboardInterrupt, also where this process was started in the background, which ignores it."""
+    """Make SIGINT raise KeyboardInterrupt, also if this process was started in the background, which ignores it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -155,7 +155,7 @@ def interruptible() -> Iterator[None]:
 def test_a_campaign_s_step_that_does_not_stop_is_killed(
     cause: str, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is asked to save first, and takes no notice."""
+    """It is first told to save, and ignores that."""
     monkeypatch.syspath_prepend(Path(__file__).parents[2] / "benchmarks")
     state = importlib.import_module("campaign.state")
     monkeypatch.setattr(state, "_GRACE", 0.2)

@@ -1,4 +1,4 @@
-"""Processes beside the first one of a command."""
+"""Helper processes beside a command's first process."""
 
 from __future__ import annotations
 

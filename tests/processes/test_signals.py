@@ -1,4 +1,4 @@
-"""A stop signal ends the command, wherever it comes."""
+"""A stop signal ends the command, whenever it arrives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Students whose layers share weights, through the command line."""
+"""Students with shared layer weights, through the command line."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def result(world: Path) -> Result:
 
 
 def checkpoint(world: Path, stage: str) -> tuple[dict[str, Any], set[str]]:
-    """config.json and the names of the weights that a stage wrote."""
+    """Return config.json and the weight names of a stage's checkpoint."""
     from safetensors import safe_open
 
     manifests = (path.read_text() for path in (world / "runs" / ".store").glob("*/manifest.json"))
@@ -81,8 +81,8 @@ def test_a_student_with_two_blocks_is_trained_in_two_stages(world: Path, result:
         config, names = checkpoint(world, f"distill {name}")
         assert config["num_hidden_groups"] == 2
         assert config["architectures"] == ["AlbertForSequenceClassification"]
-        assert len([tensor for tensor in names if "albert_layer_groups" in tensor]) == 2 * 16  # of sixteen tensors each
+        assert len([tensor for tensor in names if "albert_layer_groups" in tensor]) == 2 * 16  # sixteen tensors each
     assert result.final.precision == "int8"
     assert result.final.architecture.startswith("4 x 32")
-    assert result.models[1].torch_eager is not None  # timed in a process of its own
+    assert result.models[1].torch_eager is not None  # timed in a separate process
     assert result.final.parameters == result.models[1].parameters < result.models[0].parameters

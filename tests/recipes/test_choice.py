@@ -1,4 +1,4 @@
-"""Every recipe of the catalogue on questions with endings, for a few steps, through the command line; other models too."""
+"""Every recipe of the catalogue on multiple choice, for a few steps, through the command line; other models too."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ SHORT = ("--set", "finetune.max_steps=3", "--set", "distill.max_steps=3", "--pre
 @pytest.mark.slow
 @pytest.mark.parametrize("other", [("--teacher", "./bytes", "--student", "distil-1l"), ("--student", "./bytes")])
 def test_another_tokenizer_teaches_and_is_taught(world: Path, other: tuple[str, ...]) -> None:
-    """Of several teachers a student learns the mean of their probabilities, by a table, as of one with another tokenizer."""
+    """From several teachers a student learns the mean of their probabilities, from a table, as from one with another tokenizer."""
     result = run(world, "logits", "--teacher", "tiny.yaml", *other, *SHORT)
     assert set(result.final.scores["dev"]) == {"accuracy"}
     if "--teacher" in other:

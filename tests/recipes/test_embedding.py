@@ -54,11 +54,11 @@ def test_the_recipe_runs(world: Path, recipe: str) -> None:
     with np.load(folder / "predictions.npz") as file:
         outputs = file[f"{result.final.predictions}/dev"]
     first, second = np.split(outputs[:, 1:], 2, axis=1)
-    np.testing.assert_allclose((first * second).sum(1), outputs[:, 0], rtol=0, atol=1e-6)  # of fp32
+    np.testing.assert_allclose((first * second).sum(1), outputs[:, 0], rtol=0, atol=1e-6)  # fp32
     np.testing.assert_allclose(np.linalg.norm(first, axis=1), 1, rtol=0, atol=1e-6)
 
 
-STAGES = {  # that train a student, of the recipes that have some
+STAGES = {  # recipe -> its stages that train a student
     **dict.fromkeys(("distilbert", "distilbert-general", "distilbert-int8-qat", "logits", "static"), ("distill",)),
     **dict.fromkeys(("minilm", "tinybert", "tinybert-small", "tinybert-int8-auto"), ("intermediate", "prediction")),
 }

@@ -1,4 +1,4 @@
-"""Teachers of every family through every recipe that makes a student, briefly: with the family's kind of tokenizer."""
+"""Teachers of every family, with its kind of tokenizer, briefly through every recipe that makes a student."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ RECIPES = ("distilbert", "tinybert-small", "minilm", "albert")
 FEWER = "name: fewer\ntitle: Fewer layers, of the teacher's family\nlayers: 2\n"
 PLAIN = "name: plain\ntitle: A BERT\narchitecture: bert\nlayers: 2\n"
 NARROW_TABLES = "name: small\ntitle: ALBERT\narchitecture: albert\nlayers: 2\ninit: convert\nalbert: {embedding: 8}\n"
-DEFAULT = {"roberta": "tinybert-small"}  # whose tokenizer is another; `make test-all` runs the rest
-WORDS = 250_002  # of XLM-R
-WITH_MASKED_LM = ("roberta", "xlm-roberta")  # of the rest the recipe trains one
+DEFAULT = {"roberta": "tinybert-small"}  # has another tokenizer; `make test-all` runs the rest
+WORDS = 250_002  # XLM-R's
+WITH_MASKED_LM = ("roberta", "xlm-roberta")  # for the others the recipe trains the masked-LM head
 BRIEF = "{0}.max_steps=2 {0}.batch_size=8 {0}.max_length=16"
 OF_TASK = ("finetune", "distill", "embeddings", "intermediate", "prediction")
 OF_TEXT = ("masked_lm", "general")
@@ -64,7 +64,7 @@ def run(world: Path, family: str, recipe: str, *, more_words: int = 0, student: 
 
 
 def _student(family: str, recipe: str) -> str | None:
-    """None: the recipe's own."""
+    """Return the student, or None for the recipe's own."""
     if family in WHOLE_LAYERS:
         return "fewer.yaml"
     if recipe != "albert":
@@ -133,7 +133,7 @@ def test_a_bert_with_the_teachers_tokenizer_is_shipped_and_asked(world: Path, fa
     model = AutoModelForSequenceClassification.from_pretrained(folder).eval()
     assert model.config.model_type == "bert"
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    inputs = tokenizer(asked, return_tensors="pt", padding=True, truncation=True, max_length=16)  # as the task has it
+    inputs = tokenizer(asked, return_tensors="pt", padding=True, truncation=True, max_length=16)  # as in the task
     with torch.no_grad():
         expected = model(**inputs).logits.numpy()
         model(**tokenizer(*asked, return_tensors="pt", truncation=True))  # a pair, segments and all

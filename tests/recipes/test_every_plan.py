@@ -22,7 +22,7 @@ def test_every_recipe_names_students_and_teachers_that_exist() -> None:
 
 @pytest.mark.parametrize("recipe", names("recipes"))
 def test_every_recipe_is_planned(tmp_path: Path, recipe: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With all its stages but those that wait for text."""
+    """With all its stages except those that need plain text."""
     monkeypatch.chdir(tmp_path)
     Path("tiny.yaml").write_text(TEACHER, encoding="utf-8")
     Path("task.yaml").write_text(TASK, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Every recipe of the catalogue, run for a few steps on a tiny teacher, through the command line."""
+"""Every recipe of the catalogue, for a few steps on a tiny teacher, through the command line."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-DEFAULT = (  # one of each way to a small model; the others are runs of the same stages, longer or in another order
+DEFAULT = (  # one of each way to a small model; the others run the same stages, longer or in another order
     *("distilbert", "int8", "logits", "minilm", "tinybert-small"),
     *("albert-int8", "prune-int8", "static", "vocabulary-int8"),
 )
-TIMED = ("int8", "tinybert-int8-auto")  # a teacher alone, and a search; the others differ in nothing that timing reads
+TIMED = ("int8", "tinybert-int8-auto")  # a teacher alone, and a search; for timing, the others are the same
 
 
 def arguments(recipe: str) -> tuple[str, ...]:
-    # Three steps of training leave every decision near the other: no goal of flips could be met.
+    # After three training steps every decision is close, so no flip goal could be met.
     goal = ("--set", "quantize.max_flips=100", "--set", "quantize.max_drop=100")
     given = ("run", recipe, "--task", "task.yaml", "--teacher", "tiny.yaml", "--threads", "1")
     given += ("--bench-runs", "1") if recipe in TIMED else ("--no-bench",)
@@ -49,7 +49,7 @@ def arguments(recipe: str) -> tuple[str, ...]:
 
 @pytest.fixture(scope="module")
 def run(world: Path) -> Run:
-    """recipe -> its run's folder and result; made once."""
+    """Return a function from recipe to its run's folder and result, run once."""
     made: dict[str, tuple[Path, Result]] = {}
 
     def make(recipe: str) -> tuple[Path, Result]:
@@ -100,7 +100,7 @@ def test_the_recipe_runs_and_its_result_is_complete(run: Run, world: Path, recip
 
 
 def check_requirements(runs: Path) -> None:
-    """What ONNX Runtime 1.17 reads."""
+    """Check that ONNX Runtime 1.17 can read every model file."""
     paths = list(runs.rglob("model*.onnx"))
     assert paths
     for path in paths:
@@ -112,7 +112,7 @@ def check_requirements(runs: Path) -> None:
 
 
 def check_token_counts(folder: Path, counts: np.ndarray) -> None:
-    """As the teacher's own tokenizer reads the split, cut to the task's length."""
+    """Check that the counts are those of the teacher's own tokenizer on the split, truncated to the task's length."""
     checkpoint = json.loads((folder / "models.json").read_text("utf-8"))["teacher-fp32"]["checkpoint"]
     tokenizer = Tokenizer.from_file(str(folder.parent / ".store" / checkpoint / "tokenizer.json"))
     tokenizer.no_padding()
@@ -122,7 +122,7 @@ def check_token_counts(folder: Path, counts: np.ndarray) -> None:
 
 
 def check_fidelity(result: Result, arrays: Mapping[str, np.ndarray]) -> None:
-    """Of every quantized model, against the fp32 file of its own checkpoint."""
+    """Check every quantized model's fidelity against the fp32 file of its own checkpoint."""
     assert [model.fidelity is None for model in result.models] == [model.precision == "fp32" for model in result.models]
     if result.final.fidelity is None:
         return
@@ -136,7 +136,7 @@ def check_fidelity(result: Result, arrays: Mapping[str, np.ndarray]) -> None:
     assert found.worst_logit_difference > 0
     noise, kept = (result.final.info[name] for name in ("signal_to_noise_db", "stayed_fp32"))
     assert len(noise) > result.final.info["int8_matmuls"]
-    assert {name for name in kept if ".absorbed/" not in name} <= set(noise)  # those are a matrix for each head
+    assert {name for name in kept if ".absorbed/" not in name} <= set(noise)  # these have a matrix for each head
 
 
 def test_the_same_command_again_computes_nothing(run: Run, world: Path) -> None:
@@ -286,7 +286,7 @@ def test_latency_is_measured_anew_where_that_is_asked_for(run: Run, world: Path)
     for left, right in zip(result.models, first.models, strict=True):
         assert left.model_copy(update={"onnx": right.onnx, "torch_eager": right.torch_eager}) == right
     assert result.command == first.command
-    assert read_result(folder) == result  # and the next run finds it so
+    assert read_result(folder) == result  # and the next run finds it
     assert Result.model_validate(json.loads(compress(*words, cwd=world).stdout)[0]) == result
 
 

@@ -1,4 +1,4 @@
-"""The reported split decides nothing: with other labels and texts in it, every recipe makes the same files, byte for byte."""
+"""The reported split decides nothing: with other labels and texts in it, every recipe makes byte-identical files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from compress.results import Result
 from compress.spec.task import Synthetic
 from compress.tasks.synthetic import generate
 
-# Eight evaluations in each training and the best checkpoint kept, so that choosing it on the wrong split shows.
+# Each training has eight evaluations and keeps the best checkpoint, so that a choice on the wrong split would be visible.
 TEACHER = """\
 name: tiny
 title: BERT, 4 layers × 32, random weights
@@ -39,7 +39,7 @@ files: {train: train.csv, dev: dev.csv}
 """
 SEARCHES = {  # recipe -> settings of its search
     "int8": ("quantize.method=smoothquant",),
-    # `auto` asks what time each product saves, which no two runs agree on: with a goal that is met at once it does not matter.
+    # `auto` measures the time that each matmul saves, which varies between runs; with goals that are met at once it has no effect.
     "tinybert-int8-auto": ("quantize.max_drop=100", "quantize.max_flips=100"),
 }
 BRIEF = {
@@ -61,7 +61,7 @@ def write(path: Path, rows: Sequence[Sequence[Any]]) -> None:
 
 
 def world(folder: Path, *, turned: bool) -> Path:
-    """A teacher, text, and a task; its dev split as it is, or `turned`: other labels, and texts read backwards."""
+    """Write a teacher, text and a task; `turned`: its dev split has the opposite labels and reversed texts."""
     folder.mkdir()
     (folder / "tiny.yaml").write_text(TEACHER, encoding="utf-8")
     (folder / "task.yaml").write_text(TASK, encoding="utf-8")
@@ -98,7 +98,7 @@ def run(recipe: str, folder: Path, student: str | None = None, *overrides: str) 
 
 
 def made(folder: Path, result: Result) -> dict[str, str]:
-    """File of each stage -> its hash; what the store and the log say of time, key and place left out."""
+    """Map the files of each stage to their hashes, without time, key and place in the store and the log."""
     found = {}
     for stage in result.stages:
         home = folder / "runs" / ".store" / stage.key
@@ -124,7 +124,7 @@ def test_other_labels_and_texts_in_dev_change_no_file(recipe: str, tmp_path: Pat
     assert {name for name in files[0] if files[0][name] != files[1].get(name)} == set()
     assert files[0].keys() == files[1].keys()
     assert any(name.endswith(".safetensors") for name in files[0]) and any(".onnx" in name for name in files[0])
-    assert first.stages[0].key != second.stages[0].key or recipe.endswith("pretrain")  # each made its own
+    assert first.stages[0].key != second.stages[0].key or recipe.endswith("pretrain")  # each made its own files
 
 
 @pytest.mark.slow
@@ -137,7 +137,7 @@ def test_other_labels_and_texts_in_dev_do_not_change_which_teacher_is_chosen(tmp
     assert chosen[0] == chosen[1]
     files = [made(folder, result) for folder, result in zip(folders, results, strict=True)]
     assert files[0] == files[1]
-    assert results[0].models[0].scores != results[1].models[0].scores  # dev is another one
+    assert results[0].models[0].scores != results[1].models[0].scores  # dev differs
 
 
 @pytest.mark.slow

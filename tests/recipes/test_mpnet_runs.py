@@ -1,4 +1,4 @@
-"""An MPNet through recipes: int8, shipped, verified and asked; and students of its own family by each way of distilling."""
+"""An MPNet through recipes: int8, shipped, verified and queried; and students of its family by each way of distillation."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def run(world: Path, recipe: str, student: str | None = None, *overrides: str, *
 
 
 def test_int8_is_shipped_verified_and_asked(world: Path, tmp_path: Path) -> None:
-    """The bundle's answers are those of the checkpoint's int8 file, padded and unpadded, and near those of fp32."""
+    """The bundle answers like the checkpoint's int8 file, padded and unpadded, and close to fp32."""
     result = run(world, "int8")
     assert result.final.info["int8_matmuls"] > 0
     assert result.final.info["int8_format"] == "static"
@@ -62,7 +62,7 @@ def test_int8_is_shipped_verified_and_asked(world: Path, tmp_path: Path) -> None
     assert all(check.passed for check in verify(bundle).checks)
     texts = ["the film is good", "not bad", "the acting is not good and the story is bad ."]
     int8, fp32 = (Classifier(bundle, precision=precision).logits(texts) for precision in ("int8", "fp32"))
-    assert np.abs(int8 - fp32).max() < 0.2 * max(1.0, float(np.abs(fp32).max()))  # 8 bits a tensor at width 32
+    assert np.abs(int8 - fp32).max() < 0.2 * max(1.0, float(np.abs(fp32).max()))  # 8 bits per tensor at width 32
     for name in ("model_quantized.onnx", "model_quantized_unpadded.onnx"):
         graph = onnx.load(bundle / "onnx" / name, load_external_data=False).graph
         assert [value.name for value in graph.input] == ["input_ids", "attention_mask"]

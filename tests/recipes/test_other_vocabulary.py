@@ -1,4 +1,4 @@
-"""A BERT's logits taught to a pre-trained RoBERTa with bytes for words, through the command line: run, shipped, verified, asked."""
+"""A BERT's logits distilled into a pre-trained byte-level RoBERTa, through the command line: run, shipped, verified, queried."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_run_ship_verify_predict(world: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_each_model_is_timed_on_its_own_tokens(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the same texts: the teacher's tokens for the teacher, the student's for the student."""
+    """For the same texts, the teacher is timed on its tokens and the student on its own."""
     import compress.bench
     from compress.errors import CompressError
     from compress.pipeline import Request, run_all

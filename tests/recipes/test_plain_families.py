@@ -1,4 +1,4 @@
-"""Teachers that have the plain graph alone, DeBERTa-v3 and XLNet: to int8, to students, and what they are refused."""
+"""Teachers with only the plain graph, DeBERTa-v3 and XLNet: to int8, to students, and what is refused."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_it_becomes_a_bundle_in_int8(
 
 
 def logits(checkpoint: Path, asked: list[str]) -> np.ndarray:
-    """Of the checkpoint in torch, each text by itself."""
+    """Return the checkpoint's logits by torch, each text alone."""
     model = load_classifier(checkpoint, kind="classification", labels=("negative", "positive"), trained=True).eval()
     encoded = encode(load_tokenizer(checkpoint), Split((asked,), np.zeros(len(asked), np.int64)), 16)
     from compress.models.features import compute_features

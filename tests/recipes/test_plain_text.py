@@ -1,4 +1,4 @@
-"""The recipes that begin with plain text, run for a few steps with some, through the command line; and their presets."""
+"""The recipes that start with plain text, with some text, for a few steps, through the command line; and their presets."""
 
 from __future__ import annotations
 

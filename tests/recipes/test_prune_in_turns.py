@@ -1,4 +1,4 @@
-"""The recipe of two prunes in docs/recipes.md is planned as printed, and runs."""
+"""The recipe with two prunes in docs/recipes.md can be planned as printed, and runs."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def test_a_student_learns_margins(world: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("other", [("--teacher", "./bytes", "--student", "distil-1l"), ("--student", "./bytes")])
 def test_another_tokenizer_teaches_and_is_taught(world: Path, other: tuple[str, ...]) -> None:
-    """Of several teachers a student learns the mean of their scores, by a table, as of one with another tokenizer."""
+    """From several teachers a student learns the mean of their scores, from a table, as from one with another tokenizer."""
     result = run(world, "logits", "--teacher", "tiny.yaml", *other, "--set", "finetune.max_steps=3", "--set", "distill.max_steps=3",
         "--precision", "fp32", "--set", "distill.losses=[{name: margin_mse}, {name: soft_target}]")  # fmt: skip
     assert set(result.final.scores["dev"]) == {"ndcg@10", "mrr@10"}

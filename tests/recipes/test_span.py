@@ -1,4 +1,4 @@
-"""Every recipe of the catalogue on questions about texts, for a few steps, through the command line."""
+"""Every recipe of the catalogue on question answering, for a few steps, through the command line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from compress.graphs.model_files import get_metadata
 from compress.results import Result
 from compress.runtime import Reader, load
 
-RECIPES = [name for name in names("recipes") if name != "static"]  # whose student has no layer in which texts meet
+RECIPES = [name for name in names("recipes") if name != "static"]  # its student has no layer where texts interact
 TASK = """\
 name: train2
 kind: span
@@ -33,7 +33,7 @@ WORDS = ("good", "small", "river", "music", "town", "food", "people", "water")
 
 
 def squad(split: str, count: int, *, unanswerable: bool) -> str:
-    """`count` contexts, some longer than a window of 24 tokens, with two questions each."""
+    """Return a SQuAD document of `count` contexts, some longer than a window of 24 tokens, with two questions each."""
     paragraphs = []
     for number in range(count):
         words = [f"{split}{number}", *(WORDS[(number + place) % len(WORDS)] for place in range(6 + 5 * (number % 5)))]
@@ -93,7 +93,7 @@ def test_the_recipe_runs(world: Path, recipe: str) -> None:
 
 
 def test_a_bundle_of_questions_without_an_answer(world: Path) -> None:
-    """The way from two files to an answer; a bundle says that there may be none."""
+    """From two files to an answer; the bundle records that there may be none."""
     result = run(world, "int8", "--train", "train2.json", "--dev", "dev2.json")
     assert result.task.data.rows["dev"] == 40 and result.task.unanswerable
     assert result.final.fidelity is not None
@@ -128,7 +128,7 @@ def test_a_bundle_is_served_timed_and_seen_to_be_damaged(world: Path) -> None:
 
 @pytest.mark.slow
 def test_train_says_whether_there_may_be_no_answer(world: Path) -> None:
-    """Also where dev has questions without one: what is scored is what the bundle answers."""
+    """Also if dev has questions without one: scores are of the bundle's answers."""
     for train, impossible in (("train.json", False), ("train2.json", True)):
         result = run(world, "int8", "--train", train, "--dev", "dev2.json")
         out = world / f"mixed-{impossible}"
@@ -145,7 +145,7 @@ def test_train_says_whether_there_may_be_no_answer(world: Path) -> None:
 
 @pytest.mark.slow
 def test_a_report_keeps_what_each_question_was_answered(world: Path) -> None:
-    """The report's folder has no run any more, and gives the same page."""
+    """The report's folder renders the same page without the run."""
     result = run(world, "int8", "--train", "train.json", "--dev", "dev.json")
     done = compress("report", Path("runs", result.run), "-o", "kept", cwd=world)
     assert done.returncode == 0, done.stderr
@@ -171,7 +171,7 @@ def test_a_student_with_another_tokenizer_learns_from_answers_moved_to_its_token
 
 @pytest.mark.slow
 def test_two_teachers_of_different_tokenizers_teach_their_mean(world: Path) -> None:
-    """From the plan to the bundle: each teacher's scores, and those of the mean, which decides in the student's windows."""
+    """From the plan to the bundle: each teacher's scores, and those of their mean, computed in the student's windows."""
     encoder_folder(world / "second")
     options = ("--train", "train2.json", "--dev", "dev2.json", "--max-length", "24", "--student", "distil-1l")
     common = ("logits", *options, "--teacher", "tiny.yaml", "--teacher", "./second", "--set", "distill.max_steps=4")

@@ -1,4 +1,4 @@
-"""Recipe static, from a teacher to a bundle: single texts and pairs, words, vectors of texts; what it refuses; its keys."""
+"""Recipe static, from a teacher to a bundle: single texts and pairs, words, text vectors; its errors and keys."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_a_sentence_encoder_goes_from_its_teacher_to_vectors(world: Path, tmp_pa
     texts = ["the film is good", "good", "", "the film"]
     inputs = AutoTokenizer.from_pretrained(folder)(texts, return_tensors="pt", padding=True)
     with torch.no_grad():
-        states = model(**inputs).last_hidden_state.sum(1).numpy()  # of real words alone
+        states = model(**inputs).last_hidden_state.sum(1).numpy()  # of real tokens only
     lengths = np.linalg.norm(states, axis=1, keepdims=True)
     found = Embedder(bundle, precision="fp32").embed(texts)
     np.testing.assert_allclose(found, states / np.maximum(lengths, 1e-12), atol=1e-6)

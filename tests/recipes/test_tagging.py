@@ -1,4 +1,4 @@
-"""Every recipe of the catalogue on texts whose words are labelled, for a few steps, through the command line."""
+"""Every recipe of the catalogue on tagging, for a few steps, through the command line."""
 
 from __future__ import annotations
 

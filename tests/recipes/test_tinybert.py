@@ -1,4 +1,4 @@
-"""TinyBERT with everything on, through the command line: a checkpoint as the teacher, plain text, a narrower student."""
+"""TinyBERT with all stages, through the command line: a checkpoint as the teacher, plain text, a narrower student."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_all_stages_run_and_the_result_tells_of_each(world: Path, init: str) -> 
         "export student-fp32",
         "quantize student-int8",
     ]
-    assert stages["distill intermediate"]["tuning_score"] is None  # no head is trained, so none is scored
+    assert stages["distill intermediate"]["tuning_score"] is None  # no head is trained, so there is no score
     assert stages["distill prediction"]["tuning_score"] is not None
     assert stages["distill intermediate"]["examples"] > result.task.data.rows["train"]
     assert result.final.parameters < result.models[0].parameters
@@ -86,7 +86,7 @@ def test_all_stages_run_and_the_result_tells_of_each(world: Path, init: str) -> 
     }
     checkpoint = json.loads((world / "runs" / result.run / "models.json").read_text())["student-fp32"]["checkpoint"]
     student = world / "runs" / ".store" / checkpoint
-    assert _saved_shapes(student) == _shapes_of_transformers(student)  # what distillation learnt beside it is left out
+    assert _saved_shapes(student) == _shapes_of_transformers(student)  # without the weights that only distillation used
 
 
 def _saved_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
@@ -96,7 +96,7 @@ def _saved_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
 
 
 def _shapes_of_transformers(folder: Path) -> dict[str, tuple[int, ...]]:
-    """Those of a fresh classifier of the checkpoint's config."""
+    """Return the weight shapes of a new classifier with the checkpoint's config."""
     from transformers import BertConfig, BertForSequenceClassification
 
     fresh = BertForSequenceClassification(BertConfig.from_pretrained(folder))

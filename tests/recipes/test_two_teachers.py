@@ -1,4 +1,4 @@
-"""Two teachers of different tokenizers, through the command line: run, reported, shipped, verified, taken out, ablated."""
+"""Two teachers with different tokenizers, through the command line: run, reported, shipped, verified, exported as checkpoints, ablated."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_the_result_has_each_teachers_scores_and_the_ensembles(world: Path, resu
 
 
 def test_a_teacher_that_guesses_is_named_in_the_result(world: Path, result: Result) -> None:
-    """Those alone that score no more than the constant answer, in a run of nine steps."""
+    """Only those that score no more than the constant answer, in a run of nine steps."""
     guess = constant_score(load_training(*resolve_task(str(world / "task.yaml")), None))
     assert result.ensemble is not None
     guessing = [
@@ -177,7 +177,7 @@ def test_an_ablation_has_the_same_teachers(world: Path) -> None:
 
 @pytest.mark.slow
 def test_seeds_of_a_regression(world: Path) -> None:
-    """Each seed has teachers of its own; of two trainings of one card the second is given as a folder."""
+    """Each seed has its own teachers; of two trainings of one card, the second is given as a folder."""
     common = ("--task", "scores.yaml", "--student", "distil-1l", *SHORT, "--no-bench", "--json")
     one = compress("run", "logits", "--teacher", "tiny.yaml", "--seed", "7", *common, cwd=world)
     assert one.returncode == 0, one.stderr

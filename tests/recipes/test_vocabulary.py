@@ -1,4 +1,4 @@
-"""Recipe vocabulary-int8, and its stage in others, from a teacher to a bundle: what stays, what it saves, what it answers."""
+"""Recipe vocabulary-int8, and its stage in others, from a teacher to a bundle: what is kept, what it saves, its answers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def shipped(world: Path, result: Result, out: Path, **options: Any) -> Path:
 
 
 def check_same_answers(world: Path, result: Result) -> None:
-    """Of all of dev, where all of it is cut as before."""
+    """Check that all of dev has the same answers, if all of it has the same tokens as before."""
     found = record(result).reported["dev"]
     assert found.same == found.texts > 0
     before, after = (predictions(world, result, label) for label in ("teacher-fp32", "teacher-vocabulary-fp32"))
@@ -66,7 +66,7 @@ def test_a_text_whose_tokens_stay_is_answered_as_before_to_the_bit(
     assert [packed in card for card in cards] == [bits == 4] * 2
     whole, fewer = ((bundle / "onnx/model_quantized.onnx").stat().st_size for bundle in bundles)
     assert fewer < whole
-    assert found.files_before[f"{after.final.name}-int8"] == pytest.approx(whole, abs=64)  # sizes take other digits
+    assert found.files_before[f"{after.final.name}-int8"] == pytest.approx(whole, abs=64)  # the sizes have other digits
 
 
 def test_a_table_that_has_become_short_is_held_against_one_of_4_bits(world: Path) -> None:
@@ -75,7 +75,7 @@ def test_a_table_that_has_become_short_is_held_against_one_of_4_bits(world: Path
     whole = run(world, "int8", *fixed, **settings)
     few = run(world, "vocabulary-int8", *fixed, "vocabulary.most=600", **settings)
     assert (whole.final.info["int4_gathers"], few.final.info["int4_gathers"]) == (1, 0)
-    # A short table has a mean of its rows beside it, and other operators.
+    # A short table also stores the mean of its rows, and has other operators.
     assert record(few).files_before[f"{few.final.name}-int8"] == pytest.approx(whole.final.file_bytes, abs=2_000)
 
 

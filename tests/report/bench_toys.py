@@ -1,4 +1,4 @@
-"""Measurements as `compress bench` hands them to its pages: times made up, of a model and its copy at several shapes and threads."""
+"""Made-up measurements in the form that `compress bench` passes to its pages: a model and its copy at several shapes and threads."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from compress.results import Latency, Machine, Runtime
 
 Shape = tuple[int, int]
 MACHINE = Machine(cpu="A CPU", isa=("avx2",), cores=2, memory_bytes=16_000_000_000, os="Linux 6.1")
-MODELS = {"teacher": 1.0, "student": 0.5, "student-int8": 0.02}  # times of the teacher's
+MODELS = {"teacher": 1.0, "student": 0.5, "student-int8": 0.02}  # time relative to the teacher's
 
 
 def row(shape: Shape, factor: float, threads: int, **changes: Any) -> Latency:
-    """By the clock a token takes a millisecond on one thread; CPU time is a tenth less."""
+    """Return a row where a token takes a millisecond of wall-clock time on one thread, and a tenth less of CPU time."""
     batch, length = shape
     p50 = factor * max(1, batch) * (length or 20) / threads
     fields: dict[str, Any] = {
@@ -41,7 +41,7 @@ def measurements(
     rigor: str | None = None,
     **changes: Any,
 ) -> Measurements:
-    """`again`: the time of the baseline again in that of the baseline; `changes`: of every row."""
+    """Return measurements. `again`: time of the repeated baseline relative to the baseline; `changes`: fields of every row."""
     runtimes = [
         {
             name: Runtime(

@@ -1,4 +1,4 @@
-"""Results as real runs write them: the numbers of a 6-layer teacher and its 3-layer student, made up."""
+"""Results in the form that runs write, with made-up numbers of a 6-layer teacher and its 3-layer student."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SHAPES = ((1, 32), (1, 128), (32, 128), (0, 0))
 
 @dataclass(frozen=True)
 class Model:
-    """What differs between models; times are ms at 1 × 32."""
+    """Fields that differ between models; times are ms at 1 × 32."""
 
     name: str
     precision: str
@@ -141,7 +141,7 @@ def _model(model: Model, task: str, shift: float) -> ModelResult:
 
 
 def make(recipe: str = "distilbert", task: str = "sst2", seed: int = 0, **changes: Any) -> Result:
-    """One run; `changes` replace fields of the result."""
+    """Return one run's result; `changes` replace its fields."""
     title, metrics, labels, splits, notes = TASKS[task]
     kind = "classification" if labels else "regression"
     shift = (-4.0 if len(metrics) > 1 else 0.0) + 0.35 * ((seed * 7) % 3 - 1)
@@ -207,7 +207,7 @@ def fake() -> Callable[..., Result]:
 
 @pytest.fixture
 def realistic() -> list[Result]:
-    """Two recipes on four tasks, three seeds on one of them."""
+    """Return results of two recipes on four tasks, with three seeds on one task."""
     return [
         make(recipe, task, seed)
         for task in TASKS
@@ -217,7 +217,7 @@ def realistic() -> list[Result]:
 
 
 def write_run(folder: Path, result: Result, *, examples: int = 400, drop: float = 0.04) -> Result:
-    """A run directory with result and predictions that agree; the result as written."""
+    """Write a run directory whose result and predictions agree; return the written result."""
     rng = np.random.default_rng(result.seed)
     gold = np.tile([0, 1], examples // 2)
     arrays: dict[str, np.ndarray] = {"gold/dev": gold, "tokens/dev": 3 + np.arange(examples, dtype=np.int32) // 8}
@@ -249,8 +249,8 @@ def run_directory(tmp_path: Path) -> Callable[..., Result]:
 
 @pytest.fixture(scope="module")
 def pages(fake: Callable[..., Result], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """One of each kind: several recipes, tasks and seeds, training curves, maps of layers, two tasks alike in title; an ablation;
-    sweeps of `bench`."""
+    """Write one page of each kind: several recipes, tasks and seeds, training curves, layer maps, two tasks with the same title; an
+    ablation; sweeps of `bench`."""
     out = tmp_path_factory.mktemp("pages")
     task = fake(task="mrpc").task.model_copy(update={"title": "SST-2"})
     several = [

@@ -1,4 +1,4 @@
-"""The report of an ablation: differences against an independent reference, what it says, what its files hold."""
+"""The report of an ablation: differences against an independent reference, its sentences and files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ Rows = dict[str, list[Result]]
 
 @pytest.fixture
 def made(fake: Callable[..., Result], run_directory: Callable[..., Result]) -> Callable[..., Rows]:
-    """Runs of every row: `without augment` is far worse than `full`, `map top` better, `without hidden_mse` the same."""
+    """Return a function that makes runs of every row: `without augment` is far worse than `full`, `map top` better, `without hidden_mse`
+    equal."""
 
     def make(tasks: Sequence[str] = ("sst2",), seeds: int = 3, paper: str = "arXiv:1909.10351") -> Rows:
         rows: Rows = {}
@@ -77,8 +78,8 @@ def correct(tmp_path: Path, run: Result) -> np.ndarray:
 
 
 def half_width_by_hand(gaps: list[np.ndarray]) -> float:
-    """Half the 95% interval of the mean over tasks, from differences [seed, example] of each: the variance of three seeds'
-    means over tasks, and the mean covariance of two seeds' over examples; t with 2 degrees of freedom is 4.303."""
+    """Return half the 95% interval of the mean over tasks, from each task's differences [seed, example]: the variance of three seeds'
+    means over tasks, and the mean covariance over examples between two seeds; t with 2 degrees of freedom is 4.303."""
     means = np.mean([part.mean(axis=1) for part in gaps], axis=0)
     of_seeds = sum((mean - means.mean()) ** 2 for mean in means) / 2 / 3
     pairs = [(a, b) for a in range(3) for b in range(3) if a != b]
@@ -104,7 +105,7 @@ def test_differences_are_paired_over_examples_and_seeds(
         if delta := entry.mean.delta:
             gaps = [100 * (mine.astype(float) - full) for mine, full in zip(hits[label], hits["full"], strict=True)]
             assert delta.points == pytest.approx(np.mean(gaps))
-            # covariances of 400 examples by 2,000 resamples are known to some hundredths; the two examples that the
+            # covariances of 400 examples from 2,000 resamples are accurate to a few hundredths; the two examples that the
             # bootstrap adds are a third of an answer for each seed
             tolerance = 0.12 * half_width_by_hand(gaps) + 0.12
             assert (delta.high - delta.low) / 2 == pytest.approx(half_width_by_hand(gaps), abs=tolerance)
@@ -172,7 +173,7 @@ def test_published_differences() -> None:
 def test_directions(
     made: Callable[..., Rows], tmp_path: Path, low: float, high: float, p: float, expected: str
 ) -> None:
-    """Published: -4.7 points for the map `top`."""
+    """The paper reports -4.7 points for the map `top`."""
     ablation = ablated(made(), tmp_path)
     delta = Delta(points=(low + high) / 2, low=low, high=high, mcnemar_p=None)
     (entry,) = (entry for entry in ablation.entries if entry.label == "map top")

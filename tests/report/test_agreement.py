@@ -1,4 +1,4 @@
-"""Where models agree with their teacher, against the predictions themselves."""
+"""Where models agree with their teacher, compared with the predictions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def arrays_of(folder: Path, result: Result) -> dict[str, np.ndarray]:
 
 
 def rewrite(folder: Path, result: Result, **changed: np.ndarray | None) -> None:
-    """The predictions of `result` with other arrays of the split `dev`; None: without it."""
+    """Replace arrays of the split `dev` in the predictions of `result`; None removes one."""
     arrays = arrays_of(folder, result) | {f"{name}/dev": array for name, array in changed.items() if array is not None}
     kept = {name: array for name, array in arrays.items() if changed.get(name.removesuffix("/dev"), array) is not None}
     np.savez(folder / result.run / PREDICTIONS, allow_pickle=False, **kept)

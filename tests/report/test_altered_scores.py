@@ -1,4 +1,4 @@
-"""Scores on the tuning split, by which a model is recommended: read, or refused with the field that is altered."""
+"""Scores on the tuning split, used for recommendations: valid ones are read, an altered one is refused with its field's name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SCORES = {"fp32_tuning_score": 80.5, "int8_tuning_score": 80, "flips": 3}
 
 
 def altered(result: Result, folder: Path, part: str, number: int, info: dict[str, Any]) -> Path:
-    """A result whose stage or model of this number has `info`."""
+    """Set `info` of the stage or model with this number in the result."""
     document = json.loads(write_result(result, folder).read_text())
     document[part][number]["info"] = info
     (folder / RESULT).write_text(json.dumps(document))
@@ -77,7 +77,7 @@ def test_scores_that_are_there_or_absent_are_read(
     (result,) = collect([tmp_path])
     info = {"steps": 9, **score, "precision": "fp32"}
     (result,) = collect([altered(result, tmp_path, "stages", 0, info)])
-    assert list(result.stages[0].info.items()) == list(info.items())  # a page says them in this order
+    assert list(result.stages[0].info.items()) == list(info.items())  # a page lists them in this order
     student = result.models[1:]
     expected = (80.5, 80) if fidelity.get("fidelity") else (None, None)
     assert tuple(tuning_score(result, model) for model in student) == expected

@@ -1,4 +1,4 @@
-"""What a page of attention holds: tokens that could end its script, weights to three digits, and never two million bytes."""
+"""Contents of an attention page: tokens that could end its script, weights to three digits, never two million bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of `compress bench`: what is a sweep, the figures of its plots and tables, and which files are written or refused."""
+"""Pages of `compress bench`: which rows form a sweep, the figures of plots and tables, and which files are written or refused."""
 
 from __future__ import annotations
 

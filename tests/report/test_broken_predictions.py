@@ -1,4 +1,4 @@
-"""Files of predictions that cannot be read, or that do not go with their run, are named."""
+"""Prediction files that are unreadable or do not match their run are named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Speed as reports tell it: CPU time first, and a line where the machine had other work."""
+"""Speed in reports: CPU time first, and a note if the machine was busy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from compress.results import Latency, ModelResult, Result, Runtime
 
 @pytest.fixture
 def loaded(fake: Callable[..., Result]) -> Result:
-    """As on a machine with other work: int8 is 2.73 times as fast in CPU time, and looks 9.7 times as fast by the clock."""
+    """Return results as from a busy machine: int8 is 2.73 times as fast in CPU time, and seems 9.7 times as fast in wall-clock time."""
 
     def row(found: Latency, speedup: float, cpu_speedup: float) -> Latency:
         ms = 10.0 if found.length == 32 else 30.0
@@ -78,7 +78,7 @@ def test_a_quiet_machine_gets_no_such_line(fake: Callable[..., Result]) -> None:
 
 
 def doubted(result: Result, *shapes: tuple[int, int]) -> Result:
-    """The same run with an A/A control in CPU time that is off in `shapes`."""
+    """Return the same run with an A/A control in CPU time that is off in `shapes`."""
     noise = (row.model_copy(update={"cpu_speedup": 1.3}) for row in result.noise if (row.batch, row.length) in shapes)
     return result.model_copy(update={"noise": tuple(noise)})
 

@@ -1,4 +1,4 @@
-"""What a report says of tasks that are guessed, of times not to trust, and of predictions that are gone."""
+"""Notes in a report about tasks at the level of guessing, unreliable times, and missing predictions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def on_mrpc(fake: Made, **changes: Any) -> Result:
 
 
 def guessing(result: Result, folder: Path) -> Result:
-    """A run directory on 40 texts, 30 of them positive: the teacher has 20 right and the student, which calls all positive, 30."""
+    """Write a run on 40 texts, 30 of them positive: the teacher has 20 right; the student predicts only positive and has 30 right."""
     gold = np.array([1] * 30 + [0] * 10)
     answers = {"teacher": np.where(np.arange(40) % 2, gold, 1 - gold), "student": np.ones(40, dtype=int)}
     arrays, models = {"gold/dev": gold}, []
@@ -75,7 +75,7 @@ def test_predictions_that_are_gone_are_missed(fake: Made, run_directory: Made, t
 
 
 def single_threaded(result: Result, **changes: Any) -> Result:
-    """With CPU times and tuning scores; `changes` replace fields of each runtime."""
+    """Return the result with CPU times and tuning scores; `changes` replace fields of each runtime."""
 
     def timed(model: ModelResult) -> ModelResult:
         assert model.onnx is not None

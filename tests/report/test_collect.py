@@ -1,4 +1,4 @@
-"""Finding results, and refusing those that cannot stand in one report."""
+"""Finding results, and refusing those that cannot be in one report."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_result_found_twice_counts_once(
 
 
 def test_a_run_under_two_commands_that_mean_the_same_counts_once(fake: Callable[..., Result], tmp_path: Path) -> None:
-    """As where a search tries what is the default: `--set distill.epochs=2`."""
+    """For example if a search tries the default: `--set distill.epochs=2`."""
     first = fake(run="a")
     stages = tuple(stage.model_copy(update={"cached": True}) for stage in first.stages)
     settings = {**first.settings, "measurements": ["another key"]}
@@ -67,7 +67,7 @@ def test_a_folder_without_results_is_named(tmp_path: Path) -> None:
 
 
 def test_two_results_of_one_run_are_named_with_their_files(fake: Callable[..., Result], tmp_path: Path) -> None:
-    """Unless they were timed in other ways, which are two rows."""
+    """Unless they were timed differently, which makes two rows."""
     first = fake()
     other = first.model_copy(update={"settings": {**first.settings, "threads": 9}})
     on_two = first.model_copy(update={"settings": {**first.settings, "bench": {"runs": 30, "warmup": 5, "threads": 2}}})

@@ -1,4 +1,4 @@
-"""The committed pages say what today's code says of the results beside them."""
+"""The committed pages equal those that the current code makes of the results beside them."""
 
 from __future__ import annotations
 

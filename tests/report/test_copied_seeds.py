@@ -1,4 +1,4 @@
-"""Seeds that draw nothing make the same model again: no repetition, and no narrower interval."""
+"""Seeds of stages without randomness make the same model again: they are no repetitions and narrow no interval."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What recipes took: core-hours by part, GPU-hours apart, sums over tasks."""
+"""Cost of recipes: core-hours by part, GPU-hours separately, sums over tasks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def stage(kind: str, seconds: float, *, key: str = "0", **info: object) -> Stage
 
 
 def on_another_task(stages: Sequence[StageRecord], key: str = "1") -> list[StageRecord]:
-    """The same with keys of their own, but for what comes from plain text."""
+    """Return the stages with keys of their own, except those that train on plain text."""
     return [
         each if part_of(each.kind) is Part.PLAIN_TEXT else each.model_copy(update={"key": key * 64}) for each in stages
     ]
@@ -76,7 +76,7 @@ def test_over_tasks_hours_add_up_but_what_tasks_share_counts_once(fake: Callable
     assert one is not None and one.cores == pytest.approx(1 + 1 + 0.2)
     table = overview_table(tasks)
     assert table is not None and str(table.columns[-1]) == "Took, core-hours"
-    assert [str(line.cells[-1]) for line in table.lines] == ["–", "3.4", "3.4"]  # an hour of the 4.4 is both tasks'
+    assert [str(line.cells[-1]) for line in table.lines] == ["–", "3.4", "3.4"]  # both tasks share one hour of the 4.4
 
 
 def test_of_seeds_with_plain_text_stages_of_their_own_the_mean_counts_once(fake: Callable[..., Result]) -> None:

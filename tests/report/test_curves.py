@@ -1,4 +1,4 @@
-"""Training curves: read from the run's log, thinned, in words and pictures; none where there is no log."""
+"""Training curves: read from the run's log, thinned, in words and pictures; none without a log."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..support.svg_labels import faults
 
 
 def lines(model: str, steps: int, *, every: int = 100) -> Iterable[str]:
-    """A loss that halves at each step counted from 1024, a second one that stays, and a score at every so many steps."""
+    """Yield log lines: a loss that halves at each step from 1024, a constant one, and a score at every `every` steps."""
     for step in range(1, steps + 1):
         losses = {"soft_target": 1024 * 0.5 ** min(step, 20), "hard_label": 0.25}
         score = 80 + step / 100 if step % every == 0 else None
@@ -28,7 +28,7 @@ def lines(model: str, steps: int, *, every: int = 100) -> Iterable[str]:
 
 @pytest.fixture
 def logged(fake: Callable[..., Result], run_directory: Callable[..., Result], tmp_path: Path) -> Callable[..., Any]:
-    """Runs with a log of these lines each: the tasks of the report, and the folder of the runs."""
+    """Return a function that writes a run for each log and returns the report's tasks and the folder of the runs."""
 
     def write(*logs: Iterable[str]) -> tuple[list[Any], Path]:
         folder = tmp_path / "runs"

@@ -1,4 +1,4 @@
-"""A picture without what only Vega's own scripts read: everything that is seen or said stays."""
+"""Pictures without the attributes that only Vega's scripts read: everything visible or read aloud stays."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def drawn() -> str:
 
 
 def visible(picture: str) -> Counter:
-    """Every element that paints: shapes with a line to follow, and words; with what it inherits, and lengths in hundredths of a pixel."""
+    """Count the visible elements, shapes with a path and words, with their inherited style and lengths in hundredths of a pixel."""
     found: Counter = Counter()
 
     def walk(element: ElementTree.Element, style: dict[str, str]) -> None:
@@ -106,7 +106,7 @@ def test_charts_are_those_that_altair_makes() -> None:
 
 
 def test_charts_of_a_report_are_in_order(realistic: list[Result]) -> None:
-    """By the schema of Vega-Lite, which Altair has."""
+    """Validated by the Vega-Lite schema in Altair."""
     tasks = tasks_of(realistic)
     documents = [*map(chart, tasks), *(chart(task, by_size=True) for task in tasks), *reliability.charts(tasks)]
     assert documents
@@ -116,7 +116,7 @@ def test_charts_of_a_report_are_in_order(realistic: list[Result]) -> None:
 
 @pytest.mark.parametrize(("count", "columns", "shown"), [(2, 2, 1), (3, 2, 2), (4, 2, 2), (5, 3, 3), (3, 1, 1)])
 def test_charts_of_a_sheet_are_whole_and_apart(count: int, columns: int, shown: int) -> None:
-    """Each is what it is alone; none reaches into another or beyond the sheet; one row or column is one."""
+    """Each equals the same chart alone; none overlaps another or exceeds the sheet; also with one row or column."""
     point = mark("point", [{"a": 1}], {})
     charts = [{**point, "width": 50.5 + 30 * n, "height": 90.2 - 9 * n} for n in range(count)]
     alone = [ElementTree.fromstring(svg([chart])) for chart in charts]

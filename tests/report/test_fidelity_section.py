@@ -1,4 +1,4 @@
-"""The report's section on quantized models beside their fp32 ones: its table, its details, its silence on older results."""
+"""The report's section on quantized models against their fp32 ones: its table and details; older results have none."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def fidelity(flips: int, *, decided: bool = True) -> Fidelity:
 
 
 def measured(result: Result, flips: int = 9, *, decided: bool = True, first: float = 36.12) -> Result:
-    """With the fidelity of its last model."""
+    """Return the result with a fidelity for its last model."""
     info = {**result.final.info, "signal_to_noise_db": {**NOISE, "layer.0.dense/MatMul": first}, "stayed_fp32": KEPT}
     info |= {"weight_only_matmuls": 3, "fp32_matmuls": 1}
     final = result.final.model_copy(update={"fidelity": fidelity(flips, decided=decided), "info": info})

@@ -1,4 +1,4 @@
-"""What a page says of the goal of a search."""
+"""Sentences of a page about the goal of a search."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from compress.results import Result
 
 
 def test_a_searched_mix_says_whether_it_keeps_its_goal_and_on_how_many_texts(fake: Callable[..., Result]) -> None:
-    """In the findings of the page; a result without a search has no such line."""
+    """The line is in the findings of the page; a result without a search has none."""
     result = fake()
     searched = {
         "goal": {"drop": 0.5, "flips": 0.2},

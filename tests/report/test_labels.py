@@ -1,4 +1,4 @@
-"""The words in pictures: none cut, shortened, on another, or undefined, whichever font a browser has."""
+"""Labels in pictures: none cut, shortened, overlapping, or undefined, whichever font a browser has."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COMMITTED = sorted(path.parent.name for kind in ("result.json", "results.json") 
 
 
 def test_faults_are_seen() -> None:
-    """A cut, a shortened, an undefined label, and two on one another; none of a label beside another."""
+    """A cut, a shortened, an undefined label, and two overlapping ones; labels side by side are no fault."""
 
     def picture(*texts: tuple[float, str]) -> str:
         words = "".join(f'<text transform="translate({x},50)" font-size="10px">{text}</text>' for x, text in texts)

@@ -1,4 +1,4 @@
-"""Families of comparisons: p of an interval and Holm's correction, by hand, and how often a family has a false alarm."""
+"""Families of comparisons: p of an interval and Holm's correction by hand, and the rate of families with a false alarm."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from compress.significance import delta, holm, p_of
 
 
 def test_holm_by_hand() -> None:
-    """Multiplied by 4, 3, 2 and 1 in order of size, never below that of a smaller one, and at most 1."""
+    """Multiplied by 4, 3, 2 and 1 in ascending order, never below the corrected value of a smaller one, and at most 1."""
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([0.6, 0.9]) == [1.0, 1.0]
     assert holm([0.04]) == [0.04]
@@ -31,7 +31,7 @@ def test_below_05_are_those_that_holms_steps_reject(seed: int) -> None:
 
 
 def test_p_of_an_interval_is_that_of_the_normal_distribution() -> None:
-    """A standard error of 1 point towards 0, whatever the other end is."""
+    """The standard error towards 0 is 1 point, whatever the other end is."""
     for points in (0.5, 1.96, 2.5, 4.0):
         worse = Delta(points=-points, low=-points - 3, high=-points + 1.959964, mcnemar_p=None)
         better = Delta(points=points, low=points - 1.959964, high=points + 9, mcnemar_p=None)
@@ -52,5 +52,5 @@ def test_alone_a_difference_is_below_05_where_its_interval_leaves_out_0(name: st
     found = delta(headline_of(name), base, other, gold)
     if found.distinguishable:
         assert p_of(found) < 0.05
-    elif name != "accuracy":  # whose exact test finds some that the interval does not
+    elif name != "accuracy":  # its exact test finds some differences that the interval does not
         assert p_of(found) > 0.05 - 1e-9

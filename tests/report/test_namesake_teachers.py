@@ -1,4 +1,5 @@
-"""Teachers and students of one name and other weights are no seeds of one another: `v1/model` and `v2/model` are both `model`."""
+"""Teachers and students with the same name but different weights are not seeds of one another: `v1/model` and `v2/model` are both
+`model`."""
 
 from __future__ import annotations
 

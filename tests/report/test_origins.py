@@ -1,4 +1,4 @@
-"""What a page says of where its results come from: code, stages that other code made, teacher, plain text."""
+"""What a page says about the origin of its results: code, stages made by other code, teacher, plain text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table over tasks: means, shares and intervals against sums written out, and which models it has."""
+"""The table over tasks: means, shares and intervals against explicit sums, and which models it includes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_means_shares_and_intervals_are_over_tasks(fake: Callable[..., Result]) 
     means = [sum(column) / 3 for column in zip(*rows, strict=True)]
     assert [each.headline for each in (teacher, student, small)] == pytest.approx(means)
     assert teacher.share is None and student.share == pytest.approx(means[1] / means[0])
-    # The same interval in each of three tasks: (0.92 - 2.18) is 1.26 below, over the root of three for their mean.
+    # The same interval in each of three tasks: its half width, 1.26, is divided by the root of three for their mean.
     assert student.delta is not None and small.delta is not None and teacher.delta is None
     assert student.delta.points == pytest.approx(-0.92)
     assert student.delta.low == pytest.approx(-0.92 - 1.26 / 3**0.5)
@@ -115,7 +115,7 @@ def test_tasks_of_different_recipes_keep_a_row_of_each_in_the_readme(fake: Calla
 
 
 def test_recipes_that_share_another_teacher_are_compared_with_that(fake: Callable[..., Result]) -> None:
-    """The second recipe of a teacher has no row of its own for it."""
+    """The second recipe of a teacher adds no second row for the teacher."""
 
     def of(run: Result, teacher: str, points: float) -> Result:
         models = (run.models[0].model_copy(update={"headline": points}), *run.models[1:])

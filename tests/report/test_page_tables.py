@@ -1,4 +1,4 @@
-"""Tables of a page in a browser: sorted by their headings, filtered by words."""
+"""Tables of a page in a browser: sorting by headings, filtering by words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every page has: names of their own for its regions and places, room to scroll by keys, and titles on its marks."""
+"""Properties of every page: unique names of regions and anchors, scrolling by keyboard, and titles on marks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VOID = {"meta", "link", "br", "img", "input", "hr"}
 
 
 class Page(HTMLParser):
-    """Elements with their attributes and the tags around them."""
+    """A parser that collects elements with their attributes and enclosing tags."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -102,8 +102,8 @@ def test_every_mark_has_its_label_without_a_script(kind: str, pages: dict[str, P
 
 @KINDS
 def test_colours_of_a_chart_are_those_that_follow_the_page(kind: str, pages: dict[str, Path]) -> None:
-    """Each colour of ink, line and ground has its rule; what is left is the palette of the models, alike on both grounds, and cells of maps
-    with the figures in them, which are legible on any."""
+    """Each colour of ink, line and ground has a CSS rule. The other colours are the models' palette, the same in light and dark, and map
+    cells with their figures, which are legible in both."""
     from compress.report.drawing import INK, LINE, PAPER, SOFT
     from compress.report.plot_points import BASELINE_COLOUR, COLOURS
 
@@ -146,7 +146,7 @@ def test_axe_finds_nothing(width: int, dark: bool, kind: str, pages: dict[str, P
 @pytest.mark.slow
 @KINDS
 def test_a_browser_shows_labels_in_the_pages_colours(kind: str, pages: dict[str, Path], tab: Any) -> None:
-    """The words of every chart stand apart in the browser's own font, and are bright on a dark ground."""
+    """The words of every chart do not overlap in the browser's own font, and are bright on a dark ground."""
     shown, _ = tab
     shown.open(pages[kind], dark=True, scripts=False)
     shown.call("Emulation.setScriptExecutionDisabled", value=False)

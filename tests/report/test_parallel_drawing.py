@@ -1,4 +1,4 @@
-"""Charts that several processes draw are those that one draws."""
+"""Charts drawn by several processes equal those drawn by one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def charts(count: int, first: float = 0.1) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def drawn_here(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What this process draws."""
+    """Record the charts that this process draws."""
     documents: list[str] = []
 
     def picture(document: str) -> str:

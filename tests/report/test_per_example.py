@@ -1,4 +1,4 @@
-"""The compact copy of predictions: a committed report gives its page again without the runs, and holds no texts."""
+"""The compact copy of predictions: a committed report can render its page again without the runs, and contains no texts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EXAMPLES = 408
 
 
 def regression(result: Result, folder: Path) -> Result:
-    """STS-B's answers beside gold; the result with their scores."""
+    """Write predictions for STS-B; return the result with their scores."""
     rng, names = np.random.default_rng(result.seed), [model.predictions for model in result.models]
     gold = np.random.default_rng(99).uniform(0, 5, EXAMPLES).astype(np.float32)
     outputs = {
@@ -48,7 +48,7 @@ def regression(result: Result, folder: Path) -> Result:
 
 @pytest.fixture
 def runs(fake: Make, run_directory: Make, tmp_path: Path) -> list[Result]:
-    """Three seeds of a classification and of a regression."""
+    """Return three seeds of a classification and of a regression."""
     found = [run_directory(fake(seed=seed)) for seed in range(3)]
     return found + [regression(fake(task="stsb", seed=seed), tmp_path / "runs") for seed in range(3)]
 
@@ -70,7 +70,7 @@ def test_a_report_gives_its_page_again_when_the_runs_are_gone(runs: list[Result]
     assert again == runs
     write_report(again, moved, folders=[moved])
     assert pages(moved) == page
-    # Without the copy the intervals are others: the page above was not made of what results.json says alone.
+    # Without the copy the intervals differ: the page above used more than results.json.
     (moved / PER_EXAMPLE).unlink()
     write_report(again, moved, folders=[moved])
     assert pages(moved)["report.md"] != page["report.md"]
@@ -148,7 +148,7 @@ def test_a_runs_own_folder_and_a_report_without_predictions_get_no_copy(runs: li
     assert (tmp_path / "bare" / "report.md").exists()
     assert not (own / PER_EXAMPLE).exists()
     assert not (tmp_path / "bare" / PER_EXAMPLE).exists()
-    write_report([runs[0]], tmp_path / "bare", folders=[own])  # they turned up
+    write_report([runs[0]], tmp_path / "bare", folders=[own])  # the predictions are available again
     assert (tmp_path / "bare" / PER_EXAMPLE).exists()
     write_report([runs[0]], tmp_path / "bare", folders=[])  # its copy is still its own
     assert (tmp_path / "bare" / PER_EXAMPLE).exists()

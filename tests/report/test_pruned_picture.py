@@ -1,4 +1,4 @@
-"""The picture of what pruning left: large and small models, layers without a part, several stages, results of before."""
+"""The picture of a pruned model: large and small models, layers without a part, several stages, older results."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def drawn(*records: PruningRecord) -> str:
 
 
 def cells(picture: str) -> dict[tuple[int, int], bool]:
-    """(layer, head) -> whether it stays."""
+    """Return (layer, head) -> whether it is kept."""
     found = re.findall(r'aria-label="Layer (\d+), head (\d+): (stays|taken out)"', picture)
     return {(int(layer), int(head)): state == "stays" for layer, head, state in found}
 

@@ -1,4 +1,4 @@
-"""Which model a report recommends: against brute force on random results, by the tuning split, and as a command says it."""
+"""The recommended model of a report: against brute force on random results, by the tuning split, and in commands."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _timed(latency: Latency, ms: float) -> Latency:
 
 
 def _with(result: Result, tuning: Sequence[float | None], ms: Sequence[float], megabytes: Sequence[float]) -> Result:
-    """`result` with these tuning scores, times and sizes of its models; an fp32 student's score is in its training's record."""
+    """Return `result` with these tuning scores, times and sizes of its models; an fp32 student's score is in its training's record."""
     models: list[ModelResult] = []
     stages = [stage for stage in result.stages if not stage.kind.startswith(("finetune", "distill"))]
     for model, points, time, size in zip(result.models, tuning, ms, megabytes, strict=True):
@@ -198,7 +198,7 @@ def test_a_limit_of_latency_needs_times(fake: Callable[..., Result]) -> None:
 
 @pytest.fixture
 def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    """`compress ARGS…`: its exit code, stdout and stderr."""
+    """Return a function that runs `compress ARGS…` and returns its exit code, stdout and stderr."""
     from compress.cli import main
 
     def called(*arguments: object) -> tuple[int, str, str]:
@@ -259,7 +259,7 @@ def test_a_run_that_nothing_can_be_recommended_of_has_its_report(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its training took hours: the error comes last."""
+    """Its training took hours, so the error comes after the report."""
     folder = tmp_path / "runs" / fake().run
     folder.mkdir(parents=True)
     monkeypatch.setattr("compress.pipeline.run_all", lambda *_, **__: [fake()])

@@ -1,4 +1,4 @@
-"""A report that is drawn into the folder of another one takes its place, and that of no run."""
+"""A report written into another report's folder replaces that report, but never a run."""
 
 from __future__ import annotations
 

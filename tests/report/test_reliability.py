@@ -1,4 +1,4 @@
-"""How often models are right where they are equally sure: bins against a loop over the decisions, over seeds, and on the pages."""
+"""Reliability diagrams: bins against a loop over the decisions, over seeds, and on the pages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from compress.results.fidelity import ReliabilityBin
 
 RNG = np.random.default_rng(0)
 SURE = RNG.uniform(0.34, 1, 500)
-RIGHT = RNG.uniform(size=500) < SURE**2  # surer than right
+RIGHT = RNG.uniform(size=500) < SURE**2  # overconfident
 
 
 def bins_of(sure: np.ndarray, right: np.ndarray) -> tuple[ReliabilityBin, ...]:
@@ -49,7 +49,7 @@ def test_a_border_belongs_to_the_bin_below_it(border: float) -> None:
 
 
 def with_bins(result: Result, *parts: slice) -> Result:
-    """Its models with the bins of a part of the decisions each."""
+    """Return the result with each model's bins computed from a part of the decisions."""
     models = tuple(
         model.model_copy(update={"reliability": bins_of(SURE[part], RIGHT[part])})
         for model, part in zip(result.models, parts, strict=True)
@@ -78,7 +78,7 @@ def test_the_pages_have_the_picture_and_its_figures_in_words(fake: Callable[...,
 
 
 def test_results_without_bins_have_no_picture(fake: Callable[..., Result], tmp_path: Path) -> None:
-    """Those of before, and of kinds whose answers have no probability; the picture of the report that was there goes."""
+    """Older results, and kinds whose answers have no probability; the existing picture of the report is removed."""
     write_report([with_bins(fake(), slice(500), slice(500), slice(500))], tmp_path)
     write_report([fake()], tmp_path)
     assert not is_drawn(*tasks_of([fake()]))
@@ -87,7 +87,7 @@ def test_results_without_bins_have_no_picture(fake: Callable[..., Result], tmp_p
 
 
 def test_few_decisions_have_no_picture(fake: Callable[..., Result], tmp_path: Path) -> None:
-    """In no bin there are ten; over two seeds there are in some."""
+    """No bin has ten decisions in one seed; over two seeds some have."""
     few = [with_bins(fake(seed=seed), *[slice(40 * seed, 40 * seed + 40)] * 3) for seed in (0, 1)]
     most = [max(each.examples for each in result.final.reliability) for result in few]
     (both,) = tasks_of(few)

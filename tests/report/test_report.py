@@ -1,4 +1,4 @@
-"""The files of a report: what stands in them, that they fetch nothing, and that they are the same every time."""
+"""The files of a report: their contents, that they fetch nothing, and that they are reproducible."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NASTY = "<script>alert(1)</script>|*`_[x](http://evil.example)"
 
 
 class Elements(HTMLParser):
-    """Tags with their attributes, and the text outside script and style."""
+    """A parser that collects tags with their attributes, and the text outside script and style."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class Elements(HTMLParser):
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory, fake: Callable[..., Result]) -> Path:
-    """Drawn once: two recipes on two tasks, one of them a subset."""
+    """Write one report for all tests: two recipes on SST-2, and one on MNLI with a subset of its training rows."""
     out = tmp_path_factory.mktemp("report")
     paths = write_report([fake(), fake("int8"), fake(task="mnli")], out)
     assert [path.name for path in paths] == ["report.md", "report.html", "plot.svg", "sizes.svg", "results.json"]

@@ -1,4 +1,4 @@
-"""The picture of a searched model: every matmul, where it stands, and what became of it."""
+"""The picture of a searched model: every matmul, its position, and its precision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which way a difference points: from logits of models of which one is known to be better, to every page that says so.
+"""The sign of a difference: from logits of models with a known order, to every page that shows it.
 
 The teacher is right on 90% of the examples, the student on 80%, its int8 form on 85%.
 """
@@ -27,13 +27,13 @@ GOLD = np.tile([0, 1], EXAMPLES // 2)
 
 
 def logits(right: int, seed: int) -> np.ndarray:
-    """Right on that many examples, chosen by `seed`."""
+    """Return logits that are right on `right` examples, chosen by `seed`."""
     wrong = np.random.default_rng(seed).permutation(EXAMPLES) >= right
     return np.eye(2, dtype=np.float32)[np.where(wrong, 1 - GOLD, GOLD)]
 
 
 def assembled(folder: Path, outputs: dict[str, np.ndarray]) -> tuple[ModelResult, ...]:
-    """What a run's result says of models with these logits on dev."""
+    """Return a run's models with these logits on dev."""
     file = folder / "model.onnx"
     file.write_bytes(b"graph")
     spec: Any = SimpleNamespace(

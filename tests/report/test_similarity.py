@@ -1,4 +1,4 @@
-"""Which layers are nearest, on the pages: sentences, maps, tables; what is left out, and results without any of it."""
+"""The nearest layers on the pages: sentences, maps, tables; omitted parts, and results without any."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_layers_without_heads_and_what_is_left_out(fake: Callable[..., Result]) 
 
 @pytest.mark.parametrize("colours", [similarity._STATES, similarity._ATTENTION])
 def test_figures_stand_out_from_every_cell_in_the_light_and_in_the_dark(colours: tuple[similarity.Colour, ...]) -> None:
-    """4.5 is WCAG's least for small text. A page gives drawings' own colours to other parts: a cell and its figure keep theirs."""
+    """WCAG requires 4.5 for small text. Pages override the drawing's own colours; cells and their figures must not use those."""
     shares = [place / 200 for place in range(201)]
     painted = [similarity._paint(share, colours, (0.0, 1.0)) for share in shares]  # type: ignore[arg-type]
     pairs = [[tuple(bytes.fromhex(paint[name][1:])) for name in ("fill", "figure")] for paint in painted]
@@ -97,7 +97,7 @@ def test_contrast_is_wcags() -> None:
 
 
 def test_the_pages_have_maps_tables_and_sentences_or_say_why_not(fake: Callable[..., Result], tmp_path: Path) -> None:
-    """A static student has a sentence alone, and the map of the report that was there goes."""
+    """A static student has only a sentence, and the report's existing map is removed."""
     result = compared(fake)
     assert tmp_path / "similarity.svg" in write_report([result], tmp_path)
     assert read_result(tmp_path) == result

@@ -1,4 +1,4 @@
-"""What a report's table of stages says of each."""
+"""The descriptions of stages in a report's table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tables and sentences say, against the results they are made from."""
+"""Tables and sentences against the results that they are made from."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_the_numbers_of_a_row(fake: Callable[..., Result]) -> None:
         "Against the teacher": "−1.03 (−2.41 to +0.23), not distinguishable",
         "1 × 32": "0.980 / – (5.9×)",
         "1 × 128": "2.74 / – (5.9×)",
-        "own lengths": "0.902 / – (5.9×)",  # of 30 runs nobody knows a p90
+        "own lengths": "0.902 / – (5.9×)",  # 30 runs are too few for a p90
     }
 
 
@@ -165,8 +165,8 @@ def test_seeds_are_mean_and_spread_and_times_their_median(fake: Callable[..., Re
 
 
 def test_without_predictions_seeds_go_by_their_spread_and_own_intervals(fake: Callable[..., Result]) -> None:
-    """Two seeds, −1.03 and +0.97: their mean has the variance 2² / 2 / 2 = 1 of the seeds, and that of the examples of one
-    seed, from the widths 2.64 and 7 of their intervals. The critical value is between the normal one and Student's t."""
+    """Two seeds, −1.03 and +0.97: the variance of their mean is 2² / 2 / 2 = 1 over seeds, plus that of the examples of one seed, from
+    the widths 2.64 and 7 of their intervals. The critical value is between the normal one and Student's t."""
     results = [fake(seed=seed) for seed in range(2)]
     shifted = results[1].models[2].model_copy(update={"delta": Delta(points=0.97, low=-5, high=2, mcnemar_p=None)})
     results[1] = results[1].model_copy(update={"models": (*results[1].models[:2], shifted)})
@@ -238,7 +238,7 @@ def test_runs_timed_with_other_threads_are_rows_of_their_own(fake: Callable[...,
     ]
     other = other.model_copy(update={"models": tuple(quicker)})
     task = only([one, other])
-    assert [row.name for row in task.rows].count("teacher fp32") == 4  # each timed, and as PyTorch eager
+    assert [row.name for row in task.rows].count("teacher fp32") == 4  # for each run, plus PyTorch eager
     assert "threads: compare only models of equal threads" in " ".join(sentences.warnings([one, other]))
 
 

@@ -1,4 +1,4 @@
-"""How often models were timed, as the details of a report say it."""
+"""How often models were timed, as shown in a report's details."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def latency_of(result: Result) -> str:
 
 
 def changed(result: Result, changes: Callable[[tuple[int, int]], dict[str, Any]]) -> Result:
-    """Every row of every model with other fields, by its shape."""
+    """Change fields of every row of every model, by its shape."""
 
     def timed(runtime: Runtime | None) -> Runtime | None:
         if runtime is None:
@@ -34,12 +34,12 @@ def changed(result: Result, changes: Callable[[tuple[int, int]], dict[str, Any]]
 
 def test_runs_are_those_that_were_made(fake: Callable[..., Result]) -> None:
     result = fake()
-    assert latency_of(result) == "runs 30, warmup 5, threads 1"  # of before half-widths were recorded
+    assert latency_of(result) == "runs 30, warmup 5, threads 1"  # older results have no half-widths
     widths = {(1, 32): 0.012, (1, 128): 0.049, (32, 128): 0.03, (0, 0): 0.3}
     early = changed(result, lambda shape: {"runs": 6 if shape[0] else 64, "half_width": widths[shape]})
     assert latency_of(early) == "runs 6 to 64 (p50 of shapes known to ±4.9% or less), warmup 5, threads 1"
     few = changed(early, lambda shape: {"runs": 3, "half_width": None} if shape == (32, 128) else {})
-    assert latency_of(few) == "runs 3 to 64, warmup 5, threads 1"  # of three rounds nothing is known
+    assert latency_of(few) == "runs 3 to 64, warmup 5, threads 1"  # three rounds give no half-width
 
 
 def test_runs_that_were_asked_for_stand_where_none_was_timed(fake: Callable[..., Result]) -> None:

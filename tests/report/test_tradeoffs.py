@@ -1,4 +1,4 @@
-"""Which of parameters, FLOPs, size and latency a model shrinks, in one sentence."""
+"""One sentence on which of parameters, FLOPs, size and latency a model shrinks."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ ALBERT = {"parameters": 0.26, "flops": 1.0}
             "s shrinks file size to 25% and latency at 1 × 128 to 50% of the teacher's; it does not shrink parameters "
             "(100%) and FLOPs per token (100%).",
         ),
-        (  # nobody timed it, and FLOPs say nothing of int8
+        (  # not timed, and FLOPs do not describe int8
             ALBERT | {"file_size": 0.07},
             "s shrinks parameters to 26% and file size to 7.0% of the teacher's; it does not shrink FLOPs per token (100%).",
         ),
-        (  # what was measured goes before what was counted
+        (  # measured values come before counted ones
             {"parameters": 0.5, "flops": 0.5, "file_size": 0.5, "latency": ("1 × 32", 1.4)},
             "s shrinks parameters to 50%, FLOPs per token to 50% and file size to 50% of the teacher's; it does not "
             "shrink latency at 1 × 32 (140%): smaller on disk, not faster at 1 × 32.",
@@ -69,7 +69,7 @@ def test_lists_read_as_lists() -> None:
 
 
 def shared_weights(result: Result) -> Result:
-    """The student with the teacher's depth and one block: its times are the teacher's."""
+    """Give the student the teacher's depth with one shared block: its times equal the teacher's."""
     teacher, student, int8 = result.models
     assert teacher.onnx and student.onnx
     fields = {"flops_per_token": teacher.flops_per_token, "flops_per_example": teacher.flops_per_example}

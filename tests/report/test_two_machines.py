@@ -1,4 +1,4 @@
-"""One command on two machines makes two runs of one name: each has its own answers, log and models."""
+"""One command on two machines makes two runs with the same name; each keeps its own answers, log and models."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Make = Callable[..., Result]
 
 @pytest.fixture
 def namesakes(fake: Make, tmp_path: Path) -> list[Result]:
-    """Of `here` and `there`, two seeds each: those of the second machine answer worse."""
+    """Write two seeds each of `here` and `there`; those of the second machine answer worse."""
     runs = []
     for place, cpu, drop in (("here", "One CPU", 0.04), ("there", "Another CPU", 0.3)):
         for seed in range(2):
@@ -44,7 +44,7 @@ def places(tmp_path: Path) -> list[Path]:
 
 
 def shares(results: Sequence[Result], folders: Sequence[Path]) -> list[str]:
-    """On how many examples each of their models decides as its teacher."""
+    """Return each model's agreement with its teacher."""
     (task,) = tasks_of(results, folders)
     table = agreement_table(task, folders)
     return [line.cells[2].text for line in table.lines] if table else []
@@ -94,7 +94,7 @@ def test_each_finds_its_answers_among_several_reports(namesakes: list[Result], t
     for run, report in zip((namesakes[0], namesakes[2]), reports, strict=True):
         assert find_predictions(run, reports) == find_predictions(run, reports[::-1]) == report / PER_EXAMPLE
     assert find_predictions(namesakes[2], reports[:1]) is None
-    # Into the folder of the first report, whose copy names a run as the other machine does.
+    # Into the first report's folder, whose copy has a run with the same name as the other machine's.
     write_report([namesakes[1], *namesakes[2:]], reports[0], folders=reports)
     file = reports[0] / PER_EXAMPLE
     for run, place in ((namesakes[1], "here"), (namesakes[2], "there"), (namesakes[3], "there")):
@@ -107,7 +107,7 @@ def test_each_finds_its_answers_among_several_reports(namesakes: list[Result], t
 def test_a_copy_serves_no_run_that_was_made_again(namesakes: list[Result], tmp_path: Path) -> None:
     report = tmp_path / "report"
     write_report(namesakes[:2], report, folders=places(tmp_path))
-    write_report([namesakes[0], namesakes[2]], report)  # only the copy is at hand, with answers of the first
+    write_report([namesakes[0], namesakes[2]], report)  # only the copy is available, with answers of the first machine
     assert find_predictions(namesakes[0], [report]) == report / PER_EXAMPLE
     assert find_predictions(namesakes[2], [report]) is None
     write_report(namesakes[2:], report)

@@ -1,4 +1,4 @@
-"""Numbers that correlate with the scores, and are far from them."""
+"""Outputs that correlate with the scores but are far from them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Make = Callable[..., Result]
 
 @pytest.fixture
 def run(fake: Make, tmp_path: Path) -> Result:
-    """Three models: right, at a hundredth of the scale, and right but for noise."""
+    """Write a run of three models: exact, at a hundredth of the scale, and with a constant offset."""
     result = fake(task="stsb")
     gold = np.random.default_rng(0).uniform(0, 5, 200).astype(np.float32)
     names = [model.predictions for model in result.models]

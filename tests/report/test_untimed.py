@@ -1,4 +1,4 @@
-"""Reports of runs whose latency was not measured, wholly or in part."""
+"""Reports of runs whose latency was not measured, or only in part."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from compress.results import Result
 
 
 def untimed(result: Result) -> Result:
-    """The same run, as it is without `bench`."""
+    """Return the same run as without `bench`."""
     models = tuple(model.model_copy(update={"onnx": None, "torch_eager": None}) for model in result.models)
     settings = {**result.settings, "bench": None}
     return result.model_copy(update={"models": models, "noise": (), "settings": settings})

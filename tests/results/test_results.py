@@ -1,4 +1,4 @@
-"""Results: what is written is what is read, mistakes name the file and the field, a write is whole or nothing."""
+"""Results: writing and reading are inverse, errors name the file and the field, and writes are atomic."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from compress.results.fidelity import Delta, Fidelity, Flip
 
 @pytest.fixture
 def result() -> Result:
-    """Every field filled, with text that is not ASCII."""
+    """A result with every field filled, with non-ASCII text."""
     latency = Latency(batch=1, length=32, p50=2.5, p90=3.0, p99=4.0, examples_per_second=400.0, speedup=1.0, runs=30)
     model = ModelResult(
         name="teacher",
@@ -173,7 +173,7 @@ def test_two_models_of_one_name_are_refused(result: Result, tmp_path: Path) -> N
     ],
 )
 def test_values_that_no_reader_can_use_are_placed(result: Result, tmp_path: Path, value: str, problem: str) -> None:
-    """In an open part, too, which takes any."""
+    """Also in an open part, which accepts any fields."""
     text = write_result(result, tmp_path).read_text()
     (tmp_path / "result.json").write_text(text.replace('"steps": 9', f'"steps": {value}').replace('"steps":9', ""))
     with pytest.raises(CompressError) as caught:
@@ -208,7 +208,7 @@ def test_no_result_names_the_file_and_what_was_expected(tmp_path: Path) -> None:
 def test_a_write_that_fails_leaves_the_old_result_whole(
     result: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The disk fills while the new one is written: the old one stays, to the byte."""
+    """The disk fills up while the new one is written; the old one stays unchanged."""
     before = write_result(result, tmp_path).read_bytes()
     write_bytes = Path.write_bytes
 

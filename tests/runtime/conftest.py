@@ -1,4 +1,4 @@
-"""A toy folder, and a cache folder of its own for every test."""
+"""A toy folder, and a separate cache folder for every test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chooser: answers up to a question whose endings are the same once they are cut, and the columns of its bundle."""
+"""Chooser: the answers before a question whose endings are equal after truncation, and the columns of its bundle."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from compress.runtime import Chooser
 
 LONG = "a " * 60
 CLASH = ("text", [f"{LONG}b", f"{LONG}c"])
-APART = ("text", ["a", f"{LONG}b"])  # one is cut, and they differ all the same
+APART = ("text", ["a", f"{LONG}b"])  # one is truncated, but they still differ
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Classifier: the same answers as transformers and torch, clear refusals, and nothing heavy imported."""
+"""Classifier: the same answers as transformers and torch, clear errors, and no heavy imports."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_same_logits_as_transformers_and_torch(
     with torch.inference_mode():
         expected = AutoModelForSequenceClassification.from_pretrained(tmp_path).eval()(**inputs).logits.numpy()
     model = Classifier(tmp_path, threads=1)
-    # fp32 on both sides, in another order of sums: the export's own tolerance.
+    # fp32 on both sides with another order of summation: the export's own tolerance.
     for options in ({}, {"batch_size": 1}, {"batch_size": 3}, {"tokens": 30}):
         np.testing.assert_allclose(model.logits(texts, **options), expected, atol=1e-4, rtol=1e-4)
     assert np.abs(np.diff(expected, axis=0)).max() > 0.01, "the texts must not all get the same answer"

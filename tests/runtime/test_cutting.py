@@ -1,4 +1,4 @@
-"""A text that is cut before it is tokenized has the tokens of the whole, whatever its tokenizer and whatever is in it."""
+"""A text cut before tokenization has the same tokens as the whole text, for any tokenizer and content."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EACH = pytest.mark.parametrize("name", list(TOKENIZERS))
 
 @EACH
 def test_the_tokens_are_those_of_the_whole(name: str, monkeypatch: pytest.MonkeyPatch):
-    """Of short texts, as if they were long: what tokenizers does with two long ones it keeps for each pair of their parts."""
+    """Uses short texts with small limits, because tokenizers keeps an entry for each pair of parts of two long texts."""
     for size, value in (("LONG", 2), ("_FIRST", 1), ("_PART", 20)):
         monkeypatch.setattr(cutting, size, value)
     whole_text, rng = TOKENIZERS[name]().to_str(), random.Random(name)

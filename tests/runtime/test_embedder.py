@@ -20,7 +20,7 @@ from compress.errors import CheckFailed, CompressError
 from compress.runtime import Classifier, Embedder, Prediction, Tagger, load
 
 TEXTS = [*SINGLES, *(" ".join(WORDS[: i % 9]) for i in range(30))]
-EXACT: dict[str, Any] = {"rtol": 0, "atol": 2e-6}  # sums of float32 in another order, of vectors of length 1
+EXACT: dict[str, Any] = {"rtol": 0, "atol": 2e-6}  # float32 sums in another order, for vectors of norm 1
 
 
 @pytest.fixture
@@ -233,6 +233,6 @@ def test_it_runs_without_torch_and_pydantic(folder: Path) -> None:
 
 
 def test_the_tokenizers_own_padding_is_overridden(tmp_path: Path) -> None:
-    """The toy's file has a fixed one, as sentence encoders' have; without it nothing is tested here."""
+    """The toy's file has fixed padding, like sentence encoders; without it the test would be vacuous."""
     tokenizer_file(tmp_path / "tokenizer.json")
     assert json.loads((tmp_path / "tokenizer.json").read_text())["padding"]["strategy"] == {"Fixed": 11}

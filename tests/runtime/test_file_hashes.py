@@ -1,4 +1,4 @@
-"""Hashes of files: read once, kept whole or not at all, and no failure where they cannot be kept."""
+"""Hashes of files: computed once, stored atomically, and no failure if they cannot be stored."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def hashed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Grows by one for every file that is read."""
+    """A list that gets an entry for every file that is hashed."""
     made: list[str] = []
     real = hashlib.file_digest
 

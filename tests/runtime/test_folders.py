@@ -1,4 +1,4 @@
-"""What a folder must hold, and what is refused in one line that names the file."""
+"""What a folder must contain, and the one-line errors that name the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenVINO as the runtime: the same answers, and one line where it is missing."""
+"""OpenVINO as the runtime: the same answers, and a one-line error if it is missing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from compress.runtime.openvino import find_openvino_model
 
 
 def test_without_the_package_one_line_says_what_to_install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "openvino", None)  # importing it fails, as where it is not installed
+    monkeypatch.setitem(sys.modules, "openvino", None)  # importing it fails, as if it were not installed
     with pytest.raises(CompressError) as caught:
         Classifier(folder, runtime="openvino")
     assert str(caught.value) == ("runtime openvino: the package is not installed; pip install openvino")
@@ -51,7 +51,7 @@ def test_threads_may_share_it(folder: Path) -> None:
 
 
 def test_the_hint_is_what_it_computes_in(folder: Path) -> None:
-    """A CPU without bf16 falls back, and the classifier says so."""
+    """On a CPU without bf16 it falls back, and the classifier reports that."""
     import openvino
 
     model = Classifier(folder, runtime="openvino", precision_hint="bf16")

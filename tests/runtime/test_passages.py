@@ -1,4 +1,4 @@
-"""Questions and passages in windows, and the best spans of them: by any tokenizer, in windows of any length."""
+"""Questions and passages in windows, and their best spans, for any tokenizer and window length."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def cls_last() -> Tokenizer:
 
 
 def odd(rng: random.Random) -> str:
-    return re.sub(r"<mask>|</s>", "", text(rng))  # after these a byte-level tokenizer counts differently in a window
+    return re.sub(r"<mask>|</s>", "", text(rng))  # after these a byte-level tokenizer has other offsets in a window
 
 
 def logits(cut: Cut, rng: np.random.Generator, padding: int = 3) -> list[np.ndarray]:
@@ -36,7 +36,7 @@ def logits(cut: Cut, rng: np.random.Generator, padding: int = 3) -> list[np.ndar
 
 @EACH
 def test_windows_hold_the_whole_context_and_each_token_may_begin_an_answer_in_one(name: str) -> None:
-    """By the number of a token in the whole context: it belongs where the smaller side of its context is largest."""
+    """Identifies a token by its number in the whole context: it belongs to the window where its shorter side of context is longest."""
     own, rng, several = TOKENIZERS[name](), random.Random(name), 0
     special = own.num_special_tokens_to_add(True)
     for _ in range(120):
@@ -119,7 +119,7 @@ def test_a_batch_of_windows_is_as_one_after_another() -> None:
 
 @EACH
 def test_every_window_has_the_segments_of_a_pair(name: str) -> None:
-    """tokenizers gives the second text of all windows but the first segment 1, whatever its template says: RoBERTa has none such."""
+    """In all windows but the first, tokenizers gives the second text segment 1, whatever its template: RoBERTa has no segment 1."""
     own = TOKENIZERS[name]()
     cut, pair = Passages(own, 16)(["a film"], ["good bad film " * 9]), own.encode("a film", "good")
     segments = dict(zip(pair.sequence_ids, pair.type_ids, strict=True))
@@ -169,7 +169,7 @@ def test_a_long_question_leaves_half_of_the_room(length: int, most: int) -> None
 
 
 def test_a_question_above_its_tokens_ends_where_a_word_does_or_before() -> None:
-    """A part of a long word has other tokens than the word; of one that has no parts there is less and less."""
+    """Part of a long word has other tokens than the word; a question without word boundaries is shortened repeatedly."""
     for name, make in TOKENIZERS.items():
         cut = Passages(make(), 12)(["ab" * 400, "x" * 300 + " film" * 30, "漢字" * 90], ["film"] * 3)
         assert max(one.sequence_ids.count(0) for one in cut.encodings) <= 4, name
@@ -188,7 +188,7 @@ def test_threads_do_not_cut_for_one_another() -> None:
 
 
 def answered(question: str, context: str, places: Mapping[int, tuple[float, float]], **options: int) -> Best:
-    """By a model that gives 0 but at these tokens of the one window."""
+    """Search the logits of a model that gives 0 except at these tokens of its one window."""
     cut = Passages(wordpiece(True, True), 64, **options)([question], [context])
     found = np.zeros((1, len(cut.encodings[0]), 2), np.float32)
     for place, both in places.items():
@@ -230,5 +230,5 @@ def test_logits_that_are_not_finite_are_seen(value: float, place: int) -> None:
     assert np.isnan(outputs[0, 2:]).all()
     padding = answered("a", "good bad film", {1: (value, 0)}).outputs(
         impossible=False
-    )  # the question's tokens are not read
+    )  # the question's tokens are ignored
     assert np.isfinite(padding).all()

@@ -1,4 +1,4 @@
-"""`compress predict`: lines in, answers out as they come, and a quiet end."""
+"""`compress predict`: reads lines, writes answers as they come, and ends quietly."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_no_lines_no_answers(folder: Path) -> None:
 
 
 def test_without_typer_one_line_says_what_to_install(folder: Path, tmp_path: Path) -> None:
-    """As beside a bundle, where only what answers is installed."""
+    """As in an environment for a bundle, with only the packages for prediction."""
     (tmp_path / "typer.py").write_text("raise ModuleNotFoundError('absent', name='typer')")
     program = [sys.executable, "-m", "compress", "predict", str(folder), "a"]
     paths = os.pathsep.join([str(tmp_path), *sys.path])
@@ -71,7 +71,7 @@ def test_answers_come_while_the_input_is_still_open(folder: Path) -> None:
     with subprocess.Popen([*PROGRAM, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdin is not None
         assert child.stdout is not None
-        child.stdin.write(b"a text\n" * 257)  # a window, and the line that asks for more
+        child.stdin.write(b"a text\n" * 257)  # a window, and the line that starts the next
         child.stdin.flush()
         answers = [child.stdout.readline() for _ in range(256)]
         assert all(b"\t" in answer for answer in answers)

@@ -1,4 +1,4 @@
-"""`compress predict --input`: rows in, rows with predictions out, and scores of labelled ones."""
+"""`compress predict --input`: reads rows, writes rows with predictions, and scores labelled ones."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def read(path: Path, suffix: str) -> list[dict[str, str]]:
 
 @pytest.fixture
 def table(folder: Path, tmp_path: Path) -> Path:
-    """Two hundred rows, labelled with what the model answers but for every tenth."""
+    """Write two hundred rows, labelled with the model's answers except for every tenth."""
     texts = [" ".join(["a", "b", "c", "d", ",", '"'][: 1 + i % 6]) for i in range(200)]
     classifier = Classifier(folder)
     answers = [classifier.labels.index(str(one.label)) for one in classifier.predict(texts)]
@@ -138,7 +138,7 @@ def test_columns_parted_by_semicolons_stay_so(folder: Path, tmp_path: Path) -> N
     path, out = tmp_path / "in.csv", tmp_path / "out.csv"
     path.write_text('\ufeffid;text\n1;"a, b; c"\n2;d, d\n', encoding="utf-8")
     assert predict(folder, "-i", path, "-o", out).returncode == 0
-    assert out.read_bytes().startswith(b"\xef\xbb\xbfid;text;")  # by which spreadsheets know UTF-8
+    assert out.read_bytes().startswith(b"\xef\xbb\xbfid;text;")  # spreadsheets recognize UTF-8 by this mark
     rows = list(csv.DictReader(out.read_text(encoding="utf-8-sig").splitlines(), delimiter=";"))
     assert [(row["id"], row["text"]) for row in rows] == [("1", "a, b; c"), ("2", "d, d")]
     expected = Classifier(folder).predict(["a, b; c", "d, d"])
@@ -237,7 +237,7 @@ def test_a_file_with_a_header_alone_is_refused(folder: Path, tmp_path: Path) -> 
 
 
 def test_quotes_that_are_text_and_a_file_without_a_header(folder: Path, tmp_path: Path) -> None:
-    """As GLUE's and SemEval's files are."""
+    """Like GLUE's and SemEval's files."""
     lines = ['a\t"b c', '"a b"\td']
     source, out = tmp_path / "in.tsv", tmp_path / "out.jsonl"
     source.write_text("\n".join(lines) + "\n")
@@ -263,7 +263,7 @@ def test_a_file_whose_quotes_are_text_is_written_like_it(folder: Path, tmp_path:
     assert [row["text"] for row in read(tmp_path / "out.csv", ".csv")] == ['"b c', 'a "" d, e', ""]
     (tmp_path / "commas.csv").write_text(
         'id,text\n1,"b c\n'
-    )  # answers of some kinds hold commas: there quotes are written
+    )  # answers of some kinds have commas, so quotes are written
     assert (
         predict(folder, "-i", tmp_path / "commas.csv", "--no-quoting", "-o", tmp_path / "of_commas.csv").returncode == 0
     )

@@ -1,4 +1,4 @@
-"""`compress predict` with a model that answers questions: answers as lines, as JSON and in columns."""
+"""`compress predict` with a question answering model: answers as lines, as JSON and in columns."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_rows_get_a_column_of_answers(folder: Path, tmp_path: Path, suffix: str)
 
 
 def squad(path: Path, *, names: bool = True) -> Path:
-    """The pairs, an article each; none has an answer, as in files of which the answers are kept secret."""
+    """Write the pairs in one paragraph per article, without answers, like files with secret answers."""
     paragraphs = [
         {"context": context, "qas": [{"question": question, **({"id": f"q{place}"} if names else {})}]}
         for place, (question, context) in enumerate(PAIRS)

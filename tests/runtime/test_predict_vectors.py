@@ -1,4 +1,4 @@
-"""`compress predict` with a sentence encoder: vectors, cosines of pairs, files of both."""
+"""`compress predict` with a sentence encoder: vectors, cosines of pairs, and files of both."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def predict(*arguments: object, lines: str = "") -> subprocess.CompletedProcess[
 
 
 def told(done: subprocess.CompletedProcess[str]) -> str:
-    """The one line of a refusal."""
+    """Check that the command was refused, and return its one line."""
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
     return done.stderr

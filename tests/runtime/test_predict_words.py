@@ -1,4 +1,4 @@
-"""`compress predict` with a model that labels words: entities as lines, as JSON and in a column."""
+"""`compress predict` with a tagger: entities as lines, as JSON and in a column."""
 
 from __future__ import annotations
 

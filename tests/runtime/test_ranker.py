@@ -1,4 +1,4 @@
-"""Ranker: texts that cannot be encoded are named as its arguments are."""
+"""Ranker: errors about texts that cannot be encoded use its argument names."""
 
 from __future__ import annotations
 

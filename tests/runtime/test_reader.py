@@ -1,4 +1,4 @@
-"""Reader: the best span of a context, over all its windows, for streams and for one question."""
+"""Reader: the best span of a context over all its windows, for streams and for one question."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ def folder(tmp_path: Path) -> Path:
 
 
 def pairs(count: int) -> Iterator[tuple[str, str]]:
-    """Contexts of 0 to 80 words, so that many are longer than the model reads; odd questions among them."""
+    """Yield questions with contexts of 0 to 80 words, many longer than the model's limit; some questions are unusual."""
     for number in range(count):
         words = [chr(ord("a") + (number * i) % 26) for i in range(number * 7 % 81)]
         yield SINGLES[number % len(SINGLES)], " ".join(words)
 
 
 def expected(question: str, context: str) -> tuple[tuple[int, int] | None, float, float]:
-    """(place, score, none) by the table of logits and the whole context's tokens: windows change nothing where a token's
-    logits are its own."""
+    """Return (place, score, none) from the table of logits and the whole context's tokens: windows change nothing if a token's logits do
+    not depend on its context."""
     own, table = wordpiece(120), rows(SAYS, 0.1)
     found = own.encode(context, add_special_tokens=False)
     best: tuple[float, tuple[int, int] | None] = NEVER, None
@@ -56,7 +56,7 @@ def test_an_answer(folder: Path) -> None:
 
 
 def test_answers_are_those_of_a_plain_search_whatever_the_windows_and_batches(tmp_path: Path) -> None:
-    """Answers of no more tokens than two windows share, which one of them then holds: of longer ones in a small window one cannot."""
+    """Answers have at most as many tokens as two windows share, so that one window contains them; longer ones may be in no small window."""
     reader = Reader(finder(tmp_path / "x", max_length=200), threads=1)
     given = [
         *pairs(60),
@@ -169,7 +169,7 @@ def test_a_score_that_is_not_finite_ends_the_answers(tmp_path: Path) -> None:
 
 
 def test_a_hundred_thousand_words_in_bounded_memory(folder: Path) -> None:
-    """Of logits a run's are there at a time, and of each window's Encoding its tokens: no table of windows times length."""
+    """Only one run's logits, and the tokens of each window's Encoding, are in memory: no table of windows times length."""
     script = (
         "import resource, sys\n"
         "from compress.runtime import Reader\n"

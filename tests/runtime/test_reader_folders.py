@@ -1,4 +1,4 @@
-"""Which folders a Reader opens, and which it leaves to others."""
+"""Which folders a Reader opens, and which it refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reader beside transformers: its model, its windows of tokens, and the search of SQuAD's scripts in plain loops."""
+"""Reader against transformers: its model, its token windows, and the search of SQuAD's scripts in plain loops."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WORDS = ["the", "guy", "in", "that", "so", ",", ".", "cat", "is", "a", "good", "
 
 
 class TorchEngine:
-    """A model of torch as a runtime."""
+    """A torch model as a runtime."""
 
     def __init__(self, model: Any) -> None:
         self.path = Path("torch")
@@ -45,7 +45,7 @@ def model() -> Any:
 
 
 def searched(model: Any, tokenizer: Any, question: str, context: str) -> list[float]:
-    """start, end, score and none; windows as transformers cuts them, a token's where it has most context."""
+    """Return start, end, score and none, with windows cut by transformers; each token is read in the window where it has most context."""
     import torch
 
     room = LENGTH - 3 - len(tokenizer(question, add_special_tokens=False)["input_ids"])
@@ -78,7 +78,7 @@ def searched(model: Any, tokenizer: Any, question: str, context: str) -> list[fl
 
 
 def test_the_same_answers_as_transformers_and_torch(tmp_path: Path, model: Any) -> None:
-    """fp32 on both sides, in batches of other sizes: sums in another order, hence 1e-4."""
+    """fp32 on both sides, in batches of other sizes: sums have another order, hence 1e-4."""
     from transformers import BertTokenizer
 
     folder, rng = finder(tmp_path / "x", max_length=LENGTH), random.Random(0)

@@ -19,7 +19,7 @@ from compress.runtime.reading import TextReader
 
 
 def ragged(count: int) -> Iterator[str]:
-    """Texts of 0 to 20 words; neighbours differ in their length and their words."""
+    """Yield texts of 0 to 20 words; neighbours differ in length and words."""
     for number in range(count):
         yield " ".join(chr(ord("a") + (number + i) % 26) for i in range(number * 7 % 21))
 
@@ -77,7 +77,7 @@ def test_nothing_gives_nothing(folder: Path) -> None:
 
 
 def collected(answers: Iterator[Prediction], error: type[Exception], match: str) -> int:
-    """How many answers come before the error."""
+    """Return the number of answers before the error."""
     found = []
     with pytest.raises(error, match=match):
         for answer in answers:
@@ -129,7 +129,7 @@ def test_threads_may_share_a_classifier(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_many_ragged_texts_in_bounded_memory(folder: Path) -> None:
-    """In a process of its own, whose peak is what this work needs: as many more take no more."""
+    """Runs in its own process, whose peak is this work's need: twice as many texts need no more."""
     script = (
         "import sys\n"
         "from compress.bench.child import peak_memory_bytes\n"

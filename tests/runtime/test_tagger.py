@@ -1,4 +1,4 @@
-"""Tagger: the answers of transformers, words and entities where they stand in a text, long texts in windows."""
+"""Tagger: the answers of transformers, words and entities with their places in a text, long texts in windows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def ragged(count: int) -> Iterator[str]:
-    """Texts of 0 to 40 words, so that many are longer than the model reads."""
+    """Yield texts of 0 to 40 words, many longer than the model's limit."""
     for number in range(count):
         yield " ".join(chr(ord("a") + (number + i) % 26) for i in range(number * 7 % 41))
 
@@ -63,7 +63,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
 
 
 def test_the_same_logits_as_transformers_and_torch(exported: tuple[Path, Any]) -> None:
-    """Of each word's first token, of texts that fit: fp32 on both sides, in another order of sums."""
+    """Compares each word's first token, in texts that fit: fp32 on both sides, with another order of summation."""
     import torch
     from transformers import BertTokenizer
 
@@ -84,7 +84,7 @@ def test_the_same_logits_as_transformers_and_torch(exported: tuple[Path, Any]) -
 
 
 def test_entities_are_those_of_transformers_pipeline(exported: tuple[Path, Any]) -> None:
-    """By each of its strategies for words, and token by token. Its words end at spaces."""
+    """For each of its aggregation strategies, and token by token. Its words end at spaces."""
     from transformers import BertTokenizer, pipeline
 
     folder, model = exported
@@ -123,7 +123,7 @@ HOSTILE = [
 def test_hostile_words_are_decided_as_transformers_decides_their_tokens(
     exported: tuple[Path, Any], strategy: Any
 ) -> None:
-    """Its rule for a word, on the tokens that its tokenizer says are of one of a list's words."""
+    """Applies its rule for a word to the tokens that its tokenizer assigns to each word of a list."""
     import torch
     from transformers import BertTokenizer, pipeline
     from transformers.pipelines.token_classification import AggregationStrategy
@@ -153,7 +153,7 @@ def test_hostile_words_are_decided_as_transformers_decides_their_tokens(
 
 
 def test_tokens_of_words_in_windows_are_decided_as_by_hand(exported: tuple[Path, Any]) -> None:
-    """A long text: of each word the mean, or the surest, of its tokens in the window that its first token is decided in."""
+    """In a long text, a word gets the mean, or the most confident, of its tokens in the window that decides its first token."""
     folder, _ = exported
     tagger = Tagger(folder, threads=1)
     text = " ".join(WORDS[number % len(WORDS)] for number in range(60))
@@ -172,7 +172,7 @@ def test_tokens_of_words_in_windows_are_decided_as_by_hand(exported: tuple[Path,
 
 
 def test_the_unpadded_form_answers_padded_batches(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether it does is `UnpaddedForm`'s; here, that windows of unlike length ask it."""
+    """`UnpaddedForm` decides; this test checks that windows of different lengths are passed to it."""
     seen: list[tuple[int, ...]] = []
     tagger = Tagger(folder, threads=1)
     assert tagger._unpadded is not None
@@ -239,7 +239,7 @@ def test_a_word_that_no_token_stands_for_is_outside(folder: Path, tmp_path: Path
 
 
 def test_a_long_text_is_answered_as_in_one_piece(folder: Path, tmp_path: Path) -> None:
-    """The toy sees one token back, and each word's window has at least that."""
+    """The toy looks one token back, and each word's window has at least that."""
     long = " ".join(WORDS[i % 13] for i in range(400))
     config = json.loads((folder / "config.json").read_text())
     whole = Tagger(folder)
@@ -351,7 +351,7 @@ def test_runs_are_bounded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.slow
 def test_a_text_of_a_hundred_thousand_words_in_bounded_memory(folder: Path) -> None:
-    """In a process of its own: what its encodings take, some 0.9 kB a word, and a second text no more."""
+    """Runs in its own process: its encodings need some 0.9 kB per word, and a second text needs no more."""
     script = (
         "import sys\n"
         "from compress.bench.child import peak_memory_bytes\n"

@@ -1,4 +1,4 @@
-"""Which folders a Tagger opens, and which it leaves to others."""
+"""Which folders a Tagger opens, and which it refuses."""
 
 from __future__ import annotations
 

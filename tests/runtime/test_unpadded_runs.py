@@ -1,4 +1,4 @@
-"""The unpadded form in the runner: taken for padded batches, with the same answers, and never a stranger's."""
+"""The unpadded form in the runner: used for padded batches, with the same answers, and never another model's."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def folder(tiny_checkpoint: Callable[[str], Path], tiny_onnx: Callable[..., Path
 
 @pytest.fixture
 def ran(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, float]]:
-    """(file, share of padding) of every run."""
+    """Record (file, share of padding) of every run."""
     found: list[tuple[str, float]] = []
     run = OnnxRuntime.run
 
@@ -60,7 +60,7 @@ def test_padded_batches_are_run_unpadded_and_the_others_not(folder: Path, ran: l
 
 
 def test_the_same_call_gives_the_same_answers(folder: Path, ran: list[tuple[str, float]]) -> None:
-    """Also where a run's own range makes the two forms differ: what was answered before has no say."""
+    """Also if each run's own quantization range makes the two forms differ: earlier calls have no influence."""
     quantize_onnx(folder / "model.onnx", folder, Quantize(method="dynamic"))
     model = Classifier(folder, threads=1)
     first = model.logits(RAGGED)
@@ -79,7 +79,7 @@ def test_a_folder_without_one(folder: Path, ran: list[tuple[str, float]]) -> Non
 
 
 def _of_another_model(folder: Path) -> str:
-    """Somebody exports again and replaces the model file alone."""
+    """Replace only the model file, as after another export."""
     model = onnx.load(folder / "model.onnx")
     model.producer_name = "another"
     onnx.save(model, folder / "model.onnx")
@@ -126,7 +126,7 @@ def test_a_bundle_that_is_replaced_under_a_running_classifier_changes_nothing(
     model = Classifier(folder, threads=1)
     expected = model.predict(RAGGED, tokens=300)
     assert "model_unpadded.onnx" in {name for name, _ in ran}
-    os.truncate(folder / "model.onnx", 0)  # as `cp` does first
+    os.truncate(folder / "model.onnx", 0)  # as `cp` starts
     assert model.predict(RAGGED, tokens=300) == expected
     late = Classifier(_copied(tiny_onnx, folder), threads=1)
     for name in ("model.onnx", "model_unpadded.onnx"):

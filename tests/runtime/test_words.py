@@ -1,4 +1,4 @@
-"""Words of texts and the tokens that stand for them: of any script, by any tokenizer, in windows of any length."""
+"""Words of texts and their tokens, for any script, tokenizer and window length."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_spans_are_in_order_apart_and_leave_out_no_letter() -> None:
 
 
 def whole(own: Tokenizer, text: str) -> tuple[list[int], np.ndarray]:
-    """(ids of a text that is not cut, special ones left out; of each word the number of its first token), in a plain loop."""
+    """Return (ids of a text that is not cut, without special tokens; the number of each word's first token), by a plain loop."""
     found = own.encode(text, add_special_tokens=False)
     first = [
         next((i for i, (a, b) in enumerate(found.offsets) if b > a and a < end and b > start), NOWHERE)
@@ -68,7 +68,7 @@ def whole(own: Tokenizer, text: str) -> tuple[list[int], np.ndarray]:
 
 @EACH
 def test_windows_of_any_length_give_each_word_its_first_token(name: str) -> None:
-    """By the token's number in the whole text, so that no other of the same name is taken for it."""
+    """Compares the token's number in the whole text, so that equal tokens are not confused."""
     own, rng = TOKENIZERS[name](), random.Random(name)
     special = own.num_special_tokens_to_add(False)
     windowers = {length: Windower(own, length) for length in (4, 5, 7, 9, 16, 33, 512)}
@@ -95,8 +95,8 @@ def test_windows_of_any_length_give_each_word_its_first_token(name: str) -> None
 
 
 def test_what_a_byte_level_tokenizer_says_after_an_added_token() -> None:
-    """With `add_prefix_space` it counts a space that is not there, so that a `[` after <mask> has no characters: the word has
-    no token. In a window that begins there it has one. Both are within the contract."""
+    """With `add_prefix_space` it counts a space that is not there, so a `[` after <mask> has no characters and its word no token. In a
+    window that begins there it has one. Both are within the contract."""
     own = TOKENIZERS["roberta"]()
     assert own.encode("<mask>[").offsets[-2] == (7, 7)
     cut = Windower(own, 16)(["<mask>["], [word_spans("<mask>[")])
@@ -124,7 +124,7 @@ def test_texts_together_are_what_they_are_alone(name: str) -> None:
 
 
 def test_a_word_is_decided_where_it_has_most_context() -> None:
-    """Windows of 8 tokens that share 2: of these the first belongs to the window before, the second to the one after."""
+    """Windows of 8 tokens share 2: the first of these belongs to the window before, the second to the one after."""
     own = wordpiece(True, True)
     line = " ".join(["a"] * 20)
     cut = Windower(own, 10)([line], [word_spans(line)])
@@ -143,7 +143,7 @@ def test_a_text_that_fits_is_one_window() -> None:
 
 
 def test_words_that_become_no_token_are_nowhere() -> None:
-    """Those that a normalizer removes, also at both ends of a text and alone in it."""
+    """Words that a normalizer removes, also at both ends of a text and alone in it."""
     own = wordpiece(True, True)
     texts = ["\u0301", "good \u0301 film", "\u200d a", "a \ue000", ""]
     places = [[(0, 1)], [(0, 4), (5, 6), (7, 11)], [(0, 1), (2, 3)], [(0, 1), (2, 3)], []]
@@ -172,7 +172,7 @@ def test_a_word_longer_than_a_window_is_decided_by_its_first_token() -> None:
 
 
 def test_a_token_without_characters_stands_for_no_word() -> None:
-    """A byte-level tokenizer trims spaces off its tokens; those of spaces alone have none left."""
+    """A byte-level tokenizer trims spaces off its tokens; tokens of only spaces have no characters left."""
     own = TOKENIZERS["roberta"]()
     cut = Windower(own, 12)(["film   a"], [np.array([(0, 4), (5, 8)])])
     offsets = [cut.encodings[0].offsets[position] for position in cut.places.position]
@@ -192,7 +192,7 @@ def test_padding_and_truncation_of_the_tokenizer_have_no_say() -> None:
 
 
 def test_words_are_looked_for_near_each_window_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In all words, the work would grow with windows times words."""
+    """Searching all words would make the work grow with windows times words."""
     looked: list[int] = []
     near = words_module._tokens
 

@@ -99,7 +99,7 @@ def test_whole_numbers_keep_their_bases():
 
 @pytest.mark.parametrize("text", ["[" + ("[" * 200 + "]" * 200 + ",") * 1000 + "]", "- - x\n" * 100_000])
 def test_what_is_too_large_is_refused_before_it_is_parsed(text):
-    """Parsed whole, a megabyte takes most of a minute."""
+    """Parsing a megabyte takes most of a minute."""
     start = time.process_time()
     assert "too large or too deep" in problem(text)
     assert time.process_time() - start < 5

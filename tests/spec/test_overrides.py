@@ -112,7 +112,7 @@ stages:
 
 
 def for_rte(*overrides: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What the stages augment and distill take for the task."""
+    """Return the settings of the stages augment and distill for the task."""
     document = parse(COPIES, "mine.yaml")
     apply_overrides(document, overrides, Recipe.model_fields)
     _, augment, distill, _ = validate(document, Recipe).stages

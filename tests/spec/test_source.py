@@ -143,7 +143,7 @@ STAGES = [
 ]
 
 
-SEVERAL = [  # values of which the tuning split chooses one
+SEVERAL = [  # lists of values; the tuning split chooses one
     ("[{finetune: {epochs: []}}]", "finetune.epochs: expected at least 1 in the list, found none"),
     (
         "[{finetune: {learning_rate: [2.0e-5, 2.0e-5]}}]",

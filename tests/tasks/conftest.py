@@ -1,4 +1,4 @@
-"""Small GLUE folders written by hand, and the real ones where they are at hand."""
+"""Small GLUE folders written by hand, and the real ones if available."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def odd() -> list[str]:
 
 @pytest.fixture
 def glue(tmp_path: Path) -> Path:
-    """A data directory with all nine tasks, six odd rows in every file."""
+    """A data directory with all nine tasks, with six odd rows in every file."""
     for folder, contents in LAYOUTS.items():
         (tmp_path / folder).mkdir()
         devs = ["dev_matched", "dev_mismatched"] if folder == "MNLI" else ["dev"]
@@ -81,7 +81,7 @@ def real_glue() -> Path:
 
 @pytest.fixture
 def here(tmp_path: Path) -> Path:
-    """A folder with the good files of a two-class task, train.csv and dev.csv, 20 rows each."""
+    """A folder with valid files of a two-class task, train.csv and dev.csv, 20 rows each."""
     for split, word in (("train", "number"), ("dev", "dev")):
         rows = "".join(f"words {word} {i},{'pos' if i % 2 else 'neg'}\n" for i in range(20))
         (tmp_path / f"{split}.csv").write_text(f"text,label\n{rows}")

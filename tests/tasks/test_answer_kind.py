@@ -1,4 +1,4 @@
-"""What the kind of questions says of outputs, gold and the constant answer."""
+"""The question answering kind's outputs, gold and constant answer."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def test_what_the_kind_says_of_answers() -> None:
     assert kind.divergence(outputs, moved) == pytest.approx(0.25) and kind.divergence(outputs, outputs) == 0
     always = outputs.copy()
     always[:, 3] = -1e9
-    assert kind.logits(always).tolist() == [[4], [1], [1]]  # what is not a model's is in no mean
+    assert kind.logits(always).tolist() == [[4], [1], [1]]  # placeholder scores are in no mean
     nothing = kind.constant(np.empty(0, object), ("start", "end"), gold)
     assert kind.answers(nothing).tolist() == [[0, 0]] * 3 and kind.right(nothing, gold).tolist() == [False, False, True]
     assert [kind.written(each, ()) for each in gold] == ["an answer", "an answer", "no answer"]
 
 
 def test_a_gold_answer_of_an_article_alone_is_none_for_the_floor_too() -> None:
-    """As it is for what models answer."""
+    """As for the answers of models."""
     kind, labels = TASK_KINDS["span"], of_words([np.array([[0, 3]], np.int32), np.array([[4, 7]], np.int32)])
     gold = kind.gold(labels, (["which?", "which?"], ["the cat", "the cat"]))
     nothing = kind.constant(labels, ("start", "end"), gold)

@@ -1,4 +1,4 @@
-"""Lines without a row, and scores that are all the same."""
+"""Blank lines, and scores that are all equal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions with endings: the forms of files, notes, refusals, the tuning split, tokens and batches."""
+"""Multiple choice data: file formats, notes, errors, the tuning split, tokens and batches."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Row = dict[str, Any]
 
 
 def rows_of(count: int, name: str = "train") -> list[Row]:
-    """Of two to four endings in turn."""
+    """Return rows with two, three and four endings in turn."""
     return [
         {
             "context": f"{name} context {n}",
@@ -66,7 +66,7 @@ def loaded(folder: Path, rows: list[Row], **fields: Any) -> Split:
 
 
 def right(split: Split) -> list[str]:
-    """The right ending of each question."""
+    """Return the right ending of each question."""
     return [split.texts[1][row] for row in np.flatnonzero(split.labels[:, 0])]
 
 

@@ -1,4 +1,4 @@
-"""Lines of word files that begin with a hash: comments, or words."""
+"""Lines of word files that start with a hash: comments or words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from compress.spec.task import Files
 
 
 def conll_u(texts: list[tuple[list[str], list[str]]], *before: str) -> str:
-    """In ten columns, with comment lines `before` each text."""
+    """Return ten columns, with comment lines `before` each text."""
     blocks = []
     for words, tags in texts:
         rows = (f"{n}\t{word}\t_\t{tag}" + "\t_" * 6 for n, (word, tag) in enumerate(zip(words, tags, strict=True), 1))
@@ -25,7 +25,7 @@ def conll_u(texts: list[tuple[list[str], list[str]]], *before: str) -> str:
     [("# newdoc", "# newpar"), ("# newdoc id = x", "# sent_id = 1"), ("# text = a\tb", "# newpar"), ("#", "# a note")],
 )
 def test_all_comments_of_conll_u_are_of_no_word(tmp_path: Path, suffix: str, before: tuple[str, ...]) -> None:
-    """Universal Dependencies' own files begin so."""
+    """Universal Dependencies' own files start with comments."""
     texts = others("NOUN", "VERB")
     train, dev = written(tmp_path, conll_u(texts, *before), conll_u(texts[:3], *before), suffix)
     data, reported = read(tmp_path, files=Files(train=train.name, dev=dev.name), metrics=("accuracy",))

@@ -1,4 +1,4 @@
-"""Where an ending is cut, and what copies of a question's endings belong to."""
+"""Truncation of endings, and the question that copies of endings belong to."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def test_an_ending_is_cut_only_where_it_alone_is_too_long(toy_tokenizer: Tokeniz
 
 @pytest.mark.parametrize("endings", [["a b c d", "a b c d e"], ["A b c d e", "a b c d f"]])
 def test_endings_that_are_cut_to_the_same_tokens_are_told(toy_tokenizer: Tokenizer, endings: list[str]) -> None:
-    """Also where one of them is whole, or letters differ that the tokenizer takes for one."""
+    """Also if one of them is complete, or they differ in letters that the tokenizer treats as equal."""
     cutter = EndingCutter(toy_tokenizer, 8)
     assert cutter([("film", ending) for ending in endings])[1]
     with pytest.raises(CompressError, match=r"here: two endings of [79] and 9 characters"):
         cutter.check_apart("here: ", endings)
-    cutter.check_apart("here: ", ["Yes", "yes"])  # which nobody cut
+    cutter.check_apart("here: ", ["Yes", "yes"])  # not truncated
 
 
 def test_copies_of_a_question_are_questions() -> None:

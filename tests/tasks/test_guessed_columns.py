@@ -1,4 +1,4 @@
-"""Columns of texts and labels that nobody named: found by names and values, or asked for."""
+"""Unnamed columns of texts and labels: found by names and values, or the user is asked to name them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists of labels, in every form in which files hold them."""
+"""Lists of labels, in every format that files use."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def texts(split: str) -> list[str]:
 
 
 def own(folder: Path, values: Sequence[Any], label: str = "labels", suffix: str = ".jsonl") -> OwnFiles:
-    """Two files whose label column holds `values`."""
+    """Write two files whose label column has `values`."""
     paths = [folder / f"{split}{suffix}" for split in ("news", "dev")]
     for path in paths:
         rows = list(zip(texts(path.stem), values, strict=True))
@@ -74,7 +74,7 @@ def test_lists_that_can_be_nothing_else_need_no_kind(tmp_path: Path, form: str) 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
 def test_texts_are_lists_in_every_form_of_file(tmp_path: Path, suffix: str) -> None:
-    """As docs/kinds/multilabel.md says: also beside lists, where a .jsonl has both."""
+    """As in docs/kinds/multilabel.md: strings may also be mixed with lists, if a .jsonl has both."""
     values = ["|".join(names) if suffix == ".parquet" or n % 2 else names for n, names in enumerate(LISTS)]
     files = own(tmp_path, values, suffix=suffix)
     _, labels = read(OwnFiles(files.train, files.dev, label="labels", kind="multilabel"))

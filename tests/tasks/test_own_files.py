@@ -1,4 +1,4 @@
-"""A task from files alone: its kind and labels are found, its keys do not depend on where the command runs."""
+"""A task from files alone: its kind and labels are detected, and its keys do not depend on the working directory."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_files_of_two_folders_behind_a_link(tmp_path: Path) -> None:
     train, dev = (write(tmp_path / "deep" / "er", "train.csv", ["a", "b"]), write(tmp_path / "other", "b.csv", ["a"]))
     (tmp_path / "link").symlink_to(train.parent)
     spec, folder = own_task(OwnFiles(tmp_path / "link" / "train.csv", dev, "review", label="stars"))
-    assert spec.name == "er"  # the file says only what part of the data it is
+    assert spec.name == "er"  # the file's name is only the split's
     assert spec.files is not None
     assert (folder / str(spec.files.dev)).read_text() == dev.read_text()
 
@@ -173,7 +173,7 @@ def test_half_of_what_is_needed(words: dict[str, Any], expected: str) -> None:
 
 
 def test_the_written_task_file_is_the_task(own: OwnFiles, tmp_path: Path) -> None:
-    """Whatever YAML would read as something else is quoted, and the same files have the same keys."""
+    """Values that YAML would read as something else are quoted, and the same files have the same keys."""
     for path, labels in ((own.train, ["yes", "1", "a: b", "# c"]), (own.dev, ["yes", "1"])):
         write(path.parent, path.name, labels)
     file = tmp_path / "out.yaml"
@@ -183,7 +183,7 @@ def test_the_written_task_file_is_the_task(own: OwnFiles, tmp_path: Path) -> Non
 
 
 def test_where_the_files_stand_has_no_say_and_what_is_in_them_has(own: OwnFiles, tmp_path: Path) -> None:
-    """A task file that `init` writes elsewhere names the files by other paths."""
+    """A task file that `init` writes elsewhere has other paths to the files."""
     expected = fingerprint(*own_task(own), None)
     far = tmp_path / "deep" / "er" / "news.yaml"
     far.parent.mkdir(parents=True)
@@ -250,7 +250,7 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
 
 
 def test_columns_parted_by_semicolons_are_read_alike(own: OwnFiles, tmp_path: Path) -> None:
-    """As spreadsheets write them where the comma is the decimal sign; commas and semicolons inside texts stay."""
+    """Spreadsheets write semicolons where the comma is the decimal sign; commas and semicolons inside texts stay."""
     for path in (own.train, own.dev):
         lines = path.read_text().replace(",", ";").splitlines()
         path.write_text("\n".join([*lines, '"so; so, and ""so""";Food', "a, b;Travel"]))

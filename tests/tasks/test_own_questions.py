@@ -1,4 +1,4 @@
-"""Files of questions without a task file: their columns and their kind are found."""
+"""Question files without a task file: their columns and kind are detected."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_answers_that_are_no_spans_are_labels(tmp_path: Path, rows: list[Any], k
 
 @pytest.mark.parametrize("columns", [False, True], ids=["objects", "an object of lists"])
 def test_entities_are_no_answers(tmp_path: Path, columns: bool) -> None:
-    """Nor are they in the columns in which the hub holds lists of objects."""
+    """Nor in the hub's columns for lists of objects."""
     entity = {"start": 0, "end": 3, "label": "PER"}
     value = {name: [each] for name, each in entity.items()} if columns else [entity]
     rows = [{"text": f"Ada {n}", "entities": value} for n in range(9)]

@@ -1,4 +1,4 @@
-"""Sentence encoders that learn from plain text: its rows, one step's loss and gradient, refusals, and the command."""
+"""Sentence encoders trained on plain text: its rows, one step's loss and gradient, errors, and the command."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_lines_are_read_two_by_two_and_blank_ones_not_at_all(world: Path, name: 
 
 
 def test_texts_of_other_splits_are_seen_wherever_they_stand(world: Path) -> None:
-    """Apart, in another order, in other case; of a pair of which one text alone is there, nothing is said."""
+    """On separate lines, in another order or case; a pair with only one of its texts gives no note."""
     lines = [
         "OTHER  dev 0",
         *LINES,
@@ -78,14 +78,14 @@ def test_one_step_has_the_loss_and_gradient_of_the_formulas(world: Path) -> None
     encoded = encode(wordpiece(300), data.train, 16)
     batches = TaskBatches(encoded, batch_size=4, pad_id=0, seed=0)
     batch = {name: torch.from_numpy(part) for name, part in batches.collate(batches.indices(0)).items()}
-    assert sorted(batches.indices(0).tolist()) == [0, 1, 2, 3]  # each text alone
+    assert sorted(batches.indices(0).tolist()) == [0, 1, 2, 3]  # each text once
     models = []
     for seed in (1, 2):
         config = toy_model(dropout=0).config.to_dict() | {"vocab_size": 300}
         models.append(random_classifier(config, kind="embedding", labels=()).eval())
         noise = torch.Generator().manual_seed(seed)
         with torch.no_grad():
-            for weight in models[-1].parameters():  # larger than at the start, so that every part matters
+            for weight in models[-1].parameters():  # larger than at initialization, so that every part matters
                 weight.add_(torch.randn(weight.shape, generator=noise) * 0.1)
     student, teacher = models
     objective = Objective((SoftTarget(weight=2.0), SimilarityMse(weight=3.0)), kind="embedding")

@@ -1,4 +1,4 @@
-"""Batches of whole queries, and what losses over them are means over."""
+"""Batches of whole queries, and the denominators of their loss means."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SIZES = [1, 3, 2, 7, 20, 4, 4, 9, 1, 33, 5]
 
 
 def labels(sizes: list[int] = SIZES, seed: int = 0) -> np.ndarray:
-    """Of mixed rows; numbers of queries with gaps."""
+    """Return gold with mixed rows; the query numbers have gaps."""
     rng = np.random.default_rng(seed)
     query = rng.permutation(np.repeat(np.arange(len(sizes)) * 2 + 5, sizes))
     return np.column_stack([rng.choice([0.0, 0.0, 1.0, 2.0], len(query)), query])
@@ -39,8 +39,8 @@ def test_an_epoch_has_every_pair_once_in_whole_queries(size: int) -> None:
         assert max(map(len, batches)) <= size
     for number, count in zip(*np.unique(gold[:, 1], return_counts=True), strict=True):
         holding = [batch for batch in epochs[0] if number in gold[batch, 1]]
-        assert len(holding) == -(-count // size)  # one batch, or as few parts as can be
-        for batch in holding:  # side by side
+        assert len(holding) == -(-count // size)  # one batch, or the fewest parts possible
+        for batch in holding:  # its rows are adjacent
             assert (np.diff(np.flatnonzero(gold[batch, 1] == number)) == 1).all()
     assert any(not np.array_equal(one, other) for one, other in zip(*epochs[:2], strict=True))
     np.testing.assert_array_equal(np.concatenate(sampler.epoch(1)), np.concatenate(epochs[1]))
@@ -55,7 +55,7 @@ def test_the_relevant_passages_of_a_large_query_are_dealt_evenly() -> None:
 
 
 def test_batches_are_filled() -> None:
-    """Small queries go beside large ones."""
+    """Small queries share batches with large ones."""
     gold = labels([10] * 12 + [2] * 36)
     assert len(QuerySampler(gold, 16, seed=0)) == 12
 

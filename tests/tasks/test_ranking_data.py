@@ -1,4 +1,4 @@
-"""Passages of queries: files, notes, refusals, the tuning split."""
+"""Passages of queries: files, notes, errors, the tuning split."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Triple = tuple[str, str, Any]
 
 
 def rows_of(queries: int, passages: int = 4) -> list[Triple]:
-    """The pairs of all queries, mixed: one passage of each is relevant, and all queries share the same passages."""
+    """Return the pairs of all queries, mixed: one passage of each is relevant, and all queries share the same passages."""
     rows = [(f"Query {q}", f"passage {p}", int(p == q % passages)) for q in range(queries) for p in range(passages)]
     return [rows[i] for i in np.random.default_rng(0).permutation(len(rows))]
 
@@ -58,7 +58,7 @@ def test_files_with_columns_of_these_names_are_a_ranking(tmp_path: Path, label: 
 
 
 def test_pairs_of_one_label_a_query_stay_a_classification(tmp_path: Path) -> None:
-    """As of questions with an answer each, which is right or wrong."""
+    """For example questions with one answer each, which is right or wrong."""
     train = [(f"query {n}", f"passage {n}", n % 2) for n in range(30)]
     assert own_task(own(tmp_path, train, label="label"))[0].kind == "classification"
     files = OwnFiles(tmp_path / "faq.jsonl", tmp_path / "dev.jsonl", kind="ranking")
@@ -134,7 +134,7 @@ def test_what_a_task_file_may_not_say(fields: dict[str, Any], said: str) -> None
 
 
 def test_the_tuning_split_has_whole_queries(tmp_path: Path) -> None:
-    """Although all share their passages; and queries that differ in case alone stay together."""
+    """Although all share their passages; queries that differ only in case stay together."""
     rows = [*rows_of(40), *((query.upper(), passage, value) for query, passage, value in rows_of(10))]
     own(tmp_path, rows)
     data = load_training(spec_of(), tmp_path, None)

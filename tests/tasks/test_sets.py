@@ -1,4 +1,4 @@
-"""Several sets of an embedding task: their mean as the headline score, and pairs that have no score."""
+"""Several sets of an embedding task: their mean as the headline score, and pairs without a score."""
 
 from __future__ import annotations
 

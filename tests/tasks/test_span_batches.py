@@ -1,4 +1,4 @@
-"""Questions as windows of tokens: what trains them, and the way back from tokens to answers."""
+"""Questions as windows of tokens: training targets, and the way back from tokens to answers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def spans_of(tokenizer: tokenizers.Tokenizer, split: Split, length: int) -> Enco
 
 
 def certain(rows: EncodedSpans, windows: np.ndarray) -> np.ndarray:
-    """[window, length, 2]: of a model that has learnt every window by heart; it is surer of an answer than of none."""
+    """Return [window, length, 2] of a model that has memorized every window; it is more confident in answers than in none."""
     batch = collate(rows, windows, 0)
     outputs = np.zeros((*batch["input_ids"].shape, 2), np.float32)
     sure = np.where(batch["labels"][:, 0] == 0, 1, 3)
@@ -132,7 +132,7 @@ def test_an_answer_inside_of_a_word_is_trained_by_the_whole_token():
 
 
 def test_cls_at_the_end_is_where_nothing_is_answered():
-    """As in XLNet, which has [CLS] behind everything."""
+    """As in XLNet, which has [CLS] at the end."""
     last = tokenizers.Tokenizer(tokenizers.models.WordLevel({"<sep>": 0, "<cls>": 1, "<unk>": 2}, unk_token="<unk>"))
     last.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
     last.post_processor = tokenizers.processors.TemplateProcessing(

@@ -1,4 +1,4 @@
-"""Spans of characters with a label become labels of words."""
+"""Conversion of labelled character spans to word labels."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TAGGED = [
 
 
 def read(folder: Path, dev: list[tuple[Any, Any]]) -> tuple[TrainingData, list[list[tuple[str, str]]]]:
-    """The data of train, and each dev text as words with labels."""
+    """Return the data of train, and each dev text as words with labels."""
     train = [(f"{n} {TEXT}", [shifted(span, len(str(n)) + 1) for span in SPANS]) for n in range(20)]
     for name, texts in (("train", train), ("dev", dev)):
         (folder / f"{name}.jsonl").write_text(jsonl(texts, ("text", "spans")), encoding="utf-8")
@@ -88,7 +88,7 @@ def test_spans_of_a_data_set_are_columns_of_lists(tmp_path: Path) -> None:
 def test_a_span_that_cuts_a_word_takes_all_of_it(tmp_path: Path) -> None:
     cut = [{"start": 2, "end": 7, "label": "PER"}, SPANS[1], {"start": 35, "end": 41, "label": "LOC"}]
     data, words = read(tmp_path, [(TEXT, cut)])
-    assert words == [TAGGED]  # the space before Paris is no word
+    assert words == [TAGGED]  # the space before Paris is not a word
     assert "dev: 1 of 3 spans cut a word, and take all of it" in data.notes
 
 

@@ -1,4 +1,4 @@
-"""Windows of a student in its teacher's tokens, and a teacher's answers moved to the student's tokens."""
+"""A student's windows in its teacher's tokens, and a teacher's answers mapped to the student's tokens."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def characters() -> tokenizers.Tokenizer:
 
 
 def expected_places(windows: EncodedSpans, row: int, spans: list[tuple[int, int]]) -> list[list[int]]:
-    """Character by character, of tokens of these characters of the context."""
+    """Compute character by character the tokens of these character spans of the context."""
     first, _, _ = windows.cut.readable(row)
     begins: dict[int, int] = {}
     ends: dict[int, int] = {}
@@ -84,7 +84,7 @@ def test_a_token_stands_where_its_first_and_last_characters_do(
 
 
 def stripped(part: str, start: int, end: int, before: int) -> tuple[int, int]:
-    """In characters of the context, without spaces at the ends."""
+    """Return character offsets in the context, without spaces at the ends."""
     text = part[start:end]
     first = start + len(text) - len(text.lstrip())
     return before + first, before + first + len(text.strip())
@@ -114,7 +114,7 @@ def test_it_is_encoded_in_parts_as_at_once(
 
 @pytest.mark.parametrize("temperature", [1.0, 4.0])
 def test_a_teacher_that_is_the_student_has_nothing_to_teach(words: tokenizers.Tokenizer, temperature: float) -> None:
-    """Also in windows of a long context, but for those that begin inside of a word."""
+    """Also in windows of a long context, except those that start inside a word."""
     windows = spans_of(words, 24)
     parts = encode_parts(words, windows, 24)
     same = [row for row in range(len(windows)) if windows.input_ids[row].tolist() == parts.input_ids[row].tolist()]

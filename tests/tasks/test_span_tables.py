@@ -1,4 +1,4 @@
-"""Tables of what a reader says at every token of some windows: looked up, calibrated, averaged, decoded."""
+"""Tables of a reader's logits at every token of some windows: looked up, calibrated, averaged, decoded."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CONTEXT = "small river music town good people " * 6
 
 
 def windows_of(count: int = 12, length: int = 24) -> EncodedSpans:
-    """Of contexts of different lengths, one of them empty; every third question has no answer."""
+    """Return windows of contexts with different lengths, one of them empty; every third question has no answer."""
     contexts = [CONTEXT[: 17 * number].strip() for number in range(count)]
     labels = [[[6, 11]] if number % 3 and len(context) > 11 else [] for number, context in enumerate(contexts)]
     answers = of_words([np.array(spans, np.int32).reshape(-1, 2) for spans in labels])
@@ -29,7 +29,7 @@ def windows_of(count: int = 12, length: int = 24) -> EncodedSpans:
 
 
 def table_of(windows: EncodedSpans, seed: int = 0, scale: float = 3.0, right: float = 2.0) -> np.ndarray:
-    """Logits that raise the gold tokens by `right` on average."""
+    """Return logits with the gold tokens raised by `right` on average."""
     rng = np.random.default_rng(seed)
     table = rng.standard_normal((int(windows.lengths.sum()), 2))
     gold = windows.starts[:-1, None] + windows.places
@@ -42,7 +42,7 @@ def batch_of(windows: EncodedSpans) -> dict[str, np.ndarray]:
 
 
 def nll(temperature: float, table: np.ndarray, windows: EncodedSpans) -> float:
-    """By the loss that students learn answers with, in float64."""
+    """Compute the loss that students learn answers with, in float64."""
     batch = batch_of(windows)
     logits = span_tables.padded(table, windows, np.arange(len(windows)), batch["input_ids"].shape[1])
     labels, compared = (torch.from_numpy(batch[name]) for name in ("labels", "compared"))
@@ -91,7 +91,7 @@ def test_the_temperature_is_that_of_an_independent_minimiser(seed: int, scale: f
 
 
 def test_windows_of_one_length_have_the_temperature_of_classes() -> None:
-    """Of the compared tokens, start and end one after the other."""
+    """Uses the compared tokens, first for the start, then for the end."""
     windows = windows_of().take(np.array([4, 4, 4, 4, 4, 4]))
     table = table_of(windows, 3, 3.0, 1.0)
     compared = batch_of(windows)["compared"][0] == 1
@@ -107,7 +107,7 @@ def test_where_every_start_and_end_is_right_it_is_one() -> None:
 
 
 def test_an_answer_that_a_teacher_cannot_give_does_not_count() -> None:
-    """Nothing is moved to the start of one; the temperature is that of the others."""
+    """Its start and end have no teacher logits; the temperature is that of the others."""
     windows = windows_of()
     table = table_of(windows, 4, 5.0)
     without = windows.take(np.arange(len(windows) - 1))

@@ -1,4 +1,4 @@
-"""A tuning file of questions beside the contexts of other splits."""
+"""A tuning file of questions, and the contexts of other splits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions, contexts and answers in the forms in which files and data sets hold them."""
+"""Questions, contexts and answers in the formats of files and data sets."""
 
 from __future__ import annotations
 
@@ -100,10 +100,10 @@ CONTEXT = "Zo\u00eb \U0001f600 saw  Paris. Paris saw her."
     ("answers", "expected"),
     [
         ([{"text": "Paris", "answer_start": 11}], [[11, 16]]),  # characters, not bytes or UTF-16
-        ([{"text": " Paris. ", "start": 10}], [[11, 17]]),  # spaces at its ends are no part of an answer
+        ([{"text": " Paris. ", "start": 10}], [[11, 17]]),  # spaces at its ends are not part of an answer
         ([{"start": 11, "end": 16}] * 3, [[11, 16]]),  # annotators agree
         ([{"text": "Paris", "start": 18, "end": 23}, {"text": "Paris", "start": 11}], [[18, 23], [11, 16]]),
-        ([{"text": "Zo\u00eb", "answer_start": 0, "end": None}], [[0, 3]]),  # as Parquet fills up what is not there
+        ([{"text": "Zo\u00eb", "answer_start": 0, "end": None}], [[0, 3]]),  # Parquet's filler for missing values
         ([], []),
         (None, []),
         ({"text": [], "answer_start": []}, []),

@@ -1,4 +1,4 @@
-"""A label for each word: as columns of words, lists of words, and what comes of them."""
+"""A label for each word: as columns of words or lists of words, and how they are loaded."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_lists_and_spans_in_csv_are_json(tmp_path: Path, suffix: str) -> None:
 
 
 def other_scheme(tags: list[str], scheme: str) -> list[str]:
-    """IOB2 tags, none of whose entities touch one of their type, in another scheme."""
+    """Convert IOB2 tags, without adjacent entities of one type, to another scheme."""
     if scheme == "IOB1":
         return [tag.replace("B-", "I-") for tag in tags]
     last, alone = {"BIOES": "ES", "BILOU": "LU"}[scheme]
@@ -231,7 +231,7 @@ def test_comments_before_a_text_are_of_no_word(tmp_path: Path) -> None:
 
 
 def test_a_label_called_o_comes_first_among_others(tmp_path: Path) -> None:
-    """It is what a word without a token is answered with, in scores as in bundles."""
+    """It is the answer for a word without a token, in scores and in bundles."""
     written(tmp_path, conll(others("GENE", "O")), conll(others("GENE", "O")[:2]))
     assert read(tmp_path, metrics=("accuracy",))[0].labels == ("O", "GENE")
 

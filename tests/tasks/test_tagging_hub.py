@@ -1,4 +1,4 @@
-"""Labels of words in data sets of the hub, as numbers with names."""
+"""Word labels in data sets of the hub, as numbers with names."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_class_labels_of_a_data_set_have_their_names(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("columns", [False, True])
 def test_class_labels_of_spans_have_their_names(tmp_path: Path, columns: bool) -> None:
-    """A list of objects, or an object of lists, with `source` as another ClassLabel that names no label."""
+    """A list of objects, or an object of lists, with another ClassLabel, `source`, that is not the label."""
     datasets = pytest.importorskip("datasets")
     names, integer = datasets.ClassLabel(names=["PER", "ORG", "LOC"]), datasets.Value("int32")
     fields = {"source": datasets.ClassLabel(names=["a", "b"]), "start": integer, "end": integer, "label": names}

@@ -1,4 +1,4 @@
-"""Labels of words that cannot be meant, each refused by its line or field."""
+"""Invalid word labels, each refused with its line or field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every YAML example of docs/tasks.md, and of sets of pairs, is a valid task, and reads data of the shape that the page describes."""
+"""Every YAML example of docs/tasks.md, and of the pages on sets of pairs, is a valid task and reads data in the described format."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def sts(folder: Path) -> None:
 
 
 def paws(folder: Path) -> None:
-    """Stands in for the hub: the data set as its repository would be, in a folder of the same path."""
+    """Write the data set as its hub repository, into a folder with the same path."""
     name = "labeled_final"
     root = folder / "google-research-datasets" / "paws"
     (root / name).mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""The temperature of least negative log-likelihood, and the mean of calibrated probabilities."""
+"""The temperature with the lowest negative log-likelihood, and the mean of calibrated probabilities."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from compress.tasks.ensembles import (
 
 
 def answers(seed: int, *, classes: int = 3, scale: float = 2.0, noise: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-    """float32 logits of 200 examples, and labels that they are right of more or less often."""
+    """Return float32 logits of 200 examples, and their labels; `noise` sets how often the logits are right."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(classes, size=200)
     logits = scale * (np.eye(classes)[labels] + noise * rng.standard_normal((200, classes)))
@@ -30,7 +30,7 @@ def answers(seed: int, *, classes: int = 3, scale: float = 2.0, noise: float = 1
 
 
 def nll(temperature: float, logits: np.ndarray, labels: np.ndarray) -> float:
-    """By torch, in float64."""
+    """Compute it by torch, in float64."""
     scaled = torch.from_numpy(logits).double() / temperature
     return float(torch.nn.functional.cross_entropy(scaled, torch.from_numpy(labels)))
 
@@ -48,7 +48,7 @@ def test_temperature_is_that_of_an_independent_minimiser(seed: int, scale: float
     )
     temperature = fit_temperature(logits, labels)
     assert LOWEST < temperature < HIGHEST
-    # A minimum is flat: where its values agree to 1e-16, its places agree to about 1e-8.
+    # A minimum is flat: if its values agree to 1e-16, its locations agree to about 1e-8.
     assert np.log(temperature) == pytest.approx(found.x, abs=1e-6)
     assert nll(temperature, logits, labels) <= found.fun + 1e-12
 
@@ -63,8 +63,8 @@ def test_an_overconfident_teacher_is_softened_and_a_timid_one_sharpened():
 def test_where_no_temperature_is_best_it_is_one_and_elsewhere_within_its_bounds():
     logits, labels = answers(5, noise=0.01)
     assert (logits.argmax(1) == labels).all()
-    assert fit_temperature(logits, labels) == 1.0  # the smaller, the likelier
-    assert fit_temperature(-logits, labels) == HIGHEST  # worse than chance: as good as no answer
+    assert fit_temperature(logits, labels) == 1.0  # smaller temperatures are always likelier
+    assert fit_temperature(-logits, labels) == HIGHEST  # worse than chance: flattened as far as possible
     wrong = labels.copy()
     wrong[0] = (labels[0] + 1) % 3
     assert fit_temperature(logits / 1000, wrong) == LOWEST
@@ -93,7 +93,7 @@ def test_the_order_of_teachers_is_none_of_the_means():
 
 def test_a_student_that_has_the_mean_has_learnt_it_at_any_temperature():
     target = torch.from_numpy(mean_of_probabilities([answers(seed)[0] for seed in range(2)])).float()
-    student = target + 5.0  # logits are told apart by their differences alone
+    student = target + 5.0  # only differences of logits matter
     for temperature in (1.0, 2.0, 8.0):
         loss = soft_target_loss(student, target, temperature=temperature)
         assert float(loss) == pytest.approx(0, abs=1e-5)  # fp32, times T²

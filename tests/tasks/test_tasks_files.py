@@ -1,4 +1,4 @@
-"""A user's own files: what is read, and the one line that each kind of bad file gets."""
+"""A user's own files: what is read, and the one-line error for each kind of bad file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from compress.tasks import OwnFiles, fingerprint, load_training, own_task
 
 
 def everything(data: TaskData) -> dict[tuple[str, ...], Any]:
-    """Texts of train and tuning together -> label."""
+    """Map the texts of train and tuning to their labels."""
     parts = [data.train, data.tuning]
     return {row: part.labels[i] for part in parts for i, row in enumerate(zip(*part.texts, strict=True))}
 
@@ -39,7 +39,7 @@ def test_a_row_without_a_label_is_no_class_of_its_own(here: Path, blank: str) ->
 @pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
 @pytest.mark.parametrize("own", [False, True], ids=["task file", "files alone"])
 def test_a_label_that_is_not_a_number_is_missing(here: Path, suffix: str, own: bool) -> None:
-    """Parquet and JSON have NaN where a label lacks."""
+    """Parquet and JSON use NaN for a missing label."""
     import pyarrow
     import pyarrow.parquet
 

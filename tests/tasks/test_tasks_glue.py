@@ -145,7 +145,7 @@ def test_resolve_task_by_name() -> None:
 @pytest.mark.shared
 @pytest.mark.parametrize("name", GLUE)
 def test_row_counts_of_the_real_files(name: str, real_glue: Path) -> None:
-    """Complete tasks have exactly the official rows and no note; the three subsets say what is missing."""
+    """Complete tasks have exactly the official rows and no note; the notes of the three subsets say what is missing."""
     data = load_task(GLUE[name], None, real_glue)
     counts = {"train": len(data.train) + len(data.tuning)} | {key: len(part) for key, part in data.reported.items()}
     found = [note for note in data.notes if "subset" in note or "official" in note]

@@ -1,4 +1,4 @@
-"""The tuning split parts no source: not the extracts of one sentence, nor the pairs of one premise."""
+"""The tuning split divides no source: neither the extracts of one sentence nor the pairs of one premise."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_long_run_that_very_many_texts_share_joins_none() -> None:
     legal = words("legal", 10)
     split = single(*(f"{words(f'w{i}', 3)} {legal}" for i in range(6)), legal)
     assert together(split, most=7) == [set(range(7))]
-    assert together(split, most=5) == [{i} for i in range(6)]  # the boilerplate alone belongs to all of them
+    assert together(split, most=5) == [{i} for i in range(6)]  # the boilerplate text belongs to all of them
 
 
 def test_pairs_are_together_by_a_text_on_either_side() -> None:
@@ -93,7 +93,7 @@ def test_components_are_those_of_scipy() -> None:
 
 
 def sentences(count: int, phrases: int) -> Split:
-    """Of each sentence the whole, and `phrases` extracts; labels alternate within a sentence."""
+    """Return each sentence and `phrases` extracts of it."""
     texts = [
         text
         for number in range(count)
@@ -112,7 +112,7 @@ def test_no_sentence_is_parted_and_classes_keep_their_shares() -> None:
 
 
 def test_large_groups_are_not_drawn_first() -> None:
-    """A group is drawn with the same chance whatever its size."""
+    """A group is drawn with the same probability whatever its size."""
     texts = [f"alone{i}" for i in range(900)]
     texts += [text for n in range(100) for text in (words(f"s{n}w", 12), *(words(f"s{n}w", 3 + i) for i in range(8)))]
     _, tuning = carve(SPEC.model_copy(update={"tuning_fraction": 0.3}), single(*texts), "here")
@@ -129,7 +129,7 @@ def test_a_group_larger_than_the_split_stays_in_train() -> None:
 def test_texts_that_are_all_alike_still_give_a_split_that_parts_no_copies() -> None:
     texts = [f"please write a review of the product number {i % 150} now" for i in range(300)]
     _, tuning = carve(SPEC, single(*texts), "here")
-    assert len(tuning) == 28  # of 30: a class has an odd quota, and only pairs of copies
+    assert len(tuning) == 28  # not 30: a class has an odd quota, but only pairs of copies
     assert {i + 150 for i in tuning if i < 150} == {i for i in tuning if i >= 150}
 
 
@@ -150,7 +150,7 @@ def test_no_text_of_glue_stands_on_both_sides(real_glue: Path, task: str, column
 
 
 def runs_of(split: Split) -> Iterator[tuple[str, ...]]:
-    """Every run of seven words, found without any of what the grouping uses."""
+    """Yield every run of seven words, without the grouping's own code."""
     for text in split.texts[0]:
         found = re.findall(r"[^\W_]+", text.lower())
         yield from (tuple(found[start : start + 7]) for start in range(len(found) - 6))

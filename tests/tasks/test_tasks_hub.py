@@ -1,4 +1,4 @@
-"""Data sets through `datasets`, offline: folders laid out as the hub's repositories, and saved ones."""
+"""Data sets through `datasets`, offline: folders in the layout of hub repositories, and saved ones."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def dataset(columns: tuple[str, ...], names: list[str] | None, labels: list[Any]
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """A folder with the hub's `nyu-mll/glue` layout: a card naming the configurations, Parquet files per split."""
+    """A folder in the hub's `nyu-mll/glue` layout: a card with the configurations, Parquet files per split."""
     root = tmp_path / "glue"
     mnli = ["entailment", "neutral", "contradiction"]
     parts = {
@@ -71,7 +71,7 @@ def repository(tmp_path: Path) -> Path:
 
 
 def local(name: str, path: str = "glue", **hub: Any) -> TaskSpec:
-    """The GLUE task of that name, read from a folder beside the task file instead of the hub."""
+    """Return the GLUE task with this name, read from a folder beside the task file instead of the hub."""
     spec = GLUE[name]
     own = spec.hub
     assert own is not None

@@ -1,4 +1,4 @@
-"""A tuning split that the task, or the command, names: read as the task's files are, and refused where it is none."""
+"""A tuning split named by the task or the command: read like the task's files, and refused if invalid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Task files, and the fingerprint that stands for a task's data."""
+"""Task files, and the fingerprint of a task's data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The embedded tasks and their vocabulary: the same everywhere, and honest about their labels."""
+"""The embedded tasks and their vocabulary: the same on every machine, with correct labels."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_more_than_can_be_said_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.slow
 def test_the_same_in_every_process_whatever_the_hash_seed() -> None:
-    """Against a second process, whose hash seed is not this one's (0 switches Python's hash randomisation off)."""
+    """Compared with a second process with another hash seed (0 switches Python's hash randomization off)."""
     seed = "1" if os.environ.get("PYTHONHASHSEED") == "0" else "0"
     environment = {"PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run([sys.executable, "-c", DIGEST], capture_output=True, text=True, env=environment, check=True)

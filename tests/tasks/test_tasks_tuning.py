@@ -48,7 +48,7 @@ def test_regression_is_not_stratified() -> None:
 
 
 def test_copies_of_a_text_never_stand_on_both_sides() -> None:
-    """Also when they differ in case, spacing or label."""
+    """Also if they differ in case, spacing or label."""
     texts = [f"{('A text', 'a  Text')[i % 2]} number {i % 60}" for i in range(600)]
     data = split(texts, [i % 3 % 2 for i in range(600)])
     train, tuning = carve(spec(fraction=0.3), data, "here")

@@ -1,4 +1,4 @@
-"""Tasks of vectors: their files, rows, scores, and how near two models' vectors are."""
+"""Embedding tasks: their files, rows, scores, and the similarity of two models' vectors."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def _kept_by_sorting(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def test_few_and_equal_texts_have_neighbours_too() -> None:
-    assert nearest_kept(unit(3, 4), unit(3, 4, seed=1)) == 1  # all others are the nearest
+    assert nearest_kept(unit(3, 4), unit(3, 4, seed=1)) == 1  # all others count as nearest
     assert nearest_kept(np.ones((4, 2)), np.ones((4, 2))) == 1  # one text
 
 

@@ -1,4 +1,4 @@
-"""The thresholds at which the labels of a multilabel task are given: one for all, and each label's."""
+"""The decision thresholds of a multilabel task: one for all labels, and one per label."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_where_nothing_is_gained_it_is_zero():
 
 
 def moved(count: int, offsets: tuple[float, ...], seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Outputs and gold, [count, label]; the labels differ in nothing but their offsets."""
+    """Return outputs and gold, [count, label]; the labels differ only in their offsets."""
     rng = np.random.default_rng(seed)
     gold = (rng.random((count, len(offsets))) < 0.3).astype(np.uint8)
     return rng.normal(size=gold.shape) + 3 * gold - 1.5 + np.array(offsets), gold
@@ -82,8 +82,8 @@ def test_the_best_f1_of_a_label_is_no_worse_than_at_any_output(seed: int):
 
 def test_of_equal_thresholds_the_nearest_is_taken():
     outputs, gold = np.array([5.0, 4.0, 3.0, 2.0, 1.0]), np.array([1, 0, 0, 1, 0], np.uint8)
-    assert best_f1_threshold(outputs, gold, 9.0) == 4.5  # 2/3: one of one given, of two
-    assert best_f1_threshold(outputs, gold, 0.0) == 1.5  # 2/3: two of four given, of two
+    assert best_f1_threshold(outputs, gold, 9.0) == 4.5  # 2/3: precision 1/1, recall 1/2
+    assert best_f1_threshold(outputs, gold, 0.0) == 1.5  # 2/3: precision 2/4, recall 2/2
 
 
 def test_where_outputs_are_equal_or_no_example_has_the_label_it_is_the_shared_one():
@@ -123,7 +123,7 @@ def test_thresholds_of_labels_are_never_worse_than_one_on_their_split():
 
 @pytest.mark.slow
 def test_they_pay_on_other_texts_and_cost_nothing_where_labels_are_moved_alike(monkeypatch: pytest.MonkeyPatch):
-    """By the benchmark's draws: against one threshold, means over draws of micro and of macro F1."""
+    """Uses the benchmark's draws: gains over one threshold in mean micro and macro F1."""
     monkeypatch.syspath_prepend(Path(__file__).parents[2] / "benchmarks")
     gains = importlib.import_module("label_thresholds").gains
     apart, alike = gains(300, 1.0, 30, 2), gains(100, 0.0, 60, 2)

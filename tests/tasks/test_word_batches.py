@@ -1,4 +1,4 @@
-"""Labelled words as windows of tokens: what trains them, and the way back from tokens to words."""
+"""Labelled words as windows of tokens: training targets, and the way back from tokens to words."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def tokenizer() -> tokenizers.Tokenizer:
 
 
 def split_of(texts: tuple[str, ...] = TEXTS) -> Split:
-    """The label of a word is its place in the text, up to 6."""
+    """Return texts whose word labels are the words' positions in the text, up to 6."""
     labels = []
     for text in texts:
         rows, start = [], 0
@@ -38,7 +38,7 @@ def encoded(tokenizer: tokenizers.Tokenizer, length: int = 12) -> EncodedWords:
 
 
 def outputs_of(rows: EncodedWords, windows: np.ndarray) -> np.ndarray:
-    """[window, length, 3]: of each token its window, its position and its id."""
+    """Return [window, length, 3]: each token's window, position and id."""
     batch = collate(rows, windows, 0)["input_ids"]
     window, position = np.meshgrid(windows, np.arange(batch.shape[1]), indexing="ij")
     return np.stack([window, position, batch], axis=2).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Texts whose tokens all stay keep them; no other gets an unknown token that it did not have."""
+"""Texts whose tokens are all kept have the same tokens; no other text gets a new unknown token."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from compress.vocabulary import count_texts, kept_tokens, permanent_tokens, with
 
 
 def cut_down(algorithm: str, most: int | None = None) -> tuple[Tokenizer, Tokenizer, np.ndarray]:
-    """Before, after, and the numbers of what stays: the tokens of some texts."""
+    """Return the tokenizers before and after, and the ids of the kept tokens: those of some texts."""
     before = tokenizer(algorithm)
     counts = count_texts(before, [sentences(150, seed=2), strings(100, seed=3)])
     kept = kept_tokens(before, permanent_tokens(before), counts, most=most)

@@ -1,4 +1,4 @@
-"""A tokenizer of some of its tokens: numbers, merges, scores, what stands around texts, and what cannot be cut down."""
+"""A tokenizer reduced to some of its tokens: ids, merges, scores, special tokens around texts, and what cannot be reduced."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_merged_token_stays_with_all_that_it_is_merged_from() -> None:
     own = bpe(("a", "b"), ("b", "c"), ("c", "d"), ("ab", "c"), ("a", "bc"), ("abc", "d"))
     assert own.encode("abcd").tokens == ["ab", "cd"]
     assert kept_of(own, "abcd") == [*"abcdx", "ab", "cd"]
-    # `abc` is ab + c, as `ab` is merged first; of `a` and `bc` it never is.
+    # `abc` is ab + c, as `ab` is merged first; it is never a + bc.
     assert kept_of(own, "abc") == [*"abcdx", "ab", "abc"]
     after = with_tokens(own, np.array([0, 1, 2, 3, 4, 5, 8]))
     assert parts(after)["model"]["merges"] == [["a", "b"], ["ab", "c"]]
@@ -68,7 +68,7 @@ def test_a_whole_word_that_no_merges_make_stays_by_itself() -> None:
 
 
 def test_what_smaller_pieces_could_not_stand_for_stays() -> None:
-    """`x` is no token inside words, and `é` no token at all: only longer ones have them."""
+    """`x` is no token inside words, and `é` no token at all: only longer tokens contain them."""
     tokens = ["[PAD]", "[UNK]", "a", "b", "##a", "##b", "x", "ab", "##abab", "##ax", "éa", "##"]
     own = Tokenizer(models.WordPiece({token: number for number, token in enumerate(tokens)}, unk_token="[UNK]"))
     stays = {own.id_to_token(number) for number in permanent_tokens(own)}
@@ -94,7 +94,7 @@ def test_bytes_that_stand_for_unknown_characters_stay() -> None:
 
 
 def test_numbers_follow_wherever_they_stand() -> None:
-    """The padding behind the words, an added token behind it, two processors in a row, and padding on."""
+    """The padding token after the words, an added token after it, two post-processors in sequence, and padding enabled."""
     tokens = ["[UNK]", "a", "ab", "b", "[CLS]", "##b", "[SEP]", "[PAD]", "##bb"]
     own = Tokenizer(models.WordPiece({token: number for number, token in enumerate(tokens)}, unk_token="[UNK]"))
     own.pre_tokenizer = pre_tokenizers.Whitespace()
@@ -111,7 +111,7 @@ def test_numbers_follow_wherever_they_stand() -> None:
         "[UNK]": 0, "b": 2, "[CLS]": 3, "[SEP]": 5, "[PAD]": 6, "whole word": 7
     }  # fmt: skip
     assert after.encode("a whole word b").ids == [3, 1, 7, 2, 5]
-    assert after.padding is None and own.padding is not None  # the one given is as it was
+    assert after.padding is None and own.padding is not None  # the argument is unchanged
 
 
 @pytest.mark.parametrize("around", [processors.BertProcessing, processors.RobertaProcessing])
@@ -175,7 +175,7 @@ def test_counts_of_texts_in_both() -> None:
 
 @pytest.mark.parametrize("unknown", ["", "<nothing>"])
 def test_an_unknown_token_that_the_vocabulary_lacks_is_none(unknown: str) -> None:
-    """As byte-level BPE has it, which knows every byte."""
+    """As in byte-level BPE, which knows every byte."""
     own = bpe(("a", "b"), ("ab", "c"), unk_token=unknown)
     assert kept_of(own, "ab") == [*"abcdx", "ab"]
     assert compare_texts(own, with_tokens(own, np.arange(6)), [["ab", "abc"]]) == TextCounts(2, 1, 2, 0, 3, 0)
@@ -189,14 +189,14 @@ def test_no_fewer_tokens_stay_than_are_foreseen(algorithm: str) -> None:
         counts = count_texts(own, [sentences(texts, seed=texts)])
         others = count_texts(own, [sentences(100, seed=7)])
         ranked = counts.copy()
-        ranked[rng.integers(size)] = counts.max() + 1  # a token that the run ranks first for its weights
+        ranked[rng.integers(size)] = counts.max() + 1  # a token that the run ranks first because of its weights
         whole = len(kept_tokens(own, permanent, counts))
         assert fewest_tokens(own, permanent, counts) == whole
         for most in (len(permanent) + 1, (len(permanent) + whole) // 2, whole + 50):
             fewest = fewest_tokens(own, permanent, counts, most=most)
             for ranks, beside in ((counts, None), (ranked, None), (ranked, others)):
                 assert fewest <= len(kept_tokens(own, permanent, ranks, beside, most=most)) <= most
-            if algorithm != "BPE":  # where no token needs others
+            if algorithm != "BPE":  # in the other algorithms no token needs others
                 assert fewest == min(most, whole)
             assert fewest >= min(most, whole) - 16
 

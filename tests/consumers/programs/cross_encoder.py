@@ -1,4 +1,4 @@
-"""BUNDLE TEXTS FILE -> logits as JSON of texts and pairs, by sentence-transformers' CrossEncoder."""
+"""BUNDLE TEXTS FILE -> logits of texts and pairs as JSON, by sentence-transformers' CrossEncoder."""
 
 import json
 import sys

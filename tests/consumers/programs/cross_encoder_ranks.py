@@ -1,4 +1,4 @@
-"""BUNDLE QUERIES FILE -> [place, score] of each query's passages, the best first, as JSON, by sentence-transformers' CrossEncoder.rank."""
+"""BUNDLE QUERIES FILE -> [place, score] of each query's passages, best first, as JSON, by sentence-transformers' CrossEncoder.rank."""
 
 import json
 import sys

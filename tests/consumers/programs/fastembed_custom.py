@@ -1,4 +1,4 @@
-"""BUNDLE TEXTS FILE -> vectors as JSON, by FastEmbed as a custom model, which pools the first output of the graph."""
+"""BUNDLE TEXTS FILE -> vectors as JSON, by FastEmbed as a custom model, which pools the graph's first output."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""BUNDLE TEXTS FILE -> logits as JSON, by openvino, tokenizers and numpy, in fp32 where the graph says fp32."""
+"""BUNDLE TEXTS FILE -> logits as JSON, by openvino, tokenizers and numpy, in fp32 where the graph is fp32."""
 
 import json
 import sys

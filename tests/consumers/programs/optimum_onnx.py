@@ -1,4 +1,4 @@
-"""BUNDLE TEXTS FILE -> logits as JSON of texts and pairs, by optimum-onnx and transformers."""
+"""BUNDLE TEXTS FILE -> logits of texts and pairs as JSON, by optimum-onnx and transformers."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""BUNDLE PAIRS FILE -> per question and context the logits of all tokens and the answer, as JSON, by optimum-onnx and transformers."""
+"""BUNDLE PAIRS FILE -> the logits of all tokens and the answer, per question and context, as JSON, by optimum-onnx and transformers."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""BUNDLE QUESTIONS FILE -> the logit of each question's endings as JSON, by optimum-onnx, whose model takes rows of pairs here."""
+"""BUNDLE QUESTIONS FILE -> the logits of each question's endings as JSON, by optimum-onnx, whose model takes rows of pairs here."""
 
 import json
 import sys

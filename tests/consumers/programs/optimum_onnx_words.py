@@ -1,4 +1,4 @@
-"""BUNDLE TEXTS FILE -> logits of every word's first token as JSON, by optimum-onnx and transformers; texts have known words alone."""
+"""BUNDLE TEXTS FILE -> logits of every word's first token as JSON, by optimum-onnx and transformers; texts have only known words."""
 
 import json
 import sys

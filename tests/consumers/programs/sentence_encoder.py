@@ -1,4 +1,4 @@
-"""BUNDLE TEXTS FILE -> vectors as JSON, by sentence-transformers on its ONNX backend, which pools the states of tokens itself."""
+"""BUNDLE TEXTS FILE -> vectors as JSON, by sentence-transformers with its ONNX backend, which pools token states itself."""
 
 import json
 import sys

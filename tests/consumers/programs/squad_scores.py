@@ -1,4 +1,4 @@
-"""FOLDER ANSWERS FILE -> exact match and F1 of each answer, given with its gold ones, as JSON, by transformers' copy of SQuAD's script."""
+"""FOLDER ANSWERS FILE -> exact match and F1 of each answer against its gold ones, as JSON, by transformers' copy of SQuAD's script."""
 
 import json
 import sys
