@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from compress.atomic import write_text
 from compress.errors import CompressError
+from compress.files.atomic import write_text
 from compress.metrics import ClassHeadline
 from compress.report import collect, write_report
 from compress.report.ablation.compare import Ablation, Entry, Measure

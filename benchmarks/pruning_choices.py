@@ -19,8 +19,8 @@ from typing import Any
 
 from records import add_json, code_line, write_json
 
-from compress.atomic import write_text
-from compress.paths import shown
+from compress.files.atomic import write_text
+from compress.files.paths import shown
 from compress.pipeline import Request, build_stage
 from compress.results import Machine
 

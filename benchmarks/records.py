@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from compress.atomic import write_text
+from compress.files.atomic import write_text
+from compress.files.paths import shown, without_places
 from compress.machine import versions
-from compress.paths import shown, without_places
 from compress.provenance import running_code
 from compress.results import Machine
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 from .errors import CompressError, did_you_mean
 from .fields import Spec
-from .paths import from_home
+from .files.paths import from_home
 from .spec.document import shown
 from .spec.quantization import Method
 from .spec.recipe import Recipe

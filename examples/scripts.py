@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TextIO
 
 from compress import CompressError
-from compress.paths import check_folder
+from compress.files.paths import check_folder
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import pytest
 from import_walk import ALL, PACKAGE, Import, names, part_of, sources, walk
 
 FLOORS = {
-    0: ("errors", "atomic", "version", "fields", "losses"),
+    0: ("errors", "version", "fields", "losses"),
     1: (
         "spec",
         "catalog",
@@ -24,15 +24,12 @@ FLOORS = {
         "percentiles",
         "machine",
         "sessions",
-        "regular",
         "graphs",
         "fidelity",
         "processes",
-        "paths",
+        "files",
         "hub",
-        "tabular",
         "tokenization",
-        "arrays",
         "provenance",
         "goals",
         "model_choice",
@@ -75,10 +72,9 @@ BESIDE_A_BUNDLE = {
     "runtime",
     "errors",
     "version",
-    "atomic",
+    "files",
     "sessions",
     "machine",
-    "regular",
 }  # all that prediction needs
 LATE = (
     "pipeline/training/initial_student.py",
@@ -192,8 +188,8 @@ def test_the_runtime_needs_what_a_bundle_may_ask_of_its_user():
     """OpenVINO is another runtime, imported when it is asked for."""
     for part, ours in (
         ("runtime", BESIDE_A_BUNDLE),
-        ("sessions", {"sessions", "errors", "machine", "regular"}),
-        ("regular", {"regular", "errors"}),
+        ("sessions", {"sessions", "errors", "machine", "files"}),
+        ("files", {"files", "errors"}),
     ):
         mine = [item for item in ALL if part_of(item.file) == part]
         wrong = [item for item in mine if item.name.split(".")[0] not in allowed]

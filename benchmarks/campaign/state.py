@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import IO, Any
 
-from compress.atomic import write_text
+from compress.files.atomic import write_text
 from compress.processes import signals
 from compress.processes.children import end
 

@@ -29,12 +29,12 @@ from distil_variants import CASES, candidates
 from environments import environment
 from process import CONVERT_SECONDS, start
 
-from compress.atomic import write_text
 from compress.errors import CompressError
+from compress.files.atomic import write_text
+from compress.files.paths import shown
 from compress.models.cards import load_student
 from compress.models.checkpoints import load_classifier, load_tokenizer, save_checkpoint
 from compress.models.students import build_student, student_dimensions
-from compress.paths import shown
 from compress.pipeline.plan.sources import TaskSource
 from compress.pipeline.plan.teachers import resolve_teacher
 from compress.processes.worker import Worker

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from compress.atomic import write_text
 from compress.errors import CompressError
+from compress.files.atomic import write_text
 
 Result = dict[str, Any]  # what one call of `run.py` or `text_to_answer.py` measures
 _VENDORS = ("amd", "intel", "apple", "ampere", "arm", "neoverse")

@@ -33,9 +33,9 @@ from measuring import measure
 from process import ANSWER_SECONDS, CONVERT_SECONDS, start
 from report import render
 
-from compress.atomic import write_text
 from compress.errors import CompressError
-from compress.paths import shown
+from compress.files.atomic import write_text
+from compress.files.paths import shown
 from compress.provenance import running_code
 from compress.results import Machine
 

@@ -32,9 +32,9 @@ from ragged_texts import ragged_texts
 from text_measuring import FIRST, OURS, Candidate, measure, short_text
 from text_report import render
 
-from compress.atomic import write_text
 from compress.errors import CompressError
-from compress.paths import shown
+from compress.files.atomic import write_text
+from compress.files.paths import shown
 from compress.provenance import running_code
 from compress.results import Machine
 

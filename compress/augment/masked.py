@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..atomic import replacing
 from ..errors import CompressError
+from ..files.atomic import replacing
 from ..tokenization.special import MASK, token_named
 from .batching import Batch, Slots, batches_of
 from .words import SPARE, fold_numbers, folded, whole_words, without_itself

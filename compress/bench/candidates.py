@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CompressError, did_you_mean
+from ..files.paths import from_home
 from ..models.dimensions import read_config
 from ..models.weights import weight_files
-from ..paths import from_home
 from ..runtime.folder import MODEL_FILES
 from ..sessions.checks import check_graph_file
 from .runners import IMPORTS

@@ -11,8 +11,8 @@ from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from ..errors import CheckFailed, CompressError
 from ..fields import Spec
+from ..files.regular import read_regular
 from ..provenance import Code, Corpus, TeacherOrigin
-from ..regular import read_regular
 from ..results import Latency, Machine, ModelResult, TaskInfo
 from ..results.teachers import Choice, EnsembleScore
 from ..results.vocabulary import VocabularyRecord

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ..atomic import BUILDING, OLD, abandoned, beside, exchange, sync
 from ..errors import CompressError
+from ..files.atomic import BUILDING, OLD, abandoned, beside, exchange, sync
 from .document import NAME, read_bundle
 from .files import contents
 

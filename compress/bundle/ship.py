@@ -12,12 +12,12 @@ from typing import Any
 
 from .. import machine
 from ..errors import CompressError
+from ..files.paths import without_places
 from ..models.dimensions import has_segments, read_config
 from ..models.families import FAMILIES
 from ..models.pruned_shape import PrunedShape
 from ..models.tokenizer_settings import tokenizer_settings_of
 from ..models.vocabularies import tokenizer_settings
-from ..paths import without_places
 from ..provenance import running_code
 from ..report.finetuning_choice import choices_of
 from ..results import Machine, ModelResult, TaskInfo

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..paths import check_folder
+from ..files.paths import check_folder
 from ..processes import ranks
 from .options import (
     BaseSeed,

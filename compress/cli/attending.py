@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..paths import check_folder
+from ..files.paths import check_folder
 from .shipping import Run, Store
 
 

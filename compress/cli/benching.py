@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from ..errors import CompressError
-from ..paths import check_folder, shown
+from ..files.paths import check_folder, shown
 from ..spec.limits import MOST_THREADS
 from .bundles import Json
 

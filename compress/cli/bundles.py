@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import CheckFailed, CompressError
+from ..files.tabular import CONLL, DELIMITERS, not_utf8
 from ..spec.limits import MOST_THREADS
-from ..tabular import CONLL, DELIMITERS, not_utf8
 
 if TYPE_CHECKING:
     from .question_rows import Question

@@ -30,7 +30,7 @@ def init(
 
     Without --train and --dev, it uses train.csv and dev.csv, or similar, in this folder. It guesses columns that you do not name.
     """
-    from ..atomic import write_text
+    from ..files.atomic import write_text
     from ..tasks.own import names_split, task_name
     from ..tasks.own_files import own_files
     from ..tasks.template import files_in, guessed, task_yaml

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from ..errors import CompressError
-from ..tabular import CONLL, WORDS
+from ..files.tabular import CONLL, WORDS
 from .question_rows import AnsweredQuestions, question_columns
 from .row_answers import Answered, AnsweredTexts
 from .row_files import MARK, Row, Rows, TableRows, Writer, check_form, suffix_of

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CompressError
+from ..files.tabular import flag, label_columns, label_list, label_text
 from ..runtime.kinds import ANSWER_KINDS, LabelsPrediction, RelevancePrediction
 from ..runtime.reading import check_unicode
 from ..spec.kinds import KINDS, KindName, MetricName
-from ..tabular import flag, label_columns, label_list, label_text
 from .row_files import Row, value_of
 
 if TYPE_CHECKING:

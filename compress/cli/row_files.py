@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import CompressError, nearest
-from ..tabular import DELIMITERS, delimiter_of, not_utf8
+from ..files.tabular import DELIMITERS, delimiter_of, not_utf8
 
 if TYPE_CHECKING:
     from ..tasks.tables import Table

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import CheckFailed, CompressError
+from ..files.paths import check_folder
 from ..goals import in_words, outcome
-from ..paths import check_folder
 from ..processes import ranks
 from .options import (
     BaseSeed,

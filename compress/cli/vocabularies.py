@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from ..errors import CompressError
-from ..paths import check_folder
+from ..files.paths import check_folder
 
 
 def vocab(

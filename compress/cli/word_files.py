@@ -9,9 +9,9 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import CompressError
+from ..files.tabular import CONLL, DELIMITERS
 from ..metrics.tags import joined
 from ..runtime import LabelledWords, Tagger
-from ..tabular import CONLL, DELIMITERS
 from ..tasks.columns import Rows
 from ..tasks.data import of_words
 from ..tasks.json_lists import are_lists, is_foreign_list, json_list

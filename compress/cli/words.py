@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..errors import CompressError
-from ..paths import from_home
+from ..files.paths import from_home
 
 _VALUED = {
     "--teacher",

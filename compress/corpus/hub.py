@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CompressError, did_you_mean
+from ..files.paths import from_home
 from ..hub import is_commit, load_splits, quiet_data_sets, reason, said
-from ..paths import from_home
 
 PREFIX = "hub:"
 SPLIT = "train"

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..atomic import write_bytes, write_text
+from ..files.atomic import write_bytes, write_text
 from ..store.hashing import canonical
 from .shards import shard_name
 

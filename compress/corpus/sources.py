@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import CompressError
-from ..paths import from_home
+from ..files.paths import from_home
 from ..store.hashing import canonical, hash_file, hash_folder
 from .files import ANY_SUFFIX, file_lines, is_text
 from .hub import PREFIX, HubSource, hub_lines, parse_hub

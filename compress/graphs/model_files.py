@@ -8,8 +8,8 @@ import onnx
 from google.protobuf.message import EncodeError
 from onnx import ModelProto
 
-from ..atomic import write_bytes
 from ..errors import CheckFailed, CompressError
+from ..files.atomic import write_bytes
 from ..version import __version__
 
 PRODUCER = "bert-compress"

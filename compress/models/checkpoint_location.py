@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Literal
 
 from ..errors import CompressError
+from ..files.paths import from_home
 from ..hub import drop_damaged, is_commit, is_reachable, out_of_reach, quiet_client, reason
-from ..paths import from_home
 from .cards import Checkpoint, Package, TeacherCard
 from .sentence_folders import MODULES, PROMPTS, TEXTS
 from .weights import PICKLES, weight_files

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CompressError
-from ..regular import read_regular
+from ..files.regular import read_regular
 from ..runtime.folder import read_json
 from .dimensions import read_config
 from .families import FAMILIES

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import CompressError
-from ..regular import open_regular
+from ..files.regular import open_regular
 from ..runtime.folder import read_json
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from ..errors import CompressError
 from ..fields import Spec
+from ..files.paths import check_folder, nearest
 from ..models.checkpoints import largest_number, load_tokenizer
 from ..models.families import FAMILIES
 from ..models.weights import layers_in, weight_files
-from ..paths import check_folder, nearest
 from ..spec.kinds import KINDS
 from ..spec.stages import OnText, Training
 from ..tasks import is_at_hand

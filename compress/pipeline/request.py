@@ -13,8 +13,8 @@ import yaml
 
 from .. import catalog
 from ..errors import CompressError
+from ..files.paths import NO_PATHS, OWN_FOLDER, from_home, shown, without_places
 from ..machine import usable_cores
-from ..paths import NO_PATHS, OWN_FOLDER, from_home, shown, without_places
 from ..quantize.methods import QUANTIZERS
 from ..spec.limits import LARGEST_SEED, MOST_SEEDS, MOST_THREADS
 from ..spec.recipe import Recipe

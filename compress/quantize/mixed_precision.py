@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
-from ..atomic import write_text
+from ..files.atomic import write_text
 from ..spec.quantization import Quantize
 from .evaluator import Evaluator, asked
 from .int8_files import Quantization

@@ -7,8 +7,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..atomic import write_bytes, write_text
 from ..errors import CompressError
+from ..files.atomic import write_bytes, write_text
 from ..model_choice import Limits
 from ..provenance import running_code
 from ..results import (

@@ -26,8 +26,8 @@ from zlib import error as BadData
 
 import numpy as np
 
-from ..atomic import write_bytes
 from ..errors import CompressError
+from ..files.atomic import write_bytes
 from ..results import PER_EXAMPLE, PREDICTIONS, RESULT, SEVERAL, TOKENS, Result, read_results
 from ..tasks import TASK_KINDS
 from .labels import machine_of

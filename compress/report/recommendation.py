@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..errors import CompressError
+from ..files.paths import shown
 from ..model_choice import Limits, Measured, choose
-from ..paths import shown
 from ..results import MODELS, ModelResult, Result
 from ..timing import headline
 from . import numbers

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..catalog import is_path
 from ..errors import CompressError
-from ..paths import OWN_FOLDER, from_home
+from ..files.paths import OWN_FOLDER, from_home
 
 _CARDS = {"recipes": "RECIPE", "tasks": "--task", "teacher": "--teacher", "student": "--student"}
 _HUB = "hub:"

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..catalog import is_path
 from ..errors import CompressError
-from ..paths import without_places
+from ..files.paths import without_places
 from ..pipeline import Listener, Plan, Request, plan_all, run_all
 from ..pipeline.preflight import preflight
 from ..pipeline.request import load_recipe, overrides_for

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from .. import machine
-from ..atomic import write_text
 from ..errors import CompressError
+from ..files.atomic import write_text
 from ..provenance import Code, Corpus, TeacherOrigin
 from ..spec.kinds import KindName, MetricName
 from ..spec.stage import problem

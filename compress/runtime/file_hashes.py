@@ -10,8 +10,8 @@ import os
 import time
 from pathlib import Path
 
-from ..atomic import write_text
-from ..regular import open_regular
+from ..files.atomic import write_text
+from ..files.regular import open_regular
 
 Stamp = dict[str, int]
 

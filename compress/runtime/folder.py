@@ -10,7 +10,7 @@ from typing import Any
 import tokenizers
 
 from ..errors import CompressError
-from ..regular import read_regular
+from ..files.regular import read_regular
 from .kinds import ANSWER_KINDS, AnswerKind, output_names
 from .kinds.kind import Unit
 from .kinds.ranking import RANKING, is_cross_encoder

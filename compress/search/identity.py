@@ -7,8 +7,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from ..atomic import write_text
 from ..errors import CompressError
+from ..files.atomic import write_text
 
 IDENTITY = "search.lock.json"
 FILES = "files"  # recipe and student -> hash of the files that they use

@@ -13,8 +13,8 @@ from typing import Any
 from filelock import FileLock
 
 from .. import store
-from ..atomic import write_text
 from ..errors import CompressError
+from ..files.atomic import write_text
 from ..machine import cpu_name, isa, versions
 from ..models.checkpoints import label_fields
 from ..models.dimensions import Dimensions, usable_positions

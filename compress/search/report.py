@@ -7,9 +7,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..atomic import write_text
+from ..files.atomic import write_text
+from ..files.paths import shown
 from ..model_choice import Limits
-from ..paths import shown
 from ..pipeline import Request
 from ..report import ship_command
 from .run import FOLDER, Found, command_of

@@ -10,10 +10,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ..errors import CheckFailed, CompressError
+from ..files.paths import shown
 from ..model_choice import Choice, Limits, Measured, choose, front
 from ..models.checkpoints import load_tokenizer, pad_id
 from ..models.dimensions import read_config
-from ..paths import shown
 from ..pipeline import BenchSettings, Listener, Plan, Request, build_stage, plan_all, run_all
 from ..pipeline.plan.students import resolve_student
 from ..pipeline.request import check_numbers, command_line, load_recipe, overrides_for, threads_of

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CompressError
-from ..regular import open_regular
+from ..files.regular import open_regular
 from .requirements import requirements
 from .structure import Bytes, Call, External, Structure, structure
 

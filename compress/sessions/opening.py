@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import CompressError
+from ..files.regular import read_regular
 from ..machine import usable_cores
-from ..regular import read_regular
 from .checks import check_graph_file, check_inputs, check_owner, check_stretch, check_version, parse_structure
 
 if TYPE_CHECKING:

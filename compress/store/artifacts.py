@@ -12,7 +12,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from ..atomic import sync
+from ..files.atomic import sync
 from . import manifest
 from .failures import as_user_error
 

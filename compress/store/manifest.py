@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ..atomic import sync
+from ..files.atomic import sync
 from .hashing import naming, sha256_all
 
 NAME = "manifest.json"

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from compress.files.tabular import label_text
 from compress.spec.task import TaskSpec
-from compress.tabular import label_text
 
 from .columns import Rows
 from .tables import brief, refuse

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from compress.files.tabular import label_text
 from compress.spec.task import TaskSpec
-from compress.tabular import label_text
 
 from .tables import Table, label_values
 from .text_columns import text_columns

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from compress.errors import CompressError
-from compress.tabular import WORDS
+from compress.files.tabular import WORDS
 
 from .tables import Table, brief, lines_of, read_text, refuse
 

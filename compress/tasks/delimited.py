@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from compress.errors import CompressError
-from compress.tabular import CONLL, DELIMITERS, delimiter_of
+from compress.files.tabular import CONLL, DELIMITERS, delimiter_of
 
 from .conll import read_conll
 from .squad import read_squad

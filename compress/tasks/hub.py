@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from compress.errors import CompressError, did_you_mean
+from compress.files.paths import from_home
 from compress.hub import find_cached, is_commit, load_splits, one_line, quiet_data_sets, said
-from compress.paths import from_home
 from compress.spec.task import Hub, TaskSpec
 from compress.store import hash_file
 

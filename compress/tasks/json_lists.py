@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..tabular import NO_COMMA
+from ..files.tabular import NO_COMMA
 from .columns import Rows
 from .tables import brief, refuse
 

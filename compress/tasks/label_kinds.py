@@ -7,8 +7,8 @@ from typing import Any
 
 from compress.errors import CompressError
 from compress.fields import NOT_UNICODE, is_unicode
+from compress.files.tabular import are_label_lists, label_text
 from compress.spec.kinds import KINDS, KindName
-from compress.tabular import are_label_lists, label_text
 
 from .columns import Rows
 from .kinds.classification import MOST_UNLISTED_LABELS, natural, unlabelled

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from compress.errors import CompressError
-from compress.paths import from_home
+from compress.files.paths import from_home
+from compress.files.tabular import CONLL
 from compress.spec.kinds import KINDS, KindName, MetricName
 from compress.spec.task import Files, TaskSpec
-from compress.tabular import CONLL
 
 from .answers import are_answers
 from .builtin import BUILTIN_TASKS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from compress.errors import CompressError, nearest
-from compress.tabular import DELIMITERS, WORDS, label_columns
+from compress.files.tabular import DELIMITERS, WORDS, label_columns
 
 from .answers import ANSWERS, CONTEXT, QUESTION, are_answers
 from .conll import TAGS

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import cast
 
 from compress.errors import CompressError, nearest
-from compress.paths import from_home
+from compress.files.paths import from_home
 from compress.spec.kinds import KINDS, KindName
 
 from .plain_text import text_file

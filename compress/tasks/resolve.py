@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from compress.errors import CompressError, did_you_mean
-from compress.paths import from_home
+from compress.files.paths import from_home
 from compress.spec.task import TaskSpec
 
 from .builtin import BUILTIN_TASKS

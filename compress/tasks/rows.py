@@ -8,10 +8,10 @@ from functools import cached_property
 from pathlib import Path
 
 from compress.errors import CompressError
-from compress.paths import from_home
+from compress.files.paths import from_home
+from compress.files.tabular import DELIMITERS
 from compress.spec.kinds import KINDS
 from compress.spec.task import Files, TaskSpec
-from compress.tabular import DELIMITERS
 
 from .columns import Rows
 from .delimited import read_table

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from compress.arrays import zeros_file
+from compress.files.arrays import zeros_file
 from compress.losses.spans import NOTHING
 
 from .batches import sorted_chunks

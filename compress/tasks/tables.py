@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from compress.errors import CompressError, nearest
-from compress.tabular import CONLL, DELIMITERS, not_utf8
+from compress.files.tabular import CONLL, DELIMITERS, not_utf8
 
 SHOWN = 3  # wrong lines shown in a message
 

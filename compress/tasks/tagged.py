@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from compress.files.tabular import label_text
 from compress.metrics.tags import OUTSIDE, are_entities
 from compress.runtime.words import joined_spans
 from compress.spec.task import TaskSpec
-from compress.tabular import label_text
 
 from .columns import Rows
 from .json_lists import parsed_lists

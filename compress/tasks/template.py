@@ -13,10 +13,10 @@ from typing import Any
 import yaml
 
 from compress.errors import CompressError
-from compress.paths import from_home
+from compress.files.paths import from_home
+from compress.files.tabular import CONLL, label_list, label_text
 from compress.spec.kinds import KINDS
 from compress.spec.task import TaskSpec
-from compress.tabular import CONLL, label_list, label_text
 
 from .checks import to_split
 from .columns import Rows

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from compress.errors import CompressError
+from compress.files.tabular import CONLL
 from compress.metrics.ranks import queries_of
 from compress.spec.kinds import KINDS
 from compress.spec.task import TaskSpec
-from compress.tabular import CONLL
 
 from .data import Split
 from .grouping import NOWHERE, context_groups, copies, source_groups

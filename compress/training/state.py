@@ -15,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from ..atomic import replacing
+from ..files.atomic import replacing
 from ..processes import ranks
 from .parts import is_split, like, put, whole
 

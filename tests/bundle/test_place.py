@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from bundle_making import Run
 
-from compress.atomic import BUILDING, OLD, beside
 from compress.bundle import place, read_bundle, ship, verify
 from compress.errors import CompressError
+from compress.files.atomic import BUILDING, OLD, beside
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ import pytest
 from command_runs import HARMS, Commands, bundle_in, check_whole
 from default_suite import keeping, slow
 
-from compress.atomic import exchange
 from compress.bundle.place import recover
+from compress.files.atomic import exchange
 
 POINTS = {"run": 70, "report": 18, "ship": 36, "force": 38, "force in two steps": 38}
 CUTS = (1_500, 9_000, 21_000, 40_000)  # bytes after which a write is cut

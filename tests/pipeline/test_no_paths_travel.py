@@ -13,7 +13,7 @@ from worlds import encoder_world
 
 import compress
 from compress.bundle import read_bundle, ship, take_checkpoint
-from compress.paths import shown, without_places
+from compress.files.paths import shown, without_places
 from compress.pipeline import Request, plan_all, run_all
 from compress.pipeline.ablation.run import command_line as ablation_line
 from compress.pipeline.request import shown_override

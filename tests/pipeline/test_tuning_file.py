@@ -14,7 +14,7 @@ from worlds import encoder_world
 
 from compress.cli.plans import plan_documents
 from compress.errors import CompressError
-from compress.paths import shown
+from compress.files.paths import shown
 from compress.pipeline import Request, plan_all, run_all
 from compress.pipeline.request import command_line
 from compress.pipeline.stages.adopt import SEEN_TUNING

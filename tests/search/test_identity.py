@@ -13,8 +13,8 @@ import pytest
 from recipe_runs import TASK, TEACHER
 
 from compress.errors import CompressError
+from compress.files.paths import shown
 from compress.model_choice import Limits, Measured, choose
-from compress.paths import shown
 from compress.pipeline import Request
 from compress.search import run as search_run
 from compress.search.identity import IDENTITY

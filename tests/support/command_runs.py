@@ -9,8 +9,8 @@ from typing import Any
 
 from fault_runs import Forks
 
-from compress.atomic import BUILDING, OLD, PART
 from compress.bundle import files, read_bundle
+from compress.files.atomic import BUILDING, OLD, PART
 from compress.results import read_result
 from compress.store import Store
 

@@ -14,8 +14,8 @@ import pyarrow.parquet
 import pytest
 
 from compress.errors import CompressError
+from compress.files.tabular import label_list
 from compress.spec.task import Files, TaskSpec
-from compress.tabular import label_list
 from compress.tasks import TASK_KINDS, OwnFiles, load_reported, load_training, own_task
 from compress.tasks.template import task_yaml
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from ...errors import CompressError
 from ...fields import Spec
+from ...files.paths import shown
 from ...models.heads import HEADS
-from ...paths import shown
 from ...results import Result
 from ...spec.stages import Distill
 from ..estimate import epoch_steps

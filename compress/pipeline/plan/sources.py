@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ...corpus import Source, corpus_fingerprint, corpus_sources
 from ...errors import CompressError
-from ...paths import shown
+from ...files.paths import shown
 from ...provenance import Corpus
 from ...spec.task import TaskSpec
 from ...tasks import Encoded, Split, TrainingData, encode, fingerprint, load_training, reported_rows

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from ...catalog import is_path, names
 from ...errors import CompressError, with_article
+from ...files.paths import from_home
 from ...losses.loss import LossSpec
 from ...models.cards import StudentCard, load_student
 from ...models.dimensions import Dimensions
 from ...models.families import FAMILIES
 from ...models.layer_maps import check_losses
 from ...models.students import PRETRAINED, check_has_students, student_dimensions
-from ...paths import from_home
 from ...spec.recipe import Recipe
 from ...spec.stages import Losses, QuantizeAware
 from .plan import Inputs, Plan

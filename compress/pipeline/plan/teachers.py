@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ... import store
 from ...catalog import is_path, names
 from ...errors import CompressError
+from ...files.paths import from_home
 from ...hub import is_commit, repository
 from ...models.cards import Checkpoint, TeacherCard, load_teacher
 from ...models.checkpoint_location import fetch, locate, package_version, place_of
@@ -24,7 +25,6 @@ from ...models.random_models import random_config
 from ...models.sentence_pooling import Pooling, read_pooling
 from ...models.vector_layers import with_layers
 from ...models.weights import weight_files
-from ...paths import from_home
 from ...provenance import TeacherOrigin
 from ...spec.kinds import KINDS, KindName
 from ...tasks import EncodedParts, EncodedSpans, byte_level, encode_parts, wordpiece

@@ -11,8 +11,8 @@ import numpy as np
 
 from ... import results, significance, store
 from ...fields import Spec
+from ...files.paths import without_places
 from ...machine import versions
-from ...paths import without_places
 from ...provenance import Code, recorded_code, running_code
 from ...results import Machine
 from ...results.fidelity import Delta, Disagreement, EntityScore, Fidelity

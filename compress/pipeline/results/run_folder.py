@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from ... import results
-from ...atomic import sync
 from ...errors import CompressError
+from ...files.atomic import sync
 from ..plan import Plan
 from .assemble import Made
 

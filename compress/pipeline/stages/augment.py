@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, TypedDict
 
 from ... import store
 from ...errors import CompressError
+from ...files.paths import from_home
 from ...metrics import are_entities
 from ...metrics.tags import OUTSIDE
 from ...models.checkpoints import load_encoder, load_tokenizer
 from ...models.masked_lm import has_masked_lm_head, load_masked_lm
-from ...paths import from_home
 from ...spec.kinds import KINDS
 from ...spec.recipe import Stage
 from ...spec.stages import Augment

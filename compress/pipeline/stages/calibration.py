@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...errors import CompressError
+from ...files.paths import from_home
 from ...goals import texts_to_judge
-from ...paths import from_home
 from ...quantize.methods import quantizer_of
 from ...spec.kinds import KINDS, Unit
 from ...spec.quantization import Quantize

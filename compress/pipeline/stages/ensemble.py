@@ -8,9 +8,9 @@ from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 
-from ...arrays import zeros_file
 from ...errors import CompressError, with_article
 from ...fields import Spec
+from ...files.arrays import zeros_file
 from ...losses import LOSSES
 from ...spec.stages import Distill
 from ...store import Artifact

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from pydantic import TypeAdapter
 
-from ...atomic import write_text
+from ...files.atomic import write_text
 from ...models.heads import HEADS, model_from
 from ...models.pruned_shape import FIELD
 from ...quantize import FILES

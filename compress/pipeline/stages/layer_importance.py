@@ -10,8 +10,8 @@ from typing import Any, TypedDict
 import numpy as np
 from pydantic import TypeAdapter
 
-from ...atomic import write_text
 from ...fields import Positive, Spec
+from ...files.atomic import write_text
 from ...models.checkpoints import load_classifier, load_tokenizer, pad_id
 from ...models.families import FAMILIES
 from ...models.heads import HEADS

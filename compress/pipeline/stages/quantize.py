@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import numpy as np
 
 from ...fidelity import differ, logit_difference
+from ...files.paths import from_home
 from ...machine import cpu_name, isa, versions
 from ...models.checkpoints import load_tokenizer, pad_id
 from ...models.dimensions import read_config
-from ...paths import from_home
 from ...quantize.methods import QUANTIZERS, int8_format, quantizer_of, spec_of_file
 from ...quantize.quantizer import Quantizer
 from ...quantize.weights import LONG, is_long

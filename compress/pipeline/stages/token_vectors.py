@@ -6,8 +6,8 @@ from typing import Any, Literal, TypedDict
 
 import numpy as np
 
-from ...arrays import zeros_file
 from ...fields import Positive, PositiveNumber, Spec
+from ...files.arrays import zeros_file
 from ...models.checkpoints import load_classifier, load_tokenizer
 from ...models.student_forms import Static
 from ..plan import TRAINING, Draft, Job, Kind

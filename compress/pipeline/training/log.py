@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from safetensors import SafetensorError, safe_open
 
-from ...atomic import write_text
+from ...files.atomic import write_text
 from ..plan.context import Listener
 
 if TYPE_CHECKING:

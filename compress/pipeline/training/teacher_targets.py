@@ -10,9 +10,9 @@ import torch
 from accelerate import Accelerator
 from torch import nn
 
-from ...atomic import replacing
 from ...corpus import MaskedBatches
 from ...errors import CompressError
+from ...files.atomic import replacing
 from ...losses.features import LOGITS
 from ...losses.spans import moved_logits
 from ...models.features import Batch, Features, compute_features

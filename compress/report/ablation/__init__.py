@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from ...atomic import write_text
 from ...errors import CompressError
+from ...files.atomic import write_text
 from ...results import ABLATION, PER_EXAMPLE
 from ..predictions import write_answers
 from .compare import Ablation, ablation_document, ablation_of

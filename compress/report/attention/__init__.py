@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ...atomic import write_text
 from ...errors import CompressError
+from ...files.atomic import write_text
 from ..render import html
 from .maps import AttentionMaps, ModelMaps, page_data, token_limit
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from ...atomic import write_text
 from ...errors import CompressError
+from ...files.atomic import write_text
 from .measurements import Measurements
 from .page import html_bench, markdown_bench, page_of
 from .plot import picture

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from compress.errors import CompressError
+from compress.files.tabular import flag, label_list
 from compress.metrics import LabelsHeadline
 from compress.runtime.kinds.multilabel import sigmoid
 from compress.spec.task import TaskSpec
-from compress.tabular import flag, label_list
 
 from ..columns import Rows
 from ..ensembles import fit_temperature, mean_of_decisions

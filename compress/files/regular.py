@@ -7,7 +7,7 @@ import stat
 from io import BufferedReader
 from pathlib import Path
 
-from .errors import CompressError
+from ..errors import CompressError
 
 _KINDS = {
     stat.S_IFDIR: "a folder",

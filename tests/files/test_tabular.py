@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compress.tabular import delimiter_of
+from compress.files.tabular import delimiter_of
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from .errors import CompressError
+from ..errors import CompressError
 
 OWN_FOLDER = "./"  # prefix of a checkpoint's folder in records: names of cards and of the hub have none
 _HUB = "hub:"  # prefix of a corpus that is a data set

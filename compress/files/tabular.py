@@ -10,7 +10,7 @@ import re
 from collections.abc import Container, Sequence
 from typing import Any
 
-from .errors import CompressError
+from ..errors import CompressError
 
 CONLL = (".conll", ".conllu", ".bio", ".iob", ".iob2", ".txt")  # suffixes of files with one word per line
 WORDS = "tokens"  # the name of their first column

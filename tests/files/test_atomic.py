@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from compress import atomic
-from compress.atomic import abandoned, beside, exchange, replacing, sweep, write_text
+from compress.files import atomic
+from compress.files.atomic import abandoned, beside, exchange, replacing, sweep, write_text
 
 
 def gone() -> int:

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from compress import arrays
-from compress.arrays import zeros_file
+from compress.files import arrays
+from compress.files.arrays import zeros_file
 
 FULL = """
 import sys
 from pathlib import Path
-from compress.arrays import zeros_file
+from compress.files.arrays import zeros_file
 try:
     zeros_file(Path(sys.argv[1], "table.npy"), (400_000, 2))[:] = 1
 except OSError as error:
