@@ -220,7 +220,7 @@ def test_offline_the_cache_does(hub: Endpoint, refused: Any, planned: Any, monke
 
 def test_a_branch_that_moves_is_another_commit_and_said(hub: Endpoint, planned: Any) -> None:
     def note(commit: str) -> str:
-        return f"teacher {TEACHER}: main is commit {commit} now; --teacher {TEACHER}@{commit} stays with it"
+        return f"teacher {TEACHER}: main is commit {commit} now; give --teacher {TEACHER}@{commit} to stay with it"
 
     before = planned()
     assert note(COMMIT) in before["notes"]

@@ -83,11 +83,10 @@ def test_another_has_the_plain_graph_and_the_plan_says_why(world: World):
     plan = world.plan("int8")
     assert graphs(plan) == {"teacher-fp32": "plain"}
     (note,) = plan.notes
-    before = "teacher: its ONNX graph is the plain one, of torch's exporter, with the same answers: the fast graph is for distilbert, "
+    before = "teacher: its ONNX graph is the plain one, from torch's exporter, with the same answers: the fast graph is for distilbert, "
     assert note.startswith(before)
     assert (
-        ", and this bert is of none of them. It takes more time than a fast one would, for it computes the last layer"
-        in note
+        ", and this bert is of none of them. It is slower than a fast one, because it computes the last layer" in note
     )
     asked = world.plan("int8", "export.graph=plain")
     assert (plan.name, [node.key for node in plan.nodes]) == (asked.name, [node.key for node in asked.nodes])

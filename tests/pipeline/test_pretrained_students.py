@@ -204,8 +204,8 @@ def test_with_one_tokenizer_layers_are_learnt_and_text_is_read(world: Path) -> N
 @pytest.mark.parametrize(
     ("recipe", "overrides", "message"),
     [
-        ("distilbert", (), "stage distill: hidden_cosine compares states at tokens, and student bytes and teacher teacher cut"),
-        ("minilm", (), "stage intermediate: relation_kl compares states at tokens"),
+        ("distilbert", (), "stage distill: hidden_cosine compares states per token, and student bytes and teacher teacher cut"),
+        ("minilm", (), "stage intermediate: relation_kl compares states per token"),
         ("logits", ("distill.max_length=31",), "recipe logits, distill: max_length is 31 tokens and student short has 30"),
     ],
 )  # fmt: skip

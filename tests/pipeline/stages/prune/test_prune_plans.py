@@ -102,7 +102,7 @@ def test_encoders_whose_labels_train_nothing_are_judged_by_obs(world: Path) -> N
         ("alone", ["prune.repair=least_square"], {}, r"prune.repair: expected .*; did you mean `least_squares`"),
         ("small", [], {"student": "shared"}, r"layers of an ALBERT cannot differ .* --set prune.enabled=false"),
         ("alone", ["prune.score=fisher"], {"task": "vectors"},
-         r"stage prune: score: fisher goes by the loss on the task's labels, .* give --set prune.score=obs"),
+         r"stage prune: score: fisher uses the loss on the task's labels, .* give --set prune.score=obs"),
         ("alone", ["prune.flops=[0.5,0.75]"], {}, r"prune.flops: expected falling numbers"),
         ("alone", ["prune.flops=0.5", "prune.latency=0.5"], {}, r"^--set prune.\w+: expected one budget, found flops and latency; "),
         ("small", ["prune.size_mb=2"], {"student": "one"}, r"^--set prune.size_mb: expected one budget, found flops and size_mb"),
