@@ -206,13 +206,16 @@ class StudentCard(Spec):
     def _is_as_its_checkpoint(self) -> StudentCard:
         pretrained = self.init == "pretrained"
         if pretrained != (self.checkpoint is not None):
-            raise ValueError("`init: pretrained` and `checkpoint` come together; found one of them")
+            raise ValueError("`init: pretrained` and `checkpoint` belong together; found one of them")
         own = self.model_fields_set - {"name", "title", "init", "checkpoint"}
         if pretrained and own:
-            raise ValueError(f"{min(own)}: a pre-trained student is as its checkpoint; leave it out")
+            raise ValueError(f"{min(own)}: decided by the checkpoint of a pre-trained student; leave it out")
         layerless = self.family is not None and self.family.layerless
         if not pretrained and not self.layers and not layerless:
-            raise ValueError("layers: expected how many; only a student with `init: pretrained` has its checkpoint's")
+            raise ValueError(
+                "layers: expected a number of layers; only a student with `init: pretrained` takes it from its "
+                "checkpoint"
+            )
         return self
 
     @property
@@ -229,7 +232,7 @@ class StudentCard(Spec):
     @model_validator(mode="after")
     def _start_fits(self) -> StudentCard:
         mine = self.family.name if self.family else "as the teacher"
-        together = f"`albert` and an ALBERT architecture come together; found `{mine}`"
+        together = f"`albert` and an ALBERT architecture belong together; found `{mine}`"
         if self.albert is not None and mine != "albert":
             raise ValueError(together)
         if self.family is not None and (problem := self.start_problem(self.family)):
@@ -251,10 +254,10 @@ class StudentCard(Spec):
     def start_problem(self, family: Family) -> str | None:
         """Return why a student of `family` cannot start as the card says, or None if it can."""
         if family.student is None:
-            return f"architecture: no student is made as a `{family.name}`; a pre-trained one is (`init: pretrained`)"
+            return f"architecture: a student `{family.name}` can only be pre-trained (`init: pretrained`)"
         if self.init == "prune" and family.shares_layers:
             title = with_article(family.title)
-            return f"init: prune: layers of {title} share weights, so that none can be left out by itself; take `init: copy`"
+            return f"init: prune: layers of {title} share weights, so none can be dropped on its own; take `init: copy`"
         own = [init for init in family.student.inits if init != "copy" or self.albert is None]
         if self.init in own:
             return None
@@ -267,7 +270,7 @@ class StudentCard(Spec):
         if layerless and (beyond := self.model_fields_set & {"layers", "heads", "copy_layers", "vector_layers"}):
             raise ValueError(f"{min(beyond)}: a `{self.architecture}` has no layers; leave it out")
         if self.static is not None and self.init != "static":
-            raise ValueError("`static` and `init: static` come together; found `static` alone")
+            raise ValueError("`static` and `init: static` belong together; found `static` alone")
         return self
 
     @model_validator(mode="after")

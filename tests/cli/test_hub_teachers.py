@@ -200,7 +200,7 @@ def test_what_is_no_checkpoint_is_told(hub: Endpoint, refused: Any) -> None:
     del files(hub)[WEIGHTS]
     assert "it has no weights: no *.safetensors" in refused()
     hub.models[TEACHER] = Repository({LATER: {"README.md": b"a reader"}}, refs={"main": LATER})
-    assert "it is no transformers checkpoint: it has no config.json" in refused()
+    assert "it is not a transformers checkpoint: it has no config.json" in refused()
 
 
 def test_offline_the_cache_does(hub: Endpoint, refused: Any, planned: Any, monkeypatch: pytest.MonkeyPatch) -> None:

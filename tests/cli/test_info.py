@@ -157,7 +157,7 @@ def test_a_plan_says_where_an_interrupted_training_goes_on(cli: Cli, tmp_path: P
     save_file({"x": np.zeros(1)}, file, metadata={"progress": json.dumps({"step": 31})})
     steps = {stage["stage"]: stage["saved_step"] for stage in json.loads(cli(*arguments, "--json").out)[0]["stages"]}
     assert {name: step for name, step in steps.items() if step is not None} == {"finetune teacher": 31}
-    assert "to go on, step 31" in cli(*arguments).out
+    assert "to continue, step 31" in cli(*arguments).out
     file.write_bytes(file.read_bytes()[:40])  # torn: it begins anew
     assert "to go on" not in cli(*arguments).out
 

@@ -1,4 +1,4 @@
-"""`compress predict --input` of files of a word a line, and scores of labels of words."""
+"""`compress predict --input` of files of one word per line, and scores of labels of words."""
 
 from __future__ import annotations
 

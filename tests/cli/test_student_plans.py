@@ -46,7 +46,7 @@ def test_what_the_student_cannot_keep_is_a_note_each(cli: Cli, teachers: Callabl
     found = document(cli, "distilbert", "--teacher", "./electra", "--student", "plain.yaml")
     notes = [note for note in found["notes"] if note.startswith("student ")]
     assert notes == [
-        "student plain: embeddings 16 wide behind a matrix become tables 32 wide that come near them; losses on embeddings and "
+        "student plain: embeddings 16 wide behind a matrix become tables 32 wide that approximate them; losses on embeddings and "
         "hidden states make up for the rest",
         "student plain: the classifier's first layer is the teacher's with tanh in place of gelu",
     ]
@@ -68,7 +68,7 @@ def test_what_the_student_cannot_keep_is_a_note_each(cli: Cli, teachers: Callabl
         (
             "albert",
             "{name: s, title: S, architecture: albert, layers: 2, init: convert, albert: {embedding: 8}}",
-            "student s is converted to ALBERT's form, which the teacher has; choose one that repeats its layers less often, or "
+            "student s is converted to ALBERT's form, which the teacher already has; choose one that repeats its layers less often, or "
             "a card of fewer layers without `architecture`, `init` and `albert`; this teacher can have --student tiny-2l or distil-1l",
         ),
         (
@@ -129,7 +129,7 @@ def test_a_default_that_does_not_fit_names_cards_that_do(
             "deberta-v2",
             "recipe minilm, stage general: relation_kl: the attention of a deberta-v2 cannot be read",
         ),
-        ("albert", "xlnet", "recipe albert: no student starts from the weights of a teacher that is xlnet"),
+        ("albert", "xlnet", "recipe albert: no student can start from the weights of a teacher that is xlnet"),
     ],
 )
 def test_the_family_is_told_before_the_depth(

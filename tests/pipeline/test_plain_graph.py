@@ -110,7 +110,7 @@ def test_each_model_has_its_own_graph(
         (
             "distilbert",
             (),
-            "student fewer: no student starts from the weights of a teacher that is bert; a pre-trained",
+            "student fewer: no student can start from the weights of a teacher that is bert; a pre-trained",
         ),
         ("tinybert-small", (), "(recipe logits, --student minilm-l6 or DIR)"),
         ("bert-pretrain", (), "stage pretrain, teacher teacher: masked_lm: the masked-LM head of a bert is not known"),
@@ -164,4 +164,4 @@ def test_a_masked_lm_head_that_is_not_known(world: World):
 def test_a_card_of_a_form_that_no_student_is_made_in(world: World):
     (world.folder / "own.yaml").write_text("name: own\ntitle: Own\narchitecture: bert\nlayers: 1\n")
     told = world.refused("distilbert", student="own.yaml")
-    assert "architecture: no student is made as a `bert`; a pre-trained one is (`init: pretrained`)" in told
+    assert "architecture: a student `bert` can only be pre-trained (`init: pretrained`)" in told

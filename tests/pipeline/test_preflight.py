@@ -188,7 +188,7 @@ def test_labels_of_a_fine_tuned_teacher_that_are_not_the_tasks(case: Case):
 def test_weights_that_are_pickled_or_cut_are_refused_even_earlier(case: Case):
     path = case.teacher / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(CompressError, match=r"model\.safetensors: not a whole safetensors file"):
+    with pytest.raises(CompressError, match=r"model\.safetensors: not a complete safetensors file"):
         case.plan()
     path.rename(case.teacher / "pytorch_model.bin")
     with pytest.raises(CompressError, match=r"expected model\.safetensors; found pytorch_model\.bin, a pickle"):
