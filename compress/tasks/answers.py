@@ -110,8 +110,8 @@ def _long(contexts: Sequence[str], labels: Sequence[Sequence[Span]]) -> list[str
     if not long:
         return []
     return [
-        f"{long:,} of {len(asked):,} questions have only answers of more than {LONG} words; a model's has "
-        f"{LONG} tokens at most"
+        f"{long:,} of {len(asked):,} questions have only answers of more than {LONG} words; a model's has at "
+        f"most {LONG} tokens"
     ]
 
 

@@ -90,7 +90,7 @@ def _file_in(folder: Path, option: str, stems: Sequence[str]) -> Path:
     found = next((folder / name for name in names if (folder / name).is_file()), None)
     if found is None:
         raise CompressError(
-            f"{option}: expected a file of labelled examples, found none here such as {names[0]}; name it with "
+            f"{option}: expected a file of labelled examples such as {names[0]}, found none here; name it with "
             f"{option} FILE"
         )
     return found

@@ -166,7 +166,7 @@ def test_long_answers_are_allowed_and_noted(tmp_path: Path) -> None:
     written(tmp_path, squad(rows), squad(DEV))
     notes = load_training(span_task(), tmp_path, None).notes
     assert notes == (
-        "train: 1 of 38 questions have only answers of more than 30 words; a model's has 30 tokens at most",
+        "train: 1 of 38 questions have only answers of more than 30 words; a model's has at most 30 tokens",
     )
 
 

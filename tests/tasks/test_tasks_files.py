@@ -154,7 +154,9 @@ def test_missing_file(here: Path) -> None:
 
 def test_unknown_suffix(here: Path) -> None:
     refused(
-        task(train="train.xlsx"), here, r"train.xlsx: expected a .csv, .tsv, .jsonl or .parquet file, or .*found.*xlsx"
+        task(train="train.xlsx"),
+        here,
+        r"train.xlsx: expected a .csv, .tsv, .jsonl or .parquet file, SQuAD's .json or .*found.*xlsx",
     )
 
 
