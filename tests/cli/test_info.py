@@ -124,7 +124,7 @@ def test_a_plan_shows_the_candidates_of_a_choice_and_their_steps(cli: Cli, tmp_p
     assert [*steps] == names[:2] and len({*steps.values()}) == 1
     printed = cli(*arguments).out
     assert f"training: {sum(steps.values())} steps" in printed
-    assert "learning_rate [0.0001, 0.0002]" in printed and "the tuning split chooses" in printed
+    assert "learning_rate [0.0001, 0.0002]" in printed and "the best on the tuning split is chosen" in printed
 
 
 def test_a_plan_on_a_gpu_that_computes_bf16_trains_in_it(
