@@ -89,7 +89,7 @@ def test_vectors_of_two_widths_are_compared_by_their_similarities(world: Path) -
     assert noted(plan, "similarity_mse instead of soft_target: vectors of 16 and of 32 numbers have no cosine")
     assert losses_of(planned(world, "[{name: hard_label}]", student=card)) == [("similarity_mse", 1.0)]
     own = planned(world, "[{name: similarity_mse, weight: 2.0}]", student=card)
-    assert losses_of(own) == [("similarity_mse", 2.0)] and not noted(own, "in place of")
+    assert losses_of(own) == [("similarity_mse", 2.0)] and not noted(own, "instead of")
 
 
 @pytest.mark.parametrize(
