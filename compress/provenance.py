@@ -26,8 +26,8 @@ class Code(Spec):
 
     version: str
     source: str = Field(description="SHA-256 of the package's source files and its catalogue")
-    commit: str | None = Field(default=None, description="of the git checkout that it ran from")
-    dirty: bool | None = Field(default=None, description="whether the package's files differed from that commit's")
+    commit: str | None = Field(default=None, description="commit of the git checkout that it ran from")
+    dirty: bool | None = Field(default=None, description="whether the package's files differed from that commit")
 
     def __str__(self) -> str:
         commit = "" if self.commit is None else f", commit {self.commit[:12]}{' with changes' if self.dirty else ''}"
@@ -38,8 +38,8 @@ class TeacherOrigin(Spec):
     """The origin of a teacher, or of a student's own checkpoint, before this project changed it. Contains no path."""
 
     kind: Literal["package", "hub", "folder", "random", "grown"]
-    name: str = Field(description="of the package, the hub's repository, the folder, or the card with random weights")
-    revision: str | None = Field(default=None, description="commit of the hub's repository; version of the package")
+    name: str = Field(description="name of the package, hub repository, folder, or card with random weights")
+    revision: str | None = Field(default=None, description="commit of the hub repository, or version of the package")
     files: dict[str, str] = Field(description="weights, config and tokenizer as they were read: file name -> SHA-256")
 
     def __str__(self) -> str:
@@ -52,7 +52,7 @@ class Corpus(Spec):
     """The plain text that stages read."""
 
     names: tuple[str, ...] = Field(
-        description="of the files, folders and data sets, as paths are shown: none from outside the folder the command ran in"
+        description="names of the files, folders and data sets, as paths are shown: none from outside the folder the command ran in"
     )
     fingerprint: str = Field(description="SHA-256 of names and contents, in order")
 

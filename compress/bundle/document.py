@@ -48,7 +48,7 @@ class Probe(_Record):
 class Requires(_Record):
     """What is needed to open a graph, judging by its opset, IR version and operators."""
 
-    onnxruntime: str | None = Field(description="the oldest release; null where it is not known")
+    onnxruntime: str | None = Field(description="oldest release that works; null if not known")
     opset: int
     ir_version: int
 
@@ -58,7 +58,8 @@ class GraphFile(_Record):
 
     file: str
     format: Literal["fp32", "dynamic", "static", "qdq"] = Field(
-        description="fp32; int8 with ranges of each run, with calibrated ranges, or with those in portable operators"
+        description="fp32; int8 with activation ranges of each run (dynamic), calibrated ranges (static), or those in portable operators "
+        "(qdq)"
     )
     unpadded: str | None = None
     requires: Requires
@@ -66,64 +67,68 @@ class GraphFile(_Record):
 
 class BundleInfo(_Record):
     schema_version: Literal[1] = SCHEMA
-    name: str = Field(description="the run it was made from")
-    title: str | None = Field(None, description="of the model card, where it is not `name`")
+    name: str = Field(description="name of the run it was made from")
+    title: str | None = Field(None, description="title of the model card, if it is not `name`")
     created: str = Field(description="ISO 8601, UTC")
     model: str = Field(description="which of the run's models, e.g. `student`")
     teacher: str
     base_model: str | None = Field(
-        None, description="as given when it was shipped, or hub id of the checkpoint that the weights started from"
+        None, description="as given when shipping, or hub id of the checkpoint that the weights started from"
     )
     licence: str | None = Field(
-        None, description="as given when it was shipped, or of the weights that it started from, from their card"
+        None, description="as given when shipping, or licence of the weights that it started from, from their card"
     )
-    dataset: str | None = Field(None, description="hub id of the task's data set, where it has one")
+    dataset: str | None = Field(None, description="hub id of the task's data set, if it has one")
     task: TaskInfo
     text_columns: Annotated[tuple[str, ...], Field(min_length=1, max_length=3)]
-    labels: tuple[str, ...] = Field(description="of the outputs; none where these are the numbers of a vector")
+    labels: tuple[str, ...] = Field(description="labels of the outputs; empty if these are the components of a vector")
     max_length: Annotated[int, Field(ge=1)] = Field(
-        description="tokens, special tokens included; longer texts are cut, or read in windows where words or spans are found"
+        description="in tokens, with special tokens; longer texts are cut, or read in windows if the model labels words or finds spans"
     )
     pooling: Literal["mean", "cls"] | None = Field(
-        None, description="how a text's vector is made of its tokens': their mean, or the first; none of other models"
+        None,
+        description="how a text's vector is computed from those of its tokens: their mean, or the first token's; null for other models",
     )
     null_score_diff_threshold: float | None = Field(
         None,
-        description="of questions that may have no answer: by how much the score of none must be above that of the best span; null: 0",
+        description="for questions that may have no answer: margin by which the score of no answer must exceed that of the best "
+        "span; null: 0",
     )
     models: dict[Precision, ModelResult] = Field(description="as measured in the run: scores, latency, size")
-    graphs: dict[Precision, GraphFile] = Field(description="which file is which of `models`")
+    graphs: dict[Precision, GraphFile] = Field(description="file of each of `models`")
     fastest: Precision | None = Field(
         None,
-        description="of `models` on ONNX Runtime where they were measured: the least CPU time, p50, at the first shape",
+        description="the one of `models` with the least CPU time (p50) on ONNX Runtime at the first shape; null if not measured",
     )
     baseline: ModelResult
-    noise: tuple[Latency, ...] = Field((), description="A/A control of the latencies: the baseline against itself")
+    noise: tuple[Latency, ...] = Field((), description="A/A control: the baseline measured against itself")
     measured_on: Machine
-    verified_on: Machine = Field(description="where the probe's logits were computed")
+    verified_on: Machine = Field(description="machine on which the probe's logits were computed")
     versions: dict[str, str]
     code: Code | None = Field(
-        default=None, description="that put the run's result together; bundles of before have none"
+        default=None, description="the code that put the run's result together; older bundles have none"
     )
-    shipped_by: Code | None = Field(default=None, description="the code that made the bundle of it")
+    shipped_by: Code | None = Field(default=None, description="the code that made the bundle")
     origin: TeacherOrigin | None = Field(default=None, description="of the teacher")
     student_origin: TeacherOrigin | None = Field(
-        default=None, description="of a student that started from a checkpoint of its own, and not from its teacher"
+        default=None, description="only of a student that started from a checkpoint of its own, not from its teacher"
     )
     ensemble: EnsembleScore | None = Field(
-        default=None, description="several teachers, whose mean the student learnt; none where there is one"
+        default=None, description="scores of several teachers, whose mean the student learnt; null if there is one"
     )
     choices: tuple[Choice, ...] = Field(
-        (), description="which of several fine-tunings of a teacher the tuning split chose; none where there was one"
+        (),
+        description="which of several fine-tunings of a teacher was chosen on the tuning split; empty if there was one",
     )
     corpus: Corpus | None = Field(default=None, description="plain text that stages read")
     vocabulary: VocabularyRecord | None = Field(
-        default=None, description="of a model with a part of its tokens: how many, and how alike texts are cut"
+        default=None,
+        description="only of a model with a reduced vocabulary: how many tokens it keeps, and how many texts are tokenized as before",
     )
-    recipe: dict[str, Any] = Field(description="resolved")
+    recipe: dict[str, Any] = Field(description="the resolved recipe")
     probe: Probe
     files: dict[str, FileEntry] = Field(description="every file but this one")
-    digest: Sha256 = Field(_BLANK, description="SHA-256 of this file's text with the digest written as 64 zeros")
+    digest: Sha256 = Field(_BLANK, description="SHA-256 of this file's text with 64 zeros in place of the digest")
 
     @model_validator(mode="after")
     def _agree(self) -> BundleInfo:

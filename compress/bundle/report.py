@@ -23,7 +23,7 @@ class Report(Spec):
 
     bundle: str
     isa: tuple[str, ...] = Field(description="vector extensions of the CPU that the checks ran on")
-    code: Code = Field(default_factory=running_code, description="that made the checks")
+    code: Code = Field(default_factory=running_code, description="the code that ran the checks")
     checks: tuple[Check, ...]
     notes: tuple[str, ...] = ()
 

@@ -13,14 +13,15 @@ def advice() -> list[str]:
     lines = []
     if saturates():
         lines.append(
-            "this CPU has no VNNI: int8 matmuls gain less speed, and sums of two saturate at 16 bits; `compress verify` "
-            "counts them and compares answers, and --set quantize.avx2=true adds a file that cannot saturate"
+            "this CPU has no VNNI: int8 matmuls gain less speed, and sums of two products can saturate at 16 "
+            "bits; `compress verify` counts such sums and compares answers, and --set quantize.avx2=true adds a "
+            "file that cannot saturate"
         )
     if training_precision() == "fp32":
         lines.append("this machine does not compute bf16 quickly: --precision bf16 trains more slowly than fp32 here")
     if usable_cores() < 2:
         lines.append(
-            "one usable core: training will be slow, and latencies are measured beside everything else that runs"
+            "one usable core: training will be slow, and latency measurements share it with everything else that runs"
         )
     for name, floor in FLOORS.items():
         found = versions().get(name)

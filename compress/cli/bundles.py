@@ -215,9 +215,9 @@ def _check_sources(
         if named := next((text for text in texts or [] if text.endswith(_DATA) and os.path.isfile(text)), None):  # noqa: PTH113 - any text, also one too long for a path
             raise CompressError(f"{named}: is a file, and would be answered as a text; give --input {named}")
         if lost := next((option for option, value in beside.items() if value is not None), None):
-            raise CompressError(f"{lost} goes with a file: expected --input FILE with it, found none")
+            raise CompressError(f"{lost} needs a file: expected --input FILE with it, found none")
         if pair is not None and (not texts or texts == ["-"]):
-            raise CompressError("--pair: a piped line holds both texts with a tab between; leave --pair out")
+            raise CompressError("--pair: a piped line holds both texts, separated by a tab; leave --pair out")
     elif texts:
         raise CompressError("--input names the texts, and TEXT gives others; leave one of the two out")
     elif pair is not None and len(pair) > 1:
@@ -290,5 +290,5 @@ def _given(model: Model, texts: list[str], pair: list[str] | None) -> list[Text]
 def _split(line: str, number: int) -> tuple[str, str]:
     first, tab, second = line.partition("\t")
     if not tab:
-        raise CompressError(f"stdin:{number}: expected two texts with a tab between them; found {line[:40]!r}")
+        raise CompressError(f"stdin:{number}: expected two texts separated by a tab; found {line[:40]!r}")
     return first, second

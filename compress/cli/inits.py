@@ -46,17 +46,19 @@ def init(
     if file.suffix not in (".yaml", ".yml"):
         raise CompressError(f"{file}: a task file ends in .yaml; choose another name with --out")
     if file.exists():
-        raise CompressError(f"{file}: is there already; choose another name with --out")
+        raise CompressError(f"{file}: exists already; choose another name with --out")
     if not file.absolute().parent.is_dir():
-        raise CompressError(f"{file}: its folder is not there; choose another with --out")
+        raise CompressError(f"{file}: its folder does not exist; choose another with --out")
     text_of_file, unread = task_yaml(own, file)
     write_text(file, text_of_file)
     typer.echo(file)
     if names_split(own.train):
-        typer.echo(f"task `{name}`, after the folder of {own.train.name}; `name` in the file calls it otherwise")
+        typer.echo(
+            f"task `{name}`, named after the folder of {own.train.name}; to rename it, change `name` in the file"
+        )
     if unread:
         named = ", ".join(f"`{name}`" for name in unread)
-        typer.echo(f"not used: {named}; a second text is named by --pair, another label column by --label")
+        typer.echo(f"not used: {named}; name a second text with --pair, another label column with --label")
     columns = " and ".join(f"`{name}`" for name in own.texts)
     typer.echo(
         f"texts in {columns}, labels in `{own.label}`; now: compress run int8 --teacher DIR --task {shlex.quote(str(file))}"

@@ -46,7 +46,7 @@ def plan_documents(plans: list[Plan], root: Path) -> list[dict[str, Any]]:
 def _outlook(plan: Plan, root: Path) -> dict[str, Any]:
     """Return what data there are and what is left to train, if that needs no request to the hub; raises for wrong data."""
     if not check_at_hand([plan], root):
-        return {"data": None, "training": None, "outlook": ["data: of the hub, read by `run`"]}
+        return {"data": None, "training": None, "outlook": ["data: from the hub, read by `run`"]}
     found, data = estimate([plan], root, assume=True), plan.task.data
     memory = found.memory_line()
     return {
@@ -258,7 +258,7 @@ def _words(model: dict[str, Any]) -> str:
 def _state(stage: dict[str, Any]) -> str:
     if stage["cached"]:
         return "cached"
-    return "to run" if stage["saved_step"] is None else f"to go on, step {stage['saved_step']}"
+    return "to run" if stage["saved_step"] is None else f"to continue, step {stage['saved_step']}"
 
 
 _SHOWN = (

@@ -143,7 +143,7 @@ def new_file(path: Path, *, binary: bool = False) -> Iterator[IO[Any]]:
 def check_new(output: Path | None) -> None:
     """Raise `CompressError` if the output file exists already."""
     if output is not None and output.exists():
-        raise CompressError(f"{output}: is there already; choose another file with --output")
+        raise CompressError(f"{output}: exists already; choose another file with --output")
 
 
 def _columns(model: Model, text: str | None, pair: str | None) -> tuple[str, ...]:
@@ -163,7 +163,9 @@ def _columns(model: Model, text: str | None, pair: str | None) -> tuple[str, ...
 def _added(row: Row, answer: Any, score: float | None) -> dict[str, Any]:
     added = {PREDICTION: answer} if score is None else {PREDICTION: answer, SCORE: score}
     if taken := added.keys() & row.values.keys():
-        raise CompressError(f"{row.header}: has a column {min(taken)!r}, which is the name of what is added; rename it")
+        raise CompressError(
+            f"{row.header}: has a column {min(taken)!r}, which is also the name of an added column; rename it"
+        )
     return added
 
 

@@ -24,7 +24,8 @@ def given_question(texts: list[str], pair: list[str] | None) -> list[Question]:
     """Return one context and its endings. CompressError: several contexts, or fewer than two endings."""
     if len(texts) != 1 or pair is None or len(pair) < 2:
         raise CompressError(
-            f"--pair: expected one text and two endings of it or more, --pair for each; found {len(texts)} and {len(pair or [])}"
+            f"--pair: expected one text and at least two endings, each with --pair; found {len(texts)} and "
+            f"{len(pair or [])}"
         )
     return [(texts[0], pair)]
 
@@ -34,7 +35,7 @@ def question_in(line: str, number: int) -> Question:
     context, *endings = line.split("\t")
     if len(endings) < 2:
         raise CompressError(
-            f"stdin:{number}: expected a context and two endings or more with tabs between them; found {line[:40]!r}"
+            f"stdin:{number}: expected a context and at least two endings, separated by tabs; found {line[:40]!r}"
         )
     return context, endings
 

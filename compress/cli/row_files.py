@@ -103,7 +103,7 @@ class Rows:
             if len(fields) != len(header):
                 raise CompressError(f"{row.place}: expected {len(header)} fields, found {len(fields)}")
             if self.delimiter == "\t" and any("\t" in field and "\n" in field for field in fields):
-                raise CompressError(f"{row.place}: a quoted field runs over rows; double the quotes that are text")
+                raise CompressError(f"{row.place}: a quoted field spans several rows; double the quotes that are text")
             yield row
 
     @property
@@ -225,7 +225,7 @@ class Writer:
             self._write_cells(place, self._header)
         if odd := sorted(values.keys() ^ set(self._header)):
             raise CompressError(
-                f"{place}: key {odd[0]!r} is not in every row, as a {self._suffix} file has it; give --output FILE.jsonl"
+                f"{place}: key {odd[0]!r} is not in every row, as a {self._suffix} file needs; give --output FILE.jsonl"
             )
         cells = (values[name] for name in self._header)
         self._write_cells(
@@ -241,6 +241,7 @@ class Writer:
             (name for name, cell in zip(self._header, cells, strict=True) if any(map(cell.count, marks))), None
         ):
             raise CompressError(
-                f"{place}: {parted!r} has a {self._delimiter!r} or a line end, which takes quotes to write; give --output FILE.jsonl"
+                f"{place}: {parted!r} has a {self._delimiter!r} or a line end, which needs quotes; give --output "
+                "FILE.jsonl"
             )
         self._file.write(self._delimiter.join(cells) + "\n")

@@ -161,5 +161,5 @@ def checkpoint(
     place = take_checkpoint(run, out, store=store, name=stage)
     *others, last = checkpoints_of(run)
     if stage is None and others:
-        typer.echo(f"note: of stage {last}; for another give --stage {' or '.join(others)}", err=True)
+        typer.echo(f"note: weights of stage {last}; for another give --stage {' or '.join(others)}", err=True)
     typer.echo(place)

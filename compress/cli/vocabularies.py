@@ -31,7 +31,7 @@ def vocab(
     from ..models.checkpoints import save_tokenizer
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise CompressError(f"{out}: is there already; choose a new folder with --out")
+        raise CompressError(f"{out}: exists already; choose a new folder with --out")
     if cased and kind == "bpe":
         raise CompressError("--cased: byte-level BPE always keeps upper case; leave it out")
     check_folder(out, "--out")
@@ -41,4 +41,4 @@ def vocab(
         save_tokenizer(tokenizer, folder)
         settle(folder, place)
     found = tokenizer.get_vocab_size()
-    typer.echo(f"{out}: {found:,} tokens" + (f", the text has no more than these of {size:,}" if found < size else ""))
+    typer.echo(f"{out}: {found:,} tokens" + (f"; the text gives no more, of {size:,} allowed" if found < size else ""))

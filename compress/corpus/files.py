@@ -100,7 +100,7 @@ def file_lines(path: Path) -> Iterator[str]:
         wrong = f"byte 0x{error.object[error.start]:02x}"
         raise CompressError(f"{path}:{number}: expected UTF-8 text, found {wrong} ({error.reason})") from None
     except EOFError:
-        raise CompressError(f"{path}: the compressed file is cut short after line {number}; get it again") from None
+        raise CompressError(f"{path}: the compressed file is truncated after line {number}; get it again") from None
     except (lzma.LZMAError, zlib.error, OSError) as error:
         raise CompressError(_refused(path, error)) from None
 

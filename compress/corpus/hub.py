@@ -94,7 +94,7 @@ def _load(source: HubSource) -> Iterable[Any]:
 def _text(source: HubSource, number: int, row: Mapping[str, Any]) -> str:
     if source.column not in row:
         advice = did_you_mean(source.column, list(row))
-        raise CompressError(f"{source}: no column {source.column!r}{advice}; say which after a colon: {_FORM}")
+        raise CompressError(f"{source}: no column {source.column!r}{advice}; name one after a colon: {_FORM}")
     text = row[source.column]
     if not isinstance(text, str):
         raise CompressError(f"{source}: row {number}: {source.column}: expected text, found {type(text).__name__}")

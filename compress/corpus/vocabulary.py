@@ -36,7 +36,7 @@ def train_vocabulary(
     bare = bert_tokenizer(lowercase=lowercase)
     letters = _letters(texts(), bare.normalizer.normalize_str)
     if not letters:
-        raise CompressError(f"{', '.join(map(str, sources))}: no word to make a vocabulary of")
+        raise CompressError(f"{', '.join(map(str, sources))}: no word to make a vocabulary from")
     return bert_tokenizer(wordpiece(texts(), letters, size, lowercase=lowercase), lowercase=lowercase)
 
 

@@ -35,7 +35,7 @@ class Checkpoint(Spec):
     """Where weights come from, tried in this order: `path`, `package`, `hub` at `revision`."""
 
     path: str | None = Field(default=None, description="a folder, relative to the card's file")
-    package: Package | None = Field(default=None, description="an installed package that has the folder")
+    package: Package | None = Field(default=None, description="an installed package that contains the folder")
     hub: str | None = Field(default=None, description="OWNER/NAME on the Hugging Face hub; needs a `revision`")
     revision: str | None = Field(default=None, description="commit of the hub repository")
 
@@ -56,29 +56,29 @@ class RandomInit(Spec):
         exclude_if=lambda value: value == "bert",  # dumped fields are part of the store's keys
         description="family of the model",
     )
-    layers: Positive = Field(description="layers")
+    layers: Positive = Field(description="number of layers")
     hidden: Positive = Field(description="width of hidden states, a multiple of `heads`")
     heads: Positive = Field(description="attention heads per layer")
     intermediate: Positive = Field(description="width of the feed-forward layers")
     embedding: Annotated[int, Field(ge=2)] | None = Field(
         default=None,
         exclude_if=lambda value: value is None,
-        description="of an `albert` alone: width of the embedding tables (E); default: 128",
+        description="only for an `albert`: width of the embedding tables (E); default: 128",
     )
     vocabulary: Positive = Field(
-        default=2000, description="tokens in the vocabulary, made of the embedded tasks' words"
+        default=2000, description="tokens in the vocabulary, which is built from the embedded tasks' words"
     )
     tokenizer: str | None = Field(
         default=None,
-        description="take the whole tokenizer of this teacher card, or of this folder with a tokenizer.json (`compress vocab` "
-        "makes one); excludes `vocabulary` and `grow_from`",
+        description="use the whole tokenizer of this teacher card, or of this folder with a tokenizer.json (`compress vocab` makes one); "
+        "not together with `vocabulary` or `grow_from`",
     )
     max_positions: Positive = Field(default=128, description="longest input, in tokens")
-    dropout: Fraction = Field(default=0.1, description="of hidden states and attention, in training")
+    dropout: Fraction = Field(default=0.1, description="dropout rate of hidden states and attention, in training")
     grow_from: str | None = Field(
         default=None,
-        description="start from the weights and tokenizer of this smaller BERT, a teacher card or a checkpoint's folder; "
-        "`hidden` is a multiple of its width, and heads are as wide as its heads",
+        description="start from the weights and tokenizer of this smaller BERT, a teacher card or a checkpoint folder; `hidden` must be a "
+        "multiple of its width, and heads as wide as its heads",
     )
 
     @model_validator(mode="after")
@@ -104,22 +104,22 @@ class TeacherCard(Spec):
     """A teacher and where it comes from: a `checkpoint`, or `random` weights."""
 
     name: Name = Field(description="lower case; the file is called NAME.yaml")
-    title: str = Field(description="what reports call it")
-    licence: str = Field(description="of the weights, e.g. Apache-2.0")
+    title: str = Field(description="name in reports")
+    licence: str = Field(description="licence of the weights, e.g. Apache-2.0")
     checkpoint: Checkpoint | None = Field(default=None, description="trained weights")
     random: RandomInit | None = Field(default=None, description="random or grown weights")
     layers: int | str = Field(
         default=LAST,
         exclude_if=lambda value: value == LAST,
-        description="of a checkpoint for `kind: embedding`: what vectors are made of: `last`; the number of a layer, from 1, behind "
-        "which the encoder is cut off; or `last-N`: the mean of the last N layers' states",
+        description="for a checkpoint and `kind: embedding`: the states that vectors are computed from: `last`; the number of a "
+        "layer, from 1, after which the encoder is cut off; or `last-N`, the mean of the last N layers' states",
     )
     finetune: Finetune = Field(
-        default=Finetune(), description="training on a task, where a recipe does not say otherwise"
+        default=Finetune(), description="training on a task; a recipe's own settings override it"
     )
     distill: Finetune = Field(
         default=Finetune(),
-        description="training of its students, on top of `finetune`; a recipe's own settings come on top of both",
+        description="training of its students; overrides `finetune`, and a recipe's own settings override both",
     )
     published: dict[str, dict[str, float]] = Field(
         default_factory=dict, description="source → task → dev score in points, for comparison in reports"
@@ -154,26 +154,26 @@ class StudentCard(Spec):
     """A student's architecture, and how its weights start. Dimensions left out are the teacher's."""
 
     name: Name = Field(description="lower case; the file is called NAME.yaml")
-    title: str = Field(description="what reports call it")
+    title: str = Field(description="name in reports")
     architecture: AnyFamily | dict[AnyFamily, AnyFamily] = Field(
         default_factory=dict,
-        description="family of the student. Or families of teachers → that of the student, each teacher that is not named having a "
-        "student of its own family; left out: as the teacher",
+        description="family of the student, or a mapping from families of teachers to families of students; a teacher not listed gets a "
+        "student of its own family. Left out: the teacher's family",
     )
     layers: Annotated[int, Field(ge=0)] = Field(
         default=0,
-        description="layers; of an ALBERT, all repeats of its blocks; left out with `init: pretrained`, and of a `static`, "
-        "which has none",
+        description="number of layers; for an ALBERT, all repeats of its blocks count; leave it out with `init: pretrained`, and for a "
+        "`static`, which has none",
     )
     hidden: Positive | None = Field(default=None, description="width of hidden states")
     heads: Positive | None = Field(default=None, description="attention heads per layer")
     intermediate: Positive | None = Field(default=None, description="width of the feed-forward layers")
     init: Init = Field(
         default="copy",
-        description="copy: the teacher's weights, at its sizes; prune: the same, of the layers that the fine-tuned teacher's answers "
-        "can least do without, found by the run; project: those of a wider teacher along the principal directions of its activations; "
-        "convert: the teacher's in ALBERT's form; random: none of them; pretrained: those of a `checkpoint` of its own, with its sizes and "
-        "its tokenizer; static: the teacher's token vectors, of a `static`",
+        description="copy: the teacher's weights, at its sizes; prune: the same, but of the layers that matter most to the fine-tuned "
+        "teacher's answers, as measured in the run; project: weights of a wider teacher, projected onto the principal "
+        "directions of its activations; convert: the teacher's weights in ALBERT's form; random: random weights; pretrained: "
+        "the weights, sizes and tokenizer of a `checkpoint` of its own; static: the teacher's token vectors, for a `static`",
         exclude_if=lambda value: value == "copy",  # dumped fields are part of the store's keys
     )
     copy_layers: LayerRule = Field(
@@ -182,38 +182,40 @@ class StudentCard(Spec):
     examples: Positive = Field(
         default=_EXAMPLES,
         exclude_if=lambda value: value == _EXAMPLES,
-        description="with `init: prune`: training examples that tell which layers matter",
+        description="with `init: prune`: training examples used to measure which layers matter",
     )
     albert: Albert | None = Field(
-        default=None, exclude_if=lambda value: value is None, description="of an `albert` alone"
+        default=None, exclude_if=lambda value: value is None, description="only for an `albert`"
     )
     static: Static | None = Field(
-        default=None, exclude_if=lambda value: value is None, description="of a `static` alone, with `init: static`"
+        default=None, exclude_if=lambda value: value is None, description="only for a `static`, with `init: static`"
     )
     vector_layers: Literal["last", "mix"] = Field(
         default=LAST,
         exclude_if=lambda value: value == LAST,
-        description="for `kind: embedding`: what vectors are made of: `last`, the last layer's states; or `mix`, a learned mix of the "
-        "states of the embeddings and all layers",
+        description="for `kind: embedding`: the states that vectors are computed from: `last`, those of the last layer; or `mix`, "
+        "a learned mix of the states of the embeddings and all layers",
     )
     checkpoint: str | None = Field(
         default=None,
         exclude_if=lambda value: value is None,
-        description="of a `pretrained` student: a teacher card with a checkpoint, a checkpoint's folder, or OWNER/NAME[@REVISION] of "
-        "the hub",
+        description="with `init: pretrained`: a teacher card with a checkpoint, a checkpoint folder, or OWNER/NAME[@REVISION] on the hub",
     )
 
     @model_validator(mode="after")
     def _is_as_its_checkpoint(self) -> StudentCard:
         pretrained = self.init == "pretrained"
         if pretrained != (self.checkpoint is not None):
-            raise ValueError("`init: pretrained` and `checkpoint` come together; found one of them")
+            raise ValueError("`init: pretrained` and `checkpoint` belong together; found one of them")
         own = self.model_fields_set - {"name", "title", "init", "checkpoint"}
         if pretrained and own:
-            raise ValueError(f"{min(own)}: a pre-trained student is as its checkpoint; leave it out")
+            raise ValueError(f"{min(own)}: decided by the checkpoint of a pre-trained student; leave it out")
         layerless = self.family is not None and self.family.layerless
         if not pretrained and not self.layers and not layerless:
-            raise ValueError("layers: expected how many; only a student with `init: pretrained` has its checkpoint's")
+            raise ValueError(
+                "layers: expected a number of layers; only a student with `init: pretrained` takes it from its "
+                "checkpoint"
+            )
         return self
 
     @property
@@ -230,7 +232,7 @@ class StudentCard(Spec):
     @model_validator(mode="after")
     def _start_fits(self) -> StudentCard:
         mine = self.family.name if self.family else "as the teacher"
-        together = f"`albert` and an ALBERT architecture come together; found `{mine}`"
+        together = f"`albert` and an ALBERT architecture belong together; found `{mine}`"
         if self.albert is not None and mine != "albert":
             raise ValueError(together)
         if self.family is not None and (problem := self.start_problem(self.family)):
@@ -252,10 +254,10 @@ class StudentCard(Spec):
     def start_problem(self, family: Family) -> str | None:
         """Return why a student of `family` cannot start as the card says, or None if it can."""
         if family.student is None:
-            return f"architecture: no student is made as a `{family.name}`; a pre-trained one is (`init: pretrained`)"
+            return f"architecture: a student `{family.name}` can only be pre-trained (`init: pretrained`)"
         if self.init == "prune" and family.shares_layers:
             title = with_article(family.title)
-            return f"init: prune: layers of {title} share weights, so that none can be left out by itself; take `init: copy`"
+            return f"init: prune: layers of {title} share weights, so none can be dropped on its own; take `init: copy`"
         own = [init for init in family.student.inits if init != "copy" or self.albert is None]
         if self.init in own:
             return None
@@ -268,7 +270,7 @@ class StudentCard(Spec):
         if layerless and (beyond := self.model_fields_set & {"layers", "heads", "copy_layers", "vector_layers"}):
             raise ValueError(f"{min(beyond)}: a `{self.architecture}` has no layers; leave it out")
         if self.static is not None and self.init != "static":
-            raise ValueError("`static` and `init: static` come together; found `static` alone")
+            raise ValueError("`static` and `init: static` belong together; found `static` alone")
         return self
 
     @model_validator(mode="after")

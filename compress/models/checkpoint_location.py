@@ -149,7 +149,7 @@ def _mark_whole(name: str, folder: Path) -> None:
 def _lacking(name: str, folder: Path) -> str | None:
     """Return what a downloaded repository lacks, or None if it has a config and safetensors."""
     if not (folder / "config.json").is_file():
-        return "it is no transformers checkpoint: it has no config.json"
+        return "it is not a transformers checkpoint: it has no config.json"
     if any(folder.glob("*.safetensors")):
         return None
     from huggingface_hub import HfApi

@@ -226,12 +226,13 @@ def dimensions(
             pruned=PrunedShape.of(config),
         )
     except (AttributeError, KeyError) as error:
-        raise CompressError(f"{path}: a size that a {family.name} has is missing: {error}") from None
+        raise CompressError(f"{path}: a size that a {family.name} needs is missing: {error}") from None
     except _NO_NUMBER as error:
         raise CompressError(f"{path}: the sizes of a {family.name} are whole numbers: {error}") from None
     if family.layerless and KINDS[kind].unit == "question":
         raise CompressError(
-            f"{path}: a {family.name} has no layer in which question and context meet, and a task of kind {kind} needs one"
+            f"{path}: a {family.name} has no layer that combines question and context, and a task of kind {kind} "
+            "needs one"
         )
     counted = (hidden, layers or family.layerless, sizes.heads, sizes.intermediate, sizes.vocabulary, sizes.positions)
     if min(counted) < 1 or hidden % sizes.heads:

@@ -35,8 +35,8 @@ def check_growth(small: Dimensions, large: Dimensions, *, source: str) -> None:
             )
     if large.hidden % small.hidden:
         raise CompressError(
-            f"random.hidden: expected a multiple of the {small.hidden} of {source}, found {large.hidden}: every unit is copied "
-            "as often, so that LayerNorm's mean is kept"
+            f"random.hidden: expected a multiple of the {small.hidden} of {source}, found {large.hidden}: every "
+            "unit is copied equally often, so that LayerNorm's mean is kept"
         )
     if large.hidden // large.heads != small.hidden // small.heads:
         raise CompressError(

@@ -50,7 +50,7 @@ def _checked(pairs: Pairs, student_layers: int, teacher_layers: int) -> Pairs:
                 f"layer_map: [{mine}, {theirs}] is outside a student of {student_layers} layers and a teacher of {teacher_layers}"
             )
     if len({mine for mine, _ in pairs}) != len(pairs):
-        raise CompressError(f"layer_map: a student layer stands twice in {[list(pair) for pair in pairs]}")
+        raise CompressError(f"layer_map: a student layer occurs twice in {[list(pair) for pair in pairs]}")
     return tuple(pairs)
 
 
@@ -69,8 +69,9 @@ def check_losses(
     for loss in losses:
         if loss.weight > 0 and pruned and _attends(mine for mine, _ in LOSSES[loss.name].compares(loss, ((1, 1),))):
             raise CompressError(
-                f"{where}: {loss.name}: compares heads, and the student has lost others in each layer to pruning; leave the loss out: "
-                "those on logits and on hidden states remain, such as soft_target and hidden_mse"
+                f"{where}: {loss.name}: compares heads, and pruning removed different ones from each layer of the "
+                "student; leave the loss out: those on logits and on hidden states remain, such as soft_target and "
+                "hidden_mse"
             )
         if loss.weight > 0 and (problem := _problem(loss, student, teacher)):
             raise CompressError(f"{where}: {problem}")
@@ -105,7 +106,10 @@ def _lacking(spec: LossSpec, student: Dimensions, teacher: Dimensions) -> str | 
         if not family.captures_attention and attends:
             return f"{spec.name}: the attention of a {family.name} cannot be read"
         if sizes.pruned is not None and attends:
-            return f"{spec.name}: compares heads, of which the layers of a pruned model have kept different ones ({sizes.pruned})"
+            return (
+                f"{spec.name}: compares heads, and the layers of a pruned model have kept different ones "
+                f"({sizes.pruned})"
+            )
         if family.masked_lm is None and loss.reads == "tokens" and read:
             return f"{spec.name}: the masked-LM head of a {family.name} is not known"
     return None
@@ -155,7 +159,7 @@ def distinct_blocks(rule: LayerRule, teacher: Dimensions, *, layers: int, card: 
     runs = [(block, len(list(run))) for block, run in groupby(of_layers)]
     if len({length for _, length in runs}) > 1:
         raise CompressError(
-            f"student {card}: its {layers} layers would run blocks {list(of_layers)} of the teacher, and an ALBERT runs each as "
-            "often; choose another number of layers, or list the layers in copy_layers"
+            f"student {card}: its {layers} layers would run blocks {list(of_layers)} of the teacher, and an "
+            "ALBERT runs each equally often; choose another number of layers, or list the layers in copy_layers"
         )
     return tuple(block for block, _ in runs)

@@ -87,6 +87,6 @@ def _check_size(folder: Path, config: Mapping[str, Any]) -> None:
     expected, found = dimensions(dict(config), classes=1, folder=folder).parameters, count_weights(folder)
     if expected > _TOO_MANY * found:
         raise CompressError(
-            f"{folder / 'config.json'}: expected the sizes of the model whose weights these are: it has {expected:,} "
-            f"weights, and the checkpoint {found:,}"
+            f"{folder / 'config.json'}: expected the sizes of the model that the weights belong to: a model of "
+            f"these sizes has {expected:,} weights, and the checkpoint {found:,}"
         )

@@ -71,7 +71,8 @@ def check_pruned(path: Path, config: Mapping[str, Any]) -> None:
             )
     if not any(shape.heads):
         raise CompressError(
-            f"{path}: {FIELD}.heads: expected a head in at least one layer; found none, and tokens would never meet"
+            f"{path}: {FIELD}.heads: expected a head in at least one layer; found none, so tokens could not "
+            "attend to each other"
         )
     for number, (kept, width) in enumerate(zip(shape.heads, shape.neurons, strict=True)):
         if heads is not None and kept and kept[-1] >= heads:

@@ -27,8 +27,8 @@ def pooling_file(folder: Path) -> Path:
     kinds = [_kind(module) for module in modules]
     if other := [kind for kind in kinds if kind not in LAYERS]:
         raise CompressError(
-            f"{path}: expected {', '.join(LAYERS)}; found {', '.join(other)}, which would be left out of the vectors: give a "
-            "sentence encoder without"
+            f"{path}: expected {', '.join(LAYERS)}; found {', '.join(other)}, which would be left out of the "
+            "vectors: give a sentence encoder without these"
         )
     pools = [module for module, kind in zip(modules, kinds, strict=True) if kind == "Pooling"]
     named = [str(module["path"]) for module in pools if "path" in module]
@@ -56,7 +56,7 @@ def vector_notes(folder: Path, tokenizer: Tokenizer, max_length: int) -> Iterato
     default, listed = prompts.get("default_prompt_name"), prompts.get("prompts")
     prompt = listed.get(default) if isinstance(listed, dict) else None
     if prompt:
-        yield f"it puts {prompt!r} before texts ({PROMPTS}), which is not done here: give texts that begin so"
+        yield f"it puts {prompt!r} before texts ({PROMPTS}), which is not done here: give texts that begin with it"
     compared = prompts.get("similarity_fn_name") or "cosine"
     modules = read_document(folder / MODULES, list)
     if compared != "cosine" and modules is not None and "Normalize" not in map(_kind, modules):

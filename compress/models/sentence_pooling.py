@@ -47,7 +47,7 @@ def read_pooling(folder: Path | None, config: Mapping[str, Any]) -> tuple[Poolin
     known: list[Pooling] = [mode for mode in MODES if modes == [mode]]
     if known:
         return _check_side(known[0], config, path), True
-    raise CompressError(f"{path}: pooling: expected mean or cls, one of them; found {', '.join(modes) or 'none'}")
+    raise CompressError(f"{path}: pooling: expected either mean or cls; found {', '.join(modes) or 'none'}")
 
 
 def vector_fields(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:

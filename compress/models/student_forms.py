@@ -17,15 +17,15 @@ class Albert(Spec):
 
     embedding: Annotated[int, Field(ge=2)] = Field(default=128, description="width of the embedding tables (E)")
     share: Literal["all", "none"] = Field(
-        default="all", description="weights that layers share: the whole block, or nothing"
+        default="all", description="weights that layers share: the whole block, or none"
     )
     groups: Positive = Field(
         default=1, description="distinct blocks with `share: all`; each is repeated layers / groups times"
     )
     block: Literal["fit", "mean"] | Layers = Field(
         default="fit",
-        description="where a converted block starts. fit: least squares on the teacher's activations; mean: the mean of its "
-        "blocks; a list: a teacher layer (from 0) for each block",
+        description="initial weights of a converted block. fit: least squares on the teacher's activations; mean: the mean of the "
+        "teacher's blocks that it replaces; a list: a teacher layer (from 0) for each block",
     )
 
 
@@ -39,8 +39,8 @@ class Static(Spec):
     )
     rarity: PositiveNumber = Field(
         default=1e-3,
-        description="a: a token of frequency p in the training texts weighs a / (a + p); of a tagger all weigh the same",
+        description="a, in the weight a / (a + p) of a token with frequency p in the training texts; a tagger weights all tokens alike",
     )
     window: Annotated[int, Field(ge=0, le=MOST_WINDOW)] = Field(
-        default=2, description="of a tagger: tokens on each side that it reads beside the one that it labels; 0: none"
+        default=2, description="only for a tagger: tokens read on each side of the one being labelled; 0: none"
     )

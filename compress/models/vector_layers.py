@@ -27,7 +27,7 @@ _LAYERS = "num_hidden_layers"
 def problem_of(layers: Layers, *, is_random: bool) -> str | None:
     """Return what is wrong with the `layers` of a card, for a checkpoint or random weights; None if nothing is."""
     if layers != LAST and is_random:
-        return "of random weights none is better than another; leave it out"
+        return "with random weights no layer is better than another; leave it out"
     if layers == MIX:
         return "a teacher's vectors are not trained, so it has no mix to learn; a student has one (`vector_layers: mix` of its card)"
     if isinstance(layers, int) and not isinstance(layers, bool):
@@ -55,9 +55,7 @@ def with_layers(config: Mapping[str, Any], layers: Layers, who: str) -> dict[str
     if isinstance(layers, str):
         return {**config, AVERAGED: wanted}
     if int(config.get("num_hidden_groups", 1)) > 1 and family.shares_layers:
-        raise CompressError(
-            f"{who}: layers: its layers share weights in groups, which one layer would part; leave it out"
-        )
+        raise CompressError(f"{who}: layers: its layers share weights in groups, which cannot be cut; leave it out")
     return {field: value for field, value in config.items() if field != AVERAGED} | {name: wanted}
 
 

@@ -93,7 +93,7 @@ def _lacking(folder: Path) -> str | None:
     name = next((name for name in _PIECES if (folder / name).exists()), None)
     if name is None or find_spec("sentencepiece") is not None:
         return None
-    return f"{name} takes the package sentencepiece to read: install it, or give the checkpoint a tokenizer.json"
+    return f"{name} needs the package sentencepiece to be read: install it, or give the checkpoint a tokenizer.json"
 
 
 def tokenizer_settings(folder: Path) -> dict[str, Any]:

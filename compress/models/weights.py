@@ -46,7 +46,7 @@ def _instead(folder: Path) -> str:
     other = next((path.name for path in sorted(folder.iterdir()) if path.suffix in (".safetensors", *_FOREIGN)), None)
     if other is None or other.endswith(".safetensors"):
         return f"found {other or 'none'}"
-    return f"found {other}, the form of another framework: convert it to safetensors"
+    return f"found {other}, the format of another framework: convert it to safetensors"
 
 
 def _shards(folder: Path) -> list[str]:
@@ -77,7 +77,7 @@ def _shapes(path: Path) -> dict[str, tuple[str, list[int]]]:
             found = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 - no mapping
             return {name: (part.get_dtype(), part.get_shape()) for name, part in found.items()}
     except (SafetensorError, OSError) as error:
-        raise CompressError(f"{path}: not a whole safetensors file: {error}") from None
+        raise CompressError(f"{path}: not a complete safetensors file: {error}") from None
 
 
 def tensor_names(folder: Path) -> set[str]:

@@ -93,7 +93,7 @@ def follow(make_plans: Callable[[], list[Plan]], context: Callable[[Plan, Peers]
     plans = {plan.name: plan for plan in make_plans()}
     if _keys(plans.values()) != theirs:
         raise CompressError(
-            "this process plans other stages than the first; all nodes need the same files and packages"
+            "this process plans different stages than the first one; all nodes need the same files and packages"
         )
     peers = Peers()
     while "turn" in (word := _received()):

@@ -85,14 +85,14 @@ class Estimate:
         parts = {"weights": found.weights, "gradients": found.gradients, "AdamW": found.optimizer}
         parts |= {"activations": found.activations} | ({"teacher": found.teacher} if found.teacher else {})
         text = f"memory: about {_gb(found.total)} GB for {work.label} ({', '.join(f'{k} {_gb(v)}' for k, v in parts.items())})"
-        text += f", {found.examples} texts of {found.length} tokens a forward"
+        text += f", {found.examples} texts of {found.length} tokens per forward pass"
         several = min(jobs, len(self.side_by_side))
         text += f"; up to {_gb(self._most_memory(jobs))} GB for {several} stages at once" if several > 1 else ""
         text += f"; {here}"
         if not self.fits(1):
-            text += f": too little; lower micro_batch_size of {work.stage}, or max_length"
+            text += f": not enough; lower micro_batch_size of {work.stage}, or max_length"
         elif not self.fits(jobs):
-            text += ": too little, if these run at once; lower --jobs"
+            text += ": not enough for these at once; lower --jobs"
         return text
 
     def _most_memory(self, jobs: int) -> int:
@@ -106,9 +106,9 @@ class Estimate:
         unknown = [work.label for work in self.work if work.steps is None]
         words = [f"{known:,} steps"] if known else []
         if self.seconds is not None:
-            words.append(f"{spell(self.seconds)} on this machine, by {self.by}")
+            words.append(f"{spell(self.seconds)} on this machine, judging by {self.by}")
         elif known:
-            words.append("no such model was trained here yet: `run` measures how long it takes")
+            words.append("no such model has been trained here yet: `run` measures how long it takes")
         words += [f"{', '.join(unknown)} as long as the text"] if unknown else []
         text = f"training: {', '.join(words)}"
         if self.smaller is not None and self.seconds is not None and self.seconds > _LONG:

@@ -30,8 +30,8 @@ from .stages.export import add_export, with_graph
 from .stages.registry import STAGES
 
 OTHER_TOKENIZER = (
-    "student and teacher cut texts into different tokens: the student learns from the logits of the teacher alone, which reads every "
-    "text by its own tokenizer"
+    "student and teacher cut texts into different tokens: the student learns only from the teacher's "
+    "logits, and the teacher reads every text with its own tokenizer"
 )
 _LEAST_FOR_QUESTIONS = (
     16  # fewest tokens for a question, its context and the special tokens: with fewer nothing is learnt
@@ -100,8 +100,8 @@ def noting_equal_seeds(plans: list[Plan]) -> list[Plan]:
     for plan in plans:
         alike.setdefault((plan.recipe.name, plan.task.spec.name, *(node.key for node in plan.nodes)), []).append(plan)
     notes = {
-        plan.name: f"{plan.recipe.name} on {plan.task.spec.name}: seeds {', '.join(str(each.seed) for each in group)} make the same "
-        "models: nothing is drawn at random, so they are no repetitions; give one seed"
+        plan.name: f"{plan.recipe.name} on {plan.task.spec.name}: seeds {', '.join(str(each.seed) for each in group)} "
+        "make the same models: nothing is drawn at random, so these are not repetitions; give one seed"
         for group in alike.values()
         for plan in group
         if len(group) > 1
@@ -149,10 +149,14 @@ def _check_untrained(draft: Draft, stage: Stage | None) -> None:
         return
     kind = draft.task.spec.kind
     if draft.refit:
-        raise CompressError(f"--refit: labels of {kind} tasks train no teacher, which is taken as it is; leave it out")
+        raise CompressError(
+            f"--refit: no teacher is trained on the labels of {kind} tasks, so it is used as it is; leave it out"
+        )
     if stage is not None and (named := lists(stage.spec.for_task(draft.task.spec.name))):
         raise draft.fails(
-            stage.id, f"{named[0]}: found a list to choose from; labels of {kind} tasks train no teacher: leave it out"
+            stage.id,
+            f"{named[0]}: found a list to choose from; no teacher is trained on the labels of {kind} tasks: leave "
+            "it out",
         )
 
 
@@ -161,8 +165,9 @@ def _check_head(draft: Draft, teacher: TeacherSource) -> None:
     other = other_head(teacher.config, draft.task.spec.kind) if teacher.folder is not None else None
     if other is not None and not draft.refit:
         raise CompressError(
-            f"teacher {teacher.card.name}: {teacher.folder} is a {other}, with a head for another kind of task than "
-            f"{draft.task.spec.kind}; say --refit to fine-tune its encoder on {draft.task.spec.name} with a new head"
+            f"teacher {teacher.card.name}: {teacher.folder} is a {other}, with a head for another kind of task "
+            f"than {draft.task.spec.kind}; give --refit to fine-tune its encoder on {draft.task.spec.name} with a "
+            "new head"
         )
 
 
@@ -274,7 +279,7 @@ def _student(
         return card, pretrained
     if (inner := teacher.config.get("inner_group_num", 1)) != 1:
         raise CompressError(
-            f"teacher {teacher.card.name}: inner_group_num is {inner}: its layers are several in one, which no student here is; "
-            "recipe int8 takes it"
+            f"teacher {teacher.card.name}: inner_group_num is {inner}: each of its layers consists of several, "
+            "which no student here supports; recipe int8 does"
         )
     return card.of(sizes.architecture), None

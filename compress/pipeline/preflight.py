@@ -81,14 +81,15 @@ def _checkpoint_fits(source: TeacherSource) -> None:
     found, expected = layers_in(folder), sizes.layers
     if found > expected and isinstance(source.card.layers, str):  # else the rest is cut off
         raise CompressError(
-            f"{folder}: the weights have {found} layers and config.json says {expected}; the config is another checkpoint's"
+            f"{folder}: the weights have {found} layers and config.json says {expected}; the config belongs to "
+            "another checkpoint"
         )
     tokenizer = load_tokenizer(folder)
     tokens, rows = largest_number(tokenizer) + 1, sizes.vocabulary
     if tokens > rows:
         raise CompressError(
-            f"{folder}: the tokenizer knows {tokens} tokens and the embedding table (config.json: vocab_size) has {rows} rows; "
-            "the tokenizer is not this checkpoint's"
+            f"{folder}: the tokenizer knows {tokens} tokens and the embedding table (config.json: vocab_size) has "
+            f"{rows} rows; the tokenizer belongs to another checkpoint"
         )
     _padding_is_none_of_a_text(source, tokenizer)
 

@@ -25,7 +25,7 @@ def plan_all(request: Request) -> list[Plan]:
     """Plan a request, raising every error that can be found without computing. Writes nothing."""
     if request.fsdp and ranks.count() == 1:
         raise CompressError(
-            "--fsdp splits a model among processes, and this is one alone; start two or more by torchrun"
+            "--fsdp splits a model among processes, and there is only one; start two or more with torchrun"
         )
     if request.jobs > 1 and ranks.count() > 1:
         raise CompressError("--jobs: under torchrun all processes train one model; leave it out")
@@ -80,8 +80,8 @@ def _without_effect(plan: Plan, request: Request) -> list[str]:
         return []
     names = " and ".join(teacher.card.name for teacher in plan.teachers.values())
     who, them = (f"teachers {names} are", "them") if plan.others else (f"teacher {names} is", "it")
-    why = f"fine-tuned already; say --refit to fine-tune {them} again"
-    why = why if KINDS[plan.task.spec.kind].learnt else "taken as it is: the task's labels train no teacher"
+    why = f"fine-tuned already; give --refit to fine-tune {them} again"
+    why = why if KINDS[plan.task.spec.kind].learnt else "used as it is: no teacher is trained on the task's labels"
     return [
         f"--set {text} has no effect: {who} {why}"
         for text in request.overrides

@@ -27,7 +27,7 @@ class Interval(Record):
     points: float
     low: float
     high: float
-    p: float = Field(description="of no difference, corrected for all intervals of the comparison (Holm 1979)")
+    p: float = Field(description="p-value of no difference, corrected for all intervals of the comparison (Holm 1979)")
 
 
 class Figure(Record):
@@ -35,16 +35,16 @@ class Figure(Record):
 
     model: str = Field(description="name and precision, e.g. `student int8`")
     name: str = Field(description="a metric, `headline` (the mean of several metrics), `file_bytes` or `parameters`")
-    split: str | None = Field(default=None, description="of a score")
+    split: str | None = Field(default=None, description="only of a score")
     recorded: float
-    now: float | None = Field(description="none where no such model was made")
+    now: float | None = Field(description="null if no such model was made")
     verdict: Verdict
     changed: int | None = Field(
-        default=None, description="examples with another answer; none where no answers are on record"
+        default=None, description="examples whose answer changed; null if no answers are on record"
     )
     examples: int | None = None
     interval: Interval | None = None
-    why: str = Field(default="", description="of the verdict, where it needs a word")
+    why: str = Field(default="", description="explanation of the verdict, if it needs one")
 
 
 class RunComparison(Record):
@@ -53,7 +53,7 @@ class RunComparison(Record):
 
     recorded: str = Field(description="name of the run on record")
     run: str = Field(description="name of the run made now")
-    command: str = Field(description="that made it")
+    command: str = Field(description="command that made it")
     recipe: str
     task: str
     seed: int
@@ -61,7 +61,7 @@ class RunComparison(Record):
     conditions: tuple[Condition, ...]
     changed_settings: tuple[str, ...]
     stages: int
-    stages_from_store: int = Field(description="those that were there before, and were not made again")
+    stages_from_store: int = Field(description="stages that were taken from the store, not run again")
     figures: tuple[Figure, ...]
 
 

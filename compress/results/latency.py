@@ -18,24 +18,29 @@ class Latency(Record):
     batch: Count
     length: Count
     p50: Rate
-    p90: Rate | None = Field(default=None, description="none of fewer runs than its 95% interval needs: 36")
-    p99: Rate | None = Field(default=None, description="none of fewer than 368 runs")
+    p90: Rate | None = Field(default=None, description="null for fewer than 36 runs, too few for a 95% interval")
+    p99: Rate | None = Field(default=None, description="null for fewer than 368 runs, too few for a 95% interval")
     examples_per_second: Rate
-    speedup: Rate = Field(description="baseline p50 over this p50, same interleaved run")
+    speedup: Rate = Field(description="baseline p50 divided by this p50, from the same interleaved run")
     runs: Count
-    cpu_p50: Duration | None = Field(
-        default=None, description="p50 of the process's CPU time, all its threads together"
+    cpu_p50: Duration | None = Field(default=None, description="p50 of the process's CPU time, summed over its threads")
+    cpu_speedup: Rate | None = Field(
+        default=None, description="baseline cpu_p50 divided by this one, from the same interleaved run"
     )
-    cpu_speedup: Rate | None = Field(default=None, description="baseline cpu_p50 over this one, same interleaved run")
     half_width: Magnitude | None = Field(
         default=None,
-        description="half of the 95% interval of cpu_p50 on one thread, of p50 on several, in parts of it; none of few runs",
+        description="half the width of the 95% interval, as a fraction of the value: of cpu_p50 on one thread, of p50 on several; null for "
+        "too few runs",
     )
-    speedup_half_width: Magnitude | None = Field(default=None, description="the same, of cpu_speedup or speedup")
-    p50_interval: tuple[Rate, Rate] | None = Field(default=None, description="95%, by the clock; none of few runs")
+    speedup_half_width: Magnitude | None = Field(default=None, description="the same for cpu_speedup or speedup")
+    p50_interval: tuple[Rate, Rate] | None = Field(
+        default=None, description="95% interval of wall-clock time; null for too few runs"
+    )
     p90_interval: tuple[Rate, Rate] | None = None
     p99_interval: tuple[Rate, Rate] | None = None
-    starts: Count = Field(default=1, description="of the model's process; the runs are of all of them")
+    starts: Count = Field(
+        default=1, description="times that the model's process was started; the runs of all starts are pooled"
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -54,4 +59,4 @@ class Runtime(Record):
     peak_memory_bytes: Count
     load_ms: Duration
     threads: Count
-    engine: str | None = Field(default=None, description="what ran it, e.g. `onnxruntime 1.31.1`")
+    engine: str | None = Field(default=None, description="runtime and version, e.g. `onnxruntime 1.31.1`")

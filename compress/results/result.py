@@ -55,7 +55,7 @@ REPORT_MARK = "<!-- compress report"  # the last line of a report.md
 
 class Machine(Record):
     cpu: str
-    isa: tuple[str, ...] = Field(description="the vector extensions that matter, e.g. avx2, avx512_vnni")
+    isa: tuple[str, ...] = Field(description="vector extensions that matter here, e.g. avx2, avx512_vnni")
     cores: Count = Field(description="physical cores the process may use")
     memory_bytes: Count
     os: str
@@ -97,12 +97,12 @@ class TaskInfo(Record):
         description="the headline score is their mean"
     )
     splits: Annotated[tuple[str, ...], Field(min_length=1)] = Field(
-        description="reported splits; the headline is on the first, which may be `mean`: all others together"
+        description="reported splits; the headline score is on the first, which may be `mean`, all others together"
     )
     headline: Literal["first", "mean"] = Field(
-        default="first", description="mean: each score on the first of `splits` is the mean over the others"
+        default="first", description="mean: each score on the first of `splits` is the mean of those on the others"
     )
-    unanswerable: bool = Field(default=False, description="whether some questions of train have no answer")
+    unanswerable: bool = Field(default=False, description="whether some training questions have no answer")
     data: Data
 
     @model_validator(mode="after")
@@ -123,10 +123,10 @@ class StageRecord(Record):
     kind: str
     key: str
     cached: bool
-    seconds: Duration = Field(description="when it was built, whether or not it came from the cache now")
-    info: StageInfo = Field(default_factory=dict, description="what the stage says of itself: steps, losses, counts")
+    seconds: Duration = Field(description="time it took to build, now or before it was cached")
+    info: StageInfo = Field(default_factory=dict, description="what the stage reports: steps, losses, counts")
     code: Code | None = Field(
-        default=None, description="that built it, which a cached stage keeps; none where it was not recorded"
+        default=None, description="the code that built it, even if cached now; null if not recorded"
     )
 
 
@@ -139,37 +139,39 @@ class ModelResult(Record):
     parameters: Size
     embedding_parameters: Count
     flops_per_token: Size = Field(
-        description="multiply-adds × 2 per token at length 128, attention included, embeddings are look-ups"
+        description="2 × multiply-adds per token at length 128, attention included; embeddings count as look-ups"
     )
-    flops_per_example: Size = Field(description="the same at the task's mean length")
+    flops_per_example: Size = Field(description="the same at the task's mean length, per example")
     file_bytes: Size
     scores: dict[str, dict[str, Points]] = Field(
-        description="reported split -> metric -> points, through ONNX Runtime on the whole split"
+        description="reported split -> metric -> points, computed with ONNX Runtime on the whole split"
     )
     headline: Points
-    types: dict[str, EntityScore] = Field(default_factory=dict, description="by type of entity, on the first split")
-    delta: Delta | None = Field(None, description="none for the baseline itself")
+    types: dict[str, EntityScore] = Field(default_factory=dict, description="score per entity type, on the first split")
+    delta: Delta | None = Field(None, description="null for the baseline itself")
     reliability: tuple[ReliabilityBin, ...] = Field(
-        default=(), description="on the first split, the least sure first; none where answers have no probability"
+        default=(), description="on the first split, the least confident first; empty if answers have no probability"
     )
     disagreements: tuple[Disagreement, ...] = Field(
         default=(),
         max_length=MOST_DISAGREEMENTS,
-        description="with the baseline on the first split, up to ten, of which both are surest first; of fp32 models, where answers "
-        "have a probability",
+        description="up to ten disagreements with the baseline on the first split, those where both are most confident first; only of fp32 "
+        "models, and where answers have a probability",
     )
     predictions: str = Field(
         description="array name in predictions.npz: float32 logits [example, class], or [word, label], in file order"
     )
     onnx: Runtime | None = None
     torch_eager: Runtime | None = None
-    fidelity: Fidelity | None = Field(default=None, description="of a quantized model; results of before have none")
+    fidelity: Fidelity | None = Field(default=None, description="only of a quantized model; older results have none")
     info: ModelInfo = Field(
         default_factory=dict,
-        description="parity, int8 and fp32 matmuls, what stayed fp32 and why, fidelity and signal-to-noise per part "
-        "on the tuning split",
+        description="parity, int8 and fp32 matmuls, what stayed fp32 and why, fidelity and signal-to-noise ratio per part on the tuning "
+        "split",
     )
-    code: Code | None = Field(default=None, description="that computed its predictions, maybe before this run")
+    code: Code | None = Field(
+        default=None, description="the code that computed its predictions, maybe in an earlier run"
+    )
 
 
 class Result(Record):
@@ -177,32 +179,38 @@ class Result(Record):
     run: FileName = Field(description="name of the run directory")
     created: str = Field(description="ISO 8601, UTC")
     command: str = Field(description="the command line that reproduces it")
-    recipe: RecipeRecord = Field(description="resolved")
+    recipe: RecipeRecord = Field(description="the resolved recipe")
     teacher: str
     student: str | None
     seed: Seed
     task: TaskInfo
     machine: Machine
     versions: dict[str, str]
-    code: Code | None = Field(default=None, description="that put the result together; results of before have none")
-    origin: TeacherOrigin | None = Field(default=None, description="of the teacher; results of before have none")
-    student_origin: TeacherOrigin | None = Field(
-        default=None, description="of a student that starts from a checkpoint of its own, and not from its teacher"
+    code: Code | None = Field(
+        default=None, description="the code that put the result together; older results have none"
     )
-    ensemble: EnsembleScore | None = Field(default=None, description="several teachers as one; none where there is one")
-    vocabulary: VocabularyRecord | None = Field(default=None, description="none where no stage cuts one down")
-    pruning: tuple[PruningRecord, ...] = Field(default=(), description="one for each stage that prunes")
+    origin: TeacherOrigin | None = Field(default=None, description="of the teacher; older results have none")
+    student_origin: TeacherOrigin | None = Field(
+        default=None, description="only of a student that starts from a checkpoint of its own, not from its teacher"
+    )
+    ensemble: EnsembleScore | None = Field(
+        default=None, description="scores of several teachers as one; null if there is one teacher"
+    )
+    vocabulary: VocabularyRecord | None = Field(default=None, description="null if no stage reduces the vocabulary")
+    pruning: tuple[PruningRecord, ...] = Field(default=(), description="one record per prune stage")
     similarity: LayerSimilarity | None = Field(
         default=None,
-        description="of the student's layers to the teacher's; none without a model beside it, nor in results of before",
+        description="of the student's layers to the teacher's; null if there is no other model, and in older results",
     )
-    corpus: Corpus | None = Field(default=None, description="none where no stage reads plain text")
+    corpus: Corpus | None = Field(default=None, description="null if no stage reads plain text")
     stages: tuple[StageRecord, ...]
     models: Annotated[tuple[ModelResult, ...], Field(min_length=1)] = Field(
         description="the first is the baseline: the fp32 teacher on ONNX Runtime"
     )
-    noise: tuple[Latency, ...] = Field((), description="A/A: the baseline measured against itself")
-    timed_by: Code | None = Field(default=None, description="the code that took the latencies, maybe before this run")
+    noise: tuple[Latency, ...] = Field((), description="A/A control: the baseline measured against itself")
+    timed_by: Code | None = Field(
+        default=None, description="the code that measured the latencies, maybe in an earlier run"
+    )
     settings: Settings = Field(default_factory=dict, description="threads, precision, benchmark settings")
 
     @model_validator(mode="after")

@@ -15,17 +15,17 @@ class LayerSimilarity(Record):
     Rows are the model's layers, columns the teacher's.
     """
 
-    model: str = Field(min_length=1, description="what it is called in `models`, e.g. `student`")
+    model: str = Field(min_length=1, description="name in `models`, e.g. `student`")
     split: Literal["tuning"] = "tuning"
-    texts: Count = Field(default=0, description="that were read, windows of texts that are read in windows")
-    tokens: Count = Field(default=0, description="in them")
+    texts: Count = Field(default=0, description="texts that were read, or windows for tasks that read texts in windows")
+    tokens: Count = Field(default=0, description="tokens in these texts")
     states: tuple[tuple[Share, ...], ...] = Field(
         default=(), description="linear CKA of the states after each layer; the first row and column are the embeddings"
     )
     attention: tuple[tuple[Share | None, ...], ...] = Field(
         default=(),
-        description="Jensen-Shannon divergence of the heads' mean attention, in bits, the mean over tokens that attend; the first row and "
-        "column are the first layers; none where a layer has no heads",
+        description="Jensen-Shannon divergence of attention averaged over heads, in bits, averaged over attending tokens; the "
+        "first row and column are the first layers; null where a layer has no heads",
     )
     left_out: tuple[str, ...] = Field(default=(), description="what could not be compared, and why")
 

@@ -11,21 +11,23 @@ class TextRates(Record):
     """Rates over whole texts; a pair, a query and its passage, or a paragraph of plain text counts as one."""
 
     texts: Count
-    same: Count = Field(description="texts that are cut into the same tokens as before")
-    unknown: Share = Field(description="of their tokens before, those that stand for what is in no vocabulary")
+    same: Count = Field(description="texts that are tokenized as before")
+    unknown: Share = Field(description="share of unknown tokens before")
     unknown_after: Share
 
 
 class VocabularyRecord(Record):
     """The vocabulary of the last model."""
 
-    model: str = Field(description="its name, as in `models`")
-    tokens: Size = Field(description="rows of its table of words")
+    model: str = Field(description="name, as in `models`")
+    tokens: Size = Field(description="rows of its word embedding table")
     tokens_before: Size
     seen: dict[str, TextRates] = Field(
-        description="`train`, `tuning` and, where plain text was given, `corpus`; what stays was chosen on train and the corpus"
+        description="`train`, `tuning` and, if plain text was given, `corpus`; the tokens to keep were chosen on train and the corpus"
     )
-    reported: dict[str, TextRates] = Field(description="reported split -> rates; nothing was chosen by these")
+    reported: dict[str, TextRates] = Field(
+        description="reported split -> rates; these splits had no part in the choice"
+    )
     files_before: dict[str, Size] = Field(
-        description="model and precision -> bytes that its file would have with all tokens"
+        description="model and precision -> size in bytes that its file would have with all tokens"
     )

@@ -104,7 +104,7 @@ class Quantize(StageSpec):
     def _has_words(self) -> Quantize:
         if self.word_bits == 4 and not self.embeddings:
             raise ValueError(
-                "word_bits: `embeddings: false` leaves the table of words in fp32; leave one of the two out"
+                "word_bits: `embeddings: false` leaves the word embeddings in fp32; leave one of the two out"
             )
         return self
 

@@ -87,9 +87,12 @@ def _misnamed(stages: Sequence[StageBase]) -> list[Any]:
     for number, stage in enumerate(stages):
         where = (number, stage.kind) if stage.id == stage.kind else (number, stage.kind, "name")
         if stage.id in STAGE_SPECS and stage.id != stage.kind:
-            problems.append(misfit(where, f"`{stage.id}` is a kind of stages; give this one a `name` of its own"))
+            problems.append(misfit(where, f"`{stage.id}` is a kind of stage; give this one a `name` of its own"))
         elif (first := firsts.setdefault(stage.id, number)) < number:
-            text = f"`{stage.id}` is what stages[{first}] is called, too; give each of several stages of a kind a `name` of its own"
+            text = (
+                f"`{stage.id}` is also the name of stages[{first}]; give each of several stages of a kind a `name` of "
+                "its own"
+            )
             problems.append(misfit(where, text))
     return problems
 
@@ -125,7 +128,8 @@ class Recipe(Spec):
         ranks, apart = _ranks(kinds), " and ".join(kind for kind, spec in STAGE_SPECS.items() if spec.repeats)
         if ranks != sorted(ranks) or len(set(once)) != len(once):
             raise ValueError(
-                f"stages are {', '.join(kinds)}; expected each at most once, {apart} apart, in the order {', '.join(order)}"
+                f"stages are {', '.join(kinds)}; expected each at most once, except {apart}, in the order "
+                f"{', '.join(order)}"
             )
         if taken := sorted(set(ids) & RESERVED):
             raise ValueError(
@@ -136,7 +140,7 @@ class Recipe(Spec):
         if lone := [kind for kind in kinds if STAGE_SPECS[kind].serves_distill and "distill" not in kinds]:
             raise ValueError(f"`{lone[0]}` is for a `distill` stage, and there is none")
         if (order.index("distill") in ranks) != (self.student is not None):
-            raise ValueError("`student` and a `distill` stage come together: one is missing")
+            raise ValueError("`student` and a `distill` stage belong together: one is missing")
         if "export" not in kinds:
             raise ValueError("an `export` stage is missing: every recipe ends in an ONNX model")
         return self

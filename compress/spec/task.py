@@ -200,7 +200,7 @@ class TaskSpec(Spec):
         if len(self.label) < 2 or len(set(self.label)) != len(self.label):
             raise ValueError(f"`label` needs at least two different columns of 0 and 1, found {list(self.label)}")
         if self.labels is not None:
-            raise ValueError("`labels`: leave it out, for the columns of `label` name the labels")
+            raise ValueError("`labels`: leave it out; the columns of `label` name the labels")
 
     @property
     def label_columns(self) -> tuple[str, ...]:

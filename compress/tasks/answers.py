@@ -48,7 +48,7 @@ def _spans(context: Any, value: Any, column: str, label: str) -> list[Span] | st
     if not isinstance(context, str):
         return f"{column}: expected text, found {brief(context)}"
     if value is not None and not isinstance(value, list | dict):
-        hint = "; a .csv or .tsv holds no answers, .jsonl does" if isinstance(value, str) else ""
+        hint = "; a .csv or .tsv cannot hold answers, a .jsonl can" if isinstance(value, str) else ""
         return f"{label}: expected a list of answers, such as {FORMS}, found {brief(value)}{hint}"
     parts = _parts(value)
     if isinstance(value, dict) and value and not parts and any(value.values()):
@@ -88,7 +88,7 @@ def _span(context: str, part: Any) -> Span | str:
         return f"from {start} to {end}: expected a part of the context's {len(context):,} characters"
     found = context[start:end]
     if text is not None and found != text:
-        return f"{brief(text)} does not stand at character {start}{_elsewhere(context, text, found)}"
+        return f"{brief(text)} is not at character {start}{_elsewhere(context, text, found)}"
     if not found.strip():
         return f"expected some text, found {brief(found)}; a question without an answer has an empty list"
     return start + len(found) - len(found.lstrip()), end - len(found) + len(found.rstrip())
@@ -100,9 +100,7 @@ def _is_place(value: Any) -> TypeGuard[int]:
 
 def _elsewhere(context: str, text: str, found: str) -> str:
     place = context.find(text)
-    return f", where {brief(found)} is" + (
-        f"; it stands at {place}" if place >= 0 else "; the context does not have it"
-    )
+    return f", where {brief(found)} is" + (f"; it is at {place}" if place >= 0 else "; the context does not contain it")
 
 
 def _long(contexts: Sequence[str], labels: Sequence[Sequence[Span]]) -> list[str]:
@@ -112,7 +110,8 @@ def _long(contexts: Sequence[str], labels: Sequence[Sequence[Span]]) -> list[str
     if not long:
         return []
     return [
-        f"{long:,} of {len(asked):,} questions have answers of more than {LONG} words alone; a model's has {LONG} tokens at most"
+        f"{long:,} of {len(asked):,} questions have only answers of more than {LONG} words; a model's has at "
+        f"most {LONG} tokens"
     ]
 
 

@@ -43,7 +43,7 @@ def paired(spec: TaskSpec, rows: Rows) -> Rows:
     notes = [f"{len(rows):,} questions with {len(labels):,} endings"]
     if several:
         notes.append(
-            f"{several:,} of {len(rows):,} questions have an ending twice: which of the two is right cannot be told"
+            f"{several:,} of {len(rows):,} questions have an ending twice: it cannot be told which of the two is right"
         )
     return replace(rows, texts=(contexts, endings), labels=labels, numbers=numbers, notes=(*rows.notes, *notes))
 
@@ -74,7 +74,7 @@ def place_of(label: Any, endings: Sequence[Ending], column: str) -> int | str:
     last, written = len(endings) - 1, label_text(label)
     own = [place for place, (name, _) in enumerate(endings) if name and name == written]
     if len(own) > 1:
-        return f"{column}: {brief(label)} is the label of two endings; expected what is of one alone"
+        return f"{column}: {brief(label)} is the label of two endings; expected a label that only one has"
     if own:
         return own[0]
     names = [name for name, _ in endings if name]
@@ -93,7 +93,10 @@ def place_of(label: Any, endings: Sequence[Ending], column: str) -> int | str:
     if len(found) == 1:
         return found.pop()
     if found:
-        return f"{column}: {brief(label)} is the text of one ending and the place or the letter of another; expected what is of one alone"
+        return (
+            f"{column}: {brief(label)} is the text of one ending and the place or the letter of another; expected "
+            "a value that fits only one"
+        )
     if written.removeprefix("-").isdecimal():
         return _outside(column, label, last)
     return (

@@ -109,7 +109,8 @@ def _names(path: Path, fields: list[str], names: Sequence[str] | None, labelled:
         return [WORDS]
     if len(fields) < 2:
         raise CompressError(
-            f"{path}: expected in each line a word and its label, with a tab or spaces between, found {brief(fields[0])}"
+            f"{path}: expected a word and its label in each line, separated by a tab or spaces, found "
+            f"{brief(fields[0])}"
         )
     if names is None:
         return [WORDS, *(f"column{number}" for number in range(2, len(fields))), TAGS]

@@ -46,8 +46,8 @@ def read_table(
     if suffix in CONLL:
         return read_conll(path, names)
     raise CompressError(
-        f"{path}: expected a .csv, .tsv, .jsonl or .parquet file, or one of SQuAD's (.json) or of a word a line ({', '.join(CONLL)}), "
-        f"found suffix {suffix!r}"
+        f"{path}: expected a .csv, .tsv, .jsonl or .parquet file, SQuAD's .json or a file of one word per "
+        f"line ({', '.join(CONLL)}), found suffix {suffix!r}"
     )
 
 
@@ -76,7 +76,7 @@ def _quoted(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[s
 def _refuse_swallowed_rows(path: Path, start: int, row: list[str]) -> None:
     """Reject a TSV field with both a tab and a newline: it starts with an unbalanced quote that is text, and includes the next rows."""
     if any("\t" in field and "\n" in field for field in row):
-        raise CompressError(f"{path}:{start}: a quoted field runs over rows; {_QUOTES_ARE_TEXT}")
+        raise CompressError(f"{path}:{start}: a quoted field spans several rows; {_QUOTES_ARE_TEXT}")
 
 
 def _columns(

@@ -49,8 +49,8 @@ def read_kind(
         names = _names(values) if kind == "classification" else ()
         if len(names) > MOST_UNLISTED_LABELS:
             raise CompressError(
-                f"{table.place}: column {label!r} has {len(names):,} different values; choose another with --label, or say "
-                "--kind classification if they are classes, --kind regression if they are scores"
+                f"{table.place}: column {label!r} has {len(names):,} different values; choose another with --label, "
+                "or give --kind classification if they are classes, --kind regression if they are scores"
             )
     if not KINDS[kind].named_labels:
         return kind, None

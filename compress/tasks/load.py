@@ -161,11 +161,12 @@ def _check_left(spec: TaskSpec, place: str, tuning: Split) -> None:
     kind = TASK_KINDS[spec.kind]
     if KINDS[spec.kind].grouped is not None and not scored_queries(tuning.labels):
         raise CompressError(
-            f"{place}: no query that is in no reported split has a relevant passage; expected other queries"
+            f"{place}: no query outside the reported splits has a relevant passage; expected other queries"
         )
     if kind.correlates and not kind.varied(tuning.labels):
         raise CompressError(
-            f"{place}: its texts that are in no reported split all have the score {tuning.labels[0]:g}; expected others, too"
+            f"{place}: its texts outside the reported splits all have the score {tuning.labels[0]:g}; expected "
+            "other scores, too"
         )
 
 

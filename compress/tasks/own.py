@@ -85,14 +85,15 @@ def _check_dev(own: OwnFiles, table: Table, columns: Sequence[str]) -> None:
     if missing is not None:
         raise CompressError(
             f"--dev: expected a file with the columns of --train, found others: {own.train} is {forms[0]}, with "
-            f"{', '.join(map(repr, columns))}, and {own.dev} is {forms[1]}, with {', '.join(map(repr, found))}; give both in one form"
+            f"{', '.join(map(repr, columns))}, and {own.dev} is {forms[1]}, with {', '.join(map(repr, found))}; "
+            "give both in the same form"
         )
 
 
 def _form(path: Path) -> str:
     suffix = path.suffix.lower()
     if suffix in CONLL:
-        return "a file of a word a line"
+        return "a file of one word per line"
     return "one of SQuAD's" if suffix == ".json" else "a table"
 
 

@@ -78,7 +78,7 @@ def text_names(table: Table, own: OwnFiles) -> tuple[str, ...]:
         return own.texts
     if own.pair is None:
         raise CompressError(
-            "--pair: a choice has contexts and endings; name the column of the endings, or several with commas between"
+            "--pair: a choice has contexts and endings; name the column of the endings, or several, separated by commas"
         )
     found = choice_text(table, own.text, own.pair)
     for name in found[:-1]:

@@ -66,12 +66,10 @@ def own_files(
         beside = {"--text": text, "--pair": pair, "--label": label, "--kind": kind, "--max-length": max_length}
         lost = next((option for option, value in beside.items() if value is not None), None)
         if lost is not None:
-            raise CompressError(
-                f"{lost} says what is in files of your own: expected --train FILE and --dev FILE with it"
-            )
+            raise CompressError(f"{lost} describes files of your own: expected --train FILE and --dev FILE with it")
         return None
     if train is None:
-        other = "; --corpus takes its place with --kind embedding alone" if corpus else ""
+        other = "; --corpus can replace it only with --kind embedding" if corpus else ""
         raise CompressError(f"--train: expected a file of labelled examples beside --dev, found none{other}")
     if dev is None:
         raise CompressError(

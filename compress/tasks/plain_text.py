@@ -24,8 +24,8 @@ def text_file(corpus: Sequence[str]) -> str:
         raise CompressError(f"--corpus: expected one text file in place of --train, found {len(corpus)}; join them")
     if not is_text(Path(corpus[0])):
         raise CompressError(
-            f"--corpus: expected a text file ({ANY_SUFFIX}) in place of --train, found {corpus[0]}; folders and data sets do not serve "
-            "there"
+            f"--corpus: expected a text file ({ANY_SUFFIX}) in place of --train, found {corpus[0]}; folders and "
+            "data sets are not supported there"
         )
     return corpus[0]
 
@@ -46,8 +46,8 @@ def read_plain_text(path: Path, spec: TaskSpec) -> Rows:
     lines = [line for line in file_lines(path) if line]
     pairs = len(lines) // 2
     if not pairs:
-        raise CompressError(f"{path}: expected two lines of text at least, found {len(lines)}")
-    odd = f"the last of {len(lines):,} lines is left out, for lines are read two by two"
+        raise CompressError(f"{path}: expected at least two lines of text, found {len(lines)}")
+    odd = f"the last of {len(lines):,} lines is left out, because lines are read in pairs"
     return Rows(
         str(path),
         "pair",

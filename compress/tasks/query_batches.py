@@ -13,7 +13,7 @@ from compress.metrics.ranks import queries_of, scored_queries
 
 from .encoded import Encoded
 
-TOO_FEW = "{}s of a {} are learnt from beside each other, so expected at least 2"
+TOO_FEW = "training compares {}s of a {} with each other, so expected at least 2"
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,7 @@ class Origin:
             several = name not in OWN and isinstance(files.dev, dict)
             field = f"files.dev.{name}" if several else f"files.{name if name in OWN else 'dev'}"
             raise CompressError(
-                f"{self.spec.file}: {field}: {path}: no such file; paths are from the task file's folder"
+                f"{self.spec.file}: {field}: {path}: no such file; paths are relative to the task file's folder"
             )
 
 
@@ -116,7 +116,7 @@ def _astray(spec: TaskSpec, data_dir: Path | None, place: Path | None) -> list[s
     notes = [] if data_dir is None else ["--data-dir holds none of its data, which are read from where the task says"]
     if place is not None and spec.hub is not None and spec.hub.revision is not None:
         notes.append(
-            f"data set {spec.hub.path}: the folder of that name beside the task file, and not the hub's revision"
+            f"data set {spec.hub.path}: read from the folder of that name beside the task file, not from the hub"
         )
     return notes
 

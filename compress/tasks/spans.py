@@ -47,7 +47,7 @@ def spans_as_tags(rows: Rows, column: str, label: str) -> tuple[list[str], list[
         texts.append(text)
         labels.append([(tag, int(start), int(end)) for tag, (start, end) in zip(tags, words, strict=True)])
     refuse(rows.place, rows.unit, problems)
-    return texts, labels, [f"{cut:,} of {total:,} spans cut a word, and take all of it"] if cut else []
+    return texts, labels, [f"{cut:,} of {total:,} spans cut a word and are extended to all of it"] if cut else []
 
 
 def _spans(text: Any, value: Any, column: str, label: str) -> list[Span] | str:
@@ -66,7 +66,7 @@ def _spans(text: Any, value: Any, column: str, label: str) -> list[Span] | str:
     for place, part in enumerate(value, start=1):
         span = _span(part)
         if span is None:
-            hint = "; tags go with a list of words" if isinstance(part, str) else ""
+            hint = "; tags need a list of words" if isinstance(part, str) else ""
             return f"{label}: span {place}: expected {FORMS}, found {brief(part)}{hint}"
         if not 0 <= span.start < span.end <= len(text):
             return f"{label}: span {place}: {span}: expected a part of the text's {len(text):,} characters"

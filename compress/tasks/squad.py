@@ -50,7 +50,7 @@ def _document(path: Path) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:  # json.JSONDecodeError, or a number of too many digits
-        raise CompressError(f"{path}: not JSON: {error}; a file of one object a line ends in .jsonl") from None
+        raise CompressError(f"{path}: not JSON: {error}; a file of one object per line ends in .jsonl") from None
 
 
 def _number(place: int, question: dict[str, Any]) -> int | str:
@@ -78,7 +78,7 @@ def _list(path: Path, place: str, value: Any, key: str) -> list[Any]:
         return found
     held = brief(sorted(value)) if isinstance(value, dict) else brief(value)
     at = f"{place}: " if place else ""
-    hint = "" if place else "; records of other forms go in .jsonl, one object a line"
+    hint = "" if place else "; other records go in a .jsonl file, one object per line"
     raise CompressError(f"{path}: {at}expected a list `{key}`, as in {_FORM}, found {held}{hint}")
 
 

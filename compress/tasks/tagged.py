@@ -52,7 +52,8 @@ def _from_words(rows: Rows, column: str, label: str, names: tuple[str, ...]) -> 
     if all(isinstance(tag, int) for found in rows.labels for tag in found) and not (names or declared):
         notes = [
             *notes,
-            "tags are numbers and stay so; `labels` in the task file names them, in the order of their numbers",
+            "tags are numbers and stay numbers; name them with `labels` in the task file, in the order of their "
+            "numbers",
         ]
     words = list(map(_placed, rows.texts[0], tags))
     texts = [" ".join(found) for found in rows.texts[0]]
@@ -113,12 +114,13 @@ def _beside_marks(tags: list[list[str]]) -> list[str]:
     other = sorted(different - set(marked) - {OUTSIDE})
     if marked and other:
         return [
-            f"tags such as {marked[0]!r} stand beside {other[0]!r}, and none is O: each is a label of its own, and none an entity"
+            f"tags such as {marked[0]!r} occur beside {other[0]!r}, and none is O: each is a label of its own, "
+            "and none is an entity"
         ]
     if OUTSIDE in different and other:
         return [
-            f"tags such as {other[0]!r} have no mark, so each is a label of words and none an entity: write B-{other[0]} and "
-            f"I-{other[0]} for entity F1"
+            f"tags such as {other[0]!r} have no B- or I-, so each is a label of single words, and none is an "
+            f"entity: write B-{other[0]} and I-{other[0]} for entity F1"
         ]
     return []
 

@@ -38,23 +38,24 @@ _LONGER = {
     "word": "read in windows that overlap",
     "question": "read in windows that overlap",
     "choice": "cut, the context first",
-    "pair": "cut, each for itself",
+    "pair": "cut, each on its own",
 }
 _KINDS = (
-    "classification: one of some labels; multilabel: any; tagging: one for each word; span: a part of a text; "
-    "ranking: the order of the passages of a query; choice: one of several endings; regression: a score; embedding: vectors"
+    "classification: one label per text; multilabel: any number; tagging: one per word; span: a part of "
+    "a text; ranking: the order of a query's passages; choice: one of several endings; regression: a "
+    "score; embedding: vectors"
 )
 _LABEL_WORDS = {
-    str: "column of the labels, scores, relevances, answers or right endings",
+    str: "column of the labels, scores, relevances, answers or correct endings",
     tuple: "columns of 0 and 1, one for each label",
 }
 _TEXT_WORDS = {
     False: "one column, or two for pairs of texts",
-    True: "of contexts, of what each ending begins with if there is such a one, and of endings",
+    True: "columns of contexts, of the beginning of each ending if there is one, and of endings",
 }
 _WITHOUT_TUNING = {
     False: "without it, a tenth of train is held out",
-    True: "name one, with scores, since no pair of train has a score",
+    True: "name one with scores, since no pair of train has any",
 }
 _LABELS = ("label", "labels", "class", "category", "target", "relevance", "score", "stars", "rating", "sentiment", "intent", "topic",
     "tags", "ner_tags", "entities", "answers",
@@ -88,7 +89,10 @@ def _file_in(folder: Path, option: str, stems: Sequence[str]) -> Path:
     names = [f"{stem}{suffix}" for suffix in _SUFFIXES for stem in stems]
     found = next((folder / name for name in names if (folder / name).is_file()), None)
     if found is None:
-        raise CompressError(f"{option}: expected a file of labelled examples, found none here like {names[0]}; name it")
+        raise CompressError(
+            f"{option}: expected a file of labelled examples such as {names[0]}, found none here; name it with "
+            f"{option} FILE"
+        )
     return found
 
 
@@ -178,23 +182,23 @@ def task_yaml(own: OwnFiles, file: Path) -> tuple[str, list[str]]:
         "# What the texts and labels are, where they come from and how they are scored; docs/tasks.md has all fields.",
         f"#     compress run int8 --teacher DIR --task {' '.join(file.name.split())}",
         "",
-        f"name: {_flow(spec.name)}  # lower case; in names of runs and in reports{_after_folder(own.train)}",
+        f"name: {_flow(spec.name)}  # lower case; used in names of runs and in reports{_after_folder(own.train)}",
         f"kind: {spec.kind}  # {_KINDS}",
         f"text: {_flow(list(spec.text))}  # {_TEXT_WORDS[KINDS[spec.kind].unit == 'choice']}{_besides(rest)}",
         f"label: {_flow(spec.label if isinstance(spec.label, str) else list(spec.label))}  # {_LABEL_WORDS[type(spec.label)]}",
     ]
     if spec.labels is not None:
         lines += [
-            f"labels:  # in the order of their ids; {KINDS[spec.kind].unit}s of each in train",
+            f"labels:  # in the order of their ids; after each, its {KINDS[spec.kind].unit}s in train",
             *(f"  - {_flow(name)}  # {count:,}" for name, count in _counts(spec, train)),
         ]
     lines += [
-        f"metrics: {_flow(list(spec.metrics))}  # or {', '.join(others)}; of several, the mean is the headline score"
+        f"metrics: {_flow(list(spec.metrics))}  # or {', '.join(others)}; the headline score is the mean of several"
         if others
         else f"metrics: {_flow(list(spec.metrics))}  # their mean is the headline score",
         f"max_length: {spec.max_length}  # tokens; longer texts are {_LONGER[KINDS[spec.kind].unit]} "
         f"(the longest text of train has {longest:,} words)",
-        "files:  # from this file's folder on",
+        "files:  # relative to this file's folder",
         f"  train: {_flow(_path(own.train, file))}  # {len(train.numbers):,} examples",
         f"  dev: {_flow(_path(own.dev, file))}  # {len(dev.numbers):,} examples; scores are reported on them, once, at the end",
         f"  # tuning: FILE  # to choose checkpoints and settings on; {_WITHOUT_TUNING[unscored]}",
@@ -203,7 +207,11 @@ def task_yaml(own: OwnFiles, file: Path) -> tuple[str, list[str]]:
 
 
 def _after_folder(train: Path) -> str:
-    return f"; its folder's, since {train.name} names no task: change it as you like" if names_split(train) else ""
+    return (
+        f"; taken from its folder, since {train.name} names no task: change it as you like"
+        if names_split(train)
+        else ""
+    )
 
 
 def _prepared(spec: TaskSpec, table: Table) -> Rows:

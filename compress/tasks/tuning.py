@@ -51,8 +51,8 @@ def carve(spec: TaskSpec, split: Split, place: str) -> tuple[np.ndarray, np.ndar
         drawn = min(groups, key=len)
     if not drawn:
         raise CompressError(
-            f"{place}: {counted(len(split), 'example')} {_are(len(split))} too few to hold some out for tuning; expected two different "
-            f"{_sources(split, place)} at least"
+            f"{place}: {counted(len(split), 'example')} {_are(len(split))} too few to hold some out for tuning; "
+            f"expected at least two different {_sources(split, place)}"
         )
     held = np.zeros(len(split), dtype=bool)
     held[drawn] = True
@@ -93,19 +93,20 @@ def _sources(split: Split, place: str) -> str:
         return "contexts"
     if not split.labels_words:
         return "texts of one label"
-    return "texts, with a blank line after each," if Path(place).suffix.lower() in CONLL else "texts"
+    return "texts, with a blank line after each" if Path(place).suffix.lower() in CONLL else "texts"
 
 
 def _too_few(split: Split, distinct: int) -> str:
     if split.has_choices:
         questions = len(queries_of(split.labels))
         return (
-            f"{counted(questions, 'question')} on {counted(distinct, 'context')} {_are(questions)} too few to hold some out for tuning; "
-            "expected two contexts at least"
+            f"{counted(questions, 'question')} on {counted(distinct, 'context')} {_are(questions)} too few to "
+            "hold some out for tuning; expected at least two contexts"
         )
     return (
-        f"{counted(len(split), 'passage')} of {counted(distinct, 'query', 'queries')} {_are(len(split))} too few to hold some out for "
-        "tuning; expected two queries at least that have passages of different relevance"
+        f"{counted(len(split), 'passage')} of {counted(distinct, 'query', 'queries')} {_are(len(split))} too "
+        "few to hold some out for tuning; expected at least two queries that have passages of different "
+        "relevance"
     )
 
 

@@ -25,8 +25,8 @@ def unread_texts(table: Table, spec: TaskSpec) -> str | None:
 def unread_note(place: str, name: str, text: str) -> str:
     """Return a hint that the column `name` of the file `place` may belong to the column `text`."""
     return (
-        f"{place}: nothing reads the texts in column {name!r}; if they belong to those in {text!r}, say --pair {name}, or "
-        "name both under `text` in the task file"
+        f"{place}: the texts in column {name!r} are not read; if they belong to those in {text!r}, give "
+        f"--pair {name}, or name both under `text` in the task file"
     )
 
 

@@ -96,10 +96,10 @@ def test_what_sharing_does_not_shrink_is_said(cli: Cli, folder: Path) -> None:
         ({"architecture": "bert"}, "for a student `bert`; found `convert`"),
         (
             {"architecture": "bert", "init": "copy", "albert": albert()},
-            "an ALBERT architecture come together; found `bert`",
+            "an ALBERT architecture belong together; found `bert`",
         ),
-        ({}, "`albert` and an ALBERT architecture come together; found `albert`"),
-        ({"layers": 5, "albert": albert()}, "student s has 5 layers and the teacher 4: a block cannot stand for less"),
+        ({}, "`albert` and an ALBERT architecture belong together; found `albert`"),
+        ({"layers": 5, "albert": albert()}, "student s has 5 layers and the teacher 4: a block cannot replace less"),
         ({"hidden": 16, "albert": albert()}, "hidden is 16 and the teacher's is 32; a converted student keeps"),
         ({"heads": 2, "albert": albert()}, "heads is 2 and the teacher's is 4; a converted student keeps"),
         ({"intermediate": 48, "albert": albert()}, "intermediate is 48 and the teacher's is 64"),

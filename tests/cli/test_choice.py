@@ -215,7 +215,7 @@ def test_predict_prints_the_ending(cli, bundle: Path) -> None:
     assert answer["ending"] == answer["text"][1][answer["place"]] and sum(answer["probabilities"]) == pytest.approx(1)
     for wrong in (("a",), ("a", "--pair", "b"), ("a", "b", "--pair", "c", "--pair", "d")):
         said = cli("predict", bundle, *wrong)
-        assert said.code == 2 and "--pair: expected one text and two endings of it or more" in said.err
+        assert said.code == 2 and "--pair: expected one text and at least two endings" in said.err
 
 
 def test_predict_answers_and_scores_a_file(cli, bundle: Path, folder: Path, result: Result, tmp_path: Path) -> None:

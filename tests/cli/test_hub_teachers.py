@@ -199,7 +199,7 @@ def test_what_is_no_checkpoint_is_told(hub: Endpoint, refused: Any) -> None:
     del files(hub)[WEIGHTS]
     assert "it has no weights: no *.safetensors" in refused()
     hub.models[TEACHER] = Repository({LATER: {"README.md": b"a reader"}}, refs={"main": LATER})
-    assert "it is no transformers checkpoint: it has no config.json" in refused()
+    assert "it is not a transformers checkpoint: it has no config.json" in refused()
 
 
 def test_offline_the_cache_does(hub: Endpoint, refused: Any, planned: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,7 +219,7 @@ def test_offline_the_cache_does(hub: Endpoint, refused: Any, planned: Any, monke
 
 def test_a_branch_that_moves_is_another_commit_and_said(hub: Endpoint, planned: Any) -> None:
     def note(commit: str) -> str:
-        return f"teacher {TEACHER}: main is commit {commit} now; --teacher {TEACHER}@{commit} stays with it"
+        return f"teacher {TEACHER}: main is commit {commit} now; give --teacher {TEACHER}@{commit} to stay with it"
 
     before = planned()
     assert note(COMMIT) in before["notes"]

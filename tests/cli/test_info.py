@@ -124,7 +124,7 @@ def test_a_plan_shows_the_candidates_of_a_choice_and_their_steps(cli: Cli, tmp_p
     assert [*steps] == names[:2] and len({*steps.values()}) == 1
     printed = cli(*arguments).out
     assert f"training: {sum(steps.values())} steps" in printed
-    assert "learning_rate [0.0001, 0.0002]" in printed and "the tuning split chooses" in printed
+    assert "learning_rate [0.0001, 0.0002]" in printed and "the best on the tuning split is chosen" in printed
 
 
 def test_a_plan_on_a_gpu_that_computes_bf16_trains_in_it(
@@ -157,7 +157,7 @@ def test_a_plan_says_where_an_interrupted_training_goes_on(cli: Cli, tmp_path: P
     save_file({"x": np.zeros(1)}, file, metadata={"progress": json.dumps({"step": 31})})
     steps = {stage["stage"]: stage["saved_step"] for stage in json.loads(cli(*arguments, "--json").out)[0]["stages"]}
     assert {name: step for name, step in steps.items() if step is not None} == {"finetune teacher": 31}
-    assert "to go on, step 31" in cli(*arguments).out
+    assert "to continue, step 31" in cli(*arguments).out
     file.write_bytes(file.read_bytes()[:40])  # damaged: training restarts
     assert "to go on" not in cli(*arguments).out
 

@@ -187,7 +187,7 @@ def test_a_head_that_decides_otherwise_is_refused_or_taken_on_purpose(
     as_teacher: Callable[..., Request], kind: str, label: str, problem: str | None, words: str
 ) -> None:
     asked = as_teacher(kind, label, problem)
-    with pytest.raises(CompressError, match=rf"BertForSequenceClassification {words}, with a head .* say --refit"):
+    with pytest.raises(CompressError, match=rf"BertForSequenceClassification {words}, with a head .* give --refit"):
         plan_all(asked)
     (plan,) = plan_all(replace(asked, refit=True))
     assert plan.nodes[0].kind.name == "finetune"

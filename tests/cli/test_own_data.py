@@ -50,12 +50,12 @@ def test_a_forgotten_pair_is_one_note_of_plan_and_run(
         head, *rows = (folder / f"{name}.csv").read_text().splitlines()
         lines = [f"and the answer to it is {i},{row}" for i, row in enumerate(rows)]
         (folder / f"{name}.csv").write_text("\n".join([f"answer,{head}", *lines]))
-    note = "a.csv: nothing reads the texts in column 'answer'; if they belong to those in 'review', say --pair answer"
+    note = "a.csv: the texts in column 'answer' are not read; if they belong to those in 'review', give --pair answer"
     words = ("int8", "--teacher", "./teacher", "--set", "finetune.max_steps=1", "--max-length", "16", *FILES)
     (plan,) = json.loads(cli("plan", *words, "--json").out)
     assert [note in line for line in plan["notes"]].count(True) == 1
     (pair,) = json.loads(cli("plan", *words, "--pair", "answer", "--json").out)
-    assert not any("nothing reads" in line for line in pair["notes"])
+    assert not any("are not read" in line for line in pair["notes"])
     out = folder.parent / f"the runs of {folder.name}"  # not below this folder
     done = cli("run", *words, "--no-bench", "--set", "quantize.method=dynamic", "--threads", "1", "--out", out)
     assert (done.code, done.err.count(note)) == (0, 1)
@@ -76,13 +76,13 @@ def test_init_says_what_it_leaves_out(cli: Cli, folder: Path) -> None:
         (folder / name).write_text("\n".join([f"{head},second", *(f"{row},{n}" for n, row in enumerate(rows))]))
     done = cli("init", *FILES)
     assert (done.code, done.err) == (0, "")
-    assert "not used: `second`; a second text is named by --pair" in done.out
+    assert "not used: `second`; name a second text with --pair" in done.out
 
 
 def test_init_replaces_nothing_and_writes_nothing_where_it_fails(cli: Cli, folder: Path) -> None:
     (folder / "mine.yaml").write_text("mine")
     done = cli("init", *FILES, "-o", "mine.yaml")
-    assert (done.code, done.err) == (2, "error: mine.yaml: is there already; choose another name with --out\n")
+    assert (done.code, done.err) == (2, "error: mine.yaml: exists already; choose another name with --out\n")
     assert (folder / "mine.yaml").read_text() == "mine"
     before = set(folder.iterdir())
     for words in (("--text", "none"), ("-o", "a.txt"), ("-o", "none/a.yaml")):

@@ -46,7 +46,7 @@ def test_what_the_student_cannot_keep_is_a_note_each(cli: Cli, teachers: Callabl
     found = document(cli, "distilbert", "--teacher", "./electra", "--student", "plain.yaml")
     notes = [note for note in found["notes"] if note.startswith("student ")]
     assert notes == [
-        "student plain: embeddings 16 wide behind a matrix become tables 32 wide that come near them; losses on embeddings and "
+        "student plain: embeddings 16 wide behind a matrix become tables 32 wide that approximate them; losses on embeddings and "
         "hidden states make up for the rest",
         "student plain: the classifier's first layer is the teacher's with tanh in place of gelu",
     ]
@@ -68,7 +68,7 @@ def test_what_the_student_cannot_keep_is_a_note_each(cli: Cli, teachers: Callabl
         (
             "albert",
             "{name: s, title: S, architecture: albert, layers: 2, init: convert, albert: {embedding: 8}}",
-            "student s is converted to ALBERT's form, which the teacher has; choose one that repeats its layers less often, or "
+            "student s is converted to ALBERT's form, which the teacher already has; choose one that repeats its layers less often, or "
             "a card of fewer layers without `architecture`, `init` and `albert`; this teacher can have --student tiny-2l or distil-1l",
         ),
         (
@@ -121,7 +121,7 @@ def test_a_default_that_does_not_fit_names_cards_that_do(
         (
             "albert",
             "modernbert",
-            "recipe albert: its student is of the family ALBERT, and none of that starts from a ModernBERT, whose students are "
+            "recipe albert: its student is of the family ALBERT, which cannot start from a ModernBERT; students of that are "
             "ModernBERT: choose another recipe, such as distilbert; or a pre-trained student learns from its logits",
         ),
         (
@@ -129,7 +129,7 @@ def test_a_default_that_does_not_fit_names_cards_that_do(
             "deberta-v2",
             "recipe minilm, stage general: relation_kl: the attention of a deberta-v2 cannot be read",
         ),
-        ("albert", "xlnet", "recipe albert: no student starts from the weights of a teacher that is xlnet"),
+        ("albert", "xlnet", "recipe albert: no student can start from the weights of a teacher that is xlnet"),
     ],
 )
 def test_the_family_is_told_before_the_depth(
@@ -157,7 +157,7 @@ def test_layers_that_are_several_in_one_have_no_student(
     path.write_text(json.dumps({**json.loads(path.read_text()), "inner_group_num": 2}))
     code, _, error = cli("plan", "distilbert", "--teacher", "./albert", *TASK)
     assert code == 2
-    assert "teacher albert: inner_group_num is 2: its layers are several in one" in " ".join(error.split())
+    assert "teacher albert: inner_group_num is 2: each of its layers consists of several" in " ".join(error.split())
 
 
 def test_the_cards_say_whose_family_a_student_has(cli: Cli) -> None:
@@ -174,9 +174,9 @@ def test_a_shallow_teacher_s_student_is_copied_layers_and_the_plan_says_so(
     teachers("bert")
     words = ("logits", "--teacher", "./bert")
     told = (
-        "student distil-1l: copied layers of the teacher, for one of 4 layers, and no pre-trained encoder; "
-        "--student DIR or --student CARD takes one, such as minilm-l6"
+        "student distil-1l: for a teacher of 4 layers it starts from copied layers, not from a pre-trained encoder; "
+        "give one with --student DIR or --student CARD, such as minilm-l6"
     )
     assert document(cli, *words)["notes"].count(told) == 1
     for others in ((*words, "--student", "distil-1l"), ("distilbert", *words[1:])):
-        assert not any("no pre-trained encoder" in note for note in document(cli, *others)["notes"])
+        assert not any("pre-trained encoder" in note for note in document(cli, *others)["notes"])

@@ -86,7 +86,7 @@ def test_a_data_set_that_cannot_be_read_is_told_in_one_line(tmp_path: Path):
     ):
         read(f"hub:owner/name@{COMMIT}")
     folder = save(tmp_path / "a", "dataset", "txt")
-    with pytest.raises(CompressError, match=r"no column 'text'; did you mean `txt`\?; say which after a colon"):
+    with pytest.raises(CompressError, match=r"no column 'text'; did you mean `txt`\?; name one after a colon"):
         read(f"hub:{folder}")
     dataset(rows=["fine", None]).save_to_disk(str(tmp_path / "b"))
     with pytest.raises(CompressError, match=r"row 2: text: expected text, found NoneType"):

@@ -220,7 +220,7 @@ def test_a_next_sentence_follows_or_ends_a_pair_of_another_document(tmp_path: Pa
 
 
 def test_a_single_document_has_no_other(tmp_path: Path):
-    with pytest.raises(CompressError, match="next_sentence takes segments of two documents and the corpus has one"):
+    with pytest.raises(CompressError, match="next_sentence needs segments of two documents, and the corpus has one"):
         pairs(tmp_path, [documents(1)[0] * 20], labels="next_sentence")
 
 

@@ -66,7 +66,7 @@ def test_a_file_that_was_cut_short_says_so_in_one_line(tmp_path: Path, suffix: s
     path.write_bytes(packed[: int(len(packed) * left) - 1])
     with pytest.raises(CompressError) as told:
         read(path)
-    assert str(told.value).startswith(f"{path}: the compressed file is cut short after line ")
+    assert str(told.value).startswith(f"{path}: the compressed file is truncated after line ")
     assert "\n" not in str(told.value)
 
 

@@ -89,7 +89,7 @@ def test_cased_keeps_case_and_accents(corpus: Path, tmp_path: Path):
 def test_a_text_with_fewer_words_says_so(corpus: Path, tmp_path: Path):
     done = vocab(corpus, tmp_path / "words", "--size", 20_000)
     assert done.returncode == 0
-    assert "the text has no more than these of 20,000" in done.stdout
+    assert "the text gives no more, of 20,000 allowed" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_text_with_fewer_words_says_so(corpus: Path, tmp_path: Path):
             "the size of the vocabulary: expected at least 261, for 5 special tokens and 256 bytes; found 200",
         ),
         (("--corpus", "{corpus}", "--kind", "bpe", "--cased"), "--cased: byte-level BPE always keeps upper case"),
-        (("--corpus", "{corpus}", "--out", "{folder}"), "is there already; choose a new folder with --out"),
+        (("--corpus", "{corpus}", "--out", "{folder}"), "exists already; choose a new folder with --out"),
     ],
 )
 def test_what_cannot_be_is_told_in_a_line_and_nothing_is_written(corpus: Path, tmp_path: Path, arguments, message):
@@ -117,5 +117,5 @@ def test_what_cannot_be_is_told_in_a_line_and_nothing_is_written(corpus: Path, t
 
 def test_text_without_a_letter_is_refused(tmp_path: Path):
     (tmp_path / "blank.txt").write_text("\u200b\n")
-    with pytest.raises(CompressError, match=r"blank\.txt: no word to make a vocabulary of"):
+    with pytest.raises(CompressError, match=r"blank\.txt: no word to make a vocabulary from"):
         train_vocabulary(corpus_sources([str(tmp_path / "blank.txt")]), kind="wordpiece", size=300)

@@ -51,7 +51,9 @@ def test_a_pickle_is_never_opened(folder: Path):
     (folder / "model.safetensors").unlink()
     refused(lambda: weight_files(folder), f"{folder}: expected model.safetensors; found none")
     (folder / "tf_model.h5").touch()
-    refused(lambda: weight_files(folder), "found tf_model.h5, the form of another framework: convert it to safetensors")
+    refused(
+        lambda: weight_files(folder), "found tf_model.h5, the format of another framework: convert it to safetensors"
+    )
     (folder / "bundle.json").write_text("{}")
     refused(lambda: weight_files(folder), "expected model.safetensors; found a bundle, whose weights are in ONNX")
     (folder / "pytorch_model.bin").write_bytes(b"\x80\x04cposix\nsystem\n(S'exit'\ntR.")
@@ -72,7 +74,7 @@ def test_truncated_weights_name_their_file(folder: Path, kept: float):
         lambda: weight_files(folder),
         lambda: load_classifier(folder, kind="classification", labels=LABELS, trained=False),
     ):
-        refused(call, f"{path}: not a whole safetensors file: ")
+        refused(call, f"{path}: not a complete safetensors file: ")
 
 
 def test_sharded_weights_load_and_a_missing_shard_is_named(folder: Path):
@@ -157,7 +159,7 @@ def test_a_folder_without_a_tokenizer_is_refused(folder: Path):
             "spm.model",
             "found spm.model: have DebertaV2TokenizerFast of transformers 4 write a tokenizer.json beside it",
         ),
-        ("spiece.model", "spiece.model takes the package sentencepiece to read: install it, or give"),
+        ("spiece.model", "spiece.model needs the package sentencepiece to be read: install it, or give"),
     ],
 )
 def test_a_sentencepiece_model_says_what_it_takes(

@@ -154,7 +154,7 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("position_embedding_type", "relative_key", "one of absolute; found 'relative_key'"),
     ("is_decoder", True, "false: decoders are not supported; found True"),
     ("is_encoder_decoder", 1, "false: decoders are not supported; found 1"),
-    ("pruned_heads", {"0": [1]}, "none: a checkpoint whose heads are all there"),
+    ("pruned_heads", {"0": [1]}, "none: a checkpoint with all its heads"),
     ("quantization_config", [], "none: weights in float32"),
     ("quantization_config", {"quant_method": "gptq"}, "none: weights in float32"),
     ("torch_dtype", "int8", "one of float32, "),
@@ -179,7 +179,7 @@ def test_a_wrong_value_is_refused_by_file_and_key(
 def test_sizes_that_no_weights_are_there_for_take_no_memory(tiny_checkpoint: Callable[[str], Path], tmp_path: Path):
     folder = changed(tiny_checkpoint("bert"), tmp_path / "teacher", hidden_size=1 << 17, intermediate_size=1 << 17)
     with pytest.raises(
-        CompressError, match=r"config\.json: expected the sizes of the model whose weights these are: it"
+        CompressError, match=r"config\.json: expected the sizes of the model that the weights belong to: a"
     ):
         load_classifier(folder, kind="classification", labels=LABELS, trained=False)
 

@@ -76,7 +76,7 @@ BERT = {
 def test_a_size_that_is_missing_or_no_number(name: str, value: str | None):
     config = {**BERT, name: value} if value else {key: BERT[key] for key in BERT if key != name}
     problem = (
-        "the sizes of a bert are whole numbers: .*'many'" if value else "a size that a bert has is missing: .*[a-z]"
+        "the sizes of a bert are whole numbers: .*'many'" if value else "a size that a bert needs is missing: .*[a-z]"
     )
     with pytest.raises(CompressError, match=f"^config.json: {problem}"):
         dimensions(config, classes=2)

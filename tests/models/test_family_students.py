@@ -184,7 +184,7 @@ def test_a_block_that_is_fitted_is_nearer_than_the_mean(family: str):
 def test_an_albert_is_not_converted_to_its_own_form():
     wanted = card(2, architecture="albert", init="convert", albert={"embedding": 8})
     with pytest.raises(
-        CompressError, match="ALBERT's form, which the teacher has; choose one that repeats its layers less"
+        CompressError, match="ALBERT's form, which the teacher already has; choose one that repeats its layers less"
     ):
         sizes(wanted, teacher_of("albert"))
 
@@ -212,8 +212,10 @@ def test_blocks_that_no_albert_repeats_are_refused():
 
 
 SEGMENTS = "student s: a DistilBERT has no segment embeddings: the first segment's is added to the positions, the second's is dropped"
-MATRIX = "student s: embeddings 16 wide behind a matrix become tables 32 wide that come near them"
-POSITIONS = "student s: positions are counted from 0: the teacher's first 2 rows, of no token, are left out"
+MATRIX = "student s: embeddings 16 wide behind a matrix become tables 32 wide that approximate them"
+POSITIONS = (
+    "student s: positions are counted from 0: the teacher's first 2 rows, which belong to no token, are left out"
+)
 TASK_TYPES = "student s: a BERT has no task-type embeddings: the first type's, which all texts here have, is added to the positions"
 HEAD = "student s: the classifier's first layer is the teacher's with {} in place of {}"
 

@@ -62,7 +62,7 @@ def test_pairs_that_are_listed_are_taken_as_they_are():
         ("bottom", "layer_map bottom: the student has 8"),
         (((1, 7),), r"\[1, 7\] is outside a student of 8 layers and a teacher of 6"),
         (((9, 6),), r"\[9, 6\] is outside"),
-        (((1, 2), (1, 3)), r"a student layer stands twice in \[\[1, 2\], \[1, 3\]\]"),
+        (((1, 2), (1, 3)), r"a student layer occurs twice in \[\[1, 2\], \[1, 3\]\]"),
     ],
 )
 def test_a_map_that_does_not_fit(rule: Any, message: str):

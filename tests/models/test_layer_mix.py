@@ -117,5 +117,5 @@ def test_a_card_asks_for_it_and_one_without_layers_cannot() -> None:
     assert "vector_layers" not in StudentCard(name="s", title="S", layers=2).model_dump(), "keys of others stay"
     with pytest.raises(ValueError, match="vector_layers: a `static` has no layers"):
         StudentCard(name="s", title="S", architecture="static", init="static", vector_layers="mix")
-    with pytest.raises(ValueError, match="vector_layers: a pre-trained student is as its checkpoint"):
+    with pytest.raises(ValueError, match="vector_layers: decided by the checkpoint of a pre-trained student"):
         StudentCard(name="s", title="S", init="pretrained", checkpoint="x", vector_layers="mix")

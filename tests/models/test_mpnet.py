@@ -147,7 +147,7 @@ def test_values_for_distances_learn_from_scores(tiny_checkpoint: Callable[[str],
 @pytest.mark.parametrize(
     ("field", "value", "expected"),
     [
-        ("relative_attention_num_buckets", 64, "32: no other number is computed with; found 64"),
+        ("relative_attention_num_buckets", 64, "32: no other number is supported; found 64"),
         ("pad_token_id", 0, "1: an MPNet's positions are counted from there; found 0"),
     ],
 )

@@ -164,7 +164,7 @@ def test_other_poolings_and_layers_are_refused_by_name(tmp_path: Path) -> None:
     both = {"pooling_mode_mean_tokens": True, "pooling_mode_max_tokens": True}
     for number, (pooling, modules, message) in enumerate(
         [
-            (both, (), "1_Pooling/config.json: pooling: expected mean or cls, one of them; found mean, max_tokens"),
+            (both, (), "1_Pooling/config.json: pooling: expected either mean or cls; found mean, max_tokens"),
             ({}, (), "found none"),
             (None, ("Dense", "Normalize"), "modules.json: expected Transformer, Pooling, Normalize; found Dense"),
         ]

@@ -200,7 +200,7 @@ def test_a_config_with_other_values_is_refused(tmp_path: Path, toy_tokenizer: To
     with pytest.raises(CompressError, match="window: expected a whole number from 0 to 8; found 9"):
         read_config(tmp_path)
     with pytest.raises(
-        CompressError, match="a static has no layer in which question and context meet, and a task of kind span"
+        CompressError, match="a static has no layer that combines question and context, and a task of kind span"
     ):
         dimensions({**FIELDS, "model_type": "static"}, classes=2, kind="span")
 
@@ -211,7 +211,7 @@ def test_a_config_with_other_values_is_refused(tmp_path: Path, toy_tokenizer: To
         ({"layers": 2}, "layers: a `static` has no layers; leave it out"),
         ({"heads": 2}, "heads: a `static` has no layers; leave it out"),
         ({"init": "copy"}, "init: expected one of `static`, `random` for a student `static`; found `copy`"),
-        ({"init": "random", "static": {"rarity": 0.1}}, "`static` and `init: static` come together"),
+        ({"init": "random", "static": {"rarity": 0.1}}, "`static` and `init: static` belong together"),
         ({"architecture": "bert", "layers": 2}, "for a student `bert`; found `static`"),
     ],
 )
@@ -251,7 +251,7 @@ def test_a_tagger_reads_as_many_neighbours_as_its_card_says() -> None:
 
 def test_a_task_of_questions_and_a_teacher_without_layers_are_refused() -> None:
     card = load_student("static-256")
-    with pytest.raises(CompressError, match="student static-256 has no layer in which question and context meet"):
+    with pytest.raises(CompressError, match="student static-256 has no layer that combines question and context"):
         student_dimensions(card, sizes_of(kind="span"), texts=2)
     static = dimensions({**FIELDS, "model_type": "static"}, classes=2)
     with pytest.raises(

@@ -63,7 +63,7 @@ def test_other_words_are_refused(layers: int | str, message: str) -> None:
 
 def test_random_weights_have_no_layer_to_choose() -> None:
     sizes = {"layers": 4, "hidden": 32, "heads": 2, "intermediate": 64}
-    with pytest.raises(ValueError, match="of random weights none is better than another"):
+    with pytest.raises(ValueError, match="with random weights no layer is better than another"):
         TeacherCard(name="t", title="T", licence="x", random=sizes, layers=2)  # type: ignore[arg-type]
 
 

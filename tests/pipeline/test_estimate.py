@@ -51,10 +51,10 @@ def test_steps_are_those_of_the_training(world: Path) -> None:
     before = estimate(plan_all(asked), asked.root)
     assert [work.steps for work in before.work] == [15]  # of 36 examples
     assert before.seconds is None
-    assert "no such model was trained here yet" in str(before)
+    assert "no such model has been trained here yet" in str(before)
     run_all(asked, told)
     assert told.lines[0] == "data: 36 train, 4 tuning texts; classification, 2 labels"
-    assert told.lines[1] == "training: 15 steps, less than a minute on this machine, by a probe of a few steps"
+    assert told.lines[1] == "training: 15 steps, less than a minute on this machine, judging by a probe of a few steps"
     assert str(estimate(plan_all(asked), asked.root)) == "training: none"
 
 
@@ -263,7 +263,7 @@ def test_the_plan_tells_the_memory_of_each_stage_that_trains(world: Path, monkey
         name = "teacher" if label == "finetune teacher" else "student"
         assert memory["optimizer"] == 8 * document["models"][name]["parameters"]
     (line,) = (line for line in document["outlook"] if line.startswith("memory:"))
-    assert "16 tokens a forward; this machine has" in line
+    assert "16 tokens per forward pass; this machine has" in line
 
 
 def test_a_gpu_that_is_known_has_an_assumed_rate_in_a_plan(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -277,7 +277,7 @@ def test_a_gpu_that_is_known_has_an_assumed_rate_in_a_plan(world: Path, monkeypa
     found = estimate(plans, asked.root, assume=True)
     (work,) = found.work
     assert found.seconds == pytest.approx(work.flops / (0.25 * 121e12))
-    assert str(found).endswith("less than a minute on this machine, by an assumed 25% of its bf16 peak")
+    assert str(found).endswith("less than a minute on this machine, judging by an assumed 25% of its bf16 peak")
     line = found.memory_line()
-    assert line is not None and line.endswith("a forward; on NVIDIA L4")
+    assert line is not None and line.endswith("per forward pass; on NVIDIA L4")
     assert estimate(plans, asked.root).seconds is None  # a run measures it

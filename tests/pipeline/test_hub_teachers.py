@@ -71,7 +71,7 @@ def test_a_student_of_the_hub_is_pinned_and_one_that_is_not_there_is_refused(cac
     (plan,) = plan_all(asked("acme/Tiny-BERT"))
     assert plan.pretrained is not None and plan.pretrained.origin.revision == COMMIT
     assert (
-        f"student acme/Tiny-BERT: main is commit {COMMIT} now; --student acme/Tiny-BERT@{COMMIT} stays with it"
+        f"student acme/Tiny-BERT: main is commit {COMMIT} now; give --student acme/Tiny-BERT@{COMMIT} to stay with it"
         in plan.notes
     )
     assert f"--student acme/Tiny-BERT@{COMMIT}" in command_line(asked("acme/Tiny-BERT"), plan)
@@ -86,7 +86,7 @@ def test_a_student_of_the_hub_is_pinned_and_one_that_is_not_there_is_refused(cac
 def test_a_folder_of_that_name_wins_and_it_is_said(cache: Path) -> None:
     (hub,) = plan_all(request("acme/Tiny-BERT"))
     assert [note for note in hub.notes if "acme" in note] == [
-        f"teacher acme/Tiny-BERT: main is commit {COMMIT} now; --teacher acme/Tiny-BERT@{COMMIT} stays with it"
+        f"teacher acme/Tiny-BERT: main is commit {COMMIT} now; give --teacher acme/Tiny-BERT@{COMMIT} to stay with it"
     ]
     (pinned,) = plan_all(request(f"acme/Tiny-BERT@{COMMIT}"))
     assert not [note for note in pinned.notes if "acme" in note]
@@ -95,7 +95,8 @@ def test_a_folder_of_that_name_wins_and_it_is_said(cache: Path) -> None:
     (here,) = plan_all(request("acme/Tiny-BERT"))
     assert here.teacher.origin.kind == "folder"
     assert here.notes[0] == (
-        "teacher acme/Tiny-BERT: the folder of that name here, and not the hub's repository; that is acme/Tiny-BERT@main"
+        "teacher acme/Tiny-BERT: read from the folder of that name here, not from the hub; "
+        "for the hub's repository give acme/Tiny-BERT@main"
     )
     assert here.nodes[0].key == hub.nodes[0].key
     assert plan_all(request("acme/Tiny-BERT@main"))[0].teacher.origin.kind == "hub"

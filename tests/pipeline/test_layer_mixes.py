@@ -69,7 +69,7 @@ def planned(world: Path, *words: str, **more: Any) -> Plan:
 
 def test_the_plan_says_so_and_the_key_holds_it(world: Path) -> None:
     mix, last = planned(world), planned(world, student="last")
-    note = "student mixing: its vectors are made of a mix of the states of its embeddings and layers, which it learns"
+    note = "student mixing: its vectors are a learned mix of the states of its embeddings and layers"
     assert note in mix.notes and not any("mix of the states" in line for line in last.notes)
     keys = [{node.kind.name: node.key for node in plan.nodes}["distill"] for plan in (mix, last)]
     assert keys[0] != keys[1]

@@ -25,7 +25,7 @@ def test_what_does_not_fit_into_memory_says_what_to_lower(world: Path, monkeypat
     gpu_of(monkeypatch, None)
     monkeypatch.setattr("compress.pipeline.estimate.memory_bytes", lambda: 1000)
     line = estimate(plan_all(request(world)), world / "runs").memory_line()
-    assert line is not None and line.endswith(": too little; lower micro_batch_size of finetune, or max_length")
+    assert line is not None and line.endswith(": not enough; lower micro_batch_size of finetune, or max_length")
 
 
 def test_a_stage_is_called_as_settings_call_it(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,7 +37,7 @@ def test_a_stage_is_called_as_settings_call_it(world: Path, monkeypatch: pytest.
     found = estimate(plan_all(replace(asked, student=str(world / "one.yaml"))), asked.root)
     named = [work for work in found.work if work.label == "distill intermediate"]
     line = replace(found, work=tuple(named)).memory_line()
-    assert line is not None and line.endswith(": too little; lower micro_batch_size of intermediate, or max_length")
+    assert line is not None and line.endswith(": not enough; lower micro_batch_size of intermediate, or max_length")
 
 
 def test_a_micro_batch_is_what_is_in_memory(world: Path) -> None:
@@ -67,7 +67,7 @@ def test_stages_side_by_side_need_the_memory_of_each(world: Path, monkeypatch: p
     monkeypatch.setattr("compress.pipeline.estimate.memory_bytes", lambda: one + other - 1)
     assert found.fits(1) and not found.fits(2)
     line = found.memory_line(2)
-    assert line is not None and line.endswith(": too little, if these run at once; lower --jobs")
+    assert line is not None and line.endswith(": not enough for these at once; lower --jobs")
     heard = Noticing()
     run_all(asked, heard)
     assert (line in heard.notices) is (jobs == 2)

@@ -30,7 +30,7 @@ def named(asked: Request, architecture: str) -> Request:
 
 @pytest.mark.parametrize("head", ["ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice"])
 def test_another_kind_of_head_is_refused_or_taken_on_purpose(asked: Request, head: str) -> None:
-    with pytest.raises(CompressError, match=rf"is a Bert{head}, with a head for another kind .* say --refit"):
+    with pytest.raises(CompressError, match=rf"is a Bert{head}, with a head for another kind .* give --refit"):
         plan_all(named(asked, f"Bert{head}"))
     (plan,) = plan_all(replace(asked, refit=True))
     assert plan.nodes[0].kind.name == "finetune"
@@ -48,7 +48,7 @@ def test_what_is_set_of_a_fine_tuning_that_does_not_take_place_is_told(asked: Re
     (plan,) = plan_all(asked)
     assert plan.nodes[0].kind.name == "adopt"
     assert [note for note in plan.notes if "--set" in note] == [
-        f"--set {setting} has no effect: teacher teacher is fine-tuned already; say --refit to fine-tune it again"
+        f"--set {setting} has no effect: teacher teacher is fine-tuned already; give --refit to fine-tune it again"
     ]
     (plan,) = plan_all(replace(asked, refit=True))
     assert not [note for note in plan.notes if "--set" in note]

@@ -83,11 +83,10 @@ def test_another_has_the_plain_graph_and_the_plan_says_why(world: World):
     plan = world.plan("int8")
     assert graphs(plan) == {"teacher-fp32": "plain"}
     (note,) = plan.notes
-    before = "teacher: its ONNX graph is the plain one, of torch's exporter, with the same answers: the fast graph is for distilbert, "
+    before = "teacher: its ONNX graph is the plain one, from torch's exporter, with the same answers: the fast graph is for distilbert, "
     assert note.startswith(before)
     assert (
-        ", and this bert is of none of them. It takes more time than a fast one would, for it computes the last layer"
-        in note
+        ", and this bert is of none of them. It is slower than a fast one, because it computes the last layer" in note
     )
     asked = world.plan("int8", "export.graph=plain")
     assert (plan.name, [node.key for node in plan.nodes]) == (asked.name, [node.key for node in asked.nodes])
@@ -111,7 +110,7 @@ def test_each_model_has_its_own_graph(
         (
             "distilbert",
             (),
-            "student fewer: no student starts from the weights of a teacher that is bert; a pre-trained",
+            "student fewer: no student can start from the weights of a teacher that is bert; a pre-trained",
         ),
         ("tinybert-small", (), "(recipe logits, --student minilm-l6 or DIR)"),
         ("bert-pretrain", (), "stage pretrain, teacher teacher: masked_lm: the masked-LM head of a bert is not known"),
@@ -165,4 +164,4 @@ def test_a_masked_lm_head_that_is_not_known(world: World):
 def test_a_card_of_a_form_that_no_student_is_made_in(world: World):
     (world.folder / "own.yaml").write_text("name: own\ntitle: Own\narchitecture: bert\nlayers: 1\n")
     told = world.refused("distilbert", student="own.yaml")
-    assert "architecture: no student is made as a `bert`; a pre-trained one is (`init: pretrained`)" in told
+    assert "architecture: a student `bert` can only be pre-trained (`init: pretrained`)" in told

@@ -84,9 +84,9 @@ def test_without_text_what_needs_it_is_left_out_and_said(case: Case):
     plan = case.plan(corpus=False)
     assert not {"text", "masked-lm", "encoder"} & keys(plan).keys()
     assert plan.notes == (
-        "general distillation is left out: no plain text was given; say --corpus PATH",
-        "student narrow begins with random weights, which the texts of one task teach little: without plain text rather take a "
-        "student that begins with its teacher's weights (in its card, init: copy, project or convert)",
+        "general distillation is left out: no plain text was given; add it with --corpus PATH",
+        "student narrow starts from random weights, which the texts of one task teach little: without plain text, better choose a "
+        "student that starts from its teacher's weights (in its card, init: copy, project or convert)",
         "augment: teacher teacher has no masked-LM head and none was trained; "
         "all candidates are neighbours in the embedding table",
     )
@@ -100,7 +100,9 @@ def test_a_task_that_is_nearly_another_is_noted_and_others_are_not(case: Case):
 
 @pytest.mark.parametrize("stage", ["general", "masked_lm"])
 def test_a_stage_that_is_asked_for_without_text_is_a_mistake(case: Case, stage: str):
-    with pytest.raises(CompressError, match=rf"recipe tinybert, stage {stage}: no plain text was given; say --corpus"):
+    with pytest.raises(
+        CompressError, match=rf"recipe tinybert, stage {stage}: no plain text was given; add it with --corpus"
+    ):
         case.plan(f"{stage}.enabled=true", corpus=False)
 
 

@@ -128,7 +128,7 @@ def test_a_tokenizer_with_more_tokens_than_the_embedding_table(case: Case):
     case.use("bert", architectures=["BertModel"], vocab_size=40)
     assert case.refused(case.plan()) == (
         f"{case.teacher}: the tokenizer knows 64 tokens and the embedding table (config.json: vocab_size) has 40 rows; "
-        "the tokenizer is not this checkpoint's"
+        "the tokenizer belongs to another checkpoint"
     )
 
 
@@ -159,7 +159,7 @@ def test_a_checkpoint_with_more_layers_than_its_config(case: Case):
     config = case.teacher / "config.json"
     config.write_text(json.dumps(json.loads(config.read_text()) | {"num_hidden_layers": 1}))
     assert case.refused(case.plan()) == (
-        f"{case.teacher}: the weights have 2 layers and config.json says 1; the config is another checkpoint's"
+        f"{case.teacher}: the weights have 2 layers and config.json says 1; the config belongs to another checkpoint"
     )
 
 
@@ -188,7 +188,7 @@ def test_labels_of_a_fine_tuned_teacher_that_are_not_the_tasks(case: Case):
 def test_weights_that_are_pickled_or_cut_are_refused_even_earlier(case: Case):
     path = case.teacher / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(CompressError, match=r"model\.safetensors: not a whole safetensors file"):
+    with pytest.raises(CompressError, match=r"model\.safetensors: not a complete safetensors file"):
         case.plan()
     path.rename(case.teacher / "pytorch_model.bin")
     with pytest.raises(CompressError, match=r"expected model\.safetensors; found pytorch_model\.bin, a pickle"):

@@ -134,7 +134,7 @@ def test_without_text_it_is_refused_unless_it_is_switched_off(world: Path):
     assert planned.nodes[0].id == "teacher"
     for words in ((), ("pretrain.enabled=true",)):
         with pytest.raises(
-            CompressError, match=r"stage pretrain: no plain text was given; say --corpus PATH, or leave"
+            CompressError, match=r"stage pretrain: no plain text was given; add it with --corpus PATH, or leave"
         ):
             plan(world, *words, corpus=())
 

@@ -204,8 +204,8 @@ def test_with_one_tokenizer_layers_are_learnt_and_text_is_read(world: Path) -> N
 @pytest.mark.parametrize(
     ("recipe", "overrides", "message"),
     [
-        ("distilbert", (), "stage distill: hidden_cosine compares states at tokens, and student bytes and teacher teacher cut"),
-        ("minilm", (), "stage intermediate: relation_kl compares states at tokens"),
+        ("distilbert", (), "stage distill: hidden_cosine compares states per token, and student bytes and teacher teacher cut"),
+        ("minilm", (), "stage intermediate: relation_kl compares states per token"),
         ("logits", ("distill.max_length=31",), "recipe logits, distill: max_length is 31 tokens and student short has 30"),
     ],
 )  # fmt: skip
@@ -220,7 +220,7 @@ def test_what_needs_the_same_tokens_is_refused_by_name(
 
 def test_a_stage_on_plain_text_is_refused_by_name(world: Path) -> None:
     asked = request(world, "tinybert", corpus=(str(world / "text.txt"),))
-    told = "stage general: trains on plain text in the tokens of teacher teacher, and the student has others"
+    told = "stage general: trains on plain text in the tokens of teacher teacher, and the student has other tokens"
     with pytest.raises(CompressError, match=re.escape(told)):
         plan_all(asked)
 
@@ -228,10 +228,10 @@ def test_a_stage_on_plain_text_is_refused_by_name(world: Path) -> None:
 @pytest.mark.parametrize(
     ("card", "message"),
     [
-        ("checkpoint: ./bytes", "`init: pretrained` and `checkpoint` come together"),
-        ("init: pretrained", "`init: pretrained` and `checkpoint` come together"),
-        ("init: pretrained\ncheckpoint: ./bytes\nlayers: 3", "layers: a pre-trained student is as its checkpoint; leave it out"),
-        ("architecture: bert", "layers: expected how many"),
+        ("checkpoint: ./bytes", "`init: pretrained` and `checkpoint` belong together"),
+        ("init: pretrained", "`init: pretrained` and `checkpoint` belong together"),
+        ("init: pretrained\ncheckpoint: ./bytes\nlayers: 3", "layers: decided by the checkpoint of a pre-trained student; leave it out"),
+        ("architecture: bert", "layers: expected a number of layers; only a student with"),
         ("init: pretrained\ncheckpoint: ./none", "student mine: checkpoint: teacher ./none: no such folder"),
         ("init: pretrained\ncheckpoint: bert-mini", "student mine: checkpoint: bert-mini has random weights; name a card"),
     ],

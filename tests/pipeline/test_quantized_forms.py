@@ -137,7 +137,7 @@ def test_a_short_table_keeps_8_bits_and_the_run_says_so(
         Request(("int8",), (task,), teacher=str(teacher), overrides=overrides, root=root, bench=None), Notices()
     )
     assert (result.final.info["int8_gathers"], result.final.info["int4_gathers"]) == (2, 0)
-    said = "teacher-int8: word_bits: no table of 1,024 rows and more is quantized: words have no 4 bits here"
+    said = "teacher-int8: word_bits: 4 bits are not used here, as no table of 1,024 rows or more is quantized"
     assert said in notices
 
 

@@ -53,7 +53,7 @@ def test_a_student_with_another_tokenizer(world: Path) -> None:
     """It learns from answers, whose positions are mapped to its tokens, but not from states at tokens."""
     assert not plan("tiny.yaml", task="asked.yaml", student="./bytes").shares_tokenizer
     told = refused("tiny.yaml", student="./bytes", recipe="distilbert", overrides=())
-    assert "hidden_cosine compares states at tokens" in told and "choose recipe logits" in told
+    assert "hidden_cosine compares states per token" in told and "choose recipe logits" in told
 
 
 def test_several_teachers_answer_in_the_student_s_windows(world: Path) -> None:

@@ -38,7 +38,7 @@ def test_the_same_teacher_twice(world: Path):
     shutil.copytree("bytes", "copy")
     for twice in (("tiny.yaml", "tiny.yaml"), ("./bytes", "./copy"), ("tiny.yaml", "./bytes", "./bytes")):
         told = refused(*twice)
-        assert "is given twice: its weights and settings are those of a teacher before it" in told
+        assert "is given twice: an earlier teacher has the same weights and settings" in told
         assert "`compress checkpoint RUN --stage teacher -o DIR`" in told
 
 
@@ -59,7 +59,7 @@ def test_one_card_with_other_settings_is_another_teacher(world: Path):
 def test_a_recipe_without_a_student(world: Path):
     told = refused("tiny.yaml", "./bytes", recipe="int8", student=None, overrides=())
     assert told == (
-        "recipe int8 makes no student of a card, and several teachers (tiny, bytes) are for one: give one --teacher, or take a recipe "
+        "recipe int8 makes no student from a card, which several teachers (tiny, bytes) are for: give one --teacher, or choose a recipe "
         "with a student, such as logits"
     )
 
@@ -100,7 +100,7 @@ def test_a_kind_of_task_whose_answers_have_no_mean(world: Path, monkeypatch: pyt
     monkeypatch.setattr("compress.pipeline.stages.ensemble.TASK_KINDS", kinds)
     told = refused("tiny.yaml", "./bytes")
     assert told == (
-        "task tiny-task: answers of a classification task have no mean of several teachers (tiny, bytes); give one --teacher"
+        "task tiny-task: answers of several teachers (tiny, bytes) to a classification task cannot be averaged; give one --teacher"
     )
     assert keys(plan("tiny.yaml"))
 

@@ -199,7 +199,7 @@ def test_what_a_stage_has_to_say_is_said_whoever_built_it(world: Path) -> None:
     asked = replace(request(world), overrides=("quantize.method=dynamic", "quantize.word_bits=4", "finetune.epochs=1"))
     run._help(asked)
     (result,) = run_all(asked)
-    assert [line for line in result.settings["notices"] if "words have no 4 bits here" in line]
+    assert [line for line in result.settings["notices"] if "4 bits are not used here" in line]
 
 
 def test_the_chain_of_one_run_has_all_cores(world: Path) -> None:

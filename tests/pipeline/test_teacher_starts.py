@@ -118,4 +118,4 @@ def test_what_was_counted_is_not_counted_again_by_a_training_that_goes_on(world:
     again = node.kind.run(job)
     assert again["start"] == first.info["start"]
     assert again["held_out"] == first.info["held_out"]
-    assert said[0] == "pretrained: goes on after step 3"
+    assert said[0] == "pretrained: continues after step 3"

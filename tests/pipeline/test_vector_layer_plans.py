@@ -47,7 +47,7 @@ def test_the_plan_says_what_is_cut_and_the_key_holds_it(world: Path) -> None:
     assert [plan.sizes["teacher"].layers for plan in (last, second, mean)] == [3, 2, 3]
     assert len({plan.nodes[0].key for plan in (last, second, mean)}) == 3
     assert not any("its vectors are" in note for note in last.notes)
-    cut = "its vectors are those of layer 2; what stands behind is cut off, so that it is an encoder of 2 layers"
+    cut = "its vectors are those of layer 2; later layers are cut off, which leaves an encoder of 2 layers"
     assert f"teacher layered: {cut}" in second.notes
     assert "teacher layered: its vectors are made of the mean of its last 2 layers' states" in mean.notes
 

@@ -86,17 +86,20 @@ def test_vectors_of_two_widths_are_compared_by_their_similarities(world: Path) -
     card = str(world / "narrow.yaml")
     plan = planned(world, "[{name: soft_target, weight: 3.0}, {name: hidden_mse}]", student=card)
     assert losses_of(plan) == [("hidden_mse", 1.0), ("similarity_mse", 3.0)]
-    assert noted(plan, "similarity_mse in place of soft_target: vectors of 16 and of 32 numbers have no cosine")
+    assert noted(plan, "similarity_mse instead of soft_target: vectors of 16 and of 32 numbers have no cosine")
     assert losses_of(planned(world, "[{name: hard_label}]", student=card)) == [("similarity_mse", 1.0)]
     own = planned(world, "[{name: similarity_mse, weight: 2.0}]", student=card)
-    assert losses_of(own) == [("similarity_mse", 2.0)] and not noted(own, "in place of")
+    assert losses_of(own) == [("similarity_mse", 2.0)] and not noted(own, "instead of")
 
 
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"refit": True}, "--refit: labels of embedding tasks train no teacher, which is taken as it is"),
-        ({"teacher": ["tiny", "tiny"]}, "answers of an embedding task have no mean of several teachers"),
+        ({"refit": True}, "--refit: no teacher is trained on the labels of embedding tasks, so it is used as it is"),
+        (
+            {"teacher": ["tiny", "tiny"]},
+            r"answers of several teachers \(tiny, tiny\) to an embedding task cannot be averaged",
+        ),
         ({"overrides": ("finetune.learning_rate=[1.0e-4, 2.0e-4]",)}, "learning_rate: found a list to choose from"),
     ],
 )
@@ -132,13 +135,13 @@ def test_a_narrower_one_learns_their_cosines(world: Path) -> None:
 
 def test_settings_of_a_training_that_does_not_take_place_are_said_to_have_no_effect(world: Path) -> None:
     plan = planned(world, BOTH, "finetune.epochs=2")
-    assert noted(plan, "--set finetune.epochs=2 has no effect: teacher tiny is taken as it is")
+    assert noted(plan, "--set finetune.epochs=2 has no effect: teacher tiny is used as it is")
 
 
 def test_pooling_is_of_the_key_and_said_where_no_file_says_it(world: Path) -> None:
     folder = encoder_folder(world / "teacher", "bert")
     plan = planned(world, BOTH, teacher=str(folder))
-    assert noted(plan, "teacher teacher: its folder says nothing of pooling")
+    assert noted(plan, "teacher teacher: its folder does not specify the pooling")
     (folder / "1_Pooling").mkdir()
     path = folder / "1_Pooling" / "config.json"
     keys = {"unsaid": plan.nodes[0].key}
@@ -152,7 +155,7 @@ def test_pooling_is_of_the_key_and_said_where_no_file_says_it(world: Path) -> No
     plan = planned(world, BOTH, teacher=str(folder))
     assert noted(plan, "teacher teacher: it cuts texts to 16 tokens") and plan.nodes[0].key == keys["cls"]
     path.write_text(json.dumps({"pooling_mode_max_tokens": True}))
-    with pytest.raises(CompressError, match="expected mean or cls, one of them; found max_tokens"):
+    with pytest.raises(CompressError, match="expected either mean or cls; found max_tokens"):
         planned(world, BOTH, teacher=str(folder))
     planned(world, BOTH, teacher=str(folder), kind="regression")  # regression needs no pooling
 

@@ -45,7 +45,7 @@ def test_a_mistake_in_a_method_is_told_beside_the_others_with_its_line(tmp_path:
     (found_,) = mistakes(tmp_path, "method: inc-static, reduce_range: true")
     assert found_.startswith("6: stages[2].quantize.reduce_range: neural-compressor's weights have 8 bits")
     (found_,) = mistakes(tmp_path, "method: qat")
-    assert found_.startswith("6: stages[2].quantize.method: qat takes the ranges of a `quantize_aware` stage")
+    assert found_.startswith("6: stages[2].quantize.method: qat uses the ranges of a `quantize_aware` stage")
 
 
 def test_what_is_made_in_python_is_checked_too() -> None:

@@ -197,7 +197,7 @@ def test_positions_keep_8_bits_though_they_are_more_than_the_words(family: str, 
     [
         (
             {"embeddings": False},
-            "word_bits: `embeddings: false` leaves the table of words in fp32; leave one of the two out",
+            "word_bits: `embeddings: false` leaves the word embeddings in fp32; leave one of the two out",
         ),
         ({"word_bits": 6}, "4 or 8"),
     ],

@@ -122,7 +122,7 @@ def test_a_static_student_learns(world: Path) -> None:
 def test_margins_and_batches_of_one_are_refused_before_anything_runs(world: Path) -> None:
     done = compress("run", "logits", *COMMAND, "--teacher", "tiny.yaml", "--set", "distill.batch_size=1", cwd=world)
     assert done.returncode == 2
-    assert "stage distill: batch_size is 1; endings of a question are learnt from beside each other" in done.stderr
+    assert "stage distill: batch_size is 1; training compares endings of a question with each other" in done.stderr
     margins = ("--set", "distill.losses=[{name: margin_mse}]")
     done = compress("run", "logits", *COMMAND, "--teacher", "tiny.yaml", *margins, cwd=world)
     assert done.returncode == 2 and "loss margin_mse is for ranking tasks" in done.stderr

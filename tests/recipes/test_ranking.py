@@ -116,4 +116,4 @@ def test_margins_are_refused_for_other_kinds(world: Path) -> None:
 def test_batches_of_one_are_refused_before_anything_runs(world: Path) -> None:
     done = compress("run", "logits", *COMMAND, "--teacher", "tiny.yaml", "--set", "distill.batch_size=1", cwd=world)
     assert done.returncode == 2
-    assert "stage distill: batch_size is 1; passages of a query are learnt from beside each other" in done.stderr
+    assert "stage distill: batch_size is 1; training compares passages of a query with each other" in done.stderr

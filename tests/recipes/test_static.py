@@ -339,7 +339,7 @@ stages:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"task": "questions"}, "student static-256 has no layer in which question and context meet"),
+        ({"task": "questions"}, "student static-256 has no layer that combines question and context"),
         ({"task": "vectors", "overrides": ["quantize.method=auto"]}, "with no matmuls for method `auto` to choose among"),
         ({"task": "vectors", "overrides": ["quantize.embeddings=false"]}, "`embeddings: false` keeps it in fp32"),
         ({"overrides": ["distill.losses=[{name: hidden_mse}]"]}, "hidden_mse: a static student has no layers"),

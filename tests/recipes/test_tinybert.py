@@ -111,7 +111,7 @@ def test_the_plan_prints_the_layer_map_and_what_is_left_out(world: Path) -> None
     assert "layers 1<-2" in shown.stdout
     without = words.index("--corpus")
     shown = compress(*words[:without], *words[without + 2 :], cwd=world)
-    assert "general distillation is left out: no plain text was given; say --corpus PATH" in shown.stdout
+    assert "general distillation is left out: no plain text was given; add it with --corpus PATH" in shown.stdout
 
 
 @pytest.mark.parametrize(

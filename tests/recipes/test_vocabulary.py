@@ -190,4 +190,4 @@ def test_the_command_plans_and_runs_it(world: Path, tmp_path: Path) -> None:
     again = json.loads(command("plan", *arguments, "--json", cwd=tmp_path).stdout)[0]
     assert again["models"]["teacher-vocabulary"]["word_parameters"] < 300 * 32
     refused = command("run", *arguments, "--set", "vocabulary.corpus=true", cwd=tmp_path)
-    assert refused.returncode == 2 and "say --corpus PATH" in refused.stderr
+    assert refused.returncode == 2 and "add it with --corpus PATH" in refused.stderr

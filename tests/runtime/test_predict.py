@@ -97,7 +97,7 @@ def test_what_was_before_a_wrong_line_is_answered(folder: Path) -> None:
     describe(folder, text_columns=["premise", "hypothesis"], max_length=24)
     done = predict(folder, lines="a\tb\nc\td\nno tab\na\tb\n")
     assert done.stdout.count(b"\n") == 2
-    assert done.stderr.decode() == "error: stdin:3: expected two texts with a tab between them; found 'no tab'\n"
+    assert done.stderr.decode() == "error: stdin:3: expected two texts separated by a tab; found 'no tab'\n"
     assert done.returncode == 2
 
 

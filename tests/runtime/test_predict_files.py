@@ -107,7 +107,7 @@ def test_pairs_are_two_columns(folder: Path, tmp_path: Path) -> None:
         (
             "text,prediction\na,b\n",
             ("--text", "text"),
-            "in.csv: has a column 'prediction', which is the name of what is added",
+            "in.csv: has a column 'prediction', which is also the name of an added column",
         ),
         (
             "text,gold\na,nobody\n",
@@ -182,7 +182,7 @@ def test_keys_in_another_order_stay_in_their_columns(folder: Path, tmp_path: Pat
         ("in.jsonl", '{"text": "a"}\n{"text": "b", "id": 1}\n', (), "line 2: key 'id' is not in every row"),
         ("in.jsonl", '{"text": "a", "id": "\\ud800"}\n', (), "line 1: expected text that can be written in utf-8"),
         ("in.jsonl", '{"text": "a"}\n{"text": "\\ud800"}\n', (), "in.jsonl: line 2: text: expected Unicode text"),
-        ("in.tsv", 'text\tid\n"a\t1\nb\t2\nc"\t3\n', (), "line 4: a quoted field runs over rows"),
+        ("in.tsv", 'text\tid\n"a\t1\nb\t2\nc"\t3\n', (), "line 4: a quoted field spans several rows"),
         (
             "in.jsonl", '{"text": "a", "gold": "0"}\n{"text": "b"}\n' + '{"text": "c", "gold": "0"}\n' * 9,
             ("--label", "gold"), "line 2: no column 'gold'",
@@ -207,8 +207,8 @@ def test_an_output_whose_folder_is_not_there(folder: Path, table: Path, tmp_path
 
 
 def test_options_of_a_file_without_one_and_pairs_of_piped_lines(folder: Path) -> None:
-    assert "--label goes with a file: expected --input FILE" in predict(folder, "a", "--label", "gold").stderr
-    assert "--pair: a piped line holds both texts with a tab between" in predict(folder, "--pair", "b").stderr
+    assert "--label needs a file: expected --input FILE" in predict(folder, "a", "--label", "gold").stderr
+    assert "--pair: a piped line holds both texts, separated by a tab" in predict(folder, "--pair", "b").stderr
 
 
 def test_a_file_given_as_a_text_is_refused(folder: Path, table: Path) -> None:

@@ -132,5 +132,5 @@ def test_a_question_needs_its_context(folder: Path) -> None:
     done = predict(folder, lines="who is it\n")
     assert (done.returncode, done.stderr) == (
         2,
-        "error: stdin:1: expected two texts with a tab between them; found 'who is it'\n",
+        "error: stdin:1: expected two texts separated by a tab; found 'who is it'\n",
     )

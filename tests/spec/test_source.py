@@ -276,7 +276,7 @@ def test_rules_across_fields_are_placed_at_their_mapping():
         "mine.yaml:4: checkpoint: a hub checkpoint needs a pinned `revision`"
     ]
     assert mistakes(f"{HEAD}stages: [export, finetune]") == [
-        f"mine.yaml:1: stages are export, finetune; expected each at most once, distill and prune apart, in the order {KINDS}"
+        f"mine.yaml:1: stages are export, finetune; expected each at most once, except distill and prune, in the order {KINDS}"
     ]
     assert mistakes("name: A B\ntitle: x", StudentCard)[0] == (
         "mine.yaml:1: name: expected a name of lower-case letters, digits, `.`, `_` and `-`, found the text 'A B'"
@@ -286,9 +286,9 @@ def test_rules_across_fields_are_placed_at_their_mapping():
 @pytest.mark.parametrize(
     ("first", "second", "expected"),
     [
-        ("", "", "7: stages[3].prune: `prune` is what stages[1] is called, too; give each of several stages of a kind a `name` of"),
-        ("name: a", "name: a", "7: stages[3].prune.name: `a` is what stages[1] is called, too; give each"),
-        ("", "name: export", "7: stages[3].prune.name: `export` is a kind of stages; give this one a `name` of its own"),
+        ("", "", "7: stages[3].prune: `prune` is also the name of stages[1]; give each of several stages of a kind a `name` of"),
+        ("name: a", "name: a", "7: stages[3].prune.name: `a` is also the name of stages[1]; give each"),
+        ("", "name: export", "7: stages[3].prune.name: `export` is a kind of stage; give this one a `name` of its own"),
     ],
 )  # fmt: skip
 def test_a_name_that_stands_twice_is_told_at_the_second(first, second, expected):

@@ -60,7 +60,7 @@ def test_a_tuning_split_without_a_correlation_is_refused(here: Path) -> None:
         scores(), here, r"train.csv: the 4 examples held out for tuning all have the score 3; name a file .* --tuning"
     )
     (here / "own.csv").write_text("text,label\na,1\nc,3\nd,3\n")
-    with pytest.raises(CompressError, match=r"own.csv: its texts that are in no reported split all have the score 3;"):
+    with pytest.raises(CompressError, match=r"own.csv: its texts outside the reported splits all have the score 3;"):
         load_training(scores(), here, None, here / "own.csv")
     (here / "own.csv").write_text("text,label\na,1\nc,3\nd,2\n")
     assert load_training(scores(), here, None, here / "own.csv").tuning.labels.tolist() == [3, 2]

@@ -24,7 +24,7 @@ def test_columns_are_guessed(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_guessed_is_asked_for(tmp_path: Path) -> None:
-    with pytest.raises(CompressError, match=r"--train: expected .* like train\.csv; name it"):
+    with pytest.raises(CompressError, match=r"--train: expected .* such as train\.csv, found none here; name it"):
         files_in(tmp_path)
     for name in ("train", "dev"):
         (tmp_path / f"{name}.csv").write_text("\n".join(["a,b", *(f"{i},text {i}" for i in range(9))]))

@@ -114,7 +114,7 @@ def test_a_builtin_task_keeps_its_name_for_itself(tmp_path: Path, name: str) -> 
         ({"train": "b.csv"}, "--dev: expected other examples than --train, found the same file"),
         ({"train": "none.csv"}, r"none\.csv: no such file"),
         ({"train": "one.csv"}, "all 4 examples have the label 'a'; training needs at least two"),
-        ({"train": "many.csv"}, "column 'stars' has 101 different values; choose another with --label, or say"),
+        ({"train": "many.csv"}, "column 'stars' has 101 different values; choose another with --label, or give"),
         ({"train": "empty.csv"}, "empty file"),
         ({"train": "headed.csv"}, "no examples; expected at least one row after the header"),
         (
@@ -127,7 +127,7 @@ def test_a_builtin_task_keeps_its_name_for_itself(tmp_path: Path, name: str) -> 
         ({"train": "gaps.csv"}, "line 6: stars: expected a number, found 'nan'; .* --kind classification, if they are"),
         ({"train": "blanks.csv"}, "line 6: stars: no label; line 7: stars: no label$"),
         ({"train": "latin.csv"}, r"latin\.csv:2: expected UTF-8 text, found byte 0xe9"),
-        ({"train": "a.xls"}, r"expected a \.csv, \.tsv, .* of a word a line \(\.conll, .*\), found suffix '\.xls'"),
+        ({"train": "a.xls"}, r"expected a \.csv, \.tsv, .* of one word per line \(\.conll, .*\), found suffix '\.xls'"),
     ],
 )
 def test_what_cannot_be_used_is_told_in_a_line(tmp_path: Path, columns: dict[str, Any], expected: str) -> None:
@@ -156,7 +156,7 @@ def test_what_cannot_be_used_is_told_in_a_line(tmp_path: Path, columns: dict[str
     [
         ({"train": "a.csv"}, "--dev: expected a file of labelled examples beside --train"),
         ({"dev": "a.csv"}, "--train: expected a file of labelled examples beside --dev"),
-        ({"text": "review"}, "--text says what is in files of your own: expected --train FILE and --dev FILE with it"),
+        ({"text": "review"}, "--text describes files of your own: expected --train FILE and --dev FILE with it"),
         (
             {"train": "a", "dev": "b", "kind": "sorting"},
             f"--kind: expected classification, multilabel, .* or {[*KINDS][-1]}, found 'sorting'",
@@ -201,9 +201,9 @@ def test_where_the_files_stand_has_no_say_and_what_is_in_them_has(own: OwnFiles,
 @pytest.mark.parametrize(
     ("train", "dev", "expected"),
     [
-        ("a.conll", "b.jsonl", r"a\.conll is a file of a word a line, with 'tokens', 'tags', .*b\.jsonl is a table, with 'text', 'en"),
+        ("a.conll", "b.jsonl", r"a\.conll is a file of one word per line, with 'tokens', 'tags', .*b\.jsonl is a table, with 'text', 'en"),
         ("a.json", "b.csv", r"a\.json is one of SQuAD's, with 'question', 'context', 'answers', .*b\.csv is a table, with 'text', 'la"),
-        ("a.csv", "b.conll", r"a\.csv is a table, with 'text', 'label', and .*b\.conll is a file of a word a line, with 'tokens', 'tags'"),
+        ("a.csv", "b.conll", r"a\.csv is a table, with 'text', 'label', and .*b\.conll is a file of one word per line, with 'tokens', 'ta"),
     ],
 )  # fmt: skip
 def test_train_and_dev_of_different_forms_are_told_what_they_are(
@@ -223,7 +223,7 @@ def test_train_and_dev_of_different_forms_are_told_what_they_are(
         (tmp_path / name).write_text(contents[name])
     with pytest.raises(CompressError, match=expected) as caught:
         own_task(OwnFiles(tmp_path / train, tmp_path / dev))
-    assert str(caught.value).startswith("--dev: ") and str(caught.value).endswith("give both in one form")
+    assert str(caught.value).startswith("--dev: ") and str(caught.value).endswith("give both in the same form")
 
 
 def test_forms_that_have_the_same_columns_may_differ(tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_a_task_file_says_that_its_name_is_the_folder_s(tmp_path: Path) -> None:
     for name, said in (("train.csv", True), ("Data-train.csv", True), ("films-train.csv", False)):
         train, dev = write(tmp_path / "shop", name, ["a", "b"] * 4), write(tmp_path / "shop", "b.csv", ["a", "b"] * 4)
         text, _ = task_yaml(OwnFiles(train, dev, "review", label="stars"), tmp_path / "out.yaml")
-        assert (f"its folder's, since {name} names no task" in text) is said
+        assert (f"taken from its folder, since {name} names no task" in text) is said
         assert f"name: {'shop' if said else 'films'}  #" in text
 
 
@@ -292,7 +292,7 @@ def test_texts_that_nothing_reads_are_told(tmp_path: Path, case: str) -> None:
     files = OwnFiles(tmp_path / "a.jsonl", tmp_path / "b.jsonl", "premise")
     advice = load_training(*own_task(files), None).advice
     assert [
-        ("a.jsonl: nothing reads the texts in column 'second'" in line, "--pair second" in line) for line in advice
+        ("a.jsonl: the texts in column 'second' are not read" in line, "--pair second" in line) for line in advice
     ] == [(True, True)] * expected
     if case == "texts":
         assert load_training(*own_task(replace(files, pair="second")), None).advice == ()

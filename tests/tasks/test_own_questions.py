@@ -47,7 +47,7 @@ def test_records_need_no_options_where_their_columns_have_the_usual_names(tmp_pa
 def test_a_table_of_answers_as_text_is_refused_by_what_holds_them(tmp_path: Path, suffix: str, mark: str) -> None:
     content = "\n".join([mark.join(USUAL), *(mark.join((f"who {n}", f"Ada came {n}", "Ada")) for n in range(9))]) + "\n"
     own = OwnFiles(*written(tmp_path, content, content, suffix), kind="span")
-    with pytest.raises(CompressError, match=r"line 2: answers: .* a \.csv or \.tsv holds no answers, \.jsonl does"):
+    with pytest.raises(CompressError, match=r"line 2: answers: .* a \.csv or \.tsv cannot hold answers, a \.jsonl can"):
         load_training(*own_task(own), None)
 
 
@@ -124,7 +124,7 @@ def test_init_refuses_what_a_run_would(tmp_path: Path) -> None:
     question, context, _ = DEV[0]
     files = written(tmp_path, squad(TRAIN), squad([*DEV, (question, context, [("Ada", 0)])]))
     with pytest.raises(
-        CompressError, match=r"dev\.json: question \d+ \(id '\d+'\): answers: answer 1: 'Ada' does not stand at"
+        CompressError, match=r"dev\.json: question \d+ \(id '\d+'\): answers: answer 1: 'Ada' is not at"
     ):
         task_yaml(OwnFiles(*files), tmp_path / "t.yaml")
 

@@ -46,7 +46,7 @@ def test_lines_are_read_two_by_two_and_blank_ones_not_at_all(world: Path, name: 
     data = load_training(*own_task(own(world, name)), None, world / "tuning.tsv")
     assert data.train.texts == (["a dog", "a slow river is not good"], ["the cat sings", "a fine movie"])
     assert data.train.apart and len(data.tuning) == 12
-    assert data.notes == ("train: the last of 5 lines is left out, for lines are read two by two",)
+    assert data.notes == ("train: the last of 5 lines is left out, because lines are read in pairs",)
 
 
 def test_texts_of_other_splits_are_seen_wherever_they_stand(world: Path) -> None:
@@ -117,7 +117,7 @@ def test_what_cannot_be_used_is_refused(world: Path) -> None:
     with pytest.raises(CompressError, match="expected pairs of texts with a score, found plain text"):
         load_training(*own_task(own(world)), None, world / "texts.txt")
     (world / "one.txt").write_text("\n\na line\n")
-    with pytest.raises(CompressError, match=r"one\.txt: expected two lines of text at least, found 1"):
+    with pytest.raises(CompressError, match=r"one\.txt: expected at least two lines of text, found 1"):
         load_training(*own_task(own(world, "one.txt")), None, world / "tuning.tsv")
     with pytest.raises(CompressError, match="--dev: expected pairs of texts with a score"):
         own_task(OwnFiles(world / "texts.txt", world / "one.txt", "one", "two", "score", "embedding"))
@@ -126,8 +126,8 @@ def test_what_cannot_be_used_is_refused(world: Path) -> None:
 @pytest.mark.parametrize(
     ("corpus", "kind", "message"),
     [
-        (["a.txt"], "regression", "--corpus takes its place with --kind embedding alone"),
-        (["a.txt"], None, "--corpus takes its place with --kind embedding alone"),
+        (["a.txt"], "regression", "--corpus can replace it only with --kind embedding"),
+        (["a.txt"], None, "--corpus can replace it only with --kind embedding"),
         (["a.txt", "b.txt"], "embedding", "--corpus: expected one text file in place of --train, found 2"),
         (["folder"], "embedding", "--corpus: expected a text file .* found folder"),
         (["hub:owner/name@main"], "embedding", "--corpus: expected a text file .* found hub:owner/name@main"),

@@ -61,7 +61,7 @@ def test_batches_are_filled() -> None:
 
 
 def test_a_batch_of_one_pair_teaches_nothing() -> None:
-    with pytest.raises(CompressError, match="batch_size is 1; passages of a query are learnt from beside each other"):
+    with pytest.raises(CompressError, match="batch_size is 1; training compares passages of a query with each other"):
         QuerySampler(labels(), 1, seed=0)
 
 

@@ -158,7 +158,7 @@ def test_one_query_is_held_out_where_a_tenth_is_less(tmp_path: Path) -> None:
     own(tmp_path, rows_of(3, passages=20))
     data = load_training(spec_of(), tmp_path, None)
     assert len(data.tuning) == 20 and len(set(data.tuning.texts[0])) == 1
-    with pytest.raises(CompressError, match=r"20 passages of 1 query are too few .*; expected two queries at least"):
+    with pytest.raises(CompressError, match=r"20 passages of 1 query are too few .*; expected at least two queries"):
         carve(spec_of(), data.tuning, "here")
 
 
@@ -178,7 +178,7 @@ def test_a_tuning_file_loses_whole_queries_that_are_reported(tmp_path: Path) -> 
     assert data.tuning.texts[0] == ["new"] * 3 and len(data.train) == 40
     write(path, [*tuning[:2], ("new", "x", 0), ("new", "y", 0), ("new", "z", 0)])
     with pytest.raises(
-        CompressError, match=r"tuning\.jsonl: no query that is in no reported split has a relevant passage"
+        CompressError, match=r"tuning\.jsonl: no query outside the reported splits has a relevant passage"
     ):
         load_training(spec_of(), tmp_path, None, path)
 

@@ -85,7 +85,7 @@ def test_a_score_that_is_no_number_keeps_its_line(here: Path) -> None:
 
 def test_a_set_without_any_score_is_refused(here: Path) -> None:
     (here / "b.tsv").write_text("\tone\ttwo\n\tthree\tfour\n", encoding="utf-8")
-    with pytest.raises(CompressError, match=r"b\.tsv: no pair has a score, which vectors are measured by"):
+    with pytest.raises(CompressError, match=r"b\.tsv: no pair has a score to measure vectors by"):
         load_reported(spec(SETS), here, None)
 
 

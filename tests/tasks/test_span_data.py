@@ -89,7 +89,7 @@ def test_a_span_that_cuts_a_word_takes_all_of_it(tmp_path: Path) -> None:
     cut = [{"start": 2, "end": 7, "label": "PER"}, SPANS[1], {"start": 35, "end": 41, "label": "LOC"}]
     data, words = read(tmp_path, [(TEXT, cut)])
     assert words == [TAGGED]  # the space before Paris is not a word
-    assert "dev: 1 of 3 spans cut a word, and take all of it" in data.notes
+    assert "dev: 1 of 3 spans cut a word and are extended to all of it" in data.notes
 
 
 def test_offsets_count_characters_not_bytes(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_no_spans_may_be_nothing(tmp_path: Path) -> None:
         ([[0, 3, ""]], "span 1: expected"),
         ([[0, 3, 7]], "span 1: expected"),
         ([{"start": 0, "end": 3}], "span 1: expected"),
-        (["B-PER"], "span 1: expected .* found 'B-PER'; tags go with a list of words"),
+        (["B-PER"], "span 1: expected .* found 'B-PER'; tags need a list of words"),
         (["O", 3, None], "span 1: expected"),
         ("PER", "expected a list of spans, such as .* found 'PER'"),
         (3, "expected a list of spans, such as .* found 3"),

@@ -119,10 +119,10 @@ def test_answers_are_spans_of_characters(tmp_path: Path, answers: Any, expected:
     [
         (
             [{"text": "Paris", "answer_start": 10}],
-            r"dev\.jsonl: line 13: answers: answer 1: 'Paris' does not stand at character 10, where ' Pari' is; it stands at 11",
+            r"dev\.jsonl: line 13: answers: answer 1: 'Paris' is not at character 10, where ' Pari' is; it is at 11",
         ),
-        ([{"text": "Rome", "answer_start": 3}], "'Rome' does not stand at character 3, .*; the context does not have it"),
-        ([{"text": "Paris", "start": 11, "end": 15}], "'Paris' does not stand at character 11, where 'Pari' is"),
+        ([{"text": "Rome", "answer_start": 3}], "'Rome' is not at character 3, .*; the context does not contain it"),
+        ([{"text": "Paris", "start": 11, "end": 15}], "'Paris' is not at character 11, where 'Pari' is"),
         ([{"text": "her.", "answer_start": 29}], "from 29 to 33: expected a part of the context's 32 characters"),
         ([{"text": "saw", "answer_start": -22}], "from -22 to -19: expected a part"),
         ([{"start": 5, "end": 3}], "from 5 to 3: expected a part"),
@@ -137,7 +137,7 @@ def test_answers_are_spans_of_characters(tmp_path: Path, answers: Any, expected:
         ({"text": ["Paris"], "answer_start": []}, "expected a list of answers, such as"),
         ({"text": "Paris", "answer_start": 11}, "expected a list of answers, such as"),
         ({"start": 3}, "expected a list of answers, such as"),
-        ("Paris", "expected a list of answers, .* found 'Paris'; a .csv or .tsv holds no answers, .jsonl does"),
+        ("Paris", "expected a list of answers, .* found 'Paris'; a .csv or .tsv cannot hold answers, a .jsonl can"),
         (11, "expected a list of answers, .* found 11"),
     ],
 )  # fmt: skip
@@ -166,7 +166,7 @@ def test_long_answers_are_allowed_and_noted(tmp_path: Path) -> None:
     written(tmp_path, squad(rows), squad(DEV))
     notes = load_training(span_task(), tmp_path, None).notes
     assert notes == (
-        "train: 1 of 38 questions have answers of more than 30 words alone; a model's has 30 tokens at most",
+        "train: 1 of 38 questions have only answers of more than 30 words; a model's has at most 30 tokens",
     )
 
 
@@ -176,7 +176,7 @@ QAS = {"question": "q", "answers": [{"text": "c", "answer_start": 0}]}
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        ([], r"dev\.json: expected a list `data`, as in .*, found \[\]; records of other forms go in \.jsonl"),
+        ([], r"dev\.json: expected a list `data`, as in .*, found \[\]; other records go in a \.jsonl file"),
         ({"rows": []}, r"expected a list `data`, as in .*, found \['rows'\]"),
         ({"data": [{"title": "T"}]}, r"dev\.json: data\[0\]: expected a list `paragraphs`, .* found \['title'\]"),
         ({"data": ["x"]}, r"data\[0\]: expected a list `paragraphs`, .* found 'x'"),
@@ -193,11 +193,11 @@ QAS = {"question": "q", "answers": [{"text": "c", "answer_start": 0}]}
         ({"data": [{"paragraphs": [{"context": "c", "qas": [{"question": "q"}]}]}]}, "question 1: .*list `answers`"),
         (
             {"data": [{"paragraphs": [{"context": "d", "qas": [QAS]}]}]},
-            r"dev\.json: question 1: answers: answer 1: 'c' does not stand at character 0, where 'd' is",
+            r"dev\.json: question 1: answers: answer 1: 'c' is not at character 0, where 'd' is",
         ),
         (
             {"data": [{"paragraphs": [{"context": "d", "qas": [QAS | {"id": "57a"}]}]}]},
-            r"dev\.json: question 1 \(id '57a'\): answers: answer 1: 'c' does not stand at character 0",
+            r"dev\.json: question 1 \(id '57a'\): answers: answer 1: 'c' is not at character 0",
         ),
         ({"data": [{"paragraphs": [{"context": "c", "qas": [QAS | {"question": 3}]}]}]}, "question 1: question: expected text"),
         ({"data": []}, r"dev\.json: no questions in it"),
@@ -211,7 +211,7 @@ def test_files_of_another_form_are_refused(tmp_path: Path, document: Any, messag
 
 def test_json_lines_with_the_wrong_suffix_are_told_apart(tmp_path: Path) -> None:
     written(tmp_path, squad(TRAIN), jsonl(records(DEV, "list")))
-    with pytest.raises(CompressError, match=r"dev\.json: not JSON: .*; a file of one object a line ends in \.jsonl"):
+    with pytest.raises(CompressError, match=r"dev\.json: not JSON: .*; a file of one object per line ends in \.jsonl"):
         load_training(span_task(), tmp_path, None)
 
 
@@ -248,7 +248,7 @@ def test_few_contexts_give_the_smallest_and_one_gives_none(tmp_path: Path) -> No
     written(tmp_path, squad(rows), squad(DEV))
     assert set(load_training(span_task(tuning_fraction=0.01), tmp_path, None).tuning.texts[1]) == {"Ada did."}
     written(tmp_path, squad(questions("train", 1)), squad(DEV))
-    with pytest.raises(CompressError, match=r"3 examples are too few .*; expected two different contexts at least"):
+    with pytest.raises(CompressError, match=r"3 examples are too few .*; expected at least two different contexts"):
         load_training(span_task(), tmp_path, None)
 
 

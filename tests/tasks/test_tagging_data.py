@@ -99,7 +99,9 @@ def test_numbers_of_tags_have_the_names_of_the_task(tmp_path: Path) -> None:
     assert data.labels == order and dev_words(reported) == EXPECTED
     data, _ = read(tmp_path, files=files, metrics=("accuracy",))
     assert data.labels == ("0", "1", "2", "3", "4")
-    assert any("train: tags are numbers and stay so; `labels` in the task file names them" in n for n in data.notes)
+    assert any(
+        "train: tags are numbers and stay numbers; name them with `labels` in the task file" in n for n in data.notes
+    )
     with pytest.raises(CompressError, match=r"`entity_f1` needs labels of entities, .* found 0, 1, 2"):
         read(tmp_path, files=files)
 
@@ -239,7 +241,7 @@ def test_a_label_called_o_comes_first_among_others(tmp_path: Path) -> None:
 def test_tags_that_look_like_entities_beside_others_are_told(tmp_path: Path) -> None:
     written(tmp_path, conll(others("B-PER", "o")), conll(others("B-PER", "o")[:2]))
     notes = read(tmp_path, metrics=("accuracy",))[0].notes
-    assert any("'B-PER' stand beside 'o'" in note for note in notes)
+    assert any("'B-PER' occur beside 'o'" in note for note in notes)
 
 
 def test_tags_without_marks_are_told(tmp_path: Path) -> None:

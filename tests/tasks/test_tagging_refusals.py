@@ -26,7 +26,7 @@ TRAIN, DEV = sentences("train"), sentences("dev", 12)
         ("Ada\tO\n\tO\nsaw\tB-PER\n", r"line 2: tokens: expected text, found ''"),
         ("-DOCSTART- O\n\nAda\tO\nsaw\t\n", r"line 4: tags: expected a tag, found ''"),
         ("Ada\tO\nsaw\tO\n", r"dev\.conll: all 2 words have the label 'O'; expected entities among them"),
-        ("Ada\n", r"expected in each line a word and its label, with a tab or spaces between, found 'Ada'"),
+        ("Ada\n", r"expected a word and its label in each line, separated by a tab or spaces, found 'Ada'"),
         ("\n \n-DOCSTART-\tO\n", r"dev\.conll: no examples"),
         ("", r"dev\.conll: no examples; expected at least one text$"),
     ],
@@ -37,13 +37,13 @@ def test_files_that_cannot_be_read_are_refused(tmp_path: Path, dev: str, message
         read(tmp_path)
 
 
-@pytest.mark.parametrize(("suffix", "blank"), [(".conll", ", with a blank line after each,"), (".jsonl", "")])
+@pytest.mark.parametrize(("suffix", "blank"), [(".conll", ", with a blank line after each"), (".jsonl", "")])
 def test_too_few_texts_are_told_in_the_files_form(tmp_path: Path, suffix: str, blank: str) -> None:
     form = conll if suffix == ".conll" else jsonl
     paths = written(tmp_path, form(TRAIN[:1]), form(DEV), suffix)
     files = Files(train=paths[0].name, dev=paths[1].name)
     with pytest.raises(
-        CompressError, match=rf"1 example is too few to hold .* expected two different texts{blank} at least$"
+        CompressError, match=rf"1 example is too few to hold .* expected at least two different texts{blank}$"
     ):
         read(tmp_path, files=files)
 
@@ -136,7 +136,7 @@ def test_fields_that_do_not_fit_are_refused(fields: dict[str, Any], message: str
     ("labels", "message"),
     [
         (("O", "B-PER", "I-PER", "B-LOC"), "`labels` has 'B-LOC' without 'I-LOC'; list both"),
-        (("B-PER", "I-PER", "O"), "`labels` begin with 'O', found 'B-PER' first"),
+        (("B-PER", "I-PER", "O"), "`labels` must begin with 'O', found 'B-PER' first"),
         (("O", "B-PER", "I-PER", "E-PER", "S-PER"), "are listed in IOB2, .* whatever the files have; found O, B-PER"),
         (("PER", "LOC"), "metric `entity_f1` needs labels of entities, such as O, B-PER and I-PER, found PER, LOC"),
     ],

@@ -154,7 +154,9 @@ def test_missing_file(here: Path) -> None:
 
 def test_unknown_suffix(here: Path) -> None:
     refused(
-        task(train="train.xlsx"), here, r"train.xlsx: expected a .csv, .tsv, .jsonl or .parquet file, or .*found.*xlsx"
+        task(train="train.xlsx"),
+        here,
+        r"train.xlsx: expected a .csv, .tsv, .jsonl or .parquet file, SQuAD's .json or .*found.*xlsx",
     )
 
 
@@ -259,7 +261,7 @@ def test_unbalanced_quotes(here: Path) -> None:
 
 def test_a_lone_quote_in_tsv_never_swallows_rows(here: Path) -> None:
     (here / "dev.tsv").write_text('text\tlabel\n"open\tpos\nclose"\tneg\n')
-    refused(task(dev="dev.tsv"), here, r"dev.tsv:2: a quoted field runs over rows; set `quoting: false`")
+    refused(task(dev="dev.tsv"), here, r"dev.tsv:2: a quoted field spans several rows; set `quoting: false`")
 
 
 def test_bad_json_lines(here: Path) -> None:

@@ -123,7 +123,7 @@ def test_a_folder_whose_times_stayed_is_read_again(tmp_path: Path) -> None:
 
 def test_a_folder_in_the_place_of_a_revision_is_told(repository: Path) -> None:
     assert load_task(local("rte", revision=REVISION), repository.parent, None).notes[0] == (
-        "data set glue: the folder of that name beside the task file, and not the hub's revision"
+        "data set glue: read from the folder of that name beside the task file, not from the hub"
     )
 
 

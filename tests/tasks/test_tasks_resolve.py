@@ -41,7 +41,7 @@ def test_a_file_that_is_not_there_is_told_by_the_task_files_field(
 ) -> None:
     file.write_text(f"{GOOD.partition('files')[0]}files: {files}\n")
     spec, folder = resolve_task(str(file))
-    told = f"{file}: {field}: {file.parent / name}: no such file; paths are from the task file's folder"
+    told = f"{file}: {field}: {file.parent / name}: no such file; paths are relative to the task file's folder"
     for read in (fingerprint, load_training, load_reported):
         with pytest.raises(CompressError) as caught:
             read(spec, folder, None)

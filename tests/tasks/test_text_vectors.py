@@ -188,7 +188,7 @@ def test_texts_alone_need_no_task_file_beside_a_tuning_file(tmp_path: Path) -> N
     data = load_training(*own_task(own), None, _write(tmp_path, "tuning.tsv", 10))
     assert len(data.train) == 40 and len(data.tuning) == 10
     text, _ = task_yaml(own, tmp_path / "t.yaml")
-    assert "# 40 examples" in text and "name one, with scores, since no pair of train has a score" in text
+    assert "# 40 examples" in text and "name one with scores, since no pair of train has any" in text
     dev.write_text(train.read_text().replace("train.tsv", "dev.tsv"))
     with pytest.raises(CompressError, match=r"dev\.tsv: no pair has a score"):
         task_yaml(own, tmp_path / "t.yaml")

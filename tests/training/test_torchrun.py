@@ -91,7 +91,7 @@ def errors(folder: Path) -> list[str]:
 def test_fsdp_alone_is_refused(processes: Processes, world: Path):
     assert processes.run("command", world, 1, arguments=[*RUN, "--fsdp"]) == [2]
     assert errors(world) == [
-        "error: --fsdp splits a model among processes, and this is one alone; start two or more by torchrun"
+        "error: --fsdp splits a model among processes, and there is only one; start two or more with torchrun"
     ]
     assert not (world / "runs").exists()
 
@@ -177,7 +177,7 @@ def test_the_command_runs_under_torchrun_as_it_does_alone(processes: Processes, 
     assert processes.run("command", world / "split", arguments=[*command, "--fsdp"]) == [0, 0], "\n".join(
         said(world / "split")
     )
-    told = "student-qat: every process holds the whole model, --fsdp or not: its roundings stand inside the model"
+    told = "student-qat: every process holds the whole model despite --fsdp: its roundings stand inside the model"
     assert any(told in line for line in said(world / "split"))
     tolerances = {"pretrain": 0.05, "finetune": 0.02, "general": 0.05, "distill": 0.05, "quantize_aware": 0.1}
     for kind, tolerance in tolerances.items():

@@ -149,7 +149,8 @@ COMMON = {
     "sentence_layers": Field(_are_layers, f"a whole number from 1 to {MOST_LAYERS}, or a list of weights of sum 1"),
     THRESHOLD: number(-MOST_THRESHOLD, MOST_THRESHOLD),  # of question answering models
     "pruned": Field(  # this package's own: `models.pruned_shape`
-        _is_pruned, "heads and neurons, each with an entry for every layer: rising numbers of heads from 0, and a count"
+        _is_pruned,
+        "heads and neurons, each with an entry for every layer: ascending numbers of heads from 0, and a count",
     ),
     "dtype": _DTYPE,
     "torch_dtype": _DTYPE,
@@ -157,6 +158,6 @@ COMMON = {
     "is_decoder": only(False, _ENCODER),
     "add_cross_attention": only(False, _ENCODER),
     "is_encoder_decoder": only(False, _ENCODER),
-    "pruned_heads": only({}, "none: a checkpoint whose heads are all there"),
+    "pruned_heads": only({}, "none: a checkpoint with all its heads"),
     "quantization_config": only(None, "none: weights in float32, float16 or bfloat16"),
 }

@@ -47,7 +47,7 @@ MPNET = Family(
         **{name: field for name, field in BERT.fields.items() if name not in _ABSENT},
         "pad_token_id": only(_PADDING, f"{_PADDING}: an MPNet's positions are counted from there", kept=True),
         "relative_attention_num_buckets": only(
-            RELATIVE_BUCKETS, f"{RELATIVE_BUCKETS}: no other number is computed with", kept=True
+            RELATIVE_BUCKETS, f"{RELATIVE_BUCKETS}: no other number is supported", kept=True
         ),
     },
     own_names={},

@@ -22,7 +22,7 @@ def _settings(teacher: Setting) -> dict[str, Any]:
 
 def _random_config(config: dict[str, Any], special: SpecialIds) -> dict[str, Any]:
     if special.pad is None:
-        raise CompressError("random.tokenizer: a roberta needs a padding token, which this one has not: <pad> or [PAD]")
+        raise CompressError("random.tokenizer: a roberta needs a padding token, <pad> or [PAD], which this one lacks")
     return config | {
         "max_position_embeddings": config["max_position_embeddings"] + special.pad + 1,
         "type_vocab_size": 1,

@@ -39,11 +39,14 @@ def _lines(card: StudentCard, student: Dimensions, teacher: Dimensions) -> Itera
     if teacher.task_types and not student.task_types:
         yield f"a {mine.title} has no task-type embeddings: the first type's, which all texts here have, is added to the positions"
     if teacher.first_position > student.first_position:
-        yield f"positions are counted from 0: the teacher's first {teacher.first_position} rows, of no token, are left out"
+        yield (
+            f"positions are counted from 0: the teacher's first {teacher.first_position} rows, which belong to no "
+            "token, are left out"
+        )
     if teacher.projected and not student.projected:
         yield (
-            f"embeddings {teacher.embedding} wide behind a matrix become tables {student.embedding} wide that come near them; "
-            "losses on embeddings and hidden states make up for the rest"
+            f"embeddings {teacher.embedding} wide behind a matrix become tables {student.embedding} wide that "
+            "approximate them; losses on embeddings and hidden states make up for the rest"
         )
     if card.init == "copy" and teacher.blocks < teacher.layers and student.blocks == student.layers > 1:
         yield f"each layer has weights of its own, where the teacher's {teacher.layers} share {teacher.blocks}"

@@ -76,8 +76,8 @@ def _family(card: StudentCard, teacher: Dimensions) -> Family:
         raise CompressError(f"student {card.name}: {problem}")
     if card.init == "convert" and own.shares_layers:
         raise CompressError(
-            f"student {card.name} is converted to ALBERT's form, which the teacher has; choose one that repeats its layers less "
-            "often, or a card of fewer layers without `architecture`, `init` and `albert`"
+            f"student {card.name} is converted to ALBERT's form, which the teacher already has; choose one that "
+            "repeats its layers less often, or a card of fewer layers without `architecture`, `init` and `albert`"
         )
     if family.shares_layers and card.albert is None and not own.shares_layers:
         raise CompressError(
@@ -90,7 +90,7 @@ def check_has_students(teacher: Dimensions, where: str) -> None:
     """Raise `CompressError`, starting with `where`, for a teacher whose weights no student can start from."""
     if not FAMILIES[teacher.architecture].students:
         raise CompressError(
-            f"{where}: no student starts from the weights of a teacher that is {teacher.architecture}; {PRETRAINED}"
+            f"{where}: no student can start from the weights of a teacher that is {teacher.architecture}; {PRETRAINED}"
         )
 
 
@@ -137,8 +137,8 @@ def _check_chosen(card: StudentCard, sizes: dict[str, int], teacher: Dimensions)
     family = FAMILIES[teacher.architecture]
     if family.shares_layers:
         raise CompressError(
-            f"student {card.name}: init: prune: the teacher is {with_article(family.title)}, whose layers share weights, so that none "
-            "can be left out by itself; choose a student of `init: copy`"
+            f"student {card.name}: init: prune: the teacher is {with_article(family.title)}, whose layers share "
+            "weights, so none can be dropped on its own; choose a student of `init: copy`"
         )
     copied_layers("first", teacher_layers=teacher.layers, student_layers=card.layers, card=card.name)
 
@@ -176,20 +176,20 @@ def _check_projected(card: StudentCard, sizes: dict[str, int], teacher: Dimensio
 def _check_converted(card: StudentCard, sizes: dict[str, int], teacher: Dimensions) -> None:
     for name, wanted in sizes.items():
         if wanted != getattr(teacher, name):
-            rule = "a converted student keeps the teacher's sizes but for its embeddings"
+            rule = "a converted student keeps the teacher's sizes except that of its embeddings"
             raise _misfit(card, name, wanted, teacher, f"{rule}; leave it out, or use `init: random`")
     if card.layers > teacher.layers:
         raise CompressError(
-            f"student {card.name} has {card.layers} layers and the teacher {teacher.layers}: "
-            "a block cannot stand for less than a layer; choose a shallower card, or `init: random`"
+            f"student {card.name} has {card.layers} layers and the teacher {teacher.layers}: a block cannot "
+            "replace less than a layer; choose a shallower card, or `init: random`"
         )
     if card.albert is None:
         return
     if card.albert.embedding > teacher.embedding:
         whose = "the teacher's hidden size" if teacher.embedding == teacher.hidden else "that of the teacher's tables"
         raise CompressError(
-            f"student {card.name}: albert.embedding is {card.albert.embedding} and {whose} "
-            f"{teacher.embedding}; embeddings are taken to a smaller size, not to a larger one"
+            f"student {card.name}: albert.embedding is {card.albert.embedding} and {whose} {teacher.embedding}; "
+            "embeddings can become narrower, not wider"
         )
     if isinstance(card.albert.block, tuple) and max(card.albert.block) >= teacher.layers:
         raise CompressError(

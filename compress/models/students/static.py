@@ -30,8 +30,8 @@ def static_dimensions(card: StudentCard, family: Family, teacher: Dimensions, *,
         raise CompressError(f"{where} takes the states of its teacher's tokens, and a {teacher.architecture} has none")
     if teacher.per_token and texts == 2:
         raise CompressError(
-            f"{where} has no layer in which question and context meet, so it cannot say which part is an answer: choose another with "
-            "--student, or another recipe"
+            f"{where} has no layer that combines question and context, so it cannot say which part is an answer: "
+            "choose another with --student, or another recipe"
         )
     wanted = card.hidden or teacher.hidden
     hidden = wanted if card.init == "random" else min(wanted, teacher.hidden)
@@ -63,7 +63,7 @@ def build_static(teacher: Any, sizes: Dimensions, tokenizer: Any, vectors: np.nd
     family, frame = FAMILIES[sizes.architecture], text_frame(tokenizer)
     if sizes.own["texts"] == 2 and frame.separator is None:
         raise CompressError(
-            "a static student tells the texts of a pair by the token between them; the tokenizer puts none"
+            "a static student tells the texts of a pair apart by the token between them; the tokenizer puts none there"
         )
     if family.student is None:
         raise RuntimeError(f"no student is made as a {family.name}")

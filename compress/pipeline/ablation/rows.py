@@ -197,6 +197,6 @@ def _same_for_all_tasks(stage: Stage, field: str) -> None:
     tasks = [task for task, fields in stage.spec.per_task.items() if field in fields]
     if tasks:
         raise CompressError(
-            f"stage {stage.id}: per_task gives {', '.join(tasks)} its own `{field}`, which an ablation varies for all tasks "
-            "alike; write a recipe for these tasks apart"
+            f"stage {stage.id}: per_task sets `{field}` for {', '.join(tasks)}, but an ablation varies it for all "
+            "tasks alike; write a separate recipe for these tasks"
         )

@@ -34,7 +34,7 @@ def run_rows(found: Sequence[Row], request: Request, listener: Listener | None =
     preflight([plan for planned in plans.values() for plan in planned], request.root)
     kept = [row for row in found if row.label == FULL or _changes_something(row.label, plans, listener)]
     if len(kept) < 2:
-        raise CompressError("an ablation needs a row beside `full`, and none of these changes anything here")
+        raise CompressError("an ablation needs a row besides `full`, and none of these changes anything here")
     results = {}
     for number, row in enumerate(kept, 1):
         listener.notice(f"row {number} of {len(kept)}: {row.label}")

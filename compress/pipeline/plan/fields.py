@@ -17,7 +17,7 @@ from ...tasks import TASK_KINDS
 from .plan import Draft
 
 P = TypeVar("P", bound=PerTask)
-WITHOUT_TEXT = "no plain text was given; say --corpus PATH"
+WITHOUT_TEXT = "no plain text was given; add it with --corpus PATH"
 
 
 def for_task(draft: Draft, layers: tuple[PerTask, ...], model: type[P]) -> P:
@@ -107,8 +107,8 @@ def _check_logits_alone(draft: Draft, spec: Losses, stage: str) -> None:
     names = f"student {draft.student.name if draft.student else ''} and teacher {draft.teacher.card.name}"
     raise draft.fails(
         stage,
-        f"{beyond} compares states at tokens, and {names} cut texts into different ones; between them only losses on the "
-        f"classes work ({on_answers(draft)}), on the task's texts: choose recipe logits",
+        f"{beyond} compares states per token, and {names} cut texts into different tokens; between them only "
+        f"losses on the classes work ({on_answers(draft)}), on the task's texts: choose recipe logits",
     )
 
 

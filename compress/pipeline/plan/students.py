@@ -68,8 +68,8 @@ def copied_note(recipe: Recipe, card: StudentCard, teacher: TeacherSource, layer
         return ()
     such = f", such as {named}" if named != teacher.card.name else ""
     return (
-        f"student {card.name}: copied layers of the teacher, for one of {layers} layers, and no pre-trained encoder; "
-        f"--student DIR or --student CARD takes one{such}",
+        f"student {card.name}: for a teacher of {layers} layers it starts from copied layers, not from a "
+        f"pre-trained encoder; give one with --student DIR or --student CARD{such}",
     )
 
 
@@ -92,8 +92,8 @@ def check_family(recipe: Recipe, teacher: Dimensions) -> None:
     if cards and not any(card.init == "pretrained" or card.architecture in own.students for card in cards):
         theirs, mine = " or ".join(sorted(titles)), ", ".join(FAMILIES[name].title for name in own.students)
         raise CompressError(
-            f"{where}: its student is of the family {theirs}, and none of that starts from {with_article(own.title)}, whose students are "
-            f"{mine}: choose another recipe, such as distilbert; or {PRETRAINED}"
+            f"{where}: its student is of the family {theirs}, which cannot start from {with_article(own.title)}; "
+            f"students of that are {mine}: choose another recipe, such as distilbert; or {PRETRAINED}"
         )
     for stage, losses in () if own.captures_attention else _losses(recipe):
         check_losses(losses, student=teacher, teacher=teacher, where=f"{where}, stage {stage}")

@@ -188,7 +188,10 @@ def checkpoint_source(word: str, role: Literal["teacher", "student"]) -> Teacher
     Raises `CompressError` if there is no such checkpoint."""
     folder, on_hub = from_home(word), repository(word)
     if folder.is_dir() and (is_path(word) or word not in names("teachers" if role == "teacher" else "students")):
-        note = f"{role} {word}: the folder of that name here, and not the hub's repository; that is {word}@main"
+        note = (
+            f"{role} {word}: read from the folder of that name here, not from the hub; for the hub's repository "
+            f"give {word}@main"
+        )
         return TeacherSource(_own_card(folder), folder, notes=() if on_hub is None else (note,))
     if on_hub is not None and not folder.exists() and not folder.parent.is_file():
         return _of_the_hub(role, *on_hub)
@@ -213,7 +216,9 @@ def _of_the_hub(role: str, name: str, revision: str | None) -> TeacherSource:
     commit = folder.name if is_commit(folder.name) else revision or "main"
     place = Checkpoint(hub=name, revision=commit)
     card = TeacherCard(name=_slug(name.rpartition("/")[2]), title=name, licence="unknown", checkpoint=place)
-    moving = f"{role} {name}: {revision or 'main'} is commit {commit} now; --{role} {name}@{commit} stays with it"
+    moving = (
+        f"{role} {name}: {revision or 'main'} is commit {commit} now; give --{role} {name}@{commit} to stay with it"
+    )
     return TeacherSource(card, folder, notes=() if is_commit(revision) else (moving,))
 
 

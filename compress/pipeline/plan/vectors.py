@@ -46,9 +46,7 @@ def check_mix(draft: Draft) -> None:
             f"{where}, and no stage has a loss on its vectors, so nothing would teach it the mix; add `soft_target` to a distill stage, or "
             "leave it out"
         )
-    draft.notes.append(
-        f"student {card.name}: its vectors are made of a mix of the states of its embeddings and layers, which it learns"
-    )
+    draft.notes.append(f"student {card.name}: its vectors are a learned mix of the states of its embeddings and layers")
 
 
 def pooling_notes(draft: Draft) -> list[str]:
@@ -64,7 +62,9 @@ def pooling_notes(draft: Draft) -> list[str]:
         if source.folder is None:
             continue
         if not said:
-            notes.append(f"its folder says nothing of pooling ({POOLING}): vectors are the mean of the tokens' states")
+            notes.append(
+                f"its folder does not specify the pooling ({POOLING}): vectors are the mean of the tokens' states"
+            )
         if role == "teacher":
             notes += [*_layer_notes(source), *vector_notes(source.folder, source.tokenizer, draft.task.spec.max_length)]
         found += [f"{role} {source.card.name}: {note}" for note in notes]
@@ -75,7 +75,8 @@ def _layer_notes(source: TeacherSource) -> list[str]:
     layers, several = source.card.layers, vector_words(source.config)
     if isinstance(layers, int):
         return [
-            f"its vectors are those of layer {layers}; what stands behind is cut off, so that it is an encoder of {layers} layers"
+            f"its vectors are those of layer {layers}; later layers are cut off, which leaves an encoder of "
+            f"{layers} layers"
         ]
     return [] if several is None else [f"its vectors are made of {several}"]
 
@@ -131,8 +132,9 @@ def _of_any_width(draft: Draft, losses: list[LossSpec], stage: str, widths: tupl
     if not named:
         return losses
     draft.notes.append(
-        f"{stage}: similarity_mse in place of {', '.join(named)}: vectors of {widths[0]} and of {widths[1]} numbers have no cosine; "
-        "the cosines between texts are compared, which is the only loss on vectors of two widths"
+        f"{stage}: similarity_mse instead of {', '.join(named)}: vectors of {widths[0]} and of {widths[1]} "
+        "numbers have no cosine; the cosines between texts are compared, the only loss on vectors of "
+        "different widths"
     )
     weight = sum(loss.weight for loss in on_vectors)
     return [loss for loss in losses if loss not in on_vectors] + [SimilarityMse(weight=weight)]

@@ -30,8 +30,8 @@ SEEN_TUNING = (
     "--tuning FILE, or fine-tune it again with --refit"
 )
 SEEN_BY_SEVERAL = (
-    "of several teachers, one that has seen the tuning split is surer there than elsewhere: the temperature that is fitted on it "
-    "comes out too low, and the teacher weighs too much in the mean"
+    "of several teachers, one that has seen the tuning split is more confident there than elsewhere: its "
+    "temperature, fitted there, comes out too low, and it weighs too much in the mean"
 )
 _MOST_CLASSES_PERMUTED = 5
 _CLEARLY = 5.0  # points; by chance no other order of a useful teacher's labels is that much better
@@ -157,8 +157,8 @@ def _check_score(model: Any, tokenizer: Any, source: TeacherSource, context: Con
     )
     said = "said to be fine-tuned, " if KINDS[data.spec.kind].learnt else ""
     raise CheckFailed(
-        f"{source.folder}: {said}scores {points:.1f} on the tuning split of {data.spec.name}, "
-        f"where {TASK_KINDS[data.spec.kind].constant_words} scores {guess:.1f}{hint}"
+        f"{source.folder}: {said}it scores {points:.1f} on the tuning split of {data.spec.name}, where "
+        f"{TASK_KINDS[data.spec.kind].constant_words} scores {guess:.1f}{hint}"
     )
 
 

@@ -154,8 +154,8 @@ def evaluator(context: Context, spec: Quantize, tokenizer: Tokenizer, pad: int, 
 
 def _of_train(texts: Mapping[str, int], what: str) -> str:
     return (
-        f"quantize: auto: decisions that change are counted on {texts['tuning']:,} {what} of the tuning split and "
-        f"{texts['train']:,} of train, which the model has seen: of new texts more may change"
+        f"quantize: auto: changed decisions are counted on {texts['tuning']:,} {what} of the tuning split and "
+        f"{texts['train']:,} of train, which the model has seen: on new texts more may change"
     )
 
 

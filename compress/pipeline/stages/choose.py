@@ -76,8 +76,8 @@ def _shortest(value: float) -> str:
 def _note(fields: dict[str, Any], where: str, count: int, parameters: int) -> str:
     told = " and ".join(f"{name} {', '.join(map(_shortest, fields[name]))}" for name in lists(fields))
     return (
-        f"{where}: {count} candidates, of {told}: the tuning split chooses, the first of equals; their checkpoints, "
-        f"{4 * parameters / 1e6:,.0f} MB each, stay in the store"
+        f"{where}: {count} candidates, of {told}: the best on the tuning split is chosen, of equals the "
+        f"first; their checkpoints, {4 * parameters / 1e6:,.0f} MB each, stay in the store"
     )
 
 
@@ -107,7 +107,7 @@ def run(job: Job[Finetune]) -> ChooseInfo:
 def _told(model: str, best: Candidate, candidates: list[Candidate]) -> str:
     scores = ", ".join(f"{candidate['name']} {candidate['tuning_score']:.2f}" for candidate in candidates)
     equals = [each["name"] for each in candidates if each["tuning_score"] == best["tuning_score"] and each is not best]
-    tie = f"; a tie with {', '.join(equals)}: of equals the first one written is taken" if equals else ""
+    tie = f"; a tie with {', '.join(equals)}: the first one listed is chosen" if equals else ""
     return f"{model}: chosen on the tuning split: {best['name']} (of {scores}){tie}"
 
 

@@ -30,8 +30,8 @@ from .prune import PRUNE
 from .token_vectors import token_vector_inputs
 
 _SEVERAL = (
-    "{name}: card {card} lists values for `finetune` to choose among, and a student is trained with one; say it with "
-    "--set {stage}.{name}=NUMBER"
+    "{name}: card {card} lists values for `finetune` to choose among, and a student is trained with one; "
+    "give it with --set {stage}.{name}=NUMBER"
 )
 
 

@@ -44,14 +44,14 @@ def check_several(draft: Draft) -> None:
     names = ", ".join(teacher.card.name for teacher in draft.teachers.values())
     if draft.student is None:
         raise CompressError(
-            f"recipe {draft.recipe.name} makes no student of a card, and several teachers ({names}) are for one: give one --teacher, or "
-            "take a recipe with a student, such as logits"
+            f"recipe {draft.recipe.name} makes no student from a card, which several teachers ({names}) are for: "
+            "give one --teacher, or choose a recipe with a student, such as logits"
         )
     kind = draft.task.spec.kind
     if TASK_KINDS[kind].mean is None:
         raise CompressError(
-            f"task {draft.task.spec.name}: answers of {with_article(kind)} task have no mean of several teachers ({names}); "
-            "give one --teacher"
+            f"task {draft.task.spec.name}: answers of several teachers ({names}) to {with_article(kind)} task "
+            "cannot be averaged; give one --teacher"
         )
 
 
@@ -61,9 +61,9 @@ def check_differs(draft: Draft, model: str) -> None:
         return
     name = draft.teachers[model].card.name
     raise CompressError(
-        f"teacher {name} is given twice: its weights and settings are those of a teacher before it, and a mean with itself is itself; "
-        "leave one out. For two trainings of one card run it with another --seed first, and give the folder that "
-        "`compress checkpoint RUN --stage teacher -o DIR` writes"
+        f"teacher {name} is given twice: an earlier teacher has the same weights and settings, so their mean "
+        "is the same; leave one out. For two trainings of one card, run it with another --seed first, and "
+        "give the folder that `compress checkpoint RUN --stage teacher -o DIR` writes"
     )
 
 
@@ -74,8 +74,9 @@ def check_answers_alone(draft: Draft, spec: Distill, stage: str) -> None:
         return
     raise draft.fails(
         stage,
-        f"{beyond} compares states inside one teacher, and there are {len(draft.teachers)}; of several only their mean "
-        f"answers are learnt ({on_answers(draft)}): choose recipe logits, or give one --teacher",
+        f"{beyond} compares states inside one teacher, and there are {len(draft.teachers)}; from several, "
+        f"only their mean answers are learnt ({on_answers(draft)}): choose recipe logits, or give one "
+        "--teacher",
     )
 
 

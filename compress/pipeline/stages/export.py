@@ -25,8 +25,9 @@ def add_export(draft: Draft, spec: Export) -> None:
         problem = no_fast_graph(draft, model)
         spec = spec.model_copy(update={"graph": "fast" if problem is None else "plain"})
         note = (
-            f"{model}: its ONNX graph is the plain one, of torch's exporter, with the same answers: {fast_graph_is_for()}, and {problem}. "
-            "It takes more time than a fast one would, for it computes the last layer for every token and has no unpadded form"
+            f"{model}: its ONNX graph is the plain one, from torch's exporter, with the same answers: "
+            f"{fast_graph_is_for()}, and {problem}. It is slower than a fast one, because it computes the last "
+            "layer for every token and has no unpadded form"
         )
         if problem is not None and note not in draft.notes:  # a teacher that is the last model is planned twice
             draft.notes.append(note)
@@ -88,8 +89,8 @@ def say_what_rounding_does(node: Node[Any], artifact: Artifact, context: Context
     """Report amplified rounding, in every run that has the graph, whichever exported it."""
     for shape, moved in artifact.info.get("moved_by_rounding", {}).items():
         context.notice(
-            f"{node.id}: this model amplifies rounding: fp32 may move its answers to {shape} random tokens by up to {moved:.1e}; "
-            "the graph's differ from float64's by no more than that"
+            f"{node.id}: this model amplifies rounding errors: fp32 may change its answers to {shape} random "
+            f"tokens by up to {moved:.1e}; the graph's differ from float64's by no more than that"
         )
 
 

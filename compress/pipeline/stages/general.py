@@ -58,8 +58,9 @@ def plan(draft: Draft, stage: Stage) -> None:
     draft.notes.append(f"{stage.id} distillation is left out: {problem.split(', or')[0]}")
     if draft.student.init == "random" and not is_random_init(draft):
         draft.notes.append(
-            f"student {draft.student.name} begins with random weights, which the texts of one task teach little: without plain "
-            "text rather take a student that begins with its teacher's weights (in its card, init: copy, project or convert)"
+            f"student {draft.student.name} starts from random weights, which the texts of one task teach little: "
+            "without plain text, better choose a student that starts from its teacher's weights (in its card, "
+            "init: copy, project or convert)"
         )
 
 
@@ -71,8 +72,8 @@ def _add(draft: Draft, stage: Stage) -> None:
     if not draft.shares_tokenizer:
         raise draft.fails(
             stage.id,
-            f"trains on plain text in the tokens of teacher {draft.teacher.card.name}, and the student has others; leave the stage "
-            f"out with --set {stage.id}.enabled=false, or choose recipe logits",
+            f"trains on plain text in the tokens of teacher {draft.teacher.card.name}, and the student has other "
+            f"tokens; leave the stage out with --set {stage.id}.enabled=false, or choose recipe logits",
         )
     check_kind(draft, spec, stage.id)
     check_student_losses(draft, spec, stage.id)

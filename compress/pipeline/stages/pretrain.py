@@ -31,7 +31,8 @@ def plan(draft: Draft, stage: Stage) -> None:
         raise draft.fails(stage.id, f"{WITHOUT_TEXT}, or leave the stage out with --set {stage.id}.enabled=false")
     if learns_labels(draft) and draft.adopts(draft.teacher):
         raise draft.fails(
-            stage.id, f"teacher {card.name} is fine-tuned already; say --refit to train it on text and then on the task"
+            stage.id,
+            f"teacher {card.name} is fine-tuned already; give --refit to train it on text and then on the task",
         )
     where = f"recipe {draft.recipe.name}, stage {stage.id}, teacher {card.name}"
     check_losses(spec.losses, student=sizes, teacher=sizes, where=where)

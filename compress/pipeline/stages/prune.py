@@ -67,8 +67,8 @@ def plan(draft: Draft, stage: Stage) -> None:
     if spec.score == "fisher" and not learns_labels(draft):
         raise draft.fails(
             stage.id,
-            f"score: fisher goes by the loss on the task's labels, and those of {draft.task.spec.kind} tasks train no model; give "
-            f"--set {stage.id}.score=obs, which needs none",
+            "score: fisher uses the loss on the task's labels, and no model is trained on those of "
+            f"{draft.task.spec.kind} tasks; give --set {stage.id}.score=obs, which needs none",
         )
     described = {"budget": spec.budget, "budgets": list(spec.budgets), "examples": spec.examples}
     described |= {"score": spec.score, "repair": spec.repair, "seed": draft.seed} | described_threshold(draft)

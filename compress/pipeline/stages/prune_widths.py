@@ -19,7 +19,8 @@ def widths_of(spec: Prune, sizes: Dimensions) -> list[tuple[int, int]]:
     kept_heads, kept_neurons = _each_layer("heads", spec.heads, heads), _each_layer("neurons", spec.neurons, neurons)
     if not any(kept_heads):
         raise ValueError(
-            "heads: expected a head in at least one layer, without which no token would know of another; found none; give a layer one"
+            "heads: expected a head in at least one layer, since without any, tokens cannot attend to each "
+            "other; found none; give a layer one"
         )
     _check_multiples(spec, kept_neurons, neurons)
     return list(zip(kept_heads, kept_neurons, strict=True))

@@ -145,7 +145,7 @@ def run(job: Job[Quantize]) -> dict[str, Any]:
     )
     if spec.word_bits == 4 and not info["int4_gathers"]:
         context.notice(
-            f"{job.node.id}: word_bits: no table of {LONG:,} rows and more is quantized: words have no 4 bits here"
+            f"{job.node.id}: word_bits: 4 bits are not used here, as no table of {LONG:,} rows or more is quantized"
         )
     fp32, int8 = (predict_onnx(path, tuning, pad, threads=context.threads) for path in (fp32_file, out / name))
     return {

@@ -66,7 +66,7 @@ def _checked(draft: Draft, stage: Stage) -> Vocabulary:
         why = "corpus is false" if spec.corpus is False else WITHOUT_TEXT
         raise draft.fails(
             stage.id,
-            f"min_count: {spec.min_count} counts in plain text, and none is read: {why}; or leave min_count out",
+            f"min_count: {spec.min_count} applies to plain text, and none is read: {why}; or leave min_count out",
         )
     source = draft.pretrained if draft.current == "student" and draft.pretrained is not None else draft.teacher
     try:
@@ -80,12 +80,13 @@ def _checked(draft: Draft, stage: Stage) -> Vocabulary:
     if spec.most is not None and spec.most <= permanent:
         raise draft.fails(
             stage.id,
-            f"most: expected more than the {permanent:,} special tokens and single characters, which stay; found {spec.most:,}",
+            f"most: expected more than the {permanent:,} special tokens and single characters, which are always "
+            f"kept; found {spec.most:,}",
         )
     texts, most = "train and of the corpus" if reads else "train", f", at most {spec.most:,}" if spec.most else ""
     draft.notes.append(
-        f"{stage.id}: of {tokenizer.get_vocab_size():,} tokens those of {texts} stay{most}; {permanent:,} special ones and single "
-        "characters always do: this makes the model smaller, and no faster"
+        f"{stage.id}: of {tokenizer.get_vocab_size():,} tokens those of {texts} are kept{most}; {permanent:,} "
+        "special ones and single characters always are: this makes the model smaller, not faster"
     )
     return spec.model_copy(update={"corpus": reads})
 
@@ -134,8 +135,8 @@ def _say_what_is_unknown(job: Job[Vocabulary], name: str, found: TextCounts) -> 
     """Report words that become unknown: those with a character that is in the vocabulary only within longer tokens."""
     if found.unknown_after > found.unknown:
         job.context.notice(
-            f"{job.node.id}: {found.unknown_after - found.unknown:,} more words of {name} are unknown: the vocabulary lacks characters "
-            "that its longer tokens have; give a text that has such words with --corpus"
+            f"{job.node.id}: {found.unknown_after - found.unknown:,} more words of {name} are unknown: the "
+            "vocabulary lacks characters that its longer tokens have; give text with such words with --corpus"
         )
 
 

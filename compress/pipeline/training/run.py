@@ -126,7 +126,7 @@ class TrainingRun:
             )
 
         if ranks.is_first() and (step := saved_step(work)):
-            self.context.listener.notice(f"{self.job.node.id}: goes on after step {step}")
+            self.context.listener.notice(f"{self.job.node.id}: continues after step {step}")
         with TrainLog(work / "log.jsonl", self.context.listener) as log:
             outcome = train(
                 self.model,
@@ -163,7 +163,7 @@ class TrainingRun:
         """Whether processes hold parts of the model."""
         if not self.context.fsdp or self._whole is None:
             return self.context.fsdp
-        self.context.notice(f"{self.job.node.id}: every process holds the whole model, --fsdp or not: {self._whole}")
+        self.context.notice(f"{self.job.node.id}: every process holds the whole model despite --fsdp: {self._whole}")
         return False
 
     def _info(self, outcome: Outcome, reached: Speed, device: str, split: bool) -> TrainingInfo:

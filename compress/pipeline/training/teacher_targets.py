@@ -77,7 +77,7 @@ def held_out_loss(model: nn.Module, data: MaskedBatches, *, size: int) -> HeldOu
         except torch.OutOfMemoryError:
             if size == 1:
                 raise CompressError(
-                    "out of memory with one held-out sequence at a time; train where there is more"
+                    "out of memory with one held-out sequence at a time; train on a machine with more"
                 ) from None
             size //= 2
             continue

@@ -38,12 +38,13 @@ def _of_labels(thresholds: dict[str, float], texts: int, context: Context, stage
     """Report and return the probability thresholds by label, by which the model's outputs were shifted."""
     names = sorted(thresholds, key=lambda name: thresholds[name])
     least, most = thresholds[names[0]], thresholds[names[-1]]
-    moved = f"by {texts:,} tuning texts; the model's outputs are moved so that it is one half"
+    moved = f"by {texts:,} tuning texts; the model's outputs are shifted so that it becomes one half"
     if least == most:
-        context.notice(f"{stage}: labels are best given above a probability of {least:.2f}, {moved}")
+        context.notice(f"{stage}: the best threshold for labels is a probability of {least:.2f}, {moved}")
         return {"threshold": least}
     context.notice(
-        f"{stage}: each label is best given above a probability of its own, {least:.2f} ({names[0]}) to {most:.2f} ({names[-1]}), {moved}"
+        f"{stage}: each label has its own best threshold, a probability of {least:.2f} ({names[0]}) to "
+        f"{most:.2f} ({names[-1]}), {moved}"
     )
     return {"thresholds": thresholds}
 
@@ -55,7 +56,7 @@ def _set_no_answer(model: Any, threshold: float, tuning: EncodedSpans, context: 
         return {}
     setattr(model.config, THRESHOLD, threshold)
     context.notice(
-        f"{stage}: no answer is best given where its score is more than {threshold:.2f} above that of the best span, by "
-        f"{len(tuning.labels):,} tuning questions"
+        f"{stage}: it is best to give no answer where the score of none is more than {threshold:.2f} above "
+        f"that of the best span, by {len(tuning.labels):,} tuning questions"
     )
     return {"null_score_diff_threshold": threshold}

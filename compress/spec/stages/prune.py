@@ -82,7 +82,8 @@ class Prune(StageSpec):
         falls = self.budgets and all(before > after for before, after in pairwise(self.budgets))
         if self.budget != "widths" and not falls:
             raise ValueError(
-                f"{self.budget}: expected falling numbers, the last for the model that goes on; found {list(self.budgets)}"
+                f"{self.budget}: expected decreasing numbers, the last for the model that the run continues with; "
+                f"found {list(self.budgets)}"
             )
         return self
 

@@ -57,12 +57,12 @@ class QuantizeAware(PerTask, Losses, Training):
         if asked and not trained:
             yield misfit(
                 (quantize[0], "quantize", "method"),
-                "qat takes the ranges of a `quantize_aware` stage, and there is none; add one, or choose another method",
+                "qat uses the ranges of a `quantize_aware` stage, and there is none; add one, or choose another method",
             )
         elif trained and not asked:
             yield misfit(
                 (aware[0], "quantize_aware"),
-                "nothing takes its ranges; say `quantize: {method: qat}`, or leave the stage out (enabled: false)",
+                "nothing uses its ranges; set `quantize: {method: qat}`, or leave the stage out (enabled: false)",
             )
         elif asked and export[1] is not None and export[1].graph == "plain":
             yield misfit(

@@ -84,9 +84,7 @@ def rated(spec: TaskSpec, rows: Rows) -> Rows:
     if len(kept) == len(rows):
         return rows
     if not kept:
-        raise CompressError(
-            f"{rows.place}: no pair has a score, which vectors are measured by; is it the right column?"
-        )
+        raise CompressError(f"{rows.place}: no pair has a score to measure vectors by; is it the right column?")
     columns = tuple([texts[row] for row in kept] for texts in rows.texts)
     numbers, labels = [rows.numbers[row] for row in kept], [rows.labels[row] for row in kept]
     note = unscored_note(len(rows) - len(kept), len(rows))

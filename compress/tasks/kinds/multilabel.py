@@ -34,7 +34,8 @@ def listed_names(column: str, train: Rows, *, most: int | None = MOST_UNLISTED_L
     names = tuple(sorted({name for found in _lists(train) for name in found}, key=natural))
     if most is not None and len(names) > most:
         raise CompressError(
-            f"{train.place}: column {column!r} has {len(names):,} different labels; list them under `labels` if they are meant"
+            f"{train.place}: column {column!r} has {len(names):,} different labels; list them under `labels` if "
+            "they are intended"
         )
     check_unicode(train.place, column, names)
     if len(names) < 2:

@@ -86,7 +86,8 @@ RANKING: TaskKind = replace(
     query_flips=_query_flips,
     prepared=noted,
     varied=lambda labels: len(varied_queries(labels)) > 0,
-    unvaried="no query has passages of different relevance; training needs some, such as one passage of 1 and others of 0 a query",
+    unvaried="no query has passages of different relevance; training needs some, such as one passage of 1 and "
+    "others of 0 per query",
     copied=copied_groups,
     correlates=False,
 )

@@ -56,7 +56,8 @@ def listed_tags(column: str, train: Rows) -> tuple[str, ...]:
         names = (*([OUTSIDE] if OUTSIDE in found else []), *sorted(found - {OUTSIDE}, key=natural))
     if len(names) > MOST_UNLISTED_LABELS:
         raise CompressError(
-            f"{train.place}: column {column!r} has {len(names):,} different labels; list them under `labels` if they are meant"
+            f"{train.place}: column {column!r} has {len(names):,} different labels; list them under `labels` if "
+            "they are intended"
         )
     if len(names) < 2:
         only = f"all words have the label {names[0]!r}" if names else "no text has a word"
@@ -68,7 +69,7 @@ def _check_marks(spec: TaskSpec, names: tuple[str, ...]) -> None:
     """Raise `CompressError` if entity `labels` lack the beginning or inside of a type, or do not begin with `O`, which is the label of
     words that no model reads."""
     if OUTSIDE in names and names[0] != OUTSIDE:
-        raise CompressError(f"task {spec.name}: `labels` begin with {OUTSIDE!r}, found {names[0]!r} first")
+        raise CompressError(f"task {spec.name}: `labels` must begin with {OUTSIDE!r}, found {names[0]!r} first")
     if not are_entities(names) and are_tags_of_entities(names) and all(map(is_tag, names)):
         raise CompressError(
             f"task {spec.name}: `labels` of entities are listed in IOB2, as `O`, `B-PER`, `I-PER`, whatever the files have; found "

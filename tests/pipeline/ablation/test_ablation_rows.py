@@ -214,5 +214,5 @@ def test_a_recipe_without_parts_is_refused() -> None:
 
 def test_losses_of_one_task_are_refused(recipe: Callable[..., Path]) -> None:
     own = "per_task: {cola: {losses: [{name: hidden_mse}]}}"
-    with pytest.raises(CompressError, match="stage layers: per_task gives cola its own `losses`"):
+    with pytest.raises(CompressError, match="stage layers: per_task sets `losses` for cola"):
         rows(str(recipe(f"distill: {LAYERS % ('', own)}", f"distill: {ANSWERS}")), corpus=False)

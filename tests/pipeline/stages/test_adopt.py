@@ -128,7 +128,7 @@ def test_names_that_say_nothing_over_another_order_are_refused_with_the_way_out(
         adopt_teacher(teacher, context, tmp_path / "out")
     message = str(caught.value)
     assert message.startswith(
-        f"{teacher.folder}: said to be fine-tuned, scores 0.0 on the tuning split of nli, where always"
+        f"{teacher.folder}: said to be fine-tuned, it scores 0.0 on the tuning split of nli, where always"
     )
     hint = f"; with its labels in the order {list(MNLI)} it scores 100.0: set id2label in config.json"
     assert message.endswith(f"answering the majority class scores 50.0{hint}")

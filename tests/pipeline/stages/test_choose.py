@@ -60,8 +60,8 @@ def test_the_plan_says_what_is_tried_and_what_it_takes(world: Path):
     found = plan(world, RATES, "finetune.epochs=[2, 3]")
     megabytes = 4 * found.sizes["teacher"].parameters / 1e6
     assert found.notes[-1] == (
-        "finetune: 6 candidates, of learning_rate 1e-09, 0.01, 0.003 and epochs 2, 3: the tuning split chooses, the first of "
-        f"equals; their checkpoints, {megabytes:,.0f} MB each, stay in the store"
+        "finetune: 6 candidates, of learning_rate 1e-09, 0.01, 0.003 and epochs 2, 3: the best on the tuning split is chosen, of "
+        f"equals the first; their checkpoints, {megabytes:,.0f} MB each, stay in the store"
     )
 
 
@@ -92,7 +92,7 @@ def test_a_student_is_trained_with_one_value(world: Path):
         plan(world, recipe="distilbert", teacher="own.yaml", student="half.yaml")
     assert str(caught.value) == (
         "recipe distilbert, stage distill: learning_rate: card own lists values for `finetune` to choose among, and a student is "
-        "trained with one; say it with --set distill.learning_rate=NUMBER"
+        "trained with one; give it with --set distill.learning_rate=NUMBER"
     )
     found = plan(world, "distill.learning_rate=1e-4", recipe="distilbert", teacher="own.yaml", student="half.yaml")
     student = next(node for node in found.nodes if node.id == "student")

@@ -163,7 +163,7 @@ def test_of_equals_the_first_is_chosen(world: Path):
     assert len({each["tuning_score"] for each in info["candidates"]}) == 1
     assert (info["chosen"], info["epochs"]) == ("epochs60", 60.0)
     (note,) = [note for note in told.notes if "chosen on the tuning split" in note]
-    assert note.endswith("; a tie with epochs50, epochs70: of equals the first one written is taken")
+    assert note.endswith("; a tie with epochs50, epochs70: the first one listed is chosen")
     (sentence,) = choice_sentences(tasks_of([result])[0])
     assert "the tuning split chose epochs 60 among 3 candidates" in sentence
     assert sentence.endswith(" A tie with epochs 50 and epochs 70: of equals the first one written is taken.")

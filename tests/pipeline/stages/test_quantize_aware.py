@@ -102,12 +102,12 @@ def test_the_key_has_what_the_training_depends_on(world: Path) -> None:
 @pytest.mark.parametrize(
     ("recipe", "overrides", "found"),
     [
-        ("int8", ["quantize.method=qat"], r"quantize.method: qat takes the ranges of a `quantize_aware` stage"),
-        ("alone", ["quantize_aware.enabled=false"], r"quantize.method: qat takes the ranges of a `quantize_aware`"),
+        ("int8", ["quantize.method=qat"], r"quantize.method: qat uses the ranges of a `quantize_aware` stage"),
+        ("alone", ["quantize_aware.enabled=false"], r"quantize.method: qat uses the ranges of a `quantize_aware`"),
         (
             "alone",
             ["quantize.method=static"],
-            r"quantize_aware: nothing takes its ranges; say `quantize: {method: qat}`",
+            r"quantize_aware: nothing uses its ranges; set `quantize: {method: qat}`",
         ),
         ("alone", ["export.graph=plain"], r"export.graph: `quantize_aware` trains what the fast graph computes"),
         ("alone", ["quantize_aware.layer_map=[[1, 3]]"], r"layer_map: \[1, 3\] is outside a student of 2 layers"),

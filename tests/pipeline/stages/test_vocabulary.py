@@ -58,9 +58,13 @@ def test_keys_are_of_what_the_stage_depends_on(world: Path) -> None:
 @pytest.mark.parametrize(
     ("overrides", "options", "message"),
     [
-        (["vocabulary.most=61"], {}, r"most: expected more than the 61 special tokens and single characters, which stay; found 61"),
-        (["vocabulary.corpus=true"], {}, r"corpus: true: no plain text was given; say --corpus PATH, or leave it out"),
-        (["vocabulary.min_count=2"], {}, r"min_count: 2 counts in plain text, and none is read: no plain text was given"),
+        (
+            ["vocabulary.most=61"],
+            {},
+            r"most: expected more than the 61 special tokens and single characters, which are always kept; found 61",
+        ),
+        (["vocabulary.corpus=true"], {}, r"corpus: true: no plain text was given; add it with --corpus PATH, or leave it out"),
+        (["vocabulary.min_count=2"], {}, r"min_count: 2 applies to plain text, and none is read: no plain text was given"),
         (["vocabulary.min_count=2", "vocabulary.corpus=false"], {}, r"none is read: corpus is false; or leave min_count out"),
         (["vocabulary.min_count=0"], {}, r"vocabulary.min_count"),
         (["vocabulary.most=many"], {}, r"vocabulary.most"),

@@ -40,8 +40,8 @@ def test_each_label_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     assert info["thresholds"] == pytest.approx({"rare": 0.1, "usual": 0.5, "common": 0.6})
     torch.testing.assert_close(biases, torch.tensor([1 + np.log(9), 1.0, 1 - np.log(1.5)]).float())
     assert notices == [
-        "student: each label is best given above a probability of its own, 0.10 (rare) to 0.60 (common), by 1,200 tuning texts; "
-        "the model's outputs are moved so that it is one half"
+        "student: each label has its own best threshold, a probability of 0.10 (rare) to 0.60 (common), by 1,200 tuning texts; "
+        "the model's outputs are shifted so that it becomes one half"
     ]
 
 
@@ -50,6 +50,6 @@ def test_all_share_one(monkeypatch: pytest.MonkeyPatch) -> None:
     assert info == {"threshold": pytest.approx(0.1)}
     torch.testing.assert_close(biases, torch.full((3,), float(1 + np.log(9))))
     assert notices == [
-        "student: labels are best given above a probability of 0.10, by 1,200 tuning texts; the model's outputs are moved so that it "
-        "is one half"
+        "student: the best threshold for labels is a probability of 0.10, by 1,200 tuning texts; the model's outputs are shifted "
+        "so that it becomes one half"
     ]

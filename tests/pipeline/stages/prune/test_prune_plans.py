@@ -102,8 +102,8 @@ def test_encoders_whose_labels_train_nothing_are_judged_by_obs(world: Path) -> N
         ("alone", ["prune.repair=least_square"], {}, r"prune.repair: expected .*; did you mean `least_squares`"),
         ("small", [], {"student": "shared"}, r"layers of an ALBERT cannot differ .* --set prune.enabled=false"),
         ("alone", ["prune.score=fisher"], {"task": "vectors"},
-         r"stage prune: score: fisher goes by the loss on the task's labels, .* give --set prune.score=obs"),
-        ("alone", ["prune.flops=[0.5,0.75]"], {}, r"prune.flops: expected falling numbers"),
+         r"stage prune: score: fisher uses the loss on the task's labels, .* give --set prune.score=obs"),
+        ("alone", ["prune.flops=[0.5,0.75]"], {}, r"prune.flops: expected decreasing numbers"),
         ("alone", ["prune.flops=0.5", "prune.latency=0.5"], {}, r"^--set prune.\w+: expected one budget, found flops and latency; "),
         ("small", ["prune.size_mb=2"], {"student": "one"}, r"^--set prune.size_mb: expected one budget, found flops and size_mb"),
         ("alone", ["stages[1].prune={flops: 0.5, size_mb: 2}"], {}, r"^--set stages\[1\].prune.\w+: expected one budget, found flops"),
@@ -172,7 +172,7 @@ def test_words_of_4_bits_allow_a_smaller_file(world: Path) -> None:
         ("[finetune, prune, distill, prune, export]", "give each of several stages of a kind a `name` of its own"),
         ("[finetune, vocabulary, distill, export]", "in the order"),
         ("[finetune, prune, vocabulary, distill, export]", "expected each at most once"),
-        ("[finetune, distill, prune, export]", "`student` and a `distill` stage come together"),
+        ("[finetune, distill, prune, export]", "`student` and a `distill` stage belong together"),
     ],
 )
 def test_orders_that_make_no_sense_are_refused(world: Path, stages: str, found: str) -> None:
