@@ -91,15 +91,19 @@ def over_tasks(tasks: Sequence[Task]) -> list[Overall]:
 
 
 def guess_sentences(tasks: Sequence[Task]) -> list[str]:
-    """Return a sentence for each task that does not count in the means; empty for a single task."""
-    if len(tasks) < 2 or all(task.is_guessed for task in tasks):
-        return []
+    """Return a sentence for each task on which no teacher beats a constant answer: it does not count in the means, if others do."""
+    all_guessed = all(task.is_guessed for task in tasks)
     return [
-        f"{task.first.task.title} does not count in means over tasks: {task.teacher} has {numbers.points(task.baseline.headline)} there, "
-        f"no more than the same answer for every text, {numbers.points(task.guess)}"
-        for task in tasks
-        if task.is_guessed and task.guess is not None
+        _guess_sentence(task, task.guess, all_guessed) for task in tasks if task.is_guessed and task.guess is not None
     ]
+
+
+def _guess_sentence(task: Task, guess: float, all_guessed: bool) -> str:
+    title, score = task.first.task.title, numbers.points(task.baseline.headline)
+    reason = f"no more than the same answer for every text, {numbers.points(guess)}"
+    if all_guessed:
+        return f"{title}: {task.teacher} has {score}, {reason}, so there is nothing to compress; train it longer, e.g. --set finetune.epochs=10"
+    return f"{title} does not count in means over tasks: {task.teacher} has {score} there, {reason}"
 
 
 def overview_table(tasks: Sequence[Task]) -> Table | None:

@@ -11,7 +11,7 @@ import pytest
 
 from compress.errors import CompressError
 from compress.model_choice import Limits
-from compress.report import markdown_table, write_report
+from compress.report import markdown_table, summary_table, write_report
 from compress.report.overview import over_tasks
 from compress.report.page import page_of, tasks_of
 from compress.report.recommendation import recommend
@@ -64,7 +64,16 @@ def test_where_all_tasks_are_guessed_all_count(fake: Made, tmp_path: Path) -> No
     runs = [guessing(each, tmp_path / "runs" / each.run) for each in (fake(), on_mrpc(fake))]
     tasks = tasks_of(runs, [tmp_path / "runs"])
     assert over_tasks(tasks)[1].headline == 75
-    assert not any("does not count" in warning for warning in page_of(tasks, [tmp_path / "runs"]).warnings)
+    warnings = page_of(tasks, [tmp_path / "runs"]).warnings
+    assert not any("does not count" in warning for warning in warnings)
+    assert [line.partition(":")[0] for line in warnings if "nothing to compress" in line] == ["SST-2", "MRPC"]
+
+
+def test_a_teacher_that_only_guesses_is_named_below_the_table_of_its_run(fake: Made, tmp_path: Path) -> None:
+    result = guessing(on_mrpc(fake), tmp_path / "run")
+    caption = str(summary_table([result], [tmp_path / "run"]).caption)
+    assert "MRPC: the teacher has 50.00, no more than the same answer for every text, 75.00" in caption
+    assert "finetune.epochs" in caption
 
 
 def test_predictions_that_are_gone_are_missed(fake: Made, run_directory: Made, tmp_path: Path) -> None:
