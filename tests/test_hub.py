@@ -75,7 +75,7 @@ def test_any_answer_will_do_and_silence_will_not(server: ThreadingHTTPServer, mo
 
 @pytest.mark.parametrize(
     ("offline", "why"),
-    [(True, "HF_HUB_OFFLINE forbids to ask the hub"), (False, "the hub cannot be reached at http://127.0.0.1:1")],
+    [(True, "HF_HUB_OFFLINE forbids asking the hub"), (False, "the hub cannot be reached at http://127.0.0.1:1")],
 )
 def test_what_is_neither_here_nor_there_is_one_line(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, offline: bool, why: str

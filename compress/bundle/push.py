@@ -35,7 +35,7 @@ def check_push(repository: str) -> str:
     except HFValidationError as error:
         raise CompressError(f"--push: {hub.one_line(error)}") from None
     if constants.HF_HUB_OFFLINE:
-        raise CompressError(f"--push: HF_HUB_OFFLINE forbids to ask the hub; unset it to push to {repository}")
+        raise CompressError(f"--push: HF_HUB_OFFLINE forbids asking the hub; unset it to push to {repository}")
     with _one_line_errors(repository, hub.LOG_IN):
         token = get_token()
     if not token:

@@ -45,7 +45,8 @@ Runs = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="Maximum timed runs per model and shape; at the task's own lengths, rounded up to a multiple of 64. Default: 36.",
+        help="Maximum timed runs per model and shape. For texts with the task's own lengths, it is rounded up to a multiple of 64. "
+        "Default: 36.",
         show_default=False,
     ),
 ]

@@ -79,7 +79,10 @@ Columns = Annotated[
 ]
 Precision = Annotated[
     str | None,
-    typer.Option(help="int8, fp32, avx2 or qdq. Default: int8 (OpenVINO: qdq) if the bundle has it."),
+    typer.Option(
+        help="Which of the bundle's models: int8, fp32, avx2 (int8 for CPUs without VNNI) or qdq (int8 for OpenVINO). "
+        "Default: int8 (OpenVINO: qdq) if the bundle has it."
+    ),
 ]
 Runtime = Annotated[str, typer.Option(help="onnxruntime or openvino.")]
 PrecisionHint = Annotated[str | None, typer.Option(help="OpenVINO's precision: f32 or bf16. Default: f32.")]

@@ -110,7 +110,7 @@ BaseSeed = Annotated[
     typer.Option(
         min=0,
         max=LARGEST_SEED,
-        help="Seed for the teacher, the choice of its layers, the general stage and augmentation; all seeds then share these.",
+        help="One seed for the teacher, the choice of its layers, the general stage and augmentation, shared by all --seeds.",
         rich_help_panel="Seeds",
     ),
 ]
@@ -193,7 +193,7 @@ BenchRuns = Annotated[
     int,
     typer.Option(
         min=1,
-        help="Maximum timed runs per model and shape; at the task's own lengths, rounded up to a multiple of 64.",
+        help="Maximum timed runs per model and shape. For texts with the task's own lengths, it is rounded up to a multiple of 64.",
         rich_help_panel="Machine",
     ),
 ]

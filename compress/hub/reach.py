@@ -34,7 +34,7 @@ def out_of_reach(ways_out: str) -> str:
     from huggingface_hub import constants
 
     if constants.HF_HUB_OFFLINE:
-        return f"and HF_HUB_OFFLINE forbids to ask the hub; {ways_out}, or unset HF_HUB_OFFLINE"
+        return f"and HF_HUB_OFFLINE forbids asking the hub; {ways_out}, or unset HF_HUB_OFFLINE"
     return (
         f"and the hub cannot be reached at {endpoint()}; {ways_out} (HF_HUB_OFFLINE=1 reads the cache and does not try)"
     )

@@ -102,7 +102,8 @@ def _guess_sentence(task: Task, guess: float, all_guessed: bool) -> str:
     title, score = task.first.task.title, numbers.points(task.baseline.headline)
     reason = f"no more than the same answer for every text, {numbers.points(guess)}"
     if all_guessed:
-        return f"{title}: {task.teacher} has {score}, {reason}, so there is nothing to compress; train it longer, e.g. --set finetune.epochs=10"
+        way_out = "train it longer, e.g. --set finetune.epochs=10"
+        return f"{title}: {task.teacher} has {score}, {reason}, so there is nothing to compress; {way_out}"
     return f"{title} does not count in means over tasks: {task.teacher} has {score} there, {reason}"
 
 

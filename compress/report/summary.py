@@ -113,7 +113,11 @@ def markdown_table(results: Sequence[Result], folders: Sequence[Path] = ()) -> s
     models = _shared_finals(tasks)
     if models:
         metrics = ", ".join(f"{task.first.task.title} {metric_name(task)}" for task in tasks)
-        timed = f" Times: {tasks[0].first.task.title}'s models." if shapes else ""
+        timed = (
+            f" Times: {tasks[0].first.task.title}'s models; × is relative to the teacher in the same run."
+            if shapes
+            else ""
+        )
         source = f"{source} Scores: {metrics}.{timed}"
     table = _wide_table(tasks, models, shapes) if models else _final_table(tasks, shapes)
     below = [f"*{markdown.escape('. '.join(note.rstrip('.') for note in notes))}.*"] if notes else []

@@ -35,7 +35,9 @@ def read_kind(
     scores = [value for value in values if is_number(str(value))]
     scored = kind is None and len(scores) > len(values) / 2 and are_scores(scores)
     classes = kind in (None, "classification") and not scored
-    several = "; --kind multilabel, if texts may have none or several" if classes else ""
+    several = (
+        "; fill it in or remove the row, or give --kind multilabel if texts may have none or several" if classes else ""
+    )
     if kind != "embedding":  # whose pairs without a score are left out later
         refuse(table.place, table.unit, unlabelled(label, table.numbers, values), several)
     if kind is None:

@@ -86,7 +86,7 @@ def test_offline_the_cache_does(hub: Endpoint, refused: Any, planned: Any, monke
 
     offline(True)
     begun = time.monotonic()
-    assert f"commit {COMMIT} is not in the hub's cache, and HF_HUB_OFFLINE forbids to ask the hub; give" in refused()
+    assert f"commit {COMMIT} is not in the hub's cache, and HF_HUB_OFFLINE forbids asking the hub; give" in refused()
     assert time.monotonic() - begun < 5
     offline(False)
     planned()

@@ -207,7 +207,7 @@ def test_offline_the_cache_does(hub: Endpoint, refused: Any, planned: Any, monke
     begun = time.monotonic()
     said = refused()
     assert time.monotonic() - begun < 5
-    assert "is not in the hub's cache, and HF_HUB_OFFLINE forbids to ask the hub" in said
+    assert "is not in the hub's cache, and HF_HUB_OFFLINE forbids asking the hub" in said
     assert said.endswith(", or unset HF_HUB_OFFLINE\n")
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     planned()

@@ -70,8 +70,8 @@ def test_where_all_tasks_are_guessed_all_count(fake: Made, tmp_path: Path) -> No
 
 
 def test_a_teacher_that_only_guesses_is_named_below_the_table_of_its_run(fake: Made, tmp_path: Path) -> None:
-    result = guessing(on_mrpc(fake), tmp_path / "run")
-    caption = str(summary_table([result], [tmp_path / "run"]).caption)
+    folder = tmp_path / on_mrpc(fake).run
+    caption = str(summary_table([guessing(on_mrpc(fake), folder)], [folder]).caption)
     assert "MRPC: the teacher has 50.00, no more than the same answer for every text, 75.00" in caption
     assert "finetune.epochs" in caption
 

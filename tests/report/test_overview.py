@@ -106,7 +106,7 @@ def test_tasks_of_the_same_recipes_share_one_table_in_the_readme(fake: Callable[
     assert [cell.strip() for cell in heading.split("|")[9:11]] == ["p50 1 × 32, ms", "p50 1 × 128, ms"]
     first = markdown_table([run for run in runs if run.task.title == shown[0]]).split("\n\n")[0].splitlines()[2:]
     assert [row.split("|")[9:11] for row in rows] == [row.split("|")[7:9] for row in first]
-    assert f"Times: {shown[0]}'s models." in source
+    assert f"Times: {shown[0]}'s models; × is relative to the teacher in the same run." in source
 
 
 def test_tasks_of_different_recipes_keep_a_row_of_each_in_the_readme(fake: Callable[..., Result]) -> None:

@@ -119,7 +119,7 @@ def test_a_builtin_task_keeps_its_name_for_itself(tmp_path: Path, name: str) -> 
         ({"train": "headed.csv"}, "no examples; expected at least one row after the header"),
         (
             {"train": "unlabelled.csv"},
-            "line 4: stars: no label.*; --kind multilabel, if texts may have none or several",
+            "line 4: stars: no label.*; fill it in or remove the row, or give --kind multilabel if texts may have none or several",
         ),
         ({"train": "unlabelled.csv", "kind": "regression"}, "line 4: stars: no label; line 5: stars: no label$"),
         ({"train": "bars.csv"}, r"expected columns with commas between them, found 'review\|stars'"),

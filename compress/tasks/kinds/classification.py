@@ -93,6 +93,8 @@ def _class_ids(rows: Rows, names: tuple[str, ...]) -> np.ndarray:
 def unknown_label(name: str, names: tuple[str, ...]) -> str:
     hidden = " (-1 marks hidden labels: this split cannot be scored)" if name == "-1" else ""
     known = ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
+    if not name.strip():
+        return f"no label; known: {known}"
     near = next((other for other in names if other.casefold() == name.casefold()), None)
     near = near or next(iter(difflib.get_close_matches(name, names, n=1)), None)
     if near is not None:
