@@ -70,7 +70,7 @@ def fold_numbers(words: Iterable[str]) -> dict[str, int]:
     return numbers
 
 
-def folded(words: Sequence[str], numbers: dict[str, int] | None = None) -> np.ndarray:
+def case_folded_ids(words: Sequence[str], numbers: dict[str, int] | None = None) -> np.ndarray:
     """Return int32 [word]: the words' numbers in `numbers` (default: in their own), -1 for a word without one."""
     known = fold_numbers(words) if numbers is None else numbers
     return np.array([known.get(word.casefold(), -1) for word in words], np.int32)

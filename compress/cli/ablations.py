@@ -99,7 +99,7 @@ def _ablate(request: Request, rows: tuple[str, ...], report: Path | None, *, jso
     place = report or request.root / "-".join(["ablation", Path(recipe).stem, *names])
     check_folder(place, "--report" if report else "--out")
     check_ablation_folder(place)
-    ablated = _measured(recipe, rows, request, quiet=quiet or not ranks.is_first())
+    ablated = _run_ablation(recipe, rows, request, quiet=quiet or not ranks.is_first())
     if not ranks.is_first():
         return
     written = write_ablation(ablated, place)
@@ -108,10 +108,10 @@ def _ablate(request: Request, rows: tuple[str, ...], report: Path | None, *, jso
 
         typer.echo(encoder.dumps(ablation_document(ablated), indent=1))
     else:
-        _tell(ablated, written)
+        _print_ablation(ablated, written)
 
 
-def _measured(recipe: str, labels: tuple[str, ...], request: Request, *, quiet: bool) -> Ablation:
+def _run_ablation(recipe: str, labels: tuple[str, ...], request: Request, *, quiet: bool) -> Ablation:
     """Run the rows with these labels and compare them."""
     from dataclasses import replace
 
@@ -128,7 +128,7 @@ def _measured(recipe: str, labels: tuple[str, ...], request: Request, *, quiet: 
     return ablation_of(results, title=found[0].recipe.title, command=command, folders=folders)
 
 
-def _tell(ablated: Ablation, written: list[Path]) -> None:
+def _print_ablation(ablated: Ablation, written: list[Path]) -> None:
     from ..report.ablation import ablation_table, findings
     from .screen import console
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import CompressError, did_you_mean
 from ..files.paths import from_home
-from ..hub import is_commit, load_splits, quiet_data_sets, reason, said
+from ..hub import error_text, is_commit, load_splits, quiet_data_sets, reason
 
 PREFIX = "hub:"
 SPLIT = "train"
@@ -68,7 +68,7 @@ def hub_lines(source: HubSource) -> Iterator[str]:
     except CompressError:
         raise
     except Exception as error:  # the library raises a dozen unrelated types: network, layout, configuration
-        why = said(error) if source.revision is None else reason(error, source.name, source.revision, "dataset")
+        why = error_text(error) if source.revision is None else reason(error, source.name, source.revision, "dataset")
         raise CompressError(f"{source}: cannot be read: {why}") from error
 
 

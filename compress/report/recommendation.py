@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..errors import CompressError
-from ..files.paths import shown
+from ..files.paths import display_path
 from ..model_choice import Limits, Measured, choose
 from ..results import MODELS, ModelResult, Result
 from ..timing import headline
@@ -28,7 +28,7 @@ READING = (
 @dataclass(frozen=True)
 class Recommendation:
     """`lines`: sentences; `commands`: a `compress ship` for each task, valid from here, empty if limits are missed; `script`: the same for
-    a page, with folders as written by `shown`; `models`: what these ship, each with its run; `missed`: whether limits are."""
+    a page, with folders as written by `display_path`; `models`: what these ship, each with its run; `missed`: whether limits are."""
 
     lines: tuple[str, ...]
     commands: tuple[str, ...]
@@ -84,7 +84,7 @@ def recommend(tasks: Sequence[Task], limits: Limits, folders: Sequence[Path] = (
     places = [str(_folder_of(run, folders)) for run, _ in picked]
     here, recorded = (
         tuple(ship_command(run, model, place) for (run, model), place in zip(picked, named, strict=True))
-        for named in (places, map(shown, places))
+        for named in (places, map(display_path, places))
     )
     return Recommendation(tuple(lines), here, "\n".join(recorded), picked, missed=False)
 
@@ -223,7 +223,7 @@ def _folder_of(run: Result, folders: Sequence[Path]) -> Path:
 
 
 def ship_command(run: Result, model: ModelResult, folder: str) -> str:
-    """Return the `compress ship` of a model of the run in `folder`: the actual folder for running it now, or as written by `shown` for a
+    """Return the `compress ship` of a model of the run in `folder`: the actual folder for running it now, or as written by `display_path` for a
     record."""
     name, precisions = options_of(run, model)
     which = [*(["--model", name] if name else []), *(word for each in precisions for word in ("--precision", each))]

@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 
 from ..errors import CompressError
 from ..fields import NOT_UNICODE, Spec, is_unicode
-from ..spec.document import MOST_DEPTH, Where, spell
+from ..spec.document import MOST_DEPTH, Where, format_location
 from ..spec.limits import LARGEST_SEED, LARGEST_WHOLE
 from .info import check_fidelity, check_training
 
@@ -229,7 +229,7 @@ def read_json(file: Path) -> Any:
     except (OSError, ValueError, RecursionError) as error:  # not text, not JSON, or too deep
         raise CompressError(f"{file}: cannot be read as a result: {error}") from None
     for where, problem in _unusable(document, ()):
-        raise CompressError(f"{file}: cannot be read as a result: {spell(where)}: {problem}")
+        raise CompressError(f"{file}: cannot be read as a result: {format_location(where)}: {problem}")
     return document
 
 

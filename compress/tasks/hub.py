@@ -9,7 +9,7 @@ from typing import Any
 
 from compress.errors import CompressError, did_you_mean
 from compress.files.paths import from_home
-from compress.hub import find_cached, is_commit, load_splits, one_line, quiet_data_sets, said
+from compress.hub import error_text, find_cached, is_commit, load_splits, one_line, quiet_data_sets
 from compress.spec.task import Hub, TaskSpec
 from compress.store import hash_file
 
@@ -113,7 +113,7 @@ def _of_a_folder(path: str, config: str | None, splits: list[str]) -> list[Any]:
         with quiet_data_sets():
             loaded: Any = datasets.load_dataset(path, config, split=splits, cache_dir=_own_cache(Path(path)))
     except Exception as error:  # the library raises a dozen unrelated types: layout, configuration, split
-        raise CompressError(f"data set {path}: cannot be read: {said(error)}") from error
+        raise CompressError(f"data set {path}: cannot be read: {error_text(error)}") from error
     return loaded
 
 

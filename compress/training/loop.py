@@ -204,7 +204,7 @@ class _Run:
         They also continue with the smallest micro-batch that one of them needed.
         """
         micro, known = self.gradients.micro, self.progress.micro_batch_size
-        asked = [signals.requested() or 0, int(late and ranks.is_first()), -(micro or _ANY)]
+        asked = [signals.requested_signal() or 0, int(late and ranks.is_first()), -(micro or _ANY)]
         stop, due, smallest = ranks.largest(asked)
         if -smallest != (known or self.settings.micro_batch_size or _ANY):
             self.gradients.micro = self.progress.micro_batch_size = -smallest

@@ -14,7 +14,7 @@ from bundle_making import Run
 
 from compress.bundle import place, read_bundle, ship, verify
 from compress.errors import CompressError
-from compress.files.atomic import BUILDING, OLD, beside
+from compress.files.atomic import BUILDING, OLD, temporary_path
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def bundle(bundle_of: Callable[[str], Path], tmp_path: Path) -> Path:
 
 
 def left_by(process: int, path: Path, kind: str) -> Path:
-    name = beside(path, kind)
+    name = temporary_path(path, kind)
     return name.with_name(name.name.replace(f"-{os.getpid()}-", f"-{process}-"))
 
 

@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 from worlds import TASK
 
 from compress.cli.options import request_of
-from compress.cli.reproducing import planned, words_of
+from compress.cli.reproducing import plan_reruns, words_of
 from compress.errors import CompressError
 from compress.models.cards import load_student, load_teacher
 from compress.pipeline import Listener, Request, plan_all
@@ -81,7 +81,7 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, 
 
 
 def reruns_here(moved: MovedData | None = None) -> list[Rerun]:
-    return planned(Path("report"), moved or MovedData(), Path("again"), None)
+    return plan_reruns(Path("report"), moved or MovedData(), Path("again"), None)
 
 
 COMMAND = "compress run distilbert int8 --task task.yaml --task toy-sentiment --teacher bert-mini --seeds 3 --set distill.epochs=1"

@@ -132,7 +132,7 @@ def test_what_collating_raises_ends_the_training(tmp_path: Path, monkeypatch: py
 
 
 def test_a_signal_ends_it_with_its_state_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(signals, "requested", lambda: 15)
+    monkeypatch.setattr(signals, "requested_signal", lambda: 15)
     with ahead(monkeypatch, wanted=True), pytest.raises(Interrupted, match="stopped at step 1 of 12"):
         trained(tmp_path)
     assert (tmp_path / "state.safetensors").exists()

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...errors import CompressError
 from ...fields import Spec
-from ...files.paths import shown
+from ...files.paths import display_path
 from ...models.heads import HEADS
 from ...results import Result
 from ...spec.stages import Distill
@@ -43,8 +43,8 @@ def run_rows(found: Sequence[Row], request: Request, listener: Listener | None =
 
 
 def command_line(name: str, request: Request, labels: Sequence[str]) -> str:
-    """Return the `compress ablate` command that makes these rows again; paths are written by `shown`."""
-    words = ["compress", "ablate", shown(name), *(own_words(request.own, request.corpus) if request.own else ())]
+    """Return the `compress ablate` command that makes these rows again; paths are written by `display_path`."""
+    words = ["compress", "ablate", display_path(name), *(own_words(request.own, request.corpus) if request.own else ())]
     first, count = request.seeds[0], len(request.seeds)
     options: list[tuple[str, Sequence[Any]]] = [
         ("--task", request.tasks),
@@ -62,7 +62,7 @@ def command_line(name: str, request: Request, labels: Sequence[str]) -> str:
     ]
     for flag, values in options:
         for value in values:
-            words += [flag, shown(str(value))]
+            words += [flag, display_path(str(value))]
     return shlex.join([*words, *(["--refit"] if request.refit else [])])
 
 
