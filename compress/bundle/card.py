@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..models.heads import HEADS
-from ..report.finetuning_choice import spelled
+from ..report.finetuning_choice import format_choice
 from ..report.tables import headline_name
 from ..report.words import KIND_WORDS, METRIC_WORDS
 from ..results import Latency, ModelResult
@@ -142,7 +142,7 @@ def _facts(info: BundleInfo) -> dict[str, Any]:
     return {
         "split": split,
         "ensemble": ensemble,
-        "choices": list(map(spelled, info.choices)),
+        "choices": list(map(format_choice, info.choices)),
         "teachers": [teacher.name for teacher in ensemble.teachers] if ensemble else [info.teacher],
         "calibrated": bool(ensemble) and any(each.temperature is not None for each in ensemble.teachers),
         "headline": headline_name(info.task),

@@ -142,9 +142,9 @@ def words_of(command: str) -> dict[str, Any]:
 
 
 def _request(words: Mapping[str, Any], folder: Path, moved: MovedData, out: Path, threads: int | None) -> Any:
-    from ..reproduction import placed
+    from ..reproduction import locate_files
 
-    return request_of({**placed(words, folder, moved), "out": out, "threads": threads, "fsdp": False})
+    return request_of({**locate_files(words, folder, moved), "out": out, "threads": threads, "fsdp": False})
 
 
 def _summary_lines(comparison: Comparison) -> Iterator[str]:

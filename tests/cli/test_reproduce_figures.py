@@ -109,7 +109,7 @@ def score(p: float, low: float) -> Figure:
 )
 def test_an_interval_and_its_corrected_p_decide(found: Figure, verdict: str) -> None:
     assert found.interval is not None
-    assert comparing._judged(found, iter([found.interval.p])).verdict == verdict
+    assert comparing._judge_figure(found, iter([found.interval.p])).verdict == verdict
 
 
 def test_scores_are_shown_with_the_digits_that_tell_them_apart() -> None:
