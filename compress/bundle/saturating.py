@@ -12,7 +12,7 @@ import onnx
 from .. import machine
 from ..errors import CheckFailed
 from ..quantize.simulation import Layer, count_saturated, simulate
-from ..runtime.batches import padded
+from ..runtime.batches import pad_batch
 from ..runtime.engine import KNOWN_INPUTS
 from ..runtime.folder import MODEL_FILES, read_settings
 from ..sessions.opening import open_session
@@ -106,4 +106,4 @@ def _feeds(folder: Path, rows: ProbeRows) -> list[dict[str, np.ndarray]]:
     """Return one batch for each row, so that none is padded."""
     inputs: dict[str, type] = dict.fromkeys(KNOWN_INPUTS, np.int64)
     pad = read_settings(folder).pad_id
-    return [padded([encoding], inputs, pad) for encoding in rows.encodings]
+    return [pad_batch([encoding], inputs, pad) for encoding in rows.encodings]

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import CompressError
 from ..files.tabular import CONLL, DELIMITERS
-from ..metrics.tags import joined
+from ..metrics.tags import concatenate_labels
 from ..runtime import LabelledWords, Tagger
 from ..tasks.columns import Rows
 from ..tasks.data import of_words
@@ -94,7 +94,9 @@ class AnsweredWords(Answered):
         names = self.model.labels
         check_words(f"{self._path}: {self._label}", of_words(self._gold), names)
         outputs = np.eye(len(names))[np.concatenate([np.array(ids, np.int64) for ids in self._given])]
-        return self.scored(TAGGING.fitting(_METRICS, names), outputs, joined([ids[:, 0] for ids in self._gold]))
+        return self.scored(
+            TAGGING.fitting(_METRICS, names), outputs, concatenate_labels([ids[:, 0] for ids in self._gold])
+        )
 
 
 def _parse_words(where: str, field: Any) -> Any:

@@ -16,7 +16,7 @@ import numpy as np
 import tokenizers
 
 from ..errors import CompressError
-from ..tokenization.special import UNKNOWN, plain, special_ids, spelled_special, token_named
+from ..tokenization.special import UNKNOWN, plain_copy, special_ids, spelled_special, token_named
 from ..tokenization.word_starts import lacks_leading_space
 from .progress import Progress
 from .shards import NAME, describe, dtype_for
@@ -54,7 +54,7 @@ def tokenize_corpus(
     on_progress(progress.tokens)
     lines = _spaced(paragraphs(sources)) if "leading_space" in own else paragraphs(sources)
     blocks = islice(text_blocks(lines), progress.blocks, None)
-    with closing(_encoded(blocks, plain(tokenizer), spelled, special.sep, dtype, threads)) as encoded:
+    with closing(_encoded(blocks, plain_copy(tokenizer), spelled, special.sep, dtype, threads)) as encoded:
         _fill(progress, encoded, float("inf") if max_tokens is None else max_tokens, on_progress)
     if not progress.tokens:
         raise CompressError(f"{', '.join(map(str, sources))}: no token of text to train on")

@@ -66,7 +66,7 @@ def context_of(gold: np.ndarray) -> np.ndarray:
     return np.unique(np.where(numbers > 0, numbers, own), return_inverse=True)[1]
 
 
-def decided(outputs: np.ndarray, gold: np.ndarray, threshold: float) -> np.ndarray:
+def apply_threshold(outputs: np.ndarray, gold: np.ndarray, threshold: float) -> np.ndarray:
     """Return outputs [question, 6], in which every answer is the best span, with no answer where its score, `NONE`, exceeds that of the
     span by more than `threshold`; `threshold` is subtracted from it. Questions that must be answered are unchanged."""
     found = outputs.copy()

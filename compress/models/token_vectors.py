@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import CompressError
-from ..tokenization.special import MASK, PAD, plain, token_named
+from ..tokenization.special import MASK, PAD, plain_copy, token_named
 
 VECTORS = "vectors.npy"  # the table, float32 [vocabulary, hidden]
 _BATCH = 1024  # texts, of one token each
@@ -32,7 +32,7 @@ class TextFrame:
 
 def text_frame(tokenizer: Any) -> TextFrame:
     """Return what `tokenizer` puts around texts. Raises `CompressError` if it has no token for the letter a."""
-    own = plain(tokenizer)
+    own = plain_copy(tokenizer)
     one, two = own.encode("a"), own.encode("a", "a")
     texts = np.flatnonzero(np.array(two.special_tokens_mask) == 0)
     places = np.flatnonzero(np.array(one.special_tokens_mask) == 0)

@@ -28,7 +28,7 @@ from compress.bundle.triton import _config
 from compress.errors import CheckFailed, CompressError
 from compress.graphs.model_files import get_metadata, set_metadata
 from compress.runtime import Reader
-from compress.runtime.batches import padded
+from compress.runtime.batches import pad_batch
 from compress.runtime.engine import OnnxRuntime
 
 TEXTS = probe_texts(2, unit="question")
@@ -85,7 +85,7 @@ def test_the_probe_has_questions_contexts_and_a_context_of_several_windows(folde
 def test_rows_one_by_one_give_what_the_reader_gives(folder: Path) -> None:
     """The unpadded form and the simulation of other CPUs run rows one by one."""
     rows, engine = probe_rows(folder, TEXTS), OnnxRuntime(folder / "onnx" / "model.onnx", 1)
-    outputs = [engine.run(padded([one, one], engine.inputs, 0))[1] for one in rows.encodings]
+    outputs = [engine.run(pad_batch([one, one], engine.inputs, 0))[1] for one in rows.encodings]
     expected = probe_logits(folder, "fp32", TEXTS, threads=1)
     np.testing.assert_array_equal(rows.collected(outputs), expected)
     pairs = [(question, context) for question, context in TEXTS]
@@ -140,7 +140,7 @@ def test_a_bundle_answers_by_its_threshold(folder: Path, info: BundleInfo) -> No
     np.testing.assert_allclose(after[:, 3], before[:, 3] - threshold, rtol=1e-6)
     assert ((after[:, 1] == 0) == (margins > threshold)).all() and (after[:, 1] == 0).sum() != (before[:, 1] == 0).sum()
     rows, engine = probe_rows(folder, TEXTS), OnnxRuntime(folder / "onnx" / "model.onnx", 1)
-    outputs = [engine.run(padded([one, one], engine.inputs, 0))[1] for one in rows.encodings]
+    outputs = [engine.run(pad_batch([one, one], engine.inputs, 0))[1] for one in rows.encodings]
     np.testing.assert_array_equal(rows.collected(outputs), after)
     reader = Reader(folder, threads=1)
     answers = list(reader.answers([(question, context) for question, context in TEXTS], impossible=True))

@@ -17,7 +17,16 @@ from ...results.teachers import EnsembleScore, TeacherScore
 from ...runtime.passages import THRESHOLD
 from ...spec.kinds import KINDS
 from ...store import Artifact, Store
-from ...tasks import TASK_KINDS, EncodedSpans, ReportedData, divided, gold_of, headline, score, span_tables
+from ...tasks import (
+    TASK_KINDS,
+    EncodedSpans,
+    ReportedData,
+    divide_by_temperature,
+    gold_of,
+    headline,
+    score,
+    span_tables,
+)
 from ...tasks.ensembles import mean_of_log_probabilities
 from ..plan import TRAINING, Context, Node, Plan
 from ..plan.teachers import ENSEMBLE, TeacherSource, names_of
@@ -86,7 +95,7 @@ def _windows_predictions(
         for split in reported.data.splits:
             windows: Any = reported.encoded(split, student.tokenizer, length)
             table = mean_of_log_probabilities([says(model, windows) for model in plan.teachers])
-            found[split] = windows.decided(span_tables.collected(table, windows), threshold)
+            found[split] = windows.decided(span_tables.collect_outputs(table, windows), threshold)
         return found
 
     return _measured(ENSEMBLE, artifacts[node.id].key, predicted, reported, context, cache)
@@ -134,7 +143,9 @@ def ensemble_score(
     if ENSEMBLE not in logits:
         arrays = {model: logits[_array(model)] for model in plan.teachers}
         logits[ENSEMBLE] = {
-            split: mean([divided(arrays[model][split], infos[model]["temperature"]) for model in plan.teachers])
+            split: mean(
+                [divide_by_temperature(arrays[model][split], infos[model]["temperature"]) for model in plan.teachers]
+            )
             for split in data.splits
         }
     names = names_of(plan.teachers)

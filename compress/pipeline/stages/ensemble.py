@@ -127,7 +127,7 @@ def _decided(job: Job[Ensemble], table: np.ndarray) -> tuple[np.ndarray, float |
 
     task = job.context.task
     windows: Any = task.encoded("tuning", job.plan.source("student").tokenizer, task.spec.max_length)
-    outputs = span_tables.collected(table, windows)
+    outputs = span_tables.collect_outputs(table, windows)
     threshold = float(best_threshold(task.data, outputs, windows.labels))
     return windows.decided(outputs, threshold), threshold if windows.impossible else None
 

@@ -14,7 +14,7 @@ import numpy as np
 from ...fields import Spec
 from ...models.checkpoints import load_classifier, load_tokenizer, pad_id
 from ...spec.kinds import KINDS
-from ...tasks import TASK_KINDS, EncodedSpans, divided, headline, score, span_tables
+from ...tasks import TASK_KINDS, EncodedSpans, divide_by_temperature, headline, score, span_tables
 from ..plan import TRAINING, Draft, Job, Kind
 from .augment import AUGMENTED
 
@@ -89,7 +89,7 @@ def _write_windows(job: Job[TeacherLogits], model: Any, pad: int) -> tuple[float
         "train": training_examples(task, student.tokenizer, length, job.inputs.get("augmented")),
         "tuning": task.encoded("tuning", student.tokenizer, task.spec.max_length),
     }
-    tables = {split: span_tables.created(_table(job.out, split), found) for split, found in windows.items()}
+    tables = {split: span_tables.create_table(_table(job.out, split), found) for split, found in windows.items()}
     teacher = job.plan.teachers[job.node.model]
     for split, found in windows.items():
         read = length if split == "train" else task.spec.max_length
@@ -107,7 +107,7 @@ def calibrated(folder: Path, temperature: float | None) -> dict[str, np.ndarray]
     if not (folder / _FILE).exists():
         return {split: np.load(_table(folder, split), mmap_mode="r", allow_pickle=False) for split in _SPLITS}
     with np.load(folder / _FILE, allow_pickle=False) as file:
-        return {split: divided(file[split], temperature) for split in _SPLITS}
+        return {split: divide_by_temperature(file[split], temperature) for split in _SPLITS}
 
 
 def _table(folder: Path, split: str) -> Path:
