@@ -65,13 +65,13 @@ def token_states(
     for start in range(0, len(states), _BATCH):
         numbers = torch.arange(start, min(start + _BATCH, len(states)), device=device)
         with torch.inference_mode():
-            found = compute_features(model.eval(), _alone(numbers, frame), names)
+            found = compute_features(model.eval(), _single_token_batch(numbers, frame), names)
             each = torch.stack([found[name][:, frame.place].float() for name in names]).mean(dim=0)
         states[start : start + len(numbers)] = each.cpu().numpy()
         on_progress(start + len(numbers))
 
 
-def _alone(numbers: Any, frame: TextFrame) -> dict[str, Any]:
+def _single_token_batch(numbers: Any, frame: TextFrame) -> dict[str, Any]:
     """Return a batch of texts of one token each."""
     ids, types = (numbers.new_tensor(values).repeat(len(numbers), 1) for values in (frame.ids, frame.types))
     ids[:, frame.place] = numbers
