@@ -86,7 +86,7 @@ def _remove(folder: Path, made: list[Path]) -> None:
             return
 
 
-def settle(folder: Path, out: Path, *, replaces: bool = False) -> None:
+def move_into_place(folder: Path, out: Path, *, replaces: bool = False) -> None:
     """Move `folder` to `out`, if that is free. An old bundle that it `replaces` is exchanged with it in one step, and then
     removed.
 

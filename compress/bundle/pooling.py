@@ -34,7 +34,7 @@ def check_states(folder: Path, precision: str, texts: Sequence[tuple[str, ...]])
     for start in range(0, len(rows), 2):
         batch = pad_batch(rows[start : start + 2], dict.fromkeys(KNOWN_INPUTS, np.int64), pad)
         states, vectors = session.run([STATES, VECTORS], {name: batch[name] for name in inputs})
-        apart = np.linalg.norm(pooled(states, batch["attention_mask"], pooling) - vectors, axis=1)  # type: ignore[arg-type]
+        apart = np.linalg.norm(pool_states(states, batch["attention_mask"], pooling) - vectors, axis=1)  # type: ignore[arg-type]
         furthest = max(furthest, float(apart.max()))
     if not furthest <= TOLERANCE:
         raise CheckFailed(
@@ -43,7 +43,7 @@ def check_states(folder: Path, precision: str, texts: Sequence[tuple[str, ...]])
     return f"{STATES}, pooled as {pooling}, gives {VECTORS}: at most {furthest:.2g} apart"
 
 
-def pooled(states: np.ndarray, mask: np.ndarray, pooling: str) -> np.ndarray:
+def pool_states(states: np.ndarray, mask: np.ndarray, pooling: str) -> np.ndarray:
     """Return float64 [text, width] of length 1, from `states` [text, token, width] and the `mask` [text, token] of real
     tokens; 0 if all states are 0."""
     own, there = states.astype(np.float64), mask[:, :, None]

@@ -115,12 +115,12 @@ def _run_ablation(recipe: str, labels: tuple[str, ...], request: Request, *, qui
     """Run the rows with these labels and compare them."""
     from dataclasses import replace
 
-    from ..pipeline.ablation.rows import chosen
+    from ..pipeline.ablation.rows import chosen_rows
     from ..pipeline.ablation.run import command_line, run_rows
     from ..report.ablation import ablation_of
     from .display import Display
 
-    found = chosen(recipe, request.overrides, labels, corpus=bool(request.corpus))
+    found = chosen_rows(recipe, request.overrides, labels, corpus=bool(request.corpus))
     command = command_line(recipe, request, labels)
     with Display(quiet=quiet) as display:
         results = run_rows(found, replace(request, command=command), display)

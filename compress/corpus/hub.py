@@ -63,7 +63,7 @@ def hub_lines(source: HubSource) -> Iterator[str]:
     """Yield the lines of every row, and an empty one after each row. Raises `CompressError`."""
     try:
         for number, row in enumerate(_load(source), 1):
-            yield from (line.strip() for line in _text(source, number, row).split("\n") if line.strip())
+            yield from (line.strip() for line in _row_text(source, number, row).split("\n") if line.strip())
             yield ""
     except CompressError:
         raise
@@ -91,7 +91,7 @@ def _load(source: HubSource) -> Iterable[Any]:
     return saved[SPLIT]
 
 
-def _text(source: HubSource, number: int, row: Mapping[str, Any]) -> str:
+def _row_text(source: HubSource, number: int, row: Mapping[str, Any]) -> str:
     if source.column not in row:
         advice = did_you_mean(source.column, list(row))
         raise CompressError(f"{source}: no column {source.column!r}{advice}; say which after a colon: {_FORM}")

@@ -21,7 +21,7 @@ from ..spec.recipe import Recipe
 from ..spec.task import TaskSpec
 from ..tasks import OwnFiles, own_task, resolve_task
 from .plan import Plan
-from .plan.teachers import TeacherSource, pinned
+from .plan.teachers import TeacherSource, pinned_word
 from .results.measure import BenchSettings
 
 
@@ -80,10 +80,10 @@ def tasks_of(request: Request) -> list[tuple[TaskSpec, Path | None]]:
 
 def teacher_words(request: Request, recipe: Recipe) -> tuple[str, ...]:
     """Return the request's teachers, or the recipe's if it names none."""
-    return several(request.teacher) or several(recipe.teacher)
+    return as_tuple(request.teacher) or as_tuple(recipe.teacher)
 
 
-def several(teacher: str | tuple[str, ...] | None) -> tuple[str, ...]:
+def as_tuple(teacher: str | tuple[str, ...] | None) -> tuple[str, ...]:
     """Return one word, several, or none, as a tuple."""
     return (teacher,) if teacher and isinstance(teacher, str) else tuple(teacher or ())
 
@@ -122,7 +122,7 @@ def overrides_for(request: Request, name: str) -> list[str]:
 def command_line(request: Request, plan: Plan) -> str:
     """Return the command that makes this one run again, whatever else was requested with it; paths are written by `display_path`."""
     words = ["compress", "run", display_path(plan.word or plan.recipe.name), *_task_words(request, plan)]
-    for text, source in zip(several(request.teacher), plan.teachers.values(), strict=False):
+    for text, source in zip(as_tuple(request.teacher), plan.teachers.values(), strict=False):
         words += ["--teacher", shown_checkpoint(text, source)]
     if request.student is not None:
         words += ["--student", shown_checkpoint(request.student, plan.pretrained)]
@@ -152,7 +152,7 @@ def shown_checkpoint(text: str, source: TeacherSource | None) -> str:
     card or a repository of the hub."""
     if source is None:
         return display_path(text)
-    word = display_path(pinned(text, source))
+    word = display_path(pinned_word(text, source))
     return f"{OWN_FOLDER}{word}" if source.folder == from_home(text) and not word.startswith(OWN_FOLDER) else word
 
 

@@ -172,7 +172,7 @@ class _Run:
         rate = learning_rate(self.settings, number, self.total)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        losses = self._checked(*self.gradients.of(indices, following))
+        losses = self._check_losses(*self.gradients.of(indices, following))
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self.progress.step = number + 1
@@ -181,7 +181,7 @@ class _Run:
         tuning = self._maybe_evaluate()
         return StepReport(self.progress.step, self.total, epoch, losses, rate, len(indices), tokens, seconds, tuning)
 
-    def _checked(self, names: list[str], terms: Tensor) -> dict[str, float]:
+    def _check_losses(self, names: list[str], terms: Tensor) -> dict[str, float]:
         """Return the losses of the batch after checking that they and the gradient are finite, and clip the gradient.
 
         Everything is read in one transfer, so that until then a GPU has a step's work queued. A finite loss can have a non-finite gradient,

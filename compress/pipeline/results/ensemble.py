@@ -57,14 +57,14 @@ def _predictions(model: str, checkpoint: Artifact, reported: ReportedSource, con
     def predicted() -> dict[str, np.ndarray]:
         from ...models.predict import predict_logits
 
-        classifier, pad = _loaded(checkpoint, context)
+        classifier, pad = _load_model(checkpoint, context)
         tokenizer, length = load_tokenizer(checkpoint.path), reported.spec.max_length
         return {
             split: predict_logits(classifier, reported.encoded(split, tokenizer, length), pad)
             for split in reported.data.splits
         }
 
-    return _measured(model, checkpoint.key, predicted, reported, context, cache)
+    return _store_predictions(model, checkpoint.key, predicted, reported, context, cache)
 
 
 def _windows_predictions(
@@ -83,7 +83,7 @@ def _windows_predictions(
         """Return one teacher's calibrated logits (`span_tables`)."""
         from ...models.predict import put_token_logits
 
-        (reader, pad), teacher = _loaded(artifacts[model], context), plan.teachers[model]
+        (reader, pad), teacher = _load_model(artifacts[model], context), plan.teachers[model]
         parts = None if teacher.shares_tokenizer(student) else teacher.parts_of(windows, length)
         table = np.zeros((int(windows.starts[-1]), 2), np.float32)
         put_token_logits(table, reader, windows, pad, parts=parts)
@@ -98,16 +98,16 @@ def _windows_predictions(
             found[split] = windows.decided(span_tables.collect_outputs(table, windows), threshold)
         return found
 
-    return _measured(ENSEMBLE, artifacts[node.id].key, predicted, reported, context, cache)
+    return _store_predictions(ENSEMBLE, artifacts[node.id].key, predicted, reported, context, cache)
 
 
-def _loaded(checkpoint: Artifact, context: Context) -> tuple[Any, int]:
+def _load_model(checkpoint: Artifact, context: Context) -> tuple[Any, int]:
     """Return the model, and the id of its padding token."""
     model: Any = load_classifier(checkpoint.path, kind=context.kind, labels=context.labels, trained=True)
     return model, pad_id(model.config.to_dict())
 
 
-def _measured(
+def _store_predictions(
     model: str,
     made: str,
     predicted: Callable[[], dict[str, np.ndarray]],
@@ -152,12 +152,12 @@ def ensemble_score(
     teachers = tuple(
         TeacherScore(
             name=names[model],
-            **_scored(infos[model], _array(model), logits, data),
-            **_known(source, infos[model]["temperature"]),
+            **_score_fields(infos[model], _array(model), logits, data),
+            **_source_fields(source, infos[model]["temperature"]),
         )
         for model, source in plan.teachers.items()
     )
-    return EnsembleScore(teachers=teachers, **_scored(artifacts[node.id].info, ENSEMBLE, logits, data))
+    return EnsembleScore(teachers=teachers, **_score_fields(artifacts[node.id].info, ENSEMBLE, logits, data))
 
 
 def _ensemble(plan: Plan) -> Node[Spec] | None:
@@ -176,7 +176,7 @@ def _array(model: str) -> str:
     return "teacher-fp32" if model == "teacher" else model
 
 
-def _scored(info: dict[str, Any], name: str, logits: Logits, data: ReportedData) -> dict[str, Any]:
+def _score_fields(info: dict[str, Any], name: str, logits: Logits, data: ReportedData) -> dict[str, Any]:
     """Return the fields that a teacher and the ensemble share."""
     scores = {
         split: score(data.spec, data.labels, array, gold_of(data.spec, data.splits[split]))
@@ -186,7 +186,7 @@ def _scored(info: dict[str, Any], name: str, logits: Logits, data: ReportedData)
     return {**points, "scores": scores, "predictions": name}
 
 
-def _known(source: TeacherSource, temperature: float | None) -> dict[str, Any]:
+def _source_fields(source: TeacherSource, temperature: float | None) -> dict[str, Any]:
     card = source.card
     hub = card.checkpoint.hub if card.checkpoint else None
     return {"temperature": temperature, "licence": card.licence, "hub": hub, "origin": source.origin}

@@ -39,7 +39,7 @@ class TeacherLogitsInfo(TypedDict):
 
 def add_teacher_logits(draft: Draft, model: str, max_length: int, *, stage: str) -> str:
     """Add the node for the fine-tuned teacher `model` and the distill stage `stage`; return its id."""
-    name = named(draft, f"{model}-logits", max_length)
+    name = node_name(draft, f"{model}-logits", max_length)
     inputs = {"teacher": model} | ({"augmented": AUGMENTED} if draft.has(AUGMENTED) else {})
     spec, outside = TeacherLogits(max_length=max_length), {"data": draft.task.fingerprint}
     if KINDS[draft.task.spec.kind].unit == "question":
@@ -48,7 +48,7 @@ def add_teacher_logits(draft: Draft, model: str, max_length: int, *, stage: str)
     return name
 
 
-def named(draft: Draft, name: str, max_length: int) -> str:
+def node_name(draft: Draft, name: str, max_length: int) -> str:
     """Return the node's name, with `max_length` if it is not the task's: distill stages may cut texts at different lengths."""
     return name if max_length == draft.task.spec.max_length else f"{name}-{max_length}"
 
@@ -102,7 +102,7 @@ def _write_windows(job: Job[TeacherLogits], model: Any, pad: int) -> tuple[float
     return temperature, len(windows["train"])
 
 
-def calibrated(folder: Path, temperature: float | None) -> dict[str, np.ndarray]:
+def calibrated_logits(folder: Path, temperature: float | None) -> dict[str, np.ndarray]:
     """Return `train` and `tuning` -> logits [example, output], divided by the temperature; for questions the tables, memory-mapped."""
     if not (folder / _FILE).exists():
         return {split: np.load(_table(folder, split), mmap_mode="r", allow_pickle=False) for split in _SPLITS}
