@@ -1,7 +1,7 @@
 """Metrics of a label per word, on weighted texts. Imports numpy alone.
 
 Gold labels of all texts' words are in one array, int64 [word]; the first word of each text has the bitwise complement of its label id, so
-that texts can be separated again: `joined` and `parted`.
+that texts can be separated again: `concatenate_labels` and `split_labels`.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ class TypeScore:
 
 @dataclass(frozen=True)
 class TagsHeadline(Headline):
-    """Headline for outputs [word, label]; the label with the largest is predicted. `gold` as from `joined`; `names`: of the labels.
+    """Headline for outputs [word, label]; the label with the largest is predicted. `gold` as from `concatenate_labels`; `names`: of the
+    labels.
 
     `entity_f1`: of entities of all types, right if type and both borders are (Tjong Kim Sang & De Meulder 2003, CoNLL, §2.3); an `I-` that
     does not follow a word of its type begins one. `entity_f1_strict`: only of entities that begin with `B-`, as in seqeval's

@@ -148,8 +148,8 @@ def command_line(request: Request, plan: Plan) -> str:
 
 
 def shown_checkpoint(text: str, source: TeacherSource | None) -> str:
-    """As `display_path`, for a teacher or student that was found as `source`; a folder begins with `OWN_FOLDER`, so that it is not taken for a
-    card or a repository of the hub."""
+    """As `display_path`, for a teacher or student that was found as `source`; a folder begins with `OWN_FOLDER`, so that it is not taken
+    for a card or a repository of the hub."""
     if source is None:
         return display_path(text)
     word = display_path(pinned_word(text, source))
@@ -180,8 +180,8 @@ def _task_words(request: Request, plan: Plan) -> list[str]:
 
 
 def own_words(own: OwnFiles, corpus: Sequence[str] = ()) -> list[str]:
-    """Return the options that name these files and their columns, paths written by `display_path`. Omits a training file that is all of `corpus`,
-    and columns with default names, since others may be detected in their place."""
+    """Return the options that name these files and their columns, paths written by `display_path`. Omits a training file that is all of
+    `corpus`, and columns with default names, since others may be detected in their place."""
     words = [] if [own.train] == [*map(Path, corpus)] else ["--train", display_path(str(own.train))]
     words += ["--dev", display_path(str(own.dev))]
     words += ["--text", own.text] if own.text != OwnFiles.text else []

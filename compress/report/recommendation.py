@@ -65,7 +65,8 @@ def recommend(tasks: Sequence[Task], limits: Limits, folders: Sequence[Path] = (
     choice = choose(models, limits)
     chosen = found[choice.model.number][0]
     lines = [
-        f"{_format_limits(limits, tasks)}: {'no model meets this; the nearest is ' if choice.missed else ''}{_describe_candidate(chosen, choice.model)}."
+        f"{_format_limits(limits, tasks)}: {'no model meets this; the nearest is ' if choice.missed else ''}"
+        f"{_describe_candidate(chosen, choice.model)}."
     ]
     if apart:
         lines.append(f"Times do not count, since those of {join_words(apart)} are of several machines.")
@@ -128,7 +129,8 @@ def _doubt_sentences(candidates: Sequence[Overall], tasks: Sequence[Task]) -> li
     if not busy:
         return []
     return [
-        f"The machine was busy while {join_words(busy)} {'was' if len(busy) == 1 else 'were'} timed; `compress run … --rebench` does it again."
+        f"The machine was busy while {join_words(busy)} {'was' if len(busy) == 1 else 'were'} timed; "
+        "`compress run … --rebench` does it again."
     ]
 
 
@@ -227,8 +229,8 @@ def _folder_of(run: Result, folders: Sequence[Path]) -> Path:
 
 
 def ship_command(run: Result, model: ModelResult, folder: str) -> str:
-    """Return the `compress ship` of a model of the run in `folder`: the actual folder for running it now, or as written by `display_path` for a
-    record."""
+    """Return the `compress ship` of a model of the run in `folder`: the actual folder for running it now, or as written by `display_path`
+    for a record."""
     name, precisions = options_of(run, model)
     which = [*(["--model", name] if name else []), *(word for each in precisions for word in ("--precision", each))]
     return shlex.join(["compress", "ship", folder, *which, "-o", f"{run.run}-bundle"])

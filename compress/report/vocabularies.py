@@ -28,8 +28,9 @@ def _sentence(variant: Variant, record: VocabularyRecord) -> str:
     final = variant.first.final
     alike = [f"{share(rates)} of {split}'s texts" for split, rates in record.reported.items()]
     return (
-        f"{variant.label}: {record.tokens:,} of {record.tokens_before:,} tokens stay{_saved_size(final, record)}. {_capital(join_words(alike))} "
-        "are cut into the same tokens as before. Fewer tokens make the file smaller, and the model no faster."
+        f"{variant.label}: {record.tokens:,} of {record.tokens_before:,} tokens stay{_saved_size(final, record)}. "
+        f"{_capital(join_words(alike))} are cut into the same tokens as before. "
+        "Fewer tokens make the file smaller, and the model no faster."
     )
 
 

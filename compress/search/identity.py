@@ -34,7 +34,8 @@ def claim(folder: Path, identity: dict[str, Any]) -> None:
         differing = _describe_difference(other[0], found.get(other[0]), wanted.get(other[0]))
         raise CompressError(
             f"{folder}: holds another search: {differing}; "
-            f"rename {folder} once it has ended, and this one uses the stages that it finished; or begin anew with --out {_free_folder(folder)}"
+            f"rename {folder} once it has ended, and this one uses the stages that it finished; "
+            f"or begin anew with --out {_free_folder(folder)}"
         )
 
 

@@ -157,7 +157,7 @@ def _absent_labels(spec: TaskSpec, train: Split, names: tuple[str, ...]) -> list
 
 
 def _check_left(spec: TaskSpec, place: str, tuning: Split) -> None:
-    """Raise `CompressError` if no model can be scored on what `_without` leaves of a tuning file."""
+    """Raise `CompressError` if no model can be scored on what `_without_reported` leaves of a tuning file."""
     kind = TASK_KINDS[spec.kind]
     if KINDS[spec.kind].grouped is not None and not scored_queries(tuning.labels):
         raise CompressError(
@@ -191,7 +191,7 @@ def _empty_texts(splits: dict[str, Split]) -> list[str]:
 
 
 def _is_blank(key: str) -> bool:
-    """Whether a `normalized` example has no text in any column."""
+    """Whether an example from `normalize_texts` has no text in any column."""
     return not key.strip()
 
 
@@ -209,7 +209,8 @@ def _check_tuning(
     place: str, tuning: Split, train: Split, reported: dict[str, Split], *, grouped: bool, plain: bool
 ) -> list[str]:
     """Return notes on texts of the tuning file that also occur in other splits; for reported ones, questions on the same contexts count
-    too. Raises `CompressError` if that is the case for more than half. `grouped`: as in `_without`; `plain`: train is plain text."""
+    too. Raises `CompressError` if that is the case for more than half. `grouped`: as in `_without_reported`; `plain`: train is
+    plain text."""
     notes = []
     for name, split in {"train": train, **reported}.items():
         asks = tuning.labels_spans and name != "train"
@@ -233,7 +234,7 @@ def _counter(
     known: Split, *, grouped: bool = False, plain: bool = False, empty: bool = False
 ) -> Callable[[Split], int]:
     """Return a function that counts a split's examples that also occur in `known`; if that is plain text, without pairs, those whose texts
-    all occur. `empty`: count examples without any text. `grouped`: as in `_without`."""
+    all occur. `empty`: count examples without any text. `grouped`: as in `_without_reported`."""
     if not plain:
         keys = {key for key in _keys(known, grouped) if empty or not _is_blank(key)}
         return lambda split: sum(key in keys for key in _keys(split, grouped))

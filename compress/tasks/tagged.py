@@ -27,7 +27,7 @@ def parse_tagged(spec: TaskSpec, rows: Rows) -> Rows:
 
 
 def tagged_rows(rows: Rows, column: str, label: str, names: tuple[str, ...]) -> Rows:
-    """Like `tagged`, with the names of the columns; `names`: of the labels, if known."""
+    """Like `parse_tagged`, with the names of the columns; `names`: of the labels, if known."""
     if rows.labels and all(isinstance(value, str) for value in rows.labels):
         rows = parsed_lists(rows, column, label)
     (texts,) = rows.texts

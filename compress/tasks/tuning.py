@@ -51,8 +51,8 @@ def carve(spec: TaskSpec, split: Split, place: str) -> tuple[np.ndarray, np.ndar
         drawn = min(groups, key=len)
     if not drawn:
         raise CompressError(
-            f"{place}: {format_count(len(split), 'example')} {_is_or_are(len(split))} too few to hold some out for tuning; expected two different "
-            f"{_sources(split, place)} at least"
+            f"{place}: {format_count(len(split), 'example')} {_is_or_are(len(split))} too few to hold some out for tuning; expected "
+            f"two different {_sources(split, place)} at least"
         )
     held = np.zeros(len(split), dtype=bool)
     held[drawn] = True
@@ -100,12 +100,12 @@ def _too_few(split: Split, distinct: int) -> str:
     if split.has_choices:
         questions = len(queries_of(split.labels))
         return (
-            f"{format_count(questions, 'question')} on {format_count(distinct, 'context')} {_is_or_are(questions)} too few to hold some out for tuning; "
-            "expected two contexts at least"
+            f"{format_count(questions, 'question')} on {format_count(distinct, 'context')} {_is_or_are(questions)} too few to hold some "
+            "out for tuning; expected two contexts at least"
         )
     return (
-        f"{format_count(len(split), 'passage')} of {format_count(distinct, 'query', 'queries')} {_is_or_are(len(split))} too few to hold some out for "
-        "tuning; expected two queries at least that have passages of different relevance"
+        f"{format_count(len(split), 'passage')} of {format_count(distinct, 'query', 'queries')} {_is_or_are(len(split))} too few to hold "
+        "some out for tuning; expected two queries at least that have passages of different relevance"
     )
 
 

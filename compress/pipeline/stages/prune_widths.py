@@ -49,8 +49,8 @@ def _check_multiples(spec: Prune, kept: tuple[int, ...], had: tuple[int, ...]) -
         if width % MULTIPLE and width != most:
             below = width - width % MULTIPLE
             raise ValueError(
-                f"{_field_place('neurons', spec.neurons, number)}: expected a multiple of {MULTIPLE}, or all {most} of layer {number + 1}; found "
-                f"{width}; give {below} or {min(below + MULTIPLE, most)}"
+                f"{_field_place('neurons', spec.neurons, number)}: expected a multiple of {MULTIPLE}, or all {most} of "
+                f"layer {number + 1}; found {width}; give {below} or {min(below + MULTIPLE, most)}"
             )
 
 
