@@ -85,5 +85,5 @@ def test_what_an_answer_is_worth_is_the_most_that_a_second_choice_changes() -> N
         other[text] = second[text]
         changes.append(abs(macro(other) - macro(answers)))
     measured_data = Measured(info, data)
-    assert measured_data._worth("f1_macro", outputs, gold) == pytest.approx(max(changes))
-    assert measured_data._worth("accuracy", outputs, gold) == pytest.approx(100 / 60)
+    assert measured_data._largest_change("f1_macro", outputs, gold) == pytest.approx(max(changes))
+    assert measured_data._largest_change("accuracy", outputs, gold) == pytest.approx(100 / 60)
