@@ -26,7 +26,7 @@ from compress.report import collect, write_report
 from compress.report.ablation.compare import Ablation, Entry, Measure
 from compress.report.ablation.page import SEVERAL_SEEDS, SEVERAL_TASKS, findings
 from compress.report.ablation.plot import describe, picture
-from compress.report.tables import against
+from compress.report.tables import difference_cell
 from compress.results import ModelResult, Result, TaskInfo
 from compress.results.fidelity import Delta
 from compress.significance import NORMAL_QUANTILE, half_width, mcnemar, paired_bootstrap
@@ -63,7 +63,7 @@ def of_ablation(folder: Path) -> list[str]:
     document["intervals"] = DERIVED if several else UNCHANGED
     _rewrite(folder, old, document)
     return [
-        f"“{now['label']}” on {place}: {against(_delta(was_at))} -> {against(_delta(now_at))}"
+        f"“{now['label']}” on {place}: {difference_cell(_delta(was_at))} -> {difference_cell(_delta(now_at))}"
         for was, now in zip(old["rows"][1:], document["rows"][1:], strict=True)
         for place, was_at, now_at in zip(
             [*was["tasks"], "mean"],
@@ -71,7 +71,7 @@ def of_ablation(folder: Path) -> list[str]:
             [*now["tasks"].values(), now["mean"]],
             strict=True,
         )
-        if str(against(_delta(was_at))) != str(against(_delta(now_at)))
+        if str(difference_cell(_delta(was_at))) != str(difference_cell(_delta(now_at)))
     ]
 
 
@@ -186,7 +186,7 @@ def _cells(text: str, was: Ablation, now: Ablation, file: Path) -> str:
         place = text.index(f"{before.label}</th>" if file.suffix == ".html" else f"| {before.label} |", place)
         means = [(before.mean, after.mean)] if len(before.tasks) > 1 else []
         for old, new in [*((before.tasks[task], after.tasks[task]) for task in before.tasks), *means]:
-            cell, other = str(against(old.delta)), str(against(new.delta))
+            cell, other = str(difference_cell(old.delta)), str(difference_cell(new.delta))
             place = text.index(cell, place)
             text = text[:place] + other + text[place + len(cell) :]
             place += len(other)
@@ -207,9 +207,13 @@ def of_results(folder: Path) -> list[str]:
         models = tuple(_with_flips(run, model) for model in run.models)
         renewed.append(run.model_copy(update={"models": models}))
         for was, now in zip(run.models, models, strict=True):
-            if was.fidelity and now.fidelity and str(against(was.fidelity.delta)) != str(against(now.fidelity.delta)):
+            if (
+                was.fidelity
+                and now.fidelity
+                and str(difference_cell(was.fidelity.delta)) != str(difference_cell(now.fidelity.delta))
+            ):
                 title = f"{run.recipe['name']} {run.task.title} int8 against its fp32"
-                lines.append(f"{title}: {against(was.fidelity.delta)} -> {against(now.fidelity.delta)}")
+                lines.append(f"{title}: {difference_cell(was.fidelity.delta)} -> {difference_cell(now.fidelity.delta)}")
     if lines:
         write_report(renewed, folder)
     return lines

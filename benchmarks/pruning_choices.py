@@ -20,7 +20,7 @@ from typing import Any
 from records import add_json, code_line, write_json
 
 from compress.files.atomic import write_text
-from compress.files.paths import shown
+from compress.files.paths import display_path
 from compress.pipeline import Request, build_stage
 from compress.results import Machine
 
@@ -103,7 +103,7 @@ def main() -> None:
     page = [
         "# What pruning judges by\n",
         f"Measured on {machine.cpu}, {', '.join(machine.isa)}, by\n",
-        f"```\npython benchmarks/pruning_choices.py {shlex.join(map(shown, sys.argv[1:]))}\n```\n",
+        f"```\npython benchmarks/pruning_choices.py {shlex.join(map(display_path, sys.argv[1:]))}\n```\n",
         f"{code_line()}\n",
         f"The teacher is `minilm-l6` fine-tuned on the task, one seed; {given.examples:,} training examples tell which heads and neurons "
         "matter, and serve the repair. Scores are on the tuning split, which is held out of train; no reported split was read.\n",

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from compress.files.atomic import write_text
-from compress.files.paths import shown, without_places
+from compress.files.paths import display_path, without_places
 from compress.machine import versions
 from compress.provenance import running_code
 from compress.results import Machine
@@ -35,7 +35,7 @@ def write_json(path: Path | None, measured: Any) -> None:
     script = Path(sys.argv[0])
     document = {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": f"python benchmarks/{shlex.join([script.name, *map(shown, sys.argv[1:])])}",
+        "command": f"python benchmarks/{shlex.join([script.name, *map(display_path, sys.argv[1:])])}",
         "script": {"name": script.name, "sha256": hashlib.sha256(script.read_bytes()).hexdigest()},
         "code": running_code().model_dump(mode="json"),
         "machine": Machine.here().model_dump(mode="json"),

@@ -21,7 +21,7 @@ from records import add_json, code_line, write_json
 
 from compress.machine import cpu_name, isa
 from compress.runtime import Classifier
-from compress.runtime.batches import TOKENS_PER_RUN, chunks, padded
+from compress.runtime.batches import TOKENS_PER_RUN, chunks, pad_batch
 from compress.runtime.unpadded import open_unpadded
 from compress.sessions.opening import session_options
 
@@ -109,7 +109,7 @@ def options(model: Classifier, threads: list[int], rounds: int) -> None:
     }
     word = model.tokenizer.encode("a")
     for title, shapes in SHAPES.items():
-        feeds = [padded([word] * rows, model._engine.inputs, 1) for rows, _ in shapes]
+        feeds = [pad_batch([word] * rows, model._engine.inputs, 1) for rows, _ in shapes]
         feeds = [{k: np.resize(v, shape) for k, v in feed.items()} for feed, shape in zip(feeds, shapes, strict=True)]
         work: dict[str, Work] = {
             name: lambda s=session, f=feeds: [s.run(None, feed) for feed in f] for name, session in opened.items()

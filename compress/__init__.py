@@ -140,18 +140,18 @@ def _request(recipes: Any, tasks: Any, options: Any) -> Any:
     for name in options:
         if name not in known:
             raise CompressError(f"no option `{name}`{did_you_mean(name, known)}")
-    own, rest = _own(options)
+    own, rest = _split_own_files(options)
     for name in ("data_dir", "tuning", "root"):
         if isinstance(rest.get(name), str):
             rest[name] = Path(rest[name])
     for name in ("corpus", "overrides", *(["teacher"] if rest.get("teacher") is not None else [])):
         if name in rest:
-            rest[name] = _many(rest[name])
+            rest[name] = _words_of(rest[name])
     if "seeds" in rest:
         rest["seeds"] = _seeds(rest["seeds"])
     if rest.get("student") is not None:
-        rest["student"] = _word(rest["student"])
-    fields = {"recipes": _many(recipes), "tasks": _many(tasks), **rest}
+        rest["student"] = _word_of(rest["student"])
+    fields = {"recipes": _words_of(recipes), "tasks": _words_of(tasks), **rest}
     _check_types(Request, fields, {"recipes": recipes, "tasks": tasks, **options})
     wrong = [word for word in fields.get("overrides", ()) if "=" not in word]
     if wrong or isinstance(options.get("overrides"), str):
@@ -171,7 +171,7 @@ def _check_types(takes: Any, values: Mapping[str, Any], arguments: Mapping[str, 
             raise CompressError(f"{name}: expected {_EXPECTED[name]}, found {arguments[name]!r}") from None
 
 
-def _own(options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+def _split_own_files(options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """Return the user's own files, if any, and the other options."""
     from .tasks import own_files
 
@@ -179,20 +179,20 @@ def _own(options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     named = {name: options.get(name) for name in names}
     _check_types(own_files, named, named)
     corpus = options.get("corpus") or ()
-    return own_files(**named, corpus=_many(corpus)), {
+    return own_files(**named, corpus=_words_of(corpus)), {
         name: value for name, value in options.items() if name not in names
     }
 
 
-def _many(value: Any) -> tuple[Any, ...]:
+def _words_of(value: Any) -> tuple[Any, ...]:
     from .spec.recipe import Recipe
 
     alone = isinstance(value, (str, Path, Recipe)) or not isinstance(value, Iterable)
     values: Any = (value,) if alone else value
-    return tuple(map(_word, values))
+    return tuple(map(_word_of, values))
 
 
-def _word(value: Any) -> Any:
+def _word_of(value: Any) -> Any:
     """Return a path as the command line takes it, which cannot be mistaken for a name of a catalogue or hub."""
     return f"{value.expanduser().absolute()}" if isinstance(value, Path) else value
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar, get_args
 from .errors import CompressError, did_you_mean
 from .fields import Spec
 from .files.paths import from_home
-from .spec.document import shown
+from .spec.document import path_from_cwd
 from .spec.quantization import Method
 from .spec.recipe import Recipe
 from .spec.source import load
@@ -77,6 +77,6 @@ def _matching(path: Path, model: type[Card], overrides: Sequence[str], context: 
     name = getattr(card, "name", path.stem)
     if name != path.stem and not any(text.partition("=")[0].strip() == "name" for text in overrides):
         raise CompressError(
-            f"{shown(path)}: name: expected the file's own name `{path.stem}`, found `{name}`; rename one of them"
+            f"{path_from_cwd(path)}: name: expected the file's own name `{path.stem}`, found `{name}`; rename one of them"
         )
     return card

@@ -44,17 +44,17 @@ def with_article(title: str) -> str:
 def readable(message: str) -> str:
     """Return `message` with long words and lines cut in the middle, and control characters written out."""
     lines = message.split("\n")
-    shown = [_shown(line) for line in lines[:_LINES]]
+    shown = [_printable_line(line) for line in lines[:_LINES]]
     return "\n".join([*shown, *([f"… and {len(lines) - _LINES:,} more lines"] if len(lines) > _LINES else [])])
 
 
-def _shown(line: str) -> str:
+def _printable_line(line: str) -> str:
     if len(line) > _WORD:  # long words are keys, values and paths: those beside them stay
-        line = _cut(" ".join(_cut(word, _WORD) for word in line.split(" ")), _LINE)
+        line = _truncate(" ".join(_truncate(word, _WORD) for word in line.split(" ")), _LINE)
     return line if line.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
 
 
-def _cut(text: str, most: int) -> str:
+def _truncate(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most * 2 // 3]} … {text[-most // 3 :]}"
 
 

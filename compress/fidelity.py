@@ -15,7 +15,7 @@ def differ(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     return (one != other).reshape(len(one), -1).any(axis=1)
 
 
-def flipped(fp32: np.ndarray, int8: np.ndarray, confidence: np.ndarray) -> np.ndarray:
+def flip_positions(fp32: np.ndarray, int8: np.ndarray, confidence: np.ndarray) -> np.ndarray:
     """Return the positions of the examples whose answers differ, int64, the most confident first; ties in file order.
 
     `confidence` [example]: how sure the fp32 model is of its answers.

@@ -89,7 +89,7 @@ class Choice:
     missed: tuple[str, ...] = ()
 
 
-def front(models: Sequence[Measured]) -> list[Measured]:
+def pareto_front(models: Sequence[Measured]) -> list[Measured]:
     """Return the models that no other beats: none has at least the score with no more time and size, and is better in one of
     them. Best score first. Equal models are all kept."""
     kept = [model for model in models if not any(_beats(other, model) for other in models)]

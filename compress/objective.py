@@ -88,11 +88,11 @@ class Objective(nn.Module):
         """Return the sum over what the loss compares, such as the matched layers; they share one projection."""
         parts = []
         for mine, theirs in self._compared[loss.name]:
-            own, target = self._own(loss.name, mine, student), None if theirs is None else teacher[theirs]
+            own, target = self._student_feature(loss.name, mine, student), None if theirs is None else teacher[theirs]
             parts.append(self._of_kind.get(loss.name, LOSSES[loss.name].compute)(loss, own, target, batch))
         return torch.stack(parts).sum()
 
-    def _own(self, loss: str, feature: str, student: Features) -> Tensor:
+    def _student_feature(self, loss: str, feature: str, student: Features) -> Tensor:
         """Return the student's feature as the loss takes it: through its projection or head, if it has one."""
         for learnt in (self.projections, self.heads):
             if loss in learnt:

@@ -80,18 +80,18 @@ def mean_over_tasks(tasks: Sequence[Paired], *, samples: int = 2000, seed: int =
     say), so seeds are compared by their means over tasks. Raises `CompressError` if tasks have different numbers of seeds,
     or as `paired_bootstrap` does.
     """
-    tasks = [_checked(task) for task in tasks]
+    tasks = [_check_lengths_of(task) for task in tasks]
     if len({len(task.pairs) for task in tasks}) != 1:
         raise CompressError(f"expected as many seeds on every task, found {[len(task.pairs) for task in tasks]}")
     rng = np.random.default_rng(seed)
-    observed = np.mean([_observed(task) for task in tasks], axis=0)
-    resampled = np.mean([_resampled(task, samples, rng) for task in tasks], axis=0)
-    shared = _shared(resampled)
-    points, (low, high) = observed.mean(), _ends(observed, resampled, shared)
+    observed = np.mean([_observed_differences(task) for task in tasks], axis=0)
+    resampled = np.mean([_resampled_differences(task, samples, rng) for task in tasks], axis=0)
+    shared = _shared_variance(resampled)
+    points, (low, high) = observed.mean(), _interval_ends(observed, resampled, shared)
     p = p_over_seeds(observed, shared) if len(observed) > 1 else None
     if _may_be_chance(tasks):
         low, high = min(low, 0.0), max(high, 0.0)
-    return Delta(points=_rounded(points), low=_rounded(low), high=_rounded(high), mcnemar_p=None, seeds_p=p)
+    return Delta(points=_round_value(points), low=_round_value(low), high=_round_value(high), mcnemar_p=None, seeds_p=p)
 
 
 def recorded_over_seeds(deltas: Sequence[Delta]) -> Delta:
@@ -227,25 +227,25 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return corrected
 
 
-def _checked(task: Paired) -> Paired:
+def _check_lengths_of(task: Paired) -> Paired:
     gold = np.asarray(task.gold)
     pairs = [(np.asarray(base), np.asarray(other)) for base, other in task.pairs]
     check_lengths(gold, [output for pair in pairs for output in pair])
     return Paired(task.metric, pairs, gold)
 
 
-def _observed(task: Paired) -> np.ndarray:
+def _observed_differences(task: Paired) -> np.ndarray:
     """Return the points [seed]: other minus base."""
     return np.array([task.metric(other, task.gold) - task.metric(base, task.gold) for base, other in task.pairs])
 
 
-def _shared(resampled: np.ndarray) -> float:
+def _shared_variance(resampled: np.ndarray) -> float:
     """Return the variance over examples that all seeds share, from `resampled` [seed, sample]; 0 for one seed."""
     seeds = len(resampled)
     return float(np.cov(resampled)[~np.eye(seeds, dtype=bool)].mean()) if seeds > 1 else 0.0
 
 
-def _ends(observed: np.ndarray, resampled: np.ndarray, shared: float) -> tuple[float, float]:
+def _interval_ends(observed: np.ndarray, resampled: np.ndarray, shared: float) -> tuple[float, float]:
     """Return the bootstrap's quantiles of the mean over seeds, moved away from it until the interval accounts for new seeds
     too. `observed` [seed], `resampled` [seed, sample]; `shared` as in `half_width`."""
     mean, means = float(observed.mean()), resampled.mean(axis=0)
@@ -268,11 +268,11 @@ def _may_be_chance(tasks: Sequence[Paired]) -> bool:
     return p is not None and p >= 1 - LEVEL
 
 
-def _resampled(task: Paired, samples: int, rng: np.random.Generator) -> np.ndarray:
+def _resampled_differences(task: Paired, samples: int, rng: np.random.Generator) -> np.ndarray:
     """Return the points [seed, sample]: other minus base on resampled examples, the same ones for every seed."""
     points = task.metric.resampled(task.pairs, task.gold, samples, rng)
     return points[1::2] - points[::2]
 
 
-def _rounded(value: float) -> float:
+def _round_value(value: float) -> float:
     return round(float(value), _DECIMALS) + 0.0  # never -0.0

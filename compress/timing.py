@@ -47,8 +47,8 @@ class Doubts:
         wall = {shape: reason for shape, reason in self.wall.items() if shape in shapes and shape not in nothing}
         if not nothing and not wall:
             return None
-        advice = [f"trust no time and no speed-up of {_named(nothing)}"] if nothing else []
-        advice += [f"of {_named(wall)} trust CPU time, not wall time"] if wall else []
+        advice = [f"trust no time and no speed-up of {_join_shapes(nothing)}"] if nothing else []
+        advice += [f"of {_join_shapes(wall)} trust CPU time, not wall time"] if wall else []
         reasons = "; ".join([*nothing.values(), *wall.values()])
         return f"The machine was busy ({reasons}): {', and '.join(advice)}."
 
@@ -65,7 +65,7 @@ def doubts(noise: Sequence[Latency], runtimes: Sequence[Runtime]) -> Doubts:
     for runtime in runtimes:
         if runtime.threads == 1:
             wall += [("wall time over CPU time", row.p50 / row.cpu_p50, row) for row in runtime.latency if row.cpu_p50]
-    return Doubts(_worst(wall), _worst(cpu))
+    return Doubts(_worst_ratios(wall), _worst_ratios(cpu))
 
 
 def too_noisy(noise: Sequence[Latency]) -> set[Shape]:
@@ -93,7 +93,7 @@ def _runtimes(result: Result) -> list[Runtime]:
     return [runtime for model in result.models for runtime in (model.onnx, model.torch_eager) if runtime]
 
 
-def _worst(ratios: Sequence[tuple[str, float, Latency]]) -> dict[Shape, str]:
+def _worst_ratios(ratios: Sequence[tuple[str, float, Latency]]) -> dict[Shape, str]:
     """Map each shape to the ratio that is farthest from 1, if that is beyond the tolerance."""
     found: dict[Shape, tuple[float, str]] = {}
     for what, ratio, row in ratios:
@@ -103,7 +103,7 @@ def _worst(ratios: Sequence[tuple[str, float, Latency]]) -> dict[Shape, str]:
     return {shape: reason for shape, (_, reason) in sorted(found.items())}
 
 
-def _named(shapes: Iterable[Shape]) -> str:
+def _join_shapes(shapes: Iterable[Shape]) -> str:
     return ", ".join(map(_name, shapes))
 
 

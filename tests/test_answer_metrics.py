@@ -12,9 +12,9 @@ from compress.metrics.answers import (
     EXACT,
     F1,
     answer_scores,
+    apply_threshold,
     best_threshold,
     context_of,
-    decided,
     given_answers,
     has_answer,
     normalized_answer,
@@ -184,7 +184,7 @@ def test_no_threshold_is_better_than_the_chosen_one(seed: int, metrics: tuple[st
     margins = made[:, 3].astype(float) - made[:, 2]
     tried = [0.0, *(margins - 1e-3), *(margins + 1e-3), margins.min() - 1, margins.max() + 1]
     reached = {by: score_at(metric, made, gold, by) for by in tried}
-    found = metric(decided(made, gold, threshold), gold)
+    found = metric(apply_threshold(made, gold, threshold), gold)
     assert found == pytest.approx(score_at(metric, made, gold, threshold))
     assert found == pytest.approx(max(reached.values())) and found > reached[0.0]
 
@@ -206,7 +206,7 @@ def test_where_no_threshold_is_better_it_is_zero() -> None:
     always = made.copy()
     always[:, 3] = -1e9
     assert best_threshold(always, gold, BOTH) == 0
-    assert np.array_equal(decided(always, gold, 2.5), always), "there is always an answer"
+    assert np.array_equal(apply_threshold(always, gold, 2.5), always), "there is always an answer"
 
 
 def test_a_context_without_words_and_a_score_that_is_none_move_no_threshold() -> None:
@@ -217,14 +217,14 @@ def test_a_context_without_words_and_a_score_that_is_none_move_no_threshold() ->
     more = np.concatenate([made, odd])
     found = best_threshold(more, np.append(gold, [2, 2]), BOTH)
     assert found == expected
-    after = decided(more, np.append(gold, [2, 2]), found)
+    after = apply_threshold(more, np.append(gold, [2, 2]), found)
     assert after[-2].tolist() == [0, 0, -1e9, pytest.approx(1 - found), 1, 1] and np.isnan(after[-1, 2:4]).all()
 
 
 def test_what_is_decided_is_given() -> None:
     made, gold = asked(2)
     for threshold in (-2.0, 0.0, 1.5):
-        after = decided(made, gold, threshold)
+        after = apply_threshold(made, gold, threshold)
         none = made[:, 3] - threshold > made[:, 2]
         assert 0 < none.sum() < len(none)
         assert np.array_equal(given_answers(after), np.where(none[:, None], 0, made[:, :2]).astype(int))

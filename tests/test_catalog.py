@@ -9,7 +9,7 @@ import yaml
 from compress import catalog
 from compress.errors import CompressError
 from compress.models.cards import StudentCard, TeacherCard, load_student, load_teacher
-from compress.pipeline.request import several
+from compress.pipeline.request import as_tuple
 from compress.spec.recipe import Recipe
 
 CARDS: dict[catalog.Kind, type] = {"recipes": Recipe, "teachers": TeacherCard, "students": StudentCard}
@@ -43,7 +43,7 @@ def test_every_header_names_a_paper_and_a_command_with_cards_that_exist(kind: ca
 @pytest.mark.parametrize("name", catalog.names("recipes"))
 def test_every_recipe_names_cards_that_exist(name: str):
     recipe = catalog.load_recipe(name)
-    for teacher in several(recipe.teacher):
+    for teacher in as_tuple(recipe.teacher):
         load_teacher(teacher)
     students = (
         recipe.student.values() if isinstance(recipe.student, dict) else [recipe.student] if recipe.student else []

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from default_suite import slow
 
-from compress.report.multiple_comparisons import corrected
+from compress.report.multiple_comparisons import correct_family
 from compress.results.fidelity import Delta
 from compress.significance import half_width, p_over_seeds, recorded_over_seeds, recorded_over_tasks
 
@@ -30,7 +30,7 @@ def false_alarms(
             ])
             for model, halves in zip(observed, widths, strict=True)
         ]  # fmt: skip
-        marks = corrected(deltas)
+        marks = correct_family(deltas)
         found += any(delta.distinguishable and mark.distinguishable for delta, mark in zip(deltas, marks, strict=True))
     return found / families
 
@@ -77,7 +77,7 @@ def test_without_predictions_p_goes_by_the_spread_of_the_seeds_too() -> None:
 
 def test_a_comparison_without_others_goes_by_its_interval_alone() -> None:
     delta = Delta(points=-2.0, low=-3.9, high=-0.1, mcnemar_p=None, seeds_p=0.06)
-    (alone,), several = corrected([delta]), corrected([delta, delta])
+    (alone,), several = correct_family([delta]), correct_family([delta, delta])
     assert alone.distinguishable and not any(mark.distinguishable for mark in several)
 
 

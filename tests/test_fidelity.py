@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from compress.fidelity import calibration_error, differ, flipped, logit_difference, surest
+from compress.fidelity import calibration_error, differ, flip_positions, logit_difference, surest
 from compress.runtime.kinds.classification import softmax
 
 rng = np.random.default_rng(0)
@@ -19,7 +19,7 @@ def of(confidence: np.ndarray) -> np.ndarray:
 
 
 def flips(fp32: np.ndarray, int8: np.ndarray) -> list[int]:
-    return flipped(fp32.argmax(axis=1), int8.argmax(axis=1), softmax(fp32).max(axis=1)).tolist()
+    return flip_positions(fp32.argmax(axis=1), int8.argmax(axis=1), softmax(fp32).max(axis=1)).tolist()
 
 
 def calibration(logits: np.ndarray, gold: np.ndarray, **bins: int) -> float:
@@ -96,4 +96,4 @@ def test_what_is_right_as_often_as_it_says_is_calibrated() -> None:
 def test_answers_of_several_parts_differ_where_any_part_does() -> None:
     one, other = np.array([[0, 1], [1, 1], [0, 0]]), np.array([[0, 1], [1, 0], [1, 1]])
     assert differ(one, other).tolist() == [False, True, True]
-    assert flipped(one, other, np.array([0.9, 0.6, 0.7])).tolist() == [2, 1]
+    assert flip_positions(one, other, np.array([0.9, 0.6, 0.7])).tolist() == [2, 1]

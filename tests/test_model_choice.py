@@ -8,7 +8,7 @@ import random
 import pytest
 
 from compress.errors import CompressError
-from compress.model_choice import Limits, Measured, choose, front
+from compress.model_choice import Limits, Measured, choose, pareto_front
 
 
 def _table(seed: int) -> list[Measured]:
@@ -43,7 +43,7 @@ def test_the_front_is_what_no_other_beats(seed: int) -> None:
         ]
         if len(better) == len(same):
             expected.add(model.number)
-    assert {model.number for model in front(models)} == expected
+    assert {model.number for model in pareto_front(models)} == expected
 
 
 @pytest.mark.parametrize("seed", range(200))
@@ -67,7 +67,7 @@ def test_the_choice_is_that_of_brute_force(seed: int) -> None:
             quick = [model for model in fitting if (model.latency_ms or 0) <= 1.05 * least]
             assert chosen.model in quick
             assert chosen.model.size_mb == min(model.size_mb for model in quick)
-        assert chosen.model in front(fitting)
+        assert chosen.model in pareto_front(fitting)
     else:
         assert chosen.missed
         far = {m.number: sum(max(0.0, share) for share in limits.violations(m).values()) for m in models}
@@ -78,7 +78,7 @@ def test_the_choice_is_that_of_brute_force(seed: int) -> None:
 def test_the_order_of_trials_changes_neither_front_nor_choice(seed: int) -> None:
     models, limits = _table(seed)[:5], _limits(seed)
     for order in itertools.permutations(models):
-        assert front(order) == front(models)
+        assert pareto_front(order) == pareto_front(models)
         assert choose(order, limits) == choose(models, limits)
 
 

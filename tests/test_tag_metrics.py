@@ -12,7 +12,7 @@ from seqeval.scheme import IOB2
 
 from compress.errors import CompressError
 from compress.metrics import FEWEST, TagsHeadline, are_entities
-from compress.metrics.tags import chunks, entity_flips, joined, parted, type_scores
+from compress.metrics.tags import chunks, concatenate_labels, entity_flips, split_labels, type_scores
 from compress.runtime.kinds import Prediction
 from compress.runtime.kinds.tagging import entities
 from compress.significance import mcnemar_p, paired_bootstrap
@@ -27,7 +27,7 @@ def made(seed: int, texts: int = 60) -> tuple[np.ndarray, np.ndarray, list[int]]
     sizes = rng.integers(0, 9, texts).tolist()
     gold = [rng.choice(len(NAMES), size, p=SHARES) for size in sizes]
     given = [np.where(rng.random(len(ids)) < 0.75, ids, rng.choice(len(NAMES), len(ids))) for ids in gold]
-    return np.eye(len(NAMES))[np.concatenate(given)], joined(gold), sizes
+    return np.eye(len(NAMES))[np.concatenate(given)], concatenate_labels(gold), sizes
 
 
 def names_of(ids: np.ndarray, sizes: list[int]) -> list[list[str]]:
@@ -36,18 +36,18 @@ def names_of(ids: np.ndarray, sizes: list[int]) -> list[list[str]]:
 
 def test_gold_keeps_where_texts_begin() -> None:
     texts = [np.array([2, 0, 0], np.int32), np.zeros(0, np.int32), np.array([0], np.int32), np.array([1, 3], np.int32)]
-    gold = joined(texts)
+    gold = concatenate_labels(texts)
     assert gold.dtype == np.int64 and gold.tolist() == [~2, 0, 0, ~0, ~1, 3]
-    ids, begins = parted(gold)
+    ids, begins = split_labels(gold)
     assert ids.tolist() == [2, 0, 0, 0, 1, 3] and begins.tolist() == [True, False, False, True, True, False]
     assert [words.tolist() for words in texts] == [[2, 0, 0], [], [0], [1, 3]]  # not changed
-    assert joined([]).shape == (0,)
+    assert concatenate_labels([]).shape == (0,)
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_metrics_agree_with_seqeval(seed: int) -> None:
     outputs, gold, sizes = made(seed)
-    ids = parted(gold)[0]
+    ids = split_labels(gold)[0]
     true, given = names_of(ids, sizes), names_of(outputs.argmax(1), sizes)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # seqeval warns about types that are never predicted
@@ -83,7 +83,7 @@ def strict_entities(labels: list[str]) -> set[tuple[int, int, str]]:
 @pytest.mark.parametrize("seed", range(8))
 def test_strict_f1_agrees_with_seqeval_and_with_its_rules_written_out(seed: int) -> None:
     outputs, gold, sizes = made(seed)
-    true, given = names_of(parted(gold)[0], sizes), names_of(outputs.argmax(1), sizes)
+    true, given = names_of(split_labels(gold)[0], sizes), names_of(outputs.argmax(1), sizes)
     theirs = [
         [{(text, *one) for one in strict_entities(labels)} for text, labels in enumerate(each)]
         for each in (true, given)
@@ -102,7 +102,7 @@ def test_strict_f1_agrees_with_seqeval_and_with_its_rules_written_out(seed: int)
 
 
 def test_an_entity_that_no_b_begins_counts_by_the_usual_rule_alone() -> None:
-    gold = joined([np.array([3, 4, 0, 1])])  # B-PER I-PER O B-LOC
+    gold = concatenate_labels([np.array([3, 4, 0, 1])])  # B-PER I-PER O B-LOC
     given = np.eye(7)[[4, 4, 0, 1]]  # I-PER I-PER O B-LOC
     assert TagsHeadline(("entity_f1",), NAMES)(given, gold) == 100
     assert TagsHeadline(("entity_f1_strict",), NAMES)(given, gold) == pytest.approx(200 / 3)
@@ -110,13 +110,13 @@ def test_an_entity_that_no_b_begins_counts_by_the_usual_rule_alone() -> None:
 
 
 def test_an_entity_never_runs_into_the_next_text() -> None:
-    gold = joined([np.array([0, 3]), np.array([4, 0])])  # B-PER | I-PER: two entities
+    gold = concatenate_labels([np.array([0, 3]), np.array([4, 0])])  # B-PER | I-PER: two entities
     assert TagsHeadline(("entity_f1",), NAMES)(np.eye(7)[[0, 3, 4, 0]], gold) == 100
     assert type_scores(np.eye(7)[[0, 3, 4, 0]], gold, NAMES)["PER"].entities == 2
 
 
 def test_nothing_gold_and_nothing_given_is_no_division_by_zero() -> None:
-    assert TagsHeadline(("entity_f1",), NAMES)(np.eye(7)[[0, 0]], joined([np.array([0, 0])])) == 0
+    assert TagsHeadline(("entity_f1",), NAMES)(np.eye(7)[[0, 0]], concatenate_labels([np.array([0, 0])])) == 0
 
 
 @pytest.mark.parametrize("metrics", [("entity_f1",), ("accuracy",), ("entity_f1_strict", "accuracy", "entity_f1")])
@@ -136,7 +136,7 @@ def test_resamples_are_the_metric_of_drawn_texts(metrics: tuple[str, ...]) -> No
 
 
 def test_words_differ_and_texts_change() -> None:
-    gold = joined([np.array([3, 4, 0]), np.array([0, 0]), np.array([1])])
+    gold = concatenate_labels([np.array([3, 4, 0]), np.array([0, 0]), np.array([1])])
     base, other = np.eye(7)[[3, 4, 0, 0, 0, 1]], np.eye(7)[[3, 0, 1, 0, 0, 2]]
     metric = TagsHeadline(("entity_f1",), NAMES)
     assert metric.differ(base, other).tolist() == [False, True, True, False, False, True]
@@ -148,7 +148,7 @@ def test_words_differ_and_texts_change() -> None:
 @pytest.mark.parametrize("metric", ["entity_f1", "entity_f1_strict", "accuracy"])
 def test_one_flip_is_not_told_from_chance_and_many_are(metric: str) -> None:
     outputs, gold, _ = made(3, texts=300)
-    right, scored = np.eye(7)[parted(gold)[0]], TagsHeadline((metric,), NAMES)
+    right, scored = np.eye(7)[split_labels(gold)[0]], TagsHeadline((metric,), NAMES)
     once = outputs.copy()
     wrong = np.flatnonzero((outputs != right).any(1))
     once[wrong[0]] = right[wrong[0]]
@@ -173,7 +173,7 @@ def test_labels_of_no_entities_have_no_entity_f1() -> None:
             CompressError, match=rf"metric `{name}` counts entities, .* found .*'ADJ'.*; take `accuracy`"
         ):
             TagsHeadline((name,), tags)
-    assert TagsHeadline(("accuracy",), tags)(np.eye(3)[[0, 1]], joined([np.array([0, 0])])) == 50
+    assert TagsHeadline(("accuracy",), tags)(np.eye(3)[[0, 1]], concatenate_labels([np.array([0, 0])])) == 50
 
 
 def test_gold_without_texts_is_refused() -> None:
@@ -183,7 +183,7 @@ def test_gold_without_texts_is_refused() -> None:
 
 def test_entities_that_are_not_both_models():
     names = ("O", "B-A", "I-A", "B-B", "I-B")
-    gold = joined([np.array([1, 2, 0, 3]), np.array([0, 1])])
+    gold = concatenate_labels([np.array([1, 2, 0, 3]), np.array([0, 1])])
     base, other = np.eye(5)[[1, 2, 0, 3, 0, 1]], np.eye(5)[[1, 0, 0, 3, 1, 1]]
     # base: A(0-1), B(3), A(5); other: A(0), B(3), A(4), A(5)
     assert entity_flips(base, other, gold, names) == (3, 5)

@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from compress.files.atomic import write_text
 from compress.processes import signals
-from compress.processes.children import end
+from compress.processes.children import kill_process
 
 _GRACE = 60.0  # seconds for a stopped step to save its state
 
@@ -115,7 +115,7 @@ def _stop(process: subprocess.Popen[bytes]) -> int:
     try:
         return process.wait(_GRACE)
     except subprocess.TimeoutExpired:
-        code = end(process)
+        code = kill_process(process)
         return -signal.SIGKILL if code is None else code
 
 

@@ -31,7 +31,7 @@ from process import CONVERT_SECONDS, start
 
 from compress.errors import CompressError
 from compress.files.atomic import write_text
-from compress.files.paths import shown
+from compress.files.paths import display_path
 from compress.models.cards import load_student
 from compress.models.checkpoints import load_classifier, load_tokenizer, save_checkpoint
 from compress.models.students import build_student, student_dimensions
@@ -57,7 +57,7 @@ def main() -> None:
     pythons, failed = _pythons(arguments)
     job = prepare(arguments)
     result: dict[str, Any] = {
-        "command": shlex.join(["python", *map(shown, sys.argv)]),
+        "command": shlex.join(["python", *map(display_path, sys.argv)]),
         "code": running_code().model_dump(mode="json"),
         "date": datetime.date.today().isoformat(),
         "machine": Machine.here().model_dump(mode="json"),

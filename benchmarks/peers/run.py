@@ -35,7 +35,7 @@ from report import render
 
 from compress.errors import CompressError
 from compress.files.atomic import write_text
-from compress.files.paths import shown
+from compress.files.paths import display_path
 from compress.provenance import running_code
 from compress.results import Machine
 
@@ -57,7 +57,7 @@ def main() -> None:
     pythons, missing = interpreters(peers, arguments.out / "environments", say)
     environments = _versions(pythons, missing)
     result = {
-        "command": shlex.join(["python", *map(shown, sys.argv)]),
+        "command": shlex.join(["python", *map(display_path, sys.argv)]),
         "code": running_code().model_dump(mode="json"),
         "date": datetime.date.today().isoformat(),
         "machine": Machine.here().model_dump(mode="json"),

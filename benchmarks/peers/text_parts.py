@@ -11,7 +11,7 @@ import numpy as np
 import tokenizers
 
 from compress.runtime import Classifier
-from compress.runtime.batches import chunks, padded, tokens_per_run
+from compress.runtime.batches import chunks, pad_batch, tokens_per_run
 from compress.runtime.cutting import Cutter
 from compress.runtime.engine import OnnxRuntime
 
@@ -48,7 +48,7 @@ def _steps(classifier: Classifier, engine: OnnxRuntime) -> dict[str, Callable[[A
     def arrays(encodings: Sequence[tokenizers.Encoding]) -> dict[str, np.ndarray]:
         lengths = np.array([len(encoding) for encoding in encodings], np.int64)
         (chunk,) = chunks(lengths, tokens_per_run(int(lengths.sum())))
-        return padded([encodings[index] for index in chunk], engine.inputs, settings.pad_id)
+        return pad_batch([encodings[index] for index in chunk], engine.inputs, settings.pad_id)
 
     return {
         "tokenizing": lambda text: tokenizer.encode_batch_fast([cutter.cut(text)]),

@@ -34,7 +34,7 @@ from text_report import render
 
 from compress.errors import CompressError
 from compress.files.atomic import write_text
-from compress.files.paths import shown
+from compress.files.paths import display_path
 from compress.provenance import running_code
 from compress.results import Machine
 
@@ -55,7 +55,7 @@ def main() -> None:
     versions = _make_files(model, pythons, failed)
     peers = {peer: import_module(peer) for peer in pythons}
     result = {
-        "command": shlex.join(["python", *map(shown, sys.argv)]),
+        "command": shlex.join(["python", *map(display_path, sys.argv)]),
         "code": running_code().model_dump(mode="json"),
         "date": datetime.date.today().isoformat(),
         "machine": Machine.here().model_dump(mode="json"),

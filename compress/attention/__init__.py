@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..bundle.source import artefact, finished, model_entry, setting
+from ..bundle.source import artefact, finished_result, model_entry, setting
 from ..errors import CompressError
 from ..models.checkpoints import load_classifier, load_tokenizer
 from ..models.dimensions import Dimensions, dimensions, read_config
@@ -28,7 +28,7 @@ def attention_maps(run: Path, text: str, pair: str | None = None, *, store: Path
     """Return the maps of the fp32 teacher, the first of several, and of the last other fp32 model of a finished `run`, each with its own
     tokens, cut to the run's `max_length` and to what fits on a page. Raises `CompressError` for the run, its artefacts, a model whose
     attention cannot be read, or the texts."""
-    result = finished(run)
+    result = finished_result(run)
     names = dict.fromkeys(model.name for model in result.models if model.precision == "fp32")
     if len(names) < 2:
         raise CompressError(

@@ -22,14 +22,14 @@ def match_layers(result: Result, *, student: int, teacher: int) -> tuple[tuple[i
     leaves out."""
     found = dict(evenly_spaced(student, teacher))
     why = "even spacing" if student != teacher else "their place"
-    for pairs, reason in (*_mapped(result, student, teacher), *_copied(result, student, teacher)):
+    for pairs, reason in (*_layer_maps(result, student, teacher), *_copied_layers(result, student, teacher)):
         if all(mine <= student and theirs <= teacher for mine, theirs in pairs):
             found, why = found | dict(pairs), reason
             break
     return tuple(found[m] for m in range(1, student + 1)), why
 
 
-def _mapped(result: Result, student: int, teacher: int) -> Iterator[tuple[Pairs, str]]:
+def _layer_maps(result: Result, student: int, teacher: int) -> Iterator[tuple[Pairs, str]]:
     """Yield the layer maps, the last stage first."""
     for stage in reversed(result.recipe.get("stages", ())):
         for kind, fields in stage.items():
@@ -44,7 +44,7 @@ def _losses(fields: dict[str, Any]) -> Losses:
     return Losses.model_validate({name: fields[name] for name in ("losses", "layer_map") if name in fields})
 
 
-def _copied(result: Result, student: int, teacher: int) -> Iterator[tuple[Pairs, str]]:
+def _copied_layers(result: Result, student: int, teacher: int) -> Iterator[tuple[Pairs, str]]:
     layers = next((record.info["copied_layers"] for record in result.stages if "copied_layers" in record.info), None)
     if layers is None and result.student is not None:
         with suppress(CompressError):  # a card that is elsewhere

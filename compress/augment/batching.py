@@ -58,7 +58,7 @@ class Batch:
 
 def batches_of(slots: Slots, tokens: int) -> list[Batch]:
     """Return batches with every word once, in rows of similar length, with padded size at most `tokens` unless there is only one row."""
-    rows = _rows(slots)
+    rows = _mask_groups(slots)
     lengths = np.array([len(slots.texts[text]) for text, _ in rows], np.int64)
     batches = []
     for chunk in sorted_chunks(lengths, tokens, most=tokens):
@@ -68,7 +68,7 @@ def batches_of(slots: Slots, tokens: int) -> list[Batch]:
     return batches
 
 
-def _rows(slots: Slots) -> list[tuple[int, np.ndarray]]:
+def _mask_groups(slots: Slots) -> list[tuple[int, np.ndarray]]:
     """Return (text, its slots that are masked together): disjoint groups, each spread over the text."""
     rows = []
     starts = np.flatnonzero(np.diff(slots.text, prepend=-1)).tolist()

@@ -69,7 +69,7 @@ def find_candidates(
         table[single] = model.propose(slots, count, work, on_progress)
         vocabulary = model.vocabulary
     if others is not None and len(several):
-        words = _written(texts, several)
+        words = _words_as_written(texts, several)
         rows = {word: row for row, word in enumerate(dict.fromkeys(words))}
         found = others.propose(list(rows), count)[[rows[word] for word in words]]
         table[several] = np.where(found >= 0, found + len(vocabulary), -1)
@@ -88,17 +88,17 @@ def sort_words(
     fits = (pieces.count == 1) & (pieces.position < length - 1)  # the last is a special token
     single = np.flatnonzero(needed & fits)
     used, text = np.unique(texts.text_of(single), return_inverse=True)
-    ids = [_cut(pieces.ids[number], length) for number in used]
-    slots = Slots(ids, text.astype(np.int64), pieces.position[single], _written(texts, single))
+    ids = [_truncate_ids(pieces.ids[number], length) for number in used]
+    slots = Slots(ids, text.astype(np.int64), pieces.position[single], _words_as_written(texts, single))
     return slots, single, np.flatnonzero(needed & ~fits & (pieces.count > 0))
 
 
-def _written(texts: Texts, numbers: np.ndarray) -> list[str]:
+def _words_as_written(texts: Texts, numbers: np.ndarray) -> list[str]:
     """Return the words with these numbers, one string object for each distinct one."""
     owners = texts.text_of(numbers)
     return [sys.intern(texts.word(number, owner)) for number, owner in zip(numbers, owners, strict=True)]
 
 
-def _cut(ids: np.ndarray, length: int) -> np.ndarray:
+def _truncate_ids(ids: np.ndarray, length: int) -> np.ndarray:
     """Return at most `length` of the ids, keeping the last special token."""
     return ids if len(ids) <= length else np.append(ids[: length - 1], ids[-1])

@@ -78,7 +78,9 @@ def augment(
             for column, made in zip(columns, zip(*copy, strict=True), strict=True):
                 column.extend(rewritten.text for rewritten in made)
             if split.labels_words:
-                moved += [_moved(split.labels[example], row[0].edits) for example, row in zip(group, copy, strict=True)]
+                moved += [
+                    _shift_spans(split.labels[example], row[0].edits) for example, row in zip(group, copy, strict=True)
+                ]
     if not source:
         raise CompressError("augmentation made no new example: the texts hold no word that can be replaced")
     rows = np.array(source, np.int64)
@@ -114,7 +116,7 @@ def _kept_words(texts: Texts, split: Split, outside: int | None, fixed: int) -> 
     return kept
 
 
-def _moved(label: np.ndarray, edits: Sequence[Edit]) -> np.ndarray:
+def _shift_spans(label: np.ndarray, edits: Sequence[Edit]) -> np.ndarray:
     """Return int32 [word, 3] of a text after `edits`, in order, each of which replaced a span by so many characters."""
     starts = np.array([edit[0] for edit in edits], np.int64)
     ends = np.array([edit[1] for edit in edits], np.int64)
@@ -192,7 +194,7 @@ def _copies(texts: Texts, found: Candidates, group: Sequence[int], draws: Sequen
     new: list[tuple[Row, ...]] = []
     for number in range(len(draws[0].replaced)):
         rows = tuple(
-            _row(texts, found, example, each.replaced[number], each.share[number])
+            _replace_words(texts, found, example, each.replaced[number], each.share[number])
             for example, each in zip(group, draws, strict=True)
         )
         copy = tuple(tuple(rewritten.text for rewritten in row) for row in rows)
@@ -202,7 +204,7 @@ def _copies(texts: Texts, found: Candidates, group: Sequence[int], draws: Sequen
     return new
 
 
-def _row(texts: Texts, found: Candidates, example: int, replaced: np.ndarray, share: np.ndarray) -> Row:
+def _replace_words(texts: Texts, found: Candidates, example: int, replaced: np.ndarray, share: np.ndarray) -> Row:
     """Return an example's texts, each with its `replaced` words replaced."""
     made, start = [], 0
     for number in texts.of_example[example]:

@@ -12,7 +12,7 @@ from ..errors import CompressError
 from ..files.atomic import replacing
 from ..tokenization.special import MASK, token_named
 from .batching import Batch, Slots, batches_of
-from .words import SPARE, fold_numbers, folded, whole_words, without_itself
+from .words import SPARE, case_folded_ids, fold_numbers, whole_words, without_itself
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -37,7 +37,7 @@ class MaskedLmProposer:
             raise CompressError("a masked language model needs a tokenizer with a mask token and whole words")
         self.tokenizer = tokenizer
         self._model, self._mask = model, mask
-        self._fold = folded(self.vocabulary)
+        self._fold = case_folded_ids(self.vocabulary)
 
     @property
     def max_length(self) -> int:
@@ -55,7 +55,7 @@ class MaskedLmProposer:
         """
         tokens = CPU_TOKENS if self._device.type == "cpu" else GPU_TOKENS
         batches, per_part = batches_of(slots, tokens), max(1, PART_TOKENS // tokens)
-        own, done = self._own(slots), 0
+        own, done = self._own_numbers(slots), 0
         out = np.full((len(slots), candidates), -1, np.int32)
         for start in range(0, len(batches), per_part):
             part = batches[start : start + per_part]
@@ -76,11 +76,11 @@ class MaskedLmProposer:
     def _count(self, candidates: int) -> int:
         return min(candidates + SPARE, len(self.vocabulary))
 
-    def _own(self, slots: Slots) -> np.ndarray:
+    def _own_numbers(self, slots: Slots) -> np.ndarray:
         """Return int32 [word]: the number of the word itself, ignoring case, as written or else by its token; -1 if none."""
         of_token = dict(zip(self._ids.tolist(), self._fold.tolist(), strict=True))
         by_token = np.array([of_token.get(token, -1) for token in slots.tokens.tolist()], np.int32)
-        written = folded(slots.words, fold_numbers(self.vocabulary))
+        written = case_folded_ids(slots.words, fold_numbers(self.vocabulary))
         return np.where(written >= 0, written, by_token)
 
     def _rank(self, slots: Slots, batches: list[Batch], candidates: int) -> np.ndarray:

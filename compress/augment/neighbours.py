@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 from ..errors import CompressError
 from ..tokenization.special import UNKNOWN, token_named
 from ..tokenization.word_starts import word_mark
-from .words import NONE, SPARE, fold_numbers, folded, is_content_word, whole_words, without_itself
+from .words import NONE, SPARE, case_folded_ids, fold_numbers, is_content_word, whole_words, without_itself
 
 AT_ONCE = 256  # words; bounds the table of similarities, [words, vocabulary]
 LEAST = 0.35  # cosine with the mean of several pieces; below, the nearest word shares a syllable, not a meaning
@@ -47,7 +47,7 @@ class NeighbourProposer:
         self._tokenizer = tokenizer
         self._before = " " if word_mark(tokenizer) else ""
         self._table = table.astype(np.float32) - table[ids].mean(0, dtype=np.float32)
-        self._words = normalized(self._table[ids])
+        self._words = normalize_rows(self._table[ids])
         self._column = {int(id_): column for column, id_ in enumerate(ids)}
 
     def propose(self, words: Sequence[str], candidates: int) -> np.ndarray:
@@ -64,7 +64,7 @@ class NeighbourProposer:
         return nearest(self._words, vectors, self.vocabulary, words, candidates, least=least, barred=pieces)
 
 
-def normalized(rows: np.ndarray) -> np.ndarray:
+def normalize_rows(rows: np.ndarray) -> np.ndarray:
     """Return rows of length 1; zeros stay zeros."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return rows / np.where(lengths > 0, lengths, 1.0)
@@ -84,21 +84,21 @@ def nearest(
 
     int32 [word, candidate], padded with -1: never the word itself, none below its `least` cosine [word], none of the rows `barred` for it.
     """
-    fold, own = folded(vocabulary), folded(words, fold_numbers(vocabulary))
+    fold, own = case_folded_ids(vocabulary), case_folded_ids(words, fold_numbers(vocabulary))
     found = [np.zeros((0, candidates), np.int32)]
     for start in range(0, len(words), AT_ONCE):
         part = slice(start, start + AT_ONCE)
-        cosines = normalized(vectors[part]) @ table.T
+        cosines = normalize_rows(vectors[part]) @ table.T
         for row, columns in enumerate(barred[part]):
             cosines[row, columns] = -np.inf
-        ranked = _best(cosines, candidates + SPARE)
+        ranked = _top_columns(cosines, candidates + SPARE)
         near = np.take_along_axis(cosines, ranked, 1)
         ranked = np.where((near >= least[part, None]) & (near > -np.inf), ranked, NONE)
         found.append(without_itself(ranked, fold, own[part], candidates))
     return np.concatenate(found)
 
 
-def _best(scores: np.ndarray, count: int) -> np.ndarray:
+def _top_columns(scores: np.ndarray, count: int) -> np.ndarray:
     """Return the columns of the `count` highest scores of every row, best first: int32 [row, count]."""
     count = min(count, scores.shape[1])
     part = np.argpartition(-scores, count - 1, axis=1)[:, :count]
@@ -121,7 +121,7 @@ class GloveProposer:
         if not kept:
             raise CompressError(f"{path}: no words in the first {MOST_WORDS:,} lines")
         self.vocabulary = tuple(words[row] for row in kept)
-        self._table = normalized(vectors[kept])
+        self._table = normalize_rows(vectors[kept])
         self._row = {word: row for row, word in reversed(list(enumerate(self.vocabulary)))}
 
     def propose(self, words: Sequence[str], candidates: int) -> np.ndarray:
@@ -161,7 +161,7 @@ def _word_and_vector(path: Path, line: int, text: str, width: int | None) -> tup
     extra = 0 if width is None else max(0, len(fields) - width)
     if not all(map(_is_number, fields[:extra])):
         word, fields = " ".join([word, *fields[:extra]]), fields[extra:]
-    return word, _numbers(path, line, fields, width)
+    return word, _parse_numbers(path, line, fields, width)
 
 
 def _is_number(field: str) -> bool:
@@ -172,7 +172,7 @@ def _is_number(field: str) -> bool:
     return True
 
 
-def _numbers(path: Path, line: int, fields: list[str], width: int | None) -> np.ndarray:
+def _parse_numbers(path: Path, line: int, fields: list[str], width: int | None) -> np.ndarray:
     try:
         values = np.array(fields, dtype=np.float32)
     except ValueError:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from tokenizers import Tokenizer, pre_tokenizers
 
-from ..tokenization.word_starts import UNSPACED, word_mark, written
+from ..tokenization.word_starts import UNSPACED, decode_token, word_mark
 
 # Words that carry a sentence's structure (and its negations): replacing one changes the meaning or breaks the sentence.
 _FUNCTION_WORDS = """
@@ -57,7 +57,7 @@ def whole_words(tokenizer: Tokenizer) -> tuple[tuple[str, ...], np.ndarray]:
     """Return the content words that are one token each, in order of their ids; and their ids, int64 [word]."""
     mark = word_mark(tokenizer)
     pairs = sorted((id_, token) for token, id_ in tokenizer.get_vocab().items() if token.startswith(mark))
-    words = [(id_, written(token[len(mark) :], mark)) for id_, token in pairs]
+    words = [(id_, decode_token(token[len(mark) :], mark)) for id_, token in pairs]
     kept = [(id_, word) for id_, word in words if is_content_word(word)]
     return tuple(word for _, word in kept), np.array([id_ for id_, _ in kept], np.int64)
 
@@ -70,7 +70,7 @@ def fold_numbers(words: Iterable[str]) -> dict[str, int]:
     return numbers
 
 
-def folded(words: Sequence[str], numbers: dict[str, int] | None = None) -> np.ndarray:
+def case_folded_ids(words: Sequence[str], numbers: dict[str, int] | None = None) -> np.ndarray:
     """Return int32 [word]: the words' numbers in `numbers` (default: in their own), -1 for a word without one."""
     known = fold_numbers(words) if numbers is None else numbers
     return np.array([known.get(word.casefold(), -1) for word in words], np.int32)

@@ -62,11 +62,11 @@ class Server:
         A first run for new `rows`, for which a runtime may compile, and any short run is repeated, and the second run counts.
         """
         work = self._work(rows)
-        times = _timed(work)
+        times = _time_call(work)
         if tuple(rows) in self.ran and times[0] >= _SETTLE_BELOW_MS:
             return times
         self.ran.add(tuple(rows))
-        return _timed(work)
+        return _time_call(work)
 
     def _work(self, rows: Sequence[int]) -> Callable[[], object]:
         if tuple(rows) not in self.prepared:
@@ -88,7 +88,7 @@ class Server:
         return {"runs": runs, "operators": [asdict(operator) for operator in found]}
 
 
-def _timed(work: Callable[[], object]) -> tuple[float, float]:
+def _time_call(work: Callable[[], object]) -> tuple[float, float]:
     start, busy = time.perf_counter(), time.process_time()
     work()
     return (time.perf_counter() - start) * 1000, (time.process_time() - busy) * 1000

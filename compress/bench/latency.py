@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import CompressError
 from .process import Child, Times
-from .rounds import Enough, Plan, Series, Tally, by_rigor, by_runs, plans, timed, warm_up
+from .rounds import Enough, Plan, Series, Tally, by_rigor, by_runs, plans, time_rounds, warm_up
 from .rows import latency, widest
 from .spec import BenchSpec, Candidate, Progress
 
@@ -57,7 +57,7 @@ class _Measurement:
 
         starts = self.spec.rigor.starts if self.spec.rigor else 1
         for start in range(starts):
-            self._start(start, starts)
+            self._measure_start(start, starts)
         total = starts * len(self.plans)
         self.on_progress("shapes timed", total, total)
         return {
@@ -74,7 +74,7 @@ class _Measurement:
             for one in self.everyone
         }
 
-    def _start(self, start: int, starts: int) -> None:
+    def _measure_start(self, start: int, starts: int) -> None:
         """Measure all shapes once, in processes that live only as long as this call."""
         with ExitStack() as stack:
             children = [stack.enter_context(Child(candidate, self.spec.threads)) for candidate in self.everyone]
@@ -88,13 +88,13 @@ class _Measurement:
                 title = plan.title if starts == 1 else f"{plan.title}, start {start + 1} of {starts}"
                 self.on_progress(title, start * len(self.plans) + number, starts * len(self.plans))
                 warm_up(children, plan, self.spec.warmup)
-                enough = self._enough(number, plan, start)
-                for name, values in timed(children, self.inputs[number], enough, start).items():
+                enough = self._stopping_rule(number, plan, start)
+                for name, values in time_rounds(children, self.inputs[number], enough, start).items():
                     self.times[number][name].append(values)
             for child in children:
                 self.peaks[child.name].append(child.peak_memory_bytes())
 
-    def _enough(self, number: int, plan: Plan, start: int) -> Enough:
+    def _stopping_rule(self, number: int, plan: Plan, start: int) -> Enough:
         if self.spec.rigor:
             return by_rigor(plan, self.spec.rigor, start, self.tallies[number])
         return by_runs(plan, self.spec.runs, self._is_narrow)

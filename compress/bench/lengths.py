@@ -33,14 +33,14 @@ def with_lengths(candidates: Sequence[Candidate], task: str, data_dir: Path | No
             f"--task {task}: expected a bundle or a checkpoint, whose tokenizer says how long the texts are; found none"
         )
     tuning = load_training(spec, folder, data_dir).tuning
-    texts = tuning.select(sampled(len(tuning)))
+    texts = tuning.select(sample_indices(len(tuning)))
     lengths = {home: _lengths(home, spec, texts) for home in {*homes, first} if home is not None}
     return [
         replace(candidate, lengths=lengths[home or first]) for candidate, home in zip(candidates, homes, strict=True)
     ]
 
 
-def sampled(count: int) -> np.ndarray:
+def sample_indices(count: int) -> np.ndarray:
     """Return the indices of the texts to measure, out of `count`, int64."""
     most = min(count, SAMPLE)
     return np.arange(most) * count // max(1, most)

@@ -69,7 +69,7 @@ def warm_up(children: Sequence[Child], plan: Plan, most: int) -> None:
             child.warm(plan.inputs[0](child.candidate))
 
 
-def timed(children: Sequence[Child], inputs: Iterable[Input], enough: Enough, seed: int) -> Series:
+def time_rounds(children: Sequence[Child], inputs: Iterable[Input], enough: Enough, seed: int) -> Series:
     """Run timed rounds until `enough` says so."""
     times: Series = {child.name: [] for child in children}
     order, turns = random.Random(seed), iter(inputs)

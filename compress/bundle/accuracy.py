@@ -64,9 +64,9 @@ class Measured:
         off = abs(points - then)
         if off <= POINTS or self.data.spec.kind != "classification":
             return off <= POINTS
-        return off <= self._worth(metric, outputs, gold) + ROUNDING
+        return off <= self._largest_change(metric, outputs, gold) + ROUNDING
 
-    def _worth(self, metric: str, outputs: np.ndarray, gold: np.ndarray) -> float:
+    def _largest_change(self, metric: str, outputs: np.ndarray, gold: np.ndarray) -> float:
         """Return the most points that one text's answer can change, if its second choice is taken instead.
 
         Texts with the same label, first and second choice change the same, so one of each is tried.
@@ -94,7 +94,7 @@ class Measured:
         return ("the data, or how the task reads them, are not exactly those that the bundle was measured on",)
 
 
-def measured(info: BundleInfo, task: str | None, data_dir: Path | None) -> Measured:
+def load_measured(info: BundleInfo, task: str | None, data_dir: Path | None) -> Measured:
     """Load the task's data. A name in the bundle is only looked up among the built-in tasks: it must not name a file.
 
     Raises `CompressError` when the task is not the bundle's, or its data are missing.

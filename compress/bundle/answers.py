@@ -17,17 +17,17 @@ from ..runtime.passages import THRESHOLD
 from ..sessions.opening import open_session
 from ..spec.kinds import KINDS
 from .comparing import (
-    compared,
+    compare_with_record,
     cosines,
-    decides,
+    decision_word,
     differences,
     flips,
     limit_of,
+    makes_decisions,
     most_flips,
-    named,
     of_vectors,
     own_difference,
-    recorded,
+    recorded_outputs,
     unit_of,
 )
 from .document import CARD, DTYPES, BundleInfo
@@ -35,7 +35,7 @@ from .modules import check_modules
 from .pooling import check_states
 from .probes import probe_logits, unpadded_logits
 from .report import Step
-from .saturating import elsewhere, explanation, integer_kernels, saturation
+from .saturating import compare_with_other_cpu, explanation, integer_kernels, saturation
 
 
 def answer_steps(folder: Path, info: BundleInfo, *, simulate: bool = False) -> Iterator[Step]:
@@ -71,7 +71,9 @@ def _answers_of(
         yield Step(f"kernels {precision}", name, lambda: integer_kernels(folder / name))
         yield Step(f"saturation {precision}", name, lambda: saturation(folder, info, precision))
         if simulate:
-            yield Step(f"simulated {precision}", name, lambda: elsewhere(folder, info, precision, now[precision]))
+            yield Step(
+                f"simulated {precision}", name, lambda: compare_with_other_cpu(folder, info, precision, now[precision])
+            )
 
 
 def _labels(folder: Path, info: BundleInfo) -> str:
@@ -131,7 +133,7 @@ def _recorded_labels(path: Path) -> tuple[str, ...]:
 def _probe(folder: Path, info: BundleInfo, precision: str, now: dict[str, np.ndarray]) -> str:
     now[precision] = found = probe_logits(folder, precision, info.probe.texts, threads=1)
     try:
-        return compared(info, precision, found)
+        return compare_with_record(info, precision, found)
     except CheckFailed as error:
         if precision == "fp32":
             raise
@@ -140,21 +142,21 @@ def _probe(folder: Path, info: BundleInfo, precision: str, now: dict[str, np.nda
 
 def _unpadded_probe(folder: Path, info: BundleInfo, precision: str) -> str:
     """Check that the unpadded form gives the recorded outputs of the padded one."""
-    return compared(info, precision, unpadded_logits(folder, precision, info.probe.texts))
+    return compare_with_record(info, precision, unpadded_logits(folder, precision, info.probe.texts))
 
 
 def _agreement(info: BundleInfo, now: dict[str, np.ndarray], precision: str) -> str:
     if of_vectors(info):
         found = cosines(now[precision], now["fp32"])
         return f"mean cosine {found.mean():.5f}, smallest {found.min():.5f}"
-    there = flips(info, recorded(info, precision), recorded(info, "fp32"))
+    there = flips(info, recorded_outputs(info, precision), recorded_outputs(info, "fp32"))
     here, rows = flips(info, now[precision], now["fp32"]), len(now[precision])
     mean = float(differences(info, now[precision], now["fp32"]).mean())
     detail = f"mean difference {mean:.2g}"
-    if decides(info):
-        detail = f"same {named(info)} on {rows - here} of {rows} {unit_of(info)}s ({rows - there} where it was made), {detail}"
+    if makes_decisions(info):
+        detail = f"same {decision_word(info)} on {rows - here} of {rows} {unit_of(info)}s ({rows - there} where it was made), {detail}"
     most = limit_of(info, precision) + own_difference(info, precision)
-    undecided = not decides(info) and bool((differences(info, now[precision], now["fp32"]) > most).any())
+    undecided = not makes_decisions(info) and bool((differences(info, now[precision], now["fp32"]) > most).any())
     if undecided or here > there + most_flips(info, rows):
         raise CheckFailed(f"{detail}; use onnx/{MODEL_FILES['fp32']} on this CPU")
     return detail

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..models.heads import HEADS
-from ..report.finetuning_choice import spelled
+from ..report.finetuning_choice import format_choice
 from ..report.tables import headline_name
 from ..report.words import KIND_WORDS, METRIC_WORDS
 from ..results import Latency, ModelResult
@@ -46,7 +46,9 @@ def render(info: BundleInfo, *, has_checkpoint: bool = False, known: bool = True
     environment.filters |= {"md": escape, "code": code_span}
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
     told = {"known": known, "has_checkpoint": has_checkpoint, "pruned": pruned, "auto": HEADS[info.task.kind].model}
-    return template.render(info=info, front=front, recipe=info.recipe.get("name", "unknown"), **told, **_facts(info))
+    return template.render(
+        info=info, front=front, recipe=info.recipe.get("name", "unknown"), **told, **_card_fields(info)
+    )
 
 
 def front_matter(info: BundleInfo, has_checkpoint: bool, *, known: bool = True) -> dict[str, Any]:
@@ -60,13 +62,13 @@ def front_matter(info: BundleInfo, has_checkpoint: bool, *, known: bool = True) 
     fields["pipeline_tag"] = KIND_WORDS[info.task.kind].pipeline_tag
     js = ["transformers.js"] if known and any(name in DTYPES for name in info.models) else []
     own = [*([library] if known else []), "feature-extraction"] if of_vectors(info) else []
-    fields["tags"] = [*own, "onnx", "bert-compress", *js, *(["int8"] if _quantized(info) else [])]
+    fields["tags"] = [*own, "onnx", "bert-compress", *js, *(["int8"] if _is_quantized(info) else [])]
     if info.base_model:
         fields["base_model"] = info.base_model
-        fields["base_model_relation"] = "quantized" if _quantized(info) else "finetune"
+        fields["base_model_relation"] = "quantized" if _is_quantized(info) else "finetune"
     if info.dataset:
         fields["datasets"] = [info.dataset]
-    if not _chooses(info):  # hubs have no widget for it
+    if not _is_multiple_choice(info):  # hubs have no widget for it
         fields["widget"] = [_widget(info)]
     fields["model-index"] = [{"name": info.title or info.name, "results": _index(info)}]
     return fields
@@ -102,7 +104,7 @@ def _one_line(value: Any) -> Any:
 
 def _index(info: BundleInfo) -> list[dict[str, Any]]:
     """Return the scores of the default model, as fractions, one entry per split."""
-    shipped = _shipped(info)
+    shipped = _default_model(info)
     return [
         {
             "task": {"type": KIND_WORDS[info.task.kind].pipeline_tag, "name": info.task.title},
@@ -116,11 +118,11 @@ def _index(info: BundleInfo) -> list[dict[str, Any]]:
     ]
 
 
-def _shipped(info: BundleInfo) -> ModelResult:
+def _default_model(info: BundleInfo) -> ModelResult:
     return info.models[_default(info)]
 
 
-def _quantized(info: BundleInfo) -> bool:
+def _is_quantized(info: BundleInfo) -> bool:
     return any(precision != "fp32" for precision in info.models)
 
 
@@ -129,7 +131,7 @@ def _default(info: BundleInfo) -> Precision:
     return next(precision for precision in MODEL_FILES if precision in info.models)  # type: ignore[return-value]
 
 
-def _facts(info: BundleInfo) -> dict[str, Any]:
+def _card_fields(info: BundleInfo) -> dict[str, Any]:
     split = info.task.splits[0]
     ensemble = None if info.model == "teacher" else info.ensemble  # which a teacher did not learn from
     shown = {(info.baseline.name, info.baseline.precision): info.baseline}
@@ -137,12 +139,12 @@ def _facts(info: BundleInfo) -> dict[str, Any]:
     columns = [METRIC_WORDS[name].hub[1] for name in info.task.metrics]
     runtimes = [model.onnx for model in shown.values() if model.onnx]
     cpu, in_doubt = uses_cpu_time(runtimes), doubts(info.noise, runtimes)
-    timed = [(one.batch, one.length) for one in _latencies(_shipped(info))]
+    timed = [(one.batch, one.length) for one in _latencies(_default_model(info))]
     shapes = [shape for shape in timed if shape not in in_doubt.of_headline(cpu=cpu)]
     return {
         "split": split,
         "ensemble": ensemble,
-        "choices": list(map(spelled, info.choices)),
+        "choices": list(map(format_choice, info.choices)),
         "teachers": [teacher.name for teacher in ensemble.teachers] if ensemble else [info.teacher],
         "calibrated": bool(ensemble) and any(each.temperature is not None for each in ensemble.teachers),
         "headline": headline_name(info.task),
@@ -160,7 +162,7 @@ def _facts(info: BundleInfo) -> dict[str, Any]:
         "file": f"onnx/{MODEL_FILES[_default(info)]}",
         "dtypes": [DTYPES[name] for name in info.models if name in DTYPES],
         "dynamic": any(graph.format == "dynamic" for graph in info.graphs.values()),
-        "quantized": _quantized(info),
+        "quantized": _is_quantized(info),
         "words_of_4_bits": [
             graph.file for name, graph in info.graphs.items() if info.models[name].info.get("int4_gathers")
         ],
@@ -172,8 +174,8 @@ def _facts(info: BundleInfo) -> dict[str, Any]:
             "against the baseline",
             *(_shape(shape, cpu) for shape in shapes),
         ],
-        "rows": [_row(model, split, info, shapes, cpu=cpu, doubted=in_doubt.wall) for model in shown.values()],
-        "shipped": _shipped(info),
+        "rows": [_model_row(model, split, info, shapes, cpu=cpu, doubted=in_doubt.wall) for model in shown.values()],
+        "shipped": _default_model(info),
         "cpu_time": cpu,
         "busy": len(shapes) < len(timed),
         "isa": ", ".join(info.measured_on.isa) or "no vector extension that matters here",
@@ -184,21 +186,21 @@ def _facts(info: BundleInfo) -> dict[str, Any]:
 _INPUTS = {1: "one text", 2: "two texts"}
 
 
-def _chooses(info: BundleInfo) -> bool:
+def _is_multiple_choice(info: BundleInfo) -> bool:
     return KINDS[info.task.kind].unit == "choice"
 
 
 def _samples(info: BundleInfo) -> dict[str, str]:
     """Return Python source: the elements of a list of texts as the tokenizer takes them, and of one as the runtime does."""
     texts = _sample(info)
-    if _chooses(info):
+    if _is_multiple_choice(info):
         context, *endings = texts
         return {"sample": ", ".join(repr((context, ending)) for ending in endings), "asked": repr((context, endings))}
-    sample = ", ".join(map(repr, texts)) if of_vectors(info) else _spelled(texts)
+    sample = ", ".join(map(repr, texts)) if of_vectors(info) else _python_literal(texts)
     return {"sample": sample, "asked": sample}
 
 
-def _spelled(texts: tuple[str, ...]) -> str:
+def _python_literal(texts: tuple[str, ...]) -> str:
     """Spell texts as an element of a Python list."""
     first, *others = texts
     return repr(texts if others else first)
@@ -213,7 +215,7 @@ def _shape(shape: tuple[int, int], cpu: bool) -> str:
     return f"{clock}, the task's lengths" if shape == (0, 0) else f"{clock}, {shape[0]} × {shape[1]}"
 
 
-def _row(
+def _model_row(
     model: ModelResult,
     split: str,
     info: BundleInfo,

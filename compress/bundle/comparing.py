@@ -25,7 +25,7 @@ FLIPPED_ANSWERS = 4  # on the sixteen probe questions: each has hundreds of span
 FLIPPED_WORDS = 0.02  # of the probe's words, if these are labelled: there are many, and some are always near a tie
 
 
-def recorded(info: BundleInfo, precision: str) -> np.ndarray:
+def recorded_outputs(info: BundleInfo, precision: str) -> np.ndarray:
     """Return the probe's recorded outputs, float [text, label], [word, label], [question, 4] or [text, width]. CheckFailed:
     there are none of this precision, or they have another shape."""
     rows = info.probe.logits.get(precision, ())  # type: ignore[call-overload]
@@ -71,12 +71,12 @@ def differences(info: BundleInfo, first: np.ndarray, second: np.ndarray) -> np.n
     return np.abs(kind.logits(first) - kind.logits(second))
 
 
-def decides(info: BundleInfo) -> bool:
+def makes_decisions(info: BundleInfo) -> bool:
     """Whether answers are decisions that may change: one ending without the others is not."""
     return TASK_KINDS[info.task.kind].decides and KINDS[info.task.kind].unit != "choice"
 
 
-def named(info: BundleInfo) -> str:
+def decision_word(info: BundleInfo) -> str:
     """Return what a decision is called: a label, or an answer."""
     return "answer" if unit_of(info) == "question" else "label"
 
@@ -94,21 +94,21 @@ def distance(info: BundleInfo, precision: str, found: np.ndarray, expected: np.n
             largest <= limit,
         )
     detail = f"largest difference {largest:.2g} (at most {limit:.2g})"
-    if decides(info):
-        detail += f", {named(info)}s changed {changed} of {len(found)}"
+    if makes_decisions(info):
+        detail += f", {decision_word(info)}s changed {changed} of {len(found)}"
     return detail, largest <= limit and changed <= (0 if precision == "fp32" else most_flips(info, len(found)))
 
 
-def compared(info: BundleInfo, precision: str, found: np.ndarray) -> str:
+def compare_with_record(info: BundleInfo, precision: str, found: np.ndarray) -> str:
     """Compare with the bundle's record and return a description. CheckFailed: too far from it."""
-    detail, near = distance(info, precision, found, recorded(info, precision))
+    detail, near = distance(info, precision, found, recorded_outputs(info, precision))
     if not near:
         raise CheckFailed(f"{detail}; this CPU does not compute what the bundle's record says")
     return detail
 
 
 def limit_of(info: BundleInfo, precision: str) -> float:
-    expected = recorded(info, precision)
+    expected = recorded_outputs(info, precision)
     quantities = TASK_KINDS[info.task.kind].logits(expected)
     largest = float(np.abs(quantities[quantities > NEVER]).max(initial=0.0))
     if precision == "fp32":
@@ -123,7 +123,7 @@ def limit_of(info: BundleInfo, precision: str) -> float:
 
 def own_difference(info: BundleInfo, precision: str) -> float:
     """Return the largest difference between a quantized model and the fp32 one where the bundle was made."""
-    return float(differences(info, recorded(info, precision), recorded(info, "fp32")).max())
+    return float(differences(info, recorded_outputs(info, precision), recorded_outputs(info, "fp32")).max())
 
 
 def _spread(quantities: np.ndarray) -> float:
@@ -136,4 +136,4 @@ def _spread(quantities: np.ndarray) -> float:
 def flips(info: BundleInfo, first: np.ndarray, second: np.ndarray) -> int:
     """Return how many texts, words or questions are answered differently; 0 if answers are not decisions."""
     kind = TASK_KINDS[info.task.kind]
-    return int(differ(kind.answers(first), kind.answers(second)).sum()) if decides(info) else 0
+    return int(differ(kind.answers(first), kind.answers(second)).sum()) if makes_decisions(info) else 0

@@ -144,7 +144,7 @@ def write_bundle(info: BundleInfo, folder: Path) -> Path:
     blank = info.model_copy(update={"digest": _BLANK})
     text = json.dumps(blank.model_dump(mode="json"), indent=1, ensure_ascii=False) + "\n"
     path = folder / NAME
-    path.write_text(_sealed(text, hashlib.sha256(text.encode()).hexdigest()), encoding="utf-8")
+    path.write_text(_insert_digest(text, hashlib.sha256(text.encode()).hexdigest()), encoding="utf-8")
     return path
 
 
@@ -164,17 +164,17 @@ def read_bundle(folder: Path) -> BundleInfo:
         raise CheckFailed(
             f"{path}: not a bundle of schema {SCHEMA}: {where}: {first['msg'].removeprefix('Value error, ')}"
         ) from None
-    if hashlib.sha256(_unsealed(text, info.digest).encode()).hexdigest() != info.digest:
+    if hashlib.sha256(_blank_digest(text, info.digest).encode()).hexdigest() != info.digest:
         raise CheckFailed(f"{path}: was altered: its text does not match its own digest; ship or download it again")
     return info
 
 
-def _sealed(text: str, digest: str) -> str:
+def _insert_digest(text: str, digest: str) -> str:
     before, found, after = text.rpartition(_BLANK)
     return before + digest + after if found else text
 
 
-def _unsealed(text: str, digest: str) -> str:
+def _blank_digest(text: str, digest: str) -> str:
     before, found, after = text.rpartition(digest)
     return before + _BLANK + after if found else text
 

@@ -30,7 +30,7 @@ def is_plain(name: str) -> bool:
     return name == PurePosixPath(name).as_posix() and all(_PLAIN.fullmatch(part) for part in name.split("/"))
 
 
-def belongs(name: str) -> bool:
+def is_allowed_name(name: str) -> bool:
     """Whether a bundle may contain a file of this name (docs/bundle.md: Layout): what `compress ship` writes, nothing that
     runs when it is loaded."""
     return name in _HELD or is_weights(name)
@@ -64,7 +64,7 @@ def measure(folder: Path) -> dict[str, FileEntry]:
     }
 
 
-def problems(folder: Path, listed: dict[str, FileEntry]) -> list[str]:
+def file_problems(folder: Path, listed: dict[str, FileEntry]) -> list[str]:
     """Return one line per listed name that is unsafe, and per file that is missing, not listed, not allowed in a bundle, a
     link or altered."""
     unsafe = [f"{name!r}: not a plain name inside the bundle" for name in listed if not is_plain(name) or name == NAME]
@@ -76,14 +76,16 @@ def problems(folder: Path, listed: dict[str, FileEntry]) -> list[str]:
     lines += [f"{name}: missing" for name in listed if name not in found]
     lines += [f"{name!r}: not listed in {NAME}" for name in found if name not in listed]
     lines += [
-        f"{name!r}: no file that a bundle may hold; remove it, and from {NAME}" for name in listed if not belongs(name)
+        f"{name!r}: no file that a bundle may hold; remove it, and from {NAME}"
+        for name in listed
+        if not is_allowed_name(name)
     ]
     if lines:
         return lines
-    return [line for name in listed if (line := _altered(folder / name, name, listed[name]))]
+    return [line for name in listed if (line := _file_problem(folder / name, name, listed[name]))]
 
 
-def _altered(path: Path, name: str, entry: FileEntry) -> str | None:
+def _file_problem(path: Path, name: str, entry: FileEntry) -> str | None:
     size = path.stat().st_size
     if size != entry.bytes:
         return f"{name}: has {size:,} bytes, expected {entry.bytes:,}"

@@ -26,7 +26,7 @@ class Verification:
 
     def __init__(self, folder: Path, info: BundleInfo, *, simulate: bool = False, **scores: Any) -> None:
         """`scores`: task, data_dir and threads, as for `verify`."""
-        self._steps = self._all(folder, info, simulate, scores)
+        self._steps = self._all_steps(folder, info, simulate, scores)
         self._next: Step | None = None
         self._failed = False
 
@@ -56,12 +56,12 @@ class Verification:
             found.append(self.make())
         return found
 
-    def _all(self, folder: Path, info: BundleInfo, simulate: bool, scores: dict[str, Any]) -> Iterator[Step]:
+    def _all_steps(self, folder: Path, info: BundleInfo, simulate: bool, scores: dict[str, Any]) -> Iterator[Step]:
         yield Step("models", "bundle.json", lambda: _expected_models(info))
         if not self._failed:
             yield from _graph_steps(folder, info)
         if not self._failed:
-            yield Step("graphs", "bundle.json", lambda: _named(folder, info))
+            yield Step("graphs", "bundle.json", lambda: _check_descriptions(folder, info))
         if not self._failed:
             yield from answer_steps(folder, info, simulate=simulate)
             yield from _score_steps(folder, info, **scores)
@@ -71,9 +71,9 @@ def _score_steps(
     folder: Path, info: BundleInfo, task: str | None = None, data_dir: str | None = None, threads: int | None = None
 ) -> Iterator[Step]:
     if task is not None or data_dir is not None:
-        from .accuracy import measured
+        from .accuracy import load_measured
 
-        yield from measured(info, task, Path(data_dir) if data_dir else None).steps(folder, threads)
+        yield from load_measured(info, task, Path(data_dir) if data_dir else None).steps(folder, threads)
 
 
 def _graph_steps(folder: Path, info: BundleInfo) -> Iterator[Step]:
@@ -83,7 +83,7 @@ def _graph_steps(folder: Path, info: BundleInfo) -> Iterator[Step]:
     for precision, path in files.items():
         unpadded = unpadded_beside(path)
         if unpadded.is_file():
-            yield Step(f"onnx {precision} unpadded", f"onnx/{unpadded.name}", lambda path=path: _unpadded(path))
+            yield Step(f"onnx {precision} unpadded", f"onnx/{unpadded.name}", lambda path=path: _check_unpadded(path))
 
 
 def _model(folder: Path, precision: str) -> Path:
@@ -101,20 +101,20 @@ def _expected_models(info: BundleInfo) -> str:
 
 
 def _graph(path: Path) -> str:
-    return f"{len(_sound(path, set()).graph.node)} nodes, all weights inside, accepted by the ONNX checker"
+    return f"{len(_sound_graph(path, set()).graph.node)} nodes, all weights inside, accepted by the ONNX checker"
 
 
-def _unpadded(path: Path) -> str:
+def _check_unpadded(path: Path) -> str:
     """Check the unpadded form of the graph file `path`: its weights are there, and nowhere else."""
     from ..graphs.model_files import get_metadata
 
     unpadded = unpadded_beside(path)
-    model = _sound(unpadded, {path.name})
+    model = _sound_graph(unpadded, {path.name})
     check_owner(unpadded, get_metadata(model), path, path.read_bytes())
     return f"{len(model.graph.node)} nodes, weights in {path.name}, accepted by the ONNX checker"
 
 
-def _sound(path: Path, owners: set[str]) -> onnx.ModelProto:
+def _sound_graph(path: Path, owners: set[str]) -> onnx.ModelProto:
     """Return the graph, without the weights of another file. CheckFailed: it is not sound, or names a file that is not one
     of `owners`."""
     import onnx
@@ -136,7 +136,7 @@ def _sound(path: Path, owners: set[str]) -> onnx.ModelProto:
     return model
 
 
-def _named(folder: Path, info: BundleInfo) -> str:
+def _check_descriptions(folder: Path, info: BundleInfo) -> str:
     """Check that `graphs` describes each file as it is."""
     found: dict[str, GraphFile] = {name: graph_file(folder, name) for name in info.models}
     said: dict[str, GraphFile] = {**info.graphs}

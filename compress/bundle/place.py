@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..errors import CompressError
-from ..files.atomic import BUILDING, OLD, abandoned, beside, exchange, sync
+from ..files.atomic import BUILDING, OLD, abandoned_paths, exchange, sync, temporary_path
 from .document import NAME, read_bundle
 from .files import contents
 
@@ -45,7 +45,7 @@ def check_name(folder: Path) -> None:
 
 def recover(out: Path) -> None:
     """Restore a bundle that a process moved aside from `out` for a new one before it was killed."""
-    for place, aside in abandoned(out.parent, OLD):
+    for place, aside in abandoned_paths(out.parent, OLD):
         if place.name == out.name:
             with suppress(OSError):  # `out` has files in it
                 aside.replace(place)
@@ -57,7 +57,7 @@ def building(out: Path) -> Iterator[Path]:
     First remove what killed processes left beside `out`."""
     _sweep(out.parent)
     made = [parent for parent in (out.parent, *out.parent.parents) if not parent.exists()]
-    folder = beside(out, BUILDING)
+    folder = temporary_path(out, BUILDING)
     try:
         folder.mkdir(parents=True)
         yield folder
@@ -72,8 +72,8 @@ def building(out: Path) -> Iterator[Path]:
 
 def _sweep(parent: Path) -> None:
     """Remove what killed processes left; an old bundle only if a new one is in its place."""
-    old = [aside for place, aside in abandoned(parent, OLD) if (place / NAME).is_file()]
-    for leftover in (*old, *(folder for _, folder in abandoned(parent, BUILDING))):
+    old = [aside for place, aside in abandoned_paths(parent, OLD) if (place / NAME).is_file()]
+    for leftover in (*old, *(folder for _, folder in abandoned_paths(parent, BUILDING))):
         shutil.rmtree(leftover, ignore_errors=True)
 
 
@@ -86,7 +86,7 @@ def _remove(folder: Path, made: list[Path]) -> None:
             return
 
 
-def settle(folder: Path, out: Path, *, replaces: bool = False) -> None:
+def move_into_place(folder: Path, out: Path, *, replaces: bool = False) -> None:
     """Move `folder` to `out`, if that is free. An old bundle that it `replaces` is exchanged with it in one step, and then
     removed.
 
@@ -107,7 +107,7 @@ def settle(folder: Path, out: Path, *, replaces: bool = False) -> None:
 def _in_two_steps(folder: Path, out: Path) -> None:
     """Replace `out` on a disk without exchange: for a moment it is missing, and if the process is killed then, `recover`
     restores it."""
-    aside = beside(out, OLD)
+    aside = temporary_path(out, OLD)
     with suppress(OSError):  # the folder may belong to another user
         os.utime(out)  # a rename does not update it, and a day-old folder counts as abandoned
     try:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import CheckFailed
-from ..runtime.batches import padded
+from ..runtime.batches import pad_batch
 from ..runtime.engine import KNOWN_INPUTS
 from ..runtime.folder import find_model, read_json, read_settings
 from ..sessions.opening import open_session
@@ -32,9 +32,9 @@ def check_states(folder: Path, precision: str, texts: Sequence[tuple[str, ...]])
     inputs: dict[str, type] = {item.name: np.int64 for item in session.get_inputs()}
     rows, furthest = probe_rows(folder, texts).encodings, 0.0
     for start in range(0, len(rows), 2):
-        batch = padded(rows[start : start + 2], dict.fromkeys(KNOWN_INPUTS, np.int64), pad)
+        batch = pad_batch(rows[start : start + 2], dict.fromkeys(KNOWN_INPUTS, np.int64), pad)
         states, vectors = session.run([STATES, VECTORS], {name: batch[name] for name in inputs})
-        apart = np.linalg.norm(pooled(states, batch["attention_mask"], pooling) - vectors, axis=1)  # type: ignore[arg-type]
+        apart = np.linalg.norm(pool_states(states, batch["attention_mask"], pooling) - vectors, axis=1)  # type: ignore[arg-type]
         furthest = max(furthest, float(apart.max()))
     if not furthest <= TOLERANCE:
         raise CheckFailed(
@@ -43,7 +43,7 @@ def check_states(folder: Path, precision: str, texts: Sequence[tuple[str, ...]])
     return f"{STATES}, pooled as {pooling}, gives {VECTORS}: at most {furthest:.2g} apart"
 
 
-def pooled(states: np.ndarray, mask: np.ndarray, pooling: str) -> np.ndarray:
+def pool_states(states: np.ndarray, mask: np.ndarray, pooling: str) -> np.ndarray:
     """Return float64 [text, width] of length 1, from `states` [text, token, width] and the `mask` [text, token] of real
     tokens; 0 if all states are 0."""
     own, there = states.astype(np.float64), mask[:, :, None]

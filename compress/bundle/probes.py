@@ -11,7 +11,7 @@ import tokenizers
 
 from ..errors import CheckFailed
 from ..runtime import Chooser, Embedder, Reader, load
-from ..runtime.batches import padded
+from ..runtime.batches import pad_batch
 from ..runtime.endings import EndingCutter
 from ..runtime.folder import find_model, read_settings, read_tokenizer
 from ..runtime.kinds.embedding import DIGITS
@@ -147,7 +147,7 @@ def unpadded_logits(folder: Path, precision: str, texts: tuple[tuple[str, ...], 
     rows, engine = probe_rows(folder, texts), open_unpadded(model, threads=1)
     found = []
     for encoding in rows.encodings:
-        batch = padded([encoding, encoding], engine.inputs, settings.pad_id)
+        batch = pad_batch([encoding, encoding], engine.inputs, settings.pad_id)
         room = min(_PADDING, settings.max_length - len(encoding))
         longer = {name: np.pad(values, ((0, 0), (0, room))) for name, values in batch.items()}
         found.append(engine.run(longer)[1])

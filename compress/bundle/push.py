@@ -11,7 +11,7 @@ from .. import hub
 from ..errors import CheckFailed, CompressError
 from ..version import __version__
 from .document import CARD, NAME, read_bundle
-from .files import belongs
+from .files import is_allowed_name
 from .verify import verify
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _commit(api: HfApi, folder: Path, repository: str, private: bool) -> None:
         )
     files = (*info.files, NAME)
     adds = [CommitOperationAdd(name, folder / name) for name in files]
-    deletes = [CommitOperationDelete(name) for name in sorted(names) if belongs(name) and name not in files]
+    deletes = [CommitOperationDelete(name) for name in sorted(names) if is_allowed_name(name) and name not in files]
     message = f"Bundle of {info.name}, shipped by bert-compress {__version__}"
     api.create_commit(repository, [*adds, *deletes], commit_message=message, parent_commit=there.sha)
 

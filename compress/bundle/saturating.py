@@ -12,11 +12,11 @@ import onnx
 from .. import machine
 from ..errors import CheckFailed
 from ..quantize.simulation import Layer, count_saturated, simulate
-from ..runtime.batches import padded
+from ..runtime.batches import pad_batch
 from ..runtime.engine import KNOWN_INPUTS
 from ..runtime.folder import MODEL_FILES, read_settings
 from ..sessions.opening import open_session
-from .comparing import distance, recorded
+from .comparing import distance, recorded_outputs
 from .document import BundleInfo
 from .probes import ProbeRows, probe_rows
 
@@ -48,22 +48,22 @@ def saturation(folder: Path, info: BundleInfo, precision: str) -> str:
     pairs, saturated = sum(layer.pairs for layer in layers), sum(layer.saturated for layer in layers)
     if not saturated:
         return f"none of {pairs:,} pair sums exceeds 16 bits: x86 CPUs with and without VNNI compute the same"
-    counted = f"{saturated:,} of {pairs:,} pair sums exceed 16 bits ({_worst(layers)})"
+    counted = f"{saturated:,} of {pairs:,} pair sums exceed 16 bits ({_worst_layer(layers)})"
     if not machine.saturates():
         return f"{counted}; they are exact on this CPU, and saturate on x86 CPUs without VNNI"
     there = ", ".join(info.measured_on.isa) or "no vector extension that matters"
     return f"{counted} and saturate on this CPU, which has no VNNI; the scores were measured on one with {there}"
 
 
-def _worst(layers: Iterable[Layer]) -> str:
+def _worst_layer(layers: Iterable[Layer]) -> str:
     worst = max(layers, key=lambda layer: layer.saturated / max(1, layer.pairs))
     return f"most in {worst.name}, {100 * worst.saturated / worst.pairs:.2g}%"
 
 
-def elsewhere(folder: Path, info: BundleInfo, precision: str, found: np.ndarray) -> str:
+def compare_with_other_cpu(folder: Path, info: BundleInfo, precision: str, found: np.ndarray) -> str:
     """Compare the answers to the probe on an x86 CPU of the other kind with `found`, this one's. CheckFailed: too far from it."""
     other = "without VNNI" if not machine.saturates() else "with VNNI"
-    logits = _simulated(folder, info, precision, saturating=not machine.saturates())
+    logits = _simulated_logits(folder, info, precision, saturating=not machine.saturates())
     detail, near = distance(info, precision, logits, found)
     if not near:
         raise CheckFailed(f"{detail}; a CPU {other} answers otherwise than this one")
@@ -73,14 +73,14 @@ def elsewhere(folder: Path, info: BundleInfo, precision: str, found: np.ndarray)
 def explanation(folder: Path, info: BundleInfo, precision: str, found: np.ndarray) -> str:
     """Report whether 16-bit saturation is why `found` differs from the bundle's record, by computing the file both ways."""
     try:
-        exact, clipped = (_simulated(folder, info, precision, saturating=one) for one in (False, True))
+        exact, clipped = (_simulated_logits(folder, info, precision, saturating=one) for one in (False, True))
     except Exception as error:  # the evaluator runs an arbitrary graph, and may raise anything
         return f"whether saturation is the cause cannot be told: {' '.join(str(error).split())}"
 
     def near(first: np.ndarray, second: np.ndarray) -> bool:
         return distance(info, precision, first, second)[1]
 
-    there = recorded(info, precision)
+    there = recorded_outputs(info, precision)
     if near(exact, there) and near(clipped, found):
         ways = [f"use onnx/{MODEL_FILES[name]} on this CPU" for name in ("avx2", "fp32") if name in info.models]
         ways.append("this CPU needs another file: ship the run again with --precision fp32, or avx2 where it has one")
@@ -91,7 +91,7 @@ def explanation(folder: Path, info: BundleInfo, precision: str, found: np.ndarra
     return "16-bit saturation does not explain it"
 
 
-def _simulated(folder: Path, info: BundleInfo, precision: str, *, saturating: bool) -> np.ndarray:
+def _simulated_logits(folder: Path, info: BundleInfo, precision: str, *, saturating: bool) -> np.ndarray:
     """Return the probe's float32 logits in the form of its record, one text or window at a time."""
     rows = probe_rows(folder, info.probe.texts)
     found = simulate(_model(folder, precision), _feeds(folder, rows), saturating=saturating)
@@ -106,4 +106,4 @@ def _feeds(folder: Path, rows: ProbeRows) -> list[dict[str, np.ndarray]]:
     """Return one batch for each row, so that none is padded."""
     inputs: dict[str, type] = dict.fromkeys(KNOWN_INPUTS, np.int64)
     pad = read_settings(folder).pad_id
-    return [padded([encoding], inputs, pad) for encoding in rows.encodings]
+    return [pad_batch([encoding], inputs, pad) for encoding in rows.encodings]

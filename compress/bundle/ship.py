@@ -30,7 +30,7 @@ from .document import CARD, DTYPES, BundleInfo, Probe, write_bundle
 from .files import TOKENIZER_FILES, is_weights, measure
 from .graph_files import graph_file
 from .modules import check_layers, pooling_of, write_modules
-from .place import building, check_name, check_target, recover, settle
+from .place import building, check_name, check_target, move_into_place, recover
 from .probes import probe_logits, probe_texts
 from .source import Source, read_source
 
@@ -67,7 +67,7 @@ def ship(
     with building(out) as folder:
         _fill(folder, source, with_checkpoint, {"licence": licence, "base_model": base_model, "title": name})
         check_target(out, force)  # again: making it took a while
-        settle(folder, out, replaces=force)
+        move_into_place(folder, out, replaces=force)
     return out
 
 
@@ -85,7 +85,8 @@ def _fill(folder: Path, source: Source, with_checkpoint: bool, claims: Mapping[s
     info, pruned = _describe(folder, source), PrunedShape.of(read_config(source.checkpoint)) is not None
     info = info.model_copy(update={key: value for key, value in claims.items() if value is not None})
     (folder / CARD).write_text(
-        card.render(info, has_checkpoint=with_checkpoint, known=_known(source), pruned=pruned), encoding="utf-8"
+        card.render(info, has_checkpoint=with_checkpoint, known=_is_known_family(source), pruned=pruned),
+        encoding="utf-8",
     )
     write_bundle(info.model_copy(update={"files": measure(folder)}), folder)
 
@@ -128,10 +129,10 @@ def _config(checkpoint: Path, task: TaskInfo) -> dict[str, Any]:
 def _of_transformers_js(source: Source) -> dict[str, Any]:
     """Return which file transformers.js opens by default; otherwise, in Node, that is the fp32 one."""
     dtype = next((DTYPES[name] for name in MODEL_FILES if name in source.graphs and name in DTYPES), None)
-    return {"transformers.js_config": {"dtype": dtype}} if dtype and _known(source) else {}
+    return {"transformers.js_config": {"dtype": dtype}} if dtype and _is_known_family(source) else {}
 
 
-def _known(source: Source) -> bool:
+def _is_known_family(source: Source) -> bool:
     """Whether transformers has the model's family."""
     return FAMILIES[read_config(source.checkpoint)["model_type"]].own_model is None
 

@@ -30,8 +30,8 @@ class Source:
 def read_source(run: Path, store: Path, model: str | None, precisions: Sequence[str] = ()) -> Source:
     """Read a finished run. Raises `CompressError` for an unfinished run, an unknown model or form, and artefacts that are
     missing or changed."""
-    result = finished(run)
-    models = _chosen(run, result, model, precisions)
+    result = finished_result(run)
+    models = _chosen_models(run, result, model, precisions)
     paths = read_json(run / MODELS)
     graphs, checkpoints = {}, {}
     for precision, chosen in models.items():
@@ -43,7 +43,7 @@ def read_source(run: Path, store: Path, model: str | None, precisions: Sequence[
     return Source(result, tuple(columns), length, models, graphs, checkpoint)
 
 
-def finished(run: Path) -> Result:
+def finished_result(run: Path) -> Result:
     """Return the result of a run whose models are listed. Raises `CompressError` for any other folder."""
     if not run.is_dir():
         raise CompressError(f"{run}: expected a run directory, found {'a file' if run.exists() else 'nothing'}")
@@ -64,7 +64,7 @@ def finished(run: Path) -> Result:
     return read_result(run)
 
 
-def _chosen(run: Path, result: Result, name: str | None, precisions: Sequence[str]) -> dict[str, ModelResult]:
+def _chosen_models(run: Path, result: Result, name: str | None, precisions: Sequence[str]) -> dict[str, ModelResult]:
     """Return the chosen forms of a model, fp32 first. `name` defaults to the last model made, `precisions` to all that it has."""
     if not result.models:
         raise CompressError(f"{run / 'result.json'}: models: expected at least one, found none")

@@ -14,7 +14,7 @@ from ..sessions.outputs import VECTORS
 from ..spec.kinds import KINDS
 from .document import BundleInfo, read_bundle
 from .files import contents
-from .place import building, recover, settle
+from .place import building, move_into_place, recover
 
 CONFIG, LABELS, MODEL = "config.pbtxt", "labels.txt", "1/model.onnx"
 MAX_BATCH = 32  # requests that the server may combine
@@ -89,7 +89,7 @@ def write_triton_model(bundle: Path, repository: Path, *, force: bool = False) -
             lines = [" ".join(label.split()) for label in info.labels]
             (folder / LABELS).write_text("\n".join(lines) + "\n", encoding="utf-8")
         (folder / CONFIG).write_text(_config(place.name, info, precision, graph), encoding="utf-8")
-        settle(folder, place, replaces=force)
+        move_into_place(folder, place, replaces=force)
     return place
 
 

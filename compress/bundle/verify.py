@@ -9,7 +9,7 @@ from .. import machine
 from ..errors import CheckFailed, CompressError
 from .apart import checks_apart
 from .document import BundleInfo, read_bundle
-from .files import problems
+from .files import file_problems
 from .graph_checks import FIRST_RUN
 from .place import check_name, recover
 from .report import Check, Report, check
@@ -45,7 +45,7 @@ def verify(
         info = read_bundle(folder)
     except CheckFailed as error:
         return _report(folder, [Check(name="bundle.json", passed=False, detail=str(error))], None)
-    measured = _measured(info, task, data_dir)
+    measured = _load_measured(info, task, data_dir)
     checks = [Check(name="bundle.json", passed=True, detail="matches its own digest"), _file_check(folder, info)]
     if not checks[-1].passed:
         return _report(folder, checks, info, _NOTHING_RUN)
@@ -56,12 +56,12 @@ def verify(
     return _report(folder, checks, info, *(measured.notes() if measured else ()))
 
 
-def _measured(info: BundleInfo, task: str | None, data_dir: Path | None) -> Measured | None:
+def _load_measured(info: BundleInfo, task: str | None, data_dir: Path | None) -> Measured | None:
     if task is None and data_dir is None:
         return None
-    from .accuracy import measured
+    from .accuracy import load_measured
 
-    return measured(info, task, data_dir)
+    return load_measured(info, task, data_dir)
 
 
 def _report(folder: Path, checks: list[Check], info: BundleInfo | None, *notes: str) -> Report:
@@ -76,9 +76,9 @@ def _report(folder: Path, checks: list[Check], info: BundleInfo | None, *notes: 
 
 
 def _file_check(folder: Path, info: BundleInfo) -> Check:
-    def found() -> str:
-        if wrong := problems(folder, info.files):
+    def check_files() -> str:
+        if wrong := file_problems(folder, info.files):
             raise CheckFailed("; ".join(wrong))
         return f"{len(info.files)} files, {sum(entry.bytes for entry in info.files.values()):,} bytes"
 
-    return check("files", found)
+    return check("files", check_files)

@@ -84,7 +84,7 @@ def _version(value: bool) -> None:
 
 
 @app.callback()
-def _top(
+def _main_options(
     context: typer.Context,
     version: bool = typer.Option(
         False, "--version", callback=_version, is_eager=True, help="Show the version and exit."
@@ -117,17 +117,17 @@ def main() -> None:
             typer.echo(f"error: {path}: {said}; see `{path} -h`", err=True)
         sys.exit(error.exit_code)
     except (CompressError, Interrupted) as error:
-        _end(error)
+        _exit_with_error(error)
     except Exception as error:
-        if (stop := signals.behind(error)) is not None:
-            _end(stop)
+        if (stop := signals.interruption_behind(error)) is not None:
+            _exit_with_error(stop)
         if not isinstance(error, OSError) or error.errno not in _TOLD:
             raise
         typer.echo(f"error: {error.filename or 'the output'}: {error.strerror}; nothing half-written is kept", err=True)
         sys.exit(2)
 
 
-def _end(error: CompressError | Interrupted) -> NoReturn:
+def _exit_with_error(error: CompressError | Interrupted) -> NoReturn:
     if not ranks.is_first() and ranks.first_ends(_PATIENCE):
         sys.exit(error.exit_code)  # the first process has printed the same error
     who = "" if ranks.is_first() else f"process {ranks.rank()}: "

@@ -99,7 +99,7 @@ def _ablate(request: Request, rows: tuple[str, ...], report: Path | None, *, jso
     place = report or request.root / "-".join(["ablation", Path(recipe).stem, *names])
     check_folder(place, "--report" if report else "--out")
     check_ablation_folder(place)
-    ablated = _measured(recipe, rows, request, quiet=quiet or not ranks.is_first())
+    ablated = _run_ablation(recipe, rows, request, quiet=quiet or not ranks.is_first())
     if not ranks.is_first():
         return
     written = write_ablation(ablated, place)
@@ -108,19 +108,19 @@ def _ablate(request: Request, rows: tuple[str, ...], report: Path | None, *, jso
 
         typer.echo(encoder.dumps(ablation_document(ablated), indent=1))
     else:
-        _tell(ablated, written)
+        _print_ablation(ablated, written)
 
 
-def _measured(recipe: str, labels: tuple[str, ...], request: Request, *, quiet: bool) -> Ablation:
+def _run_ablation(recipe: str, labels: tuple[str, ...], request: Request, *, quiet: bool) -> Ablation:
     """Run the rows with these labels and compare them."""
     from dataclasses import replace
 
-    from ..pipeline.ablation.rows import chosen
+    from ..pipeline.ablation.rows import chosen_rows
     from ..pipeline.ablation.run import command_line, run_rows
     from ..report.ablation import ablation_of
     from .display import Display
 
-    found = chosen(recipe, request.overrides, labels, corpus=bool(request.corpus))
+    found = chosen_rows(recipe, request.overrides, labels, corpus=bool(request.corpus))
     command = command_line(recipe, request, labels)
     with Display(quiet=quiet) as display:
         results = run_rows(found, replace(request, command=command), display)
@@ -128,7 +128,7 @@ def _measured(recipe: str, labels: tuple[str, ...], request: Request, *, quiet: 
     return ablation_of(results, title=found[0].recipe.title, command=command, folders=folders)
 
 
-def _tell(ablated: Ablation, written: list[Path]) -> None:
+def _print_ablation(ablated: Ablation, written: list[Path]) -> None:
     from ..report.ablation import ablation_table, findings
     from .screen import console
 

@@ -25,10 +25,10 @@ def advice() -> list[str]:
         )
     for name, floor in FLOORS.items():
         found = versions().get(name)
-        if found and _numbers(found) < floor:
+        if found and _version_numbers(found) < floor:
             lines.append(f"{name} {found} is older than {'.'.join(map(str, floor))}, the oldest that is known to work")
     return lines
 
 
-def _numbers(version: str) -> tuple[int, ...]:
+def _version_numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("+")[0].split(".")[:2] if part.isdigit())

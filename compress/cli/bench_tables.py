@@ -19,17 +19,17 @@ def print_measurements(measured: Measurements) -> None:
 
     out = console()
     for table in (main_table(measured), memory_table(measured)):
-        out.print(_shown(table), "")
+        out.print(_to_rich_table(table), "")
     for warning in measured.warnings():
         out.print(warning, style="yellow")
     for each in profile_sections(measured):
         out.print(f"\n{each.table.caption}")
-        out.print(_shown(each.table))
+        out.print(_to_rich_table(each.table))
         for line in each.words:
             out.print(line)
 
 
-def _shown(table: Table) -> rich.table.Table:
+def _to_rich_table(table: Table) -> rich.table.Table:
     """Convert a report's table for a terminal, with units and remarks on lines of their own. Numbers are never broken, however narrow it
     is."""
     from rich.table import Table as RichTable
@@ -38,13 +38,13 @@ def _shown(table: Table) -> rich.table.Table:
     shown = RichTable(box=None, pad_edge=False)
     for place, column in enumerate(table.columns):
         words = Text("\n".join(part for part in (column.text, column.unit) if part))
-        cells = [words, *(Text(_words(line.cells[place])) for line in table.lines)]
+        cells = [words, *(Text(_cell_text(line.cells[place])) for line in table.lines)]
         whole = max((len(word) for cell in cells for word in cell.plain.split()), default=0) if column.numeric else None
         shown.add_column(words, justify="right" if column.numeric else "left", overflow="fold", min_width=whole)
     for line in table.lines:
-        shown.add_row(*(Text(_words(cell)) for cell in line.cells), style="dim" if line.kind == "reference" else "")
+        shown.add_row(*(Text(_cell_text(cell)) for cell in line.cells), style="dim" if line.kind == "reference" else "")
     return shown
 
 
-def _words(cell: Cell) -> str:
+def _cell_text(cell: Cell) -> str:
     return "\n".join(part for part in (cell.text, cell.note) if part)

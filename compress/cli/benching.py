@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from ..errors import CompressError
-from ..files.paths import check_folder, shown
+from ..files.paths import check_folder, display_path
 from ..spec.limits import MOST_THREADS
 from .bundles import Json
 
@@ -119,7 +119,7 @@ def bench(
         profiles,
         command=_command(),
         task=task,
-        data_dir=None if data_dir is None else shown(str(data_dir)),
+        data_dir=None if data_dir is None else display_path(str(data_dir)),
         rigor=rigor,
         machine=Machine.here(),
         versions=versions(),
@@ -136,18 +136,18 @@ def bench(
 
 def _command() -> str:
     """Return the command as given, with paths written as records name them."""
-    return shlex.join(["compress", *map(_shown, sys.argv[1:])])
+    return shlex.join(["compress", *map(_display_word, sys.argv[1:])])
 
 
-def _shown(word: str) -> str:
+def _display_word(word: str) -> str:
     """Write the path in a word as records name it, also in `torch:PATH`, `--out=PATH` and `-oPATH`."""
     if word.startswith("-o"):
-        return "-o" + shown(word[2:]) if word[2:] else word
+        return "-o" + display_path(word[2:]) if word[2:] else word
     for mark in (":", "="):
         before, between, path = word.partition(mark)
         if between and "/" not in before and not before.startswith("~"):
-            return before + mark + shown(path)
-    return shown(word)
+            return before + mark + display_path(path)
+    return display_path(word)
 
 
 def _shapes(texts: list[str] | None) -> tuple[tuple[int, int], ...]:

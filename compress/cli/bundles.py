@@ -181,7 +181,7 @@ def predict(
         form: dict[str, Any] = {"quoting": quoting, "columns": names, "aggregation": aggregation}
         _answer_file(model, source, output, text=text, pair=pair[0] if pair else None, label=label, **form)
         return
-    examples = _lines(model) if piped else _given(model, texts or [], pair)
+    examples = _read_examples(model) if piped else _given_examples(model, texts or [], pair)
     at_once = piped and sys.stdin.isatty()
     _print_answers(model, examples, window=1 if at_once else None, aggregation=aggregation, json=json)
 
@@ -260,7 +260,7 @@ def _json_line(model: Model) -> Callable[[Any, Any], str]:
     return line
 
 
-def _lines(model: Model) -> Iterator[Text | Question]:
+def _read_examples(model: Model) -> Iterator[Text | Question]:
     """Yield texts of stdin as they arrive; answers are flushed before more input is awaited. For a model that makes vectors, a line with a
     tab is a pair."""
     number, either, chooses = 0, model.settings.kind.unit == "pair", model.settings.kind.unit == "choice"
@@ -278,7 +278,7 @@ def _lines(model: Model) -> Iterator[Text | Question]:
         raise not_utf8("stdin", error, number, "pipe UTF-8") from None
 
 
-def _given(model: Model, texts: list[str], pair: list[str] | None) -> list[Text] | list[Question]:
+def _given_examples(model: Model, texts: list[str], pair: list[str] | None) -> list[Text] | list[Question]:
     if model.settings.kind.unit == "choice":
         from .question_rows import given_question
 

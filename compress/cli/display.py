@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from ..pipeline.plan import Listener
-from .screen import console, headed
+from .screen import console, headed_line
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -57,7 +57,7 @@ class Display(Listener):
             self._live.stop()
 
     def run(self, name: str, number: int, count: int) -> None:
-        self._line(headed(f"{number} of {count}", "bold", f"  {name}"))
+        self._line(headed_line(f"{number} of {count}", "bold", f"  {name}"))
 
     def stage(self, label: str, cached: bool) -> None:
         self._label, self._rate, self._examples, self._steps = label, 0.0, 0.0, 0
@@ -65,17 +65,19 @@ class Display(Listener):
         if self._task is not None:
             self._live.remove_task(self._task)
             self._task = None
-        self._line(headed("cached", "dim", f"  {label}") if cached else headed("run", "bold", f"     {label}"))
+        self._line(
+            headed_line("cached", "dim", f"  {label}") if cached else headed_line("run", "bold", f"     {label}")
+        )
 
     def built_elsewhere(self, label: str, run: str) -> None:
-        self._line(headed("built", "dim", f"   {label} of {run}, by another process"))
+        self._line(headed_line("built", "dim", f"   {label} of {run}, by another process"))
 
     def notice(self, line: str) -> None:
         """Print the line even if quiet, because it is not progress."""
-        self._console.print(headed("note", "yellow", f"    {line}"))
+        self._console.print(headed_line("note", "yellow", f"    {line}"))
 
     def outlook(self, line: str) -> None:
-        self._line(headed("plan", "bold", f"    {line}"))
+        self._line(headed_line("plan", "bold", f"    {line}"))
 
     def step(self, report: Any) -> None:
         if self._steps == 1:  # the first one warms up, and does not predict the others

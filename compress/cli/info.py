@@ -81,7 +81,7 @@ def _cards(kind: str) -> list[dict[str, str]]:
                 "student": name,
                 "architecture": _architecture(card),
                 "layers": str(card.layers or ""),
-                "starts": _start(card),
+                "starts": _describe_start(card),
                 "about": card.title,
             }
             for name, card in list_cards("students", StudentCard).items()
@@ -101,7 +101,7 @@ def _architecture(card: StudentCard) -> str:
     return ", ".join([*named, "else as the teacher"] if card.architecture else ["as the teacher"])
 
 
-def _start(card: StudentCard) -> str:
+def _describe_start(card: StudentCard) -> str:
     """Return e.g. `copy every_other`, `project 1 3 5`, `convert` or `pretrained minilm-l6`."""
     if card.init in ("copy", "project"):
         rule = card.copy_layers

@@ -33,14 +33,14 @@ def init(
     from ..files.atomic import write_text
     from ..tasks.own import names_split, task_name
     from ..tasks.own_files import own_files
-    from ..tasks.template import files_in, guessed, task_yaml
+    from ..tasks.template import files_in, guess_columns, task_yaml
 
     if train is None and dev is None:
         train, dev = files_in(Path())
     own = own_files(train=train, dev=dev, text=text, pair=pair, label=label, kind=kind, max_length=max_length)
     if own is None:
         raise CompressError("--train: expected a file of labelled examples, found none")
-    own = guessed(own, [name for name, value in (("text", text), ("label", label)) if value is not None])
+    own = guess_columns(own, [name for name, value in (("text", text), ("label", label)) if value is not None])
     name = task_name(own.train.absolute())
     file = out or Path(f"{name}.yaml")
     if file.suffix not in (".yaml", ".yml"):

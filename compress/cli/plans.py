@@ -81,7 +81,7 @@ def plan_document(plan: Plan, root: Path) -> dict[str, Any]:
         "teachers": list(names_of(plan.teachers).values()),
         "student": plan.student.name if plan.student else None,
         "copied_layers": (layers := _layers(plan, cache)),
-        "start": _start(plan, layers),
+        "start": _describe_start(plan, layers),
         "seed": plan.seed,
         "precision": plan.precision,
         "stages": [
@@ -149,7 +149,7 @@ def _layers(plan: Plan, cache: Store) -> list[int] | None:
     return list(copied_layers(card.copy_layers, teacher_layers=teacher, student_layers=card.layers, card=card.name))
 
 
-def _start(plan: Plan, layers: list[int] | None) -> str | None:
+def _describe_start(plan: Plan, layers: list[int] | None) -> str | None:
     """Describe briefly how the student starts. `layers`: as returned by `_layers`."""
     card = plan.student
     if card is None:
@@ -166,10 +166,10 @@ def _start(plan: Plan, layers: list[int] | None) -> str | None:
         return "from random weights"
     block = card.albert.block
     start = block if isinstance(block, str) else f"from teacher layers {list(block)}"
-    return f"converted: E {card.albert.embedding}, {_shared(card.albert, card.layers)}, {start}"
+    return f"converted: E {card.albert.embedding}, {_describe_sharing(card.albert, card.layers)}, {start}"
 
 
-def _shared(albert: Albert, layers: int) -> str:
+def _describe_sharing(albert: Albert, layers: int) -> str:
     """Return e.g. `one block for 6 layers`."""
     if albert.share == "none" or albert.groups == layers:
         return f"a block for each of {layers} layers"
@@ -215,27 +215,27 @@ def print_plans(documents: list[dict[str, Any]]) -> None:
     """Print tables on stdout."""
     from rich.table import Table
 
-    from .screen import console, headed
+    from .screen import console, headed_line
 
     screen = console()
     for document in documents:
         student = f" -> {document['student']}, {document['start']}" if document["student"] else ""
         teachers = " + ".join(document["teachers"])
-        screen.print(headed(document["run"], "bold", f": {teachers}{student}, {document['precision']}"))
+        screen.print(headed_line(document["run"], "bold", f": {teachers}{student}, {document['precision']}"))
         stages = Table("stage", "state", "settings", box=None, pad_edge=False)
         for stage in document["stages"]:
-            stages.add_row(stage["stage"], _state(stage), _spelled(stage))
+            stages.add_row(stage["stage"], _state(stage), _format_settings(stage))
         screen.print(stages)
         for line in document["outlook"]:
             screen.print(line)
         for note in document["notes"]:
-            screen.print(headed("note", "yellow", f" {note}"))
+            screen.print(headed_line("note", "yellow", f" {note}"))
         sizes = Table("model", "architecture", "parameters", "FLOPs/token", "word table", box=None, pad_edge=False)
         teacher = document["models"]["teacher"]
         for name, model in document["models"].items():
             whole = {} if name == "teacher" else teacher
             counts = [_count(model[each], whole.get(each)) for each in ("parameters", "flops_per_token")]
-            sizes.add_row(name, model["architecture"], *counts, _words(model))
+            sizes.add_row(name, model["architecture"], *counts, _format_word_embeddings(model))
         screen.print(sizes)
         if document["tradeoff"]:
             screen.print(document["tradeoff"])
@@ -249,7 +249,7 @@ def _count(found: int | None, teacher: int | None) -> str:
     return f"{found / 1e6:.1f}M" + (f" ({found / teacher:.0%})" if teacher else "")
 
 
-def _words(model: dict[str, Any]) -> str:
+def _format_word_embeddings(model: dict[str, Any]) -> str:
     """Format the size of the word embeddings, e.g. `192.0M, 768 MB (69%)`, in fp32 and as a share of the model's parameters."""
     count, whole = model["word_parameters"], model["parameters"]
     return "" if count is None else f"{count / 1e6:.1f}M, {4 * count / 1e6:.3g} MB ({count / whole:.0%})"
@@ -269,7 +269,7 @@ _SHOWN = (
 _UNLESS_USUAL = {"score": "fisher", "repair": Prune.model_fields["repair"].default}
 
 
-def _spelled(stage: dict[str, Any]) -> str:
+def _format_settings(stage: dict[str, Any]) -> str:
     settings = stage["settings"]
     words = [f"{name} {settings[name]}" for name in _SHOWN if name in settings]
     words += [

@@ -46,7 +46,7 @@ def predict_file(
             f"--label: files are scored for labels of texts, and {model.folder} answers questions; "
             "`compress verify` scores it with --task or --data-dir (`compress init` writes a task file for files of yours)"
         )
-    rows = _rows(path, model, quoting=quoting, columns=columns)
+    rows = _open_rows(path, model, quoting=quoting, columns=columns)
     names = _columns(model, WORDS if rows.suffix in CONLL and text is None else text, pair)
     if unit == "pair" and label is not None and len(names) == 1:
         raise CompressError(
@@ -63,13 +63,13 @@ def predict_file(
         same = form == rows.suffix
         plain = same and not rows.quoting and rows.delimiter == "\t"  # answers may have commas, and JSON has no tab
         writer = _writer(out, form, rows.delimiter if same else "", quoting=not plain)
-        answered = _answered(model, path, names, label, form, aggregation)
+        answered = _make_answered(model, path, names, label, form, aggregation)
         read, kept = tee(iter(rows))
         count = 0
         bar = stack.enter_context(Bar(rows, hidden=output is None and sys.stdout.isatty()))
         for count, (answer, row) in enumerate(zip(answered.answers(map(answered.text, read)), kept, strict=False), 1):
             answered.add(row, answer)
-            writer.write(row._replace(values=row.values | _added(row, *answered.cells(answer))))
+            writer.write(row._replace(values=row.values | _added_fields(row, *answered.cells(answer))))
             bar(count)
         if not count:
             raise CompressError(f"{path}: no examples; expected at least one row")
@@ -85,7 +85,7 @@ def _summary(answered: Answered, output: Path | None) -> str:
         raise CompressError(str(error) if output is None else f"{error}; the answers are in {output}") from None
 
 
-def _rows(path: Path, model: Model, *, quoting: bool, columns: Sequence[str] | None) -> Rows | TableRows:
+def _open_rows(path: Path, model: Model, *, quoting: bool, columns: Sequence[str] | None) -> Rows | TableRows:
     from ..runtime import Reader, Tagger
 
     more = CONLL if isinstance(model, Tagger) else (SQUAD,) if isinstance(model, Reader) else ()
@@ -111,7 +111,7 @@ def _writer(file: IO[str], form: str, delimiter: str, *, quoting: bool) -> Write
     return Writer(file, form, delimiter, quoting=quoting)
 
 
-def _answered(
+def _make_answered(
     model: Model, path: Path, names: tuple[str, ...], label: str | None, form: str, aggregation: str | None
 ) -> Answered:
     from ..runtime import Chooser, Tagger
@@ -160,7 +160,7 @@ def _columns(model: Model, text: str | None, pair: str | None) -> tuple[str, ...
     return found
 
 
-def _added(row: Row, answer: Any, score: float | None) -> dict[str, Any]:
+def _added_fields(row: Row, answer: Any, score: float | None) -> dict[str, Any]:
     added = {PREDICTION: answer} if score is None else {PREDICTION: answer, SCORE: score}
     if taken := added.keys() & row.values.keys():
         raise CompressError(

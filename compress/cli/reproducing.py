@@ -71,7 +71,7 @@ def reproduce(
     from .screen import console
 
     moved = MovedData(data_dir, train, dev, tuning, tuple(corpus) if corpus else None)
-    reruns = planned(source, moved, out, threads)
+    reruns = plan_reruns(source, moved, out, threads)
     check_reruns(reruns, source)
     with Display(quiet=quiet) as display:
         for rerun in reruns:
@@ -82,7 +82,7 @@ def reproduce(
     if json:
         typer.echo(comparison.model_dump_json(indent=1))
     else:
-        for line in _above(comparison):
+        for line in _summary_lines(comparison):
             typer.echo(line)
         console().print(_table(comparison))
         typer.echo(", ".join(f"{count} {verdict}" for verdict, count in comparison.verdicts.items()))
@@ -90,7 +90,7 @@ def reproduce(
         raise CheckFailed(f"{source}: {failed} of {sum(comparison.verdicts.values())} figures differ")
 
 
-def planned(source: Path, moved: MovedData, out: Path, threads: int | None) -> list[Rerun]:
+def plan_reruns(source: Path, moved: MovedData, out: Path, threads: int | None) -> list[Rerun]:
     """Plan a rerun for each result in `source`, checking commands, files and data. Raises `CompressError`."""
     from ..report import collect
     from ..reproduction import check_moved, rerun_of
@@ -142,12 +142,12 @@ def words_of(command: str) -> dict[str, Any]:
 
 
 def _request(words: Mapping[str, Any], folder: Path, moved: MovedData, out: Path, threads: int | None) -> Any:
-    from ..reproduction import placed
+    from ..reproduction import locate_files
 
-    return request_of({**placed(words, folder, moved), "out": out, "threads": threads, "fsdp": False})
+    return request_of({**locate_files(words, folder, moved), "out": out, "threads": threads, "fsdp": False})
 
 
-def _above(comparison: Comparison) -> Iterator[str]:
+def _summary_lines(comparison: Comparison) -> Iterator[str]:
     """Yield lines on what is the same of machine, versions and code; if runs differ in this, for each group of runs."""
     groups: dict[tuple[str, ...], int] = {}
     for run in comparison.runs:
@@ -170,7 +170,9 @@ def _conditions(run: RunComparison) -> Iterator[str]:
     same = [each.name for each in run.conditions if each.same and each.now is not None]
     timed = [each.recorded for each in run.conditions if each.name == DECIDED_BY_TIMES]
     other = [
-        f"{each.name} ({_apart(each)})" for each in run.conditions if not each.same and each.name != DECIDED_BY_TIMES
+        f"{each.name} ({_format_condition(each)})"
+        for each in run.conditions
+        if not each.same and each.name != DECIDED_BY_TIMES
     ]
     yield f"As recorded: {', '.join(same) or 'nothing'}."
     if other:
@@ -183,7 +185,7 @@ def _conditions(run: RunComparison) -> Iterator[str]:
         yield "Scores must be the same but for chance: the 95% interval of their difference holds 0. Sizes may differ by 1%."
 
 
-def _apart(condition: Condition) -> str:
+def _format_condition(condition: Condition) -> str:
     recorded = condition.recorded or "not recorded"
     return recorded if condition.now == condition.recorded else f"{recorded}; now {condition.now or 'none'}"
 

@@ -139,7 +139,7 @@ class AnsweredTexts(Answered):
             self._gold.append(self._id(row, value))
             self._outputs.append([name == answer.label for name in self._names])
         else:
-            gold = _number(row, self._label, value)
+            gold = _gold_number(row, self._label, value)
             self._gold.append(self._relevance(row, gold) if isinstance(answer, RelevancePrediction) else gold)
             self._outputs.append([answer.score])
 
@@ -221,7 +221,7 @@ def _is_blank(value: Any) -> bool:
     return is_blank(value)
 
 
-def _number(row: Row, label: str, value: Any) -> float:
+def _gold_number(row: Row, label: str, value: Any) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError):

@@ -64,7 +64,13 @@ class Rows:
 
     def __iter__(self) -> Iterator[Row]:
         try:
-            yield from self._delimited() if self.delimiter else self._plain() if self.suffix == PLAIN else self._json()
+            yield from (
+                self._delimited_rows()
+                if self.delimiter
+                else self._plain_rows()
+                if self.suffix == PLAIN
+                else self._json()
+            )
         except UnicodeDecodeError as error:
             raise self._not_utf8(error) from None
         except csv.Error as error:
@@ -84,7 +90,7 @@ class Rows:
                         return not_utf8(str(self.path), found, before)
         return not_utf8(str(self.path), error, self.line)
 
-    def _delimited(self) -> Iterator[Row]:
+    def _delimited_rows(self) -> Iterator[Row]:
         csv.field_size_limit(sys.maxsize)
         quoting = csv.QUOTE_MINIMAL if self.quoting else csv.QUOTE_NONE
         reader = csv.reader(self.file, delimiter=self.delimiter, strict=True, quoting=quoting)
@@ -123,7 +129,7 @@ class Rows:
                 raise CompressError(f"{self._place}: expected a JSON object")
             yield Row(self._place, values, self._place, number)
 
-    def _plain(self) -> Iterator[Row]:
+    def _plain_rows(self) -> Iterator[Row]:
         for number, line in enumerate(self.file, 1):
             self.line = number
             yield Row(self._place, {"text": line.rstrip("\n")}, str(self.path), number)

@@ -20,7 +20,7 @@ def console(*, stderr: bool = False) -> Console:
     return Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
 
 
-def headed(word: str, style: str, rest: str) -> Text:
+def headed_line(word: str, style: str, rest: str) -> Text:
     """Return a line that begins with a styled word."""
     from rich.text import Text
 

@@ -53,7 +53,7 @@ def _write(out: IO[bytes], model: Embedder, texts: Iterator[str], bar: Bar) -> i
     count = 0
     write_header(out, 0, model.width)
     for count, vector in enumerate(model.vectors(texts), 1):
-        out.write(_little(vector).tobytes())
+        out.write(_little_endian(vector).tobytes())
         bar(count)
     out.seek(0)
     write_header(out, count, model.width)
@@ -65,5 +65,5 @@ def write_header(out: IO[bytes], rows: int, width: int) -> None:
     np.lib.format.write_array_header_1_0(out, {"descr": "<f4", "fortran_order": False, "shape": (rows, width)})
 
 
-def _little(vector: np.ndarray) -> np.ndarray:
+def _little_endian(vector: np.ndarray) -> np.ndarray:
     return vector.astype("<f4", copy=False)

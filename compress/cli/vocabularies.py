@@ -26,7 +26,7 @@ def vocab(
     cased: Annotated[bool, typer.Option("--cased", help="WordPiece: keep upper case and accents.")] = False,
 ) -> None:
     """Train a tokenizer on plain text, for teachers that start from random weights."""
-    from ..bundle.place import building, settle
+    from ..bundle.place import building, move_into_place
     from ..corpus import corpus_sources, train_vocabulary
     from ..models.checkpoints import save_tokenizer
 
@@ -39,6 +39,6 @@ def vocab(
     place = out.resolve()
     with building(place) as folder:
         save_tokenizer(tokenizer, folder)
-        settle(folder, place)
+        move_into_place(folder, place)
     found = tokenizer.get_vocab_size()
     typer.echo(f"{out}: {found:,} tokens" + (f"; the text gives no more, of {size:,} allowed" if found < size else ""))

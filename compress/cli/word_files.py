@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import CompressError
 from ..files.tabular import CONLL, DELIMITERS
-from ..metrics.tags import joined
+from ..metrics.tags import concatenate_labels
 from ..runtime import LabelledWords, Tagger
 from ..tasks.columns import Rows
 from ..tasks.data import of_words
@@ -61,7 +61,7 @@ class AnsweredWords(Answered):
     def text(self, row: Row) -> Text:
         value = value_of(row, self._column, "--text")
         if self._path.suffix.lower() in DELIMITERS:
-            value = _words(f"{row.place}: {self._column}", value)
+            value = _parse_words(f"{row.place}: {self._column}", value)
         listed = isinstance(value, list)
         for part in value if listed else [value]:
             check_text(f"{row.place}: {self._column}", part)
@@ -94,10 +94,12 @@ class AnsweredWords(Answered):
         names = self.model.labels
         check_words(f"{self._path}: {self._label}", of_words(self._gold), names)
         outputs = np.eye(len(names))[np.concatenate([np.array(ids, np.int64) for ids in self._given])]
-        return self.scored(TAGGING.fitting(_METRICS, names), outputs, joined([ids[:, 0] for ids in self._gold]))
+        return self.scored(
+            TAGGING.fitting(_METRICS, names), outputs, concatenate_labels([ids[:, 0] for ids in self._gold])
+        )
 
 
-def _words(where: str, field: Any) -> Any:
+def _parse_words(where: str, field: Any) -> Any:
     """Return the words of a field that is a JSON list of texts; any other field unchanged, because a text may begin with a bracket.
     CompressError, whose message begins with `where`: a list of texts as Python or NumPy write it."""
     if not are_lists([field]):

@@ -31,7 +31,7 @@ _VALUED = {
 def as_meant(words: Sequence[str]) -> list[str]:
     """Return the words with `~` expanded where a shell does not. Raises `CompressError` for an empty word in place of a name or path."""
     _check_not_empty(words)
-    return [_expanded(word) for word in words]
+    return [_expand_home(word) for word in words]
 
 
 def _check_not_empty(words: Sequence[str]) -> None:
@@ -46,7 +46,7 @@ def _check_not_empty(words: Sequence[str]) -> None:
             raise CompressError(f"{command}: expected a name or a place, found an empty word")
 
 
-def _expanded(word: str) -> str:
+def _expand_home(word: str) -> str:
     """Expand `--out=~/runs` as a shell expands `--out ~/runs`."""
     option, equals, value = word.partition("=")
     return f"{option}={from_home(value)}" if equals and option in _VALUED and value.startswith("~") else word

@@ -30,7 +30,7 @@ class TextBatches:
         if length < SHORTEST:
             raise CompressError(f"length is {length} tokens; expected at least {SHORTEST}")
         self.shards, self.length, self.batch_size, self.seed = shards, length, batch_size, seed
-        self._begins = _begins(shards) if apart else None
+        self._begins = _cls_positions(shards) if apart else None
         self.count, self.first = self._sequences(), 0
         self._check_enough()
         self._epoch = -1
@@ -126,7 +126,7 @@ class TextBatches:
         return [{name: batch[name] for name in batch if name != "documents"} for batch in batches]
 
 
-def _begins(shards: TokenShards) -> np.ndarray:
+def _cls_positions(shards: TokenShards) -> np.ndarray:
     """Return the positions of [CLS] in the text with one before every document except the first, as ascending int64."""
     inside = shards.ends[shards.ends < len(shards) - 1]
     return inside + 1 + np.arange(len(inside))

@@ -94,7 +94,7 @@ def file_lines(path: Path) -> Iterator[str]:
     number = 0
     try:
         with open_text(path) as file:
-            for number, raw in _numbered(file):  # noqa: B007 - the errors below tell it
+            for number, raw in _numbered_lines(file):  # noqa: B007 - the errors below tell it
                 yield raw.decode("utf-8").strip()
     except UnicodeDecodeError as error:
         wrong = f"byte 0x{error.object[error.start]:02x}"
@@ -102,23 +102,23 @@ def file_lines(path: Path) -> Iterator[str]:
     except EOFError:
         raise CompressError(f"{path}: the compressed file is truncated after line {number}; get it again") from None
     except (lzma.LZMAError, zlib.error, OSError) as error:
-        raise CompressError(_refused(path, error)) from None
+        raise CompressError(_refusal_message(path, error)) from None
 
 
-def _refused(path: Path, error: Exception) -> str:
+def _refusal_message(path: Path, error: Exception) -> str:
     """Return a message for an error: libraries give no error number for damaged contents, the system does for a file."""
     if isinstance(error, OSError) and error.errno is not None:
         return f"{path}: cannot be read: {error.strerror}"
     return f"{path}: is damaged, or not compressed as its name says: {error}"
 
 
-def _numbered(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+def _numbered_lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
     """Yield (line number from 1, bytes of the line or of a piece of it)."""
     number, rest = 1, b""
     while piece := file.readline(LONGEST - len(rest)):
         line = rest + piece
         ends = line.endswith(b"\n")
-        cut = len(line) if ends or len(line) < LONGEST else _cut(line)
+        cut = len(line) if ends or len(line) < LONGEST else _cut_position(line)
         yield number, line[:cut].removeprefix(_BOM) if number == 1 else line[:cut]
         rest = line[cut:]
         number += ends
@@ -126,7 +126,7 @@ def _numbered(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
         yield number, rest
 
 
-def _cut(line: bytes) -> int:
+def _cut_position(line: bytes) -> int:
     """Return where to cut a line that is too long: after its last space, or else at a character boundary."""
     space = line.rfind(b" ") + 1
     if space > LONGEST // 2:

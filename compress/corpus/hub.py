@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import CompressError, did_you_mean
 from ..files.paths import from_home
-from ..hub import is_commit, load_splits, quiet_data_sets, reason, said
+from ..hub import error_text, is_commit, load_splits, quiet_data_sets, reason
 
 PREFIX = "hub:"
 SPLIT = "train"
@@ -63,12 +63,12 @@ def hub_lines(source: HubSource) -> Iterator[str]:
     """Yield the lines of every row, and an empty one after each row. Raises `CompressError`."""
     try:
         for number, row in enumerate(_load(source), 1):
-            yield from (line.strip() for line in _text(source, number, row).split("\n") if line.strip())
+            yield from (line.strip() for line in _row_text(source, number, row).split("\n") if line.strip())
             yield ""
     except CompressError:
         raise
     except Exception as error:  # the library raises a dozen unrelated types: network, layout, configuration
-        why = said(error) if source.revision is None else reason(error, source.name, source.revision, "dataset")
+        why = error_text(error) if source.revision is None else reason(error, source.name, source.revision, "dataset")
         raise CompressError(f"{source}: cannot be read: {why}") from error
 
 
@@ -91,7 +91,7 @@ def _load(source: HubSource) -> Iterable[Any]:
     return saved[SPLIT]
 
 
-def _text(source: HubSource, number: int, row: Mapping[str, Any]) -> str:
+def _row_text(source: HubSource, number: int, row: Mapping[str, Any]) -> str:
     if source.column not in row:
         advice = did_you_mean(source.column, list(row))
         raise CompressError(f"{source}: no column {source.column!r}{advice}; name one after a colon: {_FORM}")

@@ -119,10 +119,10 @@ class PairBatches(TextBatches):
         if index not in self._recent:
             while len(self._recent) >= self.batch_size:
                 del self._recent[next(iter(self._recent))]
-            self._recent[index] = self._drawn(index)
+            self._recent[index] = self._draw_pair(index)
         return self._recent[index]
 
-    def _drawn(self, index: int) -> Pair:
+    def _draw_pair(self, index: int) -> Pair:
         epoch, sequence = divmod(index, self.count)
         run = self._run(self.first + sequence)
         text, places = run.text, run.places
@@ -136,10 +136,12 @@ class PairBatches(TextBatches):
             return other, one, True
         drawn = rng.integers(0, self.count, _DRAWS)
         room = self.length - 3 - len(one)
-        strange = self._elsewhere(self.first + sequence, len(other), room if run.sentences else None, drawn)
+        strange = self._end_of_other_document(self.first + sequence, len(other), room if run.sentences else None, drawn)
         return (one, other, False) if strange is None else (one, strange, True)
 
-    def _elsewhere(self, sequence: int, length: int, room: int | None, drawn: np.ndarray) -> np.ndarray | None:
+    def _end_of_other_document(
+        self, sequence: int, length: int, room: int | None, drawn: np.ndarray
+    ) -> np.ndarray | None:
         """Return, from the `drawn` sequences of other documents, the end whose length is nearest to `length`; None if there is none.
 
         Whole sentences of at most `room` tokens; `room` None: the last `length` tokens of a sequence cut anywhere.

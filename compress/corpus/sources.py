@@ -55,7 +55,7 @@ def _sources(word: str) -> list[Source]:
         return [parse_hub(word)]
     path = from_home(word)
     if path.is_dir():
-        return list(_below(path))
+        return list(_text_files_below(path))
     if not path.exists():
         raise CompressError(f"{path}: no such file or folder")
     if not is_text(path):
@@ -63,7 +63,7 @@ def _sources(word: str) -> list[Source]:
     return [FileSource(path, path.name)]
 
 
-def _below(folder: Path) -> list[FileSource]:
+def _text_files_below(folder: Path) -> list[FileSource]:
     names = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if is_text(path)}
     hidden = {name for name in names if any(part.startswith(".") for part in name.split("/"))}
     kept = sorted(name for name in names if names[name].is_file() and name not in hidden)

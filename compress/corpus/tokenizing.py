@@ -16,7 +16,7 @@ import numpy as np
 import tokenizers
 
 from ..errors import CompressError
-from ..tokenization.special import UNKNOWN, plain, special_ids, spelled_special, token_named
+from ..tokenization.special import UNKNOWN, plain_copy, special_ids, spelled_special, token_named
 from ..tokenization.word_starts import lacks_leading_space
 from .progress import Progress
 from .shards import NAME, describe, dtype_for
@@ -52,9 +52,9 @@ def tokenize_corpus(
     own = _rules(tokenizer, spelled)
     progress = Progress.resume(work, [*made_from, own] if own else made_from, dtype, special.sep)
     on_progress(progress.tokens)
-    lines = _spaced(paragraphs(sources)) if "leading_space" in own else paragraphs(sources)
+    lines = _add_spaces(paragraphs(sources)) if "leading_space" in own else paragraphs(sources)
     blocks = islice(text_blocks(lines), progress.blocks, None)
-    with closing(_encoded(blocks, plain(tokenizer), spelled, special.sep, dtype, threads)) as encoded:
+    with closing(_encode_blocks(blocks, plain_copy(tokenizer), spelled, special.sep, dtype, threads)) as encoded:
         _fill(progress, encoded, float("inf") if max_tokens is None else max_tokens, on_progress)
     if not progress.tokens:
         raise CompressError(f"{', '.join(map(str, sources))}: no token of text to train on")
@@ -74,7 +74,7 @@ def _rules(tokenizer: tokenizers.Tokenizer, spelled: frozenset[int]) -> dict[str
     return rules | ({"spelled_special": "unknown"} if spelled else {})
 
 
-def _spaced(lines: Iterator[str]) -> Iterator[str]:
+def _add_spaces(lines: Iterator[str]) -> Iterator[str]:
     """Yield paragraphs with a space before each except a document's first."""
     last = ""
     for line in lines:
@@ -108,7 +108,7 @@ def text_blocks(lines: Iterator[str]) -> Iterator[list[str]]:
         yield block
 
 
-def _encoded(
+def _encode_blocks(
     blocks: Iterator[list[str]],
     tokenizer: tokenizers.Tokenizer,
     spelled: frozenset[int],

@@ -57,7 +57,7 @@ def export_onnx(
         traced = replace(traced, inputs=tuple(name for name in traced.inputs if name != SEGMENTS))
     if not HEADS[kind].bare:
         _check_outputs(Path(checkpoint), traced, len(output_names(kind, labels)))
-    model = _fast(Path(checkpoint), traced, opset) if graph == "fast" else _plain(traced, opset)
+    model = _fast(Path(checkpoint), traced, opset) if graph == "fast" else _plain_graph(traced, opset)
     set_metadata(model, _metadata(traced, task_name, labels))
     path = Path(out) / "model.onnx"
     unpadded = unpadded_beside(path)
@@ -66,7 +66,7 @@ def export_onnx(
         logits = torch_logits(traced)
         parity, unpadded_parity = _write(traced, model, path, graph, logits), Parity({}, {})
         if graph == "fast" and has_layers(traced.model):
-            unpadded_parity = _write(traced, _unpadded(traced, model, path), unpadded, "unpadded", logits)
+            unpadded_parity = _write(traced, _unpadded_graph(traced, model, path), unpadded, "unpadded", logits)
     except BaseException:
         path.unlink(missing_ok=True)
         unpadded.unlink(missing_ok=True)
@@ -93,7 +93,7 @@ def _write(traced: Traced, model: ModelProto, path: Path, form: str, logits: Log
     return _parity(traced, path, form, model.opset_import[0].version, logits)
 
 
-def _unpadded(traced: Traced, model: ModelProto, path: Path) -> ModelProto:
+def _unpadded_graph(traced: Traced, model: ModelProto, path: Path) -> ModelProto:
     """Return the unpadded form of the fast graph `model`, which is stored in `path`."""
     pairs, opset = SEGMENTS in traced.inputs, model.opset_import[0].version
     unpadded = build_fast(traced.model, kind=traced.kind, pairs=pairs, opset=opset, unpadded=True)
@@ -104,7 +104,7 @@ def _unpadded(traced: Traced, model: ModelProto, path: Path) -> ModelProto:
     return unpadded
 
 
-def _plain(traced: Traced, opset: int) -> ModelProto:
+def _plain_graph(traced: Traced, opset: int) -> ModelProto:
     model = trace(traced, opset)
     clean(model)
     return model

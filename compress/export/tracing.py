@@ -70,9 +70,9 @@ class _AdditiveMask(nn.Module):
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Outputs:
         hidden = (1.0 - attention_mask[:, None, None, :].to(torch.float32)) * torch.finfo(torch.float32).min
         more = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
-        return self._given(self.traced(input_ids=input_ids, attention_mask=hidden, **more), attention_mask)
+        return self._select_outputs(self.traced(input_ids=input_ids, attention_mask=hidden, **more), attention_mask)
 
-    def _given(self, output: Any, mask: Tensor) -> Outputs:
+    def _select_outputs(self, output: Any, mask: Tensor) -> Outputs:
         if STATES in self._outputs:
             states = layer_states(self.traced, output)
             return read_states(self.traced, states), sentence_vectors(states, mask, pooling_of(self.traced))
@@ -99,7 +99,7 @@ class _OwnMask(_AdditiveMask):
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Outputs:
         more = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
         found = self.traced(input_ids=input_ids, attention_mask=attention_mask, **more)
-        return self._given(found, attention_mask)
+        return self._select_outputs(found, attention_mask)
 
 
 def load(checkpoint: Path, kind: KindName) -> Traced:

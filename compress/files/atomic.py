@@ -32,7 +32,7 @@ def replacing(path: Path) -> Iterator[Path]:
     An `OSError` names `path`.
     """
     sweep(path.parent)
-    part = beside(path, PART)
+    part = temporary_path(path, PART)
     try:
         yield part
         sync(part)
@@ -65,7 +65,7 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def beside(path: Path, kind: str) -> Path:
+def temporary_path(path: Path, kind: str) -> Path:
     """Return a new name beside `path` that identifies this process; `kind`: `PART`, `BUILDING` or `OLD`."""
     return path.with_name(f".{path.name}.{_machine()}-{os.getpid()}-{secrets.token_hex(4)}.{kind}")
 
@@ -81,13 +81,13 @@ def _machine() -> str:
 
 def sweep(folder: Path) -> None:
     """Remove the files that dead processes left unfinished in `folder`; nobody else's, and none of a living process."""
-    for path in [path for _, path in abandoned(folder, PART)]:
+    for path in [path for _, path in abandoned_paths(folder, PART)]:
         with suppress(OSError):
             path.unlink()
 
 
-def abandoned(folder: Path, kind: str) -> list[tuple[Path, Path]]:
-    """Return (destination, leftover) for each name of `beside` in `folder` whose process is gone, the youngest first."""
+def abandoned_paths(folder: Path, kind: str) -> list[tuple[Path, Path]]:
+    """Return (destination, leftover) for each name of `temporary_path` in `folder` whose process is gone, the youngest first."""
     found = list[tuple[float, Path, Path]]()
     with suppress(OSError):
         for path in folder.iterdir():

@@ -50,7 +50,7 @@ def from_home(word: str | Path) -> Path:
     return path
 
 
-def shown(word: str) -> str:
+def display_path(word: str) -> str:
     """Return how a record names a path: relative to the working directory if it is below that, else by its last name alone.
     A name, and a relative path, stay as they are. Records are passed on, and must not reveal whose folders they were made
     in."""
@@ -67,10 +67,10 @@ def shown(word: str) -> str:
 
 
 def without_places(document: Any) -> Any:
-    """Return a document of dictionaries, lists and scalars with every path in it as from `shown`; fields of `NO_PATHS` are
+    """Return a document of dictionaries, lists and scalars with every path in it as from `display_path`; fields of `NO_PATHS` are
     unchanged."""
     if isinstance(document, dict):
         return {name: value if name in NO_PATHS else without_places(value) for name, value in document.items()}
     if isinstance(document, list | tuple):
         return [without_places(value) for value in document]
-    return shown(document) if isinstance(document, str) else document
+    return display_path(document) if isinstance(document, str) else document

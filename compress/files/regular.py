@@ -27,7 +27,7 @@ def open_regular(path: Path, what: str) -> BufferedReader:
     except FileNotFoundError:
         raise CompressError(f"{path}: expected {what}, found nothing") from None
     except (OSError, ValueError) as error:
-        kind = _kind(path)
+        kind = _file_kind(path)
         reason = f"found {kind}" if kind else f"it cannot be read: {getattr(error, 'strerror', None) or error}"
         raise CompressError(f"{path}: expected {what}, {reason}") from None
     mode = os.fstat(descriptor).st_mode
@@ -37,7 +37,7 @@ def open_regular(path: Path, what: str) -> BufferedReader:
     return os.fdopen(descriptor, "rb")
 
 
-def _kind(path: Path) -> str | None:
+def _file_kind(path: Path) -> str | None:
     """Return what a path that cannot be opened is, if not a file: a socket, for example."""
     try:
         return _KINDS.get(stat.S_IFMT(path.stat().st_mode))

@@ -49,7 +49,7 @@ def label_list(value: Any) -> list[str] | None:
     it has none, or between `,`. An empty text is an empty list; None: not a list of texts or finite numbers, or one with an
     empty label."""
     if isinstance(value, str):
-        value = _parsed(value.strip())
+        value = _parse_value(value.strip())
     if not isinstance(value, list | tuple) or not all(map(_is_name, value)):
         return None
     names = [label_text(part) for part in value]
@@ -85,7 +85,7 @@ def _is_name(part: Any) -> bool:
     return isinstance(part, str | int) or (isinstance(part, float) and math.isfinite(part))
 
 
-def _parsed(text: str) -> Any:
+def _parse_value(text: str) -> Any:
     if text.startswith("["):
         try:
             return json.loads(text)

@@ -50,7 +50,7 @@ def matmuls(graph: GraphProto) -> Matmuls:
     A plain matmul of two DequantizeLinear is int8, because a runtime fuses the three.
     """
     known = constants(graph)
-    cut = _cut(graph, known)
+    cut = _reshaped_constants(graph, known)
     restored = {node.output[0] for node in graph.node if node.op_type == "DequantizeLinear"}
     found: dict[str, list[str]] = {"int8": [], "fp32": [], "activation": [], "stacked": []}
     for node in graph.node:
@@ -67,7 +67,7 @@ def matmuls(graph: GraphProto) -> Matmuls:
     return Matmuls(**{kind: tuple(names) for kind, names in found.items()})
 
 
-def _cut(graph: GraphProto, known: set[str]) -> set[str]:
+def _reshaped_constants(graph: GraphProto, known: set[str]) -> set[str]:
     """Return the constants with more than two axes, such as a Reshape makes, and whatever is computed from them."""
     cut = {tensor.name for tensor in graph.initializer if len(tensor.dims) > 2}
     for node in graph.node:

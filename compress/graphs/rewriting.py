@@ -68,7 +68,7 @@ def fold_transposes(graph: GraphProto) -> int:
     outputs = {value.name for value in graph.output}
     reads: dict[str, set[tuple[int, ...] | None]] = {name: {None} for name in outputs}
     for node in graph.node:
-        order = None if node.output[0] in outputs else _turned(node, stored)
+        order = None if node.output[0] in outputs else _transpose_permutation(node, stored)
         for name in node.input:
             reads.setdefault(name, set()).add(order)
     turned = {name: next(iter(ways)) for name, ways in reads.items() if name in stored and len(ways) == 1}
@@ -85,7 +85,7 @@ def fold_transposes(graph: GraphProto) -> int:
     return len(gone)
 
 
-def _turned(node: NodeProto, stored: Container[str]) -> tuple[int, ...] | None:
+def _transpose_permutation(node: NodeProto, stored: Container[str]) -> tuple[int, ...] | None:
     """Return the permutation of a Transpose of a stored tensor; None for any other node."""
     if node.op_type != "Transpose" or node.input[0] not in stored:
         return None
@@ -102,17 +102,17 @@ def merge_duplicates(graph: GraphProto) -> int:
             source[tensor.name] = name
     for node in graph.node:
         node.input[:] = [source.get(name, name) for name in node.input]
-    _keep(graph, set(first.values()))
+    _keep_initializers(graph, set(first.values()))
     return len(source)
 
 
 def drop_unused(graph: GraphProto) -> None:
     """Remove initialisers that no node reads."""
     read = {name for node in graph.node for name in node.input} | {value.name for value in graph.output}
-    _keep(graph, read)
+    _keep_initializers(graph, read)
 
 
-def _keep(graph: GraphProto, names: Container[str]) -> None:
+def _keep_initializers(graph: GraphProto, names: Container[str]) -> None:
     """Keep only the initialisers in `names`, in place: a new list would copy them, weights and all."""
     for place in reversed(range(len(graph.initializer))):
         if graph.initializer[place].name not in names:

@@ -1,6 +1,6 @@
 """The Hugging Face hub: names of repositories, whether it can be reached, data sets at a commit, and why it refuses requests."""
 
-from .data_sets import find_cached, load_splits, quiet_data_sets, said
+from .data_sets import error_text, find_cached, load_splits, quiet_data_sets
 from .names import is_commit, repository
 from .reach import cache_only, endpoint, is_reachable, out_of_reach, quiet_client
 from .refusals import BAD_TOKEN, LOG_IN, one_line, reason
@@ -12,6 +12,7 @@ __all__ = [
     "cache_only",
     "drop_damaged",
     "endpoint",
+    "error_text",
     "find_cached",
     "is_commit",
     "is_reachable",
@@ -22,5 +23,4 @@ __all__ = [
     "quiet_data_sets",
     "reason",
     "repository",
-    "said",
 ]

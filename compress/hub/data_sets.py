@@ -38,7 +38,7 @@ def load_splits(
     if not reachable and (failed is None or isinstance(failed, OSError) or "find cache" in str(failed)):
         missing = f"commit {commit} is not in the hub's cache"
         raise CompressError(f"data set {name}: cannot be read: {missing}, {out_of_reach(ways_out)}") from failed
-    raise CompressError(f"data set {name}: cannot be read: {_why(failed, name, commit)}") from failed
+    raise CompressError(f"data set {name}: cannot be read: {_failure_reason(failed, name, commit)}") from failed
 
 
 def find_cached(name: str, config: str | None, commit: str) -> Path | None:
@@ -69,7 +69,7 @@ def quiet_data_sets() -> Iterator[None]:
         datasets.logging.set_verbosity(level)
 
 
-def said(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """Return the message of `datasets` about a configuration, split or file that it does not find, in one line."""
     text = " ".join(str(error).partition("Example of usage")[0].split()) or type(error).__name__
     if found := re.search(r"scripts are no longer supported, but found (\S+)", text):
@@ -114,13 +114,13 @@ def _snapshot(name: str, commit: str) -> Path:
     return Path(constants.HF_HUB_CACHE) / f"datasets--{name.replace('/', '--')}" / "snapshots" / commit
 
 
-def _why(failed: Exception | None, name: str, commit: str) -> str:
+def _failure_reason(failed: Exception | None, name: str, commit: str) -> str:
     from datasets.exceptions import DatasetGenerationError
 
     if isinstance(failed, DatasetGenerationError):  # has no message of its own
-        return f"its files cannot be read: {said(failed.__cause__ or failed)}"
+        return f"its files cannot be read: {error_text(failed.__cause__ or failed)}"
     if isinstance(failed, ValueError | RuntimeError):  # about the data set itself
-        return said(failed)
+        return error_text(failed)
     if (refusal := _refusal(name, commit)) is not None:
         return refusal
     return reason(failed, name, commit, "dataset") if failed is not None else f"the hub did not give commit {commit}"

@@ -37,10 +37,10 @@ def reason(error: BaseException, name: str, revision: str, kind: Kind = "model")
         return "the hub counts too many requests (429): wait a few minutes, or log in for a higher limit"
     if status is not None and status >= 500:
         return f"the hub answered {status}, which is its own failure: try again later"
-    return _broken(error) or one_line(found or error)
+    return _broken_download(error) or one_line(found or error)
 
 
-def _broken(error: BaseException) -> str | None:
+def _broken_download(error: BaseException) -> str | None:
     """Explain a download that broke off; None for any other error."""
     from huggingface_hub.utils import httpx
 

@@ -2,7 +2,7 @@ from typing import Literal
 
 from .features import EMBEDDINGS
 from .hidden_mse import hidden_mse_loss
-from .loss import Batch, Loss, LossSpec, always
+from .loss import Batch, Loss, LossSpec, fixed_features
 from .tensors import Tensor
 
 
@@ -16,4 +16,6 @@ def _compute(spec: EmbeddingMse, student: Tensor, teacher: Tensor, batch: Batch)
     return hidden_mse_loss(student, teacher, batch["attention_mask"])
 
 
-EMBEDDING_MSE = Loss(EmbeddingMse, "states", always(EMBEDDINGS, EMBEDDINGS), _compute, per_token=True, projected=True)
+EMBEDDING_MSE = Loss(
+    EmbeddingMse, "states", fixed_features(EMBEDDINGS, EMBEDDINGS), _compute, per_token=True, projected=True
+)

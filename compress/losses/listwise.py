@@ -46,7 +46,7 @@ def listwise_cross_entropy_loss(
     ListNet's top-one cross-entropy (Cao et al. 2007, ICML, eq. 3), with normalized relevances as the target; softmax cross-entropy if one
     passage of a query is relevant.
     """
-    total = (_same(groups).to(relevance.dtype) * relevance).sum(-1)
+    total = (_same_group(groups).to(relevance.dtype) * relevance).sum(-1)
     share = relevance / total.where(total > 0, total.new_ones(()))
     counted = (_first_of_group(groups) & (total > 0)).sum()
     return -(share * _log_shares(scores, groups)).sum() / counted.clamp(min=1)
@@ -62,22 +62,22 @@ def margin_mse_loss(
 
     Hofstätter et al. 2020, arXiv:2010.02666, §3.2, eq. 4, with all such pairs of a query instead of one random pair.
     """
-    ahead = (_same(groups) & (relevance[:, None] > relevance[None, :])).to(student.dtype)
+    ahead = (_same_group(groups) & (relevance[:, None] > relevance[None, :])).to(student.dtype)
     apart = student - teacher
     return ((apart[:, None] - apart[None, :]).square() * ahead).sum() / ahead.sum().clamp(min=1)
 
 
-def _same(groups: Tensor) -> Tensor:
+def _same_group(groups: Tensor) -> Tensor:
     """Return whether two examples are of one group, bool [batch, batch]."""
     return groups[:, None] == groups[None, :]
 
 
 def _log_shares(scores: Tensor, groups: Tensor) -> Tensor:
     """Return the log softmax of each score among those of its group, [batch]."""
-    others = scores[None, :].masked_fill(~_same(groups), float("-inf"))
+    others = scores[None, :].masked_fill(~_same_group(groups), float("-inf"))
     return scores - others.logsumexp(-1)
 
 
 def _first_of_group(groups: Tensor) -> Tensor:
     """Return whether each example is the first of its group, bool [batch]."""
-    return ~_same(groups).tril(-1).any(-1)
+    return ~_same_group(groups).tril(-1).any(-1)

@@ -82,6 +82,6 @@ class Loss:
         return not self.compares(self.spec(), ())
 
 
-def always(student: str, teacher: str | None) -> Callable[[Any, Pairs], Compared]:
+def fixed_features(student: str, teacher: str | None) -> Callable[[Any, Pairs], Compared]:
     """Return `compares` of a loss that compares the same feature whatever its spec."""
     return lambda spec, layers: ((student, teacher),)

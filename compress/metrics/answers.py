@@ -66,7 +66,7 @@ def context_of(gold: np.ndarray) -> np.ndarray:
     return np.unique(np.where(numbers > 0, numbers, own), return_inverse=True)[1]
 
 
-def decided(outputs: np.ndarray, gold: np.ndarray, threshold: float) -> np.ndarray:
+def apply_threshold(outputs: np.ndarray, gold: np.ndarray, threshold: float) -> np.ndarray:
     """Return outputs [question, 6], in which every answer is the best span, with no answer where its score, `NONE`, exceeds that of the
     span by more than `threshold`; `threshold` is subtracted from it. Questions that must be answered are unchanged."""
     found = outputs.copy()
@@ -78,7 +78,7 @@ def decided(outputs: np.ndarray, gold: np.ndarray, threshold: float) -> np.ndarr
 
 
 def best_threshold(outputs: np.ndarray, gold: np.ndarray, headline: AnswersHeadline) -> float:
-    """Return the `threshold` of `decided` with the best score; 0 if no other is better, else among equals the nearest to 0.
+    """Return the `threshold` of `apply_threshold` with the best score; 0 if no other is better, else among equals the nearest to 0.
 
     It lies midway between two margins (no answer minus best span) that differ by more than runtimes do, or beyond all of them.
     """

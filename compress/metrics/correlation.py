@@ -21,7 +21,7 @@ class CorrelationHeadline(Headline):
 
     def __call__(self, outputs: np.ndarray, gold: np.ndarray) -> float:
         check_lengths(gold, [outputs])
-        columns = [_first(outputs), np.asarray(gold, dtype=np.float64)]
+        columns = [_first_output(outputs), np.asarray(gold, dtype=np.float64)]
         return float(self.of_weights(columns, np.ones((1, len(gold))))[0, 0])
 
     def differ(self, base: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -33,7 +33,7 @@ class CorrelationHeadline(Headline):
     def resampled(self, pairs: Pairs, gold: np.ndarray, samples: int, rng: np.random.Generator) -> np.ndarray:
         """Return points on resampled examples. Models usually differ a little everywhere, which the bootstrap reflects; only if they do
         not, two examples are added, on each of which one model answers as for another text."""
-        columns = [_first(outputs) for pair in pairs for outputs in pair]
+        columns = [_first_output(outputs) for pair in pairs for outputs in pair]
         columns.append(gold.astype(np.float64))
         if self.changed(pairs, gold) < FEWEST:
             columns = _with_mistaken(columns)
@@ -54,7 +54,7 @@ class CorrelationHeadline(Headline):
         return 100 * np.mean(scores, axis=0)
 
 
-def _first(outputs: np.ndarray) -> np.ndarray:
+def _first_output(outputs: np.ndarray) -> np.ndarray:
     """Return float64 [example] from outputs [example] or [example, output]."""
     return (outputs if outputs.ndim == 1 else outputs[:, 0]).astype(np.float64)
 
@@ -67,7 +67,7 @@ def _distinct(columns: Sequence[np.ndarray]) -> tuple[list[np.ndarray], list[int
 
 
 def _standard(output: np.ndarray) -> np.ndarray:
-    values = _first(output)
+    values = _first_output(output)
     centred = values - values.mean()
     return centred / (centred.std() or 1.0)
 
@@ -92,7 +92,7 @@ def draws(examples: int, samples: int, rng: np.random.Generator) -> Iterator[np.
         yield counts.reshape(rows, examples).astype(np.float64)
 
 
-def _centred(values: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _center_values(values: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return values minus their weighted mean [sample, example], and their weighted square [sample]."""
     values = values - values.mean()  # first the overall mean, to avoid cancellation if it is large
     scale = np.abs(values).max() or 1.0
@@ -103,7 +103,7 @@ def _centred(values: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.nd
     return centred, np.where(square > 1e-24 * len(values), square, 0.0)
 
 
-def _ranked(values: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _center_ranks(values: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the same for mean ranks within each resample, counting repeated draws; ties share their mean rank."""
     distinct, place = np.unique(values, return_inverse=True)
     order = np.argsort(place, kind="stable")
@@ -127,6 +127,6 @@ def _correlation(
 
 
 CORRELATIONS: dict[str, Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]] = {
-    "pearson": _centred,
-    "spearman": _ranked,
+    "pearson": _center_values,
+    "spearman": _center_ranks,
 }

@@ -54,7 +54,7 @@ class RanksHeadline(Headline):
         the only relevant passage second, and the other first."""
         values = np.stack([self._of_queries(outputs, gold) for pair in pairs for outputs in pair])
         if self.changed(pairs, gold) < FEWEST:
-            values = np.concatenate([values, self._mistaken(len(values))], axis=1)
+            values = np.concatenate([values, self._added_queries(len(values))], axis=1)
         queries = values.shape[1]
         parts = [100 * values @ weights.T / queries for weights in draws(queries, samples, rng)]
         return np.concatenate(parts, axis=1)
@@ -75,7 +75,7 @@ class RanksHeadline(Headline):
         bounds = [0, *(np.flatnonzero(np.diff(ordered)) + 1).tolist(), len(ordered)]
         return float(np.mean([RANK_METRICS[name](gains, bounds) for name in self.metrics]))
 
-    def _mistaken(self, models: int) -> np.ndarray:
+    def _added_queries(self, models: int) -> np.ndarray:
         """Return the metrics of two added queries, [model, 2]."""
         right, wrong = (
             np.mean([RANK_METRICS[name](np.array(gains), [0, 1, 2]) for name in self.metrics])

@@ -23,10 +23,12 @@ class MeanHeadline(Headline):
 
     def __call__(self, outputs: np.ndarray, gold: np.ndarray) -> float:
         check_lengths(gold, [outputs])
-        return float(np.mean([self.of(*part) for part in zip(self._parts(outputs), self._parts(gold), strict=True)]))
+        return float(
+            np.mean([self.of(*part) for part in zip(self._split_sets(outputs), self._split_sets(gold), strict=True)])
+        )
 
     def differ(self, base: np.ndarray, other: np.ndarray) -> np.ndarray:
-        parts = zip(self._parts(base), self._parts(other), strict=True)
+        parts = zip(self._split_sets(base), self._split_sets(other), strict=True)
         return np.concatenate([self.of.differ(*part) for part in parts])
 
     def correct(self, outputs: np.ndarray, gold: np.ndarray) -> np.ndarray | None:
@@ -36,14 +38,14 @@ class MeanHeadline(Headline):
     def resampled(self, pairs: Pairs, gold: np.ndarray, samples: int, rng: np.random.Generator) -> np.ndarray:
         found = [
             self.of.resampled([(base[rows], other[rows]) for base, other in pairs], gold[rows], samples, rng)
-            for rows in self._rows(gold)
+            for rows in self._set_slices(gold)
         ]
         return np.mean(found, axis=0)
 
-    def _parts(self, array: np.ndarray) -> list[np.ndarray]:
-        return [array[rows] for rows in self._rows(array)]
+    def _split_sets(self, array: np.ndarray) -> list[np.ndarray]:
+        return [array[rows] for rows in self._set_slices(array)]
 
-    def _rows(self, array: np.ndarray) -> list[slice]:
+    def _set_slices(self, array: np.ndarray) -> list[slice]:
         """Return each set's slice. Raises `CompressError` if `array` has another number of examples than all sets together."""
         ends = np.cumsum(self.sizes).tolist()
         check_lengths(np.empty(ends[-1]), [array])

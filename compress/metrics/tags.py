@@ -1,7 +1,7 @@
 """Metrics of a label per word, on weighted texts. Imports numpy alone.
 
 Gold labels of all texts' words are in one array, int64 [word]; the first word of each text has the bitwise complement of its label id, so
-that texts can be separated again: `joined` and `parted`.
+that texts can be separated again: `concatenate_labels` and `split_labels`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ENTITY_METRICS = ("entity_f1", "entity_f1_strict")
 TAG_METRICS = (*ENTITY_METRICS, "accuracy")
 
 
-def joined(texts: Sequence[np.ndarray]) -> np.ndarray:
+def concatenate_labels(texts: Sequence[np.ndarray]) -> np.ndarray:
     """Return int64 [word] from the label ids of each text's words; texts without words disappear."""
     parts = [np.array(ids, np.int64) for ids in texts if len(ids)]
     for ids in parts:
@@ -28,7 +28,7 @@ def joined(texts: Sequence[np.ndarray]) -> np.ndarray:
     return np.concatenate([np.zeros(0, np.int64), *parts])
 
 
-def parted(gold: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def split_labels(gold: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the label ids, int64 [word], and which words begin a text, bool [word]."""
     gold = np.asarray(gold, np.int64)
     return np.where(gold < 0, ~gold, gold), gold < 0
@@ -70,7 +70,8 @@ class TypeScore:
 
 @dataclass(frozen=True)
 class TagsHeadline(Headline):
-    """Headline for outputs [word, label]; the label with the largest is predicted. `gold` as from `joined`; `names`: of the labels.
+    """Headline for outputs [word, label]; the label with the largest is predicted. `gold` as from `concatenate_labels`; `names`: of the
+    labels.
 
     `entity_f1`: of entities of all types, right if type and both borders are (Tjong Kim Sang & De Meulder 2003, CoNLL, §2.3); an `I-` that
     does not follow a word of its type begins one. `entity_f1_strict`: only of entities that begin with `B-`, as in seqeval's
@@ -117,7 +118,7 @@ class TagsHeadline(Headline):
     def _counts(self, outputs: np.ndarray, gold: np.ndarray) -> np.ndarray:
         """Return int64 [text, 2 · metric]: for entities, the number given correctly, and given plus gold; for words, the number right, and
         all."""
-        ids, begins = parted(gold)
+        ids, begins = split_labels(gold)
         given, text = outputs.argmax(axis=1), _text_of(gold)
         columns: list[np.ndarray] = []
         for name in self.metrics:
@@ -125,28 +126,28 @@ class TagsHeadline(Headline):
             if name in ENTITY_METRICS:
                 strict = name == "entity_f1_strict"
                 true, found = (chunks(labels, begins, self.names, strict=strict) for labels in (ids, given))
-                right, counted = true.first[_same(true, found)], np.append(true.first, found.first)
+                right, counted = true.first[_is_found(true, found)], np.append(true.first, found.first)
             columns += [np.bincount(text[words], minlength=int(text[-1]) + 1) for words in (right, counted)]
         return np.stack(columns, axis=1)
 
     def _points(self, counts: np.ndarray) -> np.ndarray:
         """Return points [sample] from summed counts [sample, 2 · metric]."""
         shares = counts[:, ::2] / np.maximum(counts[:, 1::2], 1)
-        return 100 * np.mean(shares * self._parts, axis=1)
+        return 100 * np.mean(shares * self._item_weights, axis=1)
 
     def _with_mistaken(self, counts: np.ndarray, *, base: bool) -> np.ndarray:
         """Return counts with two more texts of mean length and number of entities, all right except one word and its entity: in the first
         text for every base, in the second for every other. Only one word, because models that hardly differ differ by a word, not by a
         text."""
         right = counts[0].copy()
-        right[::2] = np.maximum(np.round(counts[:, 1::2].mean(axis=0) / self._parts), 1)
-        right[1::2] = right[::2] * self._parts
+        right[::2] = np.maximum(np.round(counts[:, 1::2].mean(axis=0) / self._item_weights), 1)
+        right[1::2] = right[::2] * self._item_weights
         wrong = right.copy()
         wrong[::2] -= 1
         return np.concatenate([counts, [wrong, right] if base else [right, wrong]])
 
     @property
-    def _parts(self) -> np.ndarray:
+    def _item_weights(self) -> np.ndarray:
         """How often a right item is counted, int64 [metric]: an entity twice, as gold and as given."""
         return np.array([2 if name in ENTITY_METRICS else 1 for name in self.metrics])
 
@@ -174,9 +175,9 @@ def type_scores(
     outputs: np.ndarray, gold: np.ndarray, names: Sequence[str], *, strict: bool = False
 ) -> dict[str, TypeScore]:
     """Return the scores of each entity type; a share of nothing is 0. `strict` as in `chunks`."""
-    ids, begins = parted(gold)
+    ids, begins = split_labels(gold)
     true, found = (chunks(labels, begins, names, strict=strict) for labels in (ids, outputs.argmax(axis=1)))
-    right = true.type[_same(true, found)]
+    right = true.type[_is_found(true, found)]
     types = entity_types(names)
     numbers = [np.bincount(kinds, minlength=len(types)).tolist() for kinds in (right, true.type, found.type)]
     return {name: _score(*counts) for name, *counts in zip(types, *numbers, strict=True)}
@@ -184,9 +185,9 @@ def type_scores(
 
 def entity_flips(base: np.ndarray, other: np.ndarray, gold: np.ndarray, names: Sequence[str]) -> tuple[int, int]:
     """Return the number of entities predicted by only one of two models, and by at least one."""
-    begins = parted(gold)[1]
+    begins = split_labels(gold)[1]
     mine, theirs = (chunks(outputs.argmax(axis=1), begins, names) for outputs in (base, other))
-    common = int(_same(mine, theirs).sum())
+    common = int(_is_found(mine, theirs).sum())
     every = len(mine.first) + len(theirs.first) - common
     return every - common, every
 
@@ -198,7 +199,7 @@ def _score(right: int, entities: int, given: int) -> TypeScore:
     return TypeScore(precision, recall, f1, entities, given)
 
 
-def _same(true: Chunks, found: Chunks) -> np.ndarray:
+def _is_found(true: Chunks, found: Chunks) -> np.ndarray:
     """Return which of `true` are in `found` with the same words and type, bool [entity]."""
     if not len(found.first):
         return np.zeros(len(true.first), bool)
@@ -209,7 +210,7 @@ def _same(true: Chunks, found: Chunks) -> np.ndarray:
 
 def _text_of(gold: np.ndarray) -> np.ndarray:
     """Return the text of each word, int64 [word]."""
-    _, begins = parted(gold)
+    _, begins = split_labels(gold)
     if not begins[:1].all():
         raise CompressError("expected gold labels that say where texts begin, found none at the first word")
     return np.cumsum(begins) - 1

@@ -36,7 +36,7 @@ _current: ContextVar[_Capture] = ContextVar("capture")
 
 
 @contextmanager
-def captured(model: Any, wanted: frozenset[Place]) -> Iterator[dict[Place, Tensor]]:
+def capture_tensors(model: Any, wanted: frozenset[Place]) -> Iterator[dict[Place, Tensor]]:
     """Record the `wanted` tensors of one forward of `model` in the yielded mapping.
 
     Scores are [batch, heads, query, key], before softmax and without the mask; they include the relative position bias of families that
@@ -85,7 +85,7 @@ def _attention(
         if (kind, layer) in capture.wanted:
             capture.found[kind, layer] = tensor
     rate = options.get("dropout", 0.0)
-    whole = query.device.type == "cpu" and _pays(query, rate)
+    whole = query.device.type == "cpu" and _is_plain_faster(query, rate)
     if whole or {("scores", layer), ("weights", layer)} & capture.wanted:
         scores = attention_scores(query, key, options.get("scaling"))
         scores = scores if bias is None else scores + bias.to(scores.dtype)
@@ -94,26 +94,26 @@ def _attention(
         if ("weights", layer) in capture.wanted:
             capture.found["weights", layer] = _weights(scores, attention_mask)
         if whole:
-            return _attended(scores, value, attention_mask, rate), None
+            return _plain_attention(scores, value, attention_mask, rate), None
     if bias is not None:
         bias = bias.to(query.dtype)
-        attention_mask = bias if attention_mask is None else bias + added(attention_mask, bias.dtype)
+        attention_mask = bias if attention_mask is None else bias + additive_mask(attention_mask, bias.dtype)
     return sdpa_attention_forward(module, query, key, value, attention_mask, **options)
 
 
-def added(mask: Tensor, kind: torch.dtype = torch.float32) -> Tensor:
+def additive_mask(mask: Tensor, kind: torch.dtype = torch.float32) -> Tensor:
     """Return what a bool `mask`, True to attend, adds to scores: 0 or the dtype's lowest number."""
     return torch.zeros_like(mask, dtype=kind).masked_fill_(~mask, torch.finfo(kind).min)
 
 
-def _pays(query: Tensor, rate: float) -> bool:
+def _is_plain_faster(query: Tensor, rate: float) -> bool:
     """Whether plain matmuls train faster than torch's kernel on a CPU: its backward is slow on short texts in bf16, and with dropout it
     falls back to plain matmuls with slow random draws."""
     short = query.dtype == torch.bfloat16 and query.shape[-2] <= _SHORT
     return query.requires_grad and torch.is_grad_enabled() and (rate > 0 or short)
 
 
-def _attended(scores: Tensor, value: Tensor, mask: Tensor | None, rate: float) -> Tensor:
+def _plain_attention(scores: Tensor, value: Tensor, mask: Tensor | None, rate: float) -> Tensor:
     """Return softmax(scores) V under `mask` (bool, True to attend): [batch, length, heads, head size].
 
     In bf16, scores and weights are rounded to bf16, as in transformers' eager attention; torch's kernel keeps them in fp32.
@@ -123,7 +123,7 @@ def _attended(scores: Tensor, value: Tensor, mask: Tensor | None, rate: float) -
 
 
 def _weights(scores: Tensor, mask: Tensor | None) -> Tensor:
-    return torch.softmax(scores if mask is None else scores + added(mask, scores.dtype), dim=-1)
+    return torch.softmax(scores if mask is None else scores + additive_mask(mask, scores.dtype), dim=-1)
 
 
 AttentionInterface.register(_NAME, _attention)

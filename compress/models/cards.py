@@ -40,7 +40,7 @@ class Checkpoint(Spec):
     revision: str | None = Field(default=None, description="commit of the hub repository")
 
     @model_validator(mode="after")
-    def _somewhere(self) -> Checkpoint:
+    def _check_location(self) -> Checkpoint:
         if not (self.path or self.package or self.hub):
             raise ValueError("expected at least one of `path`, `package` and `hub`")
         if self.hub and not self.revision:

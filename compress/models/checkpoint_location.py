@@ -47,7 +47,7 @@ def locate(card: TeacherCard, beside: Path) -> Path:
                 "folder of the card's file"
             )
         return folder
-    if checkpoint.package is not None and (folder := _installed(checkpoint.package)) is not None:
+    if checkpoint.package is not None and (folder := _installed_folder(checkpoint.package)) is not None:
         return folder
     if checkpoint.hub is None:
         package = checkpoint.package.name if checkpoint.package else "?"
@@ -61,7 +61,7 @@ def place_of(checkpoint: Checkpoint) -> Literal["folder", "package", "hub"]:
     """Return which of a card's sources `locate` uses."""
     if checkpoint.path is not None:
         return "folder"
-    return "package" if checkpoint.package is not None and _installed(checkpoint.package) is not None else "hub"
+    return "package" if checkpoint.package is not None and _installed_folder(checkpoint.package) is not None else "hub"
 
 
 def package_version(name: str) -> str | None:
@@ -72,7 +72,7 @@ def package_version(name: str) -> str | None:
         return None
 
 
-def _installed(package: Package) -> Path | None:
+def _installed_folder(package: Package) -> Path | None:
     try:
         module = importlib.util.find_spec(package.module)
     except ModuleNotFoundError:  # a dotted name whose parent is not installed
@@ -96,7 +96,7 @@ def fetch(what: str, name: str, revision: str, ways_out: str) -> Path:
 
     Raises `CompressError` if `what` cannot be had, with the `ways_out`.
     """
-    cached = _cached(name, revision)
+    cached = _cached_folder(name, revision)
     if cached is not None and is_commit(revision) and _is_whole(name, revision):
         return cached
     where = f"{what}: {name} at {revision}"
@@ -104,7 +104,7 @@ def fetch(what: str, name: str, revision: str, ways_out: str) -> Path:
         try:
             with quiet_client():
                 folder = _snapshot(name, revision)
-                found = _lacking(name, folder)
+                found = _missing_files(name, folder)
                 _mark_whole(name, folder)
         except Exception as error:  # the hub client raises its own, requests' and OS errors alike
             if cached is not None and is_commit(revision):  # enough to load, if not known to be complete
@@ -146,7 +146,7 @@ def _mark_whole(name: str, folder: Path) -> None:
             hf_hub_download(name, MODULES, revision=folder.name)
 
 
-def _lacking(name: str, folder: Path) -> str | None:
+def _missing_files(name: str, folder: Path) -> str | None:
     """Return what a downloaded repository lacks, or None if it has a config and safetensors."""
     if not (folder / "config.json").is_file():
         return "it is not a transformers checkpoint: it has no config.json"
@@ -164,7 +164,7 @@ def _lacking(name: str, folder: Path) -> str | None:
     )
 
 
-def _cached(name: str, revision: str) -> Path | None:
+def _cached_folder(name: str, revision: str) -> Path | None:
     """Return the cached folder, or None if it lacks files, as after an interrupted download."""
     with suppress(Exception):
         folder = _snapshot(name, revision, local=True)

@@ -44,7 +44,7 @@ def init_encoder(encoder: Any, vectors: np.ndarray) -> None:
     first = first_position(config.model_type, config.pad_token_id)
     positions = embeddings.position_embeddings.weight
     positions[first:, :wide] = 0.0
-    positions[first:, wide:] = _POSITION_SCALE * config.hidden_size**-0.5 * _waves(len(positions) - first, places)
+    positions[first:, wide:] = _POSITION_SCALE * config.hidden_size**-0.5 * _sinusoids(len(positions) - first, places)
     attention = encoder.encoder.layer[0].attention
     _attend_near(attention.self, config, places)
     attention.self.value.weight[:, wide:] = 0.0
@@ -66,7 +66,7 @@ def _diagonal(size: int, ones: int) -> Tensor:
     return torch.diag((torch.arange(size) < ones).float())
 
 
-def _waves(count: int, places: int) -> Tensor:
+def _sinusoids(count: int, places: int) -> Tensor:
     """Return [position, place] sines and cosines, for which the dot product of two positions depends on their distance alone."""
     fastest, slowest = (math.log10(wave) for wave in _WAVES)
     angles = torch.arange(count)[:, None] * torch.logspace(fastest, slowest, places // 2)

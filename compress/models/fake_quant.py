@@ -48,18 +48,18 @@ class FakeQuant(nn.Module):
         # 1-D, like biases: no weight decay.
         self.moves = nn.Parameter(torch.zeros(self.start.numel())) if ranges == "learned" else None
         self._uses = {(use.module, use.number): use for use in form.uses}
-        self._factors = self._keep("factor", factors, torch.float32)
-        self._repeats = self._keep("channel_repeats", channel_repeats, torch.int64)
+        self._factors = self._register_vectors("factor", factors, torch.float32)
+        self._repeats = self._register_vectors("channel_repeats", channel_repeats, torch.int64)
         self.begin()
 
-    def _keep(self, kind: str, vectors: Mapping[str, Any] | None, dtype: torch.dtype) -> dict[str, str]:
+    def _register_vectors(self, kind: str, vectors: Mapping[str, Any] | None, dtype: torch.dtype) -> dict[str, str]:
         """Register `vectors` as buffers; return matmul -> buffer name."""
         names = {matmul: f"{kind}_{number}" for number, matmul in enumerate(vectors or {})}
         for matmul, name in names.items():
             self.register_buffer(name, torch.tensor((vectors or {})[matmul], dtype=dtype))
         return names
 
-    def _kept(self, names: Mapping[str, str], matmul: str) -> Tensor | None:
+    def _vector_of(self, names: Mapping[str, str], matmul: str) -> Tensor | None:
         return getattr(self, names[matmul]) if matmul in names else None
 
     def begin(self, mask: Tensor | None = None) -> None:
@@ -92,13 +92,13 @@ class FakeQuant(nn.Module):
         use = self._uses.get((path, number))
         if use is None:
             return functional.linear(states, module.weight, module.bias)
-        smoothing, channel_repeats = self._kept(self._factors, use.name), self._kept(self._repeats, use.name)
+        smoothing, channel_repeats = self._vector_of(self._factors, use.name), self._vector_of(self._repeats, use.name)
         if use.source is not None:
             eased = states if smoothing is None else states * (1 / smoothing)
-            states = self._once(use.source, lambda: self._rounded(use, eased))
+            states = self._compute_once(use.source, lambda: self._round_states(use, eased))
         turned = module.weight if smoothing is None else module.weight * smoothing
         per_channel, bits = self.form.per_channel, self.form.bits
-        weight = self._once(
+        weight = self._compute_once(
             f"{path}.weight",
             lambda: round_weight(turned, per_channel=per_channel, bits=bits, channel_repeats=channel_repeats),
         )
@@ -112,24 +112,24 @@ class FakeQuant(nn.Module):
         """Return matmul -> [in], how often each channel of its input occurs."""
         return {matmul: getattr(self, name) for matmul, name in self._repeats.items()}
 
-    def _once(self, name: str, make: Callable[[], Tensor]) -> Tensor:
+    def _compute_once(self, name: str, make: Callable[[], Tensor]) -> Tensor:
         """Return a value computed once per forward: query, key and value read the same tensor, and ALBERT's layers the same weight."""
         if name not in self._made:
             self._made[name] = make()
         return self._made[name]
 
-    def _rounded(self, use: MatmulUse, states: Tensor) -> Tensor:
+    def _round_states(self, use: MatmulUse, states: Tensor) -> Tensor:
         """Return `states` rounded. If the graph's matmul is for the first token alone, the others stay as they are."""
         place, rows = self._places[str(use.source)], states[:, :1] if use.first else states
         if self.moves is None and self.training:
-            self._follow(place, rows, use.first)
+            self._follow_range(place, rows, use.first)
         # LSQ, Esser et al. 2020, arXiv:1902.08153, section 2.2: balances the gradient with that of the weights.
         low, high = self.ends(place, scale=(rows[0].numel() * LEVELS) ** -0.5)
         rounded = round_states(rows, low, high)
         return torch.cat([rounded, states[:, 1:].float()], 1) if use.first else rounded
 
     @torch.no_grad()
-    def _follow(self, place: int, states: Tensor, first: bool) -> None:
+    def _follow_range(self, place: int, states: Tensor, first: bool) -> None:
         # Padding becomes 0, which every range includes: dropping it would wait for the GPU to report how much there is.
         real = states if first or self._mask is None else states.masked_fill(~self._mask.bool()[..., None], 0)
         seen = torch.stack([real.min().clamp(max=0), real.max().clamp(min=0)]).float()
@@ -142,10 +142,13 @@ def fake_quantized(model: nn.Module, quant: FakeQuant) -> Iterator[FakeQuant]:
     training checkpoints include its ranges."""
     paths = dict.fromkeys(use.module for use in quant.form.uses)
     linears, tables = ({path: model.get_submodule(path) for path in some} for some in (paths, quant.form.tables))
-    handles = [model.register_forward_pre_hook(_begin, with_kwargs=True), model.register_forward_hook(_end)]
+    handles = [
+        model.register_forward_pre_hook(_begin_forward, with_kwargs=True),
+        model.register_forward_hook(_end_forward),
+    ]
     handles += [
         table.register_forward_hook(
-            _look_up(path, _folded(model, path, quant.form.one_segment), coded=path in quant.form.long)
+            _look_up(path, _folded_tables(model, path, quant.form.one_segment), coded=path in quant.form.long)
         )
         for path, table in tables.items()
     ]
@@ -166,7 +169,7 @@ def _forward(quant: FakeQuant, module: nn.Module, path: str) -> Callable[[Tensor
     return lambda states: quant.linear(module, path, states)
 
 
-def _folded(model: nn.Module, path: str, one_segment: bool) -> list[nn.Embedding]:
+def _folded_tables(model: nn.Module, path: str, one_segment: bool) -> list[nn.Embedding]:
     """Return the tables whose first row the graph adds to the position table at `path`: task types, and segments if the graph has only
     one."""
     scope, _, name = path.rpartition(".")
@@ -178,29 +181,29 @@ def _folded(model: nn.Module, path: str, one_segment: bool) -> list[nn.Embedding
 
 
 def _look_up(path: str, folded: Sequence[nn.Embedding], *, coded: bool) -> Callable[..., Tensor]:
-    def rounded(table: Any, given: Any, rows: Tensor) -> Tensor:
-        stored = _exported(table, path)
+    def rounded_rows(table: Any, given: Any, rows: Tensor) -> Tensor:
+        stored = _exported_rows(table, path)
         if not folded:
             return round_rows(rows, stored, coded=coded)
         row = torch.stack([each.weight[0] for each in folded]).sum(0)
         return round_rows(rows + row, stored + row.detach(), coded=coded) - row
 
-    return rounded
+    return rounded_rows
 
 
-def _exported(table: nn.Embedding, path: str) -> Tensor:
+def _exported_rows(table: nn.Embedding, path: str) -> Tensor:
     """Return the rows that the graph has; of RoBERTa's positions, those after the padding's."""
     first = 0 if table.padding_idx is None or path.rpartition(".")[2] != POSITIONS else table.padding_idx + 1
     return table.weight.detach()[first:]
 
 
-def _begin(model: Any, given: Sequence[Any], named: Mapping[str, Any]) -> None:
+def _begin_forward(model: Any, given: Sequence[Any], named: Mapping[str, Any]) -> None:
     mask = named.get("attention_mask")
     if mask is not None and mask.dim() == 4:  # per query and key, or added to scores
         mask = mask[:, 0, 0] == 0 if mask.is_floating_point() else mask[:, 0, 0]
     model.fake_quant.begin(mask)
 
 
-def _end(model: Any, given: Any, output: Any) -> None:
+def _end_forward(model: Any, given: Any, output: Any) -> None:
     """Drop the tensors cached for this forward."""
     model.fake_quant.begin()

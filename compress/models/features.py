@@ -18,7 +18,7 @@ from ..errors import CompressError
 from ..losses.features import ATTENTION, HIDDEN, LOGITS, POOLED, WORDS, Place, parse
 from ..losses.tensors import same_document
 from ..sessions.outputs import SPAN_LOGITS
-from .attention import added, captured, headless_layers
+from .attention import additive_mask, capture_tensors, headless_layers
 from .dimensions import first_position
 from .families import FAMILIES
 from .heads import head_of
@@ -84,7 +84,7 @@ def _mask(config: Any, seen: Tensor) -> Any:
     """Return the mask in the family's form; `seen` [batch, 1, query, key]: True to attend."""
     family = FAMILIES[config.model_type]
     if family.own_attention:
-        return added(seen)
+        return additive_mask(seen)
     if not family.local_layers:
         return seen
     places = torch.arange(seen.shape[-1], device=seen.device)
@@ -109,15 +109,15 @@ def compute_features(model: nn.Module, batch: Batch, wanted: Iterable[str]) -> F
     """
     config: Any = model.config
     names = frozenset(wanted)
-    places = _places(names - {WORDS}, config.num_hidden_layers)
+    places = _feature_places(names - {WORDS}, config.num_hidden_layers)
     if not places:
-        return _words(model, names)
+        return _word_table(model, names)
     inputs = model_inputs(model, batch)
     whole = not isinstance(model, FSDPModule)  # with sharded weights, every forward has to finish
     if whole and set(places.values()) == {(HIDDEN, 0)}:
         states: Tensor = first_layer_inputs(model, inputs)[0][0]
         states = states.transpose(0, 1) if FAMILIES[config.model_type].time_major else states
-        return _words(model, names) | dict.fromkeys(places, states)
+        return _word_table(model, names) | dict.fromkeys(places, states)
     inside = frozenset(place for place in places.values() if place[0] in ATTENTION)
     if inside and not FAMILIES[config.model_type].captures_attention:
         raise CompressError(f"unknown features {sorted(names)}: the attention of a {config.model_type} cannot be read")
@@ -125,23 +125,23 @@ def compute_features(model: nn.Module, batch: Batch, wanted: Iterable[str]) -> F
     if without := sorted(name for name, (kind, layer) in places.items() if kind in ATTENTION and layer in headless):
         raise CompressError(f"unknown features {without}: these layers of the pruned model have no heads")
     hidden = any(kind == HIDDEN for kind, _ in places.values())
-    with captured(model, inside) as attention, _pooling(model, _POOLED in places.values()) as pooled:
+    with capture_tensors(model, inside) as attention, _pooling(model, _POOLED in places.values()) as pooled:
         output = model(**inputs, output_hidden_states=hidden or len(layer_weights(config)) > 1)
-    taken = attention if whole else _anchored(attention, output)
+    taken = attention if whole else _anchor_to_output(attention, output)
     if (LOGITS, 0) in places.values():
         taken = taken | {(LOGITS, 0): logits_of(model, output, batch["attention_mask"])}
     found = {name: _read(output, taken | pooled, place) for name, place in places.items()}
-    return _words(model, names) | found
+    return _word_table(model, names) | found
 
 
-def _anchored(inside: dict[Place, Tensor], output: Any) -> dict[Place, Tensor]:
+def _anchor_to_output(inside: dict[Place, Tensor], output: Any) -> dict[Place, Tensor]:
     """Return the same tensors with a gradient path, at weight 0, through the layers' output: that path gathers the sharded weights
     again."""
     nothing = output[0].flatten()[:0].sum()
     return {place: tensor + nothing for place, tensor in inside.items()}
 
 
-def _words(model: Any, names: frozenset[str]) -> Features:
+def _word_table(model: Any, names: frozenset[str]) -> Features:
     """Return the word table if wanted. If weights are sharded, it is available between a forward and its backward."""
     return {WORDS: model.get_input_embeddings().weight} if WORDS in names else {}
 
@@ -191,7 +191,7 @@ def _pooling(model: Any, wanted: bool) -> Iterator[dict[Place, Tensor]]:
         handle.remove()
 
 
-def _places(names: frozenset[str], layers: int) -> dict[str, Place]:
+def _feature_places(names: frozenset[str], layers: int) -> dict[str, Place]:
     """Return each feature's kind and index from 0."""
     places = {name: found for name in names if (found := parse(name, layers)) is not None}
     if unknown := sorted(names - places.keys()):

@@ -65,8 +65,8 @@ def grow(state: Mapping[str, Tensor], small: Dimensions, large: Dimensions, *, s
     if axes is None:
         raise RuntimeError(f"a {large.architecture} does not grow")
     grown: dict[str, Tensor] = {}
-    for name, tensor in _stacked(state, small.layers, large.layers).items():
-        value = _widened(tensor, _axes(name, axes), units, generator)
+    for name, tensor in _stack_layers(state, small.layers, large.layers).items():
+        value = _widen_weight(tensor, _axes(name, axes), units, generator)
         if name.endswith("position_embeddings.weight"):
             value = torch.cat([value, value[-1:].expand(large.positions - len(value), -1)])
         if "transform.LayerNorm" in name:
@@ -75,7 +75,7 @@ def grow(state: Mapping[str, Tensor], small: Dimensions, large: Dimensions, *, s
     return grown
 
 
-def _stacked(state: Mapping[str, Tensor], layers: int, wanted: int) -> dict[str, Tensor]:
+def _stack_layers(state: Mapping[str, Tensor], layers: int, wanted: int) -> dict[str, Tensor]:
     """Return the stack of layers repeated up to `wanted` layers."""
     found = {}
     for name, tensor in state.items():
@@ -92,7 +92,7 @@ def _axes(name: str, known: Mapping[str, str]) -> str:
     return found
 
 
-def _widened(tensor: Tensor, axes: str, units: Mapping[str, Tensor], generator: torch.Generator) -> Tensor:
+def _widen_weight(tensor: Tensor, axes: str, units: Mapping[str, Tensor], generator: torch.Generator) -> Tensor:
     """Return the weight with copied output units and shared-out input weights."""
     if axes[0] in units:
         tensor = tensor[units[axes[0]]]

@@ -34,7 +34,7 @@ def layer_pairs(rule: LayerMap, *, student_layers: int, teacher_layers: int) -> 
         return tuple((m, m + teacher_layers - student_layers) for m in layers)
     if rule == "bottom":
         return tuple((m, m) for m in layers)
-    return _checked(rule, student_layers, teacher_layers)
+    return _check_pairs(rule, student_layers, teacher_layers)
 
 
 def evenly_spaced(student_layers: int, teacher_layers: int) -> Pairs:
@@ -43,7 +43,7 @@ def evenly_spaced(student_layers: int, teacher_layers: int) -> Pairs:
     return tuple((m, max(1, (2 * m * teacher_layers + student_layers) // (2 * student_layers))) for m in numbers)
 
 
-def _checked(pairs: Pairs, student_layers: int, teacher_layers: int) -> Pairs:
+def _check_pairs(pairs: Pairs, student_layers: int, teacher_layers: int) -> Pairs:
     for mine, theirs in pairs:
         if mine > student_layers or theirs > teacher_layers:
             raise CompressError(
@@ -73,7 +73,7 @@ def check_losses(
                 "student; leave the loss out: those on logits and on hidden states remain, such as soft_target and "
                 "hidden_mse"
             )
-        if loss.weight > 0 and (problem := _problem(loss, student, teacher)):
+        if loss.weight > 0 and (problem := _loss_problem(loss, student, teacher)):
             raise CompressError(f"{where}: {problem}")
 
 
@@ -82,9 +82,9 @@ def _attends(features: Iterable[str]) -> bool:
     return any(name.partition("[")[0] in ATTENTION for name in features)
 
 
-def _problem(spec: LossSpec, student: Dimensions, teacher: Dimensions) -> str | None:
+def _loss_problem(spec: LossSpec, student: Dimensions, teacher: Dimensions) -> str | None:
     loss = LOSSES[spec.name]
-    if lacking := _lacking(spec, student, teacher):
+    if lacking := _missing_feature(spec, student, teacher):
         return f"{lacking}; leave the loss out, or choose recipe logits"
     reads_pooled = any(mine == POOLED for mine, _ in loss.compares(spec, ()))
     if reads_pooled and FAMILIES[student.architecture].pooler is None:
@@ -95,7 +95,7 @@ def _problem(spec: LossSpec, student: Dimensions, teacher: Dimensions) -> str | 
     return loss.problem(spec, student, teacher)
 
 
-def _lacking(spec: LossSpec, student: Dimensions, teacher: Dimensions) -> str | None:
+def _missing_feature(spec: LossSpec, student: Dimensions, teacher: Dimensions) -> str | None:
     """Return what the loss reads that a model of this family cannot provide."""
     loss = LOSSES[spec.name]
     pairs = loss.compares(spec, ((1, 1),))

@@ -67,7 +67,7 @@ def put_token_logits(
     for rows, batch, found in _forwards(model, windows if parts is None else parts, pad_id, on_progress):
         if parts is not None:
             found = moved_logits(found, batch["places"], int(windows.lengths[rows].max()))
-        span_tables.put(table, windows, rows, found.cpu().numpy())
+        span_tables.put_outputs(table, windows, rows, found.cpu().numpy())
     model.train(training)
 
 

@@ -52,10 +52,10 @@ def random_config(
         config["embedding_size"] = init.embedding
     if family.random_config is None:
         raise RuntimeError(f"no card describes a {family.name} with random weights")
-    return family.random_config(_like(small, config) if small else config, special)
+    return family.random_config(_with_tables_of(small, config) if small else config, special)
 
 
-def _like(small: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
+def _with_tables_of(small: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
     """Return `config` with the activation, LayerNorm's epsilon, and token and segment tables of `small`."""
     tables = {
         "vocab_size": small["vocab_size"],

@@ -35,14 +35,14 @@ def round_rows(
         exact = rows.detach().float()
         if coded:
             low, high = torch.aminmax(table)  # in one pass: it is the largest tensor of the model
-            found = _coded(exact, torch.maximum(-low, high).float())
+            found = _round_coded(exact, torch.maximum(-low, high).float())
         else:
             centre = table.float().mean(0)
             found = _symmetric(exact - centre, (-1,), 8) + centre
     return rows + (found - rows).detach()
 
 
-def _coded(rows: Tensor, largest: Tensor) -> Tensor:
+def _round_coded(rows: Tensor, largest: Tensor) -> Tensor:
     """Return rows rounded with scales that are squares of 255 codes; `largest`: absolute value in the whole table."""
     unit = (largest / LARGEST).clamp(min=LEAST_SCALE) / CODES**2
     codes = (rows.abs().amax(-1, keepdim=True) / LARGEST / unit).sqrt().ceil().clamp(1, CODES)

@@ -24,7 +24,7 @@ def pooling_file(folder: Path) -> Path:
     configured in an unexpected place."""
     path = folder / MODULES
     modules = read_document(path, list) or []
-    kinds = [_kind(module) for module in modules]
+    kinds = [_module_kind(module) for module in modules]
     if other := [kind for kind in kinds if kind not in LAYERS]:
         raise CompressError(
             f"{path}: expected {', '.join(LAYERS)}; found {', '.join(other)}, which would be left out of the "
@@ -40,7 +40,7 @@ def pooling_file(folder: Path) -> Path:
     return folder / inside[0] / "config.json" if inside else folder / POOLING
 
 
-def _kind(module: Any) -> str:
+def _module_kind(module: Any) -> str:
     return str(module.get("type")).rpartition(".")[2] if isinstance(module, dict) else "?"
 
 
@@ -59,7 +59,7 @@ def vector_notes(folder: Path, tokenizer: Tokenizer, max_length: int) -> Iterato
         yield f"it puts {prompt!r} before texts ({PROMPTS}), which is not done here: give texts that begin with it"
     compared = prompts.get("similarity_fn_name") or "cosine"
     modules = read_document(folder / MODULES, list)
-    if compared != "cosine" and modules is not None and "Normalize" not in map(_kind, modules):
+    if compared != "cosine" and modules is not None and "Normalize" not in map(_module_kind, modules):
         yield f"it compares vectors by {compared} ({PROMPTS}); here they have length 1 and are compared by their cosine"
 
 

@@ -158,10 +158,10 @@ def attention_problem(model: Any) -> str | None:
     if not (family := FAMILIES[config.model_type]).captures_attention:
         return f"attention, which cannot be read in {family.title} models"
     headless = sorted(headless_layers(config))
-    return f"attention in {_numbered(headless)}, where pruning left no heads" if headless else None
+    return f"attention in {_name_layers(headless)}, where pruning left no heads" if headless else None
 
 
-def _numbered(layers: Sequence[int]) -> str:
+def _name_layers(layers: Sequence[int]) -> str:
     """Return the layers in words, counted from 1."""
     return f"layer{'s' if len(layers) > 1 else ''} {', '.join(str(layer + 1) for layer in layers)}"
 
@@ -186,10 +186,12 @@ def _read(reader: Reader, rows: np.ndarray, with_heads: list[int]) -> _Layers:
     weights = [attention("weights", layer) for layer in with_heads]
     found = compute_features(reader.model, batch, [*states, *weights])
     return _Layers(
-        [_real(found[name], batch["attention_mask"]) for name in states],
-        [_real(found[name].double().mean(1), batch["attention_mask"]) for name in weights],
+        [_real_tokens(found[name], batch["attention_mask"]) for name in states],
+        [_real_tokens(found[name].double().mean(1), batch["attention_mask"]) for name in weights],
     )
 
 
-def _real(values: Float[Tensor, "batch length size"], mask: Int[Tensor, "batch length"]) -> Float[Tensor, "token size"]:
+def _real_tokens(
+    values: Float[Tensor, "batch length size"], mask: Int[Tensor, "batch length"]
+) -> Float[Tensor, "token size"]:
     return values[mask.bool()].cpu()

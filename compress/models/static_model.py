@@ -91,13 +91,13 @@ class StaticModel(_Static):
         first separator, even if that is part of the first text.
         """
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
-        vectors, words = self.word_embeddings(input_ids), _words(input_ids, mask, self.config)
-        pooled = _compared(_means(vectors, _by_text(input_ids, words, self.config)))
+        vectors, words = self.word_embeddings(input_ids), _is_word(input_ids, mask, self.config)
+        pooled = _compare_means(_means(vectors, _by_text(input_ids, words, self.config)))
         states = vectors * words[..., None].to(vectors.dtype)
         return BaseModelOutputWithPooling(last_hidden_state=states, pooler_output=pooled, hidden_states=())
 
 
-def _words(ids: Tensor, mask: Tensor, config: Any) -> Tensor:
+def _is_word(ids: Tensor, mask: Tensor, config: Any) -> Tensor:
     """Return whether each token is real and not special: bool [batch, length]."""
     words = mask > 0
     for special in config.special_token_ids:
@@ -119,7 +119,7 @@ def _means(vectors: Float[Tensor, "batch length hidden"], counted: Tensor) -> Fl
     return weights @ vectors / weights.sum(dim=2, keepdim=True).clamp(min=1)
 
 
-def _compared(means: Float[Tensor, "batch texts hidden"]) -> Float[Tensor, "batch features"]:
+def _compare_means(means: Float[Tensor, "batch texts hidden"]) -> Float[Tensor, "batch features"]:
     if means.shape[1] == 1:
         return means[:, 0]
     first, second = means.unbind(dim=1)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import CompressError
-from ..tokenization.special import MASK, PAD, plain, token_named
+from ..tokenization.special import MASK, PAD, plain_copy, token_named
 
 VECTORS = "vectors.npy"  # the table, float32 [vocabulary, hidden]
 _BATCH = 1024  # texts, of one token each
@@ -32,7 +32,7 @@ class TextFrame:
 
 def text_frame(tokenizer: Any) -> TextFrame:
     """Return what `tokenizer` puts around texts. Raises `CompressError` if it has no token for the letter a."""
-    own = plain(tokenizer)
+    own = plain_copy(tokenizer)
     one, two = own.encode("a"), own.encode("a", "a")
     texts = np.flatnonzero(np.array(two.special_tokens_mask) == 0)
     places = np.flatnonzero(np.array(one.special_tokens_mask) == 0)
@@ -65,13 +65,13 @@ def token_states(
     for start in range(0, len(states), _BATCH):
         numbers = torch.arange(start, min(start + _BATCH, len(states)), device=device)
         with torch.inference_mode():
-            found = compute_features(model.eval(), _alone(numbers, frame), names)
+            found = compute_features(model.eval(), _single_token_batch(numbers, frame), names)
             each = torch.stack([found[name][:, frame.place].float() for name in names]).mean(dim=0)
         states[start : start + len(numbers)] = each.cpu().numpy()
         on_progress(start + len(numbers))
 
 
-def _alone(numbers: Any, frame: TextFrame) -> dict[str, Any]:
+def _single_token_batch(numbers: Any, frame: TextFrame) -> dict[str, Any]:
     """Return a batch of texts of one token each."""
     ids, types = (numbers.new_tensor(values).repeat(len(numbers), 1) for values in (frame.ids, frame.types))
     ids[:, frame.place] = numbers

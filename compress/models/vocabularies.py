@@ -67,7 +67,7 @@ def converted_tokenizer(folder: Path) -> Tokenizer:
             f"{folder}: expected tokenizer.json, or a vocabulary it can be made from such as vocab.txt{found}"
         )
     config = read_config(folder)
-    _read(folder / "vocab.json", _numbered)
+    _read(folder / "vocab.json", _check_numbers)
     settings = {name: _read(folder / name, check) for name, check in _CHECKS.items()}
     settings[CONFIG].setdefault(TOKENIZER_CLASS, config.get(TOKENIZER_CLASS))
     _check_class(folder, settings[CONFIG].get(TOKENIZER_CLASS))
@@ -77,7 +77,7 @@ def converted_tokenizer(folder: Path) -> Tokenizer:
             _copy(folder, Path(place), settings)
             made = AutoTokenizer.from_pretrained(place, config=transformers_config(config), local_files_only=True)
     except Exception as error:  # tokenizers raises bare Exception
-        reason = _lacking(folder) or str(error).split("\n")[0]
+        reason = _missing_package(folder) or str(error).split("\n")[0]
         raise CompressError(f"{folder}: no tokenizer can be made from its vocabulary: {reason}") from None
     # transformers ignores a vocabulary file that is not of the model's family.
     if set(made.get_vocab()) <= set(made.all_special_tokens):
@@ -88,7 +88,7 @@ def converted_tokenizer(folder: Path) -> Tokenizer:
     return made.backend_tokenizer
 
 
-def _lacking(folder: Path) -> str | None:
+def _missing_package(folder: Path) -> str | None:
     """Return the missing package, if any; transformers' own message names another."""
     name = next((name for name in _PIECES if (folder / name).exists()), None)
     if name is None or find_spec("sentencepiece") is not None:
@@ -124,10 +124,10 @@ def _read(path: Path, check: Callable[[Path, dict[str, Any]], dict[str, Any]]) -
 
 
 def _config(path: Path, document: dict[str, Any]) -> dict[str, Any]:
-    kept = _named(path, document, marked=_MARKED) | allowed_values(path, document, _OPTIONS)
+    kept = _special_tokens(path, document, marked=_MARKED) | allowed_values(path, document, _OPTIONS)
     if (added := document.get("added_tokens_decoder")) is not None:
         numbered = isinstance(added, dict) and all(_is_number(key) for key in added)
-        _checked(path, "added_tokens_decoder", added, numbered, "tokens by their numbers")
+        _check_value(path, "added_tokens_decoder", added, numbered, "tokens by their numbers")
         kept["added_tokens_decoder"] = {
             key: _token(path, f"added_tokens_decoder.{key}", value) for key, value in added.items()
         }
@@ -136,24 +136,24 @@ def _config(path: Path, document: dict[str, Any]) -> dict[str, Any]:
 
 def _special(path: Path, document: dict[str, Any]) -> dict[str, Any]:
     """Return the allowed part; the flag `special` is dropped, because transformers sets it itself and fails if the file has it too."""
-    return _named(path, document, flags=tuple(flag for flag in _TOKEN_FLAGS if flag != "special"))
+    return _special_tokens(path, document, flags=tuple(flag for flag in _TOKEN_FLAGS if flag != "special"))
 
 
-def _named(path: Path, document: dict[str, Any], **form: Any) -> dict[str, Any]:
+def _special_tokens(path: Path, document: dict[str, Any], **form: Any) -> dict[str, Any]:
     """Return the special tokens by role."""
     kept = {name: _token(path, name, document[name], **form) for name in _TOKENS if document.get(name) is not None}
     name = "additional_special_tokens"
     if (more := document.get(name)) is not None:
-        _checked(path, name, more, isinstance(more, list), "a list of tokens")
+        _check_value(path, name, more, isinstance(more, list), "a list of tokens")
         kept[name] = [_token(path, f"{name}[{number}]", value, **form) for number, value in enumerate(more)]
     return kept
 
 
-def _numbered(path: Path, document: dict[str, Any]) -> dict[str, Any]:
+def _check_numbers(path: Path, document: dict[str, Any]) -> dict[str, Any]:
     """Check tokens and their numbers; tokenizers allocates a table as long as the largest number."""
     for name, value in document.items():
         right = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MOST_TOKENS
-        _checked(path, reprlib.repr(name), value, right, "the number of a token")
+        _check_value(path, reprlib.repr(name), value, right, "the number of a token")
     return document
 
 
@@ -162,7 +162,7 @@ def _token(
 ) -> Any:
     """Return a token: a string, or an AddedToken of transformers, `marked` as such, with the `flags` that say how it matches in a text."""
     if not isinstance(value, dict):
-        return _checked(path, name, value, _TEXT.allows(value), _TEXT.expected)
+        return _check_value(path, name, value, _TEXT.allows(value), _TEXT.expected)
     fields = {"content": _TEXT, **dict.fromkeys(flags, FLAG)}
     return {
         **marked,
@@ -174,10 +174,10 @@ def _is_number(key: str) -> bool:
     return key.isascii() and key.isdigit() and len(key) < 9
 
 
-def _checked(path: Path, name: str, value: Any, right: bool, expected: str) -> Any:
+def _check_value(path: Path, name: str, value: Any, right: bool, expected: str) -> Any:
     if not right:
         raise CompressError(f"{path}: {name}: expected {expected}; found {reprlib.repr(value)}")
     return value
 
 
-_CHECKS = {CONFIG: _config, SPECIAL: _special, ADDED: _numbered}
+_CHECKS = {CONFIG: _config, SPECIAL: _special, ADDED: _check_numbers}

@@ -31,13 +31,13 @@ def weight_files(folder: Path) -> list[Path]:
     elif (folder / _INDEX).exists():
         files = [folder / name for name in _shards(folder)]
     else:
-        raise CompressError(f"{folder}: expected {WEIGHTS}; {_instead(folder)}")
+        raise CompressError(f"{folder}: expected {WEIGHTS}; {_other_format(folder)}")
     for path in files:
         _shapes(path)
     return files
 
 
-def _instead(folder: Path) -> str:
+def _other_format(folder: Path) -> str:
     pickles = sorted(path.name for suffix in PICKLES for path in folder.glob(f"*{suffix}"))
     if pickles:
         return f"found {pickles[0]}, a pickle, which can run code when loaded: convert it to safetensors"

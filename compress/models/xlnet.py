@@ -41,7 +41,7 @@ class _WithoutMemories:
             use_mems=False,
             **kwargs,
         )
-        return self._headed(output.last_hidden_state, mask, output.hidden_states)
+        return self._apply_head(output.last_hidden_state, mask, output.hidden_states)
 
 
 # These have transformers' own names, which checkpoints use, and the same weights.
@@ -50,7 +50,7 @@ class _WithoutMemories:
 class XLNetForSequenceClassification(_WithoutMemories, transformers.XLNetForSequenceClassification):  # type: ignore[misc]
     """Logits [batch, label] from the last token."""
 
-    def _headed(self, states: Tensor, mask: Tensor, hidden: Any) -> SequenceClassifierOutput:
+    def _apply_head(self, states: Tensor, mask: Tensor, hidden: Any) -> SequenceClassifierOutput:
         summary = self.sequence_summary(last_tokens(states, mask))
         return SequenceClassifierOutput(logits=self.logits_proj(summary), hidden_states=hidden)
 
@@ -58,7 +58,7 @@ class XLNetForSequenceClassification(_WithoutMemories, transformers.XLNetForSequ
 class XLNetForMultipleChoice(_WithoutMemories, transformers.XLNetForMultipleChoice):  # type: ignore[misc]
     """Logits [pair, 1] from the last token; each pair of a context and an ending is scored separately."""
 
-    def _headed(self, states: Tensor, mask: Tensor, hidden: Any) -> MultipleChoiceModelOutput:
+    def _apply_head(self, states: Tensor, mask: Tensor, hidden: Any) -> MultipleChoiceModelOutput:
         summary = self.sequence_summary(last_tokens(states, mask))
         return MultipleChoiceModelOutput(logits=self.logits_proj(summary), hidden_states=hidden)
 
@@ -66,14 +66,14 @@ class XLNetForMultipleChoice(_WithoutMemories, transformers.XLNetForMultipleChoi
 class XLNetForTokenClassification(_WithoutMemories, transformers.XLNetForTokenClassification):  # type: ignore[misc]
     """Logits [batch, length, label]."""
 
-    def _headed(self, states: Tensor, mask: Tensor, hidden: Any) -> TokenClassifierOutput:
+    def _apply_head(self, states: Tensor, mask: Tensor, hidden: Any) -> TokenClassifierOutput:
         return TokenClassifierOutput(logits=self.classifier(states), hidden_states=hidden)
 
 
 class XLNetForQuestionAnsweringSimple(_WithoutMemories, transformers.XLNetForQuestionAnsweringSimple):  # type: ignore[misc]
     """Start and end logits, [batch, length] each."""
 
-    def _headed(self, states: Tensor, mask: Tensor, hidden: Any) -> QuestionAnsweringModelOutput:
+    def _apply_head(self, states: Tensor, mask: Tensor, hidden: Any) -> QuestionAnsweringModelOutput:
         start, end = self.qa_outputs(states).unbind(-1)
         return QuestionAnsweringModelOutput(start_logits=start, end_logits=end, hidden_states=hidden)
 

@@ -31,7 +31,7 @@ def build_nodes(
             context.seen[node.key] = found is not None
             context.listener.stage(node.label, found is not None)
         cached[node.id] = context.seen[node.key]
-        artifacts[node.id] = found or _built(plan, node, inputs, context, cache)
+        artifacts[node.id] = found or _build_artifact(plan, node, inputs, context, cache)
         for line in artifacts[node.id].describe.get(_NOTICES, ()):  # whichever run or process built it
             context.notice(line)
         if node.id not in plan.candidates:  # a candidate that learnt nothing is not chosen
@@ -53,7 +53,9 @@ def check_texts(plan: Plan, context: Context, cache: Store) -> None:
         text_of(plan, node, texts[name])  # raises where there is too little
 
 
-def _built(plan: Plan, node: Node[Spec], inputs: dict[str, Artifact], context: Context, cache: Store) -> Artifact:
+def _build_artifact(
+    plan: Plan, node: Node[Spec], inputs: dict[str, Artifact], context: Context, cache: Store
+) -> Artifact:
     describe = provenance.manifest_fields(node.kind.name, f"{node.label} on {plan.task.spec.name}")
 
     def make(out: Path, work: Path) -> dict[str, Any]:

@@ -89,14 +89,14 @@ def follow(make_plans: Callable[[], list[Plan]], context: Callable[[Plan, Peers]
 
     Raises `CompressError`, also if the first process failed, with its message and exit code.
     """
-    theirs = _received()["keys"]
+    theirs = _receive_message()["keys"]
     plans = {plan.name: plan for plan in make_plans()}
     if _keys(plans.values()) != theirs:
         raise CompressError(
             "this process plans different stages than the first one; all nodes need the same files and packages"
         )
     peers = Peers()
-    while "turn" in (word := _received()):
+    while "turn" in (word := _receive_message()):
         name, node, *folders = word["turn"]
         _take_part(plans[name], node, context(plans[name], peers), cache, *map(Path, folders))
     return [Result.model_validate(result) for result in word["results"]]
@@ -106,7 +106,7 @@ def _keys(plans: Iterable[Plan]) -> list[list[str]]:
     return [[node.key for node in plan.nodes] for plan in plans]
 
 
-def _received() -> dict[str, Any]:
+def _receive_message() -> dict[str, Any]:
     with signals.deferred():  # a message cut off halfway would keep the first process waiting
         word: dict[str, Any] = ranks.broadcast({})
     if "failed" in word:
@@ -120,12 +120,12 @@ def _take_part(plan: Plan, name: str, context: Context, cache: Store, out: Path,
     """Help to train in the stage `name`, with the folders of the first process."""
     nodes = {node.id: node for node in plan.nodes}
     node = nodes[name]
-    inputs = {role: _shared(nodes[name], cache) for role, name in node.inputs.items()}
+    inputs = {role: _find_shared(nodes[name], cache) for role, name in node.inputs.items()}
     with suppress(TakenPart):
         run_job(Job(plan, node, inputs, context, out, work))
 
 
-def _shared(node: Node[Spec], cache: Store) -> Artifact:
+def _find_shared(node: Node[Spec], cache: Store) -> Artifact:
     found = cache.find(node.key)
     if found is None:
         raise CompressError(

@@ -106,7 +106,7 @@ class Estimate:
         unknown = [work.label for work in self.work if work.steps is None]
         words = [f"{known:,} steps"] if known else []
         if self.seconds is not None:
-            words.append(f"{spell(self.seconds)} on this machine, judging by {self.by}")
+            words.append(f"{format_duration(self.seconds)} on this machine, judging by {self.by}")
         elif known:
             words.append("no such model has been trained here yet: `run` measures how long it takes")
         words += [f"{', '.join(unknown)} as long as the text"] if unknown else []
@@ -129,7 +129,7 @@ def data_line(task: TaskSource) -> str:
     return f"data: {len(data.train):,} train, {len(data.tuning):,} tuning {what}; {spec.kind}{labels}"
 
 
-def spell(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Spell a duration as `about 12 min`, `about 3.5 h` or `about 2 days`, no more precisely than it is known."""
     if seconds < 60:
         return "less than a minute"

@@ -46,7 +46,7 @@ def check_at_hand(plans: list[Plan], root: Path) -> list[Plan]:
 
 def check_plan(plan: Plan, root: Path) -> None:
     """Raise `CompressError` if the data, the checkpoint and the stages that are left to run do not fit each other."""
-    missing = _missing(plan, root)
+    missing = _missing_stages(plan, root)
     if missing:
         _ = plan.task.data  # whole, so that a bad row costs no training
         for teacher in plan.teachers.values():
@@ -67,7 +67,7 @@ def _check_batch(plan: Plan, node: Node[Spec]) -> None:
         raise CompressError(f"recipe {plan.recipe.name}, stage {node.stage}: batch_size is {spec.batch_size}; {few}")
 
 
-def _missing(plan: Plan, root: Path) -> list[Node[Spec]]:
+def _missing_stages(plan: Plan, root: Path) -> list[Node[Spec]]:
     """The stages that would run."""
     return [node for node in plan.nodes if not (root / ".store" / node.key).is_dir()]
 
@@ -105,7 +105,7 @@ def _padding_is_none_of_a_text(source: TeacherSource, tokenizer: Tokenizer) -> N
 
 
 def _disk_suffices(plans: list[Plan], root: Path) -> None:
-    missing = {node.key: (plan, node) for plan in plans for node in _missing(plan, root) if node.kind.checkpoint}
+    missing = {node.key: (plan, node) for plan in plans for node in _missing_stages(plan, root) if node.kind.checkpoint}
     needed = sum(_bytes(plan, node) for plan, node in missing.values())
     free = shutil.disk_usage(nearest(root)).free
     if needed > free:

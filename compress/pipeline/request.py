@@ -13,7 +13,7 @@ import yaml
 
 from .. import catalog
 from ..errors import CompressError
-from ..files.paths import NO_PATHS, OWN_FOLDER, from_home, shown, without_places
+from ..files.paths import NO_PATHS, OWN_FOLDER, display_path, from_home, without_places
 from ..machine import usable_cores
 from ..quantize.methods import QUANTIZERS
 from ..spec.limits import LARGEST_SEED, MOST_SEEDS, MOST_THREADS
@@ -21,7 +21,7 @@ from ..spec.recipe import Recipe
 from ..spec.task import TaskSpec
 from ..tasks import OwnFiles, own_task, resolve_task
 from .plan import Plan
-from .plan.teachers import TeacherSource, pinned
+from .plan.teachers import TeacherSource, pinned_word
 from .results.measure import BenchSettings
 
 
@@ -80,10 +80,10 @@ def tasks_of(request: Request) -> list[tuple[TaskSpec, Path | None]]:
 
 def teacher_words(request: Request, recipe: Recipe) -> tuple[str, ...]:
     """Return the request's teachers, or the recipe's if it names none."""
-    return several(request.teacher) or several(recipe.teacher)
+    return as_tuple(request.teacher) or as_tuple(recipe.teacher)
 
 
-def several(teacher: str | tuple[str, ...] | None) -> tuple[str, ...]:
+def as_tuple(teacher: str | tuple[str, ...] | None) -> tuple[str, ...]:
     """Return one word, several, or none, as a tuple."""
     return (teacher,) if teacher and isinstance(teacher, str) else tuple(teacher or ())
 
@@ -120,16 +120,16 @@ def overrides_for(request: Request, name: str) -> list[str]:
 
 
 def command_line(request: Request, plan: Plan) -> str:
-    """Return the command that makes this one run again, whatever else was requested with it; paths are written by `shown`."""
-    words = ["compress", "run", shown(plan.word or plan.recipe.name), *_task_words(request, plan)]
-    for text, source in zip(several(request.teacher), plan.teachers.values(), strict=False):
+    """Return the command that makes this one run again, whatever else was requested with it; paths are written by `display_path`."""
+    words = ["compress", "run", display_path(plan.word or plan.recipe.name), *_task_words(request, plan)]
+    for text, source in zip(as_tuple(request.teacher), plan.teachers.values(), strict=False):
         words += ["--teacher", shown_checkpoint(text, source)]
     if request.student is not None:
         words += ["--student", shown_checkpoint(request.student, plan.pretrained)]
     for flag, value in (("--data-dir", request.data_dir), ("--tuning", request.tuning)):
-        words += [flag, shown(str(value))] if value is not None else []
+        words += [flag, display_path(str(value))] if value is not None else []
     for text in request.corpus:
-        words += ["--corpus", shown(text)]
+        words += ["--corpus", display_path(text)]
     words += ["--seed", str(plan.seed)] if plan.seed else []
     words += ["--base-seed", str(request.base_seed)] if request.base_seed is not None else []
     words += ["--precision", request.precision] if request.precision else []
@@ -148,11 +148,11 @@ def command_line(request: Request, plan: Plan) -> str:
 
 
 def shown_checkpoint(text: str, source: TeacherSource | None) -> str:
-    """As `shown`, for a teacher or student that was found as `source`; a folder begins with `OWN_FOLDER`, so that it is not taken for a
-    card or a repository of the hub."""
+    """As `display_path`, for a teacher or student that was found as `source`; a folder begins with `OWN_FOLDER`, so that it is not taken
+    for a card or a repository of the hub."""
     if source is None:
-        return shown(text)
-    word = shown(pinned(text, source))
+        return display_path(text)
+    word = display_path(pinned_word(text, source))
     return f"{OWN_FOLDER}{word}" if source.folder == from_home(text) and not word.startswith(OWN_FOLDER) else word
 
 
@@ -176,14 +176,14 @@ def _task_words(request: Request, plan: Plan) -> list[str]:
         return own_words(request.own, request.corpus)
     named = {word: resolve_task(word)[0].name for word in request.tasks}
     name = plan.task.spec.name
-    return ["--task", shown(next((word for word in named if named[word] == name), name))]
+    return ["--task", display_path(next((word for word in named if named[word] == name), name))]
 
 
 def own_words(own: OwnFiles, corpus: Sequence[str] = ()) -> list[str]:
-    """Return the options that name these files and their columns, paths written by `shown`. Omits a training file that is all of `corpus`,
-    and columns with default names, since others may be detected in their place."""
-    words = [] if [own.train] == [*map(Path, corpus)] else ["--train", shown(str(own.train))]
-    words += ["--dev", shown(str(own.dev))]
+    """Return the options that name these files and their columns, paths written by `display_path`. Omits a training file that is all of
+    `corpus`, and columns with default names, since others may be detected in their place."""
+    words = [] if [own.train] == [*map(Path, corpus)] else ["--train", display_path(str(own.train))]
+    words += ["--dev", display_path(str(own.dev))]
     words += ["--text", own.text] if own.text != OwnFiles.text else []
     words += ["--pair", own.pair] if own.pair is not None else []
     words += ["--label", own.label] if own.label != OwnFiles.label else []

@@ -19,11 +19,11 @@ from .plan import Context, Listener, Plan
 from .preflight import preflight
 from .request import Request, command_line, threads_of
 from .requested_plans import plan_all
-from .results.assemble import BENCH, Made, build_result, described
+from .results.assemble import BENCH, Made, build_result, result_key
 from .results.ensemble import teacher_predictions
 from .results.measure import benchmark, models_of, predictions
 from .results.reported import ReportedSource
-from .results.run_folder import finished, write_run
+from .results.run_folder import finished_result, write_run
 from .results.similarity import layer_similarity
 from .side_by_side import Turns, build_missing, missing_stages, most_at_once
 from .stages.adopt import ADOPT
@@ -153,7 +153,7 @@ def _run(plan: Plan, request: Request, context: Context, reported: ReportedSourc
     similarity, compared = layer_similarity(plan, models, context, cache)
     measured = benchmark(models, context, request.bench, cache, anew=request.rebench) if request.bench else None
     measurements = [
-        described(plan),
+        result_key(plan),
         *(artifact.key for artifact, _ in (scored | taught).values()),
         *([compared.key] if compared else []),
         *([measured.name] if measured else []),
@@ -163,7 +163,7 @@ def _run(plan: Plan, request: Request, context: Context, reported: ReportedSourc
         cache.sweep()
         # Two processes that finish together write one after the other.
         with FileLock(cache.root / ".locks" / plan.name):
-            before = finished(folder, measurements)
+            before = finished_result(folder, measurements)
             if before is not None:
                 return before
             logits = {label: arrays for label, (_, arrays) in (scored | taught).items()}

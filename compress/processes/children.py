@@ -33,17 +33,19 @@ def run(command: Sequence[str | Path], seconds: float, *, environment: Mapping[s
             code = process.wait(seconds)
         except subprocess.TimeoutExpired:
             raise CheckFailed(
-                f"{_shown(words)}: it had not ended after {seconds:g} s; it was stopped, with all that it started"
+                f"{_format_command(words)}: it had not ended after {seconds:g} s; it was stopped, with all that it started"
             ) from None
         finally:
-            end(process)
+            kill_process(process)
         written, complaint = (_read(file) for file in (out, errors))
     if code:
-        raise CheckFailed(f"{_shown(words)}: {how_it_ended(code)}: {_last(complaint) or _last(written)}")
+        raise CheckFailed(
+            f"{_format_command(words)}: {how_it_ended(code)}: {_last_words(complaint) or _last_words(written)}"
+        )
     return written
 
 
-def end(process: subprocess.Popen[Any]) -> int | None:
+def kill_process(process: subprocess.Popen[Any]) -> int | None:
     """Kill `process`, its descendants, and the rest of its group if it leads one; return its exit status.
 
     None: the kernel did not release it.
@@ -76,7 +78,7 @@ def _shares_our_group(pid: int) -> bool:
         return False
 
 
-def _shown(words: Sequence[str]) -> str:
+def _format_command(words: Sequence[str]) -> str:
     text = shlex.join(words)
     return text if len(text) <= _COMMAND else f"{text[:_COMMAND]}…"
 
@@ -86,5 +88,5 @@ def _read(file: Any) -> str:
     return file.read().decode(errors="replace")
 
 
-def _last(text: str) -> str:
+def _last_words(text: str) -> str:
     return " ".join(text.split())[-_LAST_WORDS:]

@@ -36,12 +36,12 @@ class Helpers:
                 self._started.append(process)
                 process.start()
         except BaseException:
-            self._end(_GRACE, terminate=True)
+            self._stop_started(_GRACE, terminate=True)
             raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        self._end(_GRACE, terminate=kind is not None)
+        self._stop_started(_GRACE, terminate=kind is not None)
 
     def tell_losses(self, notice: Callable[[str], None]) -> None:
         """Report each process that has failed or was killed, once."""
@@ -52,7 +52,7 @@ class Helpers:
                     f"a further process has ended with exit code {process.exitcode}; what it was at is taken up again"
                 )
 
-    def _end(self, seconds: float, *, terminate: bool) -> None:
+    def _stop_started(self, seconds: float, *, terminate: bool) -> None:
         alive = [process for process in self._started if process.pid is not None]
         if terminate:
             for process in alive:

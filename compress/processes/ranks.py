@@ -28,7 +28,7 @@ class ProcessLost(CheckFailed):
     """Another process of the command has ended early."""
 
 
-def _told(name: str) -> int:
+def _launcher_number(name: str) -> int:
     """Return a number that the launcher sets; without a LOCAL_RANK, which accelerate requires, such numbers belong to
     something else."""
     return int(os.environ.get(name, _ALONE[name])) if {"RANK", "LOCAL_RANK"} <= os.environ.keys() else _ALONE[name]
@@ -36,12 +36,12 @@ def _told(name: str) -> int:
 
 def count() -> int:
     """Return the number of processes of the command, on all nodes."""
-    return _told("WORLD_SIZE")
+    return _launcher_number("WORLD_SIZE")
 
 
 def rank() -> int:
     """Return the number of this process, from 0."""
-    return _told("RANK")
+    return _launcher_number("RANK")
 
 
 def is_first() -> bool:
@@ -51,11 +51,11 @@ def is_first() -> bool:
 
 def local_count() -> int:
     """Return the number of processes of the command on this node, which share its cores."""
-    return _told("LOCAL_WORLD_SIZE")
+    return _launcher_number("LOCAL_WORLD_SIZE")
 
 
 @cache
-def _words() -> Any:
+def _message_group() -> Any:
     """Return the group for messages. The first call, which every process makes at the same point, connects them."""
     import atexit
 
@@ -73,7 +73,7 @@ def leave() -> None:
 
     import torch.distributed as dist
 
-    _words.cache_clear()
+    _message_group.cache_clear()
     if dist.is_initialized():
         dist.destroy_process_group()
     gc.collect()  # wrapped models hold the default group in reference cycles
@@ -113,9 +113,9 @@ def broadcast(value: T) -> T:
     said = _bytes(value) if is_first() else None
     with connected():
         size = tensor([0 if said is None else len(said)])
-        send(size, src=0, group=_words())
+        send(size, src=0, group=_message_group())
         said = zeros(int(size), dtype=uint8) if said is None else said
-        send(said, src=0, group=_words())
+        send(said, src=0, group=_message_group())
     return _value(said)
 
 
@@ -130,12 +130,12 @@ def gather(value: T) -> list[T]:
     said = _bytes(value)
     sizes = [tensor([0]) for _ in range(count())]
     with connected():
-        all_gather(sizes, tensor([len(said)]), group=_words())
+        all_gather(sizes, tensor([len(said)]), group=_message_group())
         longest = max(int(size) for size in sizes)
         padded = zeros(longest, dtype=uint8)
         padded[: len(said)] = said
         parts = [zeros(longest, dtype=uint8) for _ in sizes]
-        all_gather(parts, padded, group=_words())
+        all_gather(parts, padded, group=_message_group())
     return [_value(part[: int(size)]) for part, size in zip(parts, sizes, strict=True)]
 
 
@@ -158,7 +158,7 @@ def largest(values: Sequence[int]) -> list[int]:
 
     found = torch.tensor(values)
     with connected():
-        all_reduce(found, ReduceOp.MAX, group=_words())
+        all_reduce(found, ReduceOp.MAX, group=_message_group())
     return found.tolist()
 
 
@@ -184,7 +184,7 @@ def first_ends(seconds: float) -> bool:
         return True
     started = time.monotonic()
     try:
-        work = distributed.irecv(zeros(1), src=0, group=_words())
+        work = distributed.irecv(zeros(1), src=0, group=_message_group())
         if work is not None:
             work.wait(timedelta(seconds=seconds))
     except RuntimeError:

@@ -30,10 +30,10 @@ class _Stop:
             return
         if self.deferring and ranks.count() > 1 and time.monotonic() - self.since < _ECHO:
             return
-        raise _interrupted(number)
+        raise _interruption(number)
 
 
-def _interrupted(number: int, failure: CompressError | None = None) -> Interrupted:
+def _interruption(number: int, failure: CompressError | None = None) -> Interrupted:
     lines = [
         "interrupted; finished steps are kept, run the same command to continue",
         *([str(failure)] if failure else []),
@@ -62,7 +62,7 @@ def _send_again(lost: sys.UnraisableHookArgs) -> None:
     again.start()
 
 
-def behind(error: BaseException) -> Interrupted | None:
+def interruption_behind(error: BaseException) -> Interrupted | None:
     """Return the `Interrupted` that Python turned into `error`, as it does in the middle of a class statement; None if there
     is none."""
     causes = list[BaseException]()
@@ -75,7 +75,7 @@ def behind(error: BaseException) -> Interrupted | None:
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """Within, a first signal only sets `requested()`; a second one raises at once. The end raises for a first one, even
+    """Within, a first signal only sets `requested_signal()`; a second one raises at once. The end raises for a first one, even
     after a `CompressError`: otherwise a search would begin its next trial."""
     _stop.deferring = True
     failure: CompressError | None = None
@@ -87,11 +87,11 @@ def deferred() -> Iterator[None]:
         _stop.deferring = False
         waiting, _stop.requested = _stop.requested, None
     if waiting is not None:
-        raise _interrupted(waiting, failure) from failure
+        raise _interruption(waiting, failure) from failure
     if failure is not None:
         raise failure
 
 
-def requested() -> int | None:
+def requested_signal() -> int | None:
     """Return the number of the signal that waits for a safe point, if any."""
     return _stop.requested

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ..errors import CheckFailed, CompressError
-from .children import end, how_it_ended
+from .children import how_it_ended, kill_process
 
 _READER_SECONDS = 5.0  # for the rest of a dead child's answers
 
@@ -47,7 +47,7 @@ class Worker:
         return self
 
     def __exit__(self, *_: object) -> None:
-        end(self._process)
+        kill_process(self._process)
         self._reader.join(_READER_SECONDS)  # a process that left the group may hold the answers open for ever
         for pipe in (self._process.stdin, self._log):
             try:
@@ -71,12 +71,12 @@ class Worker:
         except BrokenPipeError:
             line = ""
         except queue.Empty:
-            end(self._process)  # a late answer would be taken for the next one's
+            kill_process(self._process)  # a late answer would be taken for the next one's
             raise CheckFailed(
                 f"no answer in {self.timeout:g} s to `{do}`; ask for less at once, as smaller shapes, or again on a less busy machine"
             ) from None
         if not line:
-            raise CheckFailed(self._epitaph())
+            raise CheckFailed(self._describe_death())
         answer = json.loads(line)
         if "error" in answer:
             raise CompressError(answer["error"])
@@ -89,11 +89,11 @@ class Worker:
                 self._answers.put(line)
         self._answers.put("")
 
-    def _epitaph(self) -> str:
+    def _describe_death(self) -> str:
         try:
             code = self._process.wait(timeout=10)
         except subprocess.TimeoutExpired:  # it closed its answers and hangs
-            code = end(self._process)
+            code = kill_process(self._process)
         self._log.seek(0)
         lines = self._log.read().decode(errors="replace").strip().splitlines()
         last = lines[-1].strip() if lines else "it said nothing"

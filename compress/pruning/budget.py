@@ -91,15 +91,15 @@ class MeasuredCosts:
         found = []
         for heads, neurons in inner:
             found += [
-                _interpolated(head_counts(heads), self.heads),
-                _interpolated(neuron_counts(neurons), self.neurons),
+                _interpolate_costs(head_counts(heads), self.heads),
+                _interpolate_costs(neuron_counts(neurons), self.neurons),
             ]
-        found.append(_interpolated(head_counts(last_heads), self.last_heads))
-        found.append(_interpolated(neuron_counts(last_neurons), self.last_neurons))
+        found.append(_interpolate_costs(head_counts(last_heads), self.last_heads))
+        found.append(_interpolate_costs(neuron_counts(last_neurons), self.last_neurons))
         return Costs(found, self.empty)
 
 
-def _interpolated(counts: np.ndarray, points: Points) -> Widths:
+def _interpolate_costs(counts: np.ndarray, points: Points) -> Widths:
     """Return the interpolated costs, made monotonic: it is noise if a wider part is measured to cost less."""
     where, more = np.array(points, float).T
     return Widths(counts, np.interp(counts, where, np.maximum.accumulate(np.maximum(more, 0))))

@@ -31,10 +31,10 @@ class LayerInputs:
 def first_inputs(model: Any, batch: Batch) -> LayerInputs:
     """Return the inputs of the first layer."""
     (states, *others), keywords = first_layer_inputs(model, model_inputs(model, batch))
-    return LayerInputs(states, tuple(map(_once, others)), keywords, batch["attention_mask"].bool())
+    return LayerInputs(states, tuple(map(_share_equal_rows, others)), keywords, batch["attention_mask"].bool())
 
 
-def _once(value: Any) -> Any:
+def _share_equal_rows(value: Any) -> Any:
     """Store rows of a tensor once if they are all equal, such as biases for distances."""
     if isinstance(value, Tensor) and value.ndim > 1 and torch.equal(value, value[:1].expand_as(value)):
         return value[:1].clone().expand_as(value)

@@ -118,15 +118,15 @@ class _Sums:
 
     def varying(self, weight: Float[Tensor, "out in"]) -> float:
         """Return the squares of a matrix's output for these inputs, around its means."""
-        return float(((weight @ self._centred()) * weight).sum())
+        return float(((weight @ self._centered_squares()) * weight).sum())
 
     def squares(self) -> Float[Tensor, "in in"]:
         """Return the squares of the inputs around their means, which the bias absorbs; damped as in the repair."""
-        centred = self._centred()
+        centred = self._centered_squares()
         diagonal = centred.diagonal()
         return centred + torch.diag(DAMPING * diagonal.mean().clamp_min(1e-12).expand_as(diagonal))
 
-    def _centred(self) -> Float[Tensor, "in in"]:
+    def _centered_squares(self) -> Float[Tensor, "in in"]:
         return self._extended[:-1, :-1] - torch.outer(self._extended[-1, :-1], self._shifted_means())
 
     def _shifted_means(self) -> Float[Tensor, " in"]:
@@ -149,7 +149,7 @@ class _Probe:
         count, lost, whole = len(order.order), 0.0, sums.varying(weight)
         while count and lost <= LEAST_LOST * whole:
             count //= 2
-            fitted = _refitted(weight, sums.squares(), order.kept(count), len(order.order))
+            fitted = _refit_weight(weight, sums.squares(), order.kept(count), len(order.order))
             lost = sums.varying(weight - fitted)
         bias = linear.bias.cpu() + (weight - fitted) @ sums.means()
         changed = fitted.to(linear.weight), bias.to(linear.bias)
@@ -172,7 +172,7 @@ class _Probe:
         return torch.cat(found)
 
 
-def _refitted(
+def _refit_weight(
     weight: Float[Tensor, "out in"], squares: Float[Tensor, "in in"], kept: list[int], units: int
 ) -> Float[Tensor, "out in"]:
     """Refit a weight by least squares, so that it reads only the units `kept`."""
@@ -201,13 +201,13 @@ def removals(
         place = int(losses.argmin())
         order.append(left[place])
         errors.append(errors[-1] + float(losses[place]))
-        columns, inverse = _without(columns, inverse, slice(place * size, (place + 1) * size), blocks[place])
+        columns, inverse = _remove_inputs(columns, inverse, slice(place * size, (place + 1) * size), blocks[place])
         left[place] = left[-1]
         left.pop()
     return order, np.array(errors)
 
 
-def _without(columns: Tensor, inverse: Tensor, gone: slice, block: Tensor) -> tuple[Tensor, Tensor]:
+def _remove_inputs(columns: Tensor, inverse: Tensor, gone: slice, block: Tensor) -> tuple[Tensor, Tensor]:
     """Return Wᵀ and H⁻¹ of the inputs that are left, computed in place; the last inputs move to the places of the removed
     ones. `block`: ((H⁻¹)_SS)⁻¹."""
     rows = inverse[gone].clone()

@@ -34,7 +34,7 @@ def without_units(model: Any, heads: Sequence[Sequence[int]], neurons: Sequence[
     pruned = without_pooler(usable_class(kind, config)(config), head_of(model))
     state, device = model.state_dict(), next(model.parameters()).device
     for number, (some_heads, some_neurons) in enumerate(zip(heads, neurons, strict=True)):
-        rows, neuron_rows = _rows(some_heads, size).to(device), _rows(some_neurons, 1).to(device)
+        rows, neuron_rows = _unit_rows(some_heads, size).to(device), _unit_rows(some_neurons, 1).to(device)
         for part, kept in (*((part, rows) for part in ATTENTION), ("up", neuron_rows)):
             name = f"{layer_name(model, number)}.{family.layer[part]}"
             for each in ("weight", "bias"):
@@ -54,7 +54,7 @@ def _select(state: dict[str, Tensor], name: str, kept: Tensor) -> None:
         state.pop(name, None)
 
 
-def _rows(units: Sequence[int], size: int) -> Tensor:
+def _unit_rows(units: Sequence[int], size: int) -> Tensor:
     """Return the rows of these units in a matrix whose outputs are units, each `size` wide."""
     return (torch.tensor(units, dtype=torch.long)[:, None] * size + torch.arange(size)).flatten()
 

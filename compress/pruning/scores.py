@@ -17,7 +17,7 @@ from ..models.pruned import head_size, layer_part
 from ..objective import Objective
 from ..tasks import TaskBatches
 from .layerwise import READERS
-from .unit_choice import rearranged
+from .unit_choice import rearrange_units
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class FisherScores:
 
     def kept(self, count: int) -> list[int]:
         """Return the indices, ascending, of the units that stay after exchanges with removed ones (`rearranged`)."""
-        return rearranged(self.gradients.numpy(), count)
+        return rearrange_units(self.gradients.numpy(), count)
 
 
 def fisher_scores(gradients: Sequence[LayerGradients]) -> list[FisherScores]:
@@ -72,7 +72,7 @@ def mask_gradients(
     """
     found: list[list[Tensor]] = []
     wanted, done, device = min(examples, len(data.encoded)), 0, next(model.parameters()).device
-    with _frozen(model):
+    with _freeze_model(model):
         for step in range(len(data)):
             if done >= wanted:
                 break
@@ -83,7 +83,7 @@ def mask_gradients(
                 for layer in range(model.config.num_hidden_layers)
                 for part, _ in READERS.values()
             ]
-            with _masked(model, masks):
+            with _mask_units(model, masks):
                 loss = _summed_loss(model, objective, data, rows)
             # The loss does not depend on the masks of parts without units.
             gradients = torch.autograd.grad(loss, masks, materialize_grads=True)
@@ -101,7 +101,7 @@ def _count(model: Any, layer: int, part: str) -> int:
 
 
 @contextmanager
-def _frozen(model: nn.Module) -> Iterator[None]:
+def _freeze_model(model: nn.Module) -> Iterator[None]:
     """While open, the model is in evaluation mode, and its weights have no gradients."""
     training, before = model.training, [parameter.requires_grad for parameter in model.parameters()]
     model.eval().requires_grad_(False)
@@ -114,7 +114,7 @@ def _frozen(model: nn.Module) -> Iterator[None]:
 
 
 @contextmanager
-def _masked(model: Any, masks: Sequence[Tensor]) -> Iterator[None]:
+def _mask_units(model: Any, masks: Sequence[Tensor]) -> Iterator[None]:
     """While open, the inputs of the output matrices of attention and of the feed-forward part are multiplied by masks
     [example, unit]: for each layer one of heads and one of neurons."""
     handles, parts = [], [part for part, _ in READERS.values()]
@@ -124,14 +124,14 @@ def _masked(model: Any, masks: Sequence[Tensor]) -> Iterator[None]:
             if not reader.in_features:
                 continue
             wide = mask.repeat_interleave(reader.in_features // mask.shape[1], dim=1)[:, None]
-            handles.append(reader.register_forward_pre_hook(_times(wide)))
+            handles.append(reader.register_forward_pre_hook(_multiply_input(wide)))
         yield
     finally:
         for handle in handles:
             handle.remove()
 
 
-def _times(mask: Tensor) -> Callable[[nn.Module, tuple[Tensor, ...]], tuple[Tensor]]:
+def _multiply_input(mask: Tensor) -> Callable[[nn.Module, tuple[Tensor, ...]], tuple[Tensor]]:
     return lambda module, inputs: (inputs[0] * mask,)
 
 
@@ -139,11 +139,11 @@ def _summed_loss(model: nn.Module, objective: Objective, data: TaskBatches, rows
     batch = to_tensors(data.collate(rows), next(model.parameters()).device)
     features = compute_features(model, batch, objective.student_features)
     terms = objective(features, {}, batch)
-    counts = {name: _counted(data, objective.means_over.get(name, "examples"), rows) for name in terms}
+    counts = {name: _count_units(data, objective.means_over.get(name, "examples"), rows) for name in terms}
     return torch.stack([term * counts[name] for name, term in terms.items()]).sum()
 
 
-def _counted(data: TaskBatches, unit: Any, rows: np.ndarray) -> float:
+def _count_units(data: TaskBatches, unit: Any, rows: np.ndarray) -> float:
     return len(rows) if unit == "examples" else float(data.counts(unit, rows).sum())
 
 

@@ -92,7 +92,7 @@ def least_loss(losses: Sequence[np.ndarray], costs: Sequence[np.ndarray], budget
     return options[::-1]
 
 
-def rearranged(gradients: np.ndarray, keep: int) -> list[int]:
+def rearrange_units(gradients: np.ndarray, keep: int) -> list[int]:
     """Return the indices, ascending, of the `keep` units that stay, by gradients [example, unit] of their masks.
 
     Start with the units that are most important individually. Then, in ascending importance, each of these joins the removed

@@ -48,7 +48,7 @@ def splittable(model: ModelProto, plan: QuantizationPlan) -> set[str]:
     by_weight: dict[str, list[Chain]] = defaultdict(list)
     for chain in _chains(model, plan.int8).values():
         by_weight[chain.second.input[1]].append(chain)
-    return {weight for weight, those in by_weight.items() if _alone(weight, those, readers)}
+    return {weight for weight, those in by_weight.items() if _has_no_other_reader(weight, those, readers)}
 
 
 def split_before(model: ModelProto, channel_repeats: Mapping[str, Array]) -> ChannelRepeats:
@@ -105,7 +105,7 @@ def extra_channels(channels: int) -> int:
     return extra if extra * _LIMIT <= channels else 0
 
 
-def repeated(channel_repeats: Array) -> Array:
+def source_channels(channel_repeats: Array) -> Array:
     """Return the source channel of each channel of the split tensor: the original channels in order, then the additional
     copies."""
     channels = np.arange(len(channel_repeats))
@@ -121,7 +121,7 @@ def split_rows(weight: Array, channel_repeats: Array, *, axis: int | None, bits:
     top = 2 ** (bits - 1) - 1
     largest = (np.abs(weight) / channel_repeats[:, None]).max(axis=None if axis is None else 0)
     scale = np.where(largest > 0, largest / np.float32(top), np.float32(1)).astype(np.float32)
-    order = repeated(channel_repeats)
+    order = source_channels(channel_repeats)
     found = weight[order].astype(np.float32)
     for channel in np.flatnonzero(channel_repeats > 1):
         count = channel_repeats[channel]
@@ -151,7 +151,7 @@ def split_channels(
 
     made: dict[tuple[str, bytes], str] = {}
 
-    def wide(name: str, counts: Array, turned: Callable[[Array], Array]) -> str:
+    def widened_tensor(name: str, counts: Array, turned: Callable[[Array], Array]) -> str:
         """Store the widened tensor once for equal `counts`, as the copies of a shared block have; layers may share just a
         bias."""
         key = (name, counts.tobytes())
@@ -163,7 +163,7 @@ def split_channels(
         return made[key]
 
     for name, chain in found.items():
-        _widen(chain, channel_repeats[name], wide, axis=axis, bits=bits)
+        _widen(chain, channel_repeats[name], widened_tensor, axis=axis, bits=bits)
     if channel_repeats:
         del graph.value_info[:]  # its shapes are outdated
         drop_unused(graph)
@@ -174,7 +174,7 @@ def _widen(
     chain: Chain, counts: Array, wide: Callable[[str, Array, Callable[[Array], Array]], str], **int8: Any
 ) -> None:
     """Make the nodes of `chain` read the weights and vectors that `wide` stores. In place."""
-    order = repeated(counts)
+    order = source_channels(counts)
     for node in (chain.first, *chain.nodes):
         for place, name in enumerate(node.input):
             if name in chain.vectors or (node is chain.first and place == 1):
@@ -226,7 +226,7 @@ def _chain(
     return Chain(firsts[0], second, tuple(reversed(nodes)), frozenset(vectors))
 
 
-def _alone(weight: str, those: Sequence[Chain], readers: Mapping[str, Sequence[NodeProto]]) -> bool:
+def _has_no_other_reader(weight: str, those: Sequence[Chain], readers: Mapping[str, Sequence[NodeProto]]) -> bool:
     inside = {id(node) for chain in those for node in (chain.first, chain.second, *chain.nodes)}
     names = {weight, *(chain.first.input[1] for chain in those)}
     return all(id(reader) in inside for name in names for reader in readers[name])

@@ -91,15 +91,15 @@ def why_fp32(model: ModelProto, plan: QuantizationPlan, exclude: tuple[str, ...]
 def _reasons(model: ModelProto, plan: QuantizationPlan, exclude: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     classifier, stacked = set(output_matmuls(model.graph)), set(matmuls(model.graph).stacked)
     for name in plan.kept:
-        yield name, CLASSIFIER if name in classifier else _excluded(name, exclude, FALLBACK)
+        yield name, CLASSIFIER if name in classifier else _exclusion_reason(name, exclude, FALLBACK)
     for name in plan.weight_only:
         yield name, STACKED if name in stacked else HEAD
     large = worth_int8(model)
     for name in look_ups(model):
         if name not in plan.tables:
-            yield name, _excluded(name, exclude, TABLE if name in large else FEW)
+            yield name, _exclusion_reason(name, exclude, TABLE if name in large else FEW)
 
 
-def _excluded(name: str, exclude: tuple[str, ...], otherwise: str) -> str:
+def _exclusion_reason(name: str, exclude: tuple[str, ...], otherwise: str) -> str:
     pattern = next((pattern for pattern in exclude if re.search(pattern, name)), None)
     return otherwise if pattern is None else f"named by the recipe's `exclude`: {pattern}"

@@ -56,7 +56,7 @@ class Evaluator:
         return lost | {"mean_logit_difference": round(apart, 6)}
 
 
-def asked(model: ModelProto, ask: Callable[[Path], Any]) -> Any:
+def ask_of_file(model: ModelProto, ask: Callable[[Path], Any]) -> Any:
     """Return `ask` of a temporary file that holds `model`."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "candidate.onnx"

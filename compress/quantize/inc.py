@@ -14,7 +14,7 @@ from ..runtime.folder import unpadded_beside
 from ..sessions.opening import open_session
 from ..sessions.outputs import run_logits
 from .checking import check_file, counts, describe, why_fp32
-from .evaluator import asked
+from .evaluator import ask_of_file
 from .inc_tuning import Program, Trial, Tuning
 from .quantizer import Int8Job
 from .sampling import Feed
@@ -70,7 +70,7 @@ def _check_program(trial: Trial, program: Program, feed: Feed) -> None:
     import onnxruntime
     import torch
 
-    def plain(options: onnxruntime.SessionOptions) -> None:
+    def disable_optimizations(options: onnxruntime.SessionOptions) -> None:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
 
     inputs = [torch.from_numpy(feed[name]) for name in program.inputs]
@@ -78,10 +78,10 @@ def _check_program(trial: Trial, program: Program, feed: Feed) -> None:
         fp32, expected = (program.logits(module, inputs).numpy() for module in (program.module, trial.module))
 
     def answer(path: Path) -> np.ndarray:
-        session = open_session(path, configure=plain)
+        session = open_session(path, configure=disable_optimizations)
         return run_logits(session, feed)
 
-    found = asked(trial.folded, answer)
+    found = ask_of_file(trial.folded, answer)
     error, noise = (float(np.abs(other - expected).mean()) for other in (found, fp32))
     allowed = _NEAR * noise + _ROUNDING * max(1.0, float(np.abs(fp32).max()))
     if not error <= allowed:  # written so that NaN fails

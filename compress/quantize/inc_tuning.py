@@ -20,10 +20,10 @@ from ..graphs.matmuls import stored_weight
 from ..graphs.rewriting import split_gemms
 from ..models.families import FAMILIES
 from ..spec.quantization import Quantize
-from .evaluator import Evaluator, asked
+from .evaluator import Evaluator, ask_of_file
 from .inc_folding import fold_weights
 from .int8_graph import to_int8_graph
-from .node_selection import QuantizationPlan, select_nodes, without
+from .node_selection import QuantizationPlan, select_nodes, without_matmuls
 from .sampling import Feed
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Tuning:
         self.source, self.spec, self.program, self.feeds, self.evaluator = source, spec, program, feeds, evaluator
         self.plain = program.graph(program.module)
         chosen = select_nodes(self.plain, spec.exclude, embeddings=spec.embeddings, source=source)
-        self.plan = _whole(chosen)
+        self.plan = _whole_modules(chosen)
         self.candidates = _candidates(self.plain, self.plan.int8)
         self._asked = False
         self._losses: list[dict[str, Any]] = []
@@ -127,7 +127,7 @@ class Tuning:
         on its position."""
         import torch
 
-        texts = list(_texts(self.feeds, self.program.inputs))
+        texts = list(_text_rows(self.feeds, self.program.inputs))
         with torch.no_grad():
             for index in np.random.default_rng(0).permutation(len(texts)):
                 prepared(*map(torch.from_numpy, texts[index]))
@@ -143,13 +143,15 @@ class Tuning:
 
     def _trial(self, module: Any, fallbacks: Collection[str]) -> Trial:
         folded = fold_weights(self.program.graph(module))
-        plan = without(self.plan, [name for name in self.plan.int8 if _module(name) in fallbacks])
+        plan = without_matmuls(self.plan, [name for name in self.plan.int8 if _module(name) in fallbacks])
         split_gemms(folded.graph, set(plan.weight_only))
         # This stores the rest as int8, what is not a matmul of two quantized tensors: tables, and weights next to the logits.
         model = to_int8_graph(
             folded, replace(plan, int8=()), {}, per_channel=self.spec.per_channel, word_bits=self.spec.word_bits
         )
-        return Trial(module, folded, model, plan, self.evaluator.lost(self._fp32, asked(model, self.evaluator.all)))
+        return Trial(
+            module, folded, model, plan, self.evaluator.lost(self._fp32, ask_of_file(model, self.evaluator.all))
+        )
 
 
 def _library(part: str) -> Any:
@@ -161,11 +163,11 @@ def _module(node: str) -> str:
     return node.rpartition("/")[0]
 
 
-def _whole(plan: QuantizationPlan) -> QuantizationPlan:
+def _whole_modules(plan: QuantizationPlan) -> QuantizationPlan:
     """Return `plan` as neural-compressor can carry it out: a module is int8 either everywhere it is used or nowhere."""
     modules = set(map(_module, (*plan.kept, *plan.weight_only)))
     shared = [name for name in plan.int8 if _module(name) in modules]
-    return without(plan, shared)
+    return without_matmuls(plan, shared)
 
 
 def _candidates(model: ModelProto, int8: Sequence[str]) -> list[tuple[str, ...]]:
@@ -181,7 +183,7 @@ def _feed_forward(shapes: Mapping[str, tuple[int, int]]) -> tuple[list[str], lis
     """Return the first and the second modules of the feed-forward layers. The shapes [in, out] decide only if a layer's
     parts have no names in `Family.layer`: in a pruned model attention narrows too, and feed-forward layers may be narrower
     than the hidden states."""
-    parts = {module: _part(module) for module in shapes}
+    parts = {module: _layer_part(module) for module in shapes}
     if any(parts.values()):
         up, down = ([module for module in parts if parts[module] == part] for part in ("up", "down"))
         return up, down
@@ -190,14 +192,14 @@ def _feed_forward(shapes: Mapping[str, tuple[int, int]]) -> tuple[list[str], lis
     return first, second
 
 
-def _part(module: str) -> str | None:
+def _layer_part(module: str) -> str | None:
     """Return which part of a layer `module` is, by the names of `Family.layer`."""
     place = _without_numbers(module)
-    return next((part for path, part in _parts().items() if place.endswith(path)), None)
+    return next((part for path, part in _layer_parts().items() if place.endswith(path)), None)
 
 
 @cache
-def _parts() -> dict[str, str]:
+def _layer_parts() -> dict[str, str]:
     """Map the path of a layer's module to its part, for all families."""
     return {
         _without_numbers(f"{family.layer_path}.{name}"): part
@@ -221,7 +223,7 @@ def _shapes(model: ModelProto, names: Sequence[str]) -> dict[str, tuple[int, int
     return found
 
 
-def _texts(feeds: Sequence[Feed], names: Sequence[str]) -> Iterator[list[np.ndarray]]:
+def _text_rows(feeds: Sequence[Feed], names: Sequence[str]) -> Iterator[list[np.ndarray]]:
     """Yield each row of padded batches at its own length: its inputs [1, length] in the order of `names`."""
     for feed in feeds:
         for row, length in enumerate(feed["attention_mask"].sum(1)):

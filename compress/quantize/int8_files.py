@@ -20,10 +20,10 @@ from ..sessions.checks import check_graph_file, check_owner
 from ..sessions.opening import open_session
 from ..sessions.outputs import real_rows, run_logits
 from .checking import check_file, counts, describe, why_fp32
-from .node_selection import QuantizationPlan, look_ups, select_nodes, without
+from .node_selection import QuantizationPlan, look_ups, select_nodes, without_matmuls
 from .params import QuantizationParams, compute_params
 from .portable import make_portable
-from .qat_params import tidy
+from .qat_params import deduplicate_weights
 from .quantizer import Int8Job
 from .smoothing import most_factors
 
@@ -47,14 +47,14 @@ def write_int8(job: Int8Job, quantization_of: Callable[[ModelProto, Quantization
         make_portable(model)
     plan = select_nodes(model, job.spec.exclude, embeddings=job.spec.embeddings, source=job.source)
     found = quantization_of(model, plan)
-    quantized = _quantized(model, found.plan, found.params, job)
+    quantized = _quantize_model(model, found.plan, found.params, job)
     info = {
         "int8_format": job.int8_format,
         **counts(quantized, found.plan),
         "stayed_fp32": why_fp32(model, found.plan, job.spec.exclude),
         **found.info,
     }
-    return info | _written(quantized, job, found)
+    return info | _write_files(quantized, job, found)
 
 
 def write_calibrated(job: Int8Job, *, smooth: bool) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def write_largest(job: Int8Job) -> dict[str, Any]:
     return write_int8(job, quantization_of)
 
 
-def _written(quantized: ModelProto, job: Int8Job, found: Quantization) -> dict[str, Any]:
+def _write_files(quantized: ModelProto, job: Int8Job, found: Quantization) -> dict[str, Any]:
     """Write and check the file, and its unpadded form if the source has one; leave neither on failure."""
     path = job.path
     unpadded = unpadded_beside(path)
@@ -95,7 +95,7 @@ def _written(quantized: ModelProto, job: Int8Job, found: Quantization) -> dict[s
         raise
 
 
-def _quantized(model: ModelProto, plan: QuantizationPlan, params: QuantizationParams, job: Int8Job) -> ModelProto:
+def _quantize_model(model: ModelProto, plan: QuantizationPlan, params: QuantizationParams, job: Int8Job) -> ModelProto:
     quantized = params.applied(model, plan, job.spec)
     describe(quantized, get_metadata(model), job.described())
     return quantized
@@ -107,8 +107,8 @@ def _write_unpadded(job: Int8Job, found: Quantization) -> None:
     check_owner(form, get_metadata(onnx.load(form, load_external_data=False)), source, source.read_bytes())
     model = _read(form)
     plan = select_nodes(model, job.spec.exclude, embeddings=job.spec.embeddings, source=form)
-    plan = without(plan, [name for name in found.plan.kept if name not in plan.kept])
-    quantized = _quantized(model, plan, found.params, job)
+    plan = without_matmuls(plan, [name for name in found.plan.kept if name not in plan.kept])
+    quantized = _quantize_model(model, plan, found.params, job)
     counts(quantized, plan)
     unpadded = unpadded_beside(path)
     share_weights(quantized, path)
@@ -141,5 +141,5 @@ def _read(source: Path) -> ModelProto:
             f"{source}: expected an fp32 model, found {len(found.int8)} int8 and {len(found.fp32)} fp32 weight "
             "matmuls; quantize the file that `export` wrote"
         )
-    tidy(model)
+    deduplicate_weights(model)
     return model

@@ -41,7 +41,7 @@ def to_int8_graph(
             add = adds.get(node.name)
             matmul = Matmul(node, add, _bias(node, add))
             if corrections and add is not None and int8_formats[node.name] != "dynamic":
-                matmul = _corrected(rewrite, node, add, corrections[node.name])
+                matmul = _correct_bias(rewrite, node, add, corrections[node.name])
             FORMATS[int8_formats[node.name]](rewrite, matmul, (ranges or {}).get(node.name))
         elif node.name in words:
             rewrite.look_up_words(node)
@@ -56,7 +56,7 @@ def to_int8_graph(
     return model
 
 
-def _corrected(rewrite: Rewrite, node: NodeProto, add: NodeProto, correction: np.ndarray) -> Matmul:
+def _correct_bias(rewrite: Rewrite, node: NodeProto, add: NodeProto, correction: np.ndarray) -> Matmul:
     """Return the matmul with its own bias: matmuls that share a bias, as in ALBERT, have different errors."""
     bias = numpy_helper.to_array(rewrite.stored[_bias(node, add)])
     name = rewrite.constant(f"{node.name}/bias", (bias + correction).astype(np.float32))
@@ -104,7 +104,7 @@ def dynamic(rewrite: Rewrite, matmul: Matmul, span: Range | None) -> None:
     """Quantize with the input's range at every run, computed once for all matmuls that read it. Uses standard ONNX
     operators, which ONNX Runtime fuses into one, bias included."""
     node = matmul.node
-    levels, scale, zero = _measured(rewrite, node.input[0])
+    levels, scale, zero = _dynamic_input(rewrite, node.input[0])
     weight, weight_scale = rewrite.int8(node.input[1])
     stem = node.output[0]
     rewrite.add("MatMulInteger", [levels, weight, zero], [f"{stem}_int32"], f"{node.name}_quant")
@@ -119,7 +119,7 @@ def static(rewrite: Rewrite, matmul: Matmul, span: Range | None) -> None:
     """Quantize with the calibrated range. The matmul is ONNX Runtime's own operator, because the fusion that would produce
     it mistakes a constant scale for another pattern and leaves the bias out."""
     node = matmul.node
-    levels, scale, zero = _calibrated(rewrite, node.input[0], span)
+    levels, scale, zero = _static_input(rewrite, node.input[0], span)
     weight, weight_scale = rewrite.int8(node.input[1])
     inputs = [levels, weight, scale, weight_scale, zero, "", matmul.bias]
     name = f"{node.name}_quant"
@@ -129,7 +129,7 @@ def static(rewrite: Rewrite, matmul: Matmul, span: Range | None) -> None:
 def portable(rewrite: Rewrite, matmul: Matmul, span: Range | None) -> None:
     """Put QuantizeLinear and DequantizeLinear around a plain matmul; runtimes with int8 kernels fuse the three."""
     node = matmul.node
-    levels, scale, zero = _calibrated(rewrite, node.input[0], span)
+    levels, scale, zero = _static_input(rewrite, node.input[0], span)
     source = node.input[0]
     rewrite.once("DequantizeLinear", [levels, scale, zero], [f"{source}_restored"], f"{source}/DequantizeLinear")
     names = rewrite.int8(node.input[1])
@@ -147,13 +147,13 @@ FORMATS: dict[str, Callable[[Rewrite, Matmul, Range | None], None]] = {
 }
 
 
-def _measured(rewrite: Rewrite, source: str) -> tuple[str, str, str]:
+def _dynamic_input(rewrite: Rewrite, source: str) -> tuple[str, str, str]:
     names = (f"{source}_measured", f"{source}_measured_scale", f"{source}_measured_zero_point")
     rewrite.once("DynamicQuantizeLinear", [source], list(names), f"{source}/DynamicQuantizeLinear")
     return names
 
 
-def _calibrated(rewrite: Rewrite, source: str, span: Range | None) -> tuple[str, str, str]:
+def _static_input(rewrite: Rewrite, source: str, span: Range | None) -> tuple[str, str, str]:
     if span is None:
         raise RuntimeError(f"{source}: no range was calibrated")
     names = (f"{source}_quantized", f"{source}_scale", f"{source}_zero")

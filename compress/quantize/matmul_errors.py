@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..spec.quantization import Quantize
-from .channel_splitting import repeated, split_rows
+from .channel_splitting import source_channels, split_rows
 from .ranges import Range
 from .weights import to_int8
 
@@ -22,7 +22,7 @@ _TINY = float(np.finfo(np.float32).tiny)
 Array = np.ndarray
 
 
-def mixed(states: Array) -> Array:
+def interleave_rows(states: Array) -> Array:
     """Reorder the rows, which come sorted by text length, so that any `_AT_ONCE` consecutive ones are a fair sample."""
     parts = -(-len(states) // _AT_ONCE)
     return np.concatenate([states[first::parts] for first in range(parts)])
@@ -60,7 +60,7 @@ def token_errors(
     `states`."""
     low, high = reach / factors
     span = Range(float(low.min()), float(high.max()))
-    weights = [_rounded(factors[:, None] * exact.weight, repeats, spec) for exact in matmuls]
+    weights = [_dequantized_weight(factors[:, None] * exact.weight, repeats, spec) for exact in matmuls]
     errors = np.zeros(len(states))
     for first in range(0, len(states), _AT_ONCE):
         rows = slice(first, first + _AT_ONCE)
@@ -74,7 +74,7 @@ def token_errors(
     return errors
 
 
-def _rounded(weight: Array, repeats: Array | None, spec: Quantize) -> Array:
+def _dequantized_weight(weight: Array, repeats: Array | None, spec: Quantize) -> Array:
     """Return the dequantized weight, float32 [in, out]. The copies of a channel have the same quantized input, so their rows
     are added up."""
     if repeats is not None:
@@ -83,7 +83,7 @@ def _rounded(weight: Array, repeats: Array | None, spec: Quantize) -> Array:
     rounded = int8 * scale
     if repeats is None:
         return rounded
-    return np.add.reduceat(rounded[np.argsort(repeated(repeats), kind="stable")], np.cumsum(repeats) - repeats)
+    return np.add.reduceat(rounded[np.argsort(source_channels(repeats), kind="stable")], np.cumsum(repeats) - repeats)
 
 
 def _is_larger(errors: Array, least: Array) -> bool:

@@ -14,9 +14,9 @@ from onnx import ModelProto
 
 from ..files.atomic import write_text
 from ..spec.quantization import Quantize
-from .evaluator import Evaluator, asked
+from .evaluator import Evaluator, ask_of_file
 from .int8_files import Quantization
-from .node_selection import QuantizationPlan, without
+from .node_selection import QuantizationPlan, without_matmuls
 from .params import QuantizationParams, compute_params
 from .sampling import Feed
 
@@ -50,23 +50,27 @@ class _Search:
     ) -> None:
         self.model, self.source, self.plan, self.spec, self.evaluator = model, source, plan, spec, evaluator
         self.notes = _Notes(evaluator.folder / "search.json")
-        alone = self._alone(params)
+        alone = self._losses_alone(params)
         self.divergence = {
             name: {how: one["divergence"] for how, one in found.items()} for name, found in alone.items()
         }
         self.drops = {name: {how: one["drop"] for how, one in found.items()} for name, found in alone.items()}
-        self.params = replace(params, int8_formats={name: _better(found) for name, found in self.divergence.items()})
-        self.saved = self.notes.once("saved", self._saved)
+        self.params = replace(
+            params, int8_formats={name: _better_format(found) for name, found in self.divergence.items()}
+        )
+        self.saved = self.notes.once("saved", self._saved_times)
 
     def found(self) -> Quantization:
         order, tried = self._order(), []
         for count in range(len(order)):
-            tried.append(self._tried(order[:count]))
+            tried.append(self._try_mix(order[:count]))
             if self._excess(tried[-1]) == 0:
                 break
         best = min(range(len(tried)), key=lambda count: (self._excess(tried[count]), count))
         met = self._excess(tried[best]) == 0
-        kept, reached, more = self._pruned(order[:best], tried[best]) if met else (order[:best], tried[best], 0)
+        kept, reached, more = (
+            self._prune_fallbacks(order[:best], tried[best]) if met else (order[:best], tried[best], 0)
+        )
         int8_formats = {name: how for name, how in self.params.int8_formats.items() if name not in kept}
         params = replace(self.params, int8_formats=int8_formats)
         info = {
@@ -85,21 +89,21 @@ class _Search:
             "saved_ms": self.saved,
             **params.summary(),
         }
-        return Quantization(params, without(self.plan, kept), info)
+        return Quantization(params, without_matmuls(self.plan, kept), info)
 
-    def _pruned(self, kept: list[str], reached: dict[str, Any]) -> tuple[list[str], dict[str, Any], int]:
+    def _prune_fallbacks(self, kept: list[str], reached: dict[str, Any]) -> tuple[list[str], dict[str, Any], int]:
         """Return (matmuls that must stay fp32 after all, loss of that mix, mixes tried): fp32 matmuls are tried as int8
         again, those with the largest time saving first."""
         tried = 0
         for name in sorted(kept, key=lambda name: (-self.saved[name], name)):
             fewer = [other for other in kept if other != name]
             if fewer:
-                lost, tried = self._tried(fewer), tried + 1
+                lost, tried = self._try_mix(fewer), tried + 1
                 if self._excess(lost) == 0:
                     kept, reached = fewer, lost
         return kept, reached, tried
 
-    def _alone(self, params: QuantizationParams) -> dict[str, dict[str, dict[str, float]]]:
+    def _losses_alone(self, params: QuantizationParams) -> dict[str, dict[str, dict[str, float]]]:
         """Map matmul -> int8 format -> divergence from fp32's logits and points lost when only this matmul is int8; other
         readers of its input read the original tensor."""
         prepared, rest = (
@@ -116,7 +120,7 @@ class _Search:
             forms = {int8_format: replace(rest, int8_formats={name: int8_format}) for int8_format in _FORMATS}
 
             def measured(form: QuantizationParams, alone: QuantizationPlan = alone) -> dict[str, float]:
-                logits = asked(form.applied(prepared, alone, self.spec), self.evaluator.few)
+                logits = ask_of_file(form.applied(prepared, alone, self.spec), self.evaluator.few)
                 diverged = self.evaluator.kind.divergence(fp32, logits)
                 return {"divergence": diverged, "drop": round(score - self.evaluator.score_few(logits), 4)}
 
@@ -127,10 +131,10 @@ class _Search:
         self.evaluator.on_progress(len(self.plan.int8), len(self.plan.int8))
         return found
 
-    def _saved(self) -> dict[str, float]:
+    def _saved_times(self) -> dict[str, float]:
         """Map each matmul to the milliseconds that int8 saves, by the profiles of both graphs; its nodes are named after it."""
         before = self.evaluator.times(self.source)
-        after = asked(self.params.applied(self.model, self.plan, self.spec), self.evaluator.times)
+        after = ask_of_file(self.params.applied(self.model, self.plan, self.spec), self.evaluator.times)
         own = {
             name: sum(
                 time for node, time in after.items() if node.startswith(tuple(f"{name}_{part}" for part in _PARTS))
@@ -152,13 +156,13 @@ class _Search:
         }
         return sorted(worth, key=lambda name: (-worth[name], name))
 
-    def _tried(self, kept: Sequence[str]) -> dict[str, Any]:
+    def _try_mix(self, kept: Sequence[str]) -> dict[str, Any]:
         """Return the loss of the mix with `kept` in fp32, as from `Evaluator.lost`."""
-        return self.notes.once(f"kept {' '.join(sorted(kept))}", lambda: self._lost(kept))
+        return self.notes.once(f"kept {' '.join(sorted(kept))}", lambda: self._loss_of_mix(kept))
 
-    def _lost(self, kept: Sequence[str]) -> dict[str, Any]:
-        mix = self.params.applied(self.model, without(self.plan, kept), self.spec)
-        return self.evaluator.lost(self._fp32, asked(mix, self.evaluator.all))
+    def _loss_of_mix(self, kept: Sequence[str]) -> dict[str, Any]:
+        mix = self.params.applied(self.model, without_matmuls(self.plan, kept), self.spec)
+        return self.evaluator.lost(self._fp32, ask_of_file(mix, self.evaluator.all))
 
     def _goal(self) -> dict[str, float]:
         return {"drop": self.spec.max_drop} | ({"flips": self.spec.max_flips} if self.evaluator.kind.decides else {})
@@ -169,7 +173,7 @@ class _Search:
         return sum(max(0.0, found[name] - most) / max(most, 0.01) for name, most in self._goal().items())
 
 
-def _better(found: Mapping[str, float]) -> str:
+def _better_format(found: Mapping[str, float]) -> str:
     return "dynamic" if found["dynamic"] < _BETTER * found["static"] else "static"
 
 

@@ -40,7 +40,7 @@ def select_nodes(model: ModelProto, exclude: tuple[str, ...], *, embeddings: boo
     """
     graph = model.graph
     found, head, classifier = matmuls(graph), head_matmuls(graph), output_matmuls(graph)
-    excluded = _excluded(model, exclude, source)
+    excluded = _excluded_nodes(model, exclude, source)
     kept = [name for name in found.fp32 + found.stacked if name in excluded or name in classifier]
     split_gemms(graph, {name for name in found.fp32 if name not in kept})
     weight_only = [name for name in head if name in found.fp32 and name not in kept]
@@ -62,7 +62,7 @@ def select_nodes(model: ModelProto, exclude: tuple[str, ...], *, embeddings: boo
     )
 
 
-def without(plan: QuantizationPlan, names: Sequence[str]) -> QuantizationPlan:
+def without_matmuls(plan: QuantizationPlan, names: Sequence[str]) -> QuantizationPlan:
     """`plan` with these int8 matmuls in fp32."""
     return replace(plan, int8=tuple(name for name in plan.int8 if name not in names), kept=(*plan.kept, *names))
 
@@ -113,7 +113,7 @@ def packed_look_ups(model: ModelProto) -> list[str]:
     return [node.name for node in model.graph.node if node.op_type == "Gather" and node.input[0] in tables]
 
 
-def _excluded(model: ModelProto, patterns: tuple[str, ...], source: Path) -> set[str]:
+def _excluded_nodes(model: ModelProto, patterns: tuple[str, ...], source: Path) -> set[str]:
     """Nodes whose name a pattern matches anywhere (re.search), among those that could become int8."""
     known = matmuls(model.graph)
     candidates = [*known.fp32, *known.stacked, *look_ups(model)]

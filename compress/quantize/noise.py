@@ -39,8 +39,8 @@ def signal_to_noise(fp32: Path, int8: Path, feeds: Sequence[Feed]) -> dict[str, 
     """
     models = [onnx.load(path) for path in (fp32, int8)]
     given = {name for node in models[1].graph.node for name in node.output}
-    divided = {part.tensor for part in _parts(models[0].graph) if f"{part.tensor}{DIVIDED}" in given}
-    parts = [part for part in _parts(models[0].graph) if part.tensor in given | divided]
+    divided = {part.tensor for part in _matmul_parts(models[0].graph) if f"{part.tensor}{DIVIDED}" in given}
+    parts = [part for part in _matmul_parts(models[0].graph) if part.tensor in given | divided]
     if not parts:
         return {}
     tensors = list(dict.fromkeys(part.tensor for part in parts))
@@ -85,7 +85,7 @@ class _Sums:
         return round(10 * float(np.log10(max(self._signal, _SMALLEST) / noise)), 2) if noise else None
 
 
-def _parts(graph: GraphProto) -> list[_Part]:
+def _matmul_parts(graph: GraphProto) -> list[_Part]:
     found, adds = matmuls(graph), biases(graph)
     parts = []
     for node in graph.node:

@@ -9,7 +9,7 @@ import numpy as np
 from onnx import ModelProto, numpy_helper
 
 from ..spec.quantization import Quantize
-from .channel_splitting import repeated, split_before, split_channels
+from .channel_splitting import source_channels, split_before, split_channels
 from .int8_graph import to_int8_graph
 from .node_selection import QuantizationPlan
 from .ranges import Range, calibrate
@@ -54,13 +54,13 @@ class QuantizationParams:
 
     def beyond(self, model: ModelProto, plan: QuantizationPlan, spec: Quantize) -> QuantizationParams:
         """Return the parameters still to be applied to a `prepared` form of `model`."""
-        corrections, divided = dict(self.corrections), self._divided(model, plan, spec)
-        wide = split_before(model, self._of(self.channel_repeats, plan))
+        corrections, divided = dict(self.corrections), self._divisors(model, plan, spec)
+        wide = split_before(model, self._of_plan(self.channel_repeats, plan))
         for name in corrections:
             if name in divided:
                 corrections[name] = corrections[name] / divided[name]
             if name in wide:
-                corrections[name] = corrections[name][repeated(wide[name])]
+                corrections[name] = corrections[name][source_channels(wide[name])]
         return replace(self, factors={}, channel_repeats={}, corrections=corrections)
 
     def summary(self) -> dict[str, dict[str, float]]:
@@ -76,15 +76,15 @@ class QuantizationParams:
 
     def prepared(self, model: ModelProto, plan: QuantizationPlan, spec: Quantize) -> ModelProto:
         """Return `model` in fp32, smoothed and split for the int8 matmuls of `plan`; its outputs are the same."""
-        smoothed = smooth(model, self._of(self.factors, plan), fold=spec.per_channel)
-        return split_channels(smoothed, self._of(self.channel_repeats, plan), **spec.weights)
+        smoothed = smooth(model, self._of_plan(self.factors, plan), fold=spec.per_channel)
+        return split_channels(smoothed, self._of_plan(self.channel_repeats, plan), **spec.weights)
 
     def with_corrections(
         self, corrections: Mapping[str, np.ndarray], model: ModelProto, plan: QuantizationPlan, spec: Quantize
     ) -> QuantizationParams:
         """Return these parameters with `corrections`, measured on a `prepared` form of `model`, converted to original
         channels and undivided values."""
-        found, divided = dict(corrections), self._divided(model, plan, spec)
+        found, divided = dict(corrections), self._divisors(model, plan, spec)
         wide = split_before(model, self.channel_repeats)
         for name in found:
             if name in wide:
@@ -93,12 +93,12 @@ class QuantizationParams:
                 found[name] = found[name] * divided[name]
         return replace(self, corrections=found)
 
-    def _divided(self, model: ModelProto, plan: QuantizationPlan, spec: Quantize) -> dict[str, np.ndarray]:
+    def _divisors(self, model: ModelProto, plan: QuantizationPlan, spec: Quantize) -> dict[str, np.ndarray]:
         """Map the int8 matmuls whose outputs are divided values to their divisors [out]."""
-        found = divided_values(model.graph, self._of(self.factors, plan)) if spec.per_channel else {}
-        return self._of(found, plan)
+        found = divided_values(model.graph, self._of_plan(self.factors, plan)) if spec.per_channel else {}
+        return self._of_plan(found, plan)
 
-    def _of(self, found: Mapping[str, np.ndarray], plan: QuantizationPlan) -> dict[str, np.ndarray]:
+    def _of_plan(self, found: Mapping[str, np.ndarray], plan: QuantizationPlan) -> dict[str, np.ndarray]:
         return {name: value for name, value in found.items() if name in plan.int8}
 
 

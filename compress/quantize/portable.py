@@ -22,7 +22,7 @@ def make_portable(model: ModelProto) -> None:
     nodes: list[NodeProto] = []
     shapes: dict[str, list[int]] = {}
     for node in graph.node:
-        nodes.extend(_plain(node, makers, shapes) if node.op_type == "Attention" else [node])
+        nodes.extend(_plain_attention(node, makers, shapes) if node.op_type == "Attention" else [node])
     graph.initializer.extend(numpy_helper.from_array(np.array(shape, np.int64), name) for name, shape in shapes.items())
     replace_all(graph.node, nodes)
     drop_dead(graph)
@@ -31,7 +31,7 @@ def make_portable(model: ModelProto) -> None:
     model.opset_import.append(helper.make_opsetid("", OPSET))
 
 
-def _plain(node: NodeProto, makers: dict[str, NodeProto], shapes: dict[str, list[int]]) -> list[NodeProto]:
+def _plain_attention(node: NodeProto, makers: dict[str, NodeProto], shapes: dict[str, list[int]]) -> list[NodeProto]:
     """Return the nodes of one Attention: queries, keys and values [batch, length, hidden] and a mask
     [batch, 1, length, length] -> [batch, length, hidden]."""
     heads = attributes(node)["q_num_heads"]

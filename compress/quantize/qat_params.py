@@ -69,7 +69,7 @@ def _arrays(path: Path, kind: str) -> dict[str, np.ndarray]:
         raise CompressError(f"{path}: expected a vector for each matmul: {error}") from None
 
 
-def tidy(model: ModelProto) -> None:
+def deduplicate_weights(model: ModelProto) -> None:
     """Store every weight once, as a direct input of the matmuls that read it. In place."""
     strip_identities(model.graph)
     fold_transposes(model.graph)
@@ -79,7 +79,7 @@ def tidy(model: ModelProto) -> None:
 def quant_spec_of(model: ModelProto, spec: Quantize) -> tuple[QuantSpec, QuantizationPlan]:
     """Return what a static file of the fast graph `model` has in int8 under `spec`, and the plan. Tidies `model` and splits
     its Gemms in place."""
-    tidy(model)
+    deduplicate_weights(model)
     plan = select_nodes(model, spec.exclude, embeddings=spec.embeddings, source=Path("the fast graph"))
     bits, stored = 7 if spec.reduce_range else 8, {tensor.name: tensor for tensor in model.graph.initializer}
     read = {node.name: node.input[0] for node in model.graph.node if node.name in plan.tables}
@@ -87,10 +87,10 @@ def quant_spec_of(model: ModelProto, spec: Quantize) -> tuple[QuantSpec, Quantiz
     rows = (stored[read[name]].dims[0] for name in plan.tables)
     long = tuple(table for table, count in zip(tables, rows, strict=True) if is_long(count))
     one_segment = not any(name.endswith(f"{SEGMENTS}.weight") for name in stored)
-    return QuantSpec(_uses(model.graph, plan), tables, spec.per_channel, bits, one_segment, long), plan
+    return QuantSpec(_matmul_uses(model.graph, plan), tables, spec.per_channel, bits, one_segment, long), plan
 
 
-def _uses(graph: GraphProto, plan: QuantizationPlan) -> tuple[MatmulUse, ...]:
+def _matmul_uses(graph: GraphProto, plan: QuantizationPlan) -> tuple[MatmulUse, ...]:
     """Return the graph's matmuls, which are in the order of the model's calls; absorbed ones count as the last layer's."""
     integer, multiplied = set(plan.int8), {*plan.int8, *plan.weight_only, *plan.kept}
     first, calls, found = _of_first_token(graph), dict[str, int](), list[MatmulUse]()

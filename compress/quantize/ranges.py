@@ -82,7 +82,7 @@ def minmax(seen: Seen, percentile: float) -> Range:
     return Range(*seen.limits)
 
 
-def cut(seen: Seen, percentile: float) -> Range:
+def percentile_range(seen: Seen, percentile: float) -> Range:
     """Return the range of `percentile` of the values, with equal shares cut off below and above; exact to a bin."""
     edges = np.linspace(*seen.limits, BINS + 1)
     share = np.concatenate([[0.0], np.cumsum(seen.counts) / seen.counts.sum()])
@@ -93,7 +93,7 @@ def cut(seen: Seen, percentile: float) -> Range:
 
 
 RANGES: dict[str, Callable[[Seen, float], Range]] = {
-    "percentile": cut,
+    "percentile": percentile_range,
     "minmax": minmax,
 }
 

@@ -28,7 +28,7 @@ class Sample:
         self.tensors, self.feeds = tuple(tensors), feeds
         self._folder = tempfile.TemporaryDirectory()
         path = Path(self._folder.name) / "sample.onnx"
-        write_model(_giving(model, self.tensors, kind), path)
+        write_model(_with_outputs(model, self.tensors, kind), path)
         self._session = open_session(path)
         self._turned = is_sequence_first(model.graph)
         self._names = {value.name for value in self._session.get_inputs()}
@@ -62,7 +62,7 @@ class Sample:
         return {name: np.concatenate(parts) for name, parts in taken.items()}, reach
 
 
-def _giving(model: ModelProto, tensors: Sequence[str], kind: int) -> ModelProto:
+def _with_outputs(model: ModelProto, tensors: Sequence[str], kind: int) -> ModelProto:
     """Return a copy with `tensors` as additional outputs."""
     model = deepcopy(model)
     asked = set(tensors) - {value.name for value in model.graph.output}

@@ -43,7 +43,7 @@ def count_saturated(path: Path, feeds: Sequence[Feed]) -> tuple[Layer, ...]:
     with Sample(model, tensors, feeds, kind=TensorProto.UINT8) as sample:
         for batch in sample.batches():
             for node in nodes:
-                here = clipped(_rows(batch[node.input[0]]), stored[node.name])
+                here = simulate_clipping(_as_rows(batch[node.input[0]]), stored[node.name])
                 found[node.name][0] += here.pairs
                 found[node.name][1] += here.saturated
     return tuple(Layer(name, *counts) for name, counts in found.items())
@@ -70,7 +70,7 @@ def _operators(saturating: bool) -> list[Any]:
     from onnx.reference.op_run import OpRun
 
     def integers(levels: Array, weight: Array, zero: Array | None, weight_zero: Array | None) -> Array:
-        rows = _rows(levels)
+        rows = _as_rows(levels)
         found = int8_matmul(rows, weight, int(zero) if zero is not None else 0, saturating=saturating)
         if weight_zero is not None and np.any(weight_zero):
             below = rows.astype(np.int64) - int(zero if zero is not None else 0)
@@ -100,7 +100,7 @@ def _operators(saturating: bool) -> list[Any]:
     return [MatMulInteger, MatMulIntegerToFloat]
 
 
-def _rows(levels: Array) -> Array:
+def _as_rows(levels: Array) -> Array:
     return levels.reshape(-1, levels.shape[-1])
 
 
@@ -109,7 +109,7 @@ def _fuse_restored(model: ModelProto) -> None:
     makers = {node.output[0]: node for node in model.graph.node if node.op_type == "DequantizeLinear"}
     stored = {tensor.name for tensor in model.graph.initializer}
 
-    def fused(node: NodeProto) -> NodeProto:
+    def fuse_matmul(node: NodeProto) -> NodeProto:
         parts = [makers.get(name) for name in node.input]
         if node.op_type != "MatMul" or None in parts or parts[1].input[0] not in stored:  # type: ignore[union-attr]
             return node
@@ -117,7 +117,7 @@ def _fuse_restored(model: ModelProto) -> None:
         inputs = [a, b, scale, weight_scale, zero, *weight_zero]
         return helper.make_node("MatMulIntegerToFloat", inputs, node.output, name=node.name, domain=MICROSOFT)
 
-    nodes = [fused(node) for node in model.graph.node]
+    nodes = [fuse_matmul(node) for node in model.graph.node]
     if any(node.domain == MICROSOFT for node in nodes) and MICROSOFT not in {e.domain for e in model.opset_import}:
         model.opset_import.append(helper.make_opsetid(MICROSOFT, 1))
     replace_all(model.graph.node, nodes)
@@ -134,7 +134,7 @@ class Clipped:
     over: Array
 
 
-def clipped(levels: Array, weight: Array) -> Clipped:
+def simulate_clipping(levels: Array, weight: Array) -> Clipped:
     """Compute what AVX2's vpmaddubsw loses: it adds products 2i and 2i + 1 of a row and a column in int16 with saturation,
     and these sums in 32 bits. Zero points play no part: ONNX Runtime subtracts them afterwards.
 
@@ -145,7 +145,7 @@ def clipped(levels: Array, weight: Array) -> Clipped:
     over = np.zeros((levels.shape[0], weight.shape[1]), np.int32)
     if weight.dtype != np.int8 or not levels.size:
         return Clipped(pairs, 0, over)
-    left, right = (_even(array, axis).astype(np.int32) for array, axis in ((levels, 1), (weight, 0)))
+    left, right = (_pad_to_even(array, axis).astype(np.int32) for array, axis in ((levels, 1), (weight, 0)))
     first, second = right[0::2], right[1::2]
     possible = _exceeding(left.max(axis=0)[:, None], first, second)
     saturated = 0
@@ -170,10 +170,10 @@ def int8_matmul(levels: Array, weight: Array, zero: int, *, saturating: bool) ->
     # float64 holds every sum of fewer than 2^37 products exactly, and NumPy has no fast integer matmul.
     exact = (levels.astype(np.float64) - zero) @ weight.astype(np.float64)
     exact = exact.astype(np.int32)
-    return exact - clipped(levels, weight).over if saturating else exact
+    return exact - simulate_clipping(levels, weight).over if saturating else exact
 
 
-def _even(array: Array, axis: int) -> Array:
+def _pad_to_even(array: Array, axis: int) -> Array:
     """Pad an odd axis with a zero, because its last entry has no partner."""
     width = [(0, array.shape[axis] % 2 if other == axis else 0) for other in range(2)]
     return np.pad(array, width)

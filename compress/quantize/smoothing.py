@@ -26,7 +26,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 from ..graphs.rewriting import drop_unused, replace_all
 from ..spec.quantization import Quantize
 from .channel_splitting import ChannelRepeats, count_repeats, extra_channels, splittable
-from .matmul_errors import Exact, mixed, token_errors
+from .matmul_errors import Exact, interleave_rows, token_errors
 from .node_selection import QuantizationPlan
 from .sampling import Feed, Sample
 from .value_folding import fold_into_values
@@ -74,7 +74,7 @@ def find_factors(model: ModelProto, plan: QuantizationPlan, feeds: Sequence[Feed
         sides = np.max([reach[name] for name in group.tensors], axis=0)
         matrices = [numpy_helper.to_array(stored[name]) for name in group.weights]
         extra = extra_channels(len(matrices[0])) if set(group.weights) <= splits else 0
-        best = _best(states, sides, matrices, spec, extra)
+        best = _best_smoothing(states, sides, matrices, spec, extra)
         if best is not None:
             found.factors.update(dict.fromkeys(group.matmuls, best.factors))
             found.alphas.update(dict.fromkeys(group.matmuls, best.alpha))
@@ -115,7 +115,7 @@ def smooth(model: ModelProto, factors: Mapping[str, Array], *, fold: bool) -> Mo
     made: set[str] = set()
     nodes: list[NodeProto] = []
 
-    def keep(name: str, value: Array) -> None:
+    def store_once(name: str, value: Array) -> None:
         """Store a tensor once: matmuls by one weight, such as the copies of a shared block, have the same factors."""
         if name not in made:
             made.add(name)
@@ -128,10 +128,10 @@ def smooth(model: ModelProto, factors: Mapping[str, Array], *, fold: bool) -> Mo
             if node.name in folded:
                 divided = tensor
             elif divided not in made:
-                keep(inverse, (1 / factors[node.name]).astype(np.float32))
+                store_once(inverse, (1 / factors[node.name]).astype(np.float32))
                 nodes.append(helper.make_node("Mul", [tensor, inverse], [divided], name=f"{tensor}/Smooth"))
                 made.add(divided)
-            keep(turned, factors[node.name][:, None] * numpy_helper.to_array(stored[weight]))
+            store_once(turned, factors[node.name][:, None] * numpy_helper.to_array(stored[weight]))
             node.input[:] = [divided, turned]
         nodes.append(node)
     replace_all(graph.node, nodes)
@@ -200,10 +200,10 @@ class _Tried:
     errors: Array
 
 
-def _best(states: Array, sides: Array, weights: Sequence[Array], spec: Quantize, extra: int) -> _Tried | None:
+def _best_smoothing(states: Array, sides: Array, weights: Sequence[Array], spec: Quantize, extra: int) -> _Tried | None:
     """Return the α and L with the least error, with `extra` channels if these are worth it; None if no α is. `sides`
     [2, channel]: how far each channel goes above and below zero. L is searched at the best α, and α again at that L."""
-    states = mixed(states)
+    states = interleave_rows(states)
     reach = np.stack([states.min(0), states.max(0)])
     matmuls = [Exact.of(states, weight) for weight in weights]
     plain = token_errors(states, reach, matmuls, np.ones(states.shape[1], np.float32), None, spec)
@@ -244,7 +244,7 @@ def _peaks(sides: Array, minor_side_weight: float) -> Array:
     return np.maximum(major, minor / minor_side_weight)
 
 
-def _middle(found: Array) -> float:
+def _median_above_zero(found: Array) -> float:
     """Return the median; of the channels above zero, if most are zero, as after a ReLU."""
     spoke = found[found > 0]
     return float(np.median(found)) or (float(np.median(spoke)) if spoke.size else 0.0)
@@ -254,7 +254,7 @@ def _factors(states: Array, weights: Array, alpha: float) -> Array:
     """Compute equation 4 of the paper from the peak of each channel and the largest absolute value of its weights. Factors
     are 1 on average, because ranges are computed afterwards, and inverses of float16 numbers, as stored in the file. A
     channel that is nearly silent on the sample may be active elsewhere: it counts as at least `_LEAST` of the median."""
-    states, weights = (np.maximum(found, _LEAST * max(_middle(found), 1e-30)) for found in (states, weights))
+    states, weights = (np.maximum(found, _LEAST * max(_median_above_zero(found), 1e-30)) for found in (states, weights))
     factors = states**alpha / weights ** (1 - alpha)
     inverse = np.exp(np.log(factors).mean()) / factors
     return 1 / np.clip(inverse, _LEAST_HALF, 1 / _LEAST_HALF).astype(np.float16).astype(np.float32)

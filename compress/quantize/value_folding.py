@@ -149,14 +149,14 @@ def _read_by_none_else(view: _View, paths: Sequence[_Path]) -> bool:
     inside = {id(node) for path in paths for node in path.nodes}
     ends = {path.matmul for path in paths}
 
-    def spared(node: NodeProto | None, columns: Array, changed: Array) -> bool:
-        cut = _sliced(view, node, columns) if node is not None and node.op_type == "Slice" else None
+    def is_spared(node: NodeProto | None, columns: Array, changed: Array) -> bool:
+        cut = _through_slice(view, node, columns) if node is not None and node.op_type == "Slice" else None
         return cut is not None and not np.isin(cut, changed).any()
 
     return all(
         id(node) in inside
         or (node is not None and name == path.end and node.name in ends)
-        or spared(node, columns, path.columns[path.end])
+        or is_spared(node, columns, path.columns[path.end])
         for path in paths
         for name, columns in path.columns.items()
         for node in view.readers[name]
@@ -190,23 +190,23 @@ def _given(node: NodeProto) -> Sequence[str]:
 # Each function returns the columns of a node's output, from those of its input, for one text of one token.
 
 
-def _multiplied(view: _View, node: NodeProto, columns: Array) -> Array:
+def _through_matmul(view: _View, node: NodeProto, columns: Array) -> Array:
     """Multiply by the states, or by the attention weights."""
     return columns[None] if columns.ndim == 2 else columns
 
 
-def _attended(view: _View, node: NodeProto, columns: Array) -> Array | None:
+def _through_attention(view: _View, node: NodeProto, columns: Array) -> Array | None:
     heads = attributes(node)
     own = heads.get("q_num_heads") == heads.get("kv_num_heads")  # each head has values of its own
     return columns if own and columns.ndim == 3 else None
 
 
-def _biased(view: _View, node: NodeProto, columns: Array) -> Array | None:
+def _through_add(view: _View, node: NodeProto, columns: Array) -> Array | None:
     bias = [view.stored[name] for name in node.input if name in view.stored]
     return columns if len(bias) == 1 and list(bias[0].dims) == [columns.size] == [columns.shape[-1]] else None
 
 
-def _reshaped(view: _View, node: NodeProto, columns: Array) -> Array | None:
+def _through_reshape(view: _View, node: NodeProto, columns: Array) -> Array | None:
     shape = view.shape(node.input[1])
     if shape is None:
         return None
@@ -215,7 +215,7 @@ def _reshaped(view: _View, node: NodeProto, columns: Array) -> Array | None:
     return columns.reshape(shape)
 
 
-def _sliced(view: _View, node: NodeProto, columns: Array) -> Array | None:
+def _through_slice(view: _View, node: NodeProto, columns: Array) -> Array | None:
     if len(node.input) < 4 or any(name not in view.stored for name in node.input[1:]):
         return None
     starts, ends, axes, *steps = (view.value(name).tolist() for name in node.input[1:])
@@ -231,34 +231,34 @@ def _token(view: _View, node: NodeProto, columns: Array) -> Array | None:
     return columns[None] if rows and node.input[1] not in view.stored else None
 
 
-def _transposed(view: _View, node: NodeProto, columns: Array) -> Array:
+def _through_transpose(view: _View, node: NodeProto, columns: Array) -> Array:
     return columns.transpose(attributes(node).get("perm"))
 
 
-def _flattened(view: _View, node: NodeProto, columns: Array) -> Array:
+def _through_flatten(view: _View, node: NodeProto, columns: Array) -> Array:
     axis = attributes(node).get("axis", 1)
     return columns.reshape(int(np.prod(columns.shape[:axis])), -1)
 
 
-def _squeezed(view: _View, node: NodeProto, columns: Array) -> Array:
+def _through_squeeze(view: _View, node: NodeProto, columns: Array) -> Array:
     return columns.squeeze(tuple(view.value(node.input[1]).tolist()))
 
 
-def _unsqueezed(view: _View, node: NodeProto, columns: Array) -> Array:
+def _through_unsqueeze(view: _View, node: NodeProto, columns: Array) -> Array:
     return np.expand_dims(columns, tuple(view.value(node.input[1]).tolist()))
 
 
 _VALUES = {"MatMul": 1, "Attention": 2}
 _FOLLOW: Mapping[str, Callable[[_View, NodeProto, Array], Array | None]] = {
-    "MatMul": _multiplied,
-    "Attention": _attended,
-    "Add": _biased,
+    "MatMul": _through_matmul,
+    "Attention": _through_attention,
+    "Add": _through_add,
     "Relu": lambda view, node, columns: columns,
-    "Reshape": _reshaped,
-    "Slice": _sliced,
+    "Reshape": _through_reshape,
+    "Slice": _through_slice,
     "Gather": _token,
-    "Transpose": _transposed,
-    "Flatten": _flattened,
-    "Squeeze": _squeezed,
-    "Unsqueeze": _unsqueezed,
+    "Transpose": _through_transpose,
+    "Flatten": _through_flatten,
+    "Squeeze": _through_squeeze,
+    "Unsqueeze": _through_unsqueeze,
 }

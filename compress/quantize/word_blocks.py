@@ -74,13 +74,13 @@ def block_levels(table: Array) -> Blocks:
     largest = np.maximum(np.abs(table).max(), np.float32(LEAST_SCALE)).astype(np.float32)
     unit = largest / np.float32(8 * _BLOCK_CODES**2)
     blocks = table.reshape(len(table), -1, size)
-    parts = [_rounded(blocks[start : start + _ROWS], unit) for start in range(0, len(blocks), _ROWS)]
+    parts = [_round_blocks(blocks[start : start + _ROWS], unit) for start in range(0, len(blocks), _ROWS)]
     levels, codes = (np.concatenate(each) for each in zip(*parts, strict=True))
     upper, lower = np.split(levels, 2, axis=2)
     return Blocks((16 * upper + lower + 8).astype(np.int8), codes.astype(np.int8), np.array(unit, np.float32))
 
 
-def _rounded(blocks: Array, unit: np.float32) -> tuple[Array, Array]:
+def _round_blocks(blocks: Array, unit: np.float32) -> tuple[Array, Array]:
     """Return levels [row, block, size] and codes [row, block, 1], whole numbers in float32."""
     farthest = np.take_along_axis(blocks, np.abs(blocks).argmax(2, keepdims=True), 2)
     reaching = np.abs(farthest) / np.float32(8) / unit

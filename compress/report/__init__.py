@@ -170,7 +170,7 @@ def _draw(
     draw = {
         _SIZES: render.sizes,
         _SEARCHED: render.sensitivity,
-        _PRUNED: render.pruned,
+        _PRUNED: render.pruned_svg,
         _RELIABILITY: render.reliability,
         _SIMILARITY: render.similarity,
     }

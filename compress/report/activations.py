@@ -26,11 +26,13 @@ def activation_tables(variant: Variant) -> Iterator[Table]:
     found = [(run.seed, record) for run in variant.runs for record in run.stages if record.info.keys() >= _FIELDS]
     if found:
         yield Table(
-            "ReLU in place of the activation, on the tuning split", _COLUMNS, tuple(_line(*each) for each in found)
+            "ReLU in place of the activation, on the tuning split",
+            _COLUMNS,
+            tuple(_stage_line(*each) for each in found),
         )
 
 
-def _line(seed: int, record: StageRecord) -> Line:
+def _stage_line(seed: int, record: StageRecord) -> Line:
     info = record.info
     model = record.kind.partition(" ")[2]
     scores = (numbers.points(info[name]) for name in ("before", "replaced", "fitted"))

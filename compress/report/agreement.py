@@ -64,7 +64,7 @@ def agreement_table(task: Task, folders: Sequence[Path]) -> Table | None:
     files = [find_predictions(run, folders) for run in task.results]
     if task.first.task.kind != "classification" or not all(files):
         return None
-    found = {id(run): _same(run, file) for run, file in zip(task.results, files, strict=True) if file}
+    found = {id(run): _agreement_with_teacher(run, file) for run, file in zip(task.results, files, strict=True) if file}
     groups = list(_groups(task, found[id(task.first)][1], token_counts(task.results, folders)))
     lines = []
     for row in task.rows:
@@ -110,7 +110,7 @@ def _groups(task: Task, gold: np.ndarray, lengths: np.ndarray | None) -> Iterato
     yield from [] if lengths is None else _quarters(lengths)
 
 
-def _same(run: Result, file: Path) -> tuple[dict[str, np.ndarray], np.ndarray]:
+def _agreement_with_teacher(run: Result, file: Path) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Return a model's name in the predictions -> where it decides as the run's teacher, bool [example]; and gold."""
     names = [model.predictions for model in run.models]
     outputs, gold = load_answers(file, run, names)

@@ -54,7 +54,7 @@ def check_together(results: Iterable[Result]) -> None:
         if task.data.fingerprint != theirs.data.fingerprint:
             raise CompressError(
                 f"task {task.name}: runs {other.run} and {result.run} read different data "
-                f"({_rows(other)} against {_rows(result)}); report them apart, or run one of them again"
+                f"({_describe_data(other)} against {_describe_data(result)}); report them apart, or run one of them again"
             )
         if (task.metrics, task.splits) != (theirs.metrics, theirs.splits):
             raise CompressError(
@@ -63,7 +63,7 @@ def check_together(results: Iterable[Result]) -> None:
             )
 
 
-def _rows(result: Result) -> str:
+def _describe_data(result: Result) -> str:
     rows = ", ".join(f"{split} {count:,}" for split, count in result.task.data.rows.items())
     return f"{rows}; fingerprint {result.task.data.fingerprint[:8]}"
 
@@ -88,10 +88,10 @@ def _files(path: Path) -> list[Path]:
         raise CompressError(
             f"{path}: no such file or directory; expected a run directory, its result.json, or a pattern"
         )
-    return [file for match in matches for file in _matched(Path(match))]
+    return [file for match in matches for file in _matching_files(Path(match))]
 
 
-def _matched(path: Path) -> list[Path]:
+def _matching_files(path: Path) -> list[Path]:
     """Return the files at a match, or none: a pattern such as `runs/*` also matches folders that are not runs."""
     try:
         return _files(path)

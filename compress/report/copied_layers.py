@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..results import StageRecord
 from .runs import Task, Variant
-from .tradeoffs import listed
+from .tradeoffs import join_words
 
 _FIELDS = {"copied_layers", "copied_divergence", "spaced_divergence", "examples"}
 
@@ -22,7 +22,7 @@ def _record(variant: Variant) -> StageRecord | None:
 def _sentence(variant: Variant, record: StageRecord) -> str:
     info = record.info
     layers = info["copied_layers"]
-    which = f"layer{'s' if len(layers) > 1 else ''} {listed([str(layer) for layer in layers])}"
+    which = f"layer{'s' if len(layers) > 1 else ''} {join_words([str(layer) for layer in layers])}"
     seed = f" (seed {variant.first.seed})" if len(variant.runs) > 1 else ""
     return (
         f"{variant.label}: the student starts from the teacher's {which}, counted from 0{seed}. On {info['examples']:,} training examples "

@@ -49,7 +49,7 @@ class Cost:
 
 def costs_table(task: Task) -> Table | None:
     """Return a line for each recipe whose runs all have recorded stages; None if there is none."""
-    costs = {variant.label: _parts([variant]) for variant in task.variants if _is_recorded(variant)}
+    costs = {variant.label: _costs_by_part([variant]) for variant in task.variants if _is_recorded(variant)}
     if not costs:
         return None
     unit = unit_of(cost for parts in costs.values() for cost in parts.values())
@@ -59,14 +59,14 @@ def costs_table(task: Task) -> Table | None:
         *(Column(part.value, unit) for part in shown),
         Column("Without the teacher's training", unit),
     )
-    lines = tuple(_line(label, parts, shown, unit) for label, parts in costs.items())
+    lines = tuple(_cost_line(label, parts, shown, unit) for label, parts in costs.items())
     return Table(f"{task.first.task.title}: what each recipe took", columns, lines)
 
 
 def compression(variants: Sequence[Variant]) -> Cost | None:
     """Return the cost of one recipe on one task or several, without the training of teachers; the mean over seeds, with stages that tasks
     share counted once. None if a run has no recorded stages."""
-    return _whole(_parts(variants)) if all(map(_is_recorded, variants)) else None
+    return _total_cost(_costs_by_part(variants)) if all(map(_is_recorded, variants)) else None
 
 
 def unit_of(costs: Iterable[Cost]) -> str:
@@ -74,7 +74,7 @@ def unit_of(costs: Iterable[Cost]) -> str:
     return "" if any(cost.gpus for cost in costs) else CORES
 
 
-def text(cost: Cost, unit: str) -> str:
+def format_cost(cost: Cost, unit: str) -> str:
     """Format e.g. `0.42`; without a common unit `0.031 GPU-h + 0.12 core-h`, without negligible parts."""
     if unit:
         return numbers.significant(cost.cores, 2)
@@ -82,12 +82,12 @@ def text(cost: Cost, unit: str) -> str:
     return " + ".join(f"{numbers.significant(hours, 2)} {unit}" for hours, unit in parts if hours > _LITTLE) or "0"
 
 
-def _line(label: str, parts: dict[Part, Cost], shown: list[Part], unit: str) -> Line:
-    cells = [text(parts[part], unit) if part in parts else NOTHING for part in shown]
-    return Line(text_cells(label, *cells, text(_whole(parts), unit)))
+def _cost_line(label: str, parts: dict[Part, Cost], shown: list[Part], unit: str) -> Line:
+    cells = [format_cost(parts[part], unit) if part in parts else NOTHING for part in shown]
+    return Line(text_cells(label, *cells, format_cost(_total_cost(parts), unit)))
 
 
-def _whole(parts: dict[Part, Cost]) -> Cost:
+def _total_cost(parts: dict[Part, Cost]) -> Cost:
     return sum((cost for part, cost in parts.items() if part is not Part.TEACHER), Cost())
 
 
@@ -95,7 +95,7 @@ def _is_recorded(variant: Variant) -> bool:
     return all(run.stages for run in variant.runs)
 
 
-def _parts(variants: Sequence[Variant]) -> dict[Part, Cost]:
+def _costs_by_part(variants: Sequence[Variant]) -> dict[Part, Cost]:
     """Return the sums over tasks of a recipe's means over seeds. A stage of several tasks counts once, with its largest mean: that of the
     task in which most seeds share it."""
     stages: dict[tuple[str, str], Cost] = {}

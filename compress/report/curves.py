@@ -11,7 +11,7 @@ from typing import Any
 
 from ..results import LOG
 from . import numbers
-from .drawing import CHARACTER, below, beside, channel, heading, mark
+from .drawing import CHARACTER, channel, charts_below, charts_beside, heading, mark
 from .plot_points import COLOURS
 from .predictions import own_file
 from .runs import Task, Variant
@@ -50,14 +50,14 @@ def curves_of(task: Task, folders: Sequence[Path]) -> Iterator[Curves]:
 
 def describe(curves: Curves) -> str:
     """Describe the curves in words, as their alternative text."""
-    return f"{curves.title}. {' '.join(map(_words, curves.trainings))}"
+    return f"{curves.title}. {' '.join(map(_describe_curves, curves.trainings))}"
 
 
 def chart(curves: Curves) -> dict[str, Any]:
     """Return a row for each stage: its losses, and its score if it has one; a line for each seed."""
     models = dict.fromkeys(training.model for training in curves.trainings)
-    rows = [_row(name, [each for each in curves.trainings if each.model == name]) for name in models]
-    return below(*rows, spacing=40, resolve={"scale": dict.fromkeys(("x", "y", "color"), "independent")})
+    rows = [_chart_row(name, [each for each in curves.trainings if each.model == name]) for name in models]
+    return charts_below(*rows, spacing=40, resolve={"scale": dict.fromkeys(("x", "y", "color"), "independent")})
 
 
 def _trainings(variant: Variant, folders: Sequence[Path]) -> Iterator[Training]:
@@ -85,18 +85,18 @@ def _read(file: Path, seed: int) -> list[Training]:
         if math.isfinite(score):
             training.tuning.append((step, score))
     for training in found.values():
-        training.losses = {name: _thinned(line) for name, line in training.losses.items()}
+        training.losses = {name: _thin_line(line) for name, line in training.losses.items()}
     return [training for training in found.values() if training.losses]
 
 
-def _thinned(line: Line) -> Line:
+def _thin_line(line: Line) -> Line:
     """Average over as many steps as leave `_MOST` points, each placed at the last of its steps."""
     size = math.ceil(len(line) / _MOST)
     parts = (line[start : start + size] for start in range(0, len(line), size))
     return [(part[-1][0], sum(value for _, value in part) / len(part)) for part in parts]
 
 
-def _words(training: Training) -> str:
+def _describe_curves(training: Training) -> str:
     falls = [
         f"{name} from {numbers.significant(line[0][1])} to {numbers.significant(line[-1][1])}"
         for name, line in training.losses.items()
@@ -106,7 +106,7 @@ def _words(training: Training) -> str:
     return f"{training.model}, seed {training.seed}, {steps:,} steps: {', '.join(falls)}{score}."
 
 
-def _row(model: str, trainings: Sequence[Training]) -> dict[str, Any]:
+def _chart_row(model: str, trainings: Sequence[Training]) -> dict[str, Any]:
     losses = [
         {"step": step, "value": value, "term": name, "seed": training.seed}
         for training in trainings
@@ -122,15 +122,15 @@ def _row(model: str, trainings: Sequence[Training]) -> dict[str, Any]:
     columns = max(1, int(WIDTH / (max(map(len, terms)) * CHARACTER + 60)))
     legend = {"title": None, "orient": "bottom", "columns": columns, "columnPadding": 40, "labelLimit": 0}
     scale = {"domain": terms, "range": [COLOURS[place % len(COLOURS)] for place in range(len(terms))]}
-    left = _lines(losses, f"{model}: loss terms, weighted", "Loss")
+    left = _line_chart(losses, f"{model}: loss terms, weighted", "Loss")
     left["encoding"]["color"] = channel("term:N", scale=scale, legend=legend)
     if not scores:
         return left
-    right = _lines(scores, f"{model}: tuning split", "Score, points", point=len(scores) < _MOST)
-    return beside(left, right, spacing=50)
+    right = _line_chart(scores, f"{model}: tuning split", "Score, points", point=len(scores) < _MOST)
+    return charts_beside(left, right, spacing=50)
 
 
-def _lines(rows: Sequence[Mapping[str, Any]], title: str, name: str, *, point: bool = False) -> dict[str, Any]:
+def _line_chart(rows: Sequence[Mapping[str, Any]], title: str, name: str, *, point: bool = False) -> dict[str, Any]:
     values = [row["value"] for row in rows]
     logarithmic = name == "Loss" and min(values) > 0 and max(values) / min(values) > _SPAN
     scale = {"type": "log"} if logarithmic else {"zero": False}

@@ -233,14 +233,14 @@ def _built_by_others(results: Sequence[Result]) -> Iterator[tuple[str, str]]:
     """Yield the stages and measurements that were in the store already, made by other code than the result."""
     parts: dict[str, list[str]] = {}
     for result in (result for result in results if result.code):
-        for name, code in _parts(result):
+        for name, code in _code_by_part(result):
             if code is None or code.source != (result.code and result.code.source):
                 parts.setdefault("code that was not recorded" if code is None else str(code), []).append(name)
     for code, names in parts.items():
         yield f"Made earlier, by {code}", ", ".join(dict.fromkeys(names))
 
 
-def _parts(result: Result) -> Iterator[tuple[str, Code | None]]:
+def _code_by_part(result: Result) -> Iterator[tuple[str, Code | None]]:
     yield from ((stage.kind, stage.code) for stage in result.stages)
     yield from ((f"scores of {model.predictions}", model.code) for model in result.models)
     if any(model.onnx for model in result.models):

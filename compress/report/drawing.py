@@ -39,18 +39,18 @@ _INHERITED = re.compile(r' ((?:stroke(?:-[a-z]+)?|fill(?:-opacity)?|font-[a-z]+|
 
 def svg(charts: Sequence[dict[str, Any]], *, columns: int = 2) -> str:
     """Return the SVG of one or several charts, in columns if there are more than two."""
-    drawn = [_drawn(document_of(chart)) for chart in charts]
+    drawn = [_draw_once(document_of(chart)) for chart in charts]
     return drawn[0] if len(drawn) == 1 else _sheet(drawn, columns if len(drawn) > 2 else 1)
 
 
 def _sheet(drawn: Sequence[str], columns: int) -> str:
     """Combine pictures into one, beside and below each other, each unchanged."""
     sizes = list(map(_size, drawn))
-    lefts = _starts([max(width for width, _ in sizes[column::columns]) for column in range(columns)])
+    lefts = _start_offsets([max(width for width, _ in sizes[column::columns]) for column in range(columns)])
     rows = range(0, len(sizes), columns)
-    tops = _starts([max(height for _, height in sizes[row : row + columns]) for row in rows])
+    tops = _start_offsets([max(height for _, height in sizes[row : row + columns]) for row in rows])
     parts = [
-        f'<g transform="translate({lefts[place % columns]},{tops[place // columns]})">{_inside(each)}</g>'
+        f'<g transform="translate({lefts[place % columns]},{tops[place // columns]})">{_svg_content(each)}</g>'
         for place, each in enumerate(drawn)
     ]
     width, height = lefts[-1] - _GAP, tops[-1] - _GAP
@@ -68,19 +68,19 @@ def _size(drawn: str) -> tuple[int, int]:
     return width, height
 
 
-def _starts(lengths: Sequence[int]) -> list[int]:
+def _start_offsets(lengths: Sequence[int]) -> list[int]:
     """Return the start of each, and that of one after the last."""
     return list(accumulate((length + _GAP for length in lengths), initial=0))
 
 
-def _inside(drawn: str) -> str:
+def _svg_content(drawn: str) -> str:
     return drawn[drawn.index(">") + 1 : drawn.rindex("</svg>")]
 
 
 @lru_cache(maxsize=512)
-def _drawn(document: str) -> str:
+def _draw_once(document: str) -> str:
     """Draw once, for a separate file and the page."""
-    return lean(DRAWN.get(document) or picture(document))
+    return shrink_svg(DRAWN.get(document) or picture(document))
 
 
 def picture(document: str) -> str:
@@ -91,21 +91,21 @@ def picture(document: str) -> str:
     return vl_convert.vegalite_to_svg(json.loads(document), vl_version=VEGALITE)
 
 
-def lean(picture: str) -> str:
+def shrink_svg(picture: str) -> str:
     """Return the same picture without attributes for Vega's own scripts, with the font set once, common attributes of lines or texts moved
     to their group, and lengths rounded to a hundredth of a pixel."""
     picture = _GROUP.sub(lambda group: _WORDS.sub("", group[0]), _UNSEEN.sub("", picture))
     family = f' font-family="{FONT}"'
     picture = _IDLE.sub("", picture).replace(family, "").replace("<svg", f"<svg{family}", 1)
-    picture = _PLACES.sub(lambda places: _LONG.sub(_rounded, places[0]), picture)
-    return _ALIKE.sub(_hoisted, picture)
+    picture = _PLACES.sub(lambda places: _LONG.sub(_round_number, places[0]), picture)
+    return _ALIKE.sub(_hoist_attributes, picture)
 
 
-def _rounded(number: re.Match[str]) -> str:
+def _round_number(number: re.Match[str]) -> str:
     return f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
 
 
-def _hoisted(group: re.Match[str]) -> str:
+def _hoist_attributes(group: re.Match[str]) -> str:
     """Return a group of only lines or texts, with their common inheritable attributes moved to the group."""
     each = [set(_INHERITED.findall(tag)) for tag in _TAG.findall(group[1])]
     common = set.intersection(*each)
@@ -139,7 +139,7 @@ def channel(field: str, **how: Any) -> dict[str, Any]:
     return {"field": name, "type": _TYPES[kind], **how}
 
 
-def layered(*charts: dict[str, Any], **properties: Any) -> dict[str, Any]:
+def layer_charts(*charts: dict[str, Any], **properties: Any) -> dict[str, Any]:
     """Layer charts; data that all share are written once."""
     parts, data = list(charts), charts[0].get("data")
     if len(parts) > 1 and all(part.get("data") == data for part in parts):
@@ -148,26 +148,26 @@ def layered(*charts: dict[str, Any], **properties: Any) -> dict[str, Any]:
     return {"layer": parts, **properties}
 
 
-def beside(*charts: dict[str, Any], **properties: Any) -> dict[str, Any]:
+def charts_beside(*charts: dict[str, Any], **properties: Any) -> dict[str, Any]:
     return {"hconcat": [*charts], **properties}
 
 
-def below(*charts: dict[str, Any], **properties: Any) -> dict[str, Any]:
+def charts_below(*charts: dict[str, Any], **properties: Any) -> dict[str, Any]:
     return {"vconcat": [*charts], **properties}
 
 
 def heading(title: str, subtitle: Sequence[str], width: float) -> dict[str, Any]:
     """Return a title and a subtitle, wrapped to `width` pixels."""
-    lines = [part for line in subtitle for part in wrapped(line, width)]
-    return {"text": wrapped(title, width * _SMALL / _LARGE), "subtitle": lines, "anchor": "start", "offset": 14}
+    lines = [part for line in subtitle for part in wrap_text(line, width)]
+    return {"text": wrap_text(title, width * _SMALL / _LARGE), "subtitle": lines, "anchor": "start", "offset": 14}
 
 
-def wrapped(text: str, width: float) -> list[str]:
+def wrap_text(text: str, width: float) -> list[str]:
     """Wrap small text to `width` pixels."""
     return textwrap.wrap(text, int(width / CHARACTER))
 
 
-def room(labels: Sequence[str]) -> float:
+def label_width(labels: Sequence[str]) -> float:
     """Return the pixels that the longest label of an axis needs."""
     return CHARACTER * max(map(len, labels), default=0)
 

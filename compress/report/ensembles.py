@@ -13,7 +13,7 @@ from .tables import NOTHING, TEACHERS_MEAN, Column, Line, Table, text_cells
 
 def ensemble_tables(variant: Variant) -> Iterator[Table]:
     """Yield one table, if a run of the recipe has several teachers."""
-    lines = [line for run in variant.runs if run.ensemble for line in _lines(run, run.ensemble)]
+    lines = [line for run in variant.runs if run.ensemble for line in _score_lines(run, run.ensemble)]
     if lines:
         split = variant.first.task.splits[0]
         columns = (
@@ -26,7 +26,7 @@ def ensemble_tables(variant: Variant) -> Iterator[Table]:
         yield Table("Teachers", columns, tuple(lines))
 
 
-def _lines(run: Result, ensemble: EnsembleScore) -> Iterator[Line]:
+def _score_lines(run: Result, ensemble: EnsembleScore) -> Iterator[Line]:
     for number, teacher in enumerate(ensemble.teachers):
         temperature = NOTHING if teacher.temperature is None else f"{teacher.temperature:.2f}"
         name = teacher.name if number else f"{teacher.name} (the baseline)"

@@ -12,7 +12,7 @@ from ..spec.kinds import KINDS
 from ..tasks import TASK_KINDS
 from . import numbers, sensitivity
 from .runs import Task, Variant, title
-from .tables import NOTHING, Cell, Column, Line, Table, against, of_first_split, row_word, text_cells
+from .tables import NOTHING, Cell, Column, Line, Table, difference_cell, of_first_split, row_word, text_cells
 
 LISTED = 20  # flipped rows per model and seed
 Found = tuple[Result, ModelResult, Fidelity]
@@ -34,20 +34,20 @@ class Section:
 
 def section(task: Task) -> Section | None:
     """Return the section; None if no result records the fidelity of a model: nothing was quantized, or by an old version."""
-    models = [(variant, name, found) for variant in task.variants for name, found in _quantized(variant).items()]
+    models = [(variant, name, found) for variant in task.variants for name, found in _quantized_models(variant).items()]
     if not models:
         return None
     seeds = any(len(variant.runs) > 1 for variant, _, _ in models)
     flips = _flips_column(task)
     vectors = any(each[2].mean_cosine is not None for _, _, found in models for each in found)
-    lines = [_line(variant, each, seeds, flips, vectors) for variant, _, found in models for each in found]
+    lines = [_model_line(variant, each, seeds, flips, vectors) for variant, _, found in models for each in found]
     caption = f"{task.first.task.title}: quantized models beside the fp32 models they were made from"
     table = Table(caption, _columns(seeds, flips, vectors), tuple(lines), headings=3 if seeds else 2)
     details = (_detail(f"{variant.label}, {name}", found, seeds) for variant, name, found in models)
     return Section(table, tuple(detail for detail in details if detail.tables))
 
 
-def _quantized(variant: Variant) -> dict[str, list[Found]]:
+def _quantized_models(variant: Variant) -> dict[str, list[Found]]:
     found: dict[str, list[Found]] = {}
     for run in variant.runs:
         for model in run.models:
@@ -79,7 +79,7 @@ def _columns(seeds: bool, flips: Column | None, vectors: bool) -> tuple[Column, 
     )
 
 
-def _line(variant: Variant, found: Found, seeds: bool, column: Column | None, vectors: bool) -> Line:
+def _model_line(variant: Variant, found: Found, seeds: bool, column: Column | None, vectors: bool) -> Line:
     run, model, fidelity = found
     decided = column is not None and column.text == "Flips"
     flips = Cell(NOTHING)
@@ -97,7 +97,7 @@ def _line(variant: Variant, found: Found, seeds: bool, column: Column | None, ve
         Cell(variant.label),
         Cell(title(model)),
         *((Cell(str(run.seed)),) if seeds else ()),
-        against(fidelity.delta),
+        difference_cell(fidelity.delta),
         *((flips,) if column else ()),
         *(_of_vectors(fidelity) if vectors else (_pair(differences, numbers.significant),)),
         *((_pair(errors, numbers.points),) if decided else ()),
@@ -149,16 +149,16 @@ def _decibels(value: float | None) -> str:
 def _detail(name: str, found: list[Found], seeds: bool) -> Detail:
     tables = {
         "flips": [_flips(found, seeds)],
-        "noise of each part": [_parts(found)],
-        "each matmul alone": list(_alone(found, seeds)),
-        "what is fp32": [_kept(found)],
+        "noise of each part": [_noise_table(found)],
+        "each matmul alone": list(_sensitivity_tables(found, seeds)),
+        "what is fp32": [_fp32_table(found)],
     }
     shown = {what: [table for table in made if table.lines] for what, made in tables.items()}
     named = ", ".join(what for what, made in shown.items() if made)
     return Detail(f"{name}: {named}", tuple(table for made in shown.values() for table in made))
 
 
-def _alone(found: list[Found], seeds: bool) -> Iterator[Table]:
+def _sensitivity_tables(found: list[Found], seeds: bool) -> Iterator[Table]:
     for run, model, _ in found:
         if model.info.get("divergence"):
             count = model.info.get("texts_alone")
@@ -193,7 +193,7 @@ def _flip(flip: Flip) -> tuple[Cell, ...]:
     return text_cells(str(flip.row), flip.fp32, flip.int8, numbers.share(flip.confidence), flip.gold)
 
 
-def _parts(found: list[Found]) -> Table:
+def _noise_table(found: list[Found]) -> Table:
     names = dict.fromkeys(name for _, model, _ in found for name in _noise(model))
     shown = [(run, _noise(model)) for run, model, _ in found]
     columns = [Column("dB", f"seed {run.seed}") if len(shown) > 1 else Column("dB") for run, _ in shown]
@@ -204,7 +204,7 @@ def _parts(found: list[Found]) -> Table:
     return Table("Signal to noise of what each part gives", (Column("Part", numeric=False), *columns), tuple(lines))
 
 
-def _kept(found: list[Found]) -> Table:
+def _fp32_table(found: list[Found]) -> Table:
     """Return what stays fp32; a part for which only some seeds do names them."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for run, model, _ in found:

@@ -9,7 +9,7 @@ from ..results import Result
 from ..results.teachers import Choice
 from . import numbers
 from .runs import Task
-from .tradeoffs import listed
+from .tradeoffs import join_words
 
 _STAGE = "choose "
 _CHOSEN = ("learning_rate", "epochs")
@@ -17,22 +17,22 @@ _CHOSEN = ("learning_rate", "epochs")
 
 def choices_of(result: Result) -> tuple[Choice, ...]:
     """Return the choice for each teacher that was fine-tuned in several ways."""
-    return tuple(choice for _, choice in _found(result))
+    return tuple(choice for _, choice in _choices_by_key(result))
 
 
 def choice_sentences(task: Task) -> list[str]:
     """Return a sentence for each choice, once for all recipes that share it; without a seed if all seeds share the chosen model."""
     seeds = {run.seed for run in task.results}
-    found = [(key, each, run.seed) for run in task.results for key, each in _found(run)]
+    found = [(key, each, run.seed) for run in task.results for key, each in _choices_by_key(run)]
     shared = {key for key, _, _ in found if {seed for other, _, seed in found if other == key} == seeds}
-    return list(dict.fromkeys(spelled(each, None if key in shared else seed) for key, each, seed in found))
+    return list(dict.fromkeys(format_choice(each, None if key in shared else seed) for key, each, seed in found))
 
 
-def spelled(choice: Choice, seed: int | None = None) -> str:
+def format_choice(choice: Choice, seed: int | None = None) -> str:
     """Format e.g. `Fine-tuning of bert-base: the tuning split chose learning rate 3e-05 among 4 candidates, with 91.20 points there.`"""
     others = len(choice.ties)
     tie = (
-        f" A tie with {listed([_settings(one) for one in choice.ties])}: of equals the first one written is taken."
+        f" A tie with {join_words([_settings(one) for one in choice.ties])}: of equals the first one written is taken."
         if others
         else ""
     )
@@ -42,7 +42,7 @@ def spelled(choice: Choice, seed: int | None = None) -> str:
     )
 
 
-def _found(result: Result) -> Iterator[tuple[str, Choice]]:
+def _choices_by_key(result: Result) -> Iterator[tuple[str, Choice]]:
     """Yield each choice with the key of the chosen model."""
     for record in result.stages:
         if record.kind.startswith(_STAGE):

@@ -37,7 +37,7 @@ def over_seeds(folders: Sequence[Path]) -> Callable[[Variant, str], Delta | None
             return deltas[0] if deltas else None
         files = [find_predictions(run, folders) for run in variant.runs]
         if all(files) and len(models) == len(variant.runs):
-            return _resampled(variant, models, [file for file in files if file])
+            return _resampled_delta(variant, models, [file for file in files if file])
         return recorded_over_seeds(deltas)
 
     return delta_of
@@ -78,7 +78,7 @@ def how_over_seeds(variants: Sequence[Variant], folders: Sequence[Path]) -> str 
     return RECOMPUTED if at_hand else RECORDED
 
 
-def _resampled(variant: Variant, models: Sequence[ModelResult], files: Sequence[Path]) -> Delta:
+def _resampled_delta(variant: Variant, models: Sequence[ModelResult], files: Sequence[Path]) -> Delta:
     pairs, golds, metric = [], [], None
     for run, model, file in zip(variant.runs, models, files, strict=True):
         (base, other), gold = load_answers(file, run, [run.models[0].predictions, model.predictions])

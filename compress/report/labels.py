@@ -29,7 +29,7 @@ def row_labels(firsts: list[Result], known: list[Machine]) -> list[str]:
         for index, digest in zip(places, _differing_files([firsts[index] for index in places]), strict=True):
             labels[index] = f"{label} ({digest})" if digest else label
     if known:
-        ids = [_identified(machine) for machine in known]
+        ids = [_machine_identity(machine) for machine in known]
         labels = [
             f"{label} [{letter(ids.index(machine_of(result)))}]" for label, result in zip(labels, firsts, strict=True)
         ]
@@ -102,8 +102,8 @@ def name_of(result: Result) -> str:
 
 def machine_of(result: Result) -> str:
     """Return what identifies a kind of machine."""
-    return _identified(result.machine)
+    return _machine_identity(result.machine)
 
 
-def _identified(machine: Machine) -> str:
+def _machine_identity(machine: Machine) -> str:
     return f"{machine.cpu}|{','.join(machine.isa)}"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from . import numbers
 from .runs import Task, Variant
-from .tradeoffs import listed
+from .tradeoffs import join_words
 
 
 def mix_sentences(task: Task) -> list[str]:
@@ -24,4 +24,4 @@ def _sentence(variant: Variant, mix: Sequence[float]) -> str:
     names = ["the embeddings", *(f"layer {number}" for number in range(1, len(mix)))]
     shares = [f"{numbers.percent(share)} of {name}" for name, share in zip(names, mix, strict=True)]
     seed = f" (seed {variant.first.seed})" if len(variant.runs) > 1 else ""
-    return f"{variant.label}: the student's vectors are a mix of its states that it learnt: {listed(shares)}{seed}."
+    return f"{variant.label}: the student's vectors are a mix of its states that it learnt: {join_words(shares)}{seed}."

@@ -36,11 +36,11 @@ class Compared(Protocol):
 Member = TypeVar("Member", bound=Compared)
 
 
-def corrected(family: Sequence[Delta]) -> list[Corrected]:
+def correct_family(family: Sequence[Delta]) -> list[Corrected]:
     return [Corrected(p, len(family)) for p in holm([p_of(delta) for delta in family])]
 
 
 def as_family(members: Sequence[Member]) -> list[Member]:
     """Return the members with their differences corrected together; those without a difference are unchanged."""
-    marks = iter(corrected([member.delta for member in members if member.delta]))
+    marks = iter(correct_family([member.delta for member in members if member.delta]))
     return [replace(member, corrected=next(marks)) if member.delta else member for member in members]

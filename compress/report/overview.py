@@ -10,12 +10,12 @@ from typing import NamedTuple
 from ..results.fidelity import Delta
 from ..significance import recorded_over_tasks
 from . import numbers
-from .costs import Cost, compression, text, unit_of
+from .costs import Cost, compression, format_cost, unit_of
 from .labels import name_of
 from .multiple_comparisons import Corrected, as_family
 from .runs import Row, Task, Variant
 from .sentences import teacher_word
-from .tables import NOTHING, Cell, Column, Line, Table, against
+from .tables import NOTHING, Cell, Column, Line, Table, difference_cell
 
 READING = (
     "Over tasks, a mean counts each task alike. Its interval takes the tasks' examples as independent: the distances to the ends of the "
@@ -112,7 +112,7 @@ def overview_table(tasks: Sequence[Task]) -> Table | None:
     models = over_tasks(tasks) if len(tasks) > 1 else []
     if all(overall.is_baseline for overall in models):
         return None
-    costs = [_took(overall, tasks) for overall in models]
+    costs = [_cost_of(overall, tasks) for overall in models]
     unit = unit_of(cost for cost in costs if cost)
     columns = (
         Column("Recipe", numeric=False),
@@ -124,11 +124,11 @@ def overview_table(tasks: Sequence[Task]) -> Table | None:
         Column("File", "MB"),
         Column("Took", unit),
     )
-    lines = tuple(_line(overall, took, unit) for overall, took in zip(models, costs, strict=True))
+    lines = tuple(_recipe_line(overall, took, unit) for overall, took in zip(models, costs, strict=True))
     return Table("Over tasks", columns, lines, headings=2)
 
 
-def _took(overall: Overall, tasks: Sequence[Task]) -> Cost | None:
+def _cost_of(overall: Overall, tasks: Sequence[Task]) -> Cost | None:
     """Return the cost over all tasks; None for the baseline, and if a run has no recorded stages."""
     recipes = [row.recipe for row in overall.rows]
     if overall.is_baseline or not all(recipes):
@@ -141,7 +141,7 @@ def _took(overall: Overall, tasks: Sequence[Task]) -> Cost | None:
     )
 
 
-def _line(overall: Overall, took: Cost | None, unit: str) -> Line:
+def _recipe_line(overall: Overall, took: Cost | None, unit: str) -> Line:
     share = overall.share
     cells = (
         Cell(overall.recipe or "baseline"),
@@ -149,9 +149,9 @@ def _line(overall: Overall, took: Cost | None, unit: str) -> Line:
         *(Cell(numbers.points(row.headline)) for row in overall.rows),
         Cell(numbers.points(overall.headline)),
         Cell(NOTHING if share is None else numbers.share(share)),
-        against(overall.delta, overall.corrected),
+        difference_cell(overall.delta, overall.corrected),
         Cell(overall.megabytes),
-        Cell(NOTHING if took is None else text(took, unit)),
+        Cell(NOTHING if took is None else format_cost(took, unit)),
     )
     return Line(cells, "baseline" if overall.is_baseline else "model")
 

@@ -35,7 +35,7 @@ from .predictions import find_predictions
 from .recommendation import Recommendation
 from .runs import Task, group
 from .tables import Table, latency_table, main_table
-from .tradeoffs import listed
+from .tradeoffs import join_words
 from .vocabularies import READING, vocabulary_sentences
 
 SCORES = (
@@ -147,7 +147,7 @@ def page_of(tasks: Sequence[Task], folders: Sequence[Path] = (), recommended: Re
         similarity.READING if compared and compared.words else (),
     )
     return Page(
-        title=_title(tasks),
+        title=_page_title(tasks),
         lede=sentences.lede(results),
         warnings=(
             *sentences.warnings(results, {shape for task in tasks for shape in task.shapes}),
@@ -162,7 +162,7 @@ def page_of(tasks: Sequence[Task], folders: Sequence[Path] = (), recommended: Re
         similarity=compared,
         pruned=pruned_picture.describe(tasks),
         environment=tuple(environment(results)),
-        reading=(*_reading(tasks), *(line for lines in own for line in lines), *_seed_note(tasks, folders)),
+        reading=(*_reading_notes(tasks), *(line for lines in own for line in lines), *_seed_note(tasks, folders)),
     )
 
 
@@ -171,18 +171,18 @@ def _without_answers(results: Sequence[Result], folders: Sequence[Path]) -> list
     gone = [result.run for result in results if find_predictions(result, folders) is None]
     if not gone:
         return []
-    which = "any run" if len(gone) == len(results) else listed(gone)
+    which = "any run" if len(gone) == len(results) else join_words(gone)
     return [f"The predictions of {which} are not at hand: nothing that needs them is shown or computed anew."]
 
 
-def _title(tasks: Sequence[Task]) -> str:
+def _page_title(tasks: Sequence[Task]) -> str:
     teachers = list(dict.fromkeys(result.teachers for task in tasks for result in task.results))
     names = [task.first.task.title for task in tasks]
     shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     return f"{', '.join(teachers)} compressed: {shown}"
 
 
-def _reading(tasks: Sequence[Task]) -> tuple[str, ...]:
+def _reading_notes(tasks: Sequence[Task]) -> tuple[str, ...]:
     timed = any(task.shapes for task in tasks)
     faithful = any(model.fidelity for task in tasks for result in task.results for model in result.models)
     searched = any(sentences.goals(task) for task in tasks)

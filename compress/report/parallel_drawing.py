@@ -35,7 +35,7 @@ def drawn_ahead(charts: Sequence[dict[str, Any]]) -> Iterator[None]:
     own, *others = (documents[start::processes] for start in range(processes))
     try:
         with ThreadPoolExecutor(max(1, len(others))) as pool:
-            waiting = [pool.submit(_elsewhere, share) for share in others]
+            waiting = [pool.submit(_draw_in_process, share) for share in others]
             DRAWN.update({document: picture(document) for document in own} if others else {})
             for share, drawn in zip(others, waiting, strict=True):
                 DRAWN.update(zip(share, drawn.result(), strict=True))
@@ -44,7 +44,7 @@ def drawn_ahead(charts: Sequence[dict[str, Any]]) -> Iterator[None]:
         DRAWN.clear()
 
 
-def _elsewhere(documents: Sequence[str]) -> list[str]:
+def _draw_in_process(documents: Sequence[str]) -> list[str]:
     """Draw in another process, or here if that fails."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "charts.json"

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import numbers
-from .drawing import SOFT, channel, heading, layered, mark, wrapped
+from .drawing import SOFT, channel, heading, layer_charts, mark, wrap_text
 from .plot_points import HEIGHT, WIDTH, Frame, Point, area, frame_of, left_out, pareto, points_of, shape_of
 from .runs import Shape, Task
 from .tables import metric_name
-from .tradeoffs import listed
+from .tradeoffs import join_words
 
 _SHORT = 40  # characters of the longest label with which the legend has two columns
 
@@ -24,10 +24,10 @@ def chart(task: Task, *, by_size: bool = False) -> dict[str, Any]:
     domain = [round(value, 4) for value in frame.y]
     y = channel("y:Q", title=_y_title(task), scale={"domain": domain, "zero": False, "nice": False})
     shared = task.baseline.headline if len(task.baselines) == 1 else None
-    layers = [*_lines(points, shared, x, y), _marks(points, x, y)]
+    layers = [*_line_layers(points, shared, x, y), _model_marks(points, x, y)]
     name = f"{task.first.task.title}, by file size" if by_size else task.first.task.title
     title = heading(name, _subtitle(task, by_size), WIDTH)
-    return layered(*layers, width=WIDTH, height=HEIGHT, title=title)
+    return layer_charts(*layers, width=WIDTH, height=HEIGHT, title=title)
 
 
 def _x_title(task: Task, shape: Shape | None) -> str:
@@ -59,7 +59,7 @@ def _subtitle(task: Task, by_size: bool) -> list[str]:
         else f"{front} Points: mean over {' to '.join(map(str, seeds[:: max(1, len(seeds) - 1)]))} seeds."
     )
     if not by_size and (missing := left_out(task)):
-        lines.append(f"Not shown, since not timed so: {listed(missing)}.")
+        lines.append(f"Not shown, since not timed so: {join_words(missing)}.")
     notes = dict.fromkeys(note for result in task.results for note in result.task.data.notes)
     return [*lines, *(f"Note: {note}." for note in notes)]
 
@@ -78,7 +78,7 @@ def _x_axis(frame: Frame) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _lines(points: Sequence[Point], teacher: float | None, x: Any, y: Any) -> list[dict[str, Any]]:
+def _line_layers(points: Sequence[Point], teacher: float | None, x: Any, y: Any) -> list[dict[str, Any]]:
     """Return the score of the teacher that all share, the Pareto front, the intervals."""
     front = [{"x": point.x, "y": point.y} for point in pareto(points)]
     bars = [
@@ -96,10 +96,10 @@ def _lines(points: Sequence[Point], teacher: float | None, x: Any, y: Any) -> li
     return layers
 
 
-def _marks(points: Sequence[Point], x: Any, y: Any) -> dict[str, Any]:
+def _model_marks(points: Sequence[Point], x: Any, y: Any) -> dict[str, Any]:
     """Return a mark per model, with its own fill and shape, and the legend below."""
     largest = max(point.file_bytes for point in points)
-    labels = ["\n".join(wrapped(point.label, WIDTH)) for point in points]
+    labels = ["\n".join(wrap_text(point.label, WIDTH)) for point in points]
     values = [
         {"label": label, "x": p.x, "y": p.y, "area": round(area(p, largest), 2), "tip": tooltip(p.tip)}
         for label, p in zip(labels, points, strict=True)

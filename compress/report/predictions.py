@@ -47,7 +47,7 @@ def find_predictions(run: Result, folders: Sequence[Path]) -> Path | None:
     `folders`: run directories, folders of them, reports, files in these, or patterns for such. Raises `CompressError` for a copy that
     cannot be read.
     """
-    copies = (place for place in _places(folders) if (place / PER_EXAMPLE).is_file())
+    copies = (place for place in _prediction_folders(folders) if (place / PER_EXAMPLE).is_file())
     held = (place / PER_EXAMPLE for place in copies if _has_copy(place, run))
     return own_file(run, folders, PREDICTIONS) or next(held, None)
 
@@ -55,7 +55,7 @@ def find_predictions(run: Result, folders: Sequence[Path]) -> Path | None:
 def own_file(run: Result, folders: Sequence[Path], name: str) -> Path | None:
     """Return the file `name` in the directory of `run`, if that is one of `folders` or in one and its result is this one."""
     # resolved: `.` has no name, and a link has another
-    own = (place if place.resolve().name == run.run else place / run.run for place in _places(folders))
+    own = (place if place.resolve().name == run.run else place / run.run for place in _prediction_folders(folders))
     wanted = identity(run)
     return next((place / name for place in own if (place / name).is_file() and wanted in _results_in(place)), None)
 
@@ -68,8 +68,8 @@ def identity(run: Result) -> str:
 
 def _has_copy(place: Path, run: Result) -> bool:
     """Whether a copy has the run's answers. A name without identity is that of the result next to the copy; an ablation has none."""
-    rows, known = _rows(_index(place / PER_EXAMPLE), run, run.task.splits[0]), _results_in(place)
-    return _marked(run) in rows or (run.run in rows and (not known or identity(run) in known))
+    rows, known = _row_numbers(_index(place / PER_EXAMPLE), run, run.task.splits[0]), _results_in(place)
+    return _marked_name(run) in rows or (run.run in rows and (not known or identity(run) in known))
 
 
 def _results_in(place: Path) -> set[str]:
@@ -88,7 +88,7 @@ def _identities(file: Path, *_state: int) -> frozenset[str]:
         return frozenset()
 
 
-def _places(folders: Sequence[Path]) -> list[Path]:
+def _prediction_folders(folders: Sequence[Path]) -> list[Path]:
     return [path if path.is_dir() else path.parent for folder in folders for path in _matching(folder)]
 
 
@@ -111,7 +111,7 @@ def load_answers(
     if wrong or not gold.ndim:
         raise CompressError(f"{file}: {', '.join(wrong)}: not an answer for each gold label; run the recipe again")
     kind, names = TASK_KINDS[run.task.kind], run.task.labels
-    ids = np.issubdtype(_stored(run), np.integer)  # gold alone may have another form
+    ids = np.issubdtype(_stored_type(run), np.integer)  # gold alone may have another form
     if not all(kind.fits(each, names) for each in (*answers, gold)) or any(
         ids and (each < 0).any() for each in answers
     ):
@@ -121,11 +121,11 @@ def load_answers(
 
 def _answers(file: Path, run: Result, models: Sequence[str], split: str) -> tuple[list[np.ndarray], np.ndarray]:
     """Return the stored form of the outputs: class ids or scores, [example], or logits, [example, label]."""
-    kind, stored = TASK_KINDS[run.task.kind], _stored(run)
+    kind, stored = TASK_KINDS[run.task.kind], _stored_type(run)
     wide: Any = np.int64 if np.issubdtype(stored, np.integer) else stored
     if file.name != PREDICTIONS:  # a copy
-        held = _rows(_index(file), run, split)
-        rows = held.get(_marked(run), held.get(run.run, {}))
+        held = _row_numbers(_index(file), run, split)
+        rows = held.get(_marked_name(run), held.get(run.run, {}))
         (matrix,) = _arrays(file, [_name(run, split)])
         if not all(0 < rows.get(model, 0) < len(matrix) for model in models):
             raise CompressError(
@@ -139,16 +139,16 @@ def _answers(file: Path, run: Result, models: Sequence[str], split: str) -> tupl
     if any(array.ndim != 2 or array.shape[1] != (outputs or array.shape[1]) for array in logits):
         raise CompressError(f"{file}: expected logits [example, output] of {run.task.name}; run the recipe again")
     kept = [kind.kept(array) for array in logits]
-    return kept, _beside(gold.astype(wide), kept)
+    return kept, _gold_like_answers(gold.astype(wide), kept)
 
 
-def _beside(gold: np.ndarray, kept: Sequence[np.ndarray]) -> np.ndarray:
+def _gold_like_answers(gold: np.ndarray, kept: Sequence[np.ndarray]) -> np.ndarray:
     """Return gold in the shape of answers, for a matrix of both: if an example has one number and an answer several, it is repeated."""
     wide = kept[0].shape[1:] if kept and gold.ndim == 1 else ()
     return np.broadcast_to(gold[:, None], (len(gold), *wide)) if wide else gold
 
 
-def _stored(run: Result) -> np.dtype[Any]:
+def _stored_type(run: Result) -> np.dtype[Any]:
     """The type of answers in a copy."""
     return TASK_KINDS[run.task.kind].kept_type(run.task.labels)
 
@@ -212,7 +212,7 @@ def packed_answers(results: Sequence[Result], folders: Sequence[Path]) -> bytes:
     names = Counter(name for name, _ in {(run.run, identity(run)) for run in results})
     for run in results:
         if file := find_predictions(run, folders):
-            key = run.run if names[run.run] == 1 else _marked(run)
+            key = run.run if names[run.run] == 1 else _marked_name(run)
             for split in run.task.splits:
                 _add(matrices, run, key, split, file)
     arrays = {name: np.stack(matrix.rows) for name, matrix in matrices.items()}
@@ -235,7 +235,7 @@ def _of_tasks(results: Sequence[Result]) -> Iterator[tuple[str, str, list[Result
 def _add(matrices: dict[str, _Matrix], run: Result, key: str, split: str, file: Path) -> None:
     names = [model.predictions for model in run.models]
     answers, gold = _answers(file, run, names, split)
-    stored = _stored(run)
+    stored = _stored_type(run)
     matrix = matrices.setdefault(_name(run, split), _Matrix([gold.astype(stored)]))
     if not np.array_equal(matrix.rows[0], gold.astype(stored)):
         raise CompressError(
@@ -245,7 +245,7 @@ def _add(matrices: dict[str, _Matrix], run: Result, key: str, split: str, file: 
         matrix.add(key, name, answer.astype(stored))
 
 
-def _marked(run: Result) -> str:
+def _marked_name(run: Result) -> str:
     """The run's key in the index if another run of the copy has its name."""
     return f"{run.run}@{identity(run)}"
 
@@ -268,7 +268,7 @@ def _index(file: Path) -> Index:
     return index
 
 
-def _rows(index: Index, run: Result, split: str) -> dict[str, dict[str, int]]:
+def _row_numbers(index: Index, run: Result, split: str) -> dict[str, dict[str, int]]:
     return index.get(_name(run, split), {})
 
 

@@ -8,7 +8,7 @@ from ..results import Result
 from ..results.pruning import PrunedPoint, PruningRecord
 from . import numbers
 from .runs import Variant
-from .tables import NOTHING, Column, Line, Table, against, text_cells
+from .tables import NOTHING, Column, Line, Table, difference_cell, text_cells
 from .words import KIND_WORDS
 
 
@@ -84,7 +84,7 @@ def _nearness(run: Result, record: PruningRecord) -> Iterator[Line]:
         found = {model: pair for model, pair in measured.items() if pair[0] is not None}
         for number, (model, (divergence, same)) in enumerate(found.items(), 1):
             names = str(run.seed), record.stage, _budget(record, point), model
-            delta = against(point.delta if number == len(found) else None)
+            delta = difference_cell(point.delta if number == len(found) else None)
             share = NOTHING if same is None else f"{same:.1%}"
             yield Line((*text_cells(*names), delta, *text_cells(share, f"{divergence:.3g}")))
 

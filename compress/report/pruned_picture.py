@@ -8,7 +8,7 @@ from typing import Any
 from ..results import Result
 from ..results.pruning import PruningRecord
 from . import numbers
-from .drawing import PAPER, SOFT, beside, channel, heading, layered, mark
+from .drawing import PAPER, SOFT, channel, charts_beside, heading, layer_charts, mark
 from .labels import name_of
 from .plot import tooltip
 from .plot_points import COLOURS
@@ -24,34 +24,34 @@ _UNITS["widths"] = _UNITS["flops"]
 
 def is_drawn(result: Result) -> bool:
     """Whether the result has pruning with the original numbers of heads and neurons, which old results lack."""
-    return bool(result.pruning) and None not in _whole(result)
+    return bool(result.pruning) and None not in _whole_widths(result)
 
 
-def pruned(tasks: Sequence[Task]) -> list[Result]:
+def pruned_results(tasks: Sequence[Task]) -> list[Result]:
     return [result for task in tasks for result in task.results if is_drawn(result)]
 
 
 def describe(tasks: Sequence[Task]) -> str:
     """Describe the pictures in words, as their alternative text."""
-    return " ".join(part for result in pruned(tasks) for part in _words(result))
+    return " ".join(part for result in pruned_results(tasks) for part in _describe_layers(result))
 
 
 def charts(tasks: Sequence[Task]) -> list[Any]:
     """Return for each run what the last pruning stage left, and a curve for each stage with several budgets."""
     found = []
-    for result in pruned(tasks):
+    for result in pruned_results(tasks):
         found.append(_shape(result))
         found += [_curve(result, record) for record in result.pruning if len(record.points) > 1]
     return found
 
 
-def _words(result: Result) -> Iterator[str]:
-    heads, neurons = _whole(result)
+def _describe_layers(result: Result) -> Iterator[str]:
+    heads, neurons = _whole_widths(result)
     layers = "; ".join(
         f"layer {number} {len(kept) or 'none'} and {f'{width:,}' if width else 'none'}"
         for number, kept, width in _layers(result)
     )
-    yield f"{_title(result)}. Heads and neurons that stay, of {heads} and {neurons:,} in each layer: {layers}."
+    yield f"{_run_title(result)}. Heads and neurons that stay, of {heads} and {neurons:,} in each layer: {layers}."
     for record in result.pruning:
         if len(record.points) > 1:
             unit = _UNITS[record.budget]
@@ -62,7 +62,7 @@ def _words(result: Result) -> Iterator[str]:
             )
 
 
-def _whole(result: Result) -> tuple[Any, Any]:
+def _whole_widths(result: Result) -> tuple[Any, Any]:
     """Return heads and neurons of each layer before the first stage that prunes."""
     return result.pruning[0].layer_heads, result.pruning[0].layer_neurons
 
@@ -75,14 +75,14 @@ def _layers(result: Result) -> Iterator[tuple[int, tuple[int, ...], int]]:
 
 
 def _shape(result: Result) -> Any:
-    width = max(CURVE[0], CELL * _whole(result)[0] + NEURONS)
+    width = max(CURVE[0], CELL * _whole_widths(result)[0] + NEURONS)
     below = ["Attention heads and feed-forward neurons that stay after the last stage that prunes."]
-    title = heading(_title(result), below, width)
-    return beside(_heads(result), _neurons(result), spacing=30, title=title)
+    title = heading(_run_title(result), below, width)
+    return charts_beside(_heads(result), _neurons(result), spacing=30, title=title)
 
 
 def _heads(result: Result) -> dict[str, Any]:
-    whole, _ = _whole(result)
+    whole, _ = _whole_widths(result)
     width = CELL * whole
     cells = [
         {"layer": number, "head": head, "state": state, "tip": tooltip({f"Layer {number}, head {head}": state})}
@@ -103,11 +103,11 @@ def _heads(result: Result) -> dict[str, Any]:
     square = {"shape": "square", "size": (CELL - 6) ** 2, "stroke": SOFT, "strokeWidth": 0.8, "opacity": 1}
     squares = mark("point", cells, encoding, **square)
     texts = mark("text", counts, {"x": {"value": width}, "y": y, "text": channel("label:N")}, **_BESIDE)
-    return layered(squares, texts, width=width, height={"step": CELL})
+    return layer_charts(squares, texts, width=width, height={"step": CELL})
 
 
 def _neurons(result: Result) -> dict[str, Any]:
-    _, whole = _whole(result)
+    _, whole = _whole_widths(result)
     rows = [
         {"layer": number, "kept": neurons, "whole": whole, "label": _label(neurons, whole)}
         for number, _, neurons in _layers(result)
@@ -122,7 +122,7 @@ def _neurons(result: Result) -> dict[str, Any]:
     bars = mark("bar", rows, {"x": channel("kept:Q", **how), "y": y}, color=COLOURS[0], **bar)
     frames = mark("bar", rows, {"x": channel("whole:Q", **how), "y": y}, fill=None, stroke=SOFT, strokeWidth=0.8, **bar)
     texts = mark("text", rows, {"x": {"value": NEURONS}, "y": y, "text": channel("label:N")}, **_BESIDE)
-    return layered(bars, frames, texts, width=NEURONS, height={"step": CELL})
+    return layer_charts(bars, frames, texts, width=NEURONS, height={"step": CELL})
 
 
 def _label(neurons: int, whole: int) -> str:
@@ -146,7 +146,7 @@ def _curve(result: Result, record: PruningRecord) -> dict[str, Any]:
     )
     below = [f"Stage {record.stage}. Bars: 95% interval of the difference to the whole model, the dotted line."]
     width, height = CURVE
-    return layered(*layers, width=width, height=height, title=heading(_title(result), below, width))
+    return layer_charts(*layers, width=width, height=height, title=heading(_run_title(result), below, width))
 
 
 def _points(record: PruningRecord) -> list[dict[str, Any]]:
@@ -164,5 +164,5 @@ def _points(record: PruningRecord) -> list[dict[str, Any]]:
     return rows
 
 
-def _title(result: Result) -> str:
+def _run_title(result: Result) -> str:
     return f"{result.recipe.get('title') or name_of(result)}, {result.task.title}, seed {result.seed}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..errors import CompressError
-from ..files.paths import shown
+from ..files.paths import display_path
 from ..model_choice import Limits, Measured, choose
 from ..results import MODELS, ModelResult, Result
 from ..timing import headline
@@ -16,7 +16,7 @@ from . import numbers
 from .overview import Overall, over_tasks
 from .predictions import own_file
 from .runs import Row, Shape, Task, machines, timed_threads
-from .tradeoffs import listed
+from .tradeoffs import join_words
 
 LENGTH = 128  # tokens of the text whose time is limited, or fewer if the task's limit is lower
 READING = (
@@ -28,7 +28,7 @@ READING = (
 @dataclass(frozen=True)
 class Recommendation:
     """`lines`: sentences; `commands`: a `compress ship` for each task, valid from here, empty if limits are missed; `script`: the same for
-    a page, with folders as written by `shown`; `models`: what these ship, each with its run; `missed`: whether limits are."""
+    a page, with folders as written by `display_path`; `models`: what these ship, each with its run; `missed`: whether limits are."""
 
     lines: tuple[str, ...]
     commands: tuple[str, ...]
@@ -42,7 +42,7 @@ def recommend(tasks: Sequence[Task], limits: Limits, folders: Sequence[Path] = (
     limit of latency and no measured times."""
     candidates = over_tasks(tasks)
     if len(tasks) > 1 and all(overall.is_baseline for overall in candidates):
-        titles = listed([task.first.task.title for task in tasks])
+        titles = join_words([task.first.task.title for task in tasks])
         raise CompressError(f"expected a recipe that was run on all of {titles}; found none; name the runs of one task")
     found = [(overall, score) for overall in candidates if (score := _tuning_score(overall, tasks)) is not None]
     if not found:
@@ -52,9 +52,11 @@ def recommend(tasks: Sequence[Task], limits: Limits, folders: Sequence[Path] = (
     apart = [task.first.task.title for task in tasks if _is_timed(task) and len(machines(_timed_runs(task))) > 1]
     if apart and limits.max_latency_ms is not None:
         raise CompressError(
-            f"--max-latency-ms: expected times of one machine, found those of several on {listed(apart)}; run the recipes on one"
+            f"--max-latency-ms: expected times of one machine, found those of several on {join_words(apart)}; run the recipes on one"
         )
-    models = [_measured(number, overall, score, tasks, limits) for number, (overall, score) in enumerate(found)]
+    models = [
+        _measure_candidate(number, overall, score, tasks, limits) for number, (overall, score) in enumerate(found)
+    ]
     if apart:
         models = [replace(model, latency_ms=None) for model in models]
     untimed = [found[model.number][0].label for model in models if model.latency_ms is None]
@@ -63,33 +65,36 @@ def recommend(tasks: Sequence[Task], limits: Limits, folders: Sequence[Path] = (
     choice = choose(models, limits)
     chosen = found[choice.model.number][0]
     lines = [
-        f"{_stated(limits, tasks)}: {'no model meets this; the nearest is ' if choice.missed else ''}{_described(chosen, choice.model)}."
+        f"{_format_limits(limits, tasks)}: {'no model meets this; the nearest is ' if choice.missed else ''}"
+        f"{_describe_candidate(chosen, choice.model)}."
     ]
     if apart:
-        lines.append(f"Times do not count, since those of {listed(apart)} are of several machines.")
+        lines.append(f"Times do not count, since those of {join_words(apart)} are of several machines.")
     elif 0 < len(untimed) < len(models):
-        lines.append(f"Times do not count, since {listed(untimed)} {'was' if len(untimed) == 1 else 'were'} not timed.")
+        lines.append(
+            f"Times do not count, since {join_words(untimed)} {'was' if len(untimed) == 1 else 'were'} not timed."
+        )
     lines += [f"It misses {line}." for line in choice.missed]
     rest = [model for model in models if model is not choice.model and limits.meets(model)]
     if rest:
         second = choose(rest, limits).model
-        lines.append(f"The runner-up is {_described(found[second.number][0], second)}.")
+        lines.append(f"The runner-up is {_describe_candidate(found[second.number][0], second)}.")
     elif not choice.missed:
         lines.append("No other model meets this.")
     if not apart and not untimed:
-        lines += _doubts([overall for overall, _ in found], tasks)
+        lines += _doubt_sentences([overall for overall, _ in found], tasks)
     picked = tuple(_best_seed(task, row) for task, row in zip(tasks, chosen.rows, strict=True))
     if choice.missed:
         return Recommendation(tuple(lines), (), "", picked, missed=True)
     places = [str(_folder_of(run, folders)) for run, _ in picked]
     here, recorded = (
         tuple(ship_command(run, model, place) for (run, model), place in zip(picked, named, strict=True))
-        for named in (places, map(shown, places))
+        for named in (places, map(display_path, places))
     )
     return Recommendation(tuple(lines), here, "\n".join(recorded), picked, missed=False)
 
 
-def _measured(number: int, overall: Overall, score: float, tasks: Sequence[Task], limits: Limits) -> Measured:
+def _measure_candidate(number: int, overall: Overall, score: float, tasks: Sequence[Task], limits: Limits) -> Measured:
     size = max(model.file_bytes for row in overall.rows for model in row.models) / 1e6
     times = [_time(task, row) for task, row in zip(tasks, overall.rows, strict=True) if _is_timed(task)]
     known = [time for time in times if time is not None]
@@ -99,7 +104,7 @@ def _measured(number: int, overall: Overall, score: float, tasks: Sequence[Task]
             row.label for task in tasks for row in task.rows if any(runtime.threads != 1 for runtime in row.runtimes)
         ]
         why = (
-            f"{listed(list(dict.fromkeys(several)))} ran on more than one thread"
+            f"{join_words(list(dict.fromkeys(several)))} ran on more than one thread"
             if several
             else f"found none of {overall.label}"
         )
@@ -114,7 +119,7 @@ def _timed_runs(task: Task) -> list[Result]:
     return [run for run in task.results if timed_threads([run])]
 
 
-def _doubts(candidates: Sequence[Overall], tasks: Sequence[Task]) -> list[str]:
+def _doubt_sentences(candidates: Sequence[Overall], tasks: Sequence[Task]) -> list[str]:
     """Return a sentence on candidates that were timed on a busy machine."""
     busy = [
         overall.label
@@ -124,7 +129,8 @@ def _doubts(candidates: Sequence[Overall], tasks: Sequence[Task]) -> list[str]:
     if not busy:
         return []
     return [
-        f"The machine was busy while {listed(busy)} {'was' if len(busy) == 1 else 'were'} timed; `compress run … --rebench` does it again."
+        f"The machine was busy while {join_words(busy)} {'was' if len(busy) == 1 else 'were'} timed; "
+        "`compress run … --rebench` does it again."
     ]
 
 
@@ -186,11 +192,11 @@ def _training_score(run: Result, name: str) -> float | None:
     return last.info["tuning_score"]
 
 
-def _stated(limits: Limits, tasks: Sequence[Task]) -> str:
+def _format_limits(limits: Limits, tasks: Sequence[Task]) -> str:
     timed = [task.first.task.title for task in tasks if _is_timed(task)]
     lengths = {shape[1] for task in tasks if _is_timed(task) and (shape := _shape(task))}
     long = f"{lengths.pop()}" if len(lengths) == 1 else f"at most {LENGTH}"
-    on = f" on {listed(timed)}" if 0 < len(timed) < len(tasks) else ""
+    on = f" on {join_words(timed)}" if 0 < len(timed) < len(tasks) else ""
     parts = (
         (limits.max_latency_ms, "at most", f"ms for a text of {long} tokens{on}"),
         (limits.max_size_mb, "at most", "MB"),
@@ -199,7 +205,7 @@ def _stated(limits: Limits, tasks: Sequence[Task]) -> str:
     return "With " + ", ".join(f"{most} {limit:g} {what}" for limit, most, what in parts if limit is not None)
 
 
-def _described(overall: Overall, model: Measured) -> str:
+def _describe_candidate(overall: Overall, model: Measured) -> str:
     """Format e.g. `int8, teacher int8 (tuning 91.50 points, reported 90.14, 6.35 ms, 23.2 MB)`."""
     facts = [f"tuning {numbers.points(model.score)} points", f"reported {numbers.points(overall.headline)}"]
     facts += [] if model.latency_ms is None else [f"{numbers.significant(model.latency_ms)} ms"]
@@ -223,8 +229,8 @@ def _folder_of(run: Result, folders: Sequence[Path]) -> Path:
 
 
 def ship_command(run: Result, model: ModelResult, folder: str) -> str:
-    """Return the `compress ship` of a model of the run in `folder`: the actual folder for running it now, or as written by `shown` for a
-    record."""
+    """Return the `compress ship` of a model of the run in `folder`: the actual folder for running it now, or as written by `display_path`
+    for a record."""
     name, precisions = options_of(run, model)
     which = [*(["--model", name] if name else []), *(word for each in precisions for word in ("--precision", each))]
     return shlex.join(["compress", "ship", folder, *which, "-o", f"{run.run}-bundle"])

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..results.fidelity import ReliabilityBin
 from . import numbers
-from .drawing import SOFT, channel, heading, layered, mark, wrapped
+from .drawing import SOFT, channel, heading, layer_charts, mark, wrap_text
 from .plot import tooltip
 from .plot_points import COLOURS, HEIGHT, SHAPES, WIDTH, colour_of
 from .runs import Row, Task
@@ -16,12 +16,12 @@ _LEAST = 10  # decisions: a share of fewer is too uncertain to be drawn
 
 
 def is_drawn(task: Task) -> bool:
-    return bool(_rows(task))
+    return bool(_drawn_rows(task))
 
 
 def describe(tasks: Sequence[Task]) -> str:
     """Describe the pictures in words, as their alternative text."""
-    return " ".join(_words(task, row) for task in tasks for row in _rows(task))
+    return " ".join(_describe_bins(task, row) for task in tasks for row in _drawn_rows(task))
 
 
 def charts(tasks: Sequence[Task]) -> list[Any]:
@@ -29,7 +29,7 @@ def charts(tasks: Sequence[Task]) -> list[Any]:
     return [_chart(task) for task in tasks if is_drawn(task)]
 
 
-def pooled(row: Row) -> list[ReliabilityBin]:
+def pool_bins(row: Row) -> list[ReliabilityBin]:
     """Return the bins of a model over all its seeds, each decision counted once, the least confident first."""
     bins: dict[int, list[ReliabilityBin]] = {}
     for model in row.models:
@@ -45,34 +45,34 @@ def _sum(bins: Sequence[ReliabilityBin]) -> ReliabilityBin:
     return bins[0].model_copy(update=update)
 
 
-def _rows(task: Task) -> list[Row]:
+def _drawn_rows(task: Task) -> list[Row]:
     """Return the baseline, and the last model of each recipe, which is shipped: at most as many as there are colours."""
     last = {row.recipe: row for row in task.rows if not row.eager and row.recipe}
     rows = [task.baseline, *list(last.values())[: len(COLOURS)]]
-    return [row for row in rows if all(model.reliability for model in row.models) and _shown(row)]
+    return [row for row in rows if all(model.reliability for model in row.models) and _drawn_bins(row)]
 
 
-def _shown(row: Row) -> list[ReliabilityBin]:
-    return [each for each in pooled(row) if each.examples >= _LEAST]
+def _drawn_bins(row: Row) -> list[ReliabilityBin]:
+    return [each for each in pool_bins(row) if each.examples >= _LEAST]
 
 
-def _words(task: Task, row: Row) -> str:
+def _describe_bins(task: Task, row: Row) -> str:
     bins = "; ".join(
         f"{numbers.percent(each.right)} at {numbers.percent(each.confidence)}, of {each.examples:,}"
-        for each in _shown(row)
+        for each in _drawn_bins(row)
     )
     return f"{task.first.task.title}, {row.label}. Right decisions by confidence: {bins}."
 
 
 def _chart(task: Task) -> dict[str, Any]:
-    rows = _rows(task)
-    labels = ["\n".join(wrapped(row.label, WIDTH)) for row in rows]
+    rows = _drawn_rows(task)
+    labels = ["\n".join(wrap_text(row.label, WIDTH)) for row in rows]
     colours = [colour_of(row, task) for row in rows]
     shapes = [SHAPES[number % len(SHAPES)] for number in range(len(rows))]
     values = [
         _value(label, colour, each)
         for label, colour, row in zip(labels, colours, rows, strict=True)
-        for each in _shown(row)
+        for each in _drawn_bins(row)
     ]
     low = min(value[name] for value in values for name in ("x", "y"))
     domain = [min(int(low * 10), 9) / 10, 1]
@@ -100,7 +100,7 @@ def _chart(task: Task) -> dict[str, Any]:
         mark("point", values, {**places, **look}, size=55, opacity=0.92, strokeWidth=0),
     )
     below = [f"Below the dotted line: surer than right. Bins of {_LEAST} decisions or more."]
-    return layered(*layers, width=WIDTH, height=HEIGHT, title=heading(task.first.task.title, below, WIDTH))
+    return layer_charts(*layers, width=WIDTH, height=HEIGHT, title=heading(task.first.task.title, below, WIDTH))
 
 
 def _value(label: str, colour: str, each: ReliabilityBin) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def html_report(page: Page, tasks: Sequence[Task]) -> str:
         legends=[legend_of(task) for task in tasks],
         curves=[[_curves(each) for each in task.curves] for task in page.tasks],
         sensitivity=inline(sensitivity(tasks)) if page.sensitivity else "",
-        pruned=inline(pruned(tasks)) if page.pruned else "",
+        pruned=inline(pruned_svg(tasks)) if page.pruned else "",
         reliability=inline(reliability(tasks)) if page.reliability else "",
         similarity=inline(similarity(tasks)) if page.similarity and page.similarity.words else "",
     )
@@ -75,7 +75,7 @@ def sensitivity(tasks: Sequence[Task]) -> str:
     return svg(charts(tasks)) + "\n"
 
 
-def pruned(tasks: Sequence[Task]) -> str:
+def pruned_svg(tasks: Sequence[Task]) -> str:
     """Return what pruning left in each run, as one SVG on white."""
     return svg(pruned_picture.charts(tasks), columns=1) + "\n"
 

@@ -72,7 +72,7 @@ class Row:
 
     def latency(self, shape: Shape) -> Latency | None:
         """Return the median over seeds, field by field."""
-        return middle(self.latencies(shape))
+        return median_latency(self.latencies(shape))
 
     def latencies(self, shape: Shape) -> list[Latency]:
         """Return the latencies of the seeds that were timed."""
@@ -118,7 +118,7 @@ class Task:
     @property
     def teacher(self) -> str:
         """The name in headings of the model that others are compared with."""
-        return called(self.variants)
+        return baseline_word(self.variants)
 
     def baseline_of(self, row: Row) -> Row:
         """Return the teacher that `row` is compared with: its recipe's own, or the one that all recipes share."""
@@ -132,7 +132,7 @@ class Task:
 
     def teacher_of(self, recipe: str) -> str:
         """As `teacher`, for one recipe."""
-        return called(variant for variant in self.variants if variant.label == recipe)
+        return baseline_word(variant for variant in self.variants if variant.label == recipe)
 
     def made_by(self, row: Row) -> list[tuple[Result, ModelResult]]:
         """Return the models of `row`, each with the run that made it."""
@@ -143,10 +143,10 @@ class Task:
         return {shape for run, _ in self.made_by(row) for shape in doubts_of(run).of_headline(cpu=self.cpu_time)}
 
     def noise(self, shape: Shape) -> Latency | None:
-        return middle([found for run in self.results for found in run.noise if _shape(found) == shape])
+        return median_latency([found for run in self.results for found in run.noise if _shape(found) == shape])
 
 
-def called(variants: Iterable[Variant]) -> str:
+def baseline_word(variants: Iterable[Variant]) -> str:
     """Return the baseline's name. A student of several teachers learnt their mean, and is compared with the first of them."""
     return "the first teacher" if any(variant.first.ensemble for variant in variants) else "the teacher"
 
@@ -156,7 +156,7 @@ def title(model: ModelResult) -> str:
     return f"{model.name} {model.precision}"
 
 
-def middle(found: Sequence[Latency]) -> Latency | None:
+def median_latency(found: Sequence[Latency]) -> Latency | None:
     """Return the median over seeds of each figure that all have; without intervals, which belong to one seed's runs."""
     if len(found) < 2:
         return found[0] if found else None
@@ -179,7 +179,7 @@ def machines(results: Sequence[Result]) -> list[Machine]:
     return [found[name] for name in dict.fromkeys(map(machine_of, results))]
 
 
-def lettered(results: Sequence[Result]) -> list[Machine]:
+def lettered_machines(results: Sequence[Result]) -> list[Machine]:
     """Return the machines that need a letter in row names; empty if each task was run on one, and all times are from one."""
     timed = [result for result in results if timed_threads([result])]
     parts = [timed, *by_task(results).values()]
@@ -204,13 +204,13 @@ def group(results: Sequence[Result], delta_of: DeltaOf, guess_of: GuessOf) -> li
     if not results:
         raise CompressError("no results to report; name at least one finished run")
     check_together(results)
-    letters = lettered(results)
+    letters = lettered_machines(results)
     known = [_variants(part, letters) for part in by_task(results).values()]
     pairs = [(variant, name) for variants in known for variant in variants for name in _names(variant)[1:]]
     # Resampling examples takes most of a report's time, and NumPy does it without blocking Python's other threads.
     with ThreadPoolExecutor(usable_cores()) as pool:
         deltas = pool.map(lambda each: delta_of(*each), pairs)
-        rows = [tuple(_corrected(list(_rows(variants, deltas)))) for variants in known]
+        rows = [tuple(_correct_rows(list(_task_rows(variants, deltas)))) for variants in known]
     return [Task(variants, own, guess_of(variants[0])) for variants, own in zip(known, rows, strict=True)]
 
 
@@ -233,7 +233,7 @@ def _names(variant: Variant) -> list[str]:
     return list(dict.fromkeys(title(model) for model in variant.first.models))
 
 
-def _rows(variants: tuple[Variant, ...], deltas: Iterator[Delta | None]) -> Iterator[Row]:
+def _task_rows(variants: tuple[Variant, ...], deltas: Iterator[Delta | None]) -> Iterator[Row]:
     """Yield every baseline once, then what each recipe made of it, with the next of `deltas` for each model."""
     baselines = list(dict.fromkeys(map(_baseline, variants)))
     written = set()
@@ -247,7 +247,7 @@ def _rows(variants: tuple[Variant, ...], deltas: Iterator[Delta | None]) -> Iter
             yield from _of_model(variant, name, variant.label, next(deltas))
 
 
-def _corrected(rows: Sequence[Row]) -> Iterator[Row]:
+def _correct_rows(rows: Sequence[Row]) -> Iterator[Row]:
     """Yield the rows with all differences to the teacher corrected together, each model's once."""
     members = iter(as_family([row for row in rows if not row.eager]))
     for row in rows:
@@ -272,14 +272,14 @@ def _baseline(variant: Variant) -> tuple[object, ...]:
 def _identities(results: Sequence[Result]) -> list[tuple[object, ...]]:
     """Return what must agree for two runs to be seeds of one another. An old result without recorded checkpoint files goes with the others
     that agree in all else, if these start from the same files; else it is on its own."""
-    found = [(_how(result), files_of(result)) for result in results]
+    found = [(_run_conditions(result), files_of(result)) for result in results]
     known: dict[str, set[frozenset[tuple[str, str]]]] = {}
     for how, files in found:
         known.setdefault(how, set()).update([] if files is None else [frozenset(files.items())])
     return [(how, *(known[how] if files is None else [frozenset(files.items())])) for how, files in found]
 
 
-def _how(result: Result) -> str:
+def _run_conditions(result: Result) -> str:
     """Return all that such runs have in common, except the files of their checkpoints."""
     how = {name: result.settings.get(name) for name in ("precision", "bench")}
     place = [machine_of(result), timed_threads([result])]

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..results import ModelResult, Result
 from . import numbers
-from .drawing import PAPER, SOFT, channel, heading, mark, room
+from .drawing import PAPER, SOFT, channel, heading, label_width, mark
 from .labels import name_of
 from .plot import tooltip
 from .plot_points import COLOURS
@@ -20,7 +20,7 @@ _LEAST = 1e-8  # lower end of the logarithmic axis
 _KINDS = {"static": "int8, calibrated range", "dynamic": "int8, range of each run", "fp32": "fp32 fallback"}
 
 
-def searched(tasks: Sequence[Task]) -> list[tuple[Result, ModelResult]]:
+def searched_models(tasks: Sequence[Task]) -> list[tuple[Result, ModelResult]]:
     """Return the models whose mix of int8 and fp32 was searched."""
     return [
         (result, model)
@@ -34,15 +34,15 @@ def searched(tasks: Sequence[Task]) -> list[tuple[Result, ModelResult]]:
 def describe(tasks: Sequence[Task]) -> str:
     """Describe the pictures in words, as their alternative text."""
     told = []
-    for result, model in searched(tasks):
-        rows = sorted(_rows(model), key=lambda row: -row["divergence"])[:3]
+    for result, model in searched_models(tasks):
+        rows = sorted(_matmul_rows(model), key=lambda row: -row["divergence"])[:3]
         listed = "; ".join(f"{row['matmul']} {numbers.significant(row['divergence'])} ({row['kind']})" for row in rows)
-        told.append(f"{_title(result, model)}. Divergence of the logits by matmul, the largest: {listed}.")
+        told.append(f"{_chart_title(result, model)}. Divergence of the logits by matmul, the largest: {listed}.")
     return " ".join(told)
 
 
 def charts(tasks: Sequence[Task]) -> list[Any]:
-    return [_chart(result, model) for result, model in searched(tasks)]
+    return [_chart(result, model) for result, model in searched_models(tasks)]
 
 
 def table(result: Result, model: ModelResult, caption: str) -> Table:
@@ -54,7 +54,7 @@ def table(result: Result, model: ModelResult, caption: str) -> Table:
         Column("Lost", "points"),
         Column("Saved", "ms"),
     )
-    rows = sorted(_rows(model), key=lambda row: -row["divergence"]) if "drop_alone" in model.info else []
+    rows = sorted(_matmul_rows(model), key=lambda row: -row["divergence"]) if "drop_alone" in model.info else []
     lines = [
         Line(
             text_cells(
@@ -71,14 +71,14 @@ def table(result: Result, model: ModelResult, caption: str) -> Table:
 
 
 def _chart(result: Result, model: ModelResult) -> dict[str, Any]:
-    rows = _rows(model)
+    rows = _matmul_rows(model)
     labels = [row["matmul"] for row in rows]
     kinds = list(_KINDS.values())
     axis = {
         "title": None,
         "labelLimit": 0,
         "labelOverlap": False,
-        "minExtent": room(labels),
+        "minExtent": label_width(labels),
         "ticks": False,
         "domain": False,
     }
@@ -94,11 +94,11 @@ def _chart(result: Result, model: ModelResult) -> dict[str, Any]:
     }
     points = mark("point", rows, encoding, size=50, stroke=SOFT, opacity=1)
     subtitle = ["Each matmul as int8 alone, on texts of the tuning split; further right: more of the answers is lost."]
-    caption = heading(_title(result, model), subtitle, WIDTH)
+    caption = heading(_chart_title(result, model), subtitle, WIDTH)
     return {**points, "width": WIDTH, "height": STEP * len(rows), "title": caption}
 
 
-def _title(result: Result, model: ModelResult) -> str:
+def _chart_title(result: Result, model: ModelResult) -> str:
     return f"{result.recipe.get('title') or name_of(result)}, {title(model)}, {result.task.title}, seed {result.seed}"
 
 
@@ -106,7 +106,7 @@ def _measure(result: Result) -> str:
     return KIND_WORDS[result.task.kind].divergence.format("fp32")
 
 
-def _rows(model: ModelResult) -> list[dict[str, Any]]:
+def _matmul_rows(model: ModelResult) -> list[dict[str, Any]]:
     """Return rows in the order of the graph, each for the int8 format that a matmul has in the mix, or had before the fallback (not
     recorded in old results: static)."""
     given = set(model.info["fp32_fallbacks"])

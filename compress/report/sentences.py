@@ -9,9 +9,9 @@ from ..results import Latency, Result
 from ..timing import headline, warning_of
 from . import numbers
 from .labels import letter, machine_of
-from .runs import Row, Shape, Task, called, lettered, machines, timed_threads, title
-from .tables import MAIN_SHAPES, TEACHERS_MEAN, doubt, taught_by
-from .tradeoffs import listed, tradeoff_sentence
+from .runs import Row, Shape, Task, baseline_word, lettered_machines, machines, timed_threads, title
+from .tables import MAIN_SHAPES, TEACHERS_MEAN, chance_note, taught_by
+from .tradeoffs import join_words, tradeoff_sentence
 
 AT = {(1, 32): "one text of 32 tokens", (1, 128): "one of 128", (0, 0): "the task's own lengths"}
 
@@ -48,36 +48,36 @@ def _finding(task: Task, row: Row, baseline: Row) -> str:
     delta = row.delta
     if delta:
         kept += f", a difference of {numbers.signed(delta.points)} ({numbers.signed(delta.low)} to {numbers.signed(delta.high)})"
-        kept += f", {words}" if (words := doubt(delta, row.corrected)) else ""
+        kept += f", {words}" if (words := chance_note(delta, row.corrected)) else ""
     saved = f"Its file is {numbers.percent(row.model.file_bytes / baseline.model.file_bytes)} of {teacher}'s"
     speeds = [
         f"{numbers.times(headline(latency, cpu=task.cpu_time)[1])} on {AT.get(shape, numbers.shape(*shape))}"
-        for shape, latency in _trusted(task, row, MAIN_SHAPES)
+        for shape, latency in _trusted_latencies(task, row, MAIN_SHAPES)
     ]
     clock = "in CPU time on one thread, " if task.cpu_time else ""
-    speed = f"; its speed, {clock}on the same runtime, is {listed(speeds)}" if speeds else ""
-    return f"{kept}. {saved}{speed}.{_learnt(task, row)}"
+    speed = f"; its speed, {clock}on the same runtime, is {join_words(speeds)}" if speeds else ""
+    return f"{kept}. {saved}{speed}.{_ensemble_sentence(task, row)}"
 
 
-def _trusted(task: Task, row: Row, shapes: Iterable[Shape]) -> list[tuple[Shape, Latency]]:
+def _trusted_latencies(task: Task, row: Row, shapes: Iterable[Shape]) -> list[tuple[Shape, Latency]]:
     """Return those of `shapes` in which `row` was timed, except those that are not to be trusted."""
     doubted = task.in_doubt(row)
     return [(shape, latency) for shape in shapes if shape not in doubted and (latency := row.latency(shape))]
 
 
-def _learnt(task: Task, row: Row) -> str:
+def _ensemble_sentence(task: Task, row: Row) -> str:
     """Return a sentence on the score of the mean of several teachers, which the student learnt."""
     for variant, found in taught_by(task):
         if variant.label == row.recipe:
             points = numbers.points(sum(each.headline for each in found) / len(found))
-            names = listed([teacher.name for teacher in found[0].teachers])
+            names = join_words([teacher.name for teacher in found[0].teachers])
             return f" {TEACHERS_MEAN.capitalize()}, of {names}, which the student learnt, has {points} points."
     return ""
 
 
 def teacher_word(tasks: Sequence[Task]) -> str:
     """Return the baseline's name in headings over several tasks: `the first teacher` if one of them has several."""
-    return called(variant for task in tasks for variant in task.variants)
+    return baseline_word(variant for task in tasks for variant in task.variants)
 
 
 def tradeoffs(task: Task) -> list[str]:
@@ -89,7 +89,7 @@ def _tradeoff(task: Task, row: Row, baseline: Row) -> str:
     if row is baseline:
         return ""
     mine, theirs = row.model, baseline.model
-    first = next(iter(_trusted(task, row, ((1, 128), *task.shapes))), None)
+    first = next(iter(_trusted_latencies(task, row, ((1, 128), *task.shapes))), None)
     return tradeoff_sentence(
         row.label,
         teacher=task.teacher_of(row.recipe),
@@ -104,7 +104,7 @@ def lede(results: Sequence[Result]) -> str:
     """Return a line on where the times, or else the scores, were measured; empty for several machines, which are a warning instead."""
     timed = [result for result in results if timed_threads([result])] or results
     several = machines(timed)
-    if len(several) > 1 or lettered(results):
+    if len(several) > 1 or lettered_machines(results):
         return ""
     threads = timed_threads(results)
     parts = [several[0].cpu, ", ".join(several[0].isa)]
@@ -119,7 +119,7 @@ def data_line(result: Result) -> str:
     info = result.task
     rows = ", ".join(f"{split} {count:,}" for split, count in info.data.rows.items())
     source = SOURCES.get(info.data.source, info.data.source)
-    on = listed(list(info.splits[1:] if info.sizes else info.splits))
+    on = join_words(list(info.splits[1:] if info.sizes else info.splits))
     mean = "; the headline score is the mean over these" if info.sizes else ""
     return f"Rows: {rows} (data from {source}). Scores are on the whole of {on}{mean}."
 
@@ -131,30 +131,30 @@ def warnings(results: Sequence[Result], shapes: Collection[Shape] = ()) -> list[
     """Return what a reader must know before comparing anything in the report, which has the times of `shapes`."""
     found = []
     several, threads = machines(results), timed_threads(results)
-    if len(several) > 1 and not lettered(results):
-        found.append(_places(results))
+    if len(several) > 1 and not lettered_machines(results):
+        found.append(_machines_sentence(results))
     elif len(several) > 1:
         named = "; ".join(f"[{letter(index)}] {machine.cpu}" for index, machine in enumerate(several))
         told = f"These runs were measured on {len(several)} different machines: {named}."
         found.append(f"{told} Latencies of different machines cannot be compared." if threads else told)
     if len(threads) > 1:
         found.append(
-            f"Latency was measured with {listed([str(count) for count in threads])} threads: compare only models of equal threads."
+            f"Latency was measured with {join_words([str(count) for count in threads])} threads: compare only models of equal threads."
         )
     runtimes = sorted({run.versions.get("onnxruntime", "unknown") for run in results})
     if len(runtimes) > 1:
-        found.append(f"These runs used different versions of ONNX Runtime: {listed(runtimes)}.")
+        found.append(f"These runs used different versions of ONNX Runtime: {join_words(runtimes)}.")
     return [*found, *busy(results, shapes)]
 
 
-def _places(results: Sequence[Result]) -> str:
+def _machines_sentence(results: Sequence[Result]) -> str:
     """Return which tasks were run on which machine, each on one, and in which precision models were trained there."""
     parts, timed, places = [], "", dict[str, list[Result]]()
     for result in results:
         places.setdefault(machine_of(result), []).append(result)
     for index, here in enumerate(places.values()):
-        titles = listed(list(dict.fromkeys(result.task.title for result in here)))
-        precisions = listed(sorted({str(result.settings.get("precision")) for result in here}))
+        titles = join_words(list(dict.fromkeys(result.task.title for result in here)))
+        precisions = join_words(sorted({str(result.settings.get("precision")) for result in here}))
         parts.append(f"{titles} on [{letter(index)}] {here[0].machine.cpu}, trained in {precisions}")
         timed = letter(index) if timed_threads(here) else timed
     times = f" All times are of [{timed}]." if timed else ""

@@ -12,7 +12,7 @@ from .collect import collect
 from .page import tasks_of
 from .predictions import own_file
 from .recommendation import options_of, recommend
-from .sentences import listed
+from .sentences import join_words
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def shipment_of(source: Path, limits: Limits) -> Shipment:
     """
     tasks = tasks_of(collect([source]))
     if len(tasks) > 1:
-        titles = listed([task.first.task.title for task in tasks])
+        titles = join_words([task.first.task.title for task in tasks])
         runs = [run.run for run in tasks[0].results if (source / run.run).is_dir()]
         way = (
             f"name one run, such as {source / runs[0]}"
@@ -58,12 +58,14 @@ def _folder_of(run: Result, source: Path) -> Path:
             f"{source}: run {run.run}, which it recommends, is not in it, beside it or in runs; give `compress run` again, "
             "or --from the folder of the runs"
         )
-    if [_measured(model) for model in read_result(file.parent).models] != [_measured(model) for model in run.models]:
+    if [_measurements_of(model) for model in read_result(file.parent).models] != [
+        _measurements_of(model) for model in run.models
+    ]:
         raise CompressError(
             f"{file.parent}: is another run than the one that {source} recommends; make the report again"
         )
     return file.parent
 
 
-def _measured(model: ModelResult) -> tuple[object, ...]:
+def _measurements_of(model: ModelResult) -> tuple[object, ...]:
     return model.name, model.precision, model.file_bytes, model.scores

@@ -9,11 +9,11 @@ from typing import Any
 
 from ..results import Result
 from ..results.similarity import LayerSimilarity
-from .drawing import below, beside, channel, heading, layered, mark, room, wrapped
+from .drawing import channel, charts_below, charts_beside, heading, label_width, layer_charts, mark, wrap_text
 from .plot_points import WIDTH
 from .runs import Task
 from .tables import NOTHING, Column, Line, Table, text_cells
-from .tradeoffs import listed
+from .tradeoffs import join_words
 
 Rows = Sequence[Sequence[float | None]]
 Colour = tuple[int, int, int]
@@ -48,11 +48,11 @@ def is_drawn(result: Result) -> bool:
 
 def section(tasks: Sequence[Task]) -> Section | None:
     """Return the section, for one seed of each recipe; None if no result has layer similarity."""
-    known = [*_known(tasks)]
+    known = [*_known_similarities(tasks)]
     if not known:
         return None
     return Section(
-        " ".join(_words(title, found) for title, found in known if found.states),
+        " ".join(_describe_map(title, found) for title, found in known if found.states),
         tuple(sentence for title, found in known for sentence in _sentences(title, found)),
         tuple(table for title, found in known for table in _tables(title, found)),
     )
@@ -60,10 +60,10 @@ def section(tasks: Sequence[Task]) -> Section | None:
 
 def charts(tasks: Sequence[Task]) -> list[Any]:
     """Return for each student a map of states, and of attention if it was read: side by side if they fit."""
-    return [_student(title, found) for title, found in _known(tasks) if found.states]
+    return [_student(title, found) for title, found in _known_similarities(tasks) if found.states]
 
 
-def _known(tasks: Sequence[Task]) -> Iterator[tuple[str, LayerSimilarity]]:
+def _known_similarities(tasks: Sequence[Task]) -> Iterator[tuple[str, LayerSimilarity]]:
     """Yield for each recipe the similarity of its first seed with maps; old results without similarity may be among the runs."""
     for task in tasks:
         for variant in task.variants:
@@ -77,17 +77,17 @@ def _sentences(title: str, found: LayerSimilarity) -> Iterator[str]:
     if found.states:
         best = [max(range(len(row)), key=row.__getitem__) for row in found.states]
         figures = [f"{row[place]:.2f}" for row, place in zip(found.states, best, strict=True)]
-        yield f"{title}: by CKA, {_nearest(found.model, range(len(best)), best)} ({listed(figures)}). Layer 0 is the embeddings."
+        yield f"{title}: by CKA, {_nearest(found.model, range(len(best)), best)} ({join_words(figures)}). Layer 0 is the embeddings."
     if rows := {number: figures for number, row in enumerate(found.attention, 1) if (figures := _figures(row))}:
         least = [min(figures, key=figures.__getitem__) for figures in rows.values()]
         bits = [f"{row[place]:.2f}" for row, place in zip(rows.values(), least, strict=True)]
-        yield f"{title}: by attention, {_nearest(found.model, [*rows], least)} ({listed(bits)} bits apart)."
+        yield f"{title}: by attention, {_nearest(found.model, [*rows], least)} ({join_words(bits)} bits apart)."
     for problem in found.left_out:
         yield f"{title}: not compared: {problem}."
 
 
 def _nearest(model: str, student: Sequence[int], teacher: Sequence[int]) -> str:
-    mine, theirs = (listed([*map(str, layers)]) for layers in (student, teacher))
+    mine, theirs = (join_words([*map(str, layers)]) for layers in (student, teacher))
     if len(student) > 3 and student[-1] - student[0] == len(student) - 1:
         mine = f"{student[0]} to {student[-1]}"
     if len(student) == 1:
@@ -100,7 +100,7 @@ def _figures(row: Sequence[float | None]) -> dict[int, float]:
     return {place: value for place, value in enumerate(row, 1) if value is not None}
 
 
-def _words(title: str, found: LayerSimilarity) -> str:
+def _describe_map(title: str, found: LayerSimilarity) -> str:
     size = f"{len(found.states)} by {len(found.states[0])}"
     attention = " The same of attention, in bits." if found.attention else ""
     return f"{title}. CKA of {found.model} layers with teacher layers, {size}, as in the table below.{attention}"
@@ -141,10 +141,10 @@ def _student(title: str, found: LayerSimilarity) -> Any:
         f"{found.tokens:,} tokens of {found.texts:,} texts of the tuning split. Darker: nearer. Layer 0: embeddings."
     )
     if sum(widths) > WIDTH:
-        return below(*maps, spacing=_SPACING, title=heading(title, [subtitle], WIDTH))
-    names = room([f"{_name(found.model)} {len(found.states)}"])
+        return charts_below(*maps, spacing=_SPACING, title=heading(title, [subtitle], WIDTH))
+    names = label_width([f"{_name(found.model)} {len(found.states)}"])
     whole = sum(widths) + len(widths) * names + _SPACING * (len(widths) - 1)
-    return beside(*maps, spacing=_SPACING, title=heading(title, [subtitle], min(whole, WIDTH)))
+    return charts_beside(*maps, spacing=_SPACING, title=heading(title, [subtitle], min(whole, WIDTH)))
 
 
 def _chart(
@@ -167,7 +167,7 @@ def _chart(
     wide, high = _CELL
     plain = {"ticks": False, "domain": False, "labelOverlap": False, "labelAngle": 0}
     across = {"domain": [first + place for place in range(len(rows[0]))]}
-    names = {**plain, "labelLimit": 0, "labelPadding": 4, "minExtent": room(own)}
+    names = {**plain, "labelLimit": 0, "labelPadding": 4, "minExtent": label_width(own)}
     places = {
         "x": channel("teacher:O", title="Teacher layer", scale=across, axis=plain),
         "y": channel("own:O", title=None, scale={"domain": own}, axis=names),
@@ -177,9 +177,9 @@ def _chart(
         mark("rect", cells, {**places, "color": fill}, aria=False),
         mark("text", cells, {**places, "text": channel("label:N"), "color": figure}, fontSize=11, aria=False),
     )
-    words = wrapped(caption, wide * len(rows[0]) + room(own))
+    words = wrap_text(caption, wide * len(rows[0]) + label_width(own))
     title = {"text": words, "anchor": "start", "frame": "bounds", "fontSize": 12, "offset": 8}
-    return layered(*layers, width=wide * len(rows[0]), height=high * len(rows), title=title)
+    return layer_charts(*layers, width=wide * len(rows[0]), height=high * len(rows), title=title)
 
 
 def _paint(value: float, colours: tuple[Colour, Colour], ends: tuple[float, float]) -> dict[str, str]:

@@ -21,7 +21,7 @@ from .tables import (
     Column,
     Line,
     Table,
-    against,
+    difference_cell,
     metric_name,
     score_of,
     taught_by,
@@ -92,7 +92,7 @@ def _terminal_rows(task: Task) -> Iterator[tuple[Row, list[str]]]:
         if row.eager:
             yield row, [row.label, NOTHING, NOTHING, NOTHING, time]
             continue
-        delta = against(row.delta, row.corrected)
+        delta = difference_cell(row.delta, row.corrected)
         difference = "\n".join(part for part in (delta.text, delta.note.replace(" (", "\n(")) if part)
         yield row, [row.label, numbers.megabytes(row.model.file_bytes), score_of(row, None), difference, time]
 
@@ -158,7 +158,7 @@ def _wide_line(first: Task, overall: Overall, shapes: Sequence[Shape]) -> Line:
         Cell(overall.megabytes),
         *(Cell(score_of(each, None)) for each in overall.rows),
         Cell(numbers.points(overall.headline)),
-        against(overall.delta, overall.corrected),
+        difference_cell(overall.delta, overall.corrected),
         *(times_of(first, row.latency(shape), row is first.baseline, wall=False) for shape in shapes),
     )
     return Line(cells, "baseline" if overall.is_baseline else "model")
@@ -190,7 +190,7 @@ def _final_line(task: Task, row: Row, shapes: list[Shape]) -> Line:
     costs = (
         Cell(numbers.megabytes(row.model.file_bytes)),
         Cell(score_of(row, None)),
-        against(row.delta, row.corrected),
+        difference_cell(row.delta, row.corrected),
     )
     times = (times_of(task, row.latency(shape), row is task.baseline, wall=False) for shape in shapes)
     return Line((*heading, *costs, *times), "model" if row.recipe else "baseline")

@@ -96,7 +96,7 @@ def main_table(task: Task) -> Table:
         *(Column(numbers.shape(*shape), times_unit(task)) for shape in shapes),
         *SIZES,
     )
-    lines = [_line(task, row, metrics, shapes) for row in task.rows]
+    lines = [_model_line(task, row, metrics, shapes) for row in task.rows]
     lines += _mean_lines(task, metrics, len(shapes))
     lines += [*_noise_line(task, len(metrics), shapes), *_published_lines(task, metrics, len(shapes))]
     shown = "accuracy, size and speed" if shapes else "accuracy and size"
@@ -143,15 +143,15 @@ def latency_table(task: Task) -> Table | None:
     return Table(f"{task.first.task.title}: latency of every model", columns, tuple(lines), headings=2)
 
 
-def against(delta: Delta | None, corrected: Corrected | None = None) -> Cell:
+def difference_cell(delta: Delta | None, corrected: Corrected | None = None) -> Cell:
     """Format e.g. `−2.06 (−3.56 to −0.57)`, noting whether it may be chance."""
     if delta is None:
         return Cell(NOTHING)
     text = f"{numbers.signed(delta.points)} ({numbers.signed(delta.low)} to {numbers.signed(delta.high)})"
-    return Cell(text, doubt(delta, corrected))
+    return Cell(text, chance_note(delta, corrected))
 
 
-def doubt(delta: Delta, corrected: Corrected | None = None) -> str:
+def chance_note(delta: Delta, corrected: Corrected | None = None) -> str:
     """Return why a difference may be chance; empty if it is not. `corrected`: if it is one of a family of comparisons."""
     if delta.distinguishable and corrected and not corrected.distinguishable:
         return f"{NOT_DISTINGUISHABLE} (Holm over {corrected.family}: p {numbers.probability(corrected.p)})"
@@ -172,7 +172,7 @@ def _metrics(task: Task) -> dict[str, tuple[str, str] | None]:
     return columns
 
 
-def _line(task: Task, row: Row, metrics: dict[str, tuple[str, str] | None], shapes: list[Shape]) -> Line:
+def _model_line(task: Task, row: Row, metrics: dict[str, tuple[str, str] | None], shapes: list[Shape]) -> Line:
     model = row.model
     timings = tuple(times_of(task, row.latency(shape), row is task.baseline) for shape in shapes)
     recipe, name = Cell(row.recipe or "baseline"), Cell(row.name, "PyTorch eager" if row.eager else "")
@@ -182,7 +182,7 @@ def _line(task: Task, row: Row, metrics: dict[str, tuple[str, str] | None], shap
         recipe,
         name,
         *(Cell(score_of(row, where)) for where in metrics.values()),
-        against(row.delta, row.corrected),
+        difference_cell(row.delta, row.corrected),
         *timings,
         Cell(numbers.megabytes(model.file_bytes)),
         *text_cells(*map(numbers.millions, (model.parameters, model.flops_per_token, model.flops_per_example))),

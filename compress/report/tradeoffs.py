@@ -33,7 +33,7 @@ def tradeoff_sentence(
     if not smaller or not same:
         return ""
     verdict = _verdict(parameters, flops, file_size, latency)
-    return f"{model} shrinks {listed(smaller)} of {teacher}'s; it does not shrink {listed(same)}{verdict}."
+    return f"{model} shrinks {join_words(smaller)} of {teacher}'s; it does not shrink {join_words(same)}{verdict}."
 
 
 def _verdict(parameters: float, flops: float, file_size: float | None, latency: tuple[str, float] | None) -> str:
@@ -47,6 +47,6 @@ def _verdict(parameters: float, flops: float, file_size: float | None, latency: 
     return f": smaller on disk, not {faster}" if small else f": {faster}, not smaller on disk"
 
 
-def listed(parts: Sequence[str]) -> str:
+def join_words(parts: Sequence[str]) -> str:
     """Return e.g. `a, b and c`."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

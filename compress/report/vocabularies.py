@@ -9,7 +9,7 @@ from ..results.vocabulary import TextRates, VocabularyRecord
 from . import numbers
 from .runs import Task, Variant, title
 from .tables import Column, Line, Table, text_cells
-from .tradeoffs import listed
+from .tradeoffs import join_words
 
 READING = (
     "A text is cut alike where a smaller vocabulary gives it the same tokens. Alone in its batch, it then has the answer of before from "
@@ -28,12 +28,13 @@ def _sentence(variant: Variant, record: VocabularyRecord) -> str:
     final = variant.first.final
     alike = [f"{share(rates)} of {split}'s texts" for split, rates in record.reported.items()]
     return (
-        f"{variant.label}: {record.tokens:,} of {record.tokens_before:,} tokens stay{_saved(final, record)}. {_capital(listed(alike))} "
-        "are cut into the same tokens as before. Fewer tokens make the file smaller, and the model no faster."
+        f"{variant.label}: {record.tokens:,} of {record.tokens_before:,} tokens stay{_saved_size(final, record)}. "
+        f"{_capital(join_words(alike))} are cut into the same tokens as before. "
+        "Fewer tokens make the file smaller, and the model no faster."
     )
 
 
-def _saved(model: ModelResult, record: VocabularyRecord) -> str:
+def _saved_size(model: ModelResult, record: VocabularyRecord) -> str:
     before = record.files_before.get(f"{model.name}-{model.precision}")
     if before is None:
         return ""
@@ -54,7 +55,7 @@ def vocabulary_tables(variant: Variant) -> Iterator[Table]:
         Column("Unknown before", "% of tokens"),
         Column("Unknown now", "% of tokens"),
     )
-    lines = [line for run, record in runs for line in _lines(run, record)]
+    lines = [line for run, record in runs for line in _rate_lines(run, record)]
     yield Table("Texts in the smaller vocabulary", columns, tuple(lines))
     sizes = (Column("Model", numeric=False), Column("Seed"), Column("File", "MB"), Column("With all tokens", "MB"))
     yield Table(
@@ -62,7 +63,7 @@ def vocabulary_tables(variant: Variant) -> Iterator[Table]:
     )
 
 
-def _lines(run: Result, record: VocabularyRecord) -> Iterator[Line]:
+def _rate_lines(run: Result, record: VocabularyRecord) -> Iterator[Line]:
     named: Mapping[str, TextRates] = {
         SEEN.get(name, name): rates for name, rates in record.seen.items()
     } | record.reported

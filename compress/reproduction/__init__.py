@@ -3,10 +3,10 @@
 from .compared import Comparison, Condition, Figure, RunComparison
 from .comparing import compare
 from .conditions import DECIDED_BY_TIMES
-from .places import MovedData, check_moved, placed
+from .places import MovedData, check_moved, locate_files
 from .reruns import Rerun, check_reruns, rerun_all, rerun_of
 
 __all__ = [
     "DECIDED_BY_TIMES", "Comparison", "Condition", "Figure", "MovedData", "Rerun", "RunComparison", "check_moved", "check_reruns",
-    "compare", "placed", "rerun_all", "rerun_of",
+    "compare", "locate_files", "rerun_all", "rerun_of",
 ]  # fmt: skip

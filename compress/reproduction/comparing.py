@@ -32,12 +32,13 @@ def compare(reruns: Sequence[Rerun], results: Sequence[Result], source: Path) ->
     runs = [_run(rerun, now, source) for rerun, now in zip(reruns, results, strict=True)]
     corrected = iter(holm([figure.interval.p for run in runs for figure in run.figures if figure.interval]))
     judged = [
-        run.model_copy(update={"figures": tuple(_judged(figure, corrected) for figure in run.figures)}) for run in runs
+        run.model_copy(update={"figures": tuple(_judge_figure(figure, corrected) for figure in run.figures)})
+        for run in runs
     ]
     return Comparison(source=str(source), out=str(reruns[0].request.root), runs=tuple(judged))
 
 
-def _judged(figure: Figure, corrected: Iterator[float]) -> Figure:
+def _judge_figure(figure: Figure, corrected: Iterator[float]) -> Figure:
     """Return the figure with the verdict of its interval, if it has one."""
     if figure.interval is None:
         return figure

@@ -28,7 +28,7 @@ def conditions_of(recorded: Result, now: Result) -> tuple[Condition, ...]:
         *((name, recorded.versions.get(name), now.versions.get(name)) for name in _LIBRARIES),
     ]
     compared = [Condition(name=name, recorded=old, now=new, same=old == new) for name, old, new in pairs]
-    return (*compared, *_training(recorded, now), *_timed(recorded), _code(recorded, now))
+    return (*compared, *_training(recorded, now), *_timing_conditions(recorded), _code(recorded, now))
 
 
 def are_exact(conditions: tuple[Condition, ...]) -> bool:
@@ -38,7 +38,7 @@ def are_exact(conditions: tuple[Condition, ...]) -> bool:
     return all(each.same and each.now in _WITHOUT_GPU.get(each.name, (each.now,)) for each in others)
 
 
-def _timed(recorded: Result) -> Iterator[Condition]:
+def _timing_conditions(recorded: Result) -> Iterator[Condition]:
     """Yield a condition for stages that decide by measured times, which differ each time, so that they may choose otherwise."""
     if stages := list(timed_stages(recorded)):
         names = ", ".join(label for _, label in stages)
@@ -68,37 +68,40 @@ def _training(recorded: Result, now: Result) -> Iterator[Condition]:
     for name, values in (("threads", _threads), ("processes", _processes), (_DEVICE, _devices)):
         then, here = values(recorded), values(now)
         same = len({*then, *here}) <= 1 and None not in then
-        yield Condition(name=name, recorded=_listed(then), now=_listed(here), same=same)
+        yield Condition(name=name, recorded=_join_values(then), now=_join_values(here), same=same)
 
 
-def _listed(values: Sequence[object]) -> str | None:
+def _join_values(values: Sequence[object]) -> str | None:
     texts = sorted({"not recorded" if value is None else str(value) for value in values})
     return " or ".join(texts) + (" by stage" if len(texts) > 1 else "") if texts else None
 
 
 def _threads(result: Result) -> list[object]:
-    return [result.settings.get("threads"), *(part.get("threads") for part in (*_trained(result), *_earlier(result)))]
+    return [
+        result.settings.get("threads"),
+        *(part.get("threads") for part in (*_training_infos(result), *_earlier(result))),
+    ]
 
 
 def _processes(result: Result) -> list[object]:
     return [
-        *(info.get("processes", 1) for info in _trained(result)),
+        *(info.get("processes", 1) for info in _training_infos(result)),
         *(part.get("processes") for part in _earlier(result)),
     ]
 
 
 def _devices(result: Result) -> list[object]:
-    return [part.get("device") for part in (*_trained(result), *_earlier(result))]
+    return [part.get("device") for part in (*_training_infos(result), *_earlier(result))]
 
 
-def _trained(result: Result) -> list[Mapping[str, Any]]:
+def _training_infos(result: Result) -> list[Mapping[str, Any]]:
     """Info of the training stages: only these have steps."""
     return [stage.info for stage in result.stages if "steps" in stage.info]
 
 
 def _earlier(result: Result) -> list[dict[str, Any]]:
     """Conditions of trainings before an interruption, if threads, processes, device or code were others."""
-    noted = [info.get("earlier_parts") for info in _trained(result)]
+    noted = [info.get("earlier_parts") for info in _training_infos(result)]
     return [part for parts in noted if isinstance(parts, list) for part in parts if isinstance(part, dict)]
 
 

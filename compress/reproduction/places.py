@@ -39,7 +39,7 @@ def check_moved(moved: MovedData, commands: Iterable[Mapping[str, Any]]) -> None
             raise CompressError(f"{_option(name)}: no command on record names any; leave it out")
 
 
-def placed(words: Mapping[str, Any], folder: Path, moved: MovedData) -> dict[str, Any]:
+def locate_files(words: Mapping[str, Any], folder: Path, moved: MovedData) -> dict[str, Any]:
     """Return `words`, the parameters of a recorded `compress run`, with each file located: in `folder`, else relative to the working
     directory. `moved` replaces data that the command names. Raises `CompressError` for a file that is in neither place."""
     found = dict(words)

@@ -44,13 +44,13 @@ def rerun_of(recorded: Result, request: Request) -> Rerun:
     data, text or a checkpoint differ from those recorded. Writes nothing.
     """
     own = replace(
-        narrowed(request, recorded), precision=recorded.settings.get("precision", request.precision), bench=None
+        narrow_request(request, recorded), precision=recorded.settings.get("precision", request.precision), bench=None
     )
     (plan,) = plan_all(own)
     _check_inputs(recorded, plan)
     now = json.loads(json.dumps(without_places(resolved_recipe(plan))))
     stored = sum((own.root / ".store" / node.key).is_dir() for node in plan.nodes)
-    return Rerun(recorded, own, plan, tuple(_changed(_flat(recorded.recipe), _flat(now))), stored)
+    return Rerun(recorded, own, plan, tuple(_changed_settings(_flat(recorded.recipe), _flat(now))), stored)
 
 
 def check_reruns(reruns: Sequence[Rerun], source: Path) -> None:
@@ -82,7 +82,7 @@ def rerun_all(reruns: Sequence[Rerun], listener: Listener) -> list[Result]:
     return [results[rerun.plan.name] for rerun in reruns]
 
 
-def narrowed(request: Request, recorded: Result) -> Request:
+def narrow_request(request: Request, recorded: Result) -> Request:
     """Narrow a command's request to the run of this result. Raises `CompressError` if it is not among the command's runs."""
     name, words = recorded.recipe["name"], [word for word in request.recipes if isinstance(word, str)]
     recipe = next((word for word in words if load_recipe(word, overrides_for(request, word)).name == name), None)
@@ -95,7 +95,7 @@ def narrowed(request: Request, recorded: Result) -> Request:
         raise CompressError(f"its command makes no run with the seed {recorded.seed}")
     return replace(
         request,
-        **_beside(load_recipe(recipe, overrides_for(request, recipe)), request, Path(recipe).parent),
+        **_adjacent_cards(load_recipe(recipe, overrides_for(request, recipe)), request, Path(recipe).parent),
         recipes=(recipe,),
         tasks=() if task is None else (task,),
         seeds=(recorded.seed,),
@@ -104,7 +104,7 @@ def narrowed(request: Request, recorded: Result) -> Request:
     )
 
 
-def _beside(recipe: Recipe, request: Request, folder: Path) -> dict[str, str]:
+def _adjacent_cards(recipe: Recipe, request: Request, folder: Path) -> dict[str, str]:
     """Return the cards that the recipe itself names by files, if these are next to it and not in the working directory."""
     named = {"teacher": recipe.teacher, "student": recipe.student}
     return {
@@ -154,12 +154,12 @@ def _flat(recipe: Mapping[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def _changed(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+def _changed_settings(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
     """Yield a line for each changed setting, among those recorded: older versions had fewer settings."""
     for name, value in then.items():
         if now.get(name) != value:
-            yield f"{name}: {_short(value)} on record, {_short(now.get(name))} now"
+            yield f"{name}: {_format_value(value)} on record, {_format_value(now.get(name))} now"
 
 
-def _short(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return "nothing" if value is None else value if isinstance(value, str) else json.dumps(value)

@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 
 from ..errors import CompressError
 from ..fields import NOT_UNICODE, Spec, is_unicode
-from ..spec.document import MOST_DEPTH, Where, spell
+from ..spec.document import MOST_DEPTH, Where, format_location
 from ..spec.limits import LARGEST_SEED, LARGEST_WHOLE
 from .info import check_fidelity, check_training
 
@@ -49,7 +49,7 @@ Duration = Annotated[float, Field(ge=0, le=1e12)]
 Rate = Annotated[float, Field(gt=0, le=1e12)]  # a divisor, or a value on a logarithmic axis
 
 
-def _number(value: Any) -> Any:
+def _check_number(value: Any) -> Any:
     """Return the number unchanged, whole or not, so that it is written as it was read."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("expected a number")
@@ -57,19 +57,19 @@ def _number(value: Any) -> Any:
 
 
 def _number_or_none(value: Any) -> Any:
-    return None if value is None else _number(value)
+    return None if value is None else _check_number(value)
 
 
-def _numbers(value: Any) -> Any:
+def _check_numbers(value: Any) -> Any:
     """Check one number, one for each of several shapes, or none."""
     if not isinstance(value, dict):
         return _number_or_none(value)
     for each in value.values():
-        _number(each)
+        _check_number(each)
     return value
 
 
-_Number = Annotated[Any, AfterValidator(_number)]
+_Number = Annotated[Any, AfterValidator(_check_number)]
 
 
 class Known:
@@ -159,7 +159,7 @@ class _Texts(TypedDict):
 
 @with_config(_OPEN)
 class _ModelInfo(TypedDict, total=False):
-    parity_max_abs_error: Annotated[Any, AfterValidator(_numbers)]
+    parity_max_abs_error: Annotated[Any, AfterValidator(_check_numbers)]
     weight_matmuls: Count
     weight_only_matmuls: Count
     int8_matmuls: Count
@@ -181,11 +181,11 @@ class _ModelInfo(TypedDict, total=False):
     texts_alone: Count | None
 
 
-def _searched(info: dict[str, Any]) -> dict[str, Any]:
+def _check_search(info: dict[str, Any]) -> dict[str, Any]:
     """Check the notes of a search: if they have the divergence of matmuls, the rest must be complete; if they have a goal,
     its outcome must be there."""
     if "goal" in info:
-        _judged(info)
+        _check_goal(info)
     if not info.get("divergence"):
         return info
     if missing := [name for name in ("goal", "fp32_fallbacks", "int8_formats") if name not in info]:
@@ -201,7 +201,7 @@ def _searched(info: dict[str, Any]) -> dict[str, Any]:
     return info
 
 
-def _judged(info: dict[str, Any]) -> None:
+def _check_goal(info: dict[str, Any]) -> None:
     if missing := [name for name in ("goal_met", "reached") if name not in info]:
         raise ValueError(f"`goal` is of a search, and its `{missing[0]}` is missing")
     reached = info["reached"]
@@ -214,7 +214,7 @@ def _judged(info: dict[str, Any]) -> None:
 RecipeRecord = Annotated[dict[str, Any], Known(_Recipe)]
 StageInfo = Annotated[dict[str, Any], Known(_StageInfo), AfterValidator(check_training)]
 Settings = Annotated[dict[str, Any], Known(_Settings)]
-ModelInfo = Annotated[dict[str, Any], Known(_ModelInfo), AfterValidator(_searched), AfterValidator(check_fidelity)]
+ModelInfo = Annotated[dict[str, Any], Known(_ModelInfo), AfterValidator(_check_search), AfterValidator(check_fidelity)]
 
 
 def read_json(file: Path) -> Any:
@@ -223,17 +223,17 @@ def read_json(file: Path) -> Any:
     if file.exists() and not file.is_file():
         raise CompressError(f"{file}: expected a file")
     try:
-        document = json.loads(file.read_text(encoding="utf-8"), parse_int=_whole)
+        document = json.loads(file.read_text(encoding="utf-8"), parse_int=_parse_integer)
     except FileNotFoundError:
         raise CompressError(f"{file}: no such file; expected a run directory or its result.json") from None
     except (OSError, ValueError, RecursionError) as error:  # not text, not JSON, or too deep
         raise CompressError(f"{file}: cannot be read as a result: {error}") from None
     for where, problem in _unusable(document, ()):
-        raise CompressError(f"{file}: cannot be read as a result: {spell(where)}: {problem}")
+        raise CompressError(f"{file}: cannot be read as a result: {format_location(where)}: {problem}")
     return document
 
 
-def _whole(digits: str) -> float:
+def _parse_integer(digits: str) -> float:
     """Parse an integer; one with too many digits becomes infinity, which is refused like any number that is too large."""
     return int(digits) if len(digits) < len(str(LARGEST_WHOLE)) + 2 else float("inf")
 

@@ -245,20 +245,20 @@ def read_result(path: str | Path) -> Result:
     """
     path = Path(path)
     file = path / RESULT if path.is_dir() else path
-    return _validated(file, read_json(file))
+    return _validate_result(file, read_json(file))
 
 
 def read_results(file: Path) -> list[Result]:
     """Read a `result.json`, or the list of results that a report of several writes. Raises as `read_result`."""
     document = read_json(file)
     if not isinstance(document, list):
-        return [_validated(file, document)]
+        return [_validate_result(file, document)]
     if not document:
         raise CompressError(f"{file}: an empty list, expected at least one result; name a finished run")
-    return [_validated(file, item, (number,)) for number, item in enumerate(document)]
+    return [_validate_result(file, item, (number,)) for number, item in enumerate(document)]
 
 
-def _validated(file: Path, document: Any, where: tuple[str | int, ...] = ()) -> Result:
+def _validate_result(file: Path, document: Any, where: tuple[str | int, ...] = ()) -> Result:
     try:
         return Result.model_validate(document)
     except ValidationError as error:

@@ -30,7 +30,7 @@ def chunks(lengths: np.ndarray, tokens: int, rows: int | None = None) -> Iterato
             start = end
 
 
-def padded(encodings: Sequence[tokenizers.Encoding], inputs: dict[str, type], pad_id: int) -> dict[str, np.ndarray]:
+def pad_batch(encodings: Sequence[tokenizers.Encoding], inputs: dict[str, type], pad_id: int) -> dict[str, np.ndarray]:
     """Return [rows, length] for each of `inputs` (name -> integer type); `input_ids` padded by `pad_id`, the others by 0."""
     shape = (len(encodings), max(len(encoding) for encoding in encodings))
     batch = {name: np.full(shape, pad_id if name == "input_ids" else 0, dtype) for name, dtype in inputs.items()}

@@ -11,7 +11,7 @@ import tokenizers
 
 from ..errors import CheckFailed, CompressError
 from .endings import EndingCutter
-from .kinds.choice import Chosen, chosen
+from .kinds.choice import Chosen, choose_ending
 from .model_folder import OpenedModel, Options, check_sizes
 from .reading import Windowed, check_unicode
 
@@ -89,7 +89,7 @@ class Chooser(OpenedModel):
                     raise CheckFailed(
                         f"{self.model}: gives a non-finite score for questions[{answered}]; do not use this model"
                     )
-                yield chosen(endings, found)
+                yield choose_ending(endings, found)
                 answered += 1
 
     def predict(

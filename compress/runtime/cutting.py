@@ -55,27 +55,27 @@ class Cutter:
 
     def cut(self, text: Text) -> Text:
         """Return a text or a pair that has the same tokens after truncation."""
-        if max(map(len, (text,) if isinstance(text, str) else text)) <= LONG * self._kept or self._places is None:
+        if max(map(len, (text,) if isinstance(text, str) else text)) <= LONG * self._kept or self._cut_pattern is None:
             return text
-        return self._start(text, self._kept) if isinstance(text, str) else self._pair(*text)
+        return self._start_of(text, self._kept) if isinstance(text, str) else self._pair(*text)
 
     def _pair(self, one: str, other: str) -> tuple[str, str]:
         """Cut a pair. If both fill all tokens, each keeps half, and an odd token goes to the longer: the cut text must stay longer too."""
-        starts = self._start(one, self._kept), self._start(other, self._kept)
+        starts = self._start_of(one, self._kept), self._start_of(other, self._kept)
         counts = tuple(map(self._count, starts))
         odd = (self._kept - self._tokenizer.num_special_tokens_to_add(True)) % 2
         if min(counts) < self._kept or not odd:
             return starts
         if self._is_longer(one, other):
-            return self._start(one, counts[1] + 1), starts[1]
-        return starts[0], self._start(other, counts[0])
+            return self._start_of(one, counts[1] + 1), starts[1]
+        return starts[0], self._start_of(other, counts[0])
 
-    def _start(self, text: str, tokens: int) -> str:
+    def _start_of(self, text: str, tokens: int) -> str:
         """Return a part of `text` with at least so many tokens, or all of it."""
-        if len(text) <= LONG * self._kept or self._places is None:
+        if len(text) <= LONG * self._kept or self._cut_pattern is None:
             return text
         size = _FIRST * self._kept
-        while (place := self._places.search(text, size)) and place.start() <= len(text) // 2:
+        while (place := self._cut_pattern.search(text, size)) and place.start() <= len(text) // 2:
             if self._count(part := text[: place.start()]) >= tokens:
                 return part
             size = 2 * place.start()
@@ -96,28 +96,28 @@ class Cutter:
         """Yield token counts of `text`, a part at a time."""
         start = 0
         while start < len(text):
-            place = self._places.search(text, start + _PART) if self._places else None
+            place = self._cut_pattern.search(text, start + _PART) if self._cut_pattern else None
             end = place.start() if place else len(text)
             yield self._count(text[start:end])
             start = end
 
     def _count(self, text: str) -> int:
-        return len(self._whole.encode(text, add_special_tokens=False))
+        return len(self._untruncated_tokenizer.encode(text, add_special_tokens=False))
 
     @cached_property
-    def _whole(self) -> tokenizers.Tokenizer:
+    def _untruncated_tokenizer(self) -> tokenizers.Tokenizer:
         """The tokenizer without truncation."""
         own = tokenizers.Tokenizer.from_str(self._tokenizer.to_str())
         own.no_truncation()
         return own
 
     @cached_property
-    def _places(self) -> re.Pattern[str] | None:
+    def _cut_pattern(self) -> re.Pattern[str] | None:
         """Where a text may be cut; None if the tokenizer is not known to allow it."""
         own = self._tokenizer
-        normalizers, splitters = _parts(own.normalizer), _parts(own.pre_tokenizer)
+        normalizers, splitters = _component_settings(own.normalizer), _component_settings(own.pre_tokenizer)
         known = all(map(_is_local, normalizers)) and all(map(_splits, splitters)) and splitters
-        if not (self._right and known and _is_plain(own.model)) or any(map(self._holds_place, _added(own))):
+        if not (self._right and known and _is_plain(own.model)) or any(map(self._holds_place, _added_tokens(own))):
             return None
         bert = [part for part in normalizers if part["type"] == "BertNormalizer"]
         chinese = (
@@ -130,11 +130,11 @@ class Cutter:
         return any(map(_CUT_AT.search, (token, normalizer.normalize_str(token) if normalizer else token)))
 
 
-def _added(tokenizer: tokenizers.Tokenizer) -> list[str]:
+def _added_tokens(tokenizer: tokenizers.Tokenizer) -> list[str]:
     return [token.content for token in tokenizer.get_added_tokens_decoder().values()]
 
 
-def _parts(component: Any) -> list[dict[str, Any]]:
+def _component_settings(component: Any) -> list[dict[str, Any]]:
     """Return the settings of a normalizer or a pre-tokenizer, one by one if it is a sequence."""
     if component is None:
         return []

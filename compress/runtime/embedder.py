@@ -46,7 +46,7 @@ class Embedder(OpenedModel):
         """Return float32 [texts, width], in the order given, from batches that depend on the texts alone; for a bare text [1, width]. For a
         model that quantizes activations on the fly see `Classifier.logits`. Raises as `vectors` does."""
         check_sizes(batch_size=batch_size, tokens=tokens)
-        parts = [found for _, found in self._checked(texts, TextReader(SENTENCE), batch_size, tokens, MOST)]
+        parts = [found for _, found in self._checked_vectors(texts, TextReader(SENTENCE), batch_size, tokens, MOST)]
         return np.concatenate(parts) if parts else np.zeros((0, self.width), np.float32)
 
     def vectors(
@@ -65,7 +65,7 @@ class Embedder(OpenedModel):
         that is not finite, and whatever `texts` itself raises.
         """
         check_sizes(batch_size=batch_size, tokens=tokens, window=window)
-        parts = self._checked(texts, TextReader(SENTENCE), batch_size, tokens, window)
+        parts = self._checked_vectors(texts, TextReader(SENTENCE), batch_size, tokens, window)
         return (vector.copy() for _, found in parts for vector in found)  # a view would keep its whole window
 
     def answers(
@@ -78,7 +78,7 @@ class Embedder(OpenedModel):
     ) -> Iterator[VectorAnswer]:
         """As `vectors`, for texts and pairs: for a pair yields the cosine of its two texts, as the `score` of a `Prediction`."""
         check_sizes(batch_size=batch_size, tokens=tokens, window=window)
-        return self._answers(self._checked(texts, TextReader(None), batch_size, tokens, window))
+        return self._answers(self._checked_vectors(texts, TextReader(None), batch_size, tokens, window))
 
     def predict(
         self, texts: Text | Iterable[Text], *, batch_size: int | None = None, tokens: int | None = None
@@ -97,14 +97,14 @@ class Embedder(OpenedModel):
                     yield from self.settings.kind.answers((), np.array([[cosine]]))
                 row += 1 if isinstance(example, str) else 2
 
-    def _checked(
+    def _checked_vectors(
         self, texts: object, reader: TextReader, batch_size: int | None, tokens: int | None, window: int | None
     ) -> Iterator[tuple[list[Text], np.ndarray]]:
         """Yield examples read together, and float32 [text, width] of all their texts, one after another. CheckFailed: see `vectors`."""
         answered = 0
         for examples in reader.windows(texts, window):
             vectors = self._outputs(examples, batch_size, tokens)
-            good = _whole(examples, np.asarray(np.isfinite(vectors).all(axis=1)))
+            good = _count_finite(examples, np.asarray(np.isfinite(vectors).all(axis=1)))
             yield examples[:good], vectors[: sum(map(_size, examples[:good]))]
             answered += good
             if good < len(examples):
@@ -125,7 +125,7 @@ def _size(example: Text) -> int:
     return 1 if isinstance(example, str) else 2
 
 
-def _whole(examples: list[Text], finite: np.ndarray) -> int:
+def _count_finite(examples: list[Text], finite: np.ndarray) -> int:
     """Return the number of examples before the first with a text that is not `finite` [text]."""
     if finite.all():
         return len(examples)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import CompressError
 from ..sessions.opening import open_session, open_sharing
-from ..sessions.outputs import joined, wanted_outputs
+from ..sessions.outputs import stack_outputs, wanted_outputs
 
 KNOWN_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
@@ -45,7 +45,7 @@ class OnnxRuntime:
 
     def run(self, batch: dict[str, np.ndarray]) -> np.ndarray:
         try:
-            return joined([np.asarray(found) for found in self._session.run(self._outputs, batch)])
+            return stack_outputs([np.asarray(found) for found in self._session.run(self._outputs, batch)])
         except Exception as error:  # the binding's own types share no base but Exception
             raise CompressError(f"{self.path}: ONNX Runtime failed: {' '.join(str(error).split())}") from None
 

@@ -62,8 +62,8 @@ def find_model(folder: Path, precision: str | None = None) -> tuple[str, Path]:
     """
     if precision is not None and precision not in MODEL_FILES:
         raise CompressError(f"precision: expected int8, fp32, avx2 or qdq, found {precision!r}")
-    wanted = [precision] if precision else _listed(folder) or list(MODEL_FILES)
-    there = {name: path for name in MODEL_FILES if (path := _place(folder, name))}
+    wanted = [precision] if precision else _default_precision(folder) or list(MODEL_FILES)
+    there = {name: path for name in MODEL_FILES if (path := _model_file(folder, name))}
     for name in wanted:
         if name in there:
             return name, there[name]
@@ -72,13 +72,13 @@ def find_model(folder: Path, precision: str | None = None) -> tuple[str, Path]:
     raise CompressError(f"{folder}: expected {expected}, found neither there nor in the folder itself{others}")
 
 
-def _place(folder: Path, precision: str) -> Path | None:
+def _model_file(folder: Path, precision: str) -> Path | None:
     """Return the file of a precision, if the folder has it."""
     places = (folder / "onnx" / MODEL_FILES[precision], folder / MODEL_FILES[precision])
     return next((path for path in places if path.is_file()), None)
 
 
-def _listed(folder: Path) -> list[str]:
+def _default_precision(folder: Path) -> list[str]:
     """Return the precision in which a bundle is opened by default; empty if nothing lists its precisions."""
     models = read_json(folder / "bundle.json", optional=True).get("models")
     return [name for name in MODEL_FILES if isinstance(models, dict) and name in models][:1]
@@ -101,7 +101,7 @@ def read_settings(folder: Path) -> Settings:
     labels = output_names("choice", labels) if unit == "choice" else labels
     return Settings(
         labels=labels,
-        kind=_kind(folder, config, bundle, unit, len(labels)),
+        kind=_answer_kind(folder, config, bundle, unit, len(labels)),
         columns=_columns(folder / "bundle.json", bundle, unit),
         max_length=_max_length(folder, bundle, tokenizer, config),
         pad_id=whole_number(folder / "config.json", config, "pad_token_id", 0),
@@ -112,7 +112,7 @@ def read_settings(folder: Path) -> Settings:
     )
 
 
-def _kind(folder: Path, config: dict[str, Any], bundle: dict[str, Any], unit: Unit, outputs: int) -> AnswerKind:
+def _answer_kind(folder: Path, config: dict[str, Any], bundle: dict[str, Any], unit: Unit, outputs: int) -> AnswerKind:
     """Return the first kind that fits, among those whose models have the class that config.json names."""
     problem, ranks = config.get("problem_type"), _ranks(config, bundle, outputs)
     kinds = [kind for kind in ANSWER_KINDS.values() if kind.unit == unit and (ranks or kind is not RANKING)]

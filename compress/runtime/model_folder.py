@@ -10,7 +10,7 @@ import numpy as np
 import tokenizers
 
 from ..errors import CompressError
-from .batches import chunks, padded, tokens_per_run
+from .batches import chunks, pad_batch, tokens_per_run
 from .engine import Engine
 from .folder import read_settings, read_tokenizer
 from .kinds.kind import Unit
@@ -57,7 +57,7 @@ class OpenedModel:
         self.settings = read_settings(self.folder)
         self._check_kind()
         self.runtime = runtime
-        check = ListedHashes(self.folder).check if verify else _unchecked
+        check = ListedHashes(self.folder).check if verify else _accept_file
         for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
             if (self.folder / name).exists():
                 check(self.folder / name)
@@ -111,7 +111,7 @@ class OpenedModel:
             yield chunk, self._run([encodings[i] for i in chunk], engine)
 
     def _run(self, encodings: list[tokenizers.Encoding], engine: Engine) -> np.ndarray:
-        batch = padded(encodings, engine.inputs, self.settings.pad_id)
+        batch = pad_batch(encodings, engine.inputs, self.settings.pad_id)
         outputs = engine.run(batch)
         rows, length = batch["input_ids"].shape
         width = len(self.labels) or self.settings.width
@@ -132,5 +132,5 @@ def check_sizes(**sizes: int | None) -> None:
             raise CompressError(f"{name} is {value}; expected at least 1")
 
 
-def _unchecked(path: Path) -> None:
+def _accept_file(path: Path) -> None:
     """Accept any file."""

@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import CompressError
 from ..machine import usable_cores
 from ..sessions.checks import check_graph_file
-from ..sessions.outputs import joined, wanted_outputs
+from ..sessions.outputs import stack_outputs, wanted_outputs
 from .engine import known_inputs
 from .folder import find_model
 
@@ -84,4 +84,4 @@ class OpenVino:
             outputs = self._requests.request.infer(batch)
         except RuntimeError as error:
             raise CompressError(f"{self.path}: OpenVINO failed: {' '.join(str(error).split())}") from None
-        return joined([np.array(outputs[place]) for place in self._outputs])
+        return stack_outputs([np.array(outputs[place]) for place in self._outputs])

@@ -107,10 +107,10 @@ class Passages:
                 self._pairs.enable_truncation(self.max_length, stride=overlap, strategy="only_second")
                 encodings = self._pairs.encode_batch([(questions[i], contexts[i]) for i in numbers])
             for number, found in zip(numbers, encodings, strict=True):
-                windows[number] = [found, *map(self._typed, found.overflowing)], overlap
+                windows[number] = [found, *map(self._with_segment, found.overflowing)], overlap
         return windows
 
-    def _typed(self, window: tokenizers.Encoding) -> tokenizers.Encoding:
+    def _with_segment(self, window: tokenizers.Encoding) -> tokenizers.Encoding:
         """Return the window with the segment that the tokenizer gives a second text: tokenizers 0.23 always gives overflowing parts 1."""
         return window if self._segment == 1 else cast(tokenizers.Encoding, _Typed(window, self._segment))
 
@@ -173,7 +173,7 @@ class Best:
                 continue
             self._none[question] = np.minimum(self._none[question], found[cls].sum(dtype=np.float32))
             answers = [*self._found[question], *self._answers(window, found)]
-            self._found[question] = _apart(answers)[: self._most]
+            self._found[question] = _distinct_spans(answers)[: self._most]
 
     def outputs(self, *, impossible: bool, threshold: float = 0.0) -> np.ndarray:
         """Return float32 [question, 4], when all windows are added: start and end of the best answer in characters of its context, the end
@@ -215,13 +215,13 @@ class Best:
             start, more = np.divmod(best, size)
             start += begin - first
             columns = (-scores[best], spans[start, 0], spans[start + more, 1])
-            answers = _apart(list(zip(*(column.tolist() for column in columns), strict=True)))
+            answers = _distinct_spans(list(zip(*(column.tolist() for column in columns), strict=True)))
             if len(answers) >= self._most or len(best) < most:
                 return answers
             most *= 2
 
 
-def _apart(answers: list[tuple[float, int, int]]) -> list[tuple[float, int, int]]:
+def _distinct_spans(answers: list[tuple[float, int, int]]) -> list[tuple[float, int, int]]:
     """Return the answers, the best first, and each span once: several tokens may have the same characters."""
     places = {(start, end): low for low, start, end in sorted(answers, reverse=True)}
     return sorted((low, *place) for place, low in places.items())

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import CheckFailed, CompressError
 from .kinds import Answer
-from .kinds.span import ranked
+from .kinds.span import rank_answers
 from .model_folder import OpenedModel, Options, check_sizes
 from .passages import MOST_ANSWERS, Best, Passages
 from .reading import MOST, PairReader
@@ -99,7 +99,7 @@ class Reader(OpenedModel):
         check_sizes(n=n, batch_size=batch_size, tokens=tokens, window=window)
         if n is not None and n > MOST_ANSWERS:
             raise CompressError(f"n is {n}; expected at most {MOST_ANSWERS}, which are held of each question")
-        found = self._ranked(pairs, self._impossible(impossible), batch_size, tokens, window)
+        found = self._ranked_answers(pairs, self._impossible(impossible), batch_size, tokens, window)
         return (answers[0] for answers in found) if n is None else (answers[:n] for answers in found)
 
     def predict(
@@ -124,7 +124,7 @@ class Reader(OpenedModel):
         """Return float32 [question, 4]: start, end, score and `none`, as in `Best.outputs`, from batches that depend on the texts alone.
         For a model that quantizes activations on the fly see `Classifier.logits`."""
         check_sizes(batch_size=batch_size, tokens=tokens)
-        parts = self._best(pairs, 1, batch_size, tokens, MOST)
+        parts = self._best_answers(pairs, 1, batch_size, tokens, MOST)
         asked, threshold = self._impossible(impossible), self.settings.threshold
         found = [best.outputs(impossible=asked, threshold=threshold) for _, best in parts]
         return np.concatenate(found) if found else np.zeros((0, 4), np.float32)
@@ -132,7 +132,7 @@ class Reader(OpenedModel):
     def _impossible(self, asked: bool | None) -> bool:
         return self.settings.impossible if asked is None else asked
 
-    def _best(
+    def _best_answers(
         self, pairs: object, most: int, batch_size: int | None, tokens: int | None, window: int | None
     ) -> Iterator[tuple[list[Pair], Best]]:
         """Yield pairs read together, and their best answers. Only one run's token logits are in memory at a time."""
@@ -144,11 +144,11 @@ class Reader(OpenedModel):
                 best.add(chunk, found)
             yield examples, best
 
-    def _ranked(
+    def _ranked_answers(
         self, pairs: object, impossible: bool, batch_size: int | None, tokens: int | None, window: int | None
     ) -> Iterator[list[Answer]]:
         answered = 0
-        for examples, best in self._best(pairs, MOST_ANSWERS, batch_size, tokens, window):
+        for examples, best in self._best_answers(pairs, MOST_ANSWERS, batch_size, tokens, window):
             scores = best.outputs(impossible=impossible, threshold=self.settings.threshold)[:, 2:]
             for number, (_, context) in enumerate(examples):
                 if not np.isfinite(scores[number]).all():
@@ -156,5 +156,5 @@ class Reader(OpenedModel):
                         f"{self.model}: gives a non-finite score for pairs[{answered}]; do not use this model"
                     )
                 none = float(scores[number, 1]) if impossible else None
-                yield ranked(context, best.n_best(number, MOST_ANSWERS), none, self.labels)
+                yield rank_answers(context, best.n_best(number, MOST_ANSWERS), none, self.labels)
                 answered += 1

@@ -86,12 +86,12 @@ class TextReader(Windowed[Text]):
             names = "" if self.columns is None else f" ({', '.join(self.columns)})"
             raise CompressError(f"{self.name}[{index}]: expected {' or '.join(self._accepted)}{names}, found {found}")
         text: Text = (example[0], example[1]) if pair else example  # type: ignore[index, assignment]
-        for part in _parts(text):
+        for part in _texts_of(text):
             check_unicode(f"{self.name}[{index}]", part)
         return text
 
     def _characters(self, example: Text) -> int:
-        return sum(map(len, _parts(example)))
+        return sum(map(len, _texts_of(example)))
 
 
 class PairReader(TextReader):
@@ -117,7 +117,7 @@ def check_unicode(place: str, text: str) -> None:
         raise CompressError(f"{place}: expected Unicode text, found half of a surrogate pair") from None
 
 
-def _parts(text: Text) -> tuple[str, ...]:
+def _texts_of(text: Text) -> tuple[str, ...]:
     return (text,) if isinstance(text, str) else text
 
 

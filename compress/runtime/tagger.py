@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import CheckFailed, CompressError
 from .kinds import Entity, Prediction
-from .kinds.tagging import OUTSIDE, entities, unread, word_outputs
+from .kinds.tagging import OUTSIDE, entities, unread_label, word_outputs
 from .model_folder import OpenedModel, Options, check_sizes
 from .reading import MOST
 from .word_reader import TextWithWords, WordReader
@@ -92,7 +92,7 @@ class Tagger(OpenedModel):
         """Yield the label of each word of each text, `O` too, in order, while `texts` is being read. All else is as in `tag`."""
         check_aggregation(aggregation)
         check_sizes(batch_size=batch_size, tokens=tokens, window=window)
-        return self._labelled(self._outputs(self._reader.windows(texts, window), batch_size, tokens, aggregation))
+        return self._label_words(self._outputs(self._reader.windows(texts, window), batch_size, tokens, aggregation))
 
     def entities(self, words: LabelledWords, *, aggregation: Aggregation = "first") -> list[Entity]:
         """Return what `tag` yields for a text whose words have these labels."""
@@ -143,7 +143,7 @@ class Tagger(OpenedModel):
         self, cut: Windows, batch_size: int | None, tokens: int | None, aggregation: Aggregation
     ) -> np.ndarray:
         """Return float32 [word, label]. Only one run's token logits are in memory at a time."""
-        outputs = cut.places.unread(len(self.labels), unread(self.labels))
+        outputs = cut.places.unread(len(self.labels), unread_label(self.labels))
         asked = np.unique(cut.places.window[cut.places.window != NOWHERE])  # the windows in which words are decided
         for chunk, found in self._runs([cut.encodings[i] for i in asked], batch_size, tokens):
             if aggregation in ("first", "none"):
@@ -153,7 +153,7 @@ class Tagger(OpenedModel):
                 outputs[words] = word_outputs(found[rows, positions], starts, mean=aggregation == "average")
         return outputs
 
-    def _labelled(self, parts: Iterator[tuple[list[TextWithWords], np.ndarray]]) -> Iterator[LabelledWords]:
+    def _label_words(self, parts: Iterator[tuple[list[TextWithWords], np.ndarray]]) -> Iterator[LabelledWords]:
         answered = 0
         for examples, outputs in parts:
             start = 0

@@ -19,7 +19,7 @@ _PLANES = range(0x1F000)  # of Unicode: beyond are no marks and no controls but 
 
 
 @cache
-def _word() -> re.Pattern[str]:
+def _word_pattern() -> re.Pattern[str]:
     """Python's \\w has letters and digits, but not the marks that most scripts of India write vowels with."""
     kinds = [(chr(code), unicodedata.category(chr(code))) for code in _PLANES]
     marks = "".join(character for character, kind in kinds if kind[0] == "M")
@@ -30,7 +30,7 @@ def _word() -> re.Pattern[str]:
 def word_spans(text: str) -> np.ndarray:
     """Return int64 [word, 2]: where the words of `text` begin and end, in characters. A word is a run of letters and digits, or one other
     character; either with its accents and marks, and without spaces or control characters."""
-    spans = [match.span() for match in _word().finditer(text)]
+    spans = [match.span() for match in _word_pattern().finditer(text)]
     return np.array(spans, dtype=np.int64).reshape(-1, 2)
 
 
@@ -119,12 +119,12 @@ class Windower:
         places = [np.zeros((3, 0), np.int64)]
         for encoding, words in zip(self._tokenizer.encode_batch(list(texts)), spans, strict=True):
             windows = [encoding, *encoding.overflowing]
-            places.append(_places(windows, np.asarray(words).reshape(-1, 2), len(encodings)))
+            places.append(_token_places(windows, np.asarray(words).reshape(-1, 2), len(encodings)))
             encodings += windows
         return Windows(encodings, Places(*np.concatenate(places, axis=1)))
 
 
-def _places(windows: Sequence[tokenizers.Encoding], words: np.ndarray, first: int) -> np.ndarray:
+def _token_places(windows: Sequence[tokenizers.Encoding], words: np.ndarray, first: int) -> np.ndarray:
     """Return int64 [3, word]: window, counted from `first`, position, and that of the last token."""
     places = np.full((3, len(words)), NOWHERE, np.int64)
     most = np.full(len(words), NOWHERE, np.int64)
@@ -148,7 +148,7 @@ def _tokens(
     if not len(real):
         return slice(0), real, real, real
     start, end = offsets[real].T
-    near = slice(*_between(words, int(start[0]), int(end[-1])))
+    near = slice(*_words_between(words, int(start[0]), int(end[-1])))
     word_start, word_end = words[near].T
     token = np.searchsorted(end, word_start, side="right")
     inside = start[token] < word_end
@@ -159,6 +159,6 @@ def _tokens(
     return near, position, last, context
 
 
-def _between(words: np.ndarray, start: int, end: int) -> tuple[int, int]:
+def _words_between(words: np.ndarray, start: int, end: int) -> tuple[int, int]:
     """Return the first word with characters from `start` to `end`, and the end of those words."""
     return int(np.searchsorted(words[:, 1], start, "right")), int(np.searchsorted(words[:, 0], end, "left"))

@@ -31,28 +31,29 @@ def claim(folder: Path, identity: dict[str, Any]) -> None:
     names = sorted({*wanted, *found} - {FILES})
     other = [name for name in (*names, FILES) if wanted.get(name) != found.get(name)]
     if other:
-        differing = _differing(other[0], found.get(other[0]), wanted.get(other[0]))
+        differing = _describe_difference(other[0], found.get(other[0]), wanted.get(other[0]))
         raise CompressError(
             f"{folder}: holds another search: {differing}; "
-            f"rename {folder} once it has ended, and this one uses the stages that it finished; or begin anew with --out {_free(folder)}"
+            f"rename {folder} once it has ended, and this one uses the stages that it finished; "
+            f"or begin anew with --out {_free_folder(folder)}"
         )
 
 
-def _free(folder: Path) -> Path:
+def _free_folder(folder: Path) -> Path:
     """Return the first of `search-2`, `search-3`, … beside `folder` that does not exist."""
     return next(path for number in count(2) if not (path := folder.with_name(f"{folder.name}-{number}")).exists())
 
 
-def _differing(name: str, there: Any, here: Any) -> str:
+def _describe_difference(name: str, there: Any, here: Any) -> str:
     if name == FILES:
         if not isinstance(there, dict):
             return "it was begun by an earlier version of compress, which kept less of its files"
         changed = [name for name, digest in here.items() if there.get(name) != digest]
         return f"the file of a recipe, teacher or student has changed since, for {', '.join(changed or here)}"
-    return f"{_NAMES.get(name, name)} is {_shown(name, there)} there and {_shown(name, here)} here"
+    return f"{_NAMES.get(name, name)} is {_format_value(name, there)} there and {_format_value(name, here)} here"
 
 
-def _shown(name: str, value: Any) -> str:
+def _format_value(name: str, value: Any) -> str:
     """Spell a value for a message; varied settings as on the command line."""
     if name == "axes" and isinstance(value, list) and all(isinstance(axis, list) and len(axis) == 2 for axis in value):
         return ", ".join(f"{axis}={values}" for axis, values in value) or "nothing"

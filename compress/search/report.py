@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..files.atomic import write_text
-from ..files.paths import shown
+from ..files.paths import display_path
 from ..model_choice import Limits
 from ..pipeline import Request
 from ..report import ship_command
@@ -26,7 +26,7 @@ def shipped_by(found: Found, root: str) -> str | None:
 
 
 def search_document(found: Found, request: Request, limits: Limits) -> dict[str, Any]:
-    """Return the whole search as JSON values, with paths as from `shown`. Scores of trials are on the tuning split,
+    """Return the whole search as JSON values, with paths as from `display_path`. Scores of trials are on the tuning split,
     `reported` on the reported one."""
     points = {trial.number: trial.point for trial in found.trials}
     return {
@@ -46,7 +46,7 @@ def search_document(found: Found, request: Request, limits: Limits) -> dict[str,
             for model in found.front
         ],
         "choice": {"number": found.choice.model.number, "missed": list(found.choice.missed)},
-        "ship": shipped_by(found, shown(str(request.root))),
+        "ship": shipped_by(found, display_path(str(request.root))),
     }
 
 

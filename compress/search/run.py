@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ..errors import CheckFailed, CompressError
-from ..files.paths import shown
-from ..model_choice import Choice, Limits, Measured, choose, front
+from ..files.paths import display_path
+from ..model_choice import Choice, Limits, Measured, choose, pareto_front
 from ..models.checkpoints import load_tokenizer, pad_id
 from ..models.dimensions import read_config
 from ..pipeline import BenchSettings, Listener, Plan, Request, build_stage, plan_all, run_all
@@ -62,7 +62,7 @@ def search(
     listener = listener or Listener()
     check_numbers(request)
     request, jobs = replace(request, jobs=1, threads=threads_of(request)), request.jobs
-    study = opened(request, limits, axes)
+    study = open_search(request, limits, axes)
     with Helpers(work_on, (request, limits, axes, trials), jobs - 1):
         finished = study.run(trials, _work(request, limits, listener))
     measured = [
@@ -75,7 +75,7 @@ def search(
                 why.setdefault(trial.refused, trial.number)
         reasons = (f"trial {number} was refused: {reason}" for reason, number in list(why.items())[:_REASONS])
         raise CompressError(f"search: no trial was measured; {'; '.join(reasons)}")
-    choice, best = choose(measured, limits), front(measured)
+    choice, best = choose(measured, limits), pareto_front(measured)
     points = {trial.number: trial.point for trial in finished}
     bench = _bench(limits)
     runs = {
@@ -87,15 +87,15 @@ def search(
 
 def work_on(request: Request, limits: Limits, axes: Sequence[Axis], trials: int) -> None:
     """Work on trials of a search, alongside other processes."""
-    opened(request, limits, axes).run(trials, _work(request, limits, Listener()))
+    open_search(request, limits, axes).run(trials, _work(request, limits, Listener()))
 
 
-def opened(request: Request, limits: Limits, axes: Sequence[Axis]) -> Search:
+def open_search(request: Request, limits: Limits, axes: Sequence[Axis]) -> Search:
     """Begin or continue the search in the request's root. Raises `CompressError` for wrong input, and for a folder of
     another search; then nothing is written."""
     check_optuna()
     recipes = Axis(RECIPE, tuple(str(word) for word in request.recipes))
-    parts = _checked(request, axes)
+    parts = _check_request(request, axes)
     plans = _plannable(request, axes)
     plan = next(iter(plans.values()))
     corpus = next((each.corpus for each in plans.values() if each.corpus is not None), None)
@@ -135,7 +135,7 @@ def _files(plan: Plan) -> str:
     return key("search", 1, document, {}, {})
 
 
-def _checked(request: Request, axes: Sequence[Axis]) -> dict[str, set[str]]:
+def _check_request(request: Request, axes: Sequence[Axis]) -> dict[str, set[str]]:
     """Return the parts of each recipe. Raises `CompressError` for input that no trial could use."""
     if len(request.seeds) != 1 or len(request.tasks) > 1:
         raise CompressError("search: expected one task and one seed; search for them one by one")
@@ -206,7 +206,7 @@ def _reads_text(recipe: str) -> bool:
 def command_of(request: Request, point: Point, limits: Limits) -> str:
     """Return the `compress run` command of a point, which reuses what the search has in its folder."""
     asked = replace(_request(request, point), bench=_bench(limits))
-    return f"{command_line(asked, plan_all(asked)[0])} --out {shlex.quote(shown(str(request.root)))}"
+    return f"{command_line(asked, plan_all(asked)[0])} --out {shlex.quote(display_path(str(request.root)))}"
 
 
 def _bench(limits: Limits) -> BenchSettings | None:
@@ -232,7 +232,7 @@ def _outcome(
     except CheckFailed as error:  # such as a training that learnt nothing; the others go on
         return Outcome(refused=str(error))
     cache = Store(request.root / ".store")
-    measured = _measured(number, plan, sizes, artifact, cache, limits, latencies)
+    measured = _measure_trial(number, plan, sizes, artifact, cache, limits, latencies)
     cost = measured.size_mb if measured.latency_ms is None else measured.latency_ms
     info: dict[str, Any] = {name: value for name, value in asdict(measured).items() if name != "number"}
     return Outcome((-measured.score, cost), limits.violations(measured), info=info)
@@ -264,7 +264,7 @@ def _too_slow(plan: Plan, sizes: KnownSizes, limits: Limits, latencies: Latencie
     return f"--max-latency-ms: expected at most {limits.max_latency_ms:g} ms, found {by}, untrained"
 
 
-def _measured(
+def _measure_trial(
     number: int,
     plan: Plan,
     sizes: KnownSizes,

@@ -95,7 +95,7 @@ class Search:
         Waits for trials that other processes work on.
         """
         most = min(trials, sum(math.prod(len(axis.values) for axis in axes) for axes in self._counting()))
-        while (claimed := self._next(most)) is not None:
+        while (claimed := self._next_trial(most)) is not None:
             trial, lock = claimed
             try:
                 self._work(trial, work)
@@ -117,7 +117,7 @@ class Search:
             if trial.state.is_finished()
         ]
 
-    def _next(self, trials: int) -> tuple[optuna.Trial, FileLock] | None:
+    def _next_trial(self, trials: int) -> tuple[optuna.Trial, FileLock] | None:
         """Return a trial that a dead process left, or a new one, locked as long as somebody works on it."""
         import optuna
 
@@ -150,10 +150,10 @@ class Search:
     def _work(self, trial: optuna.Trial, work: Callable[[int, Point], Outcome]) -> None:
         from optuna.trial import TrialState
 
-        point = self._suggested(trial)
-        digest = hashlib.sha256(_text(point).encode()).hexdigest()[:16]
+        point = self._suggest_point(trial)
+        digest = hashlib.sha256(_point_text(point).encode()).hexdigest()[:16]
         with FileLock(self.folder / "locks" / f"point-{digest}"):
-            same = self._same(trial.number, point)
+            same = self._same_trial(trial.number, point)
             if same is None:
                 outcome = work(trial.number, point)
             else:
@@ -175,7 +175,7 @@ class Search:
             else:
                 self._study.tell(trial, list(outcome.values))
 
-    def _same(self, number: int, point: Point) -> optuna.trial.FrozenTrial | None:
+    def _same_trial(self, number: int, point: Point) -> optuna.trial.FrozenTrial | None:
         """Return the first finished trial with the same point, if any."""
         found = self._study.get_trials(deepcopy=False)
         return next(
@@ -187,10 +187,10 @@ class Search:
             None,
         )
 
-    def _suggested(self, trial: optuna.Trial) -> dict[str, Any]:
+    def _suggest_point(self, trial: optuna.Trial) -> dict[str, Any]:
         """Suggest each axis with its own sampler, so that a trial that was killed between two of them gets the same values
         again."""
-        fixed, point = self._unrepeated(trial.number), dict[str, Any]()
+        fixed, point = self._untried_point(trial.number), dict[str, Any]()
         for axis in self.axes:
             if not self._counts(axis, point.get(RECIPE)):
                 continue
@@ -199,18 +199,18 @@ class Search:
             point[axis.name] = trial.suggest_categorical(axis.name, axis.values)
         return point
 
-    def _unrepeated(self, number: int) -> dict[str, Any]:
+    def _untried_point(self, number: int) -> dict[str, Any]:
         """Return a point that no earlier trial tried, if the last few only repeated others; else an empty one."""
         before = [trial for trial in self._study.get_trials(deepcopy=False) if trial.number < number]
         if len(before) < _REPEATS or not all(_SAME_AS in trial.user_attrs for trial in before[-_REPEATS:]):
             return {}
-        tried = {_text(_point(trial)) for trial in before}
+        tried = {_point_text(_point(trial)) for trial in before}
         every = (
             {axis.name: value for axis, value in zip(axes, values, strict=True)}
             for axes in self._counting()
             for values in itertools.product(*(axis.values for axis in axes))
         )
-        return next((point for point in every if _text(point) not in tried), {})
+        return next((point for point in every if _point_text(point) not in tried), {})
 
     def _counting(self) -> list[list[Axis]]:
         """Return the axes that apply to each recipe; the recipe's own axis has only that value."""
@@ -231,7 +231,7 @@ def _point(trial: optuna.trial.FrozenTrial) -> dict[str, Any]:
     return dict(trial.params)
 
 
-def _text(point: Point) -> str:
+def _point_text(point: Point) -> str:
     return json.dumps(point, sort_keys=True)
 
 

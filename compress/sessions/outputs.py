@@ -24,7 +24,7 @@ def wanted_outputs(names: Sequence[str]) -> list[str]:
     return next((list(wanted) for wanted in _ANSWERS if set(wanted) <= set(names)), list(names[:1]))
 
 
-def joined(outputs: Sequence[np.ndarray]) -> np.ndarray:
+def stack_outputs(outputs: Sequence[np.ndarray]) -> np.ndarray:
     """Return the outputs from `wanted_outputs` as one array: the two of spans, [batch, length] each, are stacked to
     [batch, length, 2]."""
     import numpy as np
@@ -36,7 +36,7 @@ def graph_logits(names: Sequence[str], run: Callable[[Sequence[str]], Sequence[A
     """Return the answers of a graph with outputs `names`; `run` computes the outputs it is passed."""
     import numpy as np
 
-    return joined([*map(np.asarray, run(wanted_outputs(names)))])
+    return stack_outputs([*map(np.asarray, run(wanted_outputs(names)))])
 
 
 def run_logits(session: onnxruntime.InferenceSession, feed: Mapping[str, np.ndarray]) -> np.ndarray:

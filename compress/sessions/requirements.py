@@ -28,25 +28,25 @@ class Requirements:
 
     def allow(self, version: str) -> bool:
         """Whether `version` of ONNX Runtime opens the file, as far as is known."""
-        return self.onnxruntime is None or number(self.onnxruntime) <= number(version)
+        return self.onnxruntime is None or version_number(self.onnxruntime) <= version_number(version)
 
 
 def requirements(found: Structure) -> Requirements:
     opset, ir_version = found.opsets.get("", 0), found.ir_version
-    needed = [_first(_OPSETS, opset), _first(_IR_VERSIONS, ir_version)]
+    needed = [_first_version(_OPSETS, opset), _first_version(_IR_VERSIONS, ir_version)]
     kinds = {(call.domain, call.kind) for call in found.calls}
     needed += [
         version for (domain, kind, since), version in _OPERATORS.items() if (domain, kind) in kinds and opset >= since
     ]
     known = [version for version in needed if version is not None]
-    return Requirements(max(known, key=number) if len(known) == len(needed) else None, opset, ir_version)
+    return Requirements(max(known, key=version_number) if len(known) == len(needed) else None, opset, ir_version)
 
 
-def number(version: str) -> tuple[int, int]:
+def version_number(version: str) -> tuple[int, int]:
     """Return (1, 17) for "1.17", "1.17.3" or "1.17.0.dev2"."""
     major, minor, *_ = [*version.split("."), "0"]
     return int(major), int(minor)
 
 
-def _first(table: dict[int, str], version: int) -> str | None:
+def _first_version(table: dict[int, str], version: int) -> str | None:
     return None if version > max(table) else table[max(version, min(table))]

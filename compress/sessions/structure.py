@@ -105,7 +105,7 @@ class _Walk:
             versions = self._versions(kind, at, end)
             if kind == "model":
                 self.found.opsets = versions
-                self.found.ir_version = max(_numbers(self.data, at, end, field=1), default=0)
+                self.found.ir_version = max(_field_integers(self.data, at, end, field=1), default=0)
         kept: dict[str, list[str]] = defaultdict(list)
         said: dict[str, list[str]] = defaultdict(list)
         for number, start, stop in _fields(self.data, at, end):
@@ -125,13 +125,13 @@ class _Walk:
         for number, start, stop in _fields(self.data, at, end):
             if number == _OPSETS[kind]:
                 domains = [bytes(self.data[s:e]).decode() for n, s, e in _fields(self.data, start, stop) if n == 1]
-                versions[_plain("".join(domains[-1:]))] = max(_numbers(self.data, start, stop), default=0)
+                versions[_domain_name("".join(domains[-1:]))] = max(_field_integers(self.data, start, stop), default=0)
         return versions
 
     def _note(
         self, kind: str, kept: dict[str, list[str]], said: dict[str, list[str]], versions: dict[str, int]
     ) -> None:
-        name, domain = "".join(kept[".name"][-1:]), _plain("".join(kept[".domain"][-1:]))
+        name, domain = "".join(kept[".name"][-1:]), _domain_name("".join(kept[".domain"][-1:]))
         if kind == "node":
             what = "".join(kept[".kind"][-1:])
             self.found.calls.append(Call(name, domain, what, tuple(kept[".input"]), versions.get(domain, 0)))
@@ -141,7 +141,7 @@ class _Walk:
             self.found.externals.append(External(name, dict(said)))
 
 
-def _plain(domain: str) -> str:
+def _domain_name(domain: str) -> str:
     return "" if domain == "ai.onnx" else domain
 
 
@@ -180,7 +180,7 @@ def _fields(data: Bytes, at: int, end: int) -> Iterator[tuple[int, int, int]]:
         raise ValueError("a number is cut off")
 
 
-def _numbers(data: Bytes, at: int, end: int, *, field: int = 2) -> Iterator[int]:
+def _field_integers(data: Bytes, at: int, end: int, *, field: int = 2) -> Iterator[int]:
     """Yield the integers in the field number `field` of a message: 2 is the version in an `opset`."""
     while at < end:
         tag, at = _varint(data, at, end)

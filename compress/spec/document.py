@@ -82,12 +82,12 @@ class Document:
         """Return the place with the path: `file:line: stages[1].distill.epochs`, or `--set distill.epochs` as it was written there."""
         place = self.place(where)
         if place != "--set":
-            return f"{place}: {spell(where)}" if where else place
+            return f"{place}: {format_location(where)}" if where else place
         end = next(end for end in range(len(where), -1, -1) if where[:end] in self.overridden)
-        return f"--set {spell(where[end:], self.overridden[where[:end]])}"
+        return f"--set {format_location(where[end:], self.overridden[where[:end]])}"
 
 
-def spell(where: Where, start: str = "") -> str:
+def format_location(where: Where, start: str = "") -> str:
     """Return e.g. `stages[1].distill.learning_rate`, after `start`; empty for the document itself."""
     text = start
     for part in where:
@@ -96,7 +96,7 @@ def spell(where: Where, start: str = "") -> str:
     return text
 
 
-def shown(path: Path) -> str:
+def path_from_cwd(path: Path) -> str:
     """Return the path relative to the working directory if it is below it."""
     try:
         return str(path.resolve().relative_to(Path.cwd()))
@@ -106,7 +106,7 @@ def shown(path: Path) -> str:
 
 def read_document(path: Path) -> Document:
     """Parse `path` with the safe loader. Raises `CompressError`, one line per mistake."""
-    file = shown(path)
+    file = path_from_cwd(path)
     try:
         with path.open("rb") as stream:
             content = stream.read(MOST_BYTES + 1)
@@ -167,7 +167,7 @@ class _Reader:
             raise TooMuch(node.start_mark.line + 1)
         self.document.lines.setdefault(where, node.start_mark.line + 1)
         if isinstance(node, yaml.CollectionNode) and node.tag not in PLAIN:
-            self._problem(node, where, f"the tag `{node.tag}` is not supported; expected a plain list or mapping")
+            self._add_problem(node, where, f"the tag `{node.tag}` is not supported; expected a plain list or mapping")
             return None
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, where)
@@ -181,10 +181,10 @@ class _Reader:
             value = self.loader.construct_object(node)
         except UNREADABLE as error:
             reason = str(error) if type(error) is ValueError else f"no {node.tag.rpartition(':')[2]}"
-            self._problem(node, where, f"cannot be read as a value ({reason}){QUOTE}")
+            self._add_problem(node, where, f"cannot be read as a value ({reason}){QUOTE}")
             return None
         if isinstance(value, str) and not is_unicode(value):
-            self._problem(node, where, NOT_UNICODE)
+            self._add_problem(node, where, NOT_UNICODE)
             return None
         return value
 
@@ -195,7 +195,7 @@ class _Reader:
             if key is None:
                 continue
             if key in data:
-                self._problem(
+                self._add_problem(
                     key_node, (*where, key), f"written twice; first on line {self.document.lines[*where, key]}"
                 )
                 continue
@@ -205,7 +205,7 @@ class _Reader:
 
     def _key(self, node: yaml.Node, where: Where) -> str | int | None:
         if node.tag == "tag:yaml.org,2002:merge":
-            self._problem(node, where, "merge keys (`<<`) are not supported; write the fields out")
+            self._add_problem(node, where, "merge keys (`<<`) are not supported; write the fields out")
             return None
         before = len(self.problems)
         key = self._scalar(node, where) if isinstance(node, yaml.ScalarNode) else None
@@ -214,9 +214,9 @@ class _Reader:
         if isinstance(key, str) or (isinstance(key, int) and not isinstance(key, bool)):
             return key
         found = f"`{node.value}`{QUOTE}" if isinstance(node, yaml.ScalarNode) else "a list or mapping"
-        self._problem(node, where, f"expected text or a whole number as a key, found {found}")
+        self._add_problem(node, where, f"expected text or a whole number as a key, found {found}")
         return None
 
-    def _problem(self, node: yaml.Node, where: Where, problem: str) -> None:
-        path = spell(where)
+    def _add_problem(self, node: yaml.Node, where: Where, problem: str) -> None:
+        path = format_location(where)
         self.problems.append(f"{self.document.file}:{node.start_mark.line + 1}: {path + ': ' if path else ''}{problem}")

@@ -8,7 +8,7 @@ from functools import reduce
 from typing import Any
 
 from ..errors import CompressError, did_you_mean
-from .document import QUOTE, Document, Loader, Where, parse, spell
+from .document import QUOTE, Document, Loader, Where, format_location, parse
 from .schema import child
 
 PART = re.compile(r"\.?(?:(?P<name>[^.\[\]=]+)|\[(?P<index>\d+)\]|\[\"(?P<quoted>[^\"]+)\"\])")
@@ -47,7 +47,7 @@ def _set_for_all_tasks(document: Document, stage: Where, name: str | int) -> Non
         where = (*stage, PER_TASK, task)
         if isinstance(own, dict) and name in own and not _is_set(document, (*where, name)):
             rest = {key: value for key, value in own.items() if key != name}
-            document.data = _replaced(document.data, list(where), rest, [])
+            document.data = _replace_value(document.data, list(where), rest, [])
 
 
 def _is_set(document: Document, where: Where) -> bool:
@@ -93,7 +93,7 @@ def _set(document: Document, path: list[str | int], value: Any, fields: Collecti
     if not isinstance(document.data, dict):
         raise ValueError(f"{document.file} is not a mapping")
     where: list[str | int] = []
-    document.data = _replaced(document.data, parts, value, where)
+    document.data = _replace_value(document.data, parts, value, where)
     inside = len(where)
     for told in (document.spellings, document.lines):  # of what was there before
         for known in [known for known in told if known[:inside] == tuple(where)]:
@@ -101,7 +101,7 @@ def _set(document: Document, path: list[str | int], value: Any, fields: Collecti
     return tuple(where)
 
 
-def _replaced(data: Any, parts: list[str | int], value: Any, where: list[str | int]) -> Any:
+def _replace_value(data: Any, parts: list[str | int], value: Any, where: list[str | int]) -> Any:
     """Return `data` with `value` at `parts`; appends the steps taken, as keys of the data, to `where`."""
     if not parts:
         return value
@@ -109,22 +109,24 @@ def _replaced(data: Any, parts: list[str | int], value: Any, where: list[str | i
     if isinstance(data, tuple):
         index = _index(part, data, where)
         where.append(index)
-        return (*data[:index], _replaced(data[index], rest, value, where), *data[index + 1 :])
+        return (*data[:index], _replace_value(data[index], rest, value, where), *data[index + 1 :])
     if isinstance(data, str) and len(where) == 2 and where[0] == "stages":
         data = {data: None}  # a stage without fields may be written as its kind alone
     if data is not None and not isinstance(data, dict):
-        raise ValueError(f"`{spell(tuple(where))}` is {data!r}, which has no `{part}` inside")
+        raise ValueError(f"`{format_location(tuple(where))}` is {data!r}, which has no `{part}` inside")
     key = _key(part, data or {})
     where.append(key)
-    return {**(data or {}), key: _replaced((data or {}).get(key), rest, value, where)}
+    return {**(data or {}), key: _replace_value((data or {}).get(key), rest, value, where)}
 
 
 def _index(part: str | int, data: tuple[Any, ...], where: Sequence[str | int]) -> int:
     if not str(part).isdecimal():
-        raise ValueError(f"`{spell(tuple(where))}` is a list; expected an index such as [0], found `{part}`")
+        raise ValueError(f"`{format_location(tuple(where))}` is a list; expected an index such as [0], found `{part}`")
     index = int(part)
     if index >= len(data):
-        raise ValueError(f"`{spell(tuple(where))}` has {len(data)} entries, counted from 0; there is no [{index}]")
+        raise ValueError(
+            f"`{format_location(tuple(where))}` has {len(data)} entries, counted from 0; there is no [{index}]"
+        )
     return index
 
 

@@ -37,7 +37,7 @@ def explain(error: ValidationError, document: Document, model: type[BaseModel]) 
         where, _, value = schema.clean(model, document.data, item["loc"])
         if _is_echo(item, where, value, model, document):
             continue
-        problem = _problem(item, where, value, document, model)
+        problem = _describe_problem(item, where, value, document, model)
         if item["type"] == "value_error":
             where, problem = _of_field(where, problem, document, model)
         if problem not in found.setdefault(where, []):
@@ -87,7 +87,7 @@ def _merge(problems: list[str]) -> str:
     return "; ".join(problems)
 
 
-def _problem(item: Any, where: Where, value: Any, document: Document, model: type[BaseModel]) -> str:
+def _describe_problem(item: Any, where: Where, value: Any, document: Document, model: type[BaseModel]) -> str:
     kind, context = item["type"], item.get("ctx", {})
     if item["loc"][-1:] == ("[key]",):
         return f"expected a whole number from 1 as the key, found `{where[-1]}`"
@@ -98,10 +98,12 @@ def _problem(item: Any, where: Where, value: Any, document: Document, model: typ
         return "missing; expected a value"
     if kind == "union_tag_not_found":
         tags = ", ".join(f"`{tag}`" for tag in _tag_names(model, document.data, where))
-        return f"`{_unquoted(context['discriminator'])}` is missing; expected one of {tags}"
+        return f"`{_strip_quotes(context['discriminator'])}` is missing; expected one of {tags}"
     if kind == "union_tag_invalid":
         tags = _tag_names(model, document.data, where)
-        return f"unknown {_unquoted(context['discriminator'])} `{context['tag']}`{did_you_mean(context['tag'], tags)}"
+        return (
+            f"unknown {_strip_quotes(context['discriminator'])} `{context['tag']}`{did_you_mean(context['tag'], tags)}"
+        )
     if kind in BOUNDS:
         bounds = schema.bounds_at(model, document.data, where) or context
         words = " and ".join(f"{BOUND_WORDS[name]} {bound:g}" for name, bound in bounds.items())
@@ -114,7 +116,7 @@ def _about_value(kind: str, context: Any, item: Any, where: Where, value: Any, d
     if kind in EXPECTED:
         return f"expected {EXPECTED[kind]}, found {found}{_hint(kind, where, value, document)}"
     if kind == "literal_error":
-        return f"expected {_one_of(context['expected'])}, found {found}{_near(context['expected'], value)}"
+        return f"expected {_one_of(context['expected'])}, found {found}{_suggestion(context['expected'], value)}"
     if kind == "string_pattern_mismatch" and context["pattern"] == NAME_PATTERN:
         return f"expected a name of lower-case letters, digits, `.`, `_` and `-`, found {found}"
     if kind in ("too_short", "too_long"):
@@ -154,7 +156,7 @@ def _hint(kind: str, where: Where, value: Any, document: Document) -> str:
     return ""
 
 
-def _unquoted(text: str) -> str:
+def _strip_quotes(text: str) -> str:
     return text.strip("'")
 
 
@@ -169,7 +171,7 @@ def _one_of(expected: str) -> str:
     return names[0] if len(names) == 1 else f"one of {', '.join(names)}"
 
 
-def _near(expected: str, value: Any) -> str:
+def _suggestion(expected: str, value: Any) -> str:
     suggestion = did_you_mean(value, _literals(expected)) if isinstance(value, str) else ""
     return suggestion if "did you mean" in suggestion else ""
 

@@ -81,7 +81,7 @@ def _ranks(kinds: Sequence[str]) -> list[int]:
     return ranks
 
 
-def _misnamed(stages: Sequence[StageBase]) -> list[Any]:
+def _name_problems(stages: Sequence[StageBase]) -> list[Any]:
     """Return the problem of each stage with the same name as an earlier one, or with the name of another kind."""
     problems, firsts = [], dict[str, int]()
     for number, stage in enumerate(stages):
@@ -135,7 +135,7 @@ class Recipe(Spec):
             raise ValueError(
                 f"a stage is called {taken[0]}, which plans use for something else; give it another `name`"
             )
-        if misnamed := _misnamed(self.stages):
+        if misnamed := _name_problems(self.stages):
             raise ValidationError.from_exception_data(type(self).__name__, misnamed)
         if lone := [kind for kind in kinds if STAGE_SPECS[kind].serves_distill and "distill" not in kinds]:
             raise ValueError(f"`{lone[0]}` is for a `distill` stage, and there is none")

@@ -11,21 +11,21 @@ from pydantic import BaseModel
 from .document import Where
 
 
-def bare(annotation: Any) -> Any:
+def strip_optional(annotation: Any) -> Any:
     """Strip `Annotated` and `| None`."""
     if get_origin(annotation) is Annotated:
-        return bare(get_args(annotation)[0])
+        return strip_optional(get_args(annotation)[0])
     if get_origin(annotation) in (Union, types.UnionType):
         members = [member for member in get_args(annotation) if member is not type(None)]
-        return bare(members[0]) if len(members) == 1 else Union[tuple(members)]  # noqa: UP007
+        return strip_optional(members[0]) if len(members) == 1 else Union[tuple(members)]  # noqa: UP007
     return annotation
 
 
 def members(annotation: Any) -> list[Any]:
     """Return the bare choices of a union; a single one for anything else."""
-    annotation = bare(annotation)
+    annotation = strip_optional(annotation)
     if get_origin(annotation) is Union:
-        return [bare(member) for member in get_args(annotation)]
+        return [strip_optional(member) for member in get_args(annotation)]
     return [annotation]
 
 
@@ -33,13 +33,13 @@ def is_model(annotation: Any) -> bool:
     return isinstance(annotation, type) and issubclass(annotation, BaseModel)
 
 
-def discriminated(annotation: Any, data: Any) -> Any:
+def union_member(annotation: Any, data: Any) -> Any:
     """Return the member of a union that fits the shape and the `name` of `data`."""
     choices = members(annotation)
     for choice in choices:
         if is_model(choice) and isinstance(data, dict):
             tag = choice.model_fields.get("name")
-            if len(choices) == 1 or tag is None or data.get("name") in get_args(bare(tag.annotation)):
+            if len(choices) == 1 or tag is None or data.get("name") in get_args(strip_optional(tag.annotation)):
                 return choice
         origin = get_origin(choice)
         if (origin is dict and isinstance(data, dict)) or (origin is tuple and isinstance(data, tuple)):
@@ -47,7 +47,7 @@ def discriminated(annotation: Any, data: Any) -> Any:
     return choices[0]
 
 
-def below(annotation: Any, part: str | int) -> Any:
+def annotation_below(annotation: Any, part: str | int) -> Any:
     """Return the annotation one step down, or None."""
     if is_model(annotation):
         if part == "per_task":  # a task's own settings have the fields of the mapping that they are in
@@ -77,12 +77,12 @@ def clean(model: type[BaseModel], data: Any, location: Sequence[str | int]) -> t
     while parts:
         if len(members(annotation)) > 1:
             parts.pop(0)
-            annotation = discriminated(annotation, data)
+            annotation = union_member(annotation, data)
             continue
         part = parts.pop(0)
         if part == "[key]":
             continue
-        annotation, data = below(bare(annotation), part), child(data, part)
+        annotation, data = annotation_below(strip_optional(annotation), part), child(data, part)
         path.append(part)
     return tuple(path), annotation, data
 
@@ -98,7 +98,9 @@ def bounds_at(model: type[BaseModel], data: Any, where: Where) -> dict[str, floa
     `le`."""
     parent = _model_at(model, data, where[:-1])
     field = parent.model_fields.get(str(where[-1])) if parent is not None else None
-    annotation, marks = (_at(model, data, where)[0], []) if field is None else (field.annotation, [*field.metadata])
+    annotation, marks = (
+        (_annotation_at(model, data, where)[0], []) if field is None else (field.annotation, [*field.metadata])
+    )
     union = get_origin(annotation) in (Union, types.UnionType)
     for choice in get_args(annotation) if union else (annotation,):
         marks += [mark for each in getattr(choice, "__metadata__", ()) for mark in getattr(each, "metadata", [each])]
@@ -110,17 +112,17 @@ def bounds_at(model: type[BaseModel], data: Any, where: Where) -> dict[str, floa
 
 def members_at(model: type[BaseModel], data: Any, where: Where) -> list[Any]:
     """Return the bare choices of the annotation at `where`."""
-    return members(_at(model, data, where)[0])
+    return members(_annotation_at(model, data, where)[0])
 
 
 def _model_at(model: type[BaseModel], data: Any, where: Where) -> type[BaseModel] | None:
-    annotation = discriminated(*_at(model, data, where))
+    annotation = union_member(*_annotation_at(model, data, where))
     return annotation if is_model(annotation) else None
 
 
-def _at(model: type[BaseModel], data: Any, where: Where) -> tuple[Any, Any]:
+def _annotation_at(model: type[BaseModel], data: Any, where: Where) -> tuple[Any, Any]:
     """Return (annotation, value) at `where`."""
     annotation: Any = model
     for part in where:
-        annotation, data = below(discriminated(annotation, data), part), child(data, part)
+        annotation, data = annotation_below(union_member(annotation, data), part), child(data, part)
     return annotation, data

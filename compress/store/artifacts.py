@@ -62,7 +62,7 @@ class Store:
         folder = self.path(key)
         with as_user_error(self.root):
             try:
-                return self._verified(folder, key) if folder.is_dir() else None
+                return self._verify_artifact(folder, key) if folder.is_dir() else None
             except (manifest.DamagedError, FileNotFoundError) as problem:
                 self.last_problem = f"{folder}: {problem}"
                 return None
@@ -127,9 +127,9 @@ class Store:
             shutil.rmtree(out, ignore_errors=True)
             raise
         shutil.rmtree(building, ignore_errors=True)
-        return _described(self.path(key), key, manifest.read(self.path(key), key))
+        return _artifact_of(self.path(key), key, manifest.read(self.path(key), key))
 
-    def _verified(self, folder: Path, key: str) -> Artifact:
+    def _verify_artifact(self, folder: Path, key: str) -> Artifact:
         """Verify the artefact. Files are not hashed again in the same process while no file's status has changed."""
         status = sorted(
             (name, s.st_size, s.st_ino, s.st_mtime_ns, s.st_ctime_ns) for name, s in manifest.contents(folder).items()
@@ -139,7 +139,7 @@ class Store:
             return artifact
         document = manifest.read(folder, key)
         manifest.verify(folder, document["files"])
-        artifact = _described(folder, key, document)
+        artifact = _artifact_of(folder, key, document)
         newest = max(max(entry[3:]) for entry in status)
         if newest < time.time_ns() - 2_000_000_000:  # a later change is sure to show, even on coarse clocks
             self._seen[key] = (status, artifact)
@@ -184,5 +184,5 @@ class Store:
                 leftover.rmdir()  # fails, as intended, while it contains `work`
 
 
-def _described(folder: Path, key: str, document: dict[str, Any]) -> Artifact:
+def _artifact_of(folder: Path, key: str, document: dict[str, Any]) -> Artifact:
     return Artifact(folder, key, document["info"], document["seconds"], document["describe"])

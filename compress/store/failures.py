@@ -31,11 +31,11 @@ def as_user_error(root: Path, use: str = "the store") -> Iterator[None]:
 
 
 def _explain(error: Exception, root: Path, use: str) -> str | None:
-    if reason := _said(error, FULL) or _no_space(root):
+    if reason := _error_reason(error, FULL) or _no_space(root):
         return (
             f"{root}: cannot write more ({reason}); free some space or choose a folder on another disk, and run again"
         )
-    if reason := _said(error, {errno.EIO}):
+    if reason := _error_reason(error, {errno.EIO}):
         where = getattr(error, "filename", None) or root
         return f"{where}: the disk failed ({reason}); see to it or choose a folder on another disk, and run again"
     if not isinstance(error, OSError) or not str(error.filename).startswith(str(root)):
@@ -50,7 +50,7 @@ def _explain(error: Exception, root: Path, use: str) -> str | None:
     return None
 
 
-def _said(error: Exception, codes: set[int]) -> str | None:
+def _error_reason(error: Exception, codes: set[int]) -> str | None:
     """Return the reason if the error has one of the codes. The text is searched too: safetensors and torch raise their own errors for a
     failed write."""
     if isinstance(error, OSError) and error.errno in codes:

@@ -42,7 +42,7 @@ def _fail(error: OSError) -> None:
     raise error
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     if hasattr(value, "tolist"):  # numpy scalars and arrays, torch tensors
         return value.tolist()
     if isinstance(value, Path):
@@ -68,7 +68,7 @@ def write(folder: Path, key: str, describe: dict[str, Any], info: dict[str, Any]
         "seconds": round(seconds, 3),
         "files": files,
     }
-    document = json.loads(json.dumps(document, default=_plain))
+    document = json.loads(json.dumps(document, default=_json_value))
     document["digest"] = _digest(document)
     (folder / NAME).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     sync(folder / NAME)

@@ -7,9 +7,9 @@ from .batches import BucketSampler, TaskBatches, check_room, collate, encode, so
 from .builtin import BUILTIN_TASKS
 from .data import ReportedData, Split, TrainingData, of_words
 from .encoded import Encoded
-from .ensembles import divided
+from .ensembles import divide_by_temperature
 from .fingerprints import split_fingerprint
-from .grouping import RUN, near
+from .grouping import RUN, count_near
 from .hub import dataset_id
 from .kinds import TASK_KINDS, TaskKind
 from .load import check_data_dir, fingerprint, is_at_hand, load_reported, load_training, reported_rows
@@ -43,8 +43,9 @@ __all__ = [
     "check_data_dir",
     "check_room",
     "collate",
+    "count_near",
     "dataset_id",
-    "divided",
+    "divide_by_temperature",
     "encode",
     "encode_parts",
     "fingerprint",
@@ -55,7 +56,6 @@ __all__ = [
     "largest_query",
     "load_reported",
     "load_training",
-    "near",
     "of_words",
     "own_files",
     "own_task",

@@ -24,11 +24,11 @@ def are_answers(values: Sequence[Any]) -> bool:
     """Whether a column holds answers: most of its list items have a position, with a text or an end, and no label like entities."""
     if any(isinstance(value, dict) and "label" in value for value in values):  # the hub's format for entities
         return False
-    parts = [isinstance(part, dict) and _may_be_answer(part) for value in values for part in _parts(value)]
+    parts = [isinstance(part, dict) and _may_be_answer(part) for value in values for part in _answer_list(value)]
     return 2 * sum(parts) > len(parts)
 
 
-def answered(spec: TaskSpec, rows: Rows) -> Rows:
+def parse_answers(spec: TaskSpec, rows: Rows) -> Rows:
     """Return `rows` with labels as lists of distinct `Span`, in order, without spaces at their ends. Raises `CompressError`, with line
     numbers, for values that are not answers, and for texts that are not at their position."""
     contexts, column, label = rows.texts[1], spec.text[1], str(spec.label)
@@ -50,7 +50,7 @@ def _spans(context: Any, value: Any, column: str, label: str) -> list[Span] | st
     if value is not None and not isinstance(value, list | dict):
         hint = "; a .csv or .tsv cannot hold answers, a .jsonl can" if isinstance(value, str) else ""
         return f"{label}: expected a list of answers, such as {FORMS}, found {brief(value)}{hint}"
-    parts = _parts(value)
+    parts = _answer_list(value)
     if isinstance(value, dict) and value and not parts and any(value.values()):
         return f"{label}: expected a list of answers, such as {FORMS}, found {brief(value)}"
     spans: dict[Span, None] = {}
@@ -62,7 +62,7 @@ def _spans(context: Any, value: Any, column: str, label: str) -> list[Span] | st
     return list(spans)
 
 
-def _parts(value: Any) -> list[Any]:
+def _answer_list(value: Any) -> list[Any]:
     """Return the answers of a question, one by one; [] for a value that is not a list, or has lists of different lengths."""
     if isinstance(value, dict):  # the hub's format for lists of objects
         columns = {name: value[name] for name in _FIELDS if value.get(name) is not None}
@@ -88,7 +88,7 @@ def _span(context: str, part: Any) -> Span | str:
         return f"from {start} to {end}: expected a part of the context's {len(context):,} characters"
     found = context[start:end]
     if text is not None and found != text:
-        return f"{brief(text)} is not at character {start}{_elsewhere(context, text, found)}"
+        return f"{brief(text)} is not at character {start}{_location_hint(context, text, found)}"
     if not found.strip():
         return f"expected some text, found {brief(found)}; a question without an answer has an empty list"
     return start + len(found) - len(found.lstrip()), end - len(found) + len(found.rstrip())
@@ -98,7 +98,7 @@ def _is_place(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _elsewhere(context: str, text: str, found: str) -> str:
+def _location_hint(context: str, text: str, found: str) -> str:
     place = context.find(text)
     return f", where {brief(found)} is" + (f"; it is at {place}" if place >= 0 else "; the context does not contain it")
 
@@ -106,7 +106,7 @@ def _elsewhere(context: str, text: str, found: str) -> str:
 def _long(contexts: Sequence[str], labels: Sequence[Sequence[Span]]) -> list[str]:
     """Return a note on questions that no model answer can match."""
     asked = [(context, spans) for context, spans in zip(contexts, labels, strict=True) if spans]
-    long = sum(all(_words(context[start:end]) > LONG for start, end in spans) for context, spans in asked)
+    long = sum(all(_count_words(context[start:end]) > LONG for start, end in spans) for context, spans in asked)
     if not long:
         return []
     return [
@@ -115,5 +115,5 @@ def _long(contexts: Sequence[str], labels: Sequence[Sequence[Span]]) -> list[str
     ]
 
 
-def _words(text: str) -> int:
+def _count_words(text: str) -> int:
     return len(word_spans(text)) if len(text) > LONG else 0

@@ -15,7 +15,7 @@ from compress.runtime.cutting import Cutter
 
 from .choice_batches import encode_choices
 from .data import Split
-from .encoded import ENCODE_AT_ONCE, Encoded, ragged
+from .encoded import ENCODE_AT_ONCE, Encoded, ragged_rows
 from .query_batches import EncodedQueries, QuerySampler
 from .span_batches import encode_spans
 from .text_vectors import EncodedTexts
@@ -63,8 +63,8 @@ def _token_ids(own: tokenizers.Tokenizer, every: Sequence[list[str]]) -> tuple[l
         texts = columns[0] if len(columns) == 1 else zip(*columns, strict=True)
         encodings = own.encode_batch_fast([*map(cutter.cut, texts)])
         lengths = [len(encoding) for encoding in encodings]
-        ids += ragged([encoding.ids for encoding in encodings], lengths, np.int32)
-        types += ragged([encoding.type_ids for encoding in encodings], lengths, np.int8)
+        ids += ragged_rows([encoding.ids for encoding in encodings], lengths, np.int32)
+        types += ragged_rows([encoding.type_ids for encoding in encodings], lengths, np.int8)
     return ids, types
 
 

@@ -13,7 +13,7 @@ from compress.runtime.endings import EndingCutter
 from compress.runtime.passages import NEVER
 
 from .data import Split
-from .encoded import ENCODE_AT_ONCE, Encoded, ragged
+from .encoded import ENCODE_AT_ONCE, Encoded, ragged_rows
 from .kinds.choice import places_of, right_places
 from .query_batches import EncodedQueries, numbered_on
 
@@ -73,8 +73,8 @@ def encode_choices(tokenizer: tokenizers.Tokenizer, split: Split, max_length: in
         encodings, cut = cutter([*zip(split.texts[0][part], split.texts[1][part], strict=True)])
         shortened.update(start + row for row in cut)
         lengths = [len(encoding) for encoding in encodings]
-        ids += ragged([encoding.ids for encoding in encodings], lengths, np.int32)
-        types += ragged([encoding.type_ids for encoding in encodings], lengths, np.int8)
+        ids += ragged_rows([encoding.ids for encoding in encodings], lengths, np.int32)
+        types += ragged_rows([encoding.type_ids for encoding in encodings], lengths, np.int8)
     for rows in queries_of(split.labels) if shortened else []:
         if shortened.intersection(rows.tolist()):
             cutter.check_apart(f"max_length is {max_length}: ", [split.texts[1][row] for row in rows])

@@ -19,7 +19,7 @@ _MOST_DIGITS = 20  # of an index
 Ending = tuple[str, str]  # (name that a label may use, or "", text)
 
 
-def paired(spec: TaskSpec, rows: Rows) -> Rows:
+def pair_endings(spec: TaskSpec, rows: Rows) -> Rows:
     """Return `rows` with a row for each ending: texts are contexts and endings, labels (1 for the right one, else 0; number of the
     question, from 0). Raises `CompressError`, with line numbers, for invalid questions."""
     contexts, endings, labels, numbers, problems = [], [], [], [], []
@@ -81,7 +81,7 @@ def place_of(label: Any, endings: Sequence[Ending], column: str) -> int | str:
     if any(_reads_as(name, written) for name in names):
         return f"{column}: expected one of the endings' own labels, {', '.join(names)}, found {brief(label)}"
     if isinstance(label, int | float) and not isinstance(label, bool):
-        return int(written) if _is_place(written, last) else _outside(column, label, last)
+        return int(written) if _is_place(written, last) else _index_problem(column, label, last)
     if not isinstance(label, str):
         return f"{column}: expected the place of the right ending, its letter or its text, found {brief(label)}"
     found: set[int] = {place for place, (_, text) in enumerate(endings) if text.strip() == written}
@@ -98,7 +98,7 @@ def place_of(label: Any, endings: Sequence[Ending], column: str) -> int | str:
             "a value that fits only one"
         )
     if written.removeprefix("-").isdecimal():
-        return _outside(column, label, last)
+        return _index_problem(column, label, last)
     return (
         f"{column}: expected the place of the right ending, 0 to {last}, its letter or its text, found {brief(label)}"
     )
@@ -115,7 +115,7 @@ def _is_place(written: str, last: int) -> bool:
     return written.isdecimal() and len(written) <= _MOST_DIGITS and int(written) <= last
 
 
-def _outside(column: str, label: Any, last: int) -> str:
+def _index_problem(column: str, label: Any, last: int) -> str:
     """Return what is wrong with a number that is not the index of an ending."""
     if label_text(label) == "-1":
         return f"{column}: found -1, which marks hidden labels: this split cannot be scored"

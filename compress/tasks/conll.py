@@ -37,7 +37,7 @@ def read_conll(path: Path, names: Sequence[str] | None = None, *, labelled: bool
     `tags`; or only `tokens` if words need not be `labelled` and there is one column. Columns are separated by tabs if the first line that
     does not begin with `#` has one, else by spaces. Raises `CompressError` with the lines that have another number of columns.
     """
-    texts = list(_texts(lines_of(read_text(path)), universal=path.suffix.lower() == ".conllu"))
+    texts = list(_split_texts(lines_of(read_text(path)), universal=path.suffix.lower() == ".conllu"))
     if not texts:
         return Table(str(path), "line", (), {})
     universal = names is None and _is_universal(texts[0][1])
@@ -66,9 +66,9 @@ def _is_universal(words: list[list[str]]) -> bool:
     return words[0][0][:1] == "1" and all(len(word) == len(UNIVERSAL) and word[0][:1].isdecimal() for word in words)
 
 
-def _texts(lines: Sequence[str], *, universal: bool) -> Iterator[tuple[int, list[list[str]]]]:
+def _split_texts(lines: Sequence[str], *, universal: bool) -> Iterator[tuple[int, list[list[str]]]]:
     """Yield the line on which each text starts, and the fields of its words. `universal`: the file's suffix is CoNLL-U's."""
-    tabs = "\t" in _first(lines)
+    tabs = "\t" in _first_word(lines)
     split = _by_tabs if tabs else _by_spaces
     words: list[list[str]] = []
     for number, line in enumerate([*lines, ""], start=1):
@@ -81,7 +81,7 @@ def _texts(lines: Sequence[str], *, universal: bool) -> Iterator[tuple[int, list
             words = []
 
 
-def _first(lines: Sequence[str]) -> str:
+def _first_word(lines: Sequence[str]) -> str:
     """Return the first line that is certainly a word; if all lines begin with `#`, the first that is not `# key = value`."""
     words = (line for line in lines if line.strip() and not line.startswith((_DOCUMENT, "#")))
     return next(words, None) or next(

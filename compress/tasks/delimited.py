@@ -33,7 +33,7 @@ def read_table(
     """
     suffix = path.suffix.lower()
     if suffix in DELIMITERS:
-        split, text = _quoted if quoting else _plain, read_text(path)
+        split, text = _quoted_rows if quoting else _unquoted_rows, read_text(path)
         first = text.lstrip("\r\n").partition("\n")[0]
         delimiter = delimiter_of(suffix, first, len(names) if names else None)
         return _columns(path, split(path, text, delimiter), header, names, skip_ragged)
@@ -51,12 +51,12 @@ def read_table(
     )
 
 
-def _plain(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def _unquoted_rows(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     for number, line in enumerate(lines_of(text), start=1):
         yield number, line.split(delimiter) if line else []
 
 
-def _quoted(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def _quoted_rows(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Yield rows with the line each starts on; a quoted field may contain newlines."""
     reader = csv.reader(io.StringIO(text.rstrip("\r\n"), newline="\n"), delimiter=delimiter, strict=True)
     limit = csv.field_size_limit(sys.maxsize)  # the default, 128 KiB, is less than a long document

@@ -91,7 +91,7 @@ class Encoded:
         return {"labels": self.labels[indices]}
 
 
-def ragged(rows: list[list[int]], lengths: list[int], dtype: type) -> list[np.ndarray]:
+def ragged_rows(rows: list[list[int]], lengths: list[int], dtype: type) -> list[np.ndarray]:
     """Return the rows as views of one flat array, which takes a tenth of the memory of separate small arrays."""
     flat = np.fromiter(chain.from_iterable(rows), dtype=dtype, count=sum(lengths))
     ends = np.cumsum(lengths).tolist()

@@ -44,7 +44,7 @@ def likeliest_temperature(slope: Callable[[float], float]) -> float:
     return 1 / inverse
 
 
-def divided(outputs: np.ndarray, temperature: float | None) -> np.ndarray:
+def divide_by_temperature(outputs: np.ndarray, temperature: float | None) -> np.ndarray:
     """Return outputs / temperature in float64; unchanged if there is none."""
     return np.asarray(outputs, dtype=np.float64) / (1.0 if temperature is None else temperature)
 

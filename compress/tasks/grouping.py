@@ -37,7 +37,7 @@ def context_groups(split: Split) -> np.ndarray:
     return _distinct([words_of(context) for context in split.texts[1]])[1]
 
 
-def near(splits: Sequence[Split], train: Split) -> list[int]:
+def count_near(splits: Sequence[Split], train: Split) -> list[int]:
     """Return how many examples of each split share `RUN` consecutive words with a text of train or, if shorter, are contained in one; for
     pairs, how many share a text with train, on either side; for questions, how many a context. Empty texts do not count."""
     parts = np.repeat(np.arange(len(splits)), [len(split) for split in splits])
@@ -50,12 +50,12 @@ def near(splits: Sequence[Split], train: Split) -> list[int]:
         known = {words_of(text) for column in of_train for text in column} - {""}
         found = np.array([not known.isdisjoint(texts) for texts in zip(*columns, strict=True)], dtype=bool)
     else:
-        found = _extracts(HashedTexts.of(columns[0]), HashedTexts.of(map(words_of, train.texts[0])))
+        found = _shares_run(HashedTexts.of(columns[0]), HashedTexts.of(map(words_of, train.texts[0])))
         found &= np.array([text != "" for text in columns[0]], dtype=bool)
     return np.bincount(parts[found], minlength=len(splits)).tolist()
 
 
-def _extracts(mine: HashedTexts, theirs: HashedTexts) -> np.ndarray:
+def _shares_run(mine: HashedTexts, theirs: HashedTexts) -> np.ndarray:
     """Return which of `mine` share a run with one of `theirs`, or are contained in one, bool [text]."""
     found = np.zeros(len(mine), dtype=bool)
     for length in range(1, RUN + 1):
@@ -74,12 +74,12 @@ def _extracts(mine: HashedTexts, theirs: HashedTexts) -> np.ndarray:
 def _by_shared_text(columns: Sequence[list[str]], most: int) -> np.ndarray:
     count = len(columns[0])
     _, index = _distinct([words_of(text) for column in columns for text in column])
-    return _joined(index, np.tile(np.arange(count), 2), count, most)[0]
+    return _connected_groups(index, np.tile(np.arange(count), 2), count, most)[0]
 
 
 def _by_shared_run(texts: HashedTexts, most: int) -> np.ndarray:
     runs, owners = texts.runs(RUN)
-    groups, common = _joined(runs, owners, len(texts), most)
+    groups, common = _connected_groups(runs, owners, len(texts), most)
     own_runs = np.bincount(owners, minlength=len(texts))
     groups[(own_runs > 0) & (np.bincount(owners[common], minlength=len(texts)) == own_runs)] = NOWHERE
     for length in range(RUN - 1, 0, -1):
@@ -105,7 +105,7 @@ def _join_sources(texts: HashedTexts, length: int, groups: np.ndarray) -> None:
     groups[contained] = np.where(lowest[contained] == highest[contained], lowest[contained], NOWHERE)
 
 
-def _joined(keys: np.ndarray, owners: np.ndarray, count: int, most: int) -> tuple[np.ndarray, np.ndarray]:
+def _connected_groups(keys: np.ndarray, owners: np.ndarray, count: int, most: int) -> tuple[np.ndarray, np.ndarray]:
     """Return groups of `count` owners that share a key that at most `most` have, int64 [owner]; and which keys more have, bool [key]."""
     order = np.argsort(keys, kind="stable")
     same = keys[order][1:] == keys[order][:-1]

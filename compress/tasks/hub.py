@@ -9,7 +9,7 @@ from typing import Any
 
 from compress.errors import CompressError, did_you_mean
 from compress.files.paths import from_home
-from compress.hub import find_cached, is_commit, load_splits, one_line, quiet_data_sets, said
+from compress.hub import error_text, find_cached, is_commit, load_splits, one_line, quiet_data_sets
 from compress.spec.task import Hub, TaskSpec
 from compress.store import hash_file
 
@@ -79,7 +79,7 @@ def read_saved(spec: TaskSpec, path: Path, splits: dict[str, str]) -> dict[str, 
     for split in splits.values():
         if split not in loaded:
             raise CompressError(f"{path}: no split {split!r}{did_you_mean(split, list(loaded))}")
-    return {name: _rows(spec, f"{path} split {split}", loaded[split]) for name, split in splits.items()}
+    return {name: _rows_of(spec, f"{path} split {split}", loaded[split]) for name, split in splits.items()}
 
 
 def read_hub(spec: TaskSpec, folder: Path | None, splits: dict[str, str]) -> dict[str, Rows]:
@@ -97,7 +97,7 @@ def read_hub(spec: TaskSpec, folder: Path | None, splits: dict[str, str]) -> dic
     except CompressError as error:
         raise CompressError(f"{error}{_field(str(error))}") from error
     parts = zip(splits.items(), loaded, strict=True)
-    return {name: _rows(spec, f"data set {path} split {split}", part) for (name, split), part in parts}
+    return {name: _rows_of(spec, f"data set {path} split {split}", part) for (name, split), part in parts}
 
 
 def is_cached(spec: TaskSpec) -> bool:
@@ -113,7 +113,7 @@ def _of_a_folder(path: str, config: str | None, splits: list[str]) -> list[Any]:
         with quiet_data_sets():
             loaded: Any = datasets.load_dataset(path, config, split=splits, cache_dir=_own_cache(Path(path)))
     except Exception as error:  # the library raises a dozen unrelated types: layout, configuration, split
-        raise CompressError(f"data set {path}: cannot be read: {said(error)}") from error
+        raise CompressError(f"data set {path}: cannot be read: {error_text(error)}") from error
     return loaded
 
 
@@ -136,7 +136,7 @@ def _field(message: str) -> str:
     )
 
 
-def _rows(spec: TaskSpec, place: str, part: Any) -> Rows:
+def _rows_of(spec: TaskSpec, place: str, part: Any) -> Rows:
     known = part.column_names
 
     def column(name: str) -> list[Any]:
@@ -157,25 +157,25 @@ def _labels(spec: TaskSpec, part: Any) -> tuple[list[Any], tuple[str, ...] | Non
     if not isinstance(spec.label, str):
         return list(zip(*(part[name][:] for name in spec.label), strict=True)), None
     values, feature = part[spec.label][:], part.features[spec.label]
-    return [_named(value, feature) for value in values], _declared(feature)
+    return [_replace_ids(value, feature) for value in values], _declared_names(feature)
 
 
-def _declared(feature: Any) -> tuple[str, ...] | None:
+def _declared_names(feature: Any) -> tuple[str, ...] | None:
     """Return the names of a ClassLabel, in a list or not, or of the labels of spans."""
     if isinstance(feature, dict):
-        return _declared(feature.get(LABEL))
+        return _declared_names(feature.get(LABEL))
     inner = getattr(feature, "feature", None)  # of a column of lists
-    return (tuple(getattr(feature, "names", None) or ()) or None) if inner is None else _declared(inner)
+    return (tuple(getattr(feature, "names", None) or ()) or None) if inner is None else _declared_names(inner)
 
 
-def _named(value: Any, feature: Any) -> Any:
+def _replace_ids(value: Any, feature: Any) -> Any:
     """Return the value with ids of a ClassLabel replaced by names, at any depth of lists and objects; -1 (hidden) and nulls are
     unchanged."""
     if value is None:
         return None
     if isinstance(feature, dict):
-        return {key: _named(part, feature[key]) for key, part in value.items()}
+        return {key: _replace_ids(part, feature[key]) for key, part in value.items()}
     inner, names = getattr(feature, "feature", None), getattr(feature, "names", None)
     if inner is not None:
-        return [_named(part, inner) for part in value]
+        return [_replace_ids(part, inner) for part in value]
     return names[value] if names and 0 <= value < len(names) else value

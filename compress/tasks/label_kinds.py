@@ -11,9 +11,9 @@ from compress.files.tabular import are_label_lists, label_text
 from compress.spec.kinds import KINDS, KindName
 
 from .columns import Rows
-from .kinds.classification import MOST_UNLISTED_LABELS, natural, unlabelled
+from .kinds.classification import MOST_UNLISTED_LABELS, natural, unlabelled_rows
 from .kinds.multilabel import listed_names
-from .number_texts import are_scores, is_number, pointed
+from .number_texts import are_scores, is_number, with_decimal_point
 from .tables import Table, all_have, brief, label_values, no_examples, refuse
 
 
@@ -30,7 +30,7 @@ def read_kind(
     lists = any(isinstance(value, list) for value in values) or are_label_lists(values)
     if kind == "multilabel" or (kind is None and lists):
         most = MOST_UNLISTED_LABELS if kind is None else None
-        return "multilabel", listed_names(label, _rows(table, values), most=most)
+        return "multilabel", listed_names(label, _label_rows(table, values), most=most)
     numbered = list(zip(table.numbers, values, strict=True))
     scores = [value for value in values if is_number(str(value))]
     scored = kind is None and len(scores) > len(values) / 2 and are_scores(scores)
@@ -39,10 +39,14 @@ def read_kind(
         "; fill it in or remove the row, or give --kind multilabel if texts may have none or several" if classes else ""
     )
     if kind != "embedding":  # whose pairs without a score are left out later
-        refuse(table.place, table.unit, unlabelled(label, table.numbers, values), several)
+        refuse(table.place, table.unit, unlabelled_rows(label, table.numbers, values), several)
     if kind is None:
-        commas = [(n, f"{label}: found {brief(v)}; write {pointed(v)!r}") for n, v in numbered if not is_number(str(v))]
-        if all(is_number(pointed(value)) for value in values):
+        commas = [
+            (n, f"{label}: found {brief(v)}; write {with_decimal_point(v)!r}")
+            for n, v in numbered
+            if not is_number(str(v))
+        ]
+        if all(is_number(with_decimal_point(value)) for value in values):
             refuse(table.place, table.unit, commas)
         if scored:
             wrong = [(n, f"{label}: expected a number, found {brief(v)}") for n, v in numbered if not is_number(str(v))]
@@ -67,7 +71,7 @@ def read_kind(
     return kind, names
 
 
-def _rows(table: Table, values: list[Any]) -> Rows:
+def _label_rows(table: Table, values: list[Any]) -> Rows:
     return Rows(table.place, table.unit, table.numbers, (), values)
 
 

@@ -22,7 +22,7 @@ from .hub import is_cached
 from .kinds import TASK_KINDS
 from .plain_text import is_plain_text
 from .rows import OWN, Origin
-from .tuning import carve, normalized
+from .tuning import carve, normalize_texts
 from .unread import unread_note
 
 
@@ -43,9 +43,9 @@ def load_training(
     origin = Origin(spec, folder, data_dir, tuning)
     _check_tunes(spec, origin.paths)
     rows, notes = origin.read(lambda name: True)
-    rows = _prepared(spec, rows)
+    rows = _prepare_rows(spec, rows)
     names = TASK_KINDS[spec.kind].label_names(spec, rows["train"])
-    splits = _checked(spec, rows, names)
+    splits = _to_splits(spec, rows, names)
     if _unanswerable(spec, rows["train"]):
         splits = {name: replace(split, unanswerable=True) for name, split in splits.items()}
     counts = {name: len(split) for name, split in splits.items()}
@@ -65,7 +65,7 @@ def load_training(
     else:
         grouped = KINDS[spec.kind].grouped is not None
         notes += _check_tuning(rows["tuning"].place, own, train, splits, grouped=grouped, plain=plain)
-        own = _without(rows["tuning"].place, own, splits, grouped=grouped or own.labels_spans)
+        own = _without_reported(rows["tuning"].place, own, splits, grouped=grouped or own.labels_spans)
         _check_left(spec, rows["tuning"].place, own)
     unread = rows["train"].unread
     advice = () if unread is None else (unread_note(rows["train"].place, unread, spec.text[0]),)
@@ -78,10 +78,10 @@ def load_reported(
     """Return the splits that scores are reported on. Raises like `load_training`, and has the same fingerprint for the same arguments."""
     origin = Origin(spec, folder, data_dir, tuning)
     asked = spec.known_labels is None or KINDS[spec.kind].unit == "question"  # known only from train
-    rows = _prepared(spec, origin.read(lambda name: name not in OWN or (name == "train" and asked))[0])
+    rows = _prepare_rows(spec, origin.read(lambda name: name not in OWN or (name == "train" and asked))[0])
     names = TASK_KINDS[spec.kind].label_names(spec, rows["train"] if "train" in rows else next(iter(rows.values())))
     reported = {name: part for name, part in rows.items() if name not in OWN}
-    splits = _checked(spec, reported, names)
+    splits = _to_splits(spec, reported, names)
     if "train" in rows and _unanswerable(spec, rows["train"]):
         splits = {name: replace(split, unanswerable=True) for name, split in splits.items()}
     return ReportedData(spec, names, splits, origin.fingerprint())
@@ -91,11 +91,11 @@ def reported_rows(
     texts: Split, spec: TaskSpec, folder: Path | None, data_dir: Path | None
 ) -> dict[str, tuple[int, ...]]:
     """Return for each reported split the rows of `texts`, from 0, that occur in it, ignoring case and spacing."""
-    rows = normalized(texts)
+    rows = normalize_texts(texts)
     found = {}
     for name, split in load_reported(spec, folder, data_dir).splits.items():
         alone = split.apart and len(texts.texts) == 1
-        known = {row for part in (split.columns() if alone else (split,)) for row in normalized(part)}
+        known = {row for part in (split.columns() if alone else (split,)) for row in normalize_texts(part)}
         found[name] = tuple(number for number, row in enumerate(rows) if row in known)
     return found
 
@@ -127,7 +127,7 @@ def _check_tunes(spec: TaskSpec, paths: Mapping[str, Path]) -> None:
         )
 
 
-def _prepared(spec: TaskSpec, rows: dict[str, Rows]) -> dict[str, Rows]:
+def _prepare_rows(spec: TaskSpec, rows: dict[str, Rows]) -> dict[str, Rows]:
     if _trains_on_texts_alone(spec, rows):
         rows = rows | {"train": replace(rows["train"], labels=[0.0] * len(rows["train"]))}
     return {name: TASK_KINDS[spec.kind].prepared(spec, part) for name, part in rows.items()}
@@ -138,7 +138,7 @@ def _trains_on_texts_alone(spec: TaskSpec, rows: dict[str, Rows]) -> bool:
     return not KINDS[spec.kind].learnt and {"train", "tuning"} <= rows.keys()
 
 
-def _checked(spec: TaskSpec, rows: dict[str, Rows], names: tuple[str, ...]) -> dict[str, Split]:
+def _to_splits(spec: TaskSpec, rows: dict[str, Rows], names: tuple[str, ...]) -> dict[str, Split]:
     labelled = not _trains_on_texts_alone(spec, rows)
     return {
         name: to_split(spec, part, names, training=labelled and name == "train", scored=name != "train")
@@ -157,7 +157,7 @@ def _absent_labels(spec: TaskSpec, train: Split, names: tuple[str, ...]) -> list
 
 
 def _check_left(spec: TaskSpec, place: str, tuning: Split) -> None:
-    """Raise `CompressError` if no model can be scored on what `_without` leaves of a tuning file."""
+    """Raise `CompressError` if no model can be scored on what `_without_reported` leaves of a tuning file."""
     kind = TASK_KINDS[spec.kind]
     if KINDS[spec.kind].grouped is not None and not scored_queries(tuning.labels):
         raise CompressError(
@@ -183,7 +183,7 @@ def _check_held_out(spec: TaskSpec, place: str, tuning: Split) -> None:
 
 def _empty_texts(splits: dict[str, Split]) -> list[str]:
     """Return a note on examples without text in any column, which all get the same answer."""
-    counts = {name: sum(map(_is_blank, normalized(split))) for name, split in splits.items()}
+    counts = {name: sum(map(_is_blank, normalize_texts(split))) for name, split in splits.items()}
     parts = [f"{count:,} of {len(splits[name]):,} {name}" for name, count in counts.items() if count]
     if not parts:
         return []
@@ -192,7 +192,7 @@ def _empty_texts(splits: dict[str, Split]) -> list[str]:
 
 
 def _is_blank(key: str) -> bool:
-    """Whether a `normalized` example has no text in any column."""
+    """Whether an example from `normalize_texts` has no text in any column."""
     return not key.strip()
 
 
@@ -210,7 +210,8 @@ def _check_tuning(
     place: str, tuning: Split, train: Split, reported: dict[str, Split], *, grouped: bool, plain: bool
 ) -> list[str]:
     """Return notes on texts of the tuning file that also occur in other splits; for reported ones, questions on the same contexts count
-    too. Raises `CompressError` if that is the case for more than half. `grouped`: as in `_without`; `plain`: train is plain text."""
+    too. Raises `CompressError` if that is the case for more than half. `grouped`: as in `_without_reported`; `plain`: train is
+    plain text."""
     notes = []
     for name, split in {"train": train, **reported}.items():
         asks = tuning.labels_spans and name != "train"
@@ -234,15 +235,15 @@ def _counter(
     known: Split, *, grouped: bool = False, plain: bool = False, empty: bool = False
 ) -> Callable[[Split], int]:
     """Return a function that counts a split's examples that also occur in `known`; if that is plain text, without pairs, those whose texts
-    all occur. `empty`: count examples without any text. `grouped`: as in `_without`."""
+    all occur. `empty`: count examples without any text. `grouped`: as in `_without_reported`."""
     if not plain:
         keys = {key for key in _keys(known, grouped) if empty or not _is_blank(key)}
         return lambda split: sum(key in keys for key in _keys(split, grouped))
-    texts = {text for column in known.columns() for text in normalized(column)}
-    return lambda split: sum(map(texts.issuperset, zip(*map(normalized, split.columns()), strict=True)))
+    texts = {text for column in known.columns() for text in normalize_texts(column)}
+    return lambda split: sum(map(texts.issuperset, zip(*map(normalize_texts, split.columns()), strict=True)))
 
 
-def _without(place: str, tuning: Split, reported: dict[str, Split], *, grouped: bool) -> Split:
+def _without_reported(place: str, tuning: Split, reported: dict[str, Split], *, grouped: bool) -> Split:
     """Return the examples whose text is in no reported split, so that scores are reported on texts that nothing was chosen by. `grouped`:
     those whose query, or context, is in no reported split."""
     known = {row for split in reported.values() for row in _keys(split, grouped)}
@@ -256,5 +257,5 @@ def _without(place: str, tuning: Split, reported: dict[str, Split], *, grouped: 
 def _keys(split: Split, grouped: bool) -> list[str]:
     """Return what identifies an example in another split."""
     if not grouped:
-        return normalized(split)
-    return normalized(Split(split.texts[1:] if split.labels_spans else split.texts[:1], split.labels))
+        return normalize_texts(split)
+    return normalize_texts(Split(split.texts[1:] if split.labels_spans else split.texts[:1], split.labels))

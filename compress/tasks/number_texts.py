@@ -21,7 +21,7 @@ def is_number(text: str) -> bool:
         return False
 
 
-def pointed(value: Any) -> str:
+def with_decimal_point(value: Any) -> str:
     """Return a number with its decimal comma replaced by a point."""
     return str(value).replace(",", ".", 1)
 

@@ -39,7 +39,7 @@ def own_task(own: OwnFiles) -> tuple[TaskSpec, Path]:
     Reads the training file or, if that is plain text, the one to report scores on. Raises `CompressError` for missing columns, and labels
     that fit no task kind.
     """
-    train, dev = (_real(from_home(path)) for path in (own.train, own.dev))
+    train, dev = (_real_path(from_home(path)) for path in (own.train, own.dev))
     if train == dev:
         raise CompressError(f"--dev: expected other examples than --train, found the same file {own.dev}")
     check_scored("--dev", own.kind, own.dev)
@@ -77,7 +77,7 @@ def own_task(own: OwnFiles) -> tuple[TaskSpec, Path]:
 
 def _check_dev(own: OwnFiles, table: Table, columns: Sequence[str]) -> None:
     """Raise `CompressError` if --dev is in another format than --train and therefore lacks a column."""
-    forms = [_form(path) for path in (own.train, own.dev)]
+    forms = [_file_form(path) for path in (own.train, own.dev)]
     if forms[0] == forms[1] or not from_home(own.dev).is_file():
         return
     found = list(read_table(from_home(own.dev)).columns)
@@ -90,7 +90,7 @@ def _check_dev(own: OwnFiles, table: Table, columns: Sequence[str]) -> None:
         )
 
 
-def _form(path: Path) -> str:
+def _file_form(path: Path) -> str:
     suffix = path.suffix.lower()
     if suffix in CONLL:
         return "a file of one word per line"
@@ -153,7 +153,7 @@ def _of_texts(
     return kind, labels, KINDS[kind].metrics[: KINDS[kind].usual]
 
 
-def _real(path: Path) -> Path:
+def _real_path(path: Path) -> Path:
     """Return the path with links in its folder resolved, so that `..` leads up from the real folder."""
     return path.parent.resolve() / path.name
 

@@ -77,7 +77,7 @@ class QuerySampler:
             for rows, parts in zip(self._queries, self._parts, strict=True)
             for part in range(parts)
         ]
-        self._bins = _packed(sizes, batch_size)
+        self._bins = _pack_bins(sizes, batch_size)
 
     def __len__(self) -> int:
         return len(self._bins)
@@ -87,12 +87,12 @@ class QuerySampler:
         rng = np.random.default_rng([self._seed % 2**64, number])
         ready: dict[int, list[np.ndarray]] = defaultdict(list)
         for place in rng.permutation(len(self._queries)):
-            for part in self._dealt(int(place), rng):
+            for part in self._deal_rows(int(place), rng):
                 ready[len(part)].append(part)
         batches = [np.concatenate([ready[size].pop() for size in sizes]) for sizes in self._bins]
         return [batches[i] for i in rng.permutation(len(batches))]
 
-    def _dealt(self, query: int, rng: np.random.Generator) -> list[np.ndarray]:
+    def _deal_rows(self, query: int, rng: np.random.Generator) -> list[np.ndarray]:
         rows, parts = self._queries[query], self._parts[query]
         if parts == 1:
             return [rows]
@@ -113,7 +113,7 @@ def largest_query(labels: np.ndarray) -> int:
     return max(map(len, queries_of(labels)), default=0)
 
 
-def _packed(sizes: list[int], room: int) -> list[list[int]]:
+def _pack_bins(sizes: list[int], room: int) -> list[list[int]]:
     """Return the sizes in bins of at most `room`, in descending order, each in the fullest bin where it fits (best fit decreasing)."""
     bins: list[list[int]] = []
     by_room: dict[int, list[int]] = defaultdict(list)  # room left -> bins

@@ -94,7 +94,7 @@ class Origin:
         splits = {name: split for name, split in _hub_splits(self.spec).items() if wanted(name) and name not in rows}
         if source == "saved" and place is not None:
             return read_saved(self.spec, place, splits) | rows, []
-        return read_hub(self.spec, self.folder, splits) | rows, _astray(self.spec, self.data_dir, place)
+        return read_hub(self.spec, self.folder, splits) | rows, _source_notes(self.spec, self.data_dir, place)
 
     def _check_there(self, paths: Mapping[str, Path]) -> None:
         """Raise `CompressError`, with the field, if a file named in the task file does not exist."""
@@ -111,7 +111,7 @@ class Origin:
             )
 
 
-def _astray(spec: TaskSpec, data_dir: Path | None, place: Path | None) -> list[str]:
+def _source_notes(spec: TaskSpec, data_dir: Path | None, place: Path | None) -> list[str]:
     """Return notes if data come from elsewhere than the command or task suggests."""
     notes = [] if data_dir is None else ["--data-dir holds none of its data, which are read from where the task says"]
     if place is not None and spec.hub is not None and spec.hub.revision is not None:
@@ -125,16 +125,16 @@ def _hub_splits(spec: TaskSpec) -> dict[str, str]:
     if spec.hub is None:
         raise CompressError(f"task {spec.name}: has no `hub`")
     tuning = {} if spec.hub.tuning is None else {"tuning": spec.hub.tuning}
-    return {"train": spec.hub.train, **tuning, **_reported(spec, "hub.dev")}
+    return {"train": spec.hub.train, **tuning, **_reported_splits(spec, "hub.dev")}
 
 
 def _own_paths(spec: TaskSpec, files: Files, folder: Path | None) -> dict[str, Path]:
     tuning = {} if files.tuning is None else {"tuning": files.tuning}
-    names = {"train": files.train, **_reported(spec, "files.dev"), **tuning}
+    names = {"train": files.train, **_reported_splits(spec, "files.dev"), **tuning}
     return {name: (folder or Path()) / from_home(path) for name, path in names.items()}
 
 
-def _reported(spec: TaskSpec, field: str) -> dict[str, str]:
+def _reported_splits(spec: TaskSpec, field: str) -> dict[str, str]:
     found = spec.reported
     if not found or set(OWN) & set(found):
         raise CompressError(

@@ -9,11 +9,11 @@ from functools import cached_property
 import numpy as np
 import tokenizers
 
-from compress.metrics.answers import ANSWER_OUTPUTS, END, EXACT, NONE, answer_scores, decided, question_gold
+from compress.metrics.answers import ANSWER_OUTPUTS, END, EXACT, NONE, answer_scores, apply_threshold, question_gold
 from compress.runtime.passages import Best, Cut, Passages
 
 from .data import Split, of_words
-from .encoded import ENCODE_AT_ONCE, Encoded, ragged
+from .encoded import ENCODE_AT_ONCE, Encoded, ragged_rows
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class EncodedSpans(Encoded):
     def decided(self, outputs: np.ndarray, threshold: float | np.ndarray) -> np.ndarray:
         """Return float32 [question, 6], with (0, 0) and the scores of no answer where the score of no answer exceeds that of the span by
         more than `threshold`; `threshold` is subtracted from that margin."""
-        return decided(outputs, self.labels, float(threshold))
+        return apply_threshold(outputs, self.labels, float(threshold))
 
     def take(self, indices: np.ndarray) -> EncodedSpans:
         """Return only these windows, in this order, with their questions, in order of their first windows. A question is answered from its
@@ -117,17 +117,17 @@ def encode_spans(tokenizer: tokenizers.Tokenizer, split: Split, max_length: int)
         part = slice(start, start + ENCODE_AT_ONCE)
         found = passages(questions[part], contexts[part])
         lengths = [len(encoding) for encoding in found.encodings]
-        ids += ragged([encoding.ids for encoding in found.encodings], lengths, np.int32)
-        types += ragged([encoding.type_ids for encoding in found.encodings], lengths, np.int8)
+        ids += ragged_rows([encoding.ids for encoding in found.encodings], lengths, np.int32)
+        types += ragged_rows([encoding.type_ids for encoding in found.encodings], lengths, np.int8)
         cut = cut.followed_by(found.without_encodings())
     gold = question_gold(contexts, split.labels)
-    places = _places(cut, split.labels)
+    places = _answer_tokens(cut, split.labels)
     return EncodedSpans(
         ids, types, gold, cut, list(questions), list(contexts), split.labels, places, split.unanswerable
     )
 
 
-def _places(cut: Cut, answers: np.ndarray) -> np.ndarray:
+def _answer_tokens(cut: Cut, answers: np.ndarray) -> np.ndarray:
     """Return int32 [window, 2]: the first and last token of the question's first gold answer, if the window contains all of it, else [CLS]
     twice."""
     windows = len(cut.question)

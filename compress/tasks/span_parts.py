@@ -10,7 +10,7 @@ import tokenizers
 from compress.runtime.passages import Passages
 from compress.runtime.words import NOWHERE
 
-from .encoded import ENCODE_AT_ONCE, Encoded, ragged
+from .encoded import ENCODE_AT_ONCE, Encoded, ragged_rows
 from .span_batches import EncodedSpans
 
 
@@ -38,24 +38,24 @@ def encode_parts(tokenizer: tokenizers.Tokenizer, windows: EncodedSpans, max_len
     places: list[np.ndarray] = []
     for start in range(0, len(windows), ENCODE_AT_ONCE):
         rows = range(start, min(start + ENCODE_AT_ONCE, len(windows)))
-        bounds = [_part(windows, row) for row in rows]
+        bounds = [_context_range(windows, row) for row in rows]
         contexts = [windows.context(row)[first:end] for row, (first, end) in zip(rows, bounds, strict=True)]
         cut = passages([windows.question(row) for row in rows], contexts)
         each = np.searchsorted(cut.question, np.arange(len(rows))).tolist()
         found = [cut.encodings[window] for window in each]
         lengths = [len(encoding) for encoding in found]
-        ids += ragged([encoding.ids for encoding in found], lengths, np.int32)
-        types += ragged([encoding.type_ids for encoding in found], lengths, np.int8)
+        ids += ragged_rows([encoding.ids for encoding in found], lengths, np.int32)
+        types += ragged_rows([encoding.type_ids for encoding in found], lengths, np.int8)
         for row, window, size, (begin, _) in zip(rows, each, lengths, bounds, strict=True):
             first, end, cls = cut.readable(window)
             own = np.full((size, 2), NOWHERE, np.int32)
-            own[first:end] = _places(windows, row, cut.offsets(window) + begin)
+            own[first:end] = _token_places(windows, row, cut.offsets(window) + begin)
             own[cls] = windows.cut.readable(row)[2]
             places.append(own)
     return EncodedParts(ids, types, np.zeros(len(ids), np.int8), places)
 
 
-def _part(windows: EncodedSpans, row: int) -> tuple[int, int]:
+def _context_range(windows: EncodedSpans, row: int) -> tuple[int, int]:
     """Return the range of characters of the context in the window, including spaces before it, which some tokenizers count with a word."""
     spans = windows.cut.offsets(row)
     if not len(spans):
@@ -64,7 +64,7 @@ def _part(windows: EncodedSpans, row: int) -> tuple[int, int]:
     return len(context[:first].rstrip()), int(spans[-1, 1])
 
 
-def _places(windows: EncodedSpans, row: int, spans: np.ndarray) -> np.ndarray:
+def _token_places(windows: EncodedSpans, row: int, spans: np.ndarray) -> np.ndarray:
     """Return int64 [token, 2] for the character ranges [token, 2] of the other model's tokens; if several window tokens share a character,
     a start maps to the first, an end to the last."""
     own, first = windows.cut.offsets(row), windows.cut.readable(row)[0]

@@ -15,22 +15,22 @@ from compress.losses.spans import NOTHING
 
 from .batches import sorted_chunks
 from .encoded import ENCODE_AT_ONCE
-from .ensembles import divided, likeliest_temperature
+from .ensembles import divide_by_temperature, likeliest_temperature
 from .span_batches import EncodedSpans
 
 
-def created(path: Path, windows: EncodedSpans) -> np.memmap:
+def create_table(path: Path, windows: EncodedSpans) -> np.memmap:
     """Return a table of zeros in the file `path`, a .npy, to be filled and flushed."""
     return zeros_file(path, (int(windows.starts[-1]), 2))
 
 
-def put(table: np.ndarray, windows: EncodedSpans, rows: np.ndarray, outputs: np.ndarray) -> None:
+def put_outputs(table: np.ndarray, windows: EncodedSpans, rows: np.ndarray, outputs: np.ndarray) -> None:
     """Write the padded outputs [row, length, 2] of these windows into `table`."""
     for row, found in zip(rows.tolist(), outputs, strict=True):
         table[windows.starts[row] : windows.starts[row + 1]] = found[: windows.lengths[row]]
 
 
-def padded(table: np.ndarray, windows: EncodedSpans, rows: np.ndarray, length: int) -> np.ndarray:
+def padded_outputs(table: np.ndarray, windows: EncodedSpans, rows: np.ndarray, length: int) -> np.ndarray:
     """Return float32 [row, length, 2] of these windows, 0 at padding."""
     found = np.zeros((len(rows), length, 2), np.float32)
     for place, row in enumerate(rows.tolist()):
@@ -38,10 +38,12 @@ def padded(table: np.ndarray, windows: EncodedSpans, rows: np.ndarray, length: i
     return found
 
 
-def collected(table: np.ndarray, windows: EncodedSpans) -> np.ndarray:
+def collect_outputs(table: np.ndarray, windows: EncodedSpans) -> np.ndarray:
     """Return `EncodedSpans.collected` of the outputs in `table`."""
     chunks = sorted_chunks(windows.lengths)
-    return windows.collected((rows, padded(table, windows, rows, int(windows.lengths[rows].max()))) for rows in chunks)
+    return windows.collected(
+        (rows, padded_outputs(table, windows, rows, int(windows.lengths[rows].max()))) for rows in chunks
+    )
 
 
 def fit_span_temperature(table: np.ndarray, windows: EncodedSpans) -> float:
@@ -50,7 +52,7 @@ def fit_span_temperature(table: np.ndarray, windows: EncodedSpans) -> float:
 
     Targets to which no probability was moved (`moved_logits`) are ignored, as no T makes them likelier.
     """
-    kept, begins = _compared(windows, 0, len(windows))
+    kept, begins = _compared_tokens(windows, 0, len(windows))
     logits = np.asarray(table[kept], dtype=np.float64)
     gold = np.asarray(table[windows.starts[:-1, None] + windows.places, [0, 1]], dtype=np.float64)
     known = gold > NOTHING
@@ -69,13 +71,13 @@ def calibrate(table: np.ndarray, windows: EncodedSpans, temperature: float) -> N
     """Replace logits, in place, by log softmax(logits / temperature) over the compared tokens of each window, and 0 at others."""
     for first in range(0, len(windows), ENCODE_AT_ONCE):
         end = min(first + ENCODE_AT_ONCE, len(windows))
-        kept, begins = _compared(windows, first, end)
-        found = _log_probabilities(divided(table[kept], temperature), begins)
+        kept, begins = _compared_tokens(windows, first, end)
+        found = _log_probabilities(divide_by_temperature(table[kept], temperature), begins)
         table[windows.starts[first] : windows.starts[end]] = 0
         table[kept] = found
 
 
-def _compared(windows: EncodedSpans, first: int, end: int) -> tuple[np.ndarray, np.ndarray]:
+def _compared_tokens(windows: EncodedSpans, first: int, end: int) -> tuple[np.ndarray, np.ndarray]:
     """Return, for the windows from `first` to `end`, int64: the compared tokens, and where each window's start among these. Every window
     has one."""
     starts, lengths = windows.starts[first:end], windows.lengths[first:end]

@@ -43,7 +43,7 @@ def spans_as_tags(rows: Rows, column: str, label: str) -> tuple[list[str], list[
             problems.append((number, str(tags)))
             continue
         total += len(found)
-        cut += sum(_cuts(words, span) for span in found)
+        cut += sum(_cuts_word(words, span) for span in found)
         texts.append(text)
         labels.append([(tag, int(start), int(end)) for tag, (start, end) in zip(tags, words, strict=True)])
     refuse(rows.place, rows.unit, problems)
@@ -106,6 +106,6 @@ def _words_in(words: np.ndarray, span: Span) -> tuple[int, int]:
     return first, int(np.searchsorted(words[:, 0], span.end, side="left")) - 1
 
 
-def _cuts(words: np.ndarray, span: Span) -> bool:
+def _cuts_word(words: np.ndarray, span: Span) -> bool:
     first, last = _words_in(words, span)
     return bool(words[first, 0] < span.start or words[last, 1] > span.end)

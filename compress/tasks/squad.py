@@ -25,7 +25,7 @@ def read_squad(path: Path, *, labelled: bool = True) -> Table:
     if not places:
         raise CompressError(f"{path}: no questions in it; expected some, as in {_FORM}")
     questions = [question for _, _, question in places]
-    numbers = [_number(place, question) for place, question in enumerate(questions, start=1)]
+    numbers = [_question_number(place, question) for place, question in enumerate(questions, start=1)]
     columns = {
         QUESTION: [question.get("question") for question in questions],
         CONTEXT: [context for _, context, _ in places],
@@ -53,7 +53,7 @@ def _document(path: Path) -> Any:
         raise CompressError(f"{path}: not JSON: {error}; a file of one object per line ends in .jsonl") from None
 
 
-def _number(place: int, question: dict[str, Any]) -> int | str:
+def _question_number(place: int, question: dict[str, Any]) -> int | str:
     """Return the number for messages, with the question's id if it has one."""
     name = question.get("id")
     return f"{place} (id {brief(name)})" if isinstance(name, str) and name else place

@@ -56,7 +56,7 @@ def brief(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "…"
 
 
-def counted(count: int, one: str, many: str = "") -> str:
+def format_count(count: int, one: str, many: str = "") -> str:
     """Return `1 text` or `2 texts`; `many`: a plural that does not end in s."""
     return f"{count:,} {one if count == 1 else many or f'{one}s'}"
 

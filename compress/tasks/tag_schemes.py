@@ -32,7 +32,7 @@ def to_iob2(texts: Sequence[Sequence[str]]) -> tuple[list[list[str]], list[str]]
     converted, begun, marks = [], 0, set()
     for tags in texts:
         new, before = [], ""
-        for mark, kind in map(_parts, tags):
+        for mark, kind in map(_split_tag, tags):
             begins = mark in _BEGIN or kind != before
             begun += begins and mark not in (*_BEGIN, "")
             new.append(f"{'B' if begins else 'I'}-{kind}" if mark else OUTSIDE)
@@ -44,6 +44,6 @@ def to_iob2(texts: Sequence[Sequence[str]]) -> tuple[list[list[str]], list[str]]
     return converted, [f"{begun:,} entities begin with I-, as in IOB1; it is read as B-"] if begun else []
 
 
-def _parts(tag: str) -> tuple[str, str]:
+def _split_tag(tag: str) -> tuple[str, str]:
     found = MARKED.fullmatch(tag)
     return (found[1], found[2]) if found else ("", "")

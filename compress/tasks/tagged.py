@@ -20,14 +20,14 @@ from .tag_schemes import are_tags_of_entities, is_tag, to_iob2, types_of
 Word = tuple[str, int, int]  # label, start and end in characters
 
 
-def tagged(spec: TaskSpec, rows: Rows) -> Rows:
+def parse_tagged(spec: TaskSpec, rows: Rows) -> Rows:
     """Return `rows` with texts as strings and labels as lists of `Word`: from lists of words and tags, joined by single spaces, or from
     texts and character spans; lists may be JSON text. Raises `CompressError`, with line numbers, for anything else."""
     return tagged_rows(rows, spec.text[0], str(spec.label), spec.labels or ())
 
 
 def tagged_rows(rows: Rows, column: str, label: str, names: tuple[str, ...]) -> Rows:
-    """Like `tagged`, with the names of the columns; `names`: of the labels, if known."""
+    """Like `parse_tagged`, with the names of the columns; `names`: of the labels, if known."""
     if rows.labels and all(isinstance(value, str) for value in rows.labels):
         rows = parsed_lists(rows, column, label)
     (texts,) = rows.texts
@@ -45,9 +45,9 @@ def _both_marks(types: set[str]) -> tuple[str, ...]:
 
 def _from_words(rows: Rows, column: str, label: str, names: tuple[str, ...]) -> Rows:
     texts = enumerate(zip(rows.texts[0], rows.labels, strict=True))
-    problems = [_problem(rows, row, words, tags, column, label) for row, (words, tags) in texts]
+    problems = [_row_problem(rows, row, words, tags, column, label) for row, (words, tags) in texts]
     refuse(rows.place, rows.unit, [problem for problem in problems if problem is not None])
-    tags = [[_named(tag, names) for tag in found] for found in rows.labels]
+    tags = [[_tag_name(tag, names) for tag in found] for found in rows.labels]
     tags, declared, notes = _in_scheme(rows, tags, names)
     if all(isinstance(tag, int) for found in rows.labels for tag in found) and not (names or declared):
         notes = [
@@ -55,12 +55,12 @@ def _from_words(rows: Rows, column: str, label: str, names: tuple[str, ...]) -> 
             "tags are numbers and stay numbers; name them with `labels` in the task file, in the order of their "
             "numbers",
         ]
-    words = list(map(_placed, rows.texts[0], tags))
+    words = list(map(_place_words, rows.texts[0], tags))
     texts = [" ".join(found) for found in rows.texts[0]]
     return replace(rows, texts=(texts,), labels=words, declared=declared, notes=(*rows.notes, *notes))
 
 
-def _problem(rows: Rows, row: int, words: Any, tags: Any, column: str, label: str) -> tuple[int | str, str] | None:
+def _row_problem(rows: Rows, row: int, words: Any, tags: Any, column: str, label: str) -> tuple[int | str, str] | None:
     """Return what is wrong with one text's words or tags, for `refuse`."""
     number = rows.numbers[row]
     if not isinstance(words, list | tuple):
@@ -78,7 +78,7 @@ def _problem(rows: Rows, row: int, words: Any, tags: Any, column: str, label: st
     return None
 
 
-def _named(tag: str | int, names: tuple[str, ...]) -> str:
+def _tag_name(tag: str | int, names: tuple[str, ...]) -> str:
     """Return a tag's name, also if it is the number of one of the task's `labels`."""
     if isinstance(tag, int) and str(tag) not in names and 0 <= tag < len(names):
         return names[tag]
@@ -125,6 +125,6 @@ def _beside_marks(tags: list[list[str]]) -> list[str]:
     return []
 
 
-def _placed(words: Sequence[str], tags: Sequence[str]) -> list[Word]:
+def _place_words(words: Sequence[str], tags: Sequence[str]) -> list[Word]:
     """Return words, joined by single spaces, with their tags and positions."""
     return [(tag, start, end) for tag, (start, end) in zip(tags, joined_spans(words).tolist(), strict=True)]

@@ -96,7 +96,7 @@ def _file_in(folder: Path, option: str, stems: Sequence[str]) -> Path:
     return found
 
 
-def guessed(own: OwnFiles, given: Sequence[str]) -> OwnFiles:
+def guess_columns(own: OwnFiles, given: Sequence[str]) -> OwnFiles:
     """Return the files with every column that is not `given` (`text`, `pair`, `label`) guessed from names and values."""
     if is_plain_text(own.kind, own.train):
         raise CompressError(
@@ -117,7 +117,7 @@ def guessed(own: OwnFiles, given: Sequence[str]) -> OwnFiles:
         if pair is None and pairs and label not in pairs[0]:
             text, pair = pairs[0]
         else:
-            text = _text(table, names, {label, pair})
+            text = _text_column(table, names, {label, pair})
     return OwnFiles(own.train, own.dev, text, pair, label, own.kind, own.max_length)
 
 
@@ -133,21 +133,23 @@ def _check_headed(table: Table) -> None:
 
 def _label(table: Table, names: dict[str, str], texts: set[str]) -> str:
     named = next((names[name] for name in _LABELS if name in names and names[name] not in texts), None)
-    few = [name for name, values in table.columns.items() if name not in texts and _few(values)]
+    few = [name for name, values in table.columns.items() if name not in texts and _may_be_classes(values)]
     if not table.columns:
         raise no_examples(table.place)
     if named is None and not few:
-        raise CompressError(f"{table.place}: no column looks like labels; name one of {_listed(table)} with --label")
+        raise CompressError(
+            f"{table.place}: no column looks like labels; name one of {_column_list(table)} with --label"
+        )
     return named or few[-1]
 
 
-def _few(values: list[Any]) -> bool:
+def _may_be_classes(values: list[Any]) -> bool:
     """Whether they may be classes: a few distinct values, repeated."""
     different = len({label_text(value) for value in values})
     return 2 <= different <= min(MOST_UNLISTED_LABELS, len(values) // 2)
 
 
-def _text(table: Table, names: dict[str, str], taken: set[str | None]) -> str:
+def _text_column(table: Table, names: dict[str, str], taken: set[str | None]) -> str:
     named = next((names[name] for name in _TEXTS if name in names and names[name] not in taken), None)
     lengths = {
         name: fmean(map(len, values))
@@ -155,11 +157,11 @@ def _text(table: Table, names: dict[str, str], taken: set[str | None]) -> str:
         if name not in taken and values and all(isinstance(value, str) for value in values)
     }
     if named is None and not lengths:
-        raise CompressError(f"{table.place}: no column looks like texts; name one of {_listed(table)} with --text")
+        raise CompressError(f"{table.place}: no column looks like texts; name one of {_column_list(table)} with --text")
     return named or max(lengths, key=lambda name: lengths[name])
 
 
-def _listed(table: Table) -> str:
+def _column_list(table: Table) -> str:
     return ", ".join(map(repr, table.columns))
 
 
@@ -171,10 +173,10 @@ def task_yaml(own: OwnFiles, file: Path) -> tuple[str, list[str]]:
     spec, _ = own_task(own)
     train, dev = (read_table(from_home(path)) for path in (own.train, own.dev))
     unscored = not KINDS[spec.kind].learnt and all(map(is_blank, train.column(spec.label_columns[0])))
-    prepared = [_texts_alone(spec, train) if unscored else _prepared(spec, train), _prepared(spec, dev)]
+    prepared = [_texts_alone(spec, train) if unscored else _prepare_rows(spec, train), _prepare_rows(spec, dev)]
     for place, rows in enumerate(prepared):
         to_split(spec, rows, spec.known_labels or (), training=place == 0 and not unscored, scored=place > 0)
-    longest = max(_words(value) for column in prepared[0].texts for value in column)
+    longest = max(_count_words(value) for column in prepared[0].texts for value in column)
     others = [metric for metric in KINDS[spec.kind].metrics if metric not in spec.metrics]
     read = {*spec.text, *ending_columns(spec.text[-1], train.columns), *spec.label_columns}
     rest = [name for name in train.columns if name not in read]
@@ -182,25 +184,25 @@ def task_yaml(own: OwnFiles, file: Path) -> tuple[str, list[str]]:
         "# What the texts and labels are, where they come from and how they are scored; docs/tasks.md has all fields.",
         f"#     compress run int8 --teacher DIR --task {' '.join(file.name.split())}",
         "",
-        f"name: {_flow(spec.name)}  # lower case; used in names of runs and in reports{_after_folder(own.train)}",
+        f"name: {_inline_yaml(spec.name)}  # lower case; used in names of runs and in reports{_after_folder(own.train)}",
         f"kind: {spec.kind}  # {_KINDS}",
-        f"text: {_flow(list(spec.text))}  # {_TEXT_WORDS[KINDS[spec.kind].unit == 'choice']}{_besides(rest)}",
-        f"label: {_flow(spec.label if isinstance(spec.label, str) else list(spec.label))}  # {_LABEL_WORDS[type(spec.label)]}",
+        f"text: {_inline_yaml(list(spec.text))}  # {_TEXT_WORDS[KINDS[spec.kind].unit == 'choice']}{_unused_columns(rest)}",
+        f"label: {_inline_yaml(spec.label if isinstance(spec.label, str) else list(spec.label))}  # {_LABEL_WORDS[type(spec.label)]}",
     ]
     if spec.labels is not None:
         lines += [
             f"labels:  # in the order of their ids; after each, its {KINDS[spec.kind].unit}s in train",
-            *(f"  - {_flow(name)}  # {count:,}" for name, count in _counts(spec, train)),
+            *(f"  - {_inline_yaml(name)}  # {count:,}" for name, count in _counts(spec, train)),
         ]
     lines += [
-        f"metrics: {_flow(list(spec.metrics))}  # or {', '.join(others)}; the headline score is the mean of several"
+        f"metrics: {_inline_yaml(list(spec.metrics))}  # or {', '.join(others)}; the headline score is the mean of several"
         if others
-        else f"metrics: {_flow(list(spec.metrics))}  # their mean is the headline score",
+        else f"metrics: {_inline_yaml(list(spec.metrics))}  # their mean is the headline score",
         f"max_length: {spec.max_length}  # tokens; longer texts are {_LONGER[KINDS[spec.kind].unit]} "
         f"(the longest text of train has {longest:,} words)",
         "files:  # relative to this file's folder",
-        f"  train: {_flow(_path(own.train, file))}  # {len(train.numbers):,} examples",
-        f"  dev: {_flow(_path(own.dev, file))}  # {len(dev.numbers):,} examples; scores are reported on them, once, at the end",
+        f"  train: {_inline_yaml(_path(own.train, file))}  # {len(train.numbers):,} examples",
+        f"  dev: {_inline_yaml(_path(own.dev, file))}  # {len(dev.numbers):,} examples; scores are reported on them, once, at the end",
         f"  # tuning: FILE  # to choose checkpoints and settings on; {_WITHOUT_TUNING[unscored]}",
     ]
     return "\n".join(lines) + "\n", rest
@@ -214,7 +216,7 @@ def _after_folder(train: Path) -> str:
     )
 
 
-def _prepared(spec: TaskSpec, table: Table) -> Rows:
+def _prepare_rows(spec: TaskSpec, table: Table) -> Rows:
     return TASK_KINDS[spec.kind].prepared(spec, Rows.of(table, spec))
 
 
@@ -222,18 +224,18 @@ def _texts_alone(spec: TaskSpec, table: Table) -> Rows:
     return replace(Rows.of(table, spec), labels=[0.0] * len(table.numbers))
 
 
-def _words(text: Any) -> int:
+def _count_words(text: Any) -> int:
     return len(text if isinstance(text, list) else str(text).split())
 
 
-def _besides(rest: Sequence[str]) -> str:
+def _unused_columns(rest: Sequence[str]) -> str:
     return f"; not used: {', '.join(brief(name) for name in rest[:8])}" if rest else ""
 
 
 def _counts(spec: TaskSpec, train: Table) -> list[tuple[str, int]]:
     values = train.column(spec.label_columns[0])
     if KINDS[spec.kind].unit == "word":
-        found = Counter(name for labels in _prepared(spec, train).labels for name, _, _ in labels)
+        found = Counter(name for labels in _prepare_rows(spec, train).labels for name, _, _ in labels)
         return [(name, found[name]) for name in spec.labels or ()]
     many = KINDS[spec.kind].many
     counts = Counter(name for value in values for name in ((label_list(value) or []) if many else [label_text(value)]))
@@ -245,6 +247,6 @@ def _path(path: Path, file: Path) -> str:
     return Path(os.path.relpath(place.parent.resolve() / place.name, file.parent.resolve())).as_posix()
 
 
-def _flow(value: object) -> str:
+def _inline_yaml(value: object) -> str:
     """Return the value as YAML on one line, quoted if necessary."""
     return yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=1 << 30).split("\n...")[0].strip()

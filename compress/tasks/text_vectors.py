@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .encoded import Encoded
-from .kinds.embedding import paired, vectors_of
+from .kinds.embedding import pair_vectors, vectors_of
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class EncodedTexts(Encoded):
         for rows, found in parts:
             vectors = vectors if vectors.size else np.zeros((len(self), found.shape[1]), np.float32)
             vectors[rows] = found
-        return paired(vectors)
+        return pair_vectors(vectors)
 
     def by_row(self, outputs: np.ndarray) -> np.ndarray:
         """Return [row, width] from outputs as returned by `collected`."""

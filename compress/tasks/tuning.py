@@ -19,7 +19,7 @@ from .data import Split
 from .grouping import NOWHERE, context_groups, copies, source_groups
 from .kinds import TASK_KINDS
 from .kinds.ranking import varied_queries
-from .tables import counted
+from .tables import format_count
 from .words import words_of
 
 SEED = b"tuning-2"
@@ -51,7 +51,7 @@ def carve(spec: TaskSpec, split: Split, place: str) -> tuple[np.ndarray, np.ndar
         drawn = min(groups, key=len)
     if not drawn:
         raise CompressError(
-            f"{place}: {counted(len(split), 'example')} {_are(len(split))} too few to hold some out for tuning; "
+            f"{place}: {format_count(len(split), 'example')} {_is_or_are(len(split))} too few to hold some out for tuning; "
             f"expected at least two different {_sources(split, place)}"
         )
     held = np.zeros(len(split), dtype=bool)
@@ -100,21 +100,21 @@ def _too_few(split: Split, distinct: int) -> str:
     if split.has_choices:
         questions = len(queries_of(split.labels))
         return (
-            f"{counted(questions, 'question')} on {counted(distinct, 'context')} {_are(questions)} too few to "
+            f"{format_count(questions, 'question')} on {format_count(distinct, 'context')} {_is_or_are(questions)} too few to "
             "hold some out for tuning; expected at least two contexts"
         )
     return (
-        f"{counted(len(split), 'passage')} of {counted(distinct, 'query', 'queries')} {_are(len(split))} too "
+        f"{format_count(len(split), 'passage')} of {format_count(distinct, 'query', 'queries')} {_is_or_are(len(split))} too "
         "few to hold some out for tuning; expected at least two queries that have passages of different "
         "relevance"
     )
 
 
-def _are(count: int) -> str:
+def _is_or_are(count: int) -> str:
     return "is" if count == 1 else "are"
 
 
-def normalized(split: Split) -> list[str]:
+def normalize_texts(split: Split) -> list[str]:
     """Return one string per example, equal for texts that differ only in case and spacing."""
     columns = [[" ".join(text.lower().split()) for text in column] for column in split.texts]
     return ["\t".join(texts) for texts in zip(*columns, strict=True)]

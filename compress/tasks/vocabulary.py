@@ -29,19 +29,19 @@ def byte_level(size: int) -> tokenizers.Tokenizer:
 
 @lru_cache(maxsize=4)
 def _bytes(size: int) -> str:
-    return trained_bytes(_texts(), size).to_str()
+    return trained_bytes(_synthetic_texts(), size).to_str()
 
 
 @lru_cache(maxsize=4)
 def _vocabulary(size: int) -> tuple[tuple[str, int], ...]:
     """Return (token, id) pairs in id order."""
-    texts = _texts()
+    texts = _synthetic_texts()
     letters = sorted(letter for letter in set().union(*texts) if not letter.isspace())
     return tuple(trained(texts, letters, size).items())
 
 
 @lru_cache(maxsize=1)
-def _texts() -> tuple[str, ...]:
+def _synthetic_texts() -> tuple[str, ...]:
     specs = [spec.synthetic for spec in BUILTIN_TASKS.values() if spec.synthetic is not None]
     examples = [example for spec in specs for example in generate(spec)["train"]]
     return tuple(str(text) for example in examples for text in example[:-1])

@@ -11,11 +11,11 @@ import tokenizers
 
 from compress.losses.loss import Unit
 from compress.losses.masked_lm import IGNORED
-from compress.metrics.tags import joined, parted
+from compress.metrics.tags import concatenate_labels, split_labels
 from compress.runtime.words import NOWHERE, Places, Windower
 
 from .data import Split
-from .encoded import ENCODE_AT_ONCE, Encoded, ragged
+from .encoded import ENCODE_AT_ONCE, Encoded, ragged_rows
 
 
 @dataclass(frozen=True)
@@ -28,17 +28,17 @@ class EncodedWords(Encoded):
 
     @cached_property
     def _ids(self) -> np.ndarray:
-        return parted(self.labels)[0]
+        return split_labels(self.labels)[0]
 
     @cached_property
-    def _labelled(self) -> np.ndarray:
+    def _labelled_tokens(self) -> np.ndarray:
         """Number of tokens in each window that represent words, int64."""
         words, windows = self.places.words_in(np.arange(len(self)))
         tokens = np.unique(np.stack([windows, self.places.position[words]]), axis=1)
         return np.bincount(tokens[0], minlength=len(self))
 
     def counts(self, unit: Unit, indices: np.ndarray) -> np.ndarray:
-        return (self._labelled if unit == "labelled" or self.by_word else self.lengths)[indices]
+        return (self._labelled_tokens if unit == "labelled" or self.by_word else self.lengths)[indices]
 
     def collected(self, parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
         """Return float32 [word, label] from windows and their outputs [window, length, label], in any order. A word without a token gets
@@ -53,9 +53,9 @@ class EncodedWords(Encoded):
         """Return only these windows, in this order, with the words that have a token in them. A text begins where the previous word is not
         taken."""
         words, window = self.places.words_in(indices)
-        ids, begins = parted(self.labels)
+        ids, begins = split_labels(self.labels)
         apart = np.append(True, np.diff(words) != 1)[: len(words)] | begins[words]
-        gold = joined(np.split(ids[words], np.flatnonzero(apart)[1:]))
+        gold = concatenate_labels(np.split(ids[words], np.flatnonzero(apart)[1:]))
         return EncodedWords(
             *self._rows(indices),
             gold,
@@ -98,7 +98,7 @@ def encode_words(tokenizer: tokenizers.Tokenizer, split: Split, max_length: int)
         found = windower(split.texts[0][part], [label[:, 1:] for label in split.labels[part]])
         places = places.followed_by(found.places, len(ids))
         lengths = [len(encoding) for encoding in found.encodings]
-        ids += ragged([encoding.ids for encoding in found.encodings], lengths, np.int32)
-        types += ragged([encoding.type_ids for encoding in found.encodings], lengths, np.int8)
-    gold = joined([label[:, 0] for label in split.labels])
+        ids += ragged_rows([encoding.ids for encoding in found.encodings], lengths, np.int32)
+        types += ragged_rows([encoding.type_ids for encoding in found.encodings], lengths, np.int8)
+    gold = concatenate_labels([label[:, 0] for label in split.labels])
     return EncodedWords(ids, types, gold, places)

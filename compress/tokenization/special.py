@@ -34,7 +34,7 @@ def special_ids(tokenizer: tokenizers.Tokenizer) -> SpecialIds:
     So a BERT-style tokenizer gives [CLS] and [SEP], a RoBERTa-style one <s> and </s>, without a table of families. Raises `CompressError`
     if it puts anything else around a text.
     """
-    own = plain(tokenizer)
+    own = plain_copy(tokenizer)
     bare, dressed = own.encode("a", add_special_tokens=False).ids, own.encode("a").ids
     if len(dressed) != len(bare) + 2 or dressed[1:-1] != bare:
         raise CompressError(
@@ -55,7 +55,7 @@ def token_named(tokenizer: tokenizers.Tokenizer, names: Sequence[str]) -> int | 
     return next((number for number in numbers if number is not None), None)
 
 
-def plain(tokenizer: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
+def plain_copy(tokenizer: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
     """Return a copy that neither truncates nor pads, and that reads `[SEP]` in a text as characters, not as the token."""
     own = tokenizers.Tokenizer.from_str(tokenizer.to_str())
     own.no_truncation()
@@ -69,7 +69,7 @@ def spelled_special(tokenizer: tokenizers.Tokenizer) -> frozenset[int]:
     whose vocabulary has them as pieces. With a large vocabulary this takes a second."""
     if type(tokenizer.model).__name__ != "Unigram":
         return frozenset()
-    own = plain(tokenizer)
+    own = plain_copy(tokenizer)
     unknown = token_named(own, UNKNOWN)
     found: set[int] = set()
     for number in special_ids(tokenizer).every:

@@ -29,7 +29,7 @@ def word_mark(tokenizer: tokenizers.Tokenizer) -> str:
     return max(SPACES, key=lambda mark: sum(token.startswith(mark) for token in tokens))
 
 
-def written(token: str, mark: str) -> str:
+def decode_token(token: str, mark: str) -> str:
     """Return the token as in a text. A byte-level `token` has a character for each byte; if its bytes are not UTF-8, the result has U+FFFD,
     which is not a letter."""
     return _FROM_BYTES.decode([token]) if mark == BYTE_LEVEL else token

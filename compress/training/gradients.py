@@ -66,18 +66,18 @@ class Gradients:
             size = min(self.micro or len(batch), max(1, len(share)))
             try:
                 with ranks.connected(computes=True):
-                    parts = self._parts(share, batch, size)
-                    coming = [*(_shown(part, batch) for part in parts[1:]), self._first_of(following)]
+                    parts = self._split_share(share, batch, size)
+                    coming = [*(_forward_examples(part, batch) for part in parts[1:]), self._first_of(following)]
                     return torch.stack([self._backward(*pair, batch) for pair in zip(parts, coming, strict=True)])
             except torch.OutOfMemoryError:
                 pass  # leaving the handler frees its traceback, which holds the step's tensors
             self._halve(size)
             before.restore()
 
-    def _parts(self, share: np.ndarray, batch: np.ndarray, size: int) -> list[np.ndarray]:
+    def _split_share(self, share: np.ndarray, batch: np.ndarray, size: int) -> list[np.ndarray]:
         """Return the examples of each forward. Empty parts have weight 0: every process must have the same losses and gradients, and with
         sharded weights as many forwards."""
-        parts = sharing.parts(share, self.data.groups(share), size)
+        parts = sharing.split_share(share, self.data.groups(share), size)
         return parts + [share[:0]] * (self._forwards(batch) - len(parts))
 
     def _forwards(self, batch: np.ndarray) -> int:
@@ -89,7 +89,7 @@ class Gradients:
             largest = sharing.largest_share(batch)
             return -(-largest // (self.micro or largest))
         shares = [sharing.share(batch, groups, rank) for rank in range(ranks.count())]
-        return max(len(sharing.parts(own, self.data.groups(own), self.micro or len(batch))) for own in shares)
+        return max(len(sharing.split_share(own, self.data.groups(own), self.micro or len(batch))) for own in shares)
 
     def _share_of(self, batch: np.ndarray) -> np.ndarray:
         return sharing.share(batch, self.data.groups(batch))
@@ -99,8 +99,8 @@ class Gradients:
         if batch is None:
             return None
         share = self._share_of(batch)
-        first = sharing.parts(share, self.data.groups(share), self.micro or len(batch))
-        return _shown(first[0] if first else share, batch)
+        first = sharing.split_share(share, self.data.groups(share), self.micro or len(batch))
+        return _forward_examples(first[0] if first else share, batch)
 
     @property
     def _least(self) -> str:
@@ -128,7 +128,7 @@ class Gradients:
         """Add the gradients of a micro-batch, weighted by its share of the batch `whole`, and return the losses' shares; all are 0 for an
         empty part. `coming`: what is collated next."""
         counted = len(part) > 0
-        part = _shown(part, whole)
+        part = _forward_examples(part, whole)
         arrays = self.data.collate(part)
         shares = {unit: self._share(unit, part, whole) for unit in set(self.objective.means_over.values())}
         self.data.expect(coming)
@@ -163,6 +163,6 @@ class Gradients:
         return terms
 
 
-def _shown(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+def _forward_examples(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
     """Return the examples that are passed through the forward: for an empty part one, at weight 0."""
     return part if len(part) else whole[:1]

@@ -172,7 +172,7 @@ class _Run:
         rate = learning_rate(self.settings, number, self.total)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        losses = self._checked(*self.gradients.of(indices, following))
+        losses = self._check_losses(*self.gradients.of(indices, following))
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self.progress.step = number + 1
@@ -181,7 +181,7 @@ class _Run:
         tuning = self._maybe_evaluate()
         return StepReport(self.progress.step, self.total, epoch, losses, rate, len(indices), tokens, seconds, tuning)
 
-    def _checked(self, names: list[str], terms: Tensor) -> dict[str, float]:
+    def _check_losses(self, names: list[str], terms: Tensor) -> dict[str, float]:
         """Return the losses of the batch after checking that they and the gradient are finite, and clip the gradient.
 
         Everything is read in one transfer, so that until then a GPU has a step's work queued. A finite loss can have a non-finite gradient,
@@ -204,7 +204,7 @@ class _Run:
         They also continue with the smallest micro-batch that one of them needed.
         """
         micro, known = self.gradients.micro, self.progress.micro_batch_size
-        asked = [signals.requested() or 0, int(late and ranks.is_first()), -(micro or _ANY)]
+        asked = [signals.requested_signal() or 0, int(late and ranks.is_first()), -(micro or _ANY)]
         stop, due, smallest = ranks.largest(asked)
         if -smallest != (known or self.settings.micro_batch_size or _ANY):
             self.gradients.micro = self.progress.micro_batch_size = -smallest

@@ -13,12 +13,12 @@ def is_split(tensor: Tensor) -> bool:
     return isinstance(tensor, DTensor)
 
 
-def part(tensor: Tensor) -> Tensor:
+def local_part(tensor: Tensor) -> Tensor:
     """Return this process's shard; the whole tensor if it is not sharded."""
     return tensor.to_local() if isinstance(tensor, DTensor) else tensor
 
 
-def whole(tensor: Tensor) -> Tensor:
+def full_tensor(tensor: Tensor) -> Tensor:
     """Return the whole tensor, detached, on its device. Every process must call it for the same tensors in the same order. Raises
     `ProcessLost`."""
     if not isinstance(tensor, DTensor):
@@ -28,12 +28,12 @@ def whole(tensor: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def put(values: Tensor, into: Tensor) -> None:
+def fill_tensor(values: Tensor, into: Tensor) -> None:
     """Fill `into` from `values`, a whole tensor; if sharded, fill this process's shard."""
-    into.copy_(like(values, into))
+    into.copy_(shard_like(values, into))
 
 
-def like(values: Tensor, tensor: Tensor) -> Tensor:
+def shard_like(values: Tensor, tensor: Tensor) -> Tensor:
     """Return `values`, a whole tensor, sharded like `tensor`, if it is; each process takes its shard from its own copy."""
     if not isinstance(tensor, DTensor):
         return values

@@ -20,7 +20,7 @@ from torch.distributed.fsdp import FSDPModule, fully_shard
 from ..models.features import layers_of
 from ..processes import ranks
 from . import sharing
-from .parts import is_split, part, whole
+from .parts import full_tensor, is_split, local_part
 
 # Harmless: nothing changes a model's output in place.
 warnings.filterwarnings("ignore", message=".*returned a view tensor. An in-place op")
@@ -54,7 +54,7 @@ def gather(parted: nn.Module, into: nn.Module | None) -> None:
     need them."""
     targets = {} if into is None else {**dict(into.named_parameters()), **dict(into.named_buffers())}
     for name, tensor in [*parted.named_parameters(), *parted.named_buffers()]:
-        every = whole(tensor)
+        every = full_tensor(tensor)
         if into is not None:
             targets[name].copy_(every)
 
@@ -69,7 +69,7 @@ def clip(parameters: list[nn.Parameter], most: float) -> Tensor:
     split = [parameter for parameter in parameters if parameter.grad is not None and is_split(parameter.grad)]
     if not split:
         return nn.utils.clip_grad_norm_(parameters, most)
-    squares = _squares([part(parameter.grad) for parameter in split if parameter.grad is not None])
+    squares = _squares([local_part(parameter.grad) for parameter in split if parameter.grad is not None])
     with ranks.connected():
         distributed.all_reduce(squares)
     for parameter, square in zip(split, squares.tolist(), strict=True):
@@ -79,7 +79,7 @@ def clip(parameters: list[nn.Parameter], most: float) -> Tensor:
     norm = (squares.sum() + _squares(whole_ones).sum()).sqrt()
     factor = (most / (norm + 1e-6)).clamp(max=1.0)  # as in torch
     for gradient in gradients:
-        part(gradient).mul_(factor)
+        local_part(gradient).mul_(factor)
     return norm
 
 

@@ -44,7 +44,7 @@ def largest_share(batch: np.ndarray) -> int:
     return -(-len(batch) // ranks.count())
 
 
-def parts(share: np.ndarray, groups: np.ndarray | None, size: int) -> list[np.ndarray]:
+def split_share(share: np.ndarray, groups: np.ndarray | None, size: int) -> list[np.ndarray]:
     """Return the examples of each forward: `size` examples; with `groups`, as many whole ones as fit, but at least one."""
     if groups is None:
         return [share[start : start + size] for start in range(0, len(share), size)]

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from ..files.atomic import replacing
 from ..processes import ranks
-from .parts import is_split, like, put, whole
+from .parts import fill_tensor, full_tensor, is_split, shard_like
 
 # (parameter, tensor of its shape) -> the tensor converted between memory and file, if shapes differ.
 Reshape = Callable[[Tensor, Tensor], Tensor]
@@ -26,7 +26,7 @@ Reshape = Callable[[Tensor, Tensor], Tensor]
 UNKNOWN: dict[str, Any] = {}
 
 
-def _same(parameter: Tensor, tensor: Tensor) -> Tensor:
+def _identity(parameter: Tensor, tensor: Tensor) -> Tensor:
     return tensor
 
 
@@ -90,14 +90,14 @@ def trainable(modules: Iterable[nn.Module]) -> dict[str, Tensor]:
 
 def save_weights(path: Path, modules: Iterable[nn.Module]) -> None:
     """Save the weights alone; the file is complete or absent."""
-    _write(path, _kept(trainable(modules)), {})
+    _write(path, _gather_tensors(trainable(modules)), {})
 
 
-def _kept(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _gather_tensors(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return the whole tensors in the first process; the others return {}, but take part in gathering."""
     found = {}
     for name, tensor in tensors.items():
-        every = whole(tensor).contiguous()
+        every = full_tensor(tensor).contiguous()
         if ranks.is_first():
             found[name] = every.cpu() if is_split(tensor) else every
     return found
@@ -107,7 +107,7 @@ def load_weights(path: Path, modules: Iterable[nn.Module]) -> None:
     """Load weights saved by `save_weights`."""
     tensors = load_file(path)
     for name, tensor in trainable(modules).items():
-        put(tensors[name], tensor)
+        fill_tensor(tensors[name], tensor)
 
 
 def _write(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
@@ -124,16 +124,16 @@ def save(
     modules: Iterable[nn.Module],
     optimizer: torch.optim.Optimizer,
     drawn: Sequence[Mapping[str, Tensor]] = (),
-    to_file: Reshape = _same,
+    to_file: Reshape = _identity,
 ) -> None:
     """Save everything that `restore` needs, in one file. `drawn`: the `generators` of every process; default: this one's. `to_file`:
     converts the optimizer's state of a parameter."""
     tensors = {f"model.{name}": tensor for name, tensor in trainable(modules).items()}
-    trained = _trained(optimizer)
+    trained = _trained_parameters(optimizer)
     for index, moments in optimizer.state_dict()["state"].items():
         kept = {name: to_file(trained[index], torch.as_tensor(value)) for name, value in moments.items()}
         tensors |= {f"optimizer.{index}.{name}": value for name, value in kept.items()}
-    tensors = _kept(tensors)
+    tensors = _gather_tensors(tensors)
     for rank, states in enumerate(drawn or [generators()]):
         tensors |= {_of_process(rank) + name: state for name, state in states.items()}
     _write(path, tensors, {"progress": json.dumps(asdict(progress))})
@@ -148,7 +148,7 @@ def restore(
     modules: Iterable[nn.Module],
     optimizer: torch.optim.Optimizer,
     rank: int = 0,
-    from_file: Reshape = _same,
+    from_file: Reshape = _identity,
 ) -> Progress | None:
     """Restore the saved state; return None if there is none (the file is absent or incomplete).
 
@@ -161,7 +161,7 @@ def restore(
     except (FileNotFoundError, SafetensorError):
         return None
     for name, tensor in trainable(modules).items():
-        put(from_file(tensor, tensors[f"model.{name}"]), tensor)
+        fill_tensor(from_file(tensor, tensors[f"model.{name}"]), tensor)
     _restore_optimizer(optimizer, tensors, from_file)
     own = _of_process(rank)
     states = {name.removeprefix(own): tensor for name, tensor in tensors.items() if name.startswith(f"{own}rng.")}
@@ -170,17 +170,17 @@ def restore(
     return Progress(**{"conditions": [UNKNOWN], **json.loads(metadata["progress"])})
 
 
-def _trained(optimizer: torch.optim.Optimizer) -> list[Tensor]:
+def _trained_parameters(optimizer: torch.optim.Optimizer) -> list[Tensor]:
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]
 
 
 def _restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor], from_file: Reshape) -> None:
-    trained = _trained(optimizer)
+    trained = _trained_parameters(optimizer)
     state: dict[int, dict[str, Tensor]] = {}
     for name, tensor in tensors.items():
         if name.startswith("optimizer."):
             _, index, moment = name.split(".", 2)
             own = trained[int(index)]
             tensor = from_file(own, tensor)
-            state.setdefault(int(index), {})[moment] = like(tensor, own) if tensor.shape == own.shape else tensor
+            state.setdefault(int(index), {})[moment] = shard_like(tensor, own) if tensor.shape == own.shape else tensor
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})

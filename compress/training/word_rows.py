@@ -63,13 +63,13 @@ class CutWords(Words):
         self._places[self._used] = torch.arange(len(used), device=self._places.device)
         self._rows = nn.Parameter(table.weight.detach()[self._used])
         self._place_of_padding = next(iter(np.flatnonzero(used == self._padding).tolist()), None)
-        self._cut()
+        self._cut_table()
 
-    def _cut(self) -> None:
-        self._put(self._rows, self._place_of_padding)
+    def _cut_table(self) -> None:
+        self._set_weight(self._rows, self._place_of_padding)
         self._hook = self._table.register_forward_pre_hook(lambda table, ids: (self._places[ids[0]], *ids[1:]))
 
-    def _put(self, weight: Tensor, padding: int | None) -> None:
+    def _set_weight(self, weight: Tensor, padding: int | None) -> None:
         self._table.weight, self._table.num_embeddings, self._table.padding_idx = weight, len(weight), padding
 
     @contextmanager
@@ -78,11 +78,11 @@ class CutWords(Words):
             rows = self._whole * self._decay(steps)
             rows[self._used] = self._rows
         self._hook.remove()
-        self._put(nn.Parameter(rows, requires_grad=False), self._padding)
+        self._set_weight(nn.Parameter(rows, requires_grad=False), self._padding)
         try:
             yield
         finally:
-            self._cut()
+            self._cut_table()
 
     @torch.no_grad()
     def put_back(self, steps: int) -> None:
@@ -90,7 +90,7 @@ class CutWords(Words):
         self._hook.remove()
         self._whole *= self._decay(steps)
         self._whole[self._used] = self._rows
-        self._put(self._whole, self._padding)
+        self._set_weight(self._whole, self._padding)
 
     def to_file(self, parameter: Tensor, tensor: Tensor) -> Tensor:
         if not self._is_of_rows(parameter, tensor, len(self._rows)):

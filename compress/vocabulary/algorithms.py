@@ -63,7 +63,7 @@ def _unknown_token(model: Model) -> str | None:
     return token if token in model["vocab"] else None
 
 
-def _renumbered(model: Model, kept: list[str]) -> dict[str, Any]:
+def _renumber_tokens(model: Model, kept: list[str]) -> dict[str, Any]:
     return {**model, "vocab": {token: number for number, token in enumerate(kept)}}
 
 
@@ -118,7 +118,7 @@ def _is_byte(model: Model, token: str) -> bool:
 
 # By name in tokenizer.json.
 ALGORITHMS = {
-    "WordPiece": Algorithm(_vocabulary, _unknown_token, _wordpiece_permanent, _no_parts, _renumbered),
-    "BPE": Algorithm(_vocabulary, _unknown_token, _bpe_permanent, bpe.parts, bpe.cut),
+    "WordPiece": Algorithm(_vocabulary, _unknown_token, _wordpiece_permanent, _no_parts, _renumber_tokens),
+    "BPE": Algorithm(_vocabulary, _unknown_token, _bpe_permanent, bpe.merge_parts, bpe.cut_merges),
     "Unigram": Algorithm(_unigram_numbers, _unigram_unknown, _unigram_permanent, _no_parts, _unigram_cut),
 }

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 
-def parts(model: Mapping[str, Any]) -> Callable[[str], Iterable[str]]:
+def merge_parts(model: Mapping[str, Any]) -> Callable[[str], Iterable[str]]:
     """Return a function: token -> all tokens that occur while its characters are merged; [] if merging them does not give it."""
     ranks = {(left, right): rank for rank, (left, right) in enumerate(model["merges"])}
 
@@ -30,7 +30,7 @@ def parts(model: Mapping[str, Any]) -> Callable[[str], Iterable[str]]:
     return merged
 
 
-def cut(model: Mapping[str, Any], kept: list[str]) -> dict[str, Any]:
+def cut_merges(model: Mapping[str, Any], kept: list[str]) -> dict[str, Any]:
     """Return the model with the merges whose parts and result are `kept`, in order."""
     numbers = {token: number for number, token in enumerate(kept)}
     merges = [

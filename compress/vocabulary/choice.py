@@ -18,11 +18,11 @@ def permanent_tokens(tokenizer: tokenizers.Tokenizer, named: Iterable[int] = ())
     document, algorithm = parts_of(tokenizer), algorithm_of(tokenizer)
     found: set[int] = {token["id"] for token in document["added_tokens"]}
 
-    def around(number: int) -> int:
+    def include(number: int) -> int:
         found.add(number)
         return number
 
-    with_numbers(document["post_processor"], around)
+    with_numbers(document["post_processor"], include)
     found.update(number for names in (PAD, MASK, UNKNOWN) if (number := token_named(tokenizer, names)) is not None)
     numbers, unknown = algorithm.numbers(document["model"]), algorithm.unknown(document["model"])
     found.update(numbers[token] for token in algorithm.permanent(document["model"]))

@@ -38,15 +38,15 @@ class TextCounts:
 
 def count_tokens(tokenizer: tokenizers.Tokenizer, split: Split) -> np.ndarray:
     """Return how often each token occurs in whole texts as a model reads them, int64 [vocabulary]."""
-    return _counted(encode(tokenizer, split, _WHOLE).input_ids, _size(tokenizer))
+    return _count_ids(encode(tokenizer, split, _WHOLE).input_ids, _size(tokenizer))
 
 
 def count_texts(tokenizer: tokenizers.Tokenizer, blocks: Iterable[Sequence[str]]) -> np.ndarray:
     """Like `count_tokens`, for plain texts, a block at a time."""
     size = _size(tokenizer)
     counts = np.zeros(size, np.int64)
-    for rows in _plain(tokenizer, blocks):
-        counts += _counted(rows, size)
+    for rows in _encode_plain(tokenizer, blocks):
+        counts += _count_ids(rows, size)
     return counts
 
 
@@ -63,7 +63,7 @@ def compare_texts(
     pair = _Pair(before, after)
     found = TextCounts()
     for block in blocks:
-        found += pair.compare(*(next(_plain(tokenizer, [block])) for tokenizer in (before, after)))
+        found += pair.compare(*(next(_encode_plain(tokenizer, [block])) for tokenizer in (before, after)))
     return found
 
 
@@ -78,11 +78,11 @@ class _Pair:
     def compare(self, before: Sequence[np.ndarray], after: Sequence[np.ndarray]) -> TextCounts:
         """Compare the same texts in the tokens of both."""
         same = sum(np.array_equal(old, self._before[new]) for old, new in zip(before, after, strict=True))
-        return TextCounts(len(before), same, *self._known(before, 0), *self._known(after, 1))
+        return TextCounts(len(before), same, *self._count_tokens(before, 0), *self._count_tokens(after, 1))
 
-    def _known(self, rows: Sequence[np.ndarray], which: int) -> tuple[int, int]:
+    def _count_tokens(self, rows: Sequence[np.ndarray], which: int) -> tuple[int, int]:
         """Return the number of tokens, and how many of them are unknown."""
-        ids = _joined(rows)
+        ids = _concatenate_rows(rows)
         return len(ids), int((ids == self._unknown[which]).sum())
 
 
@@ -93,7 +93,7 @@ def _unknown(tokenizer: tokenizers.Tokenizer) -> int:
     return -1 if number is None else number
 
 
-def _plain(tokenizer: tokenizers.Tokenizer, blocks: Iterable[Sequence[str]]) -> Iterator[list[np.ndarray]]:
+def _encode_plain(tokenizer: tokenizers.Tokenizer, blocks: Iterable[Sequence[str]]) -> Iterator[list[np.ndarray]]:
     """Yield the token ids of each block's texts, without special tokens around them."""
     for block in blocks:
         encodings = tokenizer.encode_batch_fast([*block], add_special_tokens=False)
@@ -104,9 +104,9 @@ def _size(tokenizer: tokenizers.Tokenizer) -> int:
     return max(tokenizer.get_vocab().values()) + 1
 
 
-def _counted(rows: Sequence[np.ndarray], size: int) -> np.ndarray:
-    return np.bincount(_joined(rows), minlength=size)
+def _count_ids(rows: Sequence[np.ndarray], size: int) -> np.ndarray:
+    return np.bincount(_concatenate_rows(rows), minlength=size)
 
 
-def _joined(rows: Sequence[np.ndarray]) -> np.ndarray:
+def _concatenate_rows(rows: Sequence[np.ndarray]) -> np.ndarray:
     return np.concatenate([np.zeros(0, np.int64), *rows])

@@ -14,7 +14,7 @@ from compress.models.cards import StudentCard, TeacherCard
 from compress.quantize.methods import QUANTIZERS
 from compress.spec.quantization import Quantize
 from compress.spec.recipe import Recipe, Stage
-from compress.spec.schema import bare, is_model, members
+from compress.spec.schema import is_model, members, strip_optional
 from compress.spec.task import TaskSpec
 
 from .field_types import default_of, type_of
@@ -64,7 +64,7 @@ def _sections() -> Iterator[list[str]]:
 
 def _model(field: FieldInfo) -> Any:
     """The mapping that a field holds, or None."""
-    found = bare(field.annotation)
+    found = strip_optional(field.annotation)
     return found if is_model(found) else None
 
 

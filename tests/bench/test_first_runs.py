@@ -29,7 +29,7 @@ def server_of(monkeypatch: pytest.MonkeyPatch, runner: Runner, milliseconds: flo
         work()
         return milliseconds * len(runner.ran), 0.0
 
-    monkeypatch.setattr(child, "_timed", count)
+    monkeypatch.setattr(child, "_time_call", count)
     server = Server()
     server.runner = runner  # type: ignore[assignment]
     return server

@@ -11,7 +11,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from compress.bench import Candidate
-from compress.bench.lengths import SAMPLE, sampled, with_lengths
+from compress.bench.lengths import SAMPLE, sample_indices, with_lengths
 from compress.bench.runners import feed, inputs
 from compress.errors import CompressError
 from compress.tasks import encode, load_training, resolve_task
@@ -54,7 +54,7 @@ def test_they_are_those_of_the_tuning_split_and_never_of_the_reported_one(
     spec, folder = resolve_task(task)
     tuning = load_training(spec, folder, None).tuning
     everything = encode(toy_tokenizer, tuning, 16).lengths
-    assert found.lengths == tuple(everything[sampled(len(everything))])
+    assert found.lengths == tuple(everything[sample_indices(len(everything))])
     assert len(found.lengths) == SAMPLE
     assert len(set(found.lengths)) > 3
     assert max(found.lengths) < 16  # a text of 30 words would fill it
@@ -62,7 +62,7 @@ def test_they_are_those_of_the_tuning_split_and_never_of_the_reported_one(
 
 @pytest.mark.parametrize("count", [0, 1, 63, 64, 65, 127, 191, 249, 872])
 def test_texts_are_spread_evenly_over_all_of_the_split(count: int) -> None:
-    found = sampled(count)
+    found = sample_indices(count)
     assert len(found) == min(count, SAMPLE)
     ends = [*found, count]
     steps = {after - before for before, after in pairwise(ends)}

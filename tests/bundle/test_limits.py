@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from compress.bundle.answers import _agreement
-from compress.bundle.comparing import compared, distance, limit_of
+from compress.bundle.comparing import compare_with_record, distance, limit_of
 from compress.errors import CheckFailed
 
 SCORES = np.linspace(0.0149, 0.0214, 16)[:, None]
@@ -30,7 +30,7 @@ def test_a_model_of_small_outputs_must_still_give_them(kind: str) -> None:
     assert distance(info, "int8", near, SCORES + 1e-4)[1]
     for wrong in (np.zeros_like(SCORES), np.full_like(SCORES, SCORES.mean()), SCORES[::-1]):
         with pytest.raises(CheckFailed, match="this CPU does not compute what"):
-            compared(info, "int8", wrong)
+            compare_with_record(info, "int8", wrong)
 
 
 def test_what_quantization_changed_itself_is_allowed_three_times() -> None:

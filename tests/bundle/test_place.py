@@ -14,7 +14,7 @@ from bundle_making import Run
 
 from compress.bundle import place, read_bundle, ship, verify
 from compress.errors import CompressError
-from compress.files.atomic import BUILDING, OLD, beside
+from compress.files.atomic import BUILDING, OLD, temporary_path
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def bundle(bundle_of: Callable[[str], Path], tmp_path: Path) -> Path:
 
 
 def left_by(process: int, path: Path, kind: str) -> Path:
-    name = beside(path, kind)
+    name = temporary_path(path, kind)
     return name.with_name(name.name.replace(f"-{os.getpid()}-", f"-{process}-"))
 
 
@@ -91,7 +91,7 @@ def test_what_came_into_a_new_place_meanwhile_is_not_replaced(tmp_path: Path) ->
     with pytest.raises(CompressError, match=r"out: cannot be written \("), place.building(out) as folder:
         out.mkdir()
         (out / "notes.txt").write_text("of somebody else")
-        place.settle(folder, out)
+        place.move_into_place(folder, out)
     assert names(tmp_path) == ["out"]
     assert names(out) == ["notes.txt"]
 
@@ -113,7 +113,7 @@ def test_without_an_exchange_an_old_bundle_on_its_way_aside_is_not_taken_for_aba
     monkeypatch.setattr(Path, "replace", watched)
     with place.building(bundle) as folder:
         (folder / "new").touch()
-        place.settle(folder, bundle, replaces=True)
+        place.move_into_place(folder, bundle, replaces=True)
     assert empty == [True]
     assert names(bundle) == ["new"]
 

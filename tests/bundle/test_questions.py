@@ -19,7 +19,7 @@ from reader_toys import finder
 from compress.bundle import BundleInfo, read_bundle
 from compress.bundle.answers import answer_steps
 from compress.bundle.card import render
-from compress.bundle.comparing import compared, distance, recorded
+from compress.bundle.comparing import compare_with_record, distance, recorded_outputs
 from compress.bundle.document import Probe
 from compress.bundle.graph_files import graph_file
 from compress.bundle.probes import QUESTIONS, probe_logits, probe_rows, probe_texts
@@ -28,7 +28,7 @@ from compress.bundle.triton import _config
 from compress.errors import CheckFailed, CompressError
 from compress.graphs.model_files import get_metadata, set_metadata
 from compress.runtime import Reader
-from compress.runtime.batches import padded
+from compress.runtime.batches import pad_batch
 from compress.runtime.engine import OnnxRuntime
 
 TEXTS = probe_texts(2, unit="question")
@@ -85,7 +85,7 @@ def test_the_probe_has_questions_contexts_and_a_context_of_several_windows(folde
 def test_rows_one_by_one_give_what_the_reader_gives(folder: Path) -> None:
     """The unpadded form and the simulation of other CPUs run rows one by one."""
     rows, engine = probe_rows(folder, TEXTS), OnnxRuntime(folder / "onnx" / "model.onnx", 1)
-    outputs = [engine.run(padded([one, one], engine.inputs, 0))[1] for one in rows.encodings]
+    outputs = [engine.run(pad_batch([one, one], engine.inputs, 0))[1] for one in rows.encodings]
     expected = probe_logits(folder, "fp32", TEXTS, threads=1)
     np.testing.assert_array_equal(rows.collected(outputs), expected)
     pairs = [(question, context) for question, context in TEXTS]
@@ -96,7 +96,7 @@ def test_rows_one_by_one_give_what_the_reader_gives(folder: Path) -> None:
 
 def test_a_sound_bundle_passes(folder: Path, info: BundleInfo) -> None:
     """The tolerance is a share of the largest score; an empty context's score, which is not a real one, is ignored."""
-    largest = recorded(info, "fp32")[:, 2:].max()
+    largest = recorded_outputs(info, "fp32")[:, 2:].max()
     assert 20 < largest < 40
     expected = f"largest difference 0 (at most {5e-4 * largest:.2g}), answers changed 0 of 16"
     assert checks(folder, info) == {
@@ -140,7 +140,7 @@ def test_a_bundle_answers_by_its_threshold(folder: Path, info: BundleInfo) -> No
     np.testing.assert_allclose(after[:, 3], before[:, 3] - threshold, rtol=1e-6)
     assert ((after[:, 1] == 0) == (margins > threshold)).all() and (after[:, 1] == 0).sum() != (before[:, 1] == 0).sum()
     rows, engine = probe_rows(folder, TEXTS), OnnxRuntime(folder / "onnx" / "model.onnx", 1)
-    outputs = [engine.run(padded([one, one], engine.inputs, 0))[1] for one in rows.encodings]
+    outputs = [engine.run(pad_batch([one, one], engine.inputs, 0))[1] for one in rows.encodings]
     np.testing.assert_array_equal(rows.collected(outputs), after)
     reader = Reader(folder, threads=1)
     answers = list(reader.answers([(question, context) for question, context in TEXTS], impossible=True))
@@ -175,7 +175,7 @@ def test_a_threshold_that_is_none_is_refused(folder: Path, value: object) -> Non
 
 def test_places_of_answers_are_no_quantities(info: BundleInfo) -> None:
     """A few of a quantized model's answers may be elsewhere, however far; the tolerance is that of the scores."""
-    own = recorded(info, "fp32").astype(np.float32)
+    own = recorded_outputs(info, "fp32").astype(np.float32)
     both = info.model_copy(
         update={
             "models": {"fp32": info.models["fp32"], "int8": info.models["fp32"]},
@@ -198,7 +198,7 @@ def test_places_of_answers_are_no_quantities(info: BundleInfo) -> None:
 def test_a_record_of_another_shape_is_refused(info: BundleInfo) -> None:
     short = info.model_copy(update={"probe": Probe(texts=TEXTS, logits={"fp32": [[1.0, 2.0]] * 16})})  # type: ignore[arg-type]
     with pytest.raises(CheckFailed, match="expected one row per question, start, end, score and none"):
-        compared(short, "fp32", np.zeros((16, 4)))
+        compare_with_record(short, "fp32", np.zeros((16, 4)))
 
 
 def test_the_card_says_what_it_is(info: BundleInfo) -> None:

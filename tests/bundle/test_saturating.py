@@ -14,7 +14,7 @@ from compress.bundle import read_bundle, saturating, verify
 from compress.bundle.document import BundleInfo, write_bundle
 from compress.bundle.files import measure
 from compress.bundle.probes import probe_logits
-from compress.bundle.saturating import _simulated, integer_kernels
+from compress.bundle.saturating import _simulated_logits, integer_kernels
 from compress.errors import CheckFailed, CompressError
 from compress.machine import saturates
 from compress.quantize import quantize_onnx
@@ -55,7 +55,7 @@ def heavy(bundle: Path) -> Path:
 def _recorded_elsewhere(bundle: Path) -> None:
     """Pretend that the record is from an x86 CPU of the other kind, with int8 answers as close to fp32 as possible."""
     info = read_bundle(bundle)
-    other = _simulated(bundle, info, "int8", saturating=not saturates())
+    other = _simulated_logits(bundle, info, "int8", saturating=not saturates())
     assert np.abs(other - np.array(info.probe.logits["int8"])).max() > 1, "else there is nothing to find"
     logits = {"fp32": other.tolist(), "int8": other.tolist()}
     _reseal(bundle, probe={"texts": info.probe.texts, "logits": logits})

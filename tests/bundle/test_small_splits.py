@@ -13,7 +13,7 @@ import pytest
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
 from compress.bundle import read_bundle
-from compress.bundle.accuracy import Measured, measured
+from compress.bundle.accuracy import Measured, load_measured
 from compress.bundle.document import BundleInfo
 from compress.bundle.report import check
 
@@ -21,7 +21,7 @@ METRICS = {"accuracy": accuracy_score, "matthews": matthews_corrcoef}
 
 
 def small(info: BundleInfo, texts: int) -> Measured:
-    whole = measured(info, "toy-sentiment", None)
+    whole = load_measured(info, "toy-sentiment", None)
     spec = whole.data.spec.model_copy(update={"metrics": tuple(METRICS)})
     split = whole.data.splits["dev"].select(np.arange(texts))
     return Measured(info, dataclasses.replace(whole.data, spec=spec, splits={"dev": split}))
@@ -85,5 +85,5 @@ def test_what_an_answer_is_worth_is_the_most_that_a_second_choice_changes() -> N
         other[text] = second[text]
         changes.append(abs(macro(other) - macro(answers)))
     measured_data = Measured(info, data)
-    assert measured_data._worth("f1_macro", outputs, gold) == pytest.approx(max(changes))
-    assert measured_data._worth("accuracy", outputs, gold) == pytest.approx(100 / 60)
+    assert measured_data._largest_change("f1_macro", outputs, gold) == pytest.approx(max(changes))
+    assert measured_data._largest_change("accuracy", outputs, gold) == pytest.approx(100 / 60)

@@ -19,7 +19,7 @@ from shipped_bundles import check_shipped
 from vector_runs import make_vector_run
 
 from compress.bundle import read_bundle, ship, verify
-from compress.bundle.pooling import pooled
+from compress.bundle.pooling import pool_states
 from compress.errors import CompressError
 from compress.runtime import Embedder
 
@@ -227,5 +227,5 @@ def test_a_bundle_is_served_timed_and_seen_to_be_damaged(bundle: Path, tmp_path:
 
 def test_pooling_leaves_padding_out() -> None:
     states = np.array([[[3.0, 0], [0, 4], [100, 100]]])
-    np.testing.assert_allclose(pooled(states, np.array([[1, 1, 0]]), "mean"), [[0.6, 0.8]])
-    np.testing.assert_allclose(pooled(states, np.array([[1, 1, 0]]), "cls"), [[1, 0]])
+    np.testing.assert_allclose(pool_states(states, np.array([[1, 1, 0]]), "mean"), [[0.6, 0.8]])
+    np.testing.assert_allclose(pool_states(states, np.array([[1, 1, 0]]), "cls"), [[1, 0]])

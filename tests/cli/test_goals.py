@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compress.cli.plans import _spelled
+from compress.cli.plans import _format_settings
 from compress.cli.runs import _check_goals, _goals_met
 from compress.errors import CheckFailed
 from compress.spec.quantization import Quantize
@@ -53,7 +53,7 @@ def test_a_goal_that_was_met_and_a_model_without_one_pass() -> None:
 
 def test_a_plan_says_what_is_allowed_and_on_how_many_texts_that_is_judged() -> None:
     def spelled(**spec: Any) -> str:
-        return _spelled({"settings": Quantize.model_validate(spec).model_dump(), "layer_map": None})
+        return _format_settings({"settings": Quantize.model_validate(spec).model_dump(), "layer_map": None})
 
     assert spelled(method="auto") == "method auto, at most 0.5 points and 0.2% flips of 1,000 texts"
     assert spelled(method="auto", max_flips=0.05).endswith("0.05% flips of 4,000 texts")

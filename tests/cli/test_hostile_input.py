@@ -297,7 +297,7 @@ def test_results_that_are_none_hide_no_others(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_bytes_on_stdin_that_are_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    from compress.cli.bundles import _lines
+    from compress.cli.bundles import _read_examples
     from compress.errors import CompressError
     from compress.runtime.kinds import ANSWER_KINDS
 
@@ -307,4 +307,4 @@ def test_bytes_on_stdin_that_are_no_text(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(sys, "stdin", stdin)
     model: Any = SimpleNamespace(columns=1, settings=SimpleNamespace(kind=ANSWER_KINDS["classification"]))
     with pytest.raises(CompressError, match="stdin:2: expected UTF-8 text, found byte 0xff"):
-        list(_lines(model))
+        list(_read_examples(model))

@@ -15,7 +15,7 @@ from compress.cli.reproducing import words_of
 from compress.errors import CompressError
 from compress.pipeline import Request, plan_all
 from compress.pipeline.request import command_line, own_words
-from compress.reproduction import MovedData, placed
+from compress.reproduction import MovedData, locate_files
 from compress.tasks import OwnFiles
 
 REPORTS = Path(__file__).parents[2] / "reports"
@@ -58,18 +58,18 @@ def test_a_students_folder_is_recorded_as_one(here: Path) -> None:
     request = Request(("logits",), ("task.yaml",), teacher="bert-mini", student=f"{here}/bert-mini")
     command = recorded(request)
     assert "--teacher bert-mini --student ./bert-mini" in command
-    again = request_of({**placed(words_of(command), here.parent, MovedData()), "out": Path("runs")})
+    again = request_of({**locate_files(words_of(command), here.parent, MovedData()), "out": Path("runs")})
     assert plan_all(again)[0].name == plan_all(replace(request, own=again.own))[0].name
 
 
 def test_it_is_looked_for_beside_the_report_and_here(here: Path, tmp_path: Path) -> None:
     words = words_of("compress run int8 -t task.yaml --teacher ./bert-small --student ./bert-mini")
-    cards = placed(words, tmp_path / "other", MovedData())
+    cards = locate_files(words, tmp_path / "other", MovedData())
     assert (cards["teacher"], cards["student"]) == ([f"{tmp_path}/other/bert-small"], "./bert-mini")
     with pytest.raises(CompressError, match=r"--teacher \./bert-small: is neither in .*empty nor here"):
-        placed(words, tmp_path / "empty", MovedData())
+        locate_files(words, tmp_path / "empty", MovedData())
     (here / "bert-small").mkdir()
-    assert placed(words, Path(), MovedData())["teacher"] == ["./bert-small"]
+    assert locate_files(words, Path(), MovedData())["teacher"] == ["./bert-small"]
 
 
 def test_a_training_file_is_left_out_where_it_is_all_of_the_corpus() -> None:

@@ -109,7 +109,7 @@ def score(p: float, low: float) -> Figure:
 )
 def test_an_interval_and_its_corrected_p_decide(found: Figure, verdict: str) -> None:
     assert found.interval is not None
-    assert comparing._judged(found, iter([found.interval.p])).verdict == verdict
+    assert comparing._judge_figure(found, iter([found.interval.p])).verdict == verdict
 
 
 def test_scores_are_shown_with_the_digits_that_tell_them_apart() -> None:
@@ -123,5 +123,5 @@ def test_what_holds_for_some_of_the_runs_is_told_of_these() -> None:
     fields = {"recorded": "a", "run": "a", "command": "", "recipe": "int8", "task": "t", "seed": 0, "conditions": ()}
     fields |= {"changed_settings": (), "stages": 2, "stages_from_store": 0, "figures": ()}
     runs = tuple(RunComparison.model_validate({**fields, "exact": exact}) for exact in (True, False, False))
-    lines = list(reproducing._above(Comparison(source="s", out="o", runs=runs)))
+    lines = list(reproducing._summary_lines(Comparison(source="s", out="o", runs=runs)))
     assert lines[0] == "1 of 3 runs:" and "Figures must be the same." in lines and "2 of 3 runs:" in lines

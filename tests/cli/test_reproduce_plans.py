@@ -14,12 +14,12 @@ from tokenizers import Tokenizer
 from worlds import TASK
 
 from compress.cli.options import request_of
-from compress.cli.reproducing import planned, words_of
+from compress.cli.reproducing import plan_reruns, words_of
 from compress.errors import CompressError
 from compress.models.cards import load_student, load_teacher
 from compress.pipeline import Listener, Request, plan_all
 from compress.pipeline.request import load_recipe, teacher_words
-from compress.reproduction import MovedData, Rerun, check_reruns, placed, rerun_all, reruns
+from compress.reproduction import MovedData, Rerun, check_reruns, locate_files, rerun_all, reruns
 from compress.reproduction.conditions import are_exact, conditions_of
 from compress.results import Result, read_results, write_result
 from compress.tasks import OwnFiles
@@ -36,7 +36,7 @@ def test_the_commands_of_our_reports_are_read_and_the_files_that_they_name_are_t
     monkeypatch.chdir(tmp_path)
     moved = MovedData(data_dir=tmp_path, corpus=(str(tmp_path),))
     for result in read_results(path):
-        request = reruns.narrowed(request_of(placed(words_of(result.command), path.parent, moved)), result)
+        request = reruns.narrow_request(request_of(locate_files(words_of(result.command), path.parent, moved)), result)
         assert request.seeds == (result.seed,) and len(request.recipes) == 1
         recipe = load_recipe(str(request.recipes[0]), request.overrides)
         (teacher,) = (load_teacher(word).name for word in teacher_words(request, recipe))
@@ -81,7 +81,7 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, 
 
 
 def reruns_here(moved: MovedData | None = None) -> list[Rerun]:
-    return planned(Path("report"), moved or MovedData(), Path("again"), None)
+    return plan_reruns(Path("report"), moved or MovedData(), Path("again"), None)
 
 
 COMMAND = "compress run distilbert int8 --task task.yaml --task toy-sentiment --teacher bert-mini --seeds 3 --set distill.epochs=1"
@@ -170,7 +170,7 @@ def test_plain_text_may_lie_elsewhere_by_now_and_is_checked(recorded: Callable[.
 def test_a_checkpoint_may_lie_in_the_reports_folder(tmp_path: Path) -> None:
     (tmp_path / "teacher").mkdir()
     words = words_of("compress run int8 -t toy-sentiment --teacher teacher --teacher bert-mini")
-    assert placed(words, tmp_path, MovedData())["teacher"] == [str(tmp_path / "teacher"), "bert-mini"]
+    assert locate_files(words, tmp_path, MovedData())["teacher"] == [str(tmp_path / "teacher"), "bert-mini"]
 
 
 def test_another_checkpoint_than_on_record_is_refused(

@@ -229,13 +229,13 @@ def test_a_step_draws_each_pair_once_and_no_more_than_a_batch_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, labels: Any
 ):
     drawn: list[int] = []
-    draw = PairBatches._drawn
+    draw = PairBatches._draw_pair
 
     def count(self: PairBatches, index: int) -> Any:
         drawn.append(index)
         return draw(self, index)
 
-    monkeypatch.setattr(PairBatches, "_drawn", count)
+    monkeypatch.setattr(PairBatches, "_draw_pair", count)
     data = pairs(tmp_path, documents(), labels=labels)
     for step in range(2 * len(data)):
         indices = data.indices(step)

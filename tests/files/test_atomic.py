@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from compress.files import atomic
-from compress.files.atomic import abandoned, beside, exchange, replacing, sweep, write_text
+from compress.files.atomic import abandoned_paths, exchange, replacing, sweep, temporary_path, write_text
 
 
 def gone() -> int:
@@ -75,7 +75,7 @@ def test_threads_that_write_one_file_have_a_name_each(tmp_path: Path) -> None:
 
 
 def test_sweeps_what_dead_processes_left_and_nothing_else(tmp_path: Path) -> None:
-    own = beside(tmp_path / "a.txt", atomic.PART)
+    own = temporary_path(tmp_path / "a.txt", atomic.PART)
     dead = of_process(own, gone())
     elsewhere = dead.with_name(
         re.sub(r"\.[0-9a-f]{6}-", ".000000-", dead.name)
@@ -96,13 +96,13 @@ def test_sweeps_what_dead_processes_left_and_nothing_else(tmp_path: Path) -> Non
 
 def test_what_is_abandoned_tells_its_place_the_youngest_first(tmp_path: Path) -> None:
     process = gone()
-    folders = [of_process(beside(tmp_path / name, atomic.OLD), process) for name in ("x", "y", "x")]
+    folders = [of_process(temporary_path(tmp_path / name, atomic.OLD), process) for name in ("x", "y", "x")]
     for age, folder in enumerate(folders):
         folder.mkdir()
         os.utime(folder, (time.time() - age, time.time() - age))
-    beside(tmp_path / "x", atomic.OLD).mkdir()
-    assert abandoned(tmp_path, atomic.OLD) == [(tmp_path / path.name[1], path) for path in folders]
-    assert abandoned(tmp_path, atomic.BUILDING) == abandoned(tmp_path / "none", atomic.OLD) == []
+    temporary_path(tmp_path / "x", atomic.OLD).mkdir()
+    assert abandoned_paths(tmp_path, atomic.OLD) == [(tmp_path / path.name[1], path) for path in folders]
+    assert abandoned_paths(tmp_path, atomic.BUILDING) == abandoned_paths(tmp_path / "none", atomic.OLD) == []
 
 
 def test_exchange_swaps_two_folders_or_says_that_it_cannot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

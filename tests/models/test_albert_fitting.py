@@ -12,7 +12,7 @@ from text_batches import batches
 from transformers import BertForSequenceClassification
 
 from compress.models.features import compute_features
-from compress.models.students import fitting, table_errors, thinned
+from compress.models.students import fitting, table_errors, thin_sample
 from compress.models.students.activations import array
 from compress.models.students.factorising import truncated_svd
 from compress.models.students.parts import TABLES
@@ -168,16 +168,16 @@ def test_thinned_takes_texts_evenly_whatever_the_batches():
     whole = batches(0, 20)
     texts = [row.tolist() for batch in whole for row in batch["input_ids"]]
     tokens = sum(int(batch["attention_mask"].sum()) for batch in whole)
-    few = thinned(whole, tokens // 5)
+    few = thin_sample(whole, tokens // 5)
     assert [row.tolist() for batch in few for row in batch["input_ids"]] == texts[2::5]
     assert all(len({len(value) for value in batch.values()}) == 1 for batch in few)
     one = {name: value[:1].repeat(40, 1) for name, value in whole[0].items()}  # larger than requested
-    assert len(thinned([one], 3)[0]["input_ids"]) == 1
-    everything = thinned(whole, 10 * tokens)
+    assert len(thin_sample([one], 3)[0]["input_ids"]) == 1
+    everything = thin_sample(whole, 10 * tokens)
     assert [row.tolist() for batch in everything for row in batch["input_ids"]] == texts
 
 
 def test_layers_are_mixed_before_a_regression_keeps_rows_back():
     """Its last rows then come from all layers."""
     layers = [np.full((4, 2), number, dtype=float) for number in range(3)]
-    assert fitting._mixed(layers)[:, 0].tolist() == [0, 1, 2] * 4
+    assert fitting._interleave_layers(layers)[:, 0].tolist() == [0, 1, 2] * 4

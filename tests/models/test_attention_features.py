@@ -198,7 +198,7 @@ def test_only_what_was_asked_for_is_kept(load: Load):
     model, batch = load("bert"), batch_of()
     inputs = {name: batch[name] for name in batch}
     wanted = frozenset({("scores", 1), ("keys", 0)})
-    with attention.captured(model, wanted) as found:
+    with attention.capture_tensors(model, wanted) as found:
         model(**inputs)
     assert set(found) == wanted
 

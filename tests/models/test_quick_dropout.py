@@ -96,9 +96,9 @@ def test_attention_in_training_has_the_values_and_gradients_of_torchs_kernel(
     model = AutoModelForSequenceClassification.from_pretrained(
         tiny_checkpoint(family), attn_implementation=FAMILIES[family].attention
     ).eval()
-    monkeypatch.setattr(attention, "_pays", lambda query, rate: True)
+    monkeypatch.setattr(attention, "_is_plain_faster", lambda query, rate: True)
     ours = gradients(model, batch_of(12))
-    monkeypatch.setattr(attention, "_pays", lambda query, rate: False)
+    monkeypatch.setattr(attention, "_is_plain_faster", lambda query, rate: False)
     kernel = gradients(model, batch_of(12))
     assert ours.keys() == kernel.keys()
     for name, value in kernel.items():
@@ -120,8 +120,8 @@ def test_plain_products_are_taken_where_they_were_measured_to_pay(
     kind: torch.dtype, length: int, rate: float, pays: bool
 ):
     query = torch.zeros(1, 1, length, 8, dtype=kind, requires_grad=True)
-    assert attention._pays(query, rate) == pays
-    assert not attention._pays(query.detach(), rate)
+    assert attention._is_plain_faster(query, rate) == pays
+    assert not attention._is_plain_faster(query.detach(), rate)
 
 
 def parts(kind: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
@@ -139,7 +139,7 @@ def test_attention_is_the_softmax_of_the_scores_times_the_values(kind: torch.dty
     scores, values, mask = parts(kind)
     weights = torch.softmax(scores.double().masked_fill(~mask, -torch.inf), dim=-1)
     expected = (weights @ values.double()).transpose(1, 2)
-    found = attention._attended(scores, values, mask, 0.0).double()
+    found = attention._plain_attention(scores, values, mask, 0.0).double()
     assert float((found - expected).norm() / expected.norm()) < tolerance
 
 
@@ -147,7 +147,7 @@ def test_dropped_attention_weights_are_zero_and_the_rest_scaled_after_softmax():
     scores, _, mask = parts(torch.float32)
     weights = torch.softmax(scores.masked_fill(~mask, -torch.inf), dim=-1)
     torch.manual_seed(6)
-    found = attention._attended(scores, torch.eye(20).expand(2, 3, 20, 20), mask, 0.5).transpose(1, 2)
+    found = attention._plain_attention(scores, torch.eye(20).expand(2, 3, 20, 20), mask, 0.5).transpose(1, 2)
     kept = found != 0
     torch.testing.assert_close(found[kept], 2 * weights[kept])
     share = kept[weights > 0].float().mean().item()

@@ -23,7 +23,7 @@ from compress.cli.plans import plan_documents, training_total
 from compress.errors import CompressError, Interrupted
 from compress.models.dimensions import dimensions
 from compress.pipeline import Listener, Request, plan_all, run_all
-from compress.pipeline.estimate import data_line, estimate, smaller_recipe, spell
+from compress.pipeline.estimate import data_line, estimate, format_duration, smaller_recipe
 from compress.pipeline.lengths import mean_length
 from compress.pipeline.training import throughput
 from compress.pipeline.training.log import saved_step
@@ -162,7 +162,7 @@ def test_training_for_int8_learns_from_its_own_model(
 
 
 def test_hours_are_hours_and_long_training_names_the_smaller_recipe() -> None:
-    assert [spell(seconds) for seconds in (20, 61, 99 * 60, 101 * 60, 16.7 * 3600, 80 * 3600)] == [
+    assert [format_duration(seconds) for seconds in (20, 61, 99 * 60, 101 * 60, 16.7 * 3600, 80 * 3600)] == [
         "less than a minute", "about 1 min", "about 99 min", "about 1.7 h", "about 17 h", "about 3 days",
     ]  # fmt: skip
     found = {name: smaller_recipe(name) for name in names("recipes")}

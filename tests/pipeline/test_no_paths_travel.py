@@ -13,7 +13,7 @@ from worlds import encoder_world
 
 import compress
 from compress.bundle import read_bundle, ship, take_checkpoint
-from compress.files.paths import shown, without_places
+from compress.files.paths import display_path, without_places
 from compress.pipeline import Request, plan_all, run_all
 from compress.pipeline.ablation.run import command_line as ablation_line
 from compress.pipeline.request import shown_override
@@ -120,14 +120,14 @@ def test_how_a_path_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     home = tmp_path / "home"
     monkeypatch.setenv("HOME", str(home))
     same = ("sst2", "data/a.txt", "./a.txt", "hub:owner/name@" + "0" * 40, "*/MatMul", "a .. b", "1e-4", "")
-    assert [shown(word) for word in same] == list(same)
-    assert shown(f"{tmp_path}/data/a.txt") == "data/a.txt"
-    assert shown("/somebody/else/a.txt") == "a.txt"
-    assert shown("../else/a.txt") == "a.txt"
-    assert shown("data/../../else/a.txt") == "a.txt"
-    assert shown("~/data/a.txt") == "home/data/a.txt"
-    assert shown("~no-such-user/data/a.txt") == "a.txt"
-    assert shown("hub:/somebody/else/set:text") == "hub:set:text"
+    assert [display_path(word) for word in same] == list(same)
+    assert display_path(f"{tmp_path}/data/a.txt") == "data/a.txt"
+    assert display_path("/somebody/else/a.txt") == "a.txt"
+    assert display_path("../else/a.txt") == "a.txt"
+    assert display_path("data/../../else/a.txt") == "a.txt"
+    assert display_path("~/data/a.txt") == "home/data/a.txt"
+    assert display_path("~no-such-user/data/a.txt") == "a.txt"
+    assert display_path("hub:/somebody/else/set:text") == "hub:set:text"
     nested = {"a": ["/x/y", {"b": ("/x/z", 3, None, True)}], "/k": 1.5}
     assert without_places(nested) == {"a": ["y", {"b": ["z", 3, None, True]}], "/k": 1.5}
     assert shown_override("augment.glove=/somebody/a.txt") == "augment.glove=a.txt"

@@ -20,7 +20,7 @@ from compress.errors import CompressError
 from compress.models.checkpoints import load_classifier, load_tokenizer
 from compress.models.dimensions import read_config
 from compress.pipeline import Listener, Plan, Request, build_stage, plan_all
-from compress.pipeline.ablation.rows import chosen
+from compress.pipeline.ablation.rows import chosen_rows
 from compress.pipeline.building import build_nodes
 from compress.pipeline.plan import Context
 from compress.pipeline.training import teacher_targets
@@ -243,7 +243,7 @@ def test_cards_that_make_no_sense(world: Path, card: str, message: str) -> None:
 
 
 def test_an_ablation_can_have_one_for_a_row(world: Path) -> None:
-    rows = chosen("logits", (), [f"student {world / 'bytes'}"], corpus=False)
+    rows = chosen_rows("logits", (), [f"student {world / 'bytes'}"], corpus=False)
     assert [row.student for row in rows] == [None, str(world / "bytes")]
     assert rows[1].recipe.name == "logits-student-bytes"
 

@@ -18,7 +18,7 @@ from compress.pipeline.lengths import mean_length
 from compress.pipeline.memory import stage_memory
 from compress.pipeline.plan import Context, Listener
 from compress.pipeline.request import command_line
-from compress.pipeline.results.assemble import described
+from compress.pipeline.results.assemble import result_key
 from compress.pipeline.results.resolved import resolved_recipe
 from compress.pipeline.stages.adopt import constant_score
 from compress.pipeline.stages.learning_check import recorded_guess, say_whether_it_learnt
@@ -109,7 +109,7 @@ def test_what_results_and_commands_name(world: Path):
     assert resolved_recipe(found)["teacher"] == ["tiny", "bytes"]
     assert resolved_recipe(alone)["teacher"] == "tiny"
     assert "--teacher tiny.yaml --teacher ./bytes --" in command_line(request("tiny.yaml", "./bytes"), found)
-    assert described(found) != described(alone)
+    assert result_key(found) != result_key(alone)
     options: Any = {"student": "narrow.yaml", "overrides": list(STEPS), "precision": "fp32"}
     (python,) = compress.plan("logits", tasks="task.yaml", teacher=["tiny.yaml", "./bytes"], **options)
     assert keys(python) == keys(found)

@@ -14,7 +14,7 @@ from worlds import encoder_world
 
 from compress.cli.plans import plan_documents
 from compress.errors import CompressError
-from compress.files.paths import shown
+from compress.files.paths import display_path
 from compress.pipeline import Request, plan_all, run_all
 from compress.pipeline.request import command_line
 from compress.pipeline.stages.adopt import SEEN_TUNING
@@ -133,4 +133,4 @@ def test_a_command_names_the_recipe_by_which_it_was_asked_for(world: Path) -> No
     both = replace(request(world), recipes=tuple(map(str, files)))
     plans = plan_all(both)
     assert len(plans) == 2
-    assert [shlex.split(command_line(both, plan))[2] for plan in plans] == [shown(str(file)) for file in files]
+    assert [shlex.split(command_line(both, plan))[2] for plan in plans] == [display_path(str(file)) for file in files]

@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from compress.errors import CheckFailed
-from compress.processes.children import end, run
+from compress.processes.children import kill_process, run
 from compress.processes.worker import Worker
 
 # Starts a process that sleeps forever with its pipes open, writes its id to a file, and then does LAST.
@@ -106,7 +106,7 @@ def test_an_interrupt_stops_it_too(place: Path, monkeypatch: pytest.MonkeyPatch)
 def test_what_left_the_group_is_found_by_its_parent(place: Path) -> None:
     process = subprocess.Popen(parent(place, "time.sleep(600)", alone=True))
     other = sleeper(place)
-    assert end(process) == -9
+    assert kill_process(process) == -9
     assert gone(other)
 
 

@@ -91,7 +91,7 @@ def test_a_signal_is_not_forgotten_where_what_it_waits_for_fails():
         raise CheckFailed("step 3: loss is nan")
     assert stop.value.exit_code == 130
     assert isinstance(stop.value.__cause__, CheckFailed)
-    assert signals.requested() is None
+    assert signals.requested_signal() is None
 
 
 @pytest.mark.usefixtures("installed")
@@ -104,7 +104,7 @@ def test_a_failure_alone_comes_out_as_it_is():
 def test_a_second_signal_stops_at_once():
     with pytest.raises(Interrupted) as stop, signals.deferred():
         os.kill(os.getpid(), signal.SIGTERM)
-        assert signals.requested() == signal.SIGTERM
+        assert signals.requested_signal() == signal.SIGTERM
         os.kill(os.getpid(), signal.SIGINT)
         pytest.fail("went on")
     assert stop.value.exit_code == 130

@@ -11,7 +11,7 @@ from pruned_toys import WITHOUT_PARTS, whole
 from transformers import AutoConfig, AutoModelForTokenClassification
 
 from compress.losses.hard_label import HardLabel
-from compress.metrics.tags import joined
+from compress.metrics.tags import concatenate_labels
 from compress.models.dimensions import dimensions
 from compress.models.pruned import layer_part
 from compress.objective import Objective
@@ -145,7 +145,7 @@ def test_a_word_counts_alike_in_every_batch():
     lengths = random.integers(3, 9, 12)
     rows = [random.integers(5, 60, length).astype(np.int32) for length in lengths]
     position = np.concatenate([np.arange(1, length - 1) for length in lengths])
-    gold = joined([random.integers(0, 3, length - 2) for length in lengths])
+    gold = concatenate_labels([random.integers(0, 3, length - 2) for length in lengths])
     places = Places(np.repeat(np.arange(12), lengths - 2), position, position)
     encoded = EncodedWords(rows, [np.zeros(len(row), np.int8) for row in rows], gold, places)
     objective = Objective((HardLabel(),), kind="tagging")

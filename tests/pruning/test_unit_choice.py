@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from compress.pruning.unit_choice import Widths, choose_widths, head_counts, least_loss, neuron_counts, rearranged
+from compress.pruning.unit_choice import Widths, choose_widths, head_counts, least_loss, neuron_counts, rearrange_units
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -105,21 +105,21 @@ def test_units_that_go_are_exchanged_while_that_loses_less(seed: int):
     random = np.random.default_rng(seed)
     gradients = random.normal(size=(40, 9))
     for keep in range(9):
-        found = rearranged(gradients, keep)
+        found = rearrange_units(gradients, keep)
         assert found == by_exchanges(gradients, keep) and len(found) == keep
-    assert rearranged(gradients, 9) == list(range(9))
+    assert rearrange_units(gradients, 9) == list(range(9))
 
 
 def test_a_unit_that_makes_up_for_one_that_goes_goes_with_it():
     """Alone, 0 and 1 matter least; but once 0 is removed, removing 2 loses nothing."""
     gradients = np.array([[1.0, 0.0, -1.1, 0.0], [0.0, 1.05, 0.0, 1.2]])
-    assert rearranged(gradients, 2) == [1, 3]
+    assert rearrange_units(gradients, 2) == [1, 3]
 
 
 def test_independent_units_stay_by_their_importance():
     gradients = np.diag([3.0, 1.0, 5.0, 2.0, 4.0])
-    assert rearranged(gradients, 2) == [2, 4]
-    assert rearranged(gradients, 4) == [0, 2, 3, 4]
+    assert rearrange_units(gradients, 2) == [2, 4]
+    assert rearrange_units(gradients, 4) == [0, 2, 3, 4]
 
 
 def test_costs_between_the_units_of_the_budget_are_rounded_up() -> None:

@@ -17,7 +17,7 @@ from compress.quantize import smoothing
 from compress.quantize.channel_splitting import (
     count_repeats,
     extra_channels,
-    repeated,
+    source_channels,
     split_before,
     split_channels,
     split_rows,
@@ -25,7 +25,7 @@ from compress.quantize.channel_splitting import (
 )
 from compress.quantize.evaluator import Evaluator
 from compress.quantize.mixed_precision import search
-from compress.quantize.node_selection import QuantizationPlan, without
+from compress.quantize.node_selection import QuantizationPlan, without_matmuls
 from compress.quantize.params import compute_params
 from compress.quantize.weights import to_int8
 from compress.spec.quantization import Quantize
@@ -108,7 +108,7 @@ def test_the_parts_of_a_row_sum_up_to_it_and_round_as_one(per_channel: bool, bit
     counts[7], counts[11] = 12, 2
     axis = 1 if per_channel else None
     parts = split_rows(weight, counts, axis=axis, bits=bits)
-    order = repeated(counts)
+    order = source_channels(counts)
     assert (order[:40] == np.arange(40)).all()
     assert sorted(order[40:]) == [7] * 11 + [11]
     sums = np.zeros_like(weight, dtype=np.float64)
@@ -170,7 +170,7 @@ def test_repeats_of_a_shared_layer_have_their_weights_once(tmp_path: Path) -> No
     assert len(made.graph.initializer) == len(source.graph.initializer)
     assert run(made, tmp_path) == pytest.approx(run(source, tmp_path), rel=1e-4, abs=1e-4)
     # One repeat stays fp32: the original weights are kept beside the split ones, and the weight is not splittable.
-    assert splittable(source, without(plan, names[:1])) == set()
+    assert splittable(source, without_matmuls(plan, names[:1])) == set()
     part = split_channels(source, dict.fromkeys(names[1:], channel_repeats(n5=4)), **INT8)
     assert run(part, tmp_path) == pytest.approx(run(source, tmp_path), rel=1e-4, abs=1e-4)
 
@@ -226,7 +226,7 @@ def test_a_mix_that_gives_the_product_back_has_no_copies_and_corrections_that_fi
     exact = run(model(), tmp_path)
     errors = []
     for fp32_fallbacks in ([], [SECOND], [FIRST]):
-        plan = without(PLAN, fp32_fallbacks)
+        plan = without_matmuls(PLAN, fp32_fallbacks)
         made = params.applied(model(), plan, how)
         errors.append(np.abs(run(made, tmp_path) - exact).mean() / np.abs(exact).mean())
         (first,) = (node for node in made.graph.node if node.name in (FIRST, f"{FIRST}_quant"))

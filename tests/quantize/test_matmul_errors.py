@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from compress.quantize import matmul_errors
-from compress.quantize.matmul_errors import Exact, mixed, token_errors
+from compress.quantize.matmul_errors import Exact, interleave_rows, token_errors
 from compress.spec.quantization import Quantize
 
 DRAWS = np.random.default_rng(4)
-STATES = mixed((DRAWS.normal(size=(2048, 16)) * 10 ** np.linspace(-1, 1, 16)).astype(np.float32))
+STATES = interleave_rows((DRAWS.normal(size=(2048, 16)) * 10 ** np.linspace(-1, 1, 16)).astype(np.float32))
 REACH = np.stack([STATES.min(0), STATES.max(0)])
 MATMULS = [Exact.of(STATES, DRAWS.normal(size=(16, 8)).astype(np.float32)) for _ in range(2)]
 
@@ -70,7 +70,7 @@ def test_a_way_that_mends_the_few_tokens_that_err_most_is_not_left_before_they_c
 
 
 def test_any_part_of_mixed_rows_has_short_texts_and_long_ones() -> None:
-    rows = mixed(np.arange(1000)[:, None])[:, 0]
+    rows = interleave_rows(np.arange(1000)[:, None])[:, 0]
     assert sorted(rows) == list(range(1000))
     for first in range(0, 896, 128):
         assert abs(rows[first : first + 125].mean() - 499.5) < 8

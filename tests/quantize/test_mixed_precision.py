@@ -19,7 +19,7 @@ from compress.graphs.model_files import write_model
 from compress.quantize import FILES, quantize_onnx
 from compress.quantize.checking import FALLBACK
 from compress.quantize.evaluator import Evaluator
-from compress.quantize.mixed_precision import _better
+from compress.quantize.mixed_precision import _better_format
 from compress.sessions.opening import open_session
 from compress.spec.quantization import Quantize
 from compress.tasks import TASK_KINDS
@@ -250,4 +250,4 @@ def test_notes_that_are_not_whole_are_made_again(left: str, fragile: Path, tmp_p
 
 @pytest.mark.parametrize(("dynamic", "better"), [(0.51, "static"), (0.49, "dynamic")])
 def test_the_dynamic_form_must_halve_the_divergence(dynamic: float, better: str) -> None:
-    assert _better({"dynamic": dynamic, "static": 1.0}) == better
+    assert _better_format({"dynamic": dynamic, "static": 1.0}) == better

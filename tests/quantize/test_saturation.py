@@ -16,7 +16,7 @@ from small_graphs import every_row, logits_of, model_of
 from compress.graphs.model_files import write_model
 from compress.machine import has_vnni, saturates
 from compress.quantize import FILES, quantize_onnx
-from compress.quantize.simulation import clipped, count_saturated, int8_matmul, simulate
+from compress.quantize.simulation import count_saturated, int8_matmul, simulate, simulate_clipping
 from compress.sessions.opening import open_session
 from compress.spec.quantization import Quantize
 
@@ -49,7 +49,7 @@ def defined(levels: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, int]:
 def test_pairs_are_clipped_as_defined(shape: tuple[int, int, int]) -> None:
     levels, weight = operands(*shape)
     expected, saturated = defined(levels, weight)
-    found = clipped(levels, weight)
+    found = simulate_clipping(levels, weight)
     assert found.saturated == saturated
     assert found.pairs == shape[0] * -(-shape[1] // 2) * shape[2]
     zero = 100
@@ -61,7 +61,7 @@ def test_pairs_are_clipped_as_defined(shape: tuple[int, int, int]) -> None:
 
 def test_there_is_something_to_clip() -> None:
     levels, weight = operands(9, 96, 40)
-    found = clipped(levels, weight)
+    found = simulate_clipping(levels, weight)
     assert found.saturated > 1000
     assert found.over.min() < 0 < found.over.max()
 
@@ -71,19 +71,19 @@ def test_there_is_something_to_clip() -> None:
 )
 def test_the_limits_are_those_of_16_bits(first: int, second: int, excess: int) -> None:
     levels, weight = np.full((1, 2), 255, np.uint8), np.array([[first], [second]], np.int8)
-    assert clipped(levels, weight).over.tolist() == [[excess]]
+    assert simulate_clipping(levels, weight).over.tolist() == [[excess]]
 
 
 def test_7_bits_never_leave_16() -> None:
     levels, weight = np.full((4, 6), 255, np.uint8), np.full((6, 3), 63, np.int8)
-    assert clipped(levels, weight).saturated == 0
-    assert clipped(levels, -weight).saturated == 0
-    assert clipped(levels, weight + np.int8(2)).saturated == 4 * 3 * 3
+    assert simulate_clipping(levels, weight).saturated == 0
+    assert simulate_clipping(levels, -weight).saturated == 0
+    assert simulate_clipping(levels, weight + np.int8(2)).saturated == 4 * 3 * 3
 
 
 def test_unsigned_weights_have_another_kernel() -> None:
     levels, weight = operands(9, 96, 40)
-    assert clipped(levels, weight.view(np.uint8)).saturated == 0
+    assert simulate_clipping(levels, weight.view(np.uint8)).saturated == 0
 
 
 def runtimes_product(levels: np.ndarray, weight: np.ndarray, kind: str, folder: Path, zero: int = 100) -> np.ndarray:

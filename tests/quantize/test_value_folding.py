@@ -22,7 +22,7 @@ from compress.export.tracing import describe, example
 from compress.graphs.model_files import write_model
 from compress.pruning.removal import without_units
 from compress.quantize import quantize_onnx, smoothing
-from compress.quantize.node_selection import select_nodes, without
+from compress.quantize.node_selection import select_nodes, without_matmuls
 from compress.quantize.noise import signal_to_noise
 from compress.quantize.params import compute_params
 from compress.quantize.portable import make_portable
@@ -249,7 +249,7 @@ def test_corrections_are_of_the_values_that_the_file_has(
     value = output.replace("output.dense", "self.value")
     (scale,) = (found for name, found in divided_values(model.graph, params.factors).items() if name == value)
     if kept:
-        plan, scale = without(plan, [output]), np.ones_like(scale)
+        plan, scale = without_matmuls(plan, [output]), np.ones_like(scale)
     made = params.applied(model, plan, spec)
     node = next(node for node in made.graph.node if node.name == f"{value}_quant")
     whole = to_array(model, f"{value.removesuffix('/MatMul')}.bias") + params.corrections[value]

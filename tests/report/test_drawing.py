@@ -14,13 +14,13 @@ from compress.report import reliability
 from compress.report.drawing import (
     FONT,
     VEGALITE,
-    below,
-    beside,
     channel,
+    charts_below,
+    charts_beside,
     inline,
-    layered,
-    lean,
+    layer_charts,
     mark,
+    shrink_svg,
     specification,
     svg,
 )  # fmt: skip
@@ -49,7 +49,7 @@ def drawn() -> str:
 
     rows = [{"a": x, "b": x * x, "label": f"point {x}: {x * x}"} for x in range(5)]
     encoding = {"x": channel("a:Q"), "y": channel("b:Q"), "description": channel("label:N")}
-    document = specification(layered(mark("point", rows, encoding), mark("line", rows, encoding)))
+    document = specification(layer_charts(mark("point", rows, encoding), mark("line", rows, encoding)))
     return vl_convert.vegalite_to_svg(document, vl_version=VEGALITE)
 
 
@@ -75,15 +75,15 @@ def _hundredths(lengths: str) -> str:
 
 
 def test_all_that_is_seen_stays(drawn: str) -> None:
-    less = lean(drawn)
+    less = shrink_svg(drawn)
     assert len(less) < 0.65 * len(drawn)
     assert visible(less) == visible(drawn)
     assert less.count("font-family") == 1 and ElementTree.fromstring(less).get("font-family") == FONT
-    assert lean(less) == less
+    assert shrink_svg(less) == less
 
 
 def test_marks_keep_their_labels(drawn: str) -> None:
-    assert inline(lean(drawn)).count("<title>point ") == inline(drawn).count("<title>point ") >= 5
+    assert inline(shrink_svg(drawn)).count("<title>point ") == inline(drawn).count("<title>point ") >= 5
 
 
 def test_charts_are_those_that_altair_makes() -> None:
@@ -97,10 +97,10 @@ def test_charts_are_those_that_altair_makes() -> None:
     theirs = [base.mark_point(size=9, fill=None), base.mark_line()]
     other = mark("rule", [{"a": 3}], {"x": channel("a:N")}, aria=False)
     for made, expected in (
-        (layered(*mine, width=90), alt.layer(*theirs).properties(width=90)),
-        (layered(mine[0], other), alt.layer(theirs[0], lone)),
-        (beside(layered(*mine), other, spacing=9), alt.hconcat(alt.layer(*theirs), lone, spacing=9)),
-        (below(other, mine[1]), alt.vconcat(lone, theirs[1])),
+        (layer_charts(*mine, width=90), alt.layer(*theirs).properties(width=90)),
+        (layer_charts(mine[0], other), alt.layer(theirs[0], lone)),
+        (charts_beside(layer_charts(*mine), other, spacing=9), alt.hconcat(alt.layer(*theirs), lone, spacing=9)),
+        (charts_below(other, mine[1]), alt.vconcat(lone, theirs[1])),
     ):
         assert made == {name: part for name, part in expected.to_dict().items() if name not in ("$schema", "config")}
 
@@ -143,5 +143,5 @@ def test_the_same_picture_is_drawn_once(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(vl_convert, "vegalite_to_svg", lambda document, **_: drawn.append(document) or empty)
     charts = [{"mark": "point", "width": 57.57911838676986 + number} for number in range(100)]
     sheet = svg(charts)
-    assert [svg([dict(chart)]) for chart in charts] == [lean(empty)] * 100 and svg(charts) == sheet
+    assert [svg([dict(chart)]) for chart in charts] == [shrink_svg(empty)] * 100 and svg(charts) == sheet
     assert drawn == [specification(chart) for chart in charts]

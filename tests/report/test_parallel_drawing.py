@@ -29,7 +29,7 @@ def drawn_here(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     alone = drawing.picture
     monkeypatch.setattr(drawing, "picture", picture)
     monkeypatch.setattr(parallel_drawing, "picture", picture)
-    drawing._drawn.cache_clear()
+    drawing._draw_once.cache_clear()
     return documents
 
 
@@ -41,7 +41,7 @@ def cores(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 def test_each_chart_is_drawn_once_by_some_process(drawn_here: list[str], cores: Callable[[int], None]) -> None:
     expected = svg(charts(17))
     assert len(drawn_here) == 17
-    drawing._drawn.cache_clear()
+    drawing._draw_once.cache_clear()
     drawn_here.clear()
     cores(3)
     with drawn_ahead([*charts(17), *charts(2)]):

@@ -12,7 +12,7 @@ from compress.fidelity import BINS, calibration_error, reliability
 from compress.report import write_report
 from compress.report.page import tasks_of
 from compress.report.plot_points import points_of
-from compress.report.reliability import charts, describe, is_drawn, pooled
+from compress.report.reliability import charts, describe, is_drawn, pool_bins
 from compress.results import Result
 from compress.results.fidelity import ReliabilityBin
 
@@ -61,7 +61,7 @@ def test_seeds_are_pooled_decision_by_decision(fake: Callable[..., Result]) -> N
     half = slice(250), slice(250, 500)
     runs = [with_bins(fake(seed=seed), slice(500), slice(500), half[seed]) for seed in (0, 1)]
     (task,) = tasks_of(runs)
-    for found, expected in zip(pooled(task.rows[-1]), bins_of(SURE, RIGHT), strict=True):
+    for found, expected in zip(pool_bins(task.rows[-1]), bins_of(SURE, RIGHT), strict=True):
         assert (found.number, found.examples) == (expected.number, expected.examples)
         assert (found.confidence, found.right) == pytest.approx((expected.confidence, expected.right))
 
@@ -91,7 +91,7 @@ def test_few_decisions_have_no_picture(fake: Callable[..., Result], tmp_path: Pa
     few = [with_bins(fake(seed=seed), *[slice(40 * seed, 40 * seed + 40)] * 3) for seed in (0, 1)]
     most = [max(each.examples for each in result.final.reliability) for result in few]
     (both,) = tasks_of(few)
-    assert max(most) < 10 <= max(each.examples for each in pooled(both.rows[-1]))
+    assert max(most) < 10 <= max(each.examples for each in pool_bins(both.rows[-1]))
     assert not is_drawn(*tasks_of(few[:1])) and is_drawn(both)
     for part, there in ((few[:1], False), (few, True)):
         write_report(part, tmp_path)

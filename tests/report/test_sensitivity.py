@@ -40,7 +40,7 @@ def test_it_has_every_product_of_the_searched_models_alone(tmp_path: Path) -> No
         assert matmul.removesuffix("/MatMul") in drawn
     assert "KL divergence" in drawn
     assert "R, student int8, SST-2, seed 3" in drawn
-    assert len(sensitivity.searched(tasks())) == 1
+    assert len(sensitivity.searched_models(tasks())) == 1
 
 
 def test_in_words_the_worst_come_first_with_what_became_of_them() -> None:
@@ -51,12 +51,12 @@ def test_in_words_the_worst_come_first_with_what_became_of_them() -> None:
 def test_a_score_has_another_measure_and_an_unsearched_model_no_picture() -> None:
     drawn = svg(sensitivity.charts(tasks(kind="regression", goal={"drop": 0.5})))
     assert "mean squared difference" in drawn
-    assert sensitivity.searched(tasks(divergence={})) == []
+    assert sensitivity.searched_models(tasks(divergence={})) == []
     assert sensitivity.describe(tasks(divergence={})) == ""
 
 
 def test_the_table_has_the_worst_product_first_with_points_and_time() -> None:
-    ((result, model),) = sensitivity.searched(
+    ((result, model),) = sensitivity.searched_models(
         tasks(
             drop_alone={name: {"static": 1.5, "dynamic": -0.25} for name in DIVERGENCE},
             saved_ms=dict.fromkeys(DIVERGENCE, 0.125),
@@ -75,5 +75,5 @@ def test_a_product_that_was_given_back_keeps_the_format_that_was_tried() -> None
 
 
 def test_a_result_of_before_points_were_measured_has_an_empty_table() -> None:
-    ((result, model),) = sensitivity.searched(tasks())
+    ((result, model),) = sensitivity.searched_models(tasks())
     assert not sensitivity.table(result, model, "caption").lines

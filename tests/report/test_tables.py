@@ -14,7 +14,7 @@ from compress.metrics import ClassHeadline
 from compress.report import numbers, sentences
 from compress.report.details import environment
 from compress.report.page import page_of, tasks_of
-from compress.report.runs import Task, middle
+from compress.report.runs import Task, median_latency
 from compress.report.tables import Table, latency_table, main_table, times_of
 from compress.results import Latency, Result
 from compress.results.fidelity import Delta
@@ -344,7 +344,7 @@ def test_signs() -> None:
 def test_seeds_have_no_interval_of_their_middle() -> None:
     times: dict[str, Any] = {"batch": 1, "length": 32, "examples_per_second": 500, "speedup": 1, "runs": 30}
     seeds = [Latency(p50=p50, p50_interval=(p50 - 1, p50 + 1), **times) for p50 in (2, 6)]
-    found = middle(seeds)
+    found = median_latency(seeds)
     assert found is not None
     assert (found.p50, found.p50_interval, found.runs, found.starts) == (4, None, 30, 1)
 
@@ -353,10 +353,10 @@ def test_cpu_time_has_a_middle_where_every_seed_has_one() -> None:
     times: dict[str, Any] = {"batch": 1, "length": 32, "p90": 3, "p99": 4, "examples_per_second": 500, "speedup": 1}
     times["runs"] = 30
     seeds = [Latency(p50=p50, cpu_p50=p50 / 2, cpu_speedup=1, **times) for p50 in (1, 2, 9)]
-    middle_of_all = middle(seeds)
+    middle_of_all = median_latency(seeds)
     assert middle_of_all is not None
     assert (middle_of_all.p50, middle_of_all.cpu_p50) == (2, 1)
     older = seeds[0].model_copy(update={"cpu_p50": None, "cpu_speedup": None})
-    with_an_older = middle([older, *seeds[1:]])
+    with_an_older = median_latency([older, *seeds[1:]])
     assert with_an_older is not None
     assert (with_an_older.p50, with_an_older.cpu_p50, with_an_older.cpu_speedup) == (2, None, None)

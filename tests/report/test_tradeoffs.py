@@ -10,7 +10,7 @@ import pytest
 from compress.report.page import tasks_of
 from compress.report.sentences import tradeoffs
 from compress.report.tables import Column, main_table
-from compress.report.tradeoffs import listed, tradeoff_sentence
+from compress.report.tradeoffs import join_words, tradeoff_sentence
 from compress.results import Result
 
 ALBERT = {"parameters": 0.26, "flops": 1.0}
@@ -65,7 +65,7 @@ def test_the_threshold_is_that_of_the_docstring() -> None:
 
 
 def test_lists_read_as_lists() -> None:
-    assert [listed(["a", "b", "c"][:count]) for count in (1, 2, 3)] == ["a", "a and b", "a, b and c"]
+    assert [join_words(["a", "b", "c"][:count]) for count in (1, 2, 3)] == ["a", "a and b", "a, b and c"]
 
 
 def shared_weights(result: Result) -> Result:

@@ -12,7 +12,7 @@ import pytest
 from tokenizer_toys import TOKENIZERS, text, wordpiece
 from tokenizers import Tokenizer, processors
 
-from compress.runtime.batches import padded
+from compress.runtime.batches import pad_batch
 from compress.runtime.passages import NEVER, Best, Cut, Passages
 
 EACH = pytest.mark.parametrize("name", list(TOKENIZERS))
@@ -128,7 +128,7 @@ def test_every_window_has_the_segments_of_a_pair(name: str) -> None:
         assert len(one.type_ids) == len(one.ids) == len(one)
         for whose, segment in zip(one.sequence_ids, one.type_ids, strict=True):
             assert whose is None or segment == segments[whose]
-    encoded = padded(cut.encodings, {"token_type_ids": np.int64}, 0)["token_type_ids"]
+    encoded = pad_batch(cut.encodings, {"token_type_ids": np.int64}, 0)["token_type_ids"]
     assert encoded.max() == max(pair.type_ids)
 
 

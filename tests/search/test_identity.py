@@ -13,13 +13,13 @@ import pytest
 from recipe_runs import TASK, TEACHER
 
 from compress.errors import CompressError
-from compress.files.paths import shown
+from compress.files.paths import display_path
 from compress.model_choice import Limits, Measured, choose
 from compress.pipeline import Request
 from compress.search import run as search_run
 from compress.search.identity import IDENTITY
 from compress.search.report import search_document, write_search
-from compress.search.run import command_of, opened
+from compress.search.run import command_of, open_search
 from compress.search.space import Axis
 from compress.search.study import Trial
 
@@ -45,7 +45,7 @@ def request_(tmp_path: Path) -> Request:
 
 
 def test_an_override_is_for_the_recipes_that_have_its_stage(request_: Request) -> None:
-    opened(request_, LIMITS, ())
+    open_search(request_, LIMITS, ())
     commands = [command_of(request_, {"recipe": recipe}, LIMITS) for recipe in ("vocabulary-int8", "distilbert")]
     assert ["distill.epochs=1" in command for command in commands] == [False, True]
 
@@ -55,13 +55,13 @@ def test_a_command_goes_on_with_what_the_search_has_and_times_what_its_limits_as
     request_: Request, limits: Limits, timed: bool
 ) -> None:
     command = command_of(request_, {"recipe": "distilbert"}, limits)
-    assert command.endswith(f" --out {shown(str(request_.root))}")
+    assert command.endswith(f" --out {display_path(str(request_.root))}")
     assert ("--no-bench" in command) != timed
 
 
 def test_the_same_request_goes_on_whatever_its_threads(request_: Request) -> None:
-    opened(request_, LIMITS, ())
-    opened(replace(request_, threads=3), LIMITS, ())
+    open_search(request_, LIMITS, ())
+    open_search(replace(request_, threads=3), LIMITS, ())
 
 
 @pytest.mark.parametrize(
@@ -74,22 +74,22 @@ def test_the_same_request_goes_on_whatever_its_threads(request_: Request) -> Non
     ],
 )
 def test_another_setting_is_another_search(request_: Request, named: str, change: dict[str, Any]) -> None:
-    opened(request_, LIMITS, ())
+    open_search(request_, LIMITS, ())
     with pytest.raises(CompressError, match=f"holds another search: {named} is"):
-        opened(replace(request_, **change), LIMITS, ())
+        open_search(replace(request_, **change), LIMITS, ())
 
 
 def test_other_text_tuning_limits_and_values_are_another_search(request_: Request, tmp_path: Path) -> None:
-    opened(request_, LIMITS, ())
+    open_search(request_, LIMITS, ())
     with pytest.raises(CompressError, match="holds another search: data is"):
-        opened(replace(request_, tuning=tmp_path / "tuning.csv"), LIMITS, ())
+        open_search(replace(request_, tuning=tmp_path / "tuning.csv"), LIMITS, ())
     with pytest.raises(CompressError, match="holds another search: limits is"):
-        opened(request_, Limits(max_size_mb=6), ())
+        open_search(request_, Limits(max_size_mb=6), ())
     with pytest.raises(CompressError, match="holds another search: --try is"):
-        opened(request_, LIMITS, (Axis("distill.batch_size", (8, 16)),))
+        open_search(request_, LIMITS, (Axis("distill.batch_size", (8, 16)),))
     (tmp_path / "text.txt").write_text("the film is bad .\n" * 20)
     with pytest.raises(CompressError, match="holds another search: corpus is"):
-        opened(request_, LIMITS, ())
+        open_search(request_, LIMITS, ())
 
 
 def test_files_that_changed_since_are_another_search(request_: Request, tmp_path: Path) -> None:
@@ -100,8 +100,8 @@ def test_files_that_changed_since_are_another_search(request_: Request, tmp_path
     )
     request_ = replace(request_, recipes=("int8", str(own)), corpus=())
     axes = (Axis("student", (str(student),)),)
-    opened(request_, LIMITS, axes)
-    opened(request_, LIMITS, axes)
+    open_search(request_, LIMITS, axes)
+    open_search(request_, LIMITS, axes)
     for path, old, new, changed in (
         (own, "temperature: 2.0", "temperature: 3.0", f"{own} {student}"),
         (student, "layers: 1", "layers: 2", f"{own} {student}"),
@@ -111,43 +111,43 @@ def test_files_that_changed_since_are_another_search(request_: Request, tmp_path
         assert old in kept
         path.write_text(kept.replace(old, new))
         with pytest.raises(CompressError, match=f"has changed since, for {re.escape(changed)};"):
-            opened(request_, LIMITS, axes)
+            open_search(request_, LIMITS, axes)
         path.write_text(kept)
-    opened(request_, LIMITS, axes)
+    open_search(request_, LIMITS, axes)
 
 
 @pytest.mark.parametrize("text", ["null", "[]", "{"])
 def test_an_identity_that_cannot_be_read_is_named(request_: Request, text: str) -> None:
-    opened(request_, LIMITS, ())
+    open_search(request_, LIMITS, ())
     path = request_.root / "search" / IDENTITY
     path.write_text(text)
     with pytest.raises(CompressError, match=IDENTITY):
-        opened(request_, LIMITS, ())
+        open_search(request_, LIMITS, ())
 
 
 def test_a_search_of_an_earlier_version_is_said_to_be_one(request_: Request) -> None:
-    opened(request_, LIMITS, ())
+    open_search(request_, LIMITS, ())
     path = request_.root / "search" / IDENTITY
     document = json.loads(path.read_text())
     del document["files"]
     path.write_text(json.dumps(document))
     with pytest.raises(CompressError, match="begun by an earlier version of compress"):
-        opened(request_, LIMITS, ())
+        open_search(request_, LIMITS, ())
 
 
 def test_a_machine_with_another_cpu_takes_part(request_: Request, monkeypatch: pytest.MonkeyPatch) -> None:
     """Although stages that depend on its own timings have other keys in the store."""
     request_ = replace(request_, recipes=("int8",), corpus=(), overrides=("quantize.method=auto",))
-    opened(request_, LIMITS, ())
+    open_search(request_, LIMITS, ())
     monkeypatch.setattr("compress.pipeline.stages.quantize.cpu_name", lambda: "another")
     monkeypatch.setattr("compress.pipeline.stages.quantize.isa", lambda: ("avx2",))
-    opened(request_, LIMITS, ())
+    open_search(request_, LIMITS, ())
 
 
 def test_a_trial_that_repeats_another_is_no_model_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     point, info = {"recipe": "int8"}, {"score": 90.0, "size_mb": 1.0, "latency_ms": None}
     trials = [Trial(0, point, (-90.0, 1.0), None, info), Trial(1, point, (-90.0, 1.0), None, info, 0)]
-    monkeypatch.setattr(search_run, "opened", lambda *words: SimpleNamespace(run=lambda most, work: trials))
+    monkeypatch.setattr(search_run, "open_search", lambda *words: SimpleNamespace(run=lambda most, work: trials))
     monkeypatch.setattr(search_run, "run_all", lambda request, listener: [request.recipes])
     request = Request(("int8",), ("toy-sentiment",), teacher="bert-mini")
     result = search_run.search(request, LIMITS, (), 2)

@@ -14,7 +14,7 @@ from compress.errors import CompressError
 from compress.quantize import quantize_onnx
 from compress.sessions.checks import read_structure
 from compress.sessions.opening import open_session, open_sharing
-from compress.sessions.requirements import Requirements, number, requirements
+from compress.sessions.requirements import Requirements, requirements, version_number
 from compress.sessions.structure import Call, Structure
 from compress.spec.quantization import Quantize
 
@@ -43,7 +43,7 @@ def test_an_operator_may_have_come_after_its_opset() -> None:
 
 
 def test_versions_are_compared_as_numbers() -> None:
-    assert number("1.9") < number("1.17.3") < number("1.18.0.dev20240101")
+    assert version_number("1.9") < version_number("1.17.3") < version_number("1.18.0.dev20240101")
     assert Requirements("1.9", 18, 8).allow("1.17")
     assert not Requirements("1.24", 23, 11).allow("1.23.2")
     assert Requirements(None, 99, 99).allow("1.2")

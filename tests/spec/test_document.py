@@ -5,7 +5,7 @@ import time
 import pytest
 
 from compress.errors import CompressError
-from compress.spec.document import parse, spell
+from compress.spec.document import format_location, parse
 
 
 def problem(text: str) -> str:
@@ -26,8 +26,8 @@ def test_data_lines_and_spellings():
 
 
 def test_spelling_of_paths():
-    assert spell(("stages", 1, "distill", "epochs")) == "stages[1].distill.epochs"
-    assert spell(()) == ""
+    assert format_location(("stages", 1, "distill", "epochs")) == "stages[1].distill.epochs"
+    assert format_location(()) == ""
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 from bundle_cases import answer
 
 from compress.bundle.document import read_bundle
-from compress.bundle.files import problems
+from compress.bundle.files import file_problems
 from compress.bundle.graph_checks import Verification
 from compress.errors import CompressError
 from compress.processes.worker import serve
@@ -26,7 +26,7 @@ class Server:
             info = read_bundle(Path(folder))
         except CompressError as error:
             return [str(error)]
-        if wrong := problems(Path(folder), info.files):
+        if wrong := file_problems(Path(folder), info.files):
             return wrong
         return [check.detail for check in Verification(Path(folder), info).checks() if not check.passed]
 

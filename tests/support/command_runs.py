@@ -83,7 +83,7 @@ def leftovers(root: Path) -> list[Path]:
 def bundle_in(place: Path) -> str:
     """Return the model of the bundle in `place`, after checking every file against its list."""
     info = read_bundle(place)
-    assert files.problems(place, info.files) == []
+    assert files.file_problems(place, info.files) == []
     return info.model
 
 

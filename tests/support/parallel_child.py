@@ -48,7 +48,7 @@ from compress.processes import ranks, signals
 from compress.spec.stages import Training
 from compress.tasks import TaskBatches
 from compress.training import StepReport, make_accelerator, sharding
-from compress.training.parts import part, whole
+from compress.training.parts import full_tensor, local_part
 
 IMPORTED = (BertForMaskedLM, BertForSequenceClassification, teacher_targets, training_run)
 SETTINGS = {
@@ -160,7 +160,7 @@ def features(folder: Path, *, family: str, headed: bool) -> None:
     model = _family(family).eval()
     model = model if headed else model.base_model
     split: Any = sharding.split(model, lambda placed: placed, make_accelerator("fp32").device)
-    held = sum(part(parameter).numel() for parameter in split.parameters())
+    held = sum(local_part(parameter).numel() for parameter in split.parameters())
     every, count = ranks.gather(held), ranks.count()
     assert sum(every) == sum(parameter.numel() for parameter in model.parameters())
     assert max(every) < 1.3 * sum(every) / count
@@ -176,7 +176,7 @@ def features(folder: Path, *, family: str, headed: bool) -> None:
         theirs = dict(split.named_parameters())
         for name, parameter in model.named_parameters():
             if parameter.grad is not None:
-                gathered = whole(theirs[name].grad)
+                gathered = full_tensor(theirs[name].grad)
                 torch.testing.assert_close(gathered, parameter.grad, rtol=1e-4, atol=1e-5, msg=f"{wanted}: {name}")
         norm = nn.utils.get_total_norm([p.grad for p in model.parameters() if p.grad is not None])
         torch.testing.assert_close(sharding.clip(list(split.parameters()), 0.5), norm)
@@ -184,10 +184,12 @@ def features(folder: Path, *, family: str, headed: bool) -> None:
         for name, parameter in model.named_parameters():
             assert (theirs[name].grad is None) == (parameter.grad is None), f"{wanted}: {name}"
             if parameter.grad is not None:
-                torch.testing.assert_close(whole(theirs[name].grad), parameter.grad, rtol=1e-4, atol=1e-5, msg=name)
+                torch.testing.assert_close(
+                    full_tensor(theirs[name].grad), parameter.grad, rtol=1e-4, atol=1e-5, msg=name
+                )
     with torch.no_grad():
         for parameter in split.parameters():
-            part(parameter).add_(1.0)
+            local_part(parameter).add_(1.0)
     raised = copy.deepcopy(model)
     sharding.gather(split, raised)
     for after, before in zip(raised.parameters(), model.parameters(), strict=True):

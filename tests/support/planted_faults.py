@@ -95,8 +95,8 @@ FAULTS = (
     Fault(
         "differences have the other sign",
         "significance.py",
-        "points, (low, high) = observed.mean(), _ends(observed, resampled, shared)",
-        "points, (low, high) = -observed.mean(), _ends(-observed, -resampled, shared)",
+        "points, (low, high) = observed.mean(), _interval_ends(observed, resampled, shared)",
+        "points, (low, high) = -observed.mean(), _interval_ends(-observed, -resampled, shared)",
         "tests/test_significance.py tests/report",
     ),
     Fault(

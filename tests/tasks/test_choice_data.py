@@ -18,7 +18,7 @@ from compress.spec.task import Files, Hub, TaskSpec
 from compress.tasks import TASK_KINDS, OwnFiles, TaskBatches, encode, load_reported, load_training, own_task
 from compress.tasks.choice_batches import EncodedChoices
 from compress.tasks.data import Split
-from compress.tasks.template import guessed, task_yaml
+from compress.tasks.template import guess_columns, task_yaml
 
 Row = dict[str, Any]
 
@@ -119,7 +119,7 @@ def test_the_forms_of_published_data_sets_are_found(
     assert (spec.kind, spec.text, spec.label) == ("choice", text, label)
     split = load_reported(spec, folder, None).splits["dev"]
     assert len(split) == 24 and right(split) == [ending] * 12
-    assert "kind: choice" in task_yaml(guessed(OwnFiles(*paths), ()), tmp_path / "task.yaml")[0]
+    assert "kind: choice" in task_yaml(guess_columns(OwnFiles(*paths), ()), tmp_path / "task.yaml")[0]
 
 
 @pytest.mark.parametrize("kind", [None, "choice"])

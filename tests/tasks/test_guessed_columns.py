@@ -8,7 +8,7 @@ import pytest
 
 from compress.errors import CompressError
 from compress.tasks import OwnFiles, own_task
-from compress.tasks.template import files_in, guessed
+from compress.tasks.template import files_in, guess_columns
 
 
 def test_columns_are_guessed(tmp_path: Path) -> None:
@@ -17,9 +17,9 @@ def test_columns_are_guessed(tmp_path: Path) -> None:
         (tmp_path / f"{name}.csv").write_text("\n".join(["id,premise,hypothesis,entails,source", *rows]))
     files = OwnFiles(*files_in(tmp_path))
     assert files.dev.name == "validation.csv"
-    found = guessed(files, [])
+    found = guess_columns(files, [])
     assert (found.text, found.pair, found.label) == ("premise", "hypothesis", "entails")
-    found = guessed(OwnFiles(files.train, files.dev, "hypothesis"), ["text"])
+    found = guess_columns(OwnFiles(files.train, files.dev, "hypothesis"), ["text"])
     assert (found.text, found.pair, found.label) == ("hypothesis", None, "entails")
 
 
@@ -29,7 +29,7 @@ def test_what_cannot_be_guessed_is_asked_for(tmp_path: Path) -> None:
     for name in ("train", "dev"):
         (tmp_path / f"{name}.csv").write_text("\n".join(["a,b", *(f"{i},text {i}" for i in range(9))]))
     with pytest.raises(CompressError, match="no column looks like labels; name one of 'a', 'b' with --label"):
-        guessed(OwnFiles(*files_in(tmp_path)), [])
+        guess_columns(OwnFiles(*files_in(tmp_path)), [])
 
 
 def headless(folder: Path, header: str = "so very fine,good") -> OwnFiles:
@@ -44,7 +44,7 @@ def test_a_file_that_begins_with_an_example_is_told(tmp_path: Path) -> None:
     with pytest.raises(
         CompressError, match=r"its first line is read as the names .* 'good' is a value, too; put a line"
     ):
-        guessed(own, [])
+        guess_columns(own, [])
     with pytest.raises(
         CompressError, match=r"no column 'text'; .*; or put a line of names above, if 'good' is a value$"
     ):
@@ -56,10 +56,10 @@ def test_a_file_that_begins_with_an_example_is_told(tmp_path: Path) -> None:
 )
 def test_a_line_of_names_may_hold_a_value(tmp_path: Path, header: str) -> None:
     own = headless(tmp_path, header)
-    found = guessed(own, [])
+    found = guess_columns(own, [])
     assert [found.text, found.label] == header.split(",")
 
 
 def test_named_columns_may_be_values(tmp_path: Path) -> None:
-    found = guessed(headless(tmp_path, "what,good"), ["label"])
+    found = guess_columns(headless(tmp_path, "what,good"), ["label"])
     assert found.text == "what"

@@ -14,7 +14,7 @@ from compress.spec.kinds import KINDS
 from compress.spec.source import load
 from compress.spec.task import TaskSpec
 from compress.tasks import OwnFiles, fingerprint, load_training, own_files, own_task
-from compress.tasks.template import guessed, task_yaml
+from compress.tasks.template import guess_columns, task_yaml
 
 
 def write(folder: Path, name: str, labels: list[Any], *, header: str = "review,stars") -> Path:
@@ -258,7 +258,7 @@ def test_columns_parted_by_semicolons_are_read_alike(own: OwnFiles, tmp_path: Pa
     texts = {*data.train.texts[0], *data.tuning.texts[0]}
     assert len(data.train) + len(data.tuning) == 42
     assert {'so; so, and "so"', "a, b"} <= texts
-    found = guessed(own, [])
+    found = guess_columns(own, [])
     assert (found.text, found.label) == ("review", "stars")
 
 

@@ -13,7 +13,7 @@ import pytest
 from compress.errors import CompressError
 from compress.spec.task import Files, Hub, TaskSpec
 from compress.tasks import OwnFiles, load_reported, load_training, own_task
-from compress.tasks.template import guessed, task_yaml
+from compress.tasks.template import guess_columns, task_yaml
 from compress.tasks.tuning import carve
 
 Triple = tuple[str, str, Any]
@@ -198,6 +198,6 @@ def test_columns_of_a_saved_data_set(tmp_path: Path) -> None:
 
 def test_init_writes_a_task_of_ranking(tmp_path: Path) -> None:
     files = own(tmp_path, rows_of(30))
-    text, _ = task_yaml(guessed(files, ()), tmp_path / "faq.yaml")
+    text, _ = task_yaml(guess_columns(files, ()), tmp_path / "faq.yaml")
     assert "kind: ranking" in text and "text: [query, passage]" in text and "label: relevance" in text
     assert "metrics: [ndcg@10, mrr@10]" in text

@@ -44,7 +44,7 @@ def batch_of(windows: EncodedSpans) -> dict[str, np.ndarray]:
 def nll(temperature: float, table: np.ndarray, windows: EncodedSpans) -> float:
     """Compute the loss that students learn answers with, in float64."""
     batch = batch_of(windows)
-    logits = span_tables.padded(table, windows, np.arange(len(windows)), batch["input_ids"].shape[1])
+    logits = span_tables.padded_outputs(table, windows, np.arange(len(windows)), batch["input_ids"].shape[1])
     labels, compared = (torch.from_numpy(batch[name]) for name in ("labels", "compared"))
     return float(span_cross_entropy_loss(torch.from_numpy(logits).double() / temperature, labels, compared))
 
@@ -54,10 +54,10 @@ def test_what_is_put_is_found_and_padding_is_nothing() -> None:
     outputs = rng.standard_normal((len(windows), int(windows.lengths.max()) + 3, 2)).astype(np.float32)
     table = np.full((int(windows.lengths.sum()), 2), np.nan, np.float32)
     for rows in np.array_split(rng.permutation(len(windows)), 3):
-        span_tables.put(table, windows, rows, outputs[rows])
+        span_tables.put_outputs(table, windows, rows, outputs[rows])
     assert np.isfinite(table).all()
     rows = np.array([5, 0, 3])
-    found = span_tables.padded(table, windows, rows, outputs.shape[1])
+    found = span_tables.padded_outputs(table, windows, rows, outputs.shape[1])
     for place, row in enumerate(rows):
         length = windows.lengths[row]
         np.testing.assert_array_equal(found[place, :length], outputs[row, :length])
@@ -66,7 +66,7 @@ def test_what_is_put_is_found_and_padding_is_nothing() -> None:
 
 def test_a_file_holds_it_and_is_read_in_parts(tmp_path: Path) -> None:
     windows = windows_of()
-    table = span_tables.created(tmp_path / "table.npy", windows)
+    table = span_tables.create_table(tmp_path / "table.npy", windows)
     table[:] = table_of(windows)
     table.flush()
     found = np.load(tmp_path / "table.npy", mmap_mode="r", allow_pickle=False)
@@ -146,8 +146,8 @@ def test_the_mean_of_several_is_that_of_their_probabilities() -> None:
 def test_it_is_decoded_as_the_outputs_are(monkeypatch: pytest.MonkeyPatch) -> None:
     windows, table = windows_of(), table_of(windows_of())
     length = int(windows.lengths.max())
-    outputs = span_tables.padded(table, windows, np.arange(len(windows)), length)
+    outputs = span_tables.padded_outputs(table, windows, np.arange(len(windows)), length)
     expected = windows.collected([(np.arange(len(windows)), outputs)])
     monkeypatch.setattr(span_tables, "sorted_chunks", lambda lengths: np.array_split(np.argsort(lengths), 4))
-    np.testing.assert_array_equal(span_tables.collected(table, windows), expected)
+    np.testing.assert_array_equal(span_tables.collect_outputs(table, windows), expected)
     assert expected[:, 4].mean() > 0.3, "many answers are right"

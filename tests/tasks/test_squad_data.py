@@ -16,10 +16,10 @@ from compress.errors import CompressError
 from compress.spec.task import Files, Hub, TaskSpec
 from compress.tasks import (
     TrainingData,
+    count_near,
     fingerprint,
     load_reported,
     load_training,
-    near,
     split_fingerprint,
 )
 from compress.tasks.squad import read_squad
@@ -258,7 +258,7 @@ def test_questions_are_near_to_those_on_their_context_alone(tmp_path: Path) -> N
     written(tmp_path, squad(TRAIN), squad([*DEV[:3], other, again]))
     data, reported = load_training(span_task(), tmp_path, None), load_reported(span_task(), tmp_path, None)
     whole = load_reported(span_task(files=Files(train="dev.json", dev="asked.json")), tmp_path, None).splits["dev"]
-    assert near([reported.splits["dev"], data.tuning], whole) == [1, len(data.tuning)]
+    assert count_near([reported.splits["dev"], data.tuning], whole) == [1, len(data.tuning)]
 
 
 def test_the_fingerprint_changes_with_an_answer_alone(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from tagged_files import conll, csv_lists, dev_words, jsonl, others, read, sentences, tagging, written
 
 from compress.errors import CompressError
-from compress.metrics.tags import parted
+from compress.metrics.tags import split_labels
 from compress.spec.task import Files
 from compress.tasks import (
     TASK_KINDS,
@@ -169,7 +169,7 @@ def test_outputs_are_scored_by_words(tmp_path: Path) -> None:
     _, data = read(tmp_path)
     labels = data.splits["dev"].labels
     gold = KIND.gold(labels, ())
-    ids = parted(gold)[0]
+    ids = split_labels(gold)[0]
     outputs = np.eye(len(NAMES), dtype=np.float32)[ids]
     spec = tagging(metrics=("entity_f1", "accuracy"))
     assert score(spec, NAMES, outputs, gold) == {"entity_f1": 100.0, "accuracy": 100.0}

@@ -11,7 +11,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
 from compress.losses.soft_target import soft_target_loss
-from compress.tasks import TASK_KINDS, divided
+from compress.tasks import TASK_KINDS, divide_by_temperature
 from compress.tasks.ensembles import (
     HIGHEST,
     LOWEST,
@@ -72,7 +72,7 @@ def test_where_no_temperature_is_best_it_is_one_and_elsewhere_within_its_bounds(
 
 def test_one_teacher_twice_is_that_teacher_to_the_bit():
     logits, labels = answers(6)
-    calibrated = divided(logits, fit_temperature(logits, labels))
+    calibrated = divide_by_temperature(logits, fit_temperature(logits, labels))
     alone, twice = mean_of_probabilities([calibrated]), mean_of_probabilities([calibrated, calibrated])
     np.testing.assert_array_equal(alone, log_softmax(calibrated, axis=1))
     np.testing.assert_array_equal(twice.astype(np.float32), alone.astype(np.float32))
@@ -109,7 +109,9 @@ def test_certain_teachers_that_disagree_stay_finite():
 
 def test_scores_are_averaged_as_they_are():
     one, other = np.array([[1.0], [4.0]], dtype=np.float32), np.array([[2.0], [0.0]], dtype=np.float32)
-    np.testing.assert_array_equal(mean_of_scores([divided(one, None), divided(other, None)]), [[1.5], [2.0]])
+    np.testing.assert_array_equal(
+        mean_of_scores([divide_by_temperature(one, None), divide_by_temperature(other, None)]), [[1.5], [2.0]]
+    )
     kind = TASK_KINDS["regression"]
     assert kind.temperature is None
     assert kind.mean is mean_of_scores

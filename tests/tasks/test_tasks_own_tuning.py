@@ -10,7 +10,7 @@ import pytest
 
 from compress.errors import CompressError
 from compress.spec.task import Files, TaskSpec
-from compress.tasks import BUILTIN_TASKS, Split, TrainingData, fingerprint, load_reported, load_training, near
+from compress.tasks import BUILTIN_TASKS, Split, TrainingData, count_near, fingerprint, load_reported, load_training
 
 
 def task(**files: Any) -> TaskSpec:
@@ -104,7 +104,7 @@ def test_empty_texts_are_noted_and_are_not_told_as_shared_ones(here: Path) -> No
     data = load_training(task(), here, None)
     assert data.notes == ("3 of 40 train and 1 of 10 dev texts are empty",)
     whole = Split(tuple([*a, *b] for a, b in zip(data.train.texts, data.tuning.texts, strict=True)), np.zeros(40))
-    assert near([load_reported(task(), here, None).splits["dev"]], whole) == [0]
+    assert count_near([load_reported(task(), here, None).splits["dev"]], whole) == [0]
     write(here / "dev.csv", [f"dev {i}" for i in range(9)])
     data = load_training(task(), here, None, write(here / "own.csv", ["", "other 1"]))
     assert data.notes == ("3 of 40 train and 1 of 2 tuning texts are empty",)
@@ -118,7 +118,7 @@ def test_a_pair_is_empty_where_both_its_texts_are(here: Path) -> None:
     data = load_training(spec, here, None)
     assert data.notes == ("1 of 22 train and 1 of 3 dev texts are empty",)
     known = Split((["x", ""], ["", ""]), np.zeros(2))
-    assert near([load_reported(spec, here, None).splits["dev"]], known) == [0]
+    assert count_near([load_reported(spec, here, None).splits["dev"]], known) == [0]
 
 
 def test_one_of_texts_of_several_reported_splits_is_refused(here: Path) -> None:
@@ -144,8 +144,8 @@ def test_how_much_is_near_to_train(here: Path) -> None:
     assert train.exists()
     data, reported = load_training(task(), here, None), load_reported(task(), here, None)
     whole = load_training(task(), here, None, write(here / "own.csv", ["c d"])).train
-    assert near([data.tuning, reported.splits["dev"]], whole) == [len(data.tuning), 2]
-    assert near([data.tuning], data.train) == [0]
+    assert count_near([data.tuning, reported.splits["dev"]], whole) == [len(data.tuning), 2]
+    assert count_near([data.tuning], data.train) == [0]
 
 
 def test_pairs_are_near_by_a_text_on_either_side(glue: Path) -> None:
@@ -153,4 +153,4 @@ def test_pairs_are_near_by_a_text_on_either_side(glue: Path) -> None:
     dev, train = load_reported(spec, None, glue).splits["dev"], load_training(spec, None, glue).train
     apart = type(dev)(([f"x {i}" for i in range(6)], [f"y {i}" for i in range(6)]), dev.labels)
     crossed = type(dev)(([f"x {i}" for i in range(6)], train.texts[0][:1] * 6), dev.labels)
-    assert near([apart, crossed, dev], train) == [0, 6, len(train)]
+    assert count_near([apart, crossed, dev], train) == [0, 6, len(train)]

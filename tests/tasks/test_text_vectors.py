@@ -13,7 +13,7 @@ from scipy.stats import pearsonr, spearmanr
 from compress.errors import CompressError
 from compress.spec.task import Files, TaskSpec
 from compress.tasks import TASK_KINDS, OwnFiles, Split, collate, encode, load_training, own_task, score, wordpiece
-from compress.tasks.kinds.embedding import nearest_kept, paired, vectors_of
+from compress.tasks.kinds.embedding import nearest_kept, pair_vectors, vectors_of
 from compress.tasks.template import task_yaml
 from compress.tasks.text_vectors import EncodedTexts
 
@@ -94,7 +94,7 @@ def test_pairs_that_are_taken_and_put_together_keep_both_texts() -> None:
 
 def test_scores_are_correlations_of_the_cosines_alone() -> None:
     gold = np.array([1, 5, 3, 2, 4, 2.5], np.float32)
-    outputs = paired(unit(12, 4))
+    outputs = pair_vectors(unit(12, 4))
     found = score(spec(metrics=["spearman", "pearson"]), (), outputs, gold)
     assert found["spearman"] == pytest.approx(100 * np.asarray(spearmanr(outputs[:, 0], gold))[0], abs=1e-6)
     assert found["pearson"] == pytest.approx(
@@ -105,7 +105,7 @@ def test_scores_are_correlations_of_the_cosines_alone() -> None:
 
 
 def test_a_vector_that_is_no_number_fails() -> None:
-    outputs = paired(unit(12, 4))
+    outputs = pair_vectors(unit(12, 4))
     outputs[2, 5] = np.nan
     with pytest.raises(Exception, match="1 of 6 pairs have logits that are not finite"):
         score(spec(), (), outputs, np.arange(6, dtype=np.float32))
@@ -115,7 +115,7 @@ def test_how_near_two_models_vectors_are() -> None:
     one = unit(40, 6)
     other = one + 0.05 * unit(40, 6, seed=2)
     other /= np.linalg.norm(other, axis=1, keepdims=True)
-    kind, outputs = TASK_KINDS["embedding"], (paired(one), paired(other))
+    kind, outputs = TASK_KINDS["embedding"], (pair_vectors(one), pair_vectors(other))
     cosines = [float(a @ b) for a, b in zip(one, other, strict=True)]
     found = kind.similarity(*outputs)
     assert found["mean_cosine"] == pytest.approx(np.mean(cosines), abs=1e-6)

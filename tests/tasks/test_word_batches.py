@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tokenizers
 
-from compress.metrics.tags import joined, parted
+from compress.metrics.tags import concatenate_labels, split_labels
 from compress.runtime.words import NOWHERE
 from compress.tasks import EncodedWords, Split, collate, encode, of_words, wordpiece
 
@@ -72,7 +72,7 @@ def test_every_word_is_learnt_once_at_its_token(tokenizer: tokenizers.Tokenizer)
     assert np.array_equal(batch["compared"], batch["attention_mask"])
     learnt = batch["labels"][batch["labels"] >= 0]
     known = rows.places.window != NOWHERE
-    assert sorted(learnt.tolist()) == sorted(parted(rows.labels)[0][known].tolist())
+    assert sorted(learnt.tolist()) == sorted(split_labels(rows.labels)[0][known].tolist())
     by_word = collate(rows.compared_by_answers(), np.arange(len(rows)), 0)
     assert np.array_equal(by_word["compared"], batch["labels"] >= 0)
     assert sorted(by_word["words"][by_word["words"] >= 0].tolist()) == np.flatnonzero(known).tolist()
@@ -87,11 +87,11 @@ def test_taken_windows_keep_their_words_and_where_texts_begin(tokenizer: tokeniz
     assert set(found[:, 0].astype(int).tolist()) <= {0, 1, 2}
     inside = np.concatenate([np.flatnonzero(rows.places.window == window) for window in chosen])
     assert np.array_equal(found[:, 1:], whole[inside][:, 1:])
-    ids, begins = parted(part.labels)
+    ids, begins = split_labels(part.labels)
     assert begins[0] and begins.sum() == 3, "a text begins with each window that is taken apart"
-    assert np.array_equal(ids, parted(rows.labels)[0][inside])
+    assert np.array_equal(ids, split_labels(rows.labels)[0][inside])
     every = rows.take(np.arange(len(rows)))
-    assert np.array_equal(parted(every.labels)[0], parted(rows.labels)[0][rows.places.window != NOWHERE])
+    assert np.array_equal(split_labels(every.labels)[0], split_labels(rows.labels)[0][rows.places.window != NOWHERE])
 
 
 def test_windows_that_follow_others_keep_their_words(tokenizer: tokenizers.Tokenizer):
@@ -99,7 +99,7 @@ def test_windows_that_follow_others_keep_their_words(tokenizer: tokenizers.Token
     both = rows.followed_by(rows.take(np.array([0])))
     found = everything(both, np.arange(len(both)))
     assert np.array_equal(found[: len(rows.labels), 2], everything(rows, np.arange(len(rows)))[:, 2])
-    assert np.array_equal(both.labels[len(rows.labels) :], joined([np.arange(6)]))
+    assert np.array_equal(both.labels[len(rows.labels) :], concatenate_labels([np.arange(6)]))
 
 
 def test_of_words_with_one_token_the_first_is_learnt():

@@ -76,7 +76,7 @@ def test_the_same_examples_come_in_the_same_order(
 def test_the_next_batch_is_made_while_the_step_is_computed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The losses of a step are read only once the next batch's examples exist; if they were not made ahead, this would time
     out."""
-    whole, checked, made, steps = TaskBatches.collate, loop._Run._checked, threading.Semaphore(0), 5
+    whole, checked, made, steps = TaskBatches.collate, loop._Run._check_losses, threading.Semaphore(0), 5
 
     def collate(data: TaskBatches, indices: np.ndarray) -> Any:
         arrays = whole(data, indices)
@@ -89,7 +89,7 @@ def test_the_next_batch_is_made_while_the_step_is_computed(tmp_path: Path, monke
         return checked(run, names, terms)
 
     monkeypatch.setattr(TaskBatches, "collate", collate)
-    monkeypatch.setattr(loop._Run, "_checked", waiting)
+    monkeypatch.setattr(loop._Run, "_check_losses", waiting)
     with ahead(monkeypatch, wanted=True):
         trained(tmp_path, SETTINGS.model_copy(update={"micro_batch_size": None, "max_steps": steps, "epochs": 10.0}))
 
@@ -132,7 +132,7 @@ def test_what_collating_raises_ends_the_training(tmp_path: Path, monkeypatch: py
 
 
 def test_a_signal_ends_it_with_its_state_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(signals, "requested", lambda: 15)
+    monkeypatch.setattr(signals, "requested_signal", lambda: 15)
     with ahead(monkeypatch, wanted=True), pytest.raises(Interrupted, match="stopped at step 1 of 12"):
         trained(tmp_path)
     assert (tmp_path / "state.safetensors").exists()

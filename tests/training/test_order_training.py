@@ -100,7 +100,7 @@ def test_a_stopped_run_goes_on_bit_for_bit(tmp_path: Path, monkeypatch: pytest.M
         def note(report: Any) -> None:
             log.append(json.dumps(report.losses))
             if report.step == stop:
-                monkeypatch.setattr(signals, "requested", lambda: 2)
+                monkeypatch.setattr(signals, "requested_signal", lambda: 2)
 
         try:
             learn(work, encoder, objective, MaskedBatches(pairs(60)), 9, note)

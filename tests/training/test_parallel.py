@@ -83,7 +83,7 @@ def test_a_signal_that_torchrun_passes_on_as_well_is_taken_for_one(monkeypatch: 
         with pytest.raises(Interrupted), signals.deferred():
             signal.raise_signal(signal.SIGINT)
             signal.raise_signal(signal.SIGINT)
-            reached = signals.requested()
+            reached = signals.requested_signal()
     finally:
         signal.signal(signal.SIGINT, before)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -82,9 +82,9 @@ BATCH = np.arange(100, 100 + len(GROUPS))
 
 
 def test_parts_hold_whole_queries():
-    parts = sharing.parts(BATCH, GROUPS, 8)
+    parts = sharing.split_share(BATCH, GROUPS, 8)
     assert [len(part) for part in parts] == [8, 8]
-    assert [len(part) for part in sharing.parts(BATCH, GROUPS, 4)] == [3, 5, 1, 4, 3]
+    assert [len(part) for part in sharing.split_share(BATCH, GROUPS, 4)] == [3, 5, 1, 4, 3]
     np.testing.assert_array_equal(np.concatenate(parts), BATCH)
 
 

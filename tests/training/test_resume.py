@@ -157,7 +157,7 @@ def test_a_signal_saves_and_then_stops(tmp_path: Path, whole: Found, number: sig
     with pytest.raises(Interrupted, match=f"stopped at step {step} of {TOTAL}; the same command") as caught:
         run(tmp_path, on_step=on_step)
     assert caught.value.exit_code == 128 + number
-    assert signals.requested() is None
+    assert signals.requested_signal() is None
     assert ends_like(whole, tmp_path) == list(range(step + 1, TOTAL + 1))
 
 
@@ -182,7 +182,7 @@ def test_a_signal_that_nobody_asks_for_is_raised_at_the_end():
     assert reached
     assert caught.value.exit_code == 143
     with signals.deferred():
-        assert signals.requested() is None
+        assert signals.requested_signal() is None
     with pytest.raises(ValueError, match="first"), signals.deferred():  # the first error is raised
         signal.raise_signal(signal.SIGTERM)
         raise ValueError("first")

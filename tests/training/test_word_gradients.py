@@ -15,7 +15,7 @@ from training_toys import fit, toy_data, toy_model
 from compress.losses.hard_label import HardLabel
 from compress.losses.hidden_cosine import HiddenCosine
 from compress.losses.soft_target import SoftTarget
-from compress.metrics.tags import joined
+from compress.metrics.tags import concatenate_labels
 from compress.models.features import Features, compute_features
 from compress.models.random_models import random_classifier
 from compress.objective import Objective
@@ -35,7 +35,7 @@ def words(*, by_word: bool) -> EncodedWords:
     counts = [int(rng.integers(0, min(4, length - 2) + 1)) for length in texts.lengths]
     window = np.repeat(np.arange(len(texts)), counts)
     position = np.concatenate([1 + np.arange(count) for count in counts])
-    gold = joined([rng.integers(0, 3, count) for count in counts])
+    gold = concatenate_labels([rng.integers(0, 3, count) for count in counts])
     return EncodedWords(texts.input_ids, texts.token_type_ids, gold, Places(window, position, position), by_word)
 
 

@@ -34,13 +34,13 @@ def first_difference(traced: Traced, *, opset: int, unpadded: bool) -> str | Non
     wanted = [*output.hidden_states, logits_of(traced.model, output, inputs["attention_mask"])]
     real = inputs["attention_mask"].bool().numpy()
     for (name, found), expected in zip(_states(marked, inputs, traced.outputs).items(), wanted, strict=True):
-        own, other = (_compared(each, real, found) for each in (found, expected.numpy()))
+        own, other = (_comparable_states(each, real, found) for each in (found, expected.numpy()))
         if not np.allclose(own, other, atol=_TOLERANCE, rtol=0):
             return name
     return None
 
 
-def _compared(states: np.ndarray, real: np.ndarray, found: np.ndarray) -> np.ndarray:
+def _comparable_states(states: np.ndarray, real: np.ndarray, found: np.ndarray) -> np.ndarray:
     """Return what both sides have: all logits of texts; the first token if the graph has no other; else the real tokens."""
     if states.ndim == 2:
         return states

@@ -34,15 +34,15 @@ class GraphHead:
 def _attend_first(graph: Graph, encoder: Encoder, states: str, masks: Masks, tokens: Tokens) -> str:
     """Attend for the first token alone, [batch, 1, hidden]: the head reads no other."""
     states = tokens.pad(states)
-    return attend_first(graph, encoder.blocks[-1], states, _first(graph, states), masks)
+    return attend_first(graph, encoder.blocks[-1], states, _first_token(graph, states), masks)
 
 
 def first_token(graph: Graph, states: str, tokens: Tokens) -> str:
     """The states of the first token of each text, [batch, 1, hidden]."""
-    return _first(graph, tokens.pad(states))
+    return _first_token(graph, tokens.pad(states))
 
 
-def _first(graph: Graph, states: str) -> str:
+def _first_token(graph: Graph, states: str) -> str:
     return graph.op("Gather", [states, graph.integers(0)], "first_token", axis=1)
 
 

@@ -38,25 +38,25 @@ def run_layers(
     states = _feed_forward(graph, last, attended, encoder.activation)
     if graph.marked:
         graph.mark(f"layer {len(encoder.blocks)}", tokens.pad(states) if head.every_token else states)
-    return _mixed(graph, [*several, states], weights)
+    return _weighted_sum(graph, [*several, states], weights)
 
 
-def _mixed(graph: Graph, states: list[str], weights: Sequence[float]) -> str:
+def _weighted_sum(graph: Graph, states: list[str], weights: Sequence[float]) -> str:
     """Return the weighted sum of the states of several layers; those of one layer unchanged."""
     if len(states) == 1:
         return states[0]
     if len(set(weights)) > 1:
         states = [
-            _times(graph, state, weight, place)
+            _scale_states(graph, state, weight, place)
             for place, (state, weight) in enumerate(zip(states, weights, strict=True))
         ]
     found, *others = reversed(states)
     for other in others:
         found = graph.op("Add", [found, other], "layers")
-    return found if len(set(weights)) > 1 else _times(graph, found, weights[0])
+    return found if len(set(weights)) > 1 else _scale_states(graph, found, weights[0])
 
 
-def _times(graph: Graph, states: str, weight: float, place: int | None = None) -> str:
+def _scale_states(graph: Graph, states: str, weight: float, place: int | None = None) -> str:
     name = "float:share_of_layers" if place is None else f"float:share_of_layers_{place}"
     return graph.op("Mul", [states, graph.weight(name, np.array(weight, np.float32))], "layers")
 

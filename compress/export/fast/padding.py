@@ -67,13 +67,13 @@ class Unpadded:
 
     def attended(self, states: str) -> str:
         """Convert [1, token, width] to [length, batch, width], or [batch, length, width]."""
-        return self._padded(states, self._turned)
+        return self._gather_rows(states, self._turned)
 
     def pad(self, states: str) -> str:
         """Convert [1, token, width] to [batch, length, width]."""
-        return self._padded(states, self._tokens)
+        return self._gather_rows(states, self._tokens)
 
-    def _padded(self, states: str, tokens: str) -> str:
+    def _gather_rows(self, states: str, tokens: str) -> str:
         row = self._graph.op("Squeeze", [states, self._graph.integers(0)], SCOPE)
         return self._graph.op("Gather", [row, tokens], SCOPE, axis=0)
 

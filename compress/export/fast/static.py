@@ -39,8 +39,8 @@ def build_static_graph(model: Any, *, kind: KindName, opset: int) -> ModelProto:
 def _classes(graph: Graph, model: Any) -> dict[str, Output]:
     """Return the logits of each text's mean, or of the comparison of two means."""
     config = model.config
-    means = _means(graph, _look_up(graph, model, _TABLE), _counted(graph, config))
-    states, size = _layers(graph, model, _compared(graph, means) if config.texts == 2 else means)
+    means = _means(graph, _look_up(graph, model, _TABLE), _token_weights(graph, config))
+    states, size = _layers(graph, model, _compare_means(graph, means) if config.texts == 2 else means)
     logits = graph.op("Squeeze", [states, graph.integers(1)], "logits")
     return {"logits": (logits, ["batch", size])}
 
@@ -56,7 +56,7 @@ def _vectors(graph: Graph, model: Any) -> dict[str, Output]:
     """Return the sum of a text's vectors, normalised to length 1, which has the direction of their mean; and the vectors,
     for callers that do their own pooling."""
     vectors, hidden = _look_up(graph, model, "word_embeddings"), model.config.hidden_size
-    summed = graph.op("MatMul", [_counted(graph, model.config), vectors], _SCOPE)
+    summed = graph.op("MatMul", [_token_weights(graph, model.config), vectors], _SCOPE)
     pooled = of_length_1(graph, graph.op("Squeeze", [summed, graph.integers(1)], _SCOPE))
     states = _words_alone(graph, vectors, model.config)
     return {STATES: (states, ["batch", "length", hidden]), VECTORS: (pooled, ["batch", hidden])}
@@ -69,7 +69,7 @@ def _look_up(graph: Graph, model: Any, name: str) -> str:
 
 def _words_alone(graph: Graph, vectors: str, config: Any) -> str:
     """`vectors` [batch, length, hidden] with zeros for padding and special tokens."""
-    words = graph.op("Unsqueeze", [_words(graph, config), graph.integers(2)], _SCOPE)
+    words = graph.op("Unsqueeze", [_is_word(graph, config), graph.integers(2)], _SCOPE)
     return graph.op("Mul", [vectors, graph.op("Cast", [words], _SCOPE, to=TensorProto.FLOAT)], _SCOPE)
 
 
@@ -98,7 +98,7 @@ def _layers(graph: Graph, model: Any, states: str) -> tuple[str, int]:
     return graph.linear(layers[1], states), len(layers[1].weight)
 
 
-def _words(graph: Graph, config: Any) -> str:
+def _is_word(graph: Graph, config: Any) -> str:
     """Whether a token is real and not special: bool [batch, length]."""
     words = np.ones(config.vocab_size, bool)
     words[list(config.special_token_ids)] = False
@@ -106,9 +106,9 @@ def _words(graph: Graph, config: Any) -> str:
     return graph.op("And", [known, graph.op("Cast", ["attention_mask"], _SCOPE, to=TensorProto.BOOL)], _SCOPE)
 
 
-def _counted(graph: Graph, config: Any) -> str:
+def _token_weights(graph: Graph, config: Any) -> str:
     """1 where a token counts for a text, else 0: float32 [batch, texts, length]."""
-    real = _words(graph, config)
+    real = _is_word(graph, config)
     if config.texts == 1:
         texts = graph.op("Unsqueeze", [real, graph.integers(1)], _SCOPE)
         return graph.op("Cast", [texts], _SCOPE, to=TensorProto.FLOAT)
@@ -128,7 +128,7 @@ def _means(graph: Graph, vectors: str, counted: str) -> str:
     return graph.op("Div", [summed, graph.op("Max", [count, one], _SCOPE)], _SCOPE)
 
 
-def _compared(graph: Graph, means: str) -> str:
+def _compare_means(graph: Graph, means: str) -> str:
     """Compare the means u and v of two texts: u, v, |u - v|, u · v, [batch, 1, 4 · hidden]."""
     first, second = (graph.op("Gather", [means, graph.integers(number)], _SCOPE, axis=1) for number in (0, 1))
     apart = graph.op("Abs", [graph.op("Sub", [first, second], _SCOPE)], _SCOPE)

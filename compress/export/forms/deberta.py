@@ -94,18 +94,20 @@ class _Attention(nn.Module):
         self._scale = (3 * self._size) ** -0.5  # three terms: content, and content with position both ways
 
     def forward(self, states: Tensor, rows: tuple[Tensor, Tensor], hidden: Tensor) -> Tensor:
-        query, key, value = (self._cut(part(states)) for part in (self.query_proj, self.key_proj, self.value_proj))
+        query, key, value = (
+            self._split_heads(part(states)) for part in (self.query_proj, self.key_proj, self.value_proj)
+        )
         shape = (query.shape[0], self._heads, query.shape[2], query.shape[2])
         content = query @ key.transpose(-1, -2)
-        to_position = (query @ self._stacked(self.position_keys)).gather(-1, rows[0].expand(shape))
-        from_position = (key @ self._stacked(self.position_queries)).gather(-1, rows[1].expand(shape))
+        to_position = (query @ self._weight_by_head(self.position_keys)).gather(-1, rows[0].expand(shape))
+        from_position = (key @ self._weight_by_head(self.position_queries)).gather(-1, rows[1].expand(shape))
         scores = (content + to_position + from_position.transpose(-1, -2)) * self._scale + hidden
         return (scores.softmax(-1) @ value).transpose(1, 2).flatten(2)
 
-    def _cut(self, states: Tensor) -> Tensor:
+    def _split_heads(self, states: Tensor) -> Tensor:
         """[batch, length, head · size] to [batch, head, length, size]."""
         return states.unflatten(-1, (self._heads, self._size)).transpose(1, 2)
 
-    def _stacked(self, weight: Tensor) -> Tensor:
+    def _weight_by_head(self, weight: Tensor) -> Tensor:
         """[head · size, row] to a matrix for each head, [head, size, row]."""
         return weight.unflatten(0, (self._heads, self._size))

@@ -58,7 +58,7 @@ class _Encoder(nn.Module):
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Tensor:
         states = self.word_embedding(input_ids)
         length = input_ids.shape[1]
-        waves = self._waves(length, states.device)
+        waves = self._sinusoids(length, states.device)
         hidden = (1.0 - attention_mask[:, None, None, :].to(torch.float32)) * _LEAST
         # Padding attends to itself, which keeps its sums finite.
         hidden = hidden * (1.0 - torch.eye(length, device=states.device))
@@ -67,7 +67,7 @@ class _Encoder(nn.Module):
             states = layer(states, waves, hidden, other)
         return states
 
-    def _waves(self, length: int, device: Any) -> Tensor:
+    def _sinusoids(self, length: int, device: Any) -> Tensor:
         """Sines and cosines [1, 2 · length, hidden] of the distances from length down to 1 - length."""
         distances = torch.arange(2 * length, device=device)
         distances = (length - distances).to(torch.float32)
@@ -104,16 +104,16 @@ class _Attention(nn.Module):
         self.layer_norm = attention.layer_norm
 
     def forward(self, states: Tensor, waves: Tensor, hidden: Tensor, other: Tensor) -> Tensor:
-        query = self._cut(self.q(states))
-        content = (query + self.biases["content"]) @ self._cut(self.k(states)).transpose(-1, -2)
-        position = (query + self.biases["position"]) @ self._cut(self.r(waves)).transpose(-1, -2)
+        query = self._split_heads(self.q(states))
+        content = (query + self.biases["content"]) @ self._split_heads(self.k(states)).transpose(-1, -2)
+        position = (query + self.biases["position"]) @ self._split_heads(self.r(waves)).transpose(-1, -2)
         same, another = ((query + self.biases["segment"]) * row for row in self.segments)
         segment = torch.where(other, another.sum(-1, keepdim=True), same.sum(-1, keepdim=True))
-        scores = (content + _shifted(position) + segment) * self._scale + hidden
-        context = scores.softmax(-1) @ self._cut(self.v(states))
+        scores = (content + _relative_shift(position) + segment) * self._scale + hidden
+        context = scores.softmax(-1) @ self._split_heads(self.v(states))
         return self.layer_norm(self.o(context.transpose(1, 2).flatten(2)) + states)
 
-    def _cut(self, states: Tensor) -> Tensor:
+    def _split_heads(self, states: Tensor) -> Tensor:
         """[batch, length, head · size] to [batch, head, length, size]."""
         return states.unflatten(-1, (self._heads, self._size)).transpose(1, 2)
 
@@ -125,7 +125,7 @@ def _linear(weight: Tensor) -> nn.Linear:
     return layer
 
 
-def _shifted(scores: Tensor) -> Tensor:
+def _relative_shift(scores: Tensor) -> Tensor:
     """Convert [batch, head, query, distance], distances from length down to 1 - length, to [batch, head, query, key]: row i
     is shifted by i."""
     batch, heads, length, distances = scores.shape

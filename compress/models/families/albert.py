@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .bert import BERT, KEPT
-from .fields import MOST_LAYERS, MOST_WIDE, PROBABILITY, whole
+from .fields import MOST_LAYERS, MOST_WIDE, PROBABILITY, whole_number
 from .record import Family, MaskedLmHead, Setting, Student
 
 if TYPE_CHECKING:
@@ -42,9 +42,9 @@ ALBERT = Family(
     title="ALBERT",
     fields={
         **BERT.fields,
-        "embedding_size": whole(1, MOST_WIDE),
-        "num_hidden_groups": whole(1, MOST_LAYERS),
-        "inner_group_num": whole(1, MOST_LAYERS),
+        "embedding_size": whole_number(1, MOST_WIDE),
+        "num_hidden_groups": whole_number(1, MOST_LAYERS),
+        "inner_group_num": whole_number(1, MOST_LAYERS),
         "classifier_dropout_prob": PROBABILITY,
     },
     own_names={"classifier_dropout": "classifier_dropout_prob"},

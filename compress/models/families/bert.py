@@ -14,7 +14,7 @@ from .fields import (
     PROBABILITY,
     number,
     one_of,
-    whole,
+    whole_number,
 )
 from .record import Family, MaskedLmHead, Setting, Student
 
@@ -48,14 +48,14 @@ BERT = Family(
     title="BERT",
     fields={
         **COMMON,
-        "hidden_size": whole(1, MOST_WIDE),
-        "num_hidden_layers": whole(1, MOST_LAYERS),
-        "num_attention_heads": whole(1, MOST_HEADS),
-        "intermediate_size": whole(1, MOST_WIDE),
+        "hidden_size": whole_number(1, MOST_WIDE),
+        "num_hidden_layers": whole_number(1, MOST_LAYERS),
+        "num_attention_heads": whole_number(1, MOST_HEADS),
+        "intermediate_size": whole_number(1, MOST_WIDE),
         "hidden_act": one_of(*ACTIVATIONS),
         "hidden_dropout_prob": PROBABILITY,
         "attention_probs_dropout_prob": PROBABILITY,
-        "type_vocab_size": whole(1, 1024),
+        "type_vocab_size": whole_number(1, 1024),
         "layer_norm_eps": number(0, 1),
         "classifier_dropout": HEAD_DROPOUT,
     },

@@ -13,7 +13,7 @@ from typing import Any
 
 from .bert import BERT, KEPT
 from .counts import Counts, Sizes, bert_layer, bert_layer_flops, bert_rest
-from .fields import ACTIVATIONS, FLAG, HEAD_DROPOUT, MOST_POSITIONS, PROBABILITY, Field, one_of, only, whole
+from .fields import ACTIVATIONS, FLAG, HEAD_DROPOUT, MOST_POSITIONS, PROBABILITY, Field, one_of, only, whole_number
 from .record import Family, Setting, Student
 
 _BOTH = ["c2p", "p2c"]
@@ -29,7 +29,7 @@ def _are_both(value: Any) -> bool:
     return isinstance(parts, list) and sorted(map(str, parts)) == _BOTH
 
 
-def _rows(sizes: Sizes) -> int:
+def _relative_rows(sizes: Sizes) -> int:
     """Return the rows of the relative position table."""
     own = sizes.own
     return 2 * next(rows for rows in (own[_BUCKETS], own[_FARTHEST], sizes.positions) if rows > 0)
@@ -51,12 +51,12 @@ def _rest(sizes: Sizes) -> int:
 
 def _positions(sizes: Sizes) -> int:
     """Return parameters of the relative position table and its LayerNorm."""
-    return (_rows(sizes) + 2) * sizes.hidden
+    return (_relative_rows(sizes) + 2) * sizes.hidden
 
 
 def _layer_flops(sizes: Sizes, length: float) -> float:
     """Return FLOPs of a layer: BERT's, two projections of the position table, and two products of each token with each of its rows."""
-    rows, h = _rows(sizes), sizes.hidden
+    rows, h = _relative_rows(sizes), sizes.hidden
     return bert_layer_flops(sizes, length) + 2 * 2 * rows * h * h + 2 * 2 * length * rows * h
 
 
@@ -74,13 +74,13 @@ DEBERTA = Family(
     title="DeBERTa-v3",
     fields={
         **{name: field for name, field in BERT.fields.items() if name != "classifier_dropout"},
-        "type_vocab_size": replace(whole(0, 1024), required=True),
+        "type_vocab_size": replace(whole_number(0, 1024), required=True),
         "relative_attention": only(True, f"true: that {_V3}", kept=True, required=True),
         "pos_att_type": Field(_are_both, f"p2c|c2p: that {_V3}", required=True),
         "norm_rel_ebd": only("layer_norm", f"layer_norm: that {_V3}", kept=True, required=True),
         "conv_kernel_size": only(0, "none: the convolution of DeBERTa-v2-xlarge and -xxlarge is not supported"),
-        _BUCKETS: whole(-1, MOST_POSITIONS),
-        _FARTHEST: whole(-1, MOST_POSITIONS),
+        _BUCKETS: whole_number(-1, MOST_POSITIONS),
+        _FARTHEST: whole_number(-1, MOST_POSITIONS),
         "share_att_key": FLAG,
         "position_biased_input": FLAG,
         "pooler_dropout": PROBABILITY,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .fields import ACTIVATIONS, COMMON, FLAG, MOST_HEADS, MOST_LAYERS, MOST_WIDE, PROBABILITY, one_of, whole
+from .fields import ACTIVATIONS, COMMON, FLAG, MOST_HEADS, MOST_LAYERS, MOST_WIDE, PROBABILITY, one_of, whole_number
 from .record import Family, MaskedLmHead, Setting, Student
 
 _KEPT = ("pad_token_id", "initializer_range", "id2label", "label2id", "problem_type")
@@ -29,9 +29,9 @@ DISTILBERT = Family(
     title="DistilBERT",
     fields={
         **COMMON,
-        **{name: whole(1, MOST_WIDE) for name in ("dim", "hidden_size", "hidden_dim")},
-        **{name: whole(1, MOST_LAYERS) for name in ("n_layers", "num_hidden_layers")},
-        **{name: whole(1, MOST_HEADS) for name in ("n_heads", "num_attention_heads")},
+        **{name: whole_number(1, MOST_WIDE) for name in ("dim", "hidden_size", "hidden_dim")},
+        **{name: whole_number(1, MOST_LAYERS) for name in ("n_layers", "num_hidden_layers")},
+        **{name: whole_number(1, MOST_HEADS) for name in ("n_heads", "num_attention_heads")},
         "activation": one_of(*ACTIVATIONS),
         "dropout": PROBABILITY,
         "attention_dropout": PROBABILITY,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .bert import BERT, KEPT
-from .fields import MOST_WIDE, whole
+from .fields import MOST_WIDE, whole_number
 from .record import Family, MaskedLmHead, Setting, Student
 
 
@@ -16,7 +16,7 @@ def _settings(teacher: Setting) -> dict[str, Any]:
 ELECTRA = Family(
     name="electra",
     title="ELECTRA",
-    fields={**BERT.fields, "embedding_size": whole(1, MOST_WIDE)},
+    fields={**BERT.fields, "embedding_size": whole_number(1, MOST_WIDE)},
     own_names={},
     tokenizer="Electra",
     wordpiece_class="BertTokenizer",

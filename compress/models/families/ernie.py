@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .bert import BERT, KEPT
 from .counts import Counts, Sizes, bert_embeddings
-from .fields import FLAG, whole
+from .fields import FLAG, whole_number
 from .record import Setting, Student
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ ERNIE = replace(
     BERT,
     name="ernie",
     title="ERNIE",
-    fields={**BERT.fields, "use_task_id": FLAG, "task_type_vocab_size": whole(1, 1024)},
+    fields={**BERT.fields, "use_task_id": FLAG, "task_type_vocab_size": whole_number(1, 1024)},
     counts=Counts(embeddings=_embeddings),
     own_sizes={"use_task_id": 0, "task_type_vocab_size": 3},
     students=("ernie", "bert", "albert"),

@@ -65,7 +65,7 @@ def _is_number(value: Any, low: float, high: float) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
 
 
-def whole(low: int, high: int, nullable: bool = False) -> Field:
+def whole_number(low: int, high: int, nullable: bool = False) -> Field:
     return Field(lambda value: _is_whole(value, low, high), f"a whole number from {low} to {high}", nullable)
 
 
@@ -126,7 +126,7 @@ def _are_layers(value: Any) -> bool:
 
 
 FLAG = Field(lambda value: isinstance(value, bool), "true or false")
-_TOKEN = whole(0, MOST_TOKENS - 1, nullable=True)
+_TOKEN = whole_number(0, MOST_TOKENS - 1, nullable=True)
 PROBABILITY = number(0, 1)
 HEAD_DROPOUT = number(0, 1, nullable=True)
 _DTYPE = one_of("float32", "float16", "bfloat16", "float64", kept=False)  # weights are always loaded as float32
@@ -135,15 +135,15 @@ _ENCODER = "false: decoders are not supported"
 COMMON = {
     "architectures": Field(_are_names, "a list of names"),
     TOKENIZER_CLASS: Field(_is_name, "the name of a class"),
-    "vocab_size": whole(1, MOST_TOKENS),
-    "max_position_embeddings": whole(1, MOST_POSITIONS),
+    "vocab_size": whole_number(1, MOST_TOKENS),
+    "max_position_embeddings": whole_number(1, MOST_POSITIONS),
     "pad_token_id": _TOKEN,
     "bos_token_id": _TOKEN,
     "eos_token_id": _TOKEN,
     "initializer_range": number(0, 10),
     "tie_word_embeddings": FLAG,
     "id2label": Field(_are_labels, "names for the ids 0, 1, 2 …"),
-    "num_labels": whole(1, MOST_CLASSES),
+    "num_labels": whole_number(1, MOST_CLASSES),
     "problem_type": one_of(*PROBLEMS),
     "sentence_pooling": one_of("mean", "cls"),  # this and the next are this package's own, of sentence encoders
     "sentence_layers": Field(_are_layers, f"a whole number from 1 to {MOST_LAYERS}, or a list of weights of sum 1"),

@@ -22,7 +22,7 @@ from .fields import (
     Field,
     number,
     one_of,
-    whole,
+    whole_number,
 )
 from .record import Family, MaskedLmHead, Setting, Student
 
@@ -90,10 +90,10 @@ MODERNBERT = Family(
     fields={
         **COMMON,
         **dict.fromkeys(("cls_token_id", "sep_token_id"), COMMON["eos_token_id"]),
-        "hidden_size": whole(1, MOST_WIDE),
-        "num_hidden_layers": whole(1, MOST_LAYERS),
-        "num_attention_heads": whole(1, MOST_HEADS),
-        "intermediate_size": whole(1, MOST_WIDE),
+        "hidden_size": whole_number(1, MOST_WIDE),
+        "num_hidden_layers": whole_number(1, MOST_LAYERS),
+        "num_attention_heads": whole_number(1, MOST_HEADS),
+        "intermediate_size": whole_number(1, MOST_WIDE),
         "hidden_activation": one_of(*ACTIVATIONS),
         "classifier_activation": one_of(*ACTIVATIONS),
         "classifier_pooling": one_of("cls", "mean"),
@@ -102,9 +102,9 @@ MODERNBERT = Family(
         "classifier_dropout": HEAD_DROPOUT,
         "norm_eps": number(0, 1),
         "initializer_cutoff_factor": number(0, 100),
-        "local_attention": whole(2, MOST_POSITIONS),
+        "local_attention": whole_number(2, MOST_POSITIONS),
         "layer_types": Field(_are_kinds, f"for each layer one of {', '.join(_KINDS)}"),
-        "global_attn_every_n_layers": whole(1, MOST_LAYERS),
+        "global_attn_every_n_layers": whole_number(1, MOST_LAYERS),
         "rope_parameters": Field(_are_angles, f"rope_theta for each of {', '.join(_KINDS)}, with rope_type: default"),
         **dict.fromkeys(("global_rope_theta", "local_rope_theta"), _THETA),
         "position_embedding_type": one_of("absolute", "sans_pos", kept=False),  # in published files, without effect

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from .counts import Counts, Sizes
-from .fields import COMMON, MOST_TOKENS, MOST_WIDE, PROBABILITY, Field, whole
+from .fields import COMMON, MOST_TOKENS, MOST_WIDE, PROBABILITY, Field, whole_number
 from .record import Family, Setting, Student
 
 _MOST_SPECIAL = 64
@@ -77,13 +77,13 @@ STATIC = Family(
     title="Static",
     fields={
         **COMMON,
-        "hidden_size": whole(1, MOST_WIDE),
-        "intermediate_size": whole(1, MOST_WIDE),
+        "hidden_size": whole_number(1, MOST_WIDE),
+        "intermediate_size": whole_number(1, MOST_WIDE),
         "hidden_dropout_prob": PROBABILITY,
-        "texts": whole(1, 2),
-        "window": whole(0, MOST_WINDOW),
+        "texts": whole_number(1, 2),
+        "window": whole_number(0, MOST_WINDOW),
         "special_token_ids": Field(_are_tokens, f"a list of at most {_MOST_SPECIAL} token numbers"),
-        "separator_token_id": whole(0, MOST_TOKENS - 1, nullable=True),
+        "separator_token_id": whole_number(0, MOST_TOKENS - 1, nullable=True),
     },
     own_names={},
     fixed={"num_hidden_layers": 0, "num_attention_heads": 1, "hidden_act": "relu"},

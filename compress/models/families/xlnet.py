@@ -8,7 +8,17 @@ from __future__ import annotations
 
 from .bert import BERT
 from .counts import Counts, Sizes
-from .fields import ACTIVATIONS, MOST_HEADS, MOST_LAYERS, MOST_POSITIONS, MOST_WIDE, PROBABILITY, one_of, only, whole
+from .fields import (
+    ACTIVATIONS,
+    MOST_HEADS,
+    MOST_LAYERS,
+    MOST_POSITIONS,
+    MOST_WIDE,
+    PROBABILITY,
+    one_of,
+    only,
+    whole_number,
+)
 from .record import Family
 
 _POSITIONS = 512  # as in pre-training; attention itself has no limit
@@ -46,15 +56,15 @@ XLNET = Family(
     title="XLNet",
     fields={
         **{name: BERT.fields[name] for name in _SAME},
-        "d_model": whole(1, MOST_WIDE),
-        "n_layer": whole(1, MOST_LAYERS),
-        "n_head": whole(1, MOST_HEADS),
-        "d_inner": whole(1, MOST_WIDE),
-        "d_head": whole(1, MOST_WIDE),
+        "d_model": whole_number(1, MOST_WIDE),
+        "n_layer": whole_number(1, MOST_LAYERS),
+        "n_head": whole_number(1, MOST_HEADS),
+        "d_inner": whole_number(1, MOST_WIDE),
+        "d_head": whole_number(1, MOST_WIDE),
         "ff_activation": one_of(*ACTIVATIONS),
         "dropout": PROBABILITY,
         "summary_last_dropout": PROBABILITY,
-        "clamp_len": whole(-1, MOST_POSITIONS),
+        "clamp_len": whole_number(-1, MOST_POSITIONS),
         "attn_type": only("bi", "bi: one that reads in one direction is not supported", kept=True),
         "bi_data": only(False, "false: batches that are half reversed are not supported", kept=True),
         "summary_type": only("last", "last: a classifier on another token is not supported", kept=True),

@@ -1,6 +1,6 @@
 """Students: their sizes, and building one from its teacher. Importing this does not import torch."""
 
-from .activations import evaluating, thinned
+from .activations import evaluating, thin_sample
 from .build import build_encoder, build_student
 from .conversion import CONVERSION
 from .copying import load_body
@@ -23,5 +23,5 @@ __all__ = [
     "sample_tokens",
     "student_dimensions",
     "table_errors",
-    "thinned",
+    "thin_sample",
 ]

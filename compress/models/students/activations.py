@@ -95,7 +95,7 @@ def fill(module: Any, weight: Array, bias: Array | None = None) -> None:
             module.bias.copy_(torch.from_numpy(bias))
 
 
-def thinned(sample: Sample, tokens: int = FEW_TOKENS) -> Sample:
+def thin_sample(sample: Sample, tokens: int = FEW_TOKENS) -> Sample:
     """Return every n-th text of `sample`, about `tokens` real tokens in total; all texts if there are fewer."""
     masks = [np.asarray(batch["attention_mask"]) for batch in sample]
     texts = sum(len(mask) for mask in masks)

@@ -75,15 +75,17 @@ class _Regression:
         self.variances, self.directions = np.linalg.eigh(centred.T @ centred / len(centred))
         self.shared = self.directions.T @ (centred.T @ (targets - self.mean_out)) / len(centred)
 
-    def _damped(self, strength: float) -> Array:
+    def _damped_coefficients(self, strength: float) -> Array:
         unit = max(self.variances.mean(), np.finfo(np.float64).tiny)
         return self.shared / (np.maximum(self.variances, 0) + strength * unit)[:, None]
 
     def predicted(self, inputs: Array, strength: float) -> Array:
-        return (inputs - self.mean_in) / self.scale @ self.directions @ self._damped(strength) + self.mean_out
+        return (inputs - self.mean_in) / self.scale @ self.directions @ self._damped_coefficients(
+            strength
+        ) + self.mean_out
 
     def map(self, strength: float) -> tuple[Array, Array]:
-        change = (self.directions @ self._damped(strength)).T / self.scale
+        change = (self.directions @ self._damped_coefficients(strength)).T / self.scale
         return change, self.mean_out - change @ self.mean_in
 
 

@@ -32,7 +32,7 @@ def build_student(card: StudentCard, teacher: Any, sizes: Dimensions, sample: Sa
     """
     kind = head_of(teacher)
     student = model_from(kind, config_of_student(card, teacher.config, sizes))
-    _start(card, student, teacher, sample)
+    _initialize_student(card, student, teacher, sample)
     if card.init == "copy" and not kind.bare:
         models = teacher, student
         prefixes = teacher.base_model_prefix, student.base_model_prefix
@@ -47,7 +47,7 @@ def build_encoder(card: StudentCard, teacher: Any, sizes: Dimensions, sample: Sa
     from transformers import AutoModel
 
     student = AutoModel.from_config(config_of_student(card, teacher.config, sizes))
-    _start(card, student, teacher, sample)
+    _initialize_student(card, student, teacher, sample)
     return student
 
 
@@ -83,7 +83,7 @@ def student_config(teacher: Any, sizes: Dimensions, layers: Sequence[int] = ()) 
     return transformers_config({"model_type": family.name, **own, **kept, **lists, **vectors})
 
 
-def _start(card: StudentCard, student: Any, teacher: Any, sample: Sample | None) -> None:
+def _initialize_student(card: StudentCard, student: Any, teacher: Any, sample: Sample | None) -> None:
     if card.init == "copy":
         _copy_body(card, student.base_model, teacher.base_model)
     elif card.init == "project" and sample is not None:
@@ -94,7 +94,7 @@ def _start(card: StudentCard, student: Any, teacher: Any, sample: Sample | None)
 
 def _copy_body(card: StudentCard, student: Any, teacher: Any) -> None:
     """Fill an encoder from its teacher's; tensors are copied, never shared. Either may lack a pooler."""
-    theirs, mine = _form(teacher), _form(student)
+    theirs, mine = _form_of(teacher), _form_of(student)
     blocks = (
         distinct_blocks(card.copy_layers, theirs.sizes, layers=card.layers, card=card.name)
         if mine.family.shares_layers
@@ -106,7 +106,7 @@ def _copy_body(card: StudentCard, student: Any, teacher: Any) -> None:
         raise RuntimeError(f"student {card.name}: {wrong} do not pass from a {teacher.config.model_type} to it")
 
 
-def _form(encoder: Any) -> Form:
+def _form_of(encoder: Any) -> Form:
     family = _family(encoder)
     epsilon = family.setting(encoder.config, "layer_norm_eps")
     return Form(family, dimensions(encoder.config.to_dict(), classes=1), epsilon)

@@ -17,7 +17,7 @@ from ..dimensions import Dimensions
 from ..families import Family
 from ..heads import head_of
 from ..weights import load_weights
-from .widening import widened
+from .widening import widen_tables
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -107,7 +107,7 @@ def _embeddings(source: State, teacher: Form, student: Form) -> State:
             state = _module(source, teacher.family.projection, student.family.projection)
         else:
             matrix, bias = (source[f"{teacher.family.projection}.{kind}"] for kind in _KINDS)
-            tables = widened(tables, matrix, bias, student.epsilon)
+            tables = widen_tables(tables, matrix, bias, student.epsilon)
     return state | {f"embeddings.{name}": table for name, table in tables.items()}
 
 
@@ -121,7 +121,7 @@ def load_body(student: Any, folder: Path, *, pooler: bool = False) -> None:
     The classifier is unchanged, and so is the pooler unless `pooler` says that the encoder's was trained: losses on hidden states do not
     train it. A classifier of tokens has none. Raises `CompressError` for an encoder of another architecture or other sizes.
     """
-    found, wanted = _read(folder, student.base_model_prefix), _once(student.base_model.state_dict())
+    found, wanted = _read(folder, student.base_model_prefix), _distinct_tensors(student.base_model.state_dict())
     if not pooler or head_of(student).per_token or head_of(student).bare:
         found, wanted = _without_pooler(found), _without_pooler(wanted)
     for name in sorted(wanted.keys() | found.keys()):
@@ -144,7 +144,7 @@ def _without_pooler(state: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name: tensor for name, tensor in state.items() if not name.startswith("pooler.")}
 
 
-def _once(state: dict[str, Tensor]) -> dict[str, Tensor]:
+def _distinct_tensors(state: dict[str, Tensor]) -> dict[str, Tensor]:
     """Return shared tensors under their first name only, as in checkpoints."""
     first: dict[int, str] = {}
     return {name: tensor for name, tensor in state.items() if first.setdefault(tensor.data_ptr(), name) == name}

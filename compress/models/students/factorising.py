@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import algebra
-from .activations import Array, Sample, array, fill, observe, thinned
+from .activations import Array, Sample, array, fill, observe, thin_sample
 from .parts import POSITIONS, SEGMENTS, TABLES, WORDS, projection_of, tables_of
 
 
@@ -34,7 +34,7 @@ def factorise(student: Any, teacher: Any, sample: Sample) -> None:
     tables, behind = tables_of(teacher), projection_of(teacher)
     width, small = tables[WORDS].shape[1], student.config.embedding_size
     centred = {name: table - table.mean(1, keepdims=True) for name, table in tables.items()}
-    uses = _uses(sample, {name: len(table) for name, table in tables.items()})
+    uses = _row_uses(sample, {name: len(table) for name, table in tables.items()})
     rows, weights = (np.concatenate([part[name] for name in tables]) for part in (centred, uses))
     basis = truncated_svd(rows, small - 1, weights) @ _without_mean(small).T
     for name in TABLES:
@@ -48,7 +48,7 @@ def factorise(student: Any, teacher: Any, sample: Sample) -> None:
     if behind is not None:
         matrix = array(behind.weight)
         start, bias = matrix @ start, matrix @ bias + array(behind.bias)
-    few = thinned(sample)
+    few = thin_sample(sample)
     own = observe(student, few, {"states": (mapping, "in")})["states"]
     wanted = observe(teacher, few, {"states": (theirs.LayerNorm if behind is None else behind, "out")})["states"]
     fill(mapping, *algebra.refit(start, bias, own, wanted))
@@ -70,7 +70,7 @@ def table_errors(student: Any, teacher: Any) -> dict[str, float]:
     return errors
 
 
-def _uses(sample: Sample, sizes: dict[str, int]) -> dict[str, Array]:
+def _row_uses(sample: Sample, sizes: dict[str, int]) -> dict[str, Array]:
     """Return 1 + how often the sample uses each row of each table."""
     counts = {name: np.ones(size) for name, size in sizes.items()}
     for batch in sample:

@@ -27,7 +27,7 @@ from .activations import (
     fill,
     observed_batches,
     padded_batches,
-    thinned,
+    thin_sample,
 )
 from .parts import layer_parts, projection_of
 
@@ -82,7 +82,7 @@ class _Text:
 
     def stream(self, layer: int) -> Array:
         """Return a layer's inputs, [real token, size]."""
-        return _real(self.hidden[layer], self.masks)
+        return _real_tokens(self.hidden[layer], self.masks)
 
     def passed(self, attention: Any, layer: int) -> tuple[Array, Array]:
         """Return the outputs of an ALBERT attention on a layer's inputs, and the inputs of its output matrix."""
@@ -96,14 +96,14 @@ class _Text:
                 additive = (1.0 - mask[:, None, None, :].to(hidden.dtype)) * torch.finfo(hidden.dtype).min
                 outputs.append(attention(hidden, additive)[0])
         handle.remove()
-        return _real(outputs, self.masks), _real(inputs, self.masks)
+        return _real_tokens(outputs, self.masks), _real_tokens(inputs, self.masks)
 
 
 def fit_blocks(passes: Sequence[Repeat], teacher: Any, sample: Sample) -> None:
     """Fill the blocks of `passes` from `teacher`, an encoder of the same width, heads and neurons with separate layers."""
     layers = sorted({each.last for each in passes})
     tokens = min(FEW_TOKENS, _NUMBERS // (layer_parts(teacher, 0).up.out_features * len(layers)))
-    text = _read(teacher, thinned(sample, tokens), layers)
+    text = _read(teacher, thin_sample(sample, tokens), layers)
     with ExitStack() as modes:
         for each in passes:
             modes.enter_context(evaluating(each.layer))
@@ -126,11 +126,11 @@ def _read(teacher: Any, sample: Sample, layers: Sequence[int]) -> _Text:
     batches = list(padded_batches(teacher, sample, stream | norms))
     masks = [torch.as_tensor(batch["attention_mask"], device=batches[0]["0"].device) for batch in sample]
     streams = [[batch[name] for batch in batches] for name in stream]
-    seen = {name: _real([batch[name] for batch in batches], masks) for name in norms}
+    seen = {name: _real_tokens([batch[name] for batch in batches], masks) for name in norms}
     return _Text(teacher, streams, masks, seen, _energies(teacher, sample, layers))
 
 
-def _real(padded: Sequence[Any], masks: Sequence[Any]) -> Array:
+def _real_tokens(padded: Sequence[Any], masks: Sequence[Any]) -> Array:
     """Return the real tokens of padded batches, [real token, size]."""
     return np.concatenate([array(tensor[mask.bool()]) for tensor, mask in zip(padded, masks, strict=True)])
 
@@ -197,14 +197,16 @@ def _fit_half(
 ) -> None:
     """Fit the output matrix, so that its output plus the stream gives the teacher's sums, and the LayerNorm, so that it gives the teacher's
     states."""
-    stream, taken = _mixed(streams), _mixed(inputs)
-    sums, states = (_mixed([text.seen[f"{half} {each.last} {what}"] for each in group]) for what in ("sum", "states"))
+    stream, taken = _interleave_layers(streams), _interleave_layers(inputs)
+    sums, states = (
+        _interleave_layers([text.seen[f"{half} {each.last} {what}"] for each in group]) for what in ("sum", "states")
+    )
     weight, bias = algebra.refit(array(dense.weight), array(dense.bias), taken, sums - stream)
     fill(dense, weight, bias)
     fill(norm, *algebra.fitted_norm(stream + taken @ weight.T + bias, states, norm.eps))
 
 
-def _mixed(layers: Sequence[Array]) -> Array:
+def _interleave_layers(layers: Sequence[Array]) -> Array:
     """Return the layers' rows interleaved, so that the rows that a regression holds out to choose its strength come from all layers."""
     return np.stack(layers, axis=1).reshape(-1, layers[0].shape[1])
 
@@ -221,12 +223,12 @@ def _take_heads(mine: Any, group: Sequence[Repeat], text: _Text) -> None:
     for name in ("query", "key", "value"):
         sources = [getattr(layer, name) for layer in layers]
         weight, bias = ([array(getattr(source, kind)) for source in sources] for kind in ("weight", "bias"))
-        fill(getattr(mine, name), _picked(weight, rows), _picked(bias, rows))
-    output = _picked([array(layer.output.weight).T for layer in layers], rows).T
+        fill(getattr(mine, name), _pick_rows(weight, rows), _pick_rows(bias, rows))
+    output = _pick_rows([array(layer.output.weight).T for layer in layers], rows).T
     fill(mine.dense, output, np.mean([array(layer.output.bias) for layer in layers], axis=0))
 
 
-def _picked(arrays: Sequence[Array], rows: np.ndarray) -> Array:
+def _pick_rows(arrays: Sequence[Array], rows: np.ndarray) -> Array:
     """Return row i of the array `rows[i]`, for each i."""
     return np.stack(arrays)[rows, np.arange(len(rows))]
 

@@ -24,7 +24,7 @@ def not_kept(card: StudentCard, sizes: Mapping[str, Dimensions], *, epsilon: flo
     if card.init in ("random", "static"):
         return ()
     own = FAMILIES[sizes["student"].architecture]
-    lines = [*_lines(card, sizes["student"], sizes["teacher"])]
+    lines = [*_note_lines(card, sizes["student"], sizes["teacher"])]
     if epsilon is not None and own.fixed.get(_EPSILON, epsilon) != epsilon:
         lines.append(
             f"its LayerNorm adds {own.fixed[_EPSILON]:g} to variances, where the teacher's adds {epsilon:g} ({_EPSILON})"
@@ -32,7 +32,7 @@ def not_kept(card: StudentCard, sizes: Mapping[str, Dimensions], *, epsilon: flo
     return tuple(f"student {card.name}: {line}" for line in lines)
 
 
-def _lines(card: StudentCard, student: Dimensions, teacher: Dimensions) -> Iterator[str]:
+def _note_lines(card: StudentCard, student: Dimensions, teacher: Dimensions) -> Iterator[str]:
     mine, theirs = FAMILIES[student.architecture], FAMILIES[teacher.architecture]
     if teacher.token_types > 1 and not student.token_types:
         yield f"a {mine.title} has no segment embeddings: the first segment's is added to the positions, the second's is dropped"

@@ -86,7 +86,7 @@ def _project_attention(pair: _Pair, mine: Any, theirs: Any) -> None:
     stream = _stream_map(pair, (mine.query, "in"), seen["stream"])
     maps = _head_maps(pair, seen, theirs)
     for name, way in zip(("query", "key", "value"), maps, strict=False):
-        matrix, bias = _composed(getattr(theirs, name), stream)
+        matrix, bias = _compose_maps(getattr(theirs, name), stream)
         fill(getattr(mine, name), way @ matrix, way @ bias)
     output = pair.basis.T @ array(theirs.output.weight) @ maps[3]
     _fit_output(pair, (mine.output, mine.attention_norm), mine.query, output, theirs.output, seen)
@@ -111,7 +111,7 @@ def _project_feed_forward(pair: _Pair, mine: Any, theirs: Any) -> None:
     seen = pair.teacher_sees(**points)
     output = pair.basis.T @ array(theirs.down.weight)
     kept = algebra.strongest(seen["neurons"], output, mine.up.out_features)
-    matrix, bias = _composed(theirs.up, _stream_map(pair, (mine.up, "in"), seen["stream"]))
+    matrix, bias = _compose_maps(theirs.up, _stream_map(pair, (mine.up, "in"), seen["stream"]))
     fill(mine.up, matrix[kept], bias[kept])
     _fit_output(pair, (mine.down, mine.norm), mine.up, output[:, kept], theirs.down, seen)
 
@@ -164,12 +164,12 @@ def _project_head(pair: _Pair, student: Any, teacher: Any) -> None:
     mine, theirs = _head(student), _head(teacher)
     if mine is None or theirs is None:
         return
-    seen = observe(teacher, pair.sample, {"states": _last(pair.teacher), "neurons": theirs.neurons})
-    stream = _stream_map(pair, _last(pair.student), seen["states"])
+    seen = observe(teacher, pair.sample, {"states": _last_point(pair.teacher), "neurons": theirs.neurons})
+    stream = _stream_map(pair, _last_point(pair.student), seen["states"])
     classifier = theirs.classifier
     output = np.eye(theirs.dense.in_features) if classifier is None else array(classifier.weight)
     kept = algebra.strongest(seen["neurons"], output, mine.dense.out_features)
-    matrix, bias = _composed(theirs.dense, stream)
+    matrix, bias = _compose_maps(theirs.dense, stream)
     fill(mine.dense, matrix[kept], bias[kept])
     if classifier is not None:
         pooled = observe(student, pair.sample, {"neurons": mine.neurons})["neurons"]
@@ -179,16 +179,16 @@ def _project_head(pair: _Pair, student: Any, teacher: Any) -> None:
 
 def _project_token_head(pair: _Pair, mine: Any, theirs: Any) -> None:
     """Project a classifier that reads the last states directly."""
-    stream = _stream_map(pair, _last(pair.student), pair.teacher_sees(states=_last(pair.teacher))["states"])
-    fill(mine, *_composed(theirs, stream))
+    stream = _stream_map(pair, _last_point(pair.student), pair.teacher_sees(states=_last_point(pair.teacher))["states"])
+    fill(mine, *_compose_maps(theirs, stream))
 
 
-def _last(encoder: Any) -> Point:
+def _last_point(encoder: Any) -> Point:
     """Return the point of the last states."""
     return layer_parts(encoder, encoder.config.num_hidden_layers - 1).norm, "out"
 
 
-def _composed(linear: Any, stream: tuple[Array, Array]) -> tuple[Array, Array]:
+def _compose_maps(linear: Any, stream: tuple[Array, Array]) -> tuple[Array, Array]:
     """Return the teacher's linear layer applied after the map `stream` of its input."""
     weight, (matrix, bias) = array(linear.weight), stream
     return weight @ matrix, weight @ bias + array(linear.bias)

@@ -21,7 +21,7 @@ _ROWS = 4096  # words used for the fit, spread over the vocabulary
 _GAIN, _BIAS = "LayerNorm.weight", "LayerNorm.bias"
 
 
-def widened(tables: Mapping[str, Tensor], matrix: Tensor, bias: Tensor, epsilon: float) -> dict[str, Tensor]:
+def widen_tables(tables: Mapping[str, Tensor], matrix: Tensor, bias: Tensor, epsilon: float) -> dict[str, Tensor]:
     """Return tables [row, hidden] and a LayerNorm with `epsilon` for `tables` [row, embedding], `*_embeddings.weight`, and their LayerNorm,
     followed by `matrix` [hidden, embedding] and `bias`."""
     import torch

@@ -45,11 +45,11 @@ class _Change:
     moved: tuple[str, str] | None = None
 
 
-def chosen(name: str, overrides: Sequence[str], labels: Sequence[str], *, corpus: bool) -> list[Row]:
+def chosen_rows(name: str, overrides: Sequence[str], labels: Sequence[str], *, corpus: bool) -> list[Row]:
     """Return `full` and the rows with these labels; without labels, all that `rows` returns. If only other students are named, the recipe
     needs no part that could be left out. Raises what `rows` and `choose` raise."""
     if labels and all(label.startswith(_STUDENT) for label in labels):
-        return choose([_row(name, overrides, _Change(FULL, ()))], labels)
+        return choose([_make_row(name, overrides, _Change(FULL, ()))], labels)
     return choose(rows(name, overrides, corpus=corpus), labels)
 
 
@@ -68,7 +68,7 @@ def rows(name: str, overrides: Sequence[str] = (), *, corpus: bool) -> list[Row]
             f"recipe {recipe.name}: there is nothing to leave out; an ablation needs a general or augment stage, "
             "or distillation with several parts"
         )
-    return [_row(name, overrides, change) for change in (_Change(FULL, ()), *changes)]
+    return [_make_row(name, overrides, change) for change in (_Change(FULL, ()), *changes)]
 
 
 def choose(found: Sequence[Row], labels: Sequence[str]) -> list[Row]:
@@ -93,21 +93,21 @@ def _with_student(recipe: Recipe, label: str) -> Row:
         raise CompressError(f"--rows: `{label}`: recipe {recipe.name} makes no student")
     word = label.removeprefix(_STUDENT).strip()
     card, _ = resolve_student(word)
-    name = _named(recipe.name.removesuffix(f"-{FULL}"), f"{_STUDENT}{card.name[: _NAME_LENGTH // 2]}")
+    name = _row_name(recipe.name.removesuffix(f"-{FULL}"), f"{_STUDENT}{card.name[: _NAME_LENGTH // 2]}")
     title = f"{recipe.title}: {_STUDENT}{card.name}"
     return Row(label, recipe.model_copy(update={"name": name, "title": title}), student=word)
 
 
-def _row(name: str, overrides: Sequence[str], change: _Change) -> Row:
+def _make_row(name: str, overrides: Sequence[str], change: _Change) -> Row:
     recipe = load_recipe(name, [*overrides, *change.overrides])
-    name = _named(recipe.name, change.label)
+    name = _row_name(recipe.name, change.label)
     title = recipe.title if change.label == FULL else f"{recipe.title}: {change.label}"
     stages = tuple(stage for stage in recipe.stages if stage.kind not in ("quantize_aware", "quantize"))
     recipe = recipe.model_copy(update={"name": name, "title": title, "stages": stages})
     return Row(change.label, recipe, change.moved)
 
 
-def _named(recipe: str, label: str) -> str:
+def _row_name(recipe: str, label: str) -> str:
     slug = label.replace(" ", "-")
     return f"{recipe[: _NAME_LENGTH - len(slug) - 1]}-{slug}"
 
@@ -117,9 +117,9 @@ def _changes(recipe: Recipe, corpus: bool) -> Iterator[_Change]:
     for stage in recipe.stages:
         needs_text = stage.kind == "general"
         if stage.kind in SWITCHES and stage.spec.enabled is not False and (corpus or not needs_text):
-            yield _without(stage)
+            yield _disable_stage(stage)
     layers = _layerwise(distills)
-    soft = next((stage for stage in reversed(distills) if _weighted(stage, SOFT)), None)
+    soft = next((stage for stage in reversed(distills) if _weighted_losses(stage, SOFT)), None)
     yield from _layer_losses(layers)
     left_out = [_without_stage(stage, distills) for stage in layers if len(distills) > 1]
     yield from left_out
@@ -128,7 +128,7 @@ def _changes(recipe: Recipe, corpus: bool) -> Iterator[_Change]:
         yield gold
         for plain in left_out if len(layers) == 1 and layers[0] is not soft else ():
             yield _Change(
-                f"{plain.label} and {' and '.join(_weighted(soft, SOFT))}",
+                f"{plain.label} and {' and '.join(_weighted_losses(soft, SOFT))}",
                 (*plain.overrides, *gold.overrides),
                 moved=plain.moved,
             )
@@ -137,11 +137,11 @@ def _changes(recipe: Recipe, corpus: bool) -> Iterator[_Change]:
 
 def _layerwise(distills: Sequence[Stage]) -> list[Stage]:
     """Return the stages whose layer-wise losses are varied: those that match layers, else the first that has any such loss."""
-    matching = [stage for stage in distills if _weighted(stage, TRANSFORMER)]
-    return matching or [stage for stage in distills if _weighted(stage, LAYERWISE)][:1]
+    matching = [stage for stage in distills if _weighted_losses(stage, TRANSFORMER)]
+    return matching or [stage for stage in distills if _weighted_losses(stage, LAYERWISE)][:1]
 
 
-def _without(stage: Stage) -> _Change:
+def _disable_stage(stage: Stage) -> _Change:
     return _Change(f"without {stage.id}", (f"{stage.id}.enabled=false",))
 
 
@@ -152,12 +152,12 @@ def _without_stage(stage: Stage, distills: Sequence[Stage]) -> _Change:
     return _Change(f"without {stage.id}", (f"{stage.id}.enabled=false",), moved=(stage.id, heir.id))
 
 
-def _weighted(stage: Stage, names: Sequence[str] | None = None) -> list[str]:
+def _weighted_losses(stage: Stage, names: Sequence[str] | None = None) -> list[str]:
     """Names of a stage's losses with a positive weight, limited to `names`, in the stage's order."""
     return [loss.name for loss in stage.spec.losses if loss.weight > 0 and (names is None or loss.name in names)]
 
 
-def _unweighted(stage: Stage, names: Sequence[str]) -> tuple[str, ...]:
+def _zero_weights(stage: Stage, names: Sequence[str]) -> tuple[str, ...]:
     places = [number for number, loss in enumerate(stage.spec.losses) if loss.name in names]
     return tuple(f"{stage.id}.losses[{place}].weight=0" for place in places)
 
@@ -166,12 +166,12 @@ def _layer_losses(stages: Sequence[Stage]) -> Iterator[_Change]:
     """Leave out each layer-wise loss, then all those on transformer layers; skip a change that would leave a stage without losses."""
     for stage in stages:
         _same_for_all_tasks(stage, "losses")
-    weighted = [_weighted(stage) for stage in stages]
+    weighted = [_weighted_losses(stage) for stage in stages]
     names = [name for name in dict.fromkeys(itertools.chain(*weighted)) if name in LAYERWISE]
     transformer = [name for name in names if name in TRANSFORMER]
     for group in [*([name] for name in names), *([transformer] if len(transformer) > 1 else [])]:
         if all(set(losses) - set(group) for losses in weighted):
-            weights = itertools.chain(*(_unweighted(stage, group) for stage in stages))
+            weights = itertools.chain(*(_zero_weights(stage, group) for stage in stages))
             yield _Change(f"without {' and '.join(group)}", tuple(weights))
 
 
@@ -181,11 +181,11 @@ def _with_gold(stage: Stage) -> _Change:
     kept = [loss for loss in stage.spec.losses if loss.name not in SOFT and loss.weight > 0]
     kept += [] if any(loss.name == "hard_label" for loss in kept) else [HardLabel()]
     written = json.dumps([loss.model_dump(mode="json") for loss in kept])
-    return _Change(f"without {' and '.join(_weighted(stage, SOFT))}", (f"{stage.id}.losses={written}",))
+    return _Change(f"without {' and '.join(_weighted_losses(stage, SOFT))}", (f"{stage.id}.losses={written}",))
 
 
 def _layer_maps(stages: Sequence[Stage]) -> Iterator[_Change]:
-    matching = [stage for stage in stages if _weighted(stage, TRANSFORMER)]
+    matching = [stage for stage in stages if _weighted_losses(stage, TRANSFORMER)]
     for stage in matching:
         _same_for_all_tasks(stage, "layer_map")
     for rule in MAPS:

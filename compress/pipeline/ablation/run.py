@@ -9,14 +9,14 @@ from typing import Any
 
 from ...errors import CompressError
 from ...fields import Spec
-from ...files.paths import shown
+from ...files.paths import display_path
 from ...models.heads import HEADS
 from ...results import Result
 from ...spec.stages import Distill
 from ..estimate import epoch_steps
 from ..plan import Listener, Node, Plan
 from ..preflight import preflight
-from ..request import Request, own_words, several, shown_override
+from ..request import Request, as_tuple, own_words, shown_override
 from ..run import plan_all, run_all
 from .rows import FULL, WITHOUT_COPIES, Row
 
@@ -43,30 +43,30 @@ def run_rows(found: Sequence[Row], request: Request, listener: Listener | None =
 
 
 def command_line(name: str, request: Request, labels: Sequence[str]) -> str:
-    """Return the `compress ablate` command that makes these rows again; paths are written by `shown`."""
-    words = ["compress", "ablate", shown(name), *(own_words(request.own, request.corpus) if request.own else ())]
+    """Return the `compress ablate` command that makes these rows again; paths are written by `display_path`."""
+    words = ["compress", "ablate", display_path(name), *(own_words(request.own, request.corpus) if request.own else ())]
     first, count = request.seeds[0], len(request.seeds)
     options: list[tuple[str, Sequence[Any]]] = [
         ("--task", request.tasks),
-        ("--teacher", several(request.teacher)),
-        ("--student", _given(request.student)),
+        ("--teacher", as_tuple(request.teacher)),
+        ("--student", _as_list(request.student)),
         ("--seeds", [count] if count > 1 else []),
         ("--seed", [first] if first else []),
-        ("--base-seed", _given(request.base_seed)),
-        ("--data-dir", _given(request.data_dir)),
-        ("--tuning", _given(request.tuning)),
+        ("--base-seed", _as_list(request.base_seed)),
+        ("--data-dir", _as_list(request.data_dir)),
+        ("--tuning", _as_list(request.tuning)),
         ("--corpus", request.corpus),
-        ("--precision", _given(request.precision)),
+        ("--precision", _as_list(request.precision)),
         ("--set", [shown_override(text) for text in request.overrides]),
         ("--rows", labels),
     ]
     for flag, values in options:
         for value in values:
-            words += [flag, shown(str(value))]
+            words += [flag, display_path(str(value))]
     return shlex.join([*words, *(["--refit"] if request.refit else [])])
 
 
-def _given(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return [] if value is None else [value]
 
 
@@ -109,7 +109,7 @@ def _longer(row: Row, plan: Plan) -> dict[str, dict[str, Any]]:
         gone, heir = row.moved
         epochs, steps = specs[gone].epochs + specs[heir].epochs, None
         if specs[gone].max_steps or specs[heir].max_steps:
-            passes = sum(_passes(plan, nodes[stage]) for stage in row.moved)
+            passes = sum(_count_epochs(plan, nodes[stage]) for stage in row.moved)
             steps = max(1, round(passes * epoch_steps(plan, nodes[heir])))
         return {heir: {"epochs": epochs, "max_steps": steps}}
     if row.label == WITHOUT_COPIES and "augment" in specs:
@@ -122,7 +122,7 @@ def _longer(row: Row, plan: Plan) -> dict[str, dict[str, Any]]:
     return {}
 
 
-def _passes(plan: Plan, node: Node[Any]) -> float:
+def _count_epochs(plan: Plan, node: Node[Any]) -> float:
     """Passes over its examples that the stage completes."""
     spec = node.spec
     return min(spec.epochs, spec.max_steps / epoch_steps(plan, node)) if spec.max_steps else spec.epochs
@@ -152,11 +152,11 @@ def trained_student(plan: Plan) -> list[Any]:
     stages = (node for node in plan.nodes if not node.kind.onnx)
     return [
         student,
-        *(_distilled(node, node.spec, equal) if isinstance(node.spec, Distill) else node.key for node in stages),
+        *(_distill_identity(node, node.spec, equal) if isinstance(node.spec, Distill) else node.key for node in stages),
     ]
 
 
-def _distilled(node: Node[Spec], distill: Distill, equal: Mapping[str, str]) -> list[Any]:
+def _distill_identity(node: Node[Spec], distill: Distill, equal: Mapping[str, str]) -> list[Any]:
     spec = distill.model_dump(mode="json", exclude={"losses", "per_task"})
     losses = [
         {"name": equal[loss.name], "weight": loss.weight} if loss.name in equal else loss.model_dump()

@@ -34,7 +34,7 @@ def fields_for_task(draft: Draft, layers: tuple[PerTask, ...], model: type[PerTa
     return {"max_length": draft.task.spec.max_length, **merged} if "max_length" in model.model_fields else merged
 
 
-def seeded(draft: Draft, spec: Spec, seed: int) -> dict[str, Any]:
+def seeded_fields(draft: Draft, spec: Spec, seed: int) -> dict[str, Any]:
     return {**spec.model_dump(mode="json", exclude={"per_task"}), "seed": seed, "precision": draft.precision}
 
 

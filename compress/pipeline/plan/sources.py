@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ...corpus import Source, corpus_fingerprint, corpus_sources
 from ...errors import CompressError
-from ...files.paths import shown
+from ...files.paths import display_path
 from ...provenance import Corpus
 from ...spec.task import TaskSpec
 from ...tasks import Encoded, Split, TrainingData, encode, fingerprint, load_training, reported_rows
@@ -95,4 +95,4 @@ class TextSource:
     @property
     def record(self) -> Corpus:
         """The corpus as a result records it: without paths."""
-        return Corpus(names=tuple(map(shown, self.words)), fingerprint=self.fingerprint)
+        return Corpus(names=tuple(map(display_path, self.words)), fingerprint=self.fingerprint)

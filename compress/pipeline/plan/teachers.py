@@ -52,17 +52,17 @@ class TeacherSource:
     @cached_property
     def config(self) -> dict[str, Any]:
         if self.folder is None and self.card.random is not None:
-            return random_config(self.card.random, **self._borrowed)
+            return random_config(self.card.random, **self._borrowed_config)
         return with_layers(read_config(self.folder or Path()), self.card.layers, f"teacher {self.card.name}")
 
     @cached_property
     def identity(self) -> str:
         """Identifies the checkpoint in keys: a hash of its files, or how its random weights are drawn."""
-        words = _joined(self._words) or f"wordpiece of generator {GENERATOR_VERSION}"
+        words = _join_hashes(self._tokenizer_hashes) or f"wordpiece of generator {GENERATOR_VERSION}"
         if self.folder is None:
-            grown = "" if self.small is None else f" grown from {_joined(self._weights)}"
+            grown = "" if self.small is None else f" grown from {_join_hashes(self._weights)}"
             return f"random {self.config} {words}{grown}"
-        return f"{_joined(self._weights)} {_joined(self._words)}"
+        return f"{_join_hashes(self._weights)} {_join_hashes(self._tokenizer_hashes)}"
 
     def check_unchanged(self) -> None:
         """Raise `CompressError` if its files are no longer those that keys identify. Reads all of them."""
@@ -78,14 +78,14 @@ class TeacherSource:
         return {} if folder is None else _hashes([*weight_files(folder), folder / "config.json"])
 
     @cached_property
-    def _words(self) -> dict[str, str]:
+    def _tokenizer_hashes(self) -> dict[str, str]:
         folder = self.folder or self.words
         return {} if folder is None else _hashes(tokenizer_files(folder))
 
     @property
     def origin(self) -> TeacherOrigin:
         """Where the checkpoint comes from, for the record; its files are hashed once, for the keys."""
-        files, checkpoint = self._weights | self._words, self.card.checkpoint
+        files, checkpoint = self._weights | self._tokenizer_hashes, self.card.checkpoint
         if checkpoint is None:
             kind, name = ("random", self.card.name) if self.small is None else ("grown", self.card.name)
             return TeacherOrigin(kind=kind, name=name, files=files)
@@ -135,7 +135,7 @@ class TeacherSource:
         return embedded(int(self.config["vocab_size"]))
 
     @property
-    def _borrowed(self) -> dict[str, Any]:
+    def _borrowed_config(self) -> dict[str, Any]:
         """What its config takes from the small model that it grows from, or from the tokenizer that its card names."""
         if self.small is not None:
             return {"small": read_config(self.small)}
@@ -179,7 +179,7 @@ def resolve_teacher(name_or_path: str) -> TeacherSource:
         return TeacherSource(card, locate(card, base))
     if card.random.grow_from is not None:
         return _grown(card, card.random.grow_from, base)
-    words = None if card.random.tokenizer is None else _named(card, "tokenizer", card.random.tokenizer, base)
+    words = None if card.random.tokenizer is None else _named_folder(card, "tokenizer", card.random.tokenizer, base)
     return TeacherSource(card, None, words)
 
 
@@ -222,7 +222,7 @@ def _of_the_hub(role: str, name: str, revision: str | None) -> TeacherSource:
     return TeacherSource(card, folder, notes=() if is_commit(revision) else (moving,))
 
 
-def pinned(word: str, teacher: TeacherSource) -> str:
+def pinned_word(word: str, teacher: TeacherSource) -> str:
     """Return the word that finds the same checkpoint later: for the hub it names the commit."""
     checkpoint = teacher.card.checkpoint
     if checkpoint is None or checkpoint.hub is None or word.partition("@")[0] != checkpoint.hub:
@@ -231,7 +231,7 @@ def pinned(word: str, teacher: TeacherSource) -> str:
 
 
 def _grown(card: TeacherCard, word: str, base: Path) -> TeacherSource:
-    folder = _named(card, "grow_from", word, base)
+    folder = _named_folder(card, "grow_from", word, base)
     found = TeacherSource(card, None, folder, folder)
     try:
         check_growth(dimensions(read_config(folder), classes=2), found.dimensions(2), source=word)
@@ -240,7 +240,7 @@ def _grown(card: TeacherCard, word: str, base: Path) -> TeacherSource:
     return found
 
 
-def _named(card: TeacherCard, field: str, word: str, base: Path) -> Path:
+def _named_folder(card: TeacherCard, field: str, word: str, base: Path) -> Path:
     """Return the folder, with a tokenizer, that a card of random weights names, relative to the card's file or to the working directory.
     Raises `CompressError` if there is none."""
     where = f"teacher {card.name}: random.{field}:"
@@ -271,7 +271,7 @@ def _hashes(files: list[Path]) -> dict[str, str]:
     return {path.name: store.hash_file(path) for path in files}
 
 
-def _joined(hashes: dict[str, str]) -> str:
+def _join_hashes(hashes: dict[str, str]) -> str:
     return " ".join(f"{name}={digest}" for name, digest in hashes.items())
 
 

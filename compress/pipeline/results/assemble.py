@@ -48,7 +48,7 @@ _PER_TOKEN_LENGTH = 128
 RESULT_VERSION = 10
 
 
-def described(plan: Plan) -> str:
+def result_key(plan: Plan) -> str:
     """Key of what a result contains besides its measurements: the cards, the task, the version of the code that assembles it."""
     cards = {
         "recipe": plan.recipe.model_dump(mode="json"),
@@ -126,7 +126,7 @@ def build_result(
             "tuning_examples": len(data.tuning),
             "measurements": made.measurements,
             "notices": list(context.notices),
-            "published": _published(plan, context),
+            "published": _published_scores(plan, context),
             "teacher_licence": plan.teacher.card.licence,
             "teacher_hub": _hub(plan.teacher),
             **_of_own_checkpoint(plan),
@@ -182,7 +182,7 @@ def task_info(context: Context, reported: ReportedSource) -> results.TaskInfo:
     )
 
 
-def _published(plan: Plan, context: Context) -> dict[str, float]:
+def _published_scores(plan: Plan, context: Context) -> dict[str, float]:
     task = context.task.spec.name
     return {source: scores[task] for source, scores in plan.teacher.card.published.items() if task in scores}
 

@@ -17,7 +17,16 @@ from ...results.teachers import EnsembleScore, TeacherScore
 from ...runtime.passages import THRESHOLD
 from ...spec.kinds import KINDS
 from ...store import Artifact, Store
-from ...tasks import TASK_KINDS, EncodedSpans, ReportedData, divided, gold_of, headline, score, span_tables
+from ...tasks import (
+    TASK_KINDS,
+    EncodedSpans,
+    ReportedData,
+    divide_by_temperature,
+    gold_of,
+    headline,
+    score,
+    span_tables,
+)
 from ...tasks.ensembles import mean_of_log_probabilities
 from ..plan import TRAINING, Context, Node, Plan
 from ..plan.teachers import ENSEMBLE, TeacherSource, names_of
@@ -48,14 +57,14 @@ def _predictions(model: str, checkpoint: Artifact, reported: ReportedSource, con
     def predicted() -> dict[str, np.ndarray]:
         from ...models.predict import predict_logits
 
-        classifier, pad = _loaded(checkpoint, context)
+        classifier, pad = _load_model(checkpoint, context)
         tokenizer, length = load_tokenizer(checkpoint.path), reported.spec.max_length
         return {
             split: predict_logits(classifier, reported.encoded(split, tokenizer, length), pad)
             for split in reported.data.splits
         }
 
-    return _measured(model, checkpoint.key, predicted, reported, context, cache)
+    return _store_predictions(model, checkpoint.key, predicted, reported, context, cache)
 
 
 def _windows_predictions(
@@ -74,7 +83,7 @@ def _windows_predictions(
         """Return one teacher's calibrated logits (`span_tables`)."""
         from ...models.predict import put_token_logits
 
-        (reader, pad), teacher = _loaded(artifacts[model], context), plan.teachers[model]
+        (reader, pad), teacher = _load_model(artifacts[model], context), plan.teachers[model]
         parts = None if teacher.shares_tokenizer(student) else teacher.parts_of(windows, length)
         table = np.zeros((int(windows.starts[-1]), 2), np.float32)
         put_token_logits(table, reader, windows, pad, parts=parts)
@@ -86,19 +95,19 @@ def _windows_predictions(
         for split in reported.data.splits:
             windows: Any = reported.encoded(split, student.tokenizer, length)
             table = mean_of_log_probabilities([says(model, windows) for model in plan.teachers])
-            found[split] = windows.decided(span_tables.collected(table, windows), threshold)
+            found[split] = windows.decided(span_tables.collect_outputs(table, windows), threshold)
         return found
 
-    return _measured(ENSEMBLE, artifacts[node.id].key, predicted, reported, context, cache)
+    return _store_predictions(ENSEMBLE, artifacts[node.id].key, predicted, reported, context, cache)
 
 
-def _loaded(checkpoint: Artifact, context: Context) -> tuple[Any, int]:
+def _load_model(checkpoint: Artifact, context: Context) -> tuple[Any, int]:
     """Return the model, and the id of its padding token."""
     model: Any = load_classifier(checkpoint.path, kind=context.kind, labels=context.labels, trained=True)
     return model, pad_id(model.config.to_dict())
 
 
-def _measured(
+def _store_predictions(
     model: str,
     made: str,
     predicted: Callable[[], dict[str, np.ndarray]],
@@ -134,19 +143,21 @@ def ensemble_score(
     if ENSEMBLE not in logits:
         arrays = {model: logits[_array(model)] for model in plan.teachers}
         logits[ENSEMBLE] = {
-            split: mean([divided(arrays[model][split], infos[model]["temperature"]) for model in plan.teachers])
+            split: mean(
+                [divide_by_temperature(arrays[model][split], infos[model]["temperature"]) for model in plan.teachers]
+            )
             for split in data.splits
         }
     names = names_of(plan.teachers)
     teachers = tuple(
         TeacherScore(
             name=names[model],
-            **_scored(infos[model], _array(model), logits, data),
-            **_known(source, infos[model]["temperature"]),
+            **_score_fields(infos[model], _array(model), logits, data),
+            **_source_fields(source, infos[model]["temperature"]),
         )
         for model, source in plan.teachers.items()
     )
-    return EnsembleScore(teachers=teachers, **_scored(artifacts[node.id].info, ENSEMBLE, logits, data))
+    return EnsembleScore(teachers=teachers, **_score_fields(artifacts[node.id].info, ENSEMBLE, logits, data))
 
 
 def _ensemble(plan: Plan) -> Node[Spec] | None:
@@ -165,7 +176,7 @@ def _array(model: str) -> str:
     return "teacher-fp32" if model == "teacher" else model
 
 
-def _scored(info: dict[str, Any], name: str, logits: Logits, data: ReportedData) -> dict[str, Any]:
+def _score_fields(info: dict[str, Any], name: str, logits: Logits, data: ReportedData) -> dict[str, Any]:
     """Return the fields that a teacher and the ensemble share."""
     scores = {
         split: score(data.spec, data.labels, array, gold_of(data.spec, data.splits[split]))
@@ -175,7 +186,7 @@ def _scored(info: dict[str, Any], name: str, logits: Logits, data: ReportedData)
     return {**points, "scores": scores, "predictions": name}
 
 
-def _known(source: TeacherSource, temperature: float | None) -> dict[str, Any]:
+def _source_fields(source: TeacherSource, temperature: float | None) -> dict[str, Any]:
     card = source.card
     hub = card.checkpoint.hub if card.checkpoint else None
     return {"temperature": temperature, "licence": card.licence, "hub": hub, "origin": source.origin}

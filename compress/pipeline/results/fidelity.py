@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ...fidelity import calibration_error, flipped, logit_difference, reliability, surest
+from ...fidelity import calibration_error, flip_positions, logit_difference, reliability, surest
 from ...results.fidelity import (
     MOST_DISAGREEMENTS,
     Delta,
@@ -101,7 +101,7 @@ def _decisions(
             confidence=round(float(sure[row]), 4),
             gold=_agrees(bool(right[row]), bool(right_int8[row])),
         )
-        for row in flipped(before, after, sure)
+        for row in flip_positions(before, after, sure)
     )
     changed = kind.entity_flips(fp32, int8, gold, labels)
     exact = kind.exact_flips(fp32, int8)

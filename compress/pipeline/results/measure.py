@@ -99,11 +99,11 @@ def _fitting(shapes: tuple[tuple[int, int], ...], models: list[Model]) -> tuple[
 
 def _lengths(model: Model, context: Context) -> tuple[int, ...]:
     """Return the token counts of a sample of the tuning split, by the model's own tokenizer."""
-    from ...bench.lengths import sampled
+    from ...bench.lengths import sample_indices
 
     tokenizer = load_tokenizer(model.checkpoint.path)
     lengths = context.task.encoded("tuning", tokenizer, context.task.spec.max_length).lengths
-    return tuple(int(length) for length in lengths[sampled(len(lengths))])
+    return tuple(int(length) for length in lengths[sample_indices(len(lengths))])
 
 
 @dataclass(frozen=True)

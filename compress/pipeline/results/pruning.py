@@ -21,11 +21,11 @@ def pruning_records(plan: Plan, artifacts: Mapping[str, Artifact]) -> tuple[Prun
         node = plan.nodes[place]
         after = [later for later in plan.nodes[place:end] if isinstance(later.spec, Distill)]
         recovered = artifacts[after[-1].id].info["tuning_score"] if after else None
-        info = _recorded(artifacts[node.id].info)
+        info = _record_fields(artifacts[node.id].info)
         found.append(PruningRecord(stage=node.stage, model=last.model, recovered=recovered, **info))
     return tuple(found)
 
 
-def _recorded(info: Mapping[str, Any]) -> dict[str, Any]:
+def _record_fields(info: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a stage's info that the record has, too."""
     return {name: info[name] for name in PruningRecord.model_fields if name in info}

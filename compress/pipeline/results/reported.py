@@ -10,7 +10,7 @@ import numpy as np
 
 from ...results import NEAR_TO
 from ...spec.kinds import KINDS
-from ...tasks import RUN, Encoded, ReportedData, TrainingData, is_at_hand, load_reported, near
+from ...tasks import RUN, Encoded, ReportedData, TrainingData, count_near, is_at_hand, load_reported
 from ..plan.sources import DataSource, TaskSource
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class ReportedSource(DataSource):
     def nearness(self, training: TrainingData) -> str:
         """Return a sentence on how much of the tuning split, and of each reported one, is near to train."""
         splits = {"tuning": training.tuning, **self.data.splits}
-        counts = near(list(splits.values()), training.train)
+        counts = count_near(list(splits.values()), training.train)
         pairs = len(self.spec.text) > 1
         shared = "a context in common" if KINDS[self.spec.kind].unit == "question" else "a text in common"
         what = shared if pairs else f"{RUN} words in a row in common, or the whole of a shorter text"

@@ -17,7 +17,8 @@ def resolved_recipe(plan: Plan) -> dict[str, Any]:
     specs |= {stage.id: stage.spec for stage in plan.recipe.stages if stage.kind == "export"}  # each model has its own
     made = [stage for stage in plan.recipe.stages if stage.id in specs or stage.kind == "finetune"]
     stages = [
-        {stage.kind: _named(stage) | _shared(plan, stage.id, specs.get(stage.id) or stage.spec)} for stage in made
+        {stage.kind: _name_field(stage) | _shared_settings(plan, stage.id, specs.get(stage.id) or stage.spec)}
+        for stage in made
     ]
     document = plan.recipe.model_dump(mode="json", exclude_none=True)
     student = {"student": plan.student.name} if plan.student else {}
@@ -26,17 +27,19 @@ def resolved_recipe(plan: Plan) -> dict[str, Any]:
     return {**document, "teacher": teacher, **student, "precision": plan.precision, "stages": stages}
 
 
-def _named(stage: Stage) -> dict[str, Any]:
+def _name_field(stage: Stage) -> dict[str, Any]:
     return {"name": stage.id} if stage.id != stage.kind else {}
 
 
-def _shared(plan: Plan, stage: str, spec: Spec) -> dict[str, Any]:
+def _shared_settings(plan: Plan, stage: str, spec: Spec) -> dict[str, Any]:
     """Return the settings of a stage, without those that differ between the teachers that it trains; their cards record these."""
-    trained = [_written(node.spec) for node in plan.nodes if node.stage == stage and node.id in plan.teachers]
-    return {name: value for name, value in _written(spec).items() if all(one.get(name) == value for one in trained)}
+    trained = [_written_settings(node.spec) for node in plan.nodes if node.stage == stage and node.id in plan.teachers]
+    return {
+        name: value for name, value in _written_settings(spec).items() if all(one.get(name) == value for one in trained)
+    }
 
 
-def _written(spec: Spec) -> dict[str, Any]:
+def _written_settings(spec: Spec) -> dict[str, Any]:
     return spec.model_dump(mode="json", exclude={"per_task"}, exclude_none=True)
 
 
@@ -47,4 +50,4 @@ def stage_settings(node: Node[Spec]) -> dict[str, Any]:
         return {}
     files = node.spec.files.items()
     hashes = {field: node.outside[role] for field, role in files if getattr(node.spec, field) and role in node.outside}
-    return {"spec": _written(node.spec), **({"hashes": hashes} if hashes else {})}
+    return {"spec": _written_settings(node.spec), **({"hashes": hashes} if hashes else {})}

@@ -15,7 +15,7 @@ from ..plan import Plan
 from .assemble import Made
 
 
-def finished(folder: Path, measurements: list[str]) -> results.Result | None:
+def finished_result(folder: Path, measurements: list[str]) -> results.Result | None:
     """Return the stored result if it is of the same measurements; a latency measurement may follow them."""
     if not all((folder / name).exists() for name in (results.RESULT, results.CHECKPOINTS)):
         return None

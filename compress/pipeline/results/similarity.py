@@ -40,14 +40,14 @@ def layer_similarity(
         return None, None
     student = others[-1]
     checkpoints = student.checkpoint, teacher.checkpoint
-    if problem := _problem(plan, *checkpoints):
+    if problem := _similarity_problem(plan, *checkpoints):
         return LayerSimilarity(model=student.name, left_out=(problem,)), None
     inputs = {"student": checkpoints[0].key, "teacher": checkpoints[1].key, "data": context.task.fingerprint}
     spec = {"texts": TEXTS, "tokens": TOKENS, "longest": LONGEST, "max_length": context.task.spec.max_length}
     key = store.key("similarity", VERSION, spec, inputs, {name: versions()[name] for name in TRAINING})
 
     def make(out: Path, work: Path) -> dict[str, Any]:
-        return _measured(checkpoints, context)
+        return _similarity_fields(checkpoints, context)
 
     label = f"similarity {student.name}"
     context.listener.stage(label, cache.find(key) is not None)
@@ -55,7 +55,7 @@ def layer_similarity(
     return LayerSimilarity(model=student.name, **artifact.info), artifact
 
 
-def _problem(plan: Plan, *checkpoints: Artifact) -> str | None:
+def _similarity_problem(plan: Plan, *checkpoints: Artifact) -> str | None:
     for checkpoint in checkpoints:
         family = FAMILIES[read_config(checkpoint.path)["model_type"]]
         if family.layerless:
@@ -63,7 +63,7 @@ def _problem(plan: Plan, *checkpoints: Artifact) -> str | None:
     return None if plan.shares_tokenizer else _OTHER_TOKENS
 
 
-def _measured(checkpoints: tuple[Artifact, Artifact], context: Context) -> dict[str, Any]:
+def _similarity_fields(checkpoints: tuple[Artifact, Artifact], context: Context) -> dict[str, Any]:
     """Return the fields of the result except the model's name."""
     from ...models.similarity import attention_problem, layer_similarity
 
@@ -84,7 +84,9 @@ def _measured(checkpoints: tuple[Artifact, Artifact], context: Context) -> dict[
         "texts": len(rows),
         "tokens": int(texts[0].lengths[rows].sum()),
         "states": states.round(_DIGITS).tolist(),
-        "attention": [] if attention is None else [[*map(_number, row)] for row in attention.round(_DIGITS).tolist()],
+        "attention": []
+        if attention is None
+        else [[*map(_none_if_nan, row)] for row in attention.round(_DIGITS).tolist()],
         "left_out": [f"the {role}'s {problem}" for role, problem in zip(_ROLES, problems, strict=True) if problem],
     }
 
@@ -122,5 +124,5 @@ def _reader(checkpoint: Artifact, texts: Encoded, rows: np.ndarray, context: Con
     return Reader(model, Encoded(ids, types, np.zeros(len(rows))), pad_id(model.config.to_dict()))
 
 
-def _number(value: float) -> float | None:
+def _none_if_nan(value: float) -> float | None:
     return None if np.isnan(value) else value

@@ -95,7 +95,7 @@ def run(job: Job[Augment]) -> AugmentInfo:
     made = augment(
         train,
         tokenizer=job.plan.teacher.tokenizer,
-        proposers=Proposers(_masked_lm(job), _others(job)),
+        proposers=Proposers(_masked_lm(job), _other_proposer(job)),
         copies=spec.copies,
         probability=spec.replace_probability,
         candidates=spec.candidates,
@@ -120,12 +120,12 @@ def _masked_lm(job: Job[Augment]) -> MaskedLmProposer | None:
     if "masked_lm" in inputs:
         folder = inputs["masked_lm"].path
     else:
-        folder = _named(job, spec.masked_lm) if spec.masked_lm else base_teacher(job.plan.teacher, inputs)
+        folder = _planned_checkpoint(job, spec.masked_lm) if spec.masked_lm else base_teacher(job.plan.teacher, inputs)
     model = load_masked_lm(folder).to(make_accelerator("fp32").device)
     return MaskedLmProposer(model, load_tokenizer(folder))
 
 
-def _named(job: Job[Augment], word: str) -> Path:
+def _planned_checkpoint(job: Job[Augment], word: str) -> Path:
     """Return the checkpoint that was planned; CompressError: a branch of the hub has moved since."""
     other = resolve_teacher(word)
     if other.folder is None or other.identity != job.node.outside["masked_lm"]:
@@ -133,7 +133,7 @@ def _named(job: Job[Augment], word: str) -> Path:
     return other.folder
 
 
-def _others(job: Job[Augment]) -> WordProposer:
+def _other_proposer(job: Job[Augment]) -> WordProposer:
     from ...augment import GloveProposer, NeighbourProposer
 
     if job.spec.glove is not None:

@@ -144,7 +144,7 @@ def evaluator(context: Context, spec: Quantize, tokenizer: Tokenizer, pad: int, 
         score_few=lambda logits: points(logits, few),
         score=lambda logits: points(logits[: len(tuning.labels)], tuning),
         texts=texts,
-        times=lambda path: _times(path, min(_PROFILED, data.spec.max_length)),
+        times=lambda path: _node_times(path, min(_PROFILED, data.spec.max_length)),
         feeds=length_stratified(tuning, pad, spec.calibration_examples),
         kind=kind,
         folder=folder,
@@ -159,7 +159,7 @@ def _of_train(texts: Mapping[str, int], what: str) -> str:
     )
 
 
-def _times(path: Path, length: int) -> dict[str, float]:
+def _node_times(path: Path, length: int) -> dict[str, float]:
     """Return node -> milliseconds for one text of `length` tokens on one thread."""
     from ...bench.operators import operators
 

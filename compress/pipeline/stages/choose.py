@@ -57,14 +57,15 @@ def add_best(
         add(name, spec)
         return
     inputs = {
-        _named(_ALONE, values): add(_named(name, values), Finetune.model_validate(fields | values)) for values in found
+        _candidate_name(_ALONE, values): add(_candidate_name(name, values), Finetune.model_validate(fields | values))
+        for values in found
     }
     draft.add(CHOOSE, name, name, spec, {"candidates": list(inputs)}, inputs=inputs, stage=stage)
     where = f"{stage} of {draft.teachers[name].card.name}" if draft.others else stage
     draft.notes.append(_note(fields, where, len(found), draft.sizes[name].parameters))
 
 
-def _named(name: str, values: dict[str, float]) -> str:
+def _candidate_name(name: str, values: dict[str, float]) -> str:
     """E.g. `teacher-lr2e-05-epochs3`."""
     return "-".join([name, *(f"{_SHORT[field]}{_shortest(value)}" for field, value in values.items())])
 
@@ -94,7 +95,7 @@ def run(job: Job[Finetune]) -> ChooseInfo:
     ]
     best = max(candidates, key=lambda candidate: candidate["tuning_score"])  # the first of equals
     _link_files(job.inputs[f"{_ALONE}-{best['name']}"].path, job.out)
-    job.context.listener.notice(_told(job.node.id, best, candidates))
+    job.context.listener.notice(_choice_notice(job.node.id, best, candidates))
     return ChooseInfo(
         chosen=best["name"],
         learning_rate=best["learning_rate"],
@@ -104,7 +105,7 @@ def run(job: Job[Finetune]) -> ChooseInfo:
     )
 
 
-def _told(model: str, best: Candidate, candidates: list[Candidate]) -> str:
+def _choice_notice(model: str, best: Candidate, candidates: list[Candidate]) -> str:
     scores = ", ".join(f"{candidate['name']} {candidate['tuning_score']:.2f}" for candidate in candidates)
     equals = [each["name"] for each in candidates if each["tuning_score"] == best["tuning_score"] and each is not best]
     tie = f"; a tie with {', '.join(equals)}: the first one listed is chosen" if equals else ""

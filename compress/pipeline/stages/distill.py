@@ -16,7 +16,7 @@ from ..plan.fields import (
     fields_for_task,
     for_task,
     own_checkpoint,
-    seeded,
+    seeded_fields,
 )
 from ..plan.teachers import ENSEMBLE
 from ..plan.vectors import vector_losses
@@ -52,7 +52,7 @@ def plan(draft: Draft, stage: Stage) -> None:
     inputs |= {"augmented": AUGMENTED} if draft.has(AUGMENTED) else {}
     inputs |= ensemble_inputs(draft, spec, stage.id)
     inputs |= token_vector_inputs(draft, stage.id) | layer_importance_inputs(draft, stage.id)
-    described = seeded(draft, spec, draft.seed) | described_student(draft) | described_threshold(draft)
+    described = seeded_fields(draft, spec, draft.seed) | described_student(draft) | described_threshold(draft)
     described |= described_projections(draft, spec)
     outside = {"data": draft.task.fingerprint} | own_checkpoint(draft)
     draft.add(DISTILL, name, "student", spec, described, inputs=inputs, outside=outside, stage=stage.id)

@@ -18,7 +18,7 @@ from ...tasks import TASK_KINDS, gold_of, headline, score, span_tables
 from ..plan import Draft, Job, Kind
 from ..plan.fields import loss_on_states, on_answers
 from ..plan.teachers import ENSEMBLE
-from .teacher_logits import add_teacher_logits, calibrated, named
+from .teacher_logits import add_teacher_logits, calibrated_logits, node_name
 
 _FILE = "logits.npy"
 _ROWS = 1 << 20  # rows of a table that are averaged at a time
@@ -93,7 +93,7 @@ def ensemble_inputs(draft: Draft, spec: Distill, stage: str) -> dict[str, str]:
 def _add(draft: Draft, max_length: int, stage: str) -> str:
     """Add the ensemble's node. The mean does not depend on the teachers' order: they are sorted by key, so that runs of any order share
     it."""
-    name = named(draft, ENSEMBLE, max_length)
+    name = node_name(draft, ENSEMBLE, max_length)
     found = [add_teacher_logits(draft, model, max_length, stage=stage) for model in draft.teachers]
     logits = sorted(found, key=draft.key_of)
     inputs = {str(number): node for number, node in enumerate(logits, 1)}
@@ -109,11 +109,11 @@ def run(job: Job[Ensemble]) -> EnsembleInfo:
     mean = TASK_KINDS[data.spec.kind].mean
     if mean is None:
         raise RuntimeError("several teachers are only planned for a kind of task whose outputs have a mean")
-    teachers = [calibrated(found.path, found.info["temperature"]) for found in job.inputs.values()]
+    teachers = [calibrated_logits(found.path, found.info["temperature"]) for found in job.inputs.values()]
     _save_mean(job.out / _FILE, mean, [each["train"] for each in teachers])
     tuning, threshold = mean([each["tuning"] for each in teachers]), None
     if data.tuning.labels_spans:
-        tuning, threshold = _decided(job, tuning)
+        tuning, threshold = _decide_answers(job, tuning)
     points = headline(score(data.spec, data.labels, tuning, gold_of(data.spec, data.tuning)))
     info: EnsembleInfo = {"teachers": len(teachers), "tuning_score": points}
     if threshold is not None:
@@ -121,14 +121,14 @@ def run(job: Job[Ensemble]) -> EnsembleInfo:
     return info
 
 
-def _decided(job: Job[Ensemble], table: np.ndarray) -> tuple[np.ndarray, float | None]:
+def _decide_answers(job: Job[Ensemble], table: np.ndarray) -> tuple[np.ndarray, float | None]:
     """Return the answers [question, output] of the tuning split's table, decided at the best threshold, and that threshold; None if every
     question has an answer."""
     from ..training.teacher_targets import best_threshold
 
     task = job.context.task
     windows: Any = task.encoded("tuning", job.plan.source("student").tokenizer, task.spec.max_length)
-    outputs = span_tables.collected(table, windows)
+    outputs = span_tables.collect_outputs(table, windows)
     threshold = float(best_threshold(task.data, outputs, windows.labels))
     return windows.decided(outputs, threshold), threshold if windows.impossible else None
 

@@ -8,7 +8,7 @@ from ...models.random_models import random_classifier
 from ...spec.recipe import Stage
 from ...spec.stages import Finetune
 from ..plan import TRAINING, Draft, Job, Kind
-from ..plan.fields import described_threshold, fields_for_task, seeded
+from ..plan.fields import described_threshold, fields_for_task, seeded_fields
 from ..training.info import TrainingInfo
 from .base_teacher import PRETRAINED, base_teacher, pretrained_inputs
 from .choose import add_best
@@ -22,7 +22,7 @@ def plan(draft: Draft, stage: Stage, model: str = "teacher") -> None:
     outside = {"teacher": teacher.identity, "data": draft.task.fingerprint}
 
     def add(name: str, spec: Finetune) -> str:
-        described = seeded(draft, spec, draft.base_seed) | described_threshold(draft)
+        described = seeded_fields(draft, spec, draft.base_seed) | described_threshold(draft)
         return draft.add(FINETUNE, name, model, spec, described, inputs=inputs, outside=outside, seed=draft.base_seed)
 
     add_best(draft, model, fields, add, stage="finetune")

@@ -19,7 +19,7 @@ from ..plan.fields import (
     check_text,
     described_student,
     own_checkpoint,
-    seeded,
+    seeded_fields,
 )
 from ..plan.vectors import learns_labels
 from ..training.info import TrainingInfo
@@ -78,7 +78,9 @@ def _add(draft: Draft, stage: Stage) -> None:
     check_kind(draft, spec, stage.id)
     check_student_losses(draft, spec, stage.id)
     check_text(draft, spec, stage.id, "student", "teacher")
-    described = seeded(draft, spec, draft.base_seed) | described_student(draft) | described_projections(draft, spec)
+    described = (
+        seeded_fields(draft, spec, draft.base_seed) | described_student(draft) | described_projections(draft, spec)
+    )
     if any(LOSSES[loss.name].reads == "tokens" for loss in spec.losses):
         tied = draft.teacher.config.get("tie_word_embeddings", True)
         described |= {"heads": 2 if tied else 3}  # version of the heads' code; other general stages do not depend on it

@@ -77,7 +77,7 @@ def _of_job(job: Job[Any], config: Any, folder: Path, length: int | None) -> Cal
             show("exporting models to measure", number + 1, len(shapes))
         if length is None:
             return [float(file.stat().st_size) for file in files]
-        return _times(files, length, partial(show, "timing models, seconds"))
+        return _cpu_times(files, length, partial(show, "timing models, seconds"))
 
     return measure
 
@@ -125,14 +125,14 @@ def _options(config: Any, steps: int) -> dict[str, list[int]]:
     heads = config.num_attention_heads
     some = neuron_counts(getattr(config, FAMILIES[config.model_type].own_name("intermediate_size"))).tolist()
     return {
-        "heads": [0, *(1 + place for place in _places(heads, steps))],
-        "neurons": [0, *(some[1 + place] for place in _places(len(some) - 1, steps))],
+        "heads": [0, *(1 + place for place in _measured_places(heads, steps))],
+        "neurons": [0, *(some[1 + place] for place in _measured_places(len(some) - 1, steps))],
         "last_heads": sorted({0, 1, heads}),
         "last_neurons": sorted({0, some[1], some[-1]}),
     }
 
 
-def _places(count: int, steps: int) -> list[int]:
+def _measured_places(count: int, steps: int) -> list[int]:
     """Choose up to `steps` of `count` widths to measure, including the ends; more of them are narrow, where time rises fastest."""
     return sorted({round((count - 1) * (step / (steps - 1)) ** 1.5) for step in range(steps)})
 
@@ -196,33 +196,35 @@ def int8_like(spec: Quantize, source: Path, folder: Path, *, tokens: int) -> Pat
     plain = Quantize(method=method, calibration="minmax", **spec.model_dump(include=_READ | {"outlier_splitting"}))
     names = [each.name for each in onnx.load(source, load_external_data=False).graph.input]
     path, quantizer = folder / FILES["static"], quantizer_of(plain)
-    job = Int8Job(quantizer, source, path, plain, quantizer.int8_format, feeds=[_feed(names, tokens)])
+    job = Int8Job(quantizer, source, path, plain, quantizer.int8_format, feeds=[_random_feed(names, tokens)])
     write_largest(job) if smooths else write_calibrated(job, smooth=False)
     return path
 
 
-def _feed(names: Sequence[str], tokens: int, shape: tuple[int, int] = (2, 16)) -> dict[str, np.ndarray]:
+def _random_feed(names: Sequence[str], tokens: int, shape: tuple[int, int] = (2, 16)) -> dict[str, np.ndarray]:
     """Return random tokens [text, token] for each input."""
     ids = np.random.default_rng(0).integers(tokens // 2, tokens, shape)
     values = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
     return {name: values.get(name, np.zeros_like(ids)) for name in names}
 
 
-def _times(files: Sequence[Path], length: int, on_progress: Callable[[int, int], None]) -> list[float]:
+def _cpu_times(files: Sequence[Path], length: int, on_progress: Callable[[int, int], None]) -> list[float]:
     """CPU milliseconds of one text on one thread, measured in turns; of each file the first quartile, because other load only adds to a
     time."""
     sessions = [open_session(file, threads=1) for file in files]
-    feed = [_feed([each.name for each in session.get_inputs()], _FEWEST_TOKENS, (1, length)) for session in sessions]
+    feed = [
+        _random_feed([each.name for each in session.get_inputs()], _FEWEST_TOKENS, (1, length)) for session in sessions
+    ]
     found: list[list[float]] = []
     start = time.monotonic()
     while len(found) < _LEAST_ROUNDS or (len(found) < _MOST_ROUNDS and time.monotonic() < start + _SECONDS):
-        found.append([_timed(*each) for each in zip(sessions, feed, strict=True)])
+        found.append([_mean_time(*each) for each in zip(sessions, feed, strict=True)])
         on_progress(min(int(time.monotonic() - start), _SECONDS - 1), _SECONDS)
     on_progress(_SECONDS, _SECONDS)
     return np.quantile(found[_WARM_UP:], 0.25, axis=0).tolist()
 
 
-def _timed(session: Any, feed: dict[str, np.ndarray]) -> float:
+def _mean_time(session: Any, feed: dict[str, np.ndarray]) -> float:
     """Mean time of several runs in a row, after warm-up runs that load the weights into the caches, as when a model runs alone."""
     for _ in range(_ROW):
         session.run(None, feed)

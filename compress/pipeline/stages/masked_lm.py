@@ -13,7 +13,7 @@ from ...models.masked_lm import new_masked_lm_head
 from ...spec.recipe import Stage
 from ...spec.stages import Augment, MaskedLm
 from ..plan import TRAINING, Draft, Job, Kind
-from ..plan.fields import WITHOUT_TEXT, check_text, for_task, seeded
+from ..plan.fields import WITHOUT_TEXT, check_text, for_task, seeded_fields
 from ..training.info import TrainingInfo
 from ..training.text import text_of, with_masking
 from .base_teacher import base_teacher, base_teacher_inputs, is_masked_lm, is_random_init
@@ -43,7 +43,7 @@ def plan(draft: Draft, stage: Stage) -> None:
         MASKED_LM_TEACHER,
         "teacher-masked-lm",
         spec,
-        seeded(draft, spec, draft.base_seed),
+        seeded_fields(draft, spec, draft.base_seed),
         inputs=inputs,
         outside={"teacher": draft.teacher.identity},
         seed=draft.base_seed,

@@ -15,7 +15,7 @@ from ...models.random_models import random_encoder
 from ...spec.recipe import Stage
 from ...spec.stages import Pretrain
 from ..plan import TRAINING, Draft, Job, Kind
-from ..plan.fields import WITHOUT_TEXT, check_text, seeded
+from ..plan.fields import WITHOUT_TEXT, check_text, seeded_fields
 from ..plan.teachers import TeacherSource
 from ..plan.vectors import learns_labels
 from ..training.info import TrainingInfo
@@ -39,7 +39,7 @@ def plan(draft: Draft, stage: Stage) -> None:
     check_text(draft, spec, stage.id, "teacher")
     if uses_cooccurrence_init(spec, draft.teacher):
         _check_start(draft, stage.id)
-    described = seeded(draft, spec, draft.base_seed)
+    described = seeded_fields(draft, spec, draft.base_seed)
     inputs, outside = {"text": add_text(draft, spec.max_tokens)}, {"teacher": draft.teacher.identity}
     draft.add(PRETRAIN, PRETRAINED, "teacher", spec, described, inputs=inputs, outside=outside, seed=draft.base_seed)
 

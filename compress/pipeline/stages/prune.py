@@ -30,7 +30,7 @@ from .fit_samples import BATCH, FitRows, fit_batches, fit_rows, reads_first
 from .layer_costs import int8_of, measured_costs, read_of
 from .prune_budget import check, check_least
 from .prune_later import described_later, set_later
-from .prune_widths import planned_widths, resized, smallest, widths_of
+from .prune_widths import planned_widths, pruned_dimensions, smallest, widths_of
 from .pruned_scores import TuningComparison
 
 if TYPE_CHECKING:
@@ -227,12 +227,12 @@ class _Pruning:
         spec, costs = self.job.spec, self.costs
         if spec.budget == "widths":
             counts = [count for pair in widths_of(spec, _sizes(self.job, self.model)) for count in pair]
-            yield self._of(best_units(self.scores, counts))
+            yield self._prune_to(best_units(self.scores, counts))
         unit = _unit(spec.budget, costs)
         for budget in spec.budgets:
-            yield self._of(choose(self.scores, costs, max(budget * unit, costs.least)), budget)
+            yield self._prune_to(choose(self.scores, costs, max(budget * unit, costs.least)), budget)
 
-    def _of(self, kept: Kept, budget: float | None = None) -> tuple[Any, PrunedPoint]:
+    def _prune_to(self, kept: Kept, budget: float | None = None) -> tuple[Any, PrunedPoint]:
         """Return the model with these heads and neurons; `budget`: the one that they were chosen for."""
         from ...models.pruned import shape_of
         from ...pruning.removal import without_units
@@ -282,5 +282,14 @@ def _repair(job: Job[Prune], pruned: Any, model: Any, data: TaskBatches, which: 
 
 
 PRUNE = Kind(
-    "prune", 6, Prune, run, plan, check, libraries=TRAINING, checkpoint=True, resized=resized, smallest=smallest
+    "prune",
+    6,
+    Prune,
+    run,
+    plan,
+    check,
+    libraries=TRAINING,
+    checkpoint=True,
+    resized=pruned_dimensions,
+    smallest=smallest,
 )

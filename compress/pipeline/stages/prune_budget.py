@@ -35,7 +35,7 @@ def check(plan: Plan, node: Node[Prune]) -> None:
         sample = train.select(np.unique(np.linspace(0, len(train) - 1, _SAMPLE).astype(int)))
         length = encode(plan.source_of(node).tokenizer, sample, plan.task.spec.max_length).lengths.mean()
         costs = flops_costs(sizes, float(length))
-        before = {stage: other.budgets[-1] for stage, other in _before(plan, node) if other.budget == "flops"}
+        before = {stage: other.budgets[-1] for stage, other in _earlier_prunes(plan, node) if other.budget == "flops"}
         check_least(plan, node, costs.least / costs.whole / math.prod(before.values()), after=list(before))
     elif spec.budget == "size_mb":
         least, most = _with_tokens_left(plan, sizes)
@@ -64,7 +64,7 @@ def _tokens(plan: Plan, vocabulary: int) -> str:
     return "" if node is None else f" with the {vocabulary:,} tokens that stage {node.stage} may leave"
 
 
-def _before(plan: Plan, node: Node[Prune]) -> list[tuple[str, Prune]]:
+def _earlier_prunes(plan: Plan, node: Node[Prune]) -> list[tuple[str, Prune]]:
     """Return the prune stages before this one, with their names."""
     earlier = takewhile(lambda other: other is not node, plan.nodes)
     return [(other.stage, other.spec) for other in earlier if isinstance(other.spec, Prune)]
@@ -72,7 +72,7 @@ def _before(plan: Plan, node: Node[Prune]) -> list[tuple[str, Prune]]:
 
 def _check_falls(plan: Plan, node: Node[Prune]) -> None:
     """Check that no earlier stage has made the file as small already."""
-    for stage, other in _before(plan, node):
+    for stage, other in _earlier_prunes(plan, node):
         if other.budget == "size_mb":
             least, found = other.budgets[-1], node.spec.budgets[0]
             if found >= least:

@@ -38,7 +38,7 @@ def _each_layer(name: str, said: int | tuple[int, ...] | None, had: tuple[int, .
     for number, (width, most) in enumerate(zip(widths, had, strict=True)):
         if width > most:
             raise ValueError(
-                f"{_place(name, said, number)}: expected at most {most}, as many as layer {number + 1} has; found {width}"
+                f"{_field_place(name, said, number)}: expected at most {most}, as many as layer {number + 1} has; found {width}"
             )
     return widths
 
@@ -50,16 +50,16 @@ def _check_multiples(spec: Prune, kept: tuple[int, ...], had: tuple[int, ...]) -
         if width % MULTIPLE and width != most:
             below = width - width % MULTIPLE
             raise ValueError(
-                f"{_place('neurons', spec.neurons, number)}: expected a multiple of {MULTIPLE}, or all {most} of layer {number + 1}; found "
-                f"{width}; give {below} or {min(below + MULTIPLE, most)}"
+                f"{_field_place('neurons', spec.neurons, number)}: expected a multiple of {MULTIPLE}, or all {most} of "
+                f"layer {number + 1}; found {width}; give {below} or {min(below + MULTIPLE, most)}"
             )
 
 
-def _place(name: str, said: int | tuple[int, ...] | None, number: int) -> str:
+def _field_place(name: str, said: int | tuple[int, ...] | None, number: int) -> str:
     return f"{name}[{number}]" if isinstance(said, tuple) else name
 
 
-def resized(spec: Prune, sizes: Dimensions) -> Dimensions | None:
+def pruned_dimensions(spec: Prune, sizes: Dimensions) -> Dimensions | None:
     """Return the sizes with these widths; None if the run chooses them, by the importance of heads and neurons."""
     if spec.budget != "widths":
         return None
@@ -76,7 +76,7 @@ def smallest(plan: Plan, node: Node[Prune], sizes: Dimensions) -> Dimensions:
     not matter are removed even if it allows them."""
     from ...pruning.budget import narrowest
 
-    known = resized(node.spec, sizes)
+    known = pruned_dimensions(node.spec, sizes)
     return narrowest(sizes) if known is None else known
 
 
@@ -86,7 +86,7 @@ def planned_widths(draft: Draft, stage: Stage) -> list[tuple[int, int]]:
     sizes = draft.sizes[draft.current]
     for node in draft.nodes:
         if isinstance(node.spec, Prune):
-            after = resized(node.spec, sizes)
+            after = pruned_dimensions(node.spec, sizes)
             if after is None:
                 name = "neurons" if stage.spec.heads is None else "heads"
                 raise draft.fails(

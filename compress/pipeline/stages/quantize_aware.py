@@ -16,7 +16,7 @@ from ...spec.recipe import Recipe, Stage
 from ...spec.stages import QuantizeAware
 from ..plan import TRAINING, Context, Draft, Job, Kind
 from ..plan.changed import add_changed
-from ..plan.fields import check_layer_map, described_threshold, for_task, seeded
+from ..plan.fields import check_layer_map, described_threshold, for_task, seeded_fields
 from ..plan.vectors import vector_losses
 from ..training.info import TrainingInfo
 from .calibration import calibrated_on, calibration
@@ -52,7 +52,7 @@ def plan(draft: Draft, stage: Stage) -> None:
     sizes, where = draft.sizes[before], f"recipe {draft.recipe.name}, stage {stage.id}, model {before}"
     check_losses(spec.losses, student=sizes, teacher=sizes, where=where)
     check_layer_map(draft, spec, stage.id, before, before)
-    described = seeded(draft, spec, draft.seed) | {"precision": "fp32"} | described_threshold(draft)
+    described = seeded_fields(draft, spec, draft.seed) | {"precision": "fp32"} | described_threshold(draft)
     described |= {"quantize": quantize_spec(draft.recipe).model_dump(mode="json", include=_READ)}
     outside = calibrated_on(draft, quantize_spec(draft.recipe))
     add_changed(draft, QUANTIZE_AWARE, "qat", spec, described, stage=stage.id, outside=outside)
@@ -119,7 +119,7 @@ def _fake_quant(job: Job[QuantizeAware], model: nn.Module, tokenizer: Any) -> Fa
     found = find_factors(graph, choice, feeds, searched) if spec.smooth else Smoothing()
     # Processes that train together, maybe on different CPUs, all use what the first one found.
     factors, channel_repeats = (
-        {name: np.array(values, kind) for name, values in ranks.broadcast(_listed(arrays)).items()}
+        {name: np.array(values, kind) for name, values in ranks.broadcast(_to_lists(arrays)).items()}
         for arrays, kind in ((found.factors, np.float32), (found.channel_repeats, np.int64))
     )
     if factors:
@@ -132,7 +132,7 @@ def _fake_quant(job: Job[QuantizeAware], model: nn.Module, tokenizer: Any) -> Fa
     return FakeQuant(form, ends, ranges=spec.ranges, gain=gain, factors=factors, channel_repeats=channel_repeats)
 
 
-def _listed(arrays: dict[str, np.ndarray]) -> dict[str, list[float]]:
+def _to_lists(arrays: dict[str, np.ndarray]) -> dict[str, list[float]]:
     return {name: values.tolist() for name, values in arrays.items()}
 
 

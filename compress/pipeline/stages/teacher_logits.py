@@ -14,7 +14,7 @@ import numpy as np
 from ...fields import Spec
 from ...models.checkpoints import load_classifier, load_tokenizer, pad_id
 from ...spec.kinds import KINDS
-from ...tasks import TASK_KINDS, EncodedSpans, divided, headline, score, span_tables
+from ...tasks import TASK_KINDS, EncodedSpans, divide_by_temperature, headline, score, span_tables
 from ..plan import TRAINING, Draft, Job, Kind
 from .augment import AUGMENTED
 
@@ -39,7 +39,7 @@ class TeacherLogitsInfo(TypedDict):
 
 def add_teacher_logits(draft: Draft, model: str, max_length: int, *, stage: str) -> str:
     """Add the node for the fine-tuned teacher `model` and the distill stage `stage`; return its id."""
-    name = named(draft, f"{model}-logits", max_length)
+    name = node_name(draft, f"{model}-logits", max_length)
     inputs = {"teacher": model} | ({"augmented": AUGMENTED} if draft.has(AUGMENTED) else {})
     spec, outside = TeacherLogits(max_length=max_length), {"data": draft.task.fingerprint}
     if KINDS[draft.task.spec.kind].unit == "question":
@@ -48,7 +48,7 @@ def add_teacher_logits(draft: Draft, model: str, max_length: int, *, stage: str)
     return name
 
 
-def named(draft: Draft, name: str, max_length: int) -> str:
+def node_name(draft: Draft, name: str, max_length: int) -> str:
     """Return the node's name, with `max_length` if it is not the task's: distill stages may cut texts at different lengths."""
     return name if max_length == draft.task.spec.max_length else f"{name}-{max_length}"
 
@@ -89,7 +89,7 @@ def _write_windows(job: Job[TeacherLogits], model: Any, pad: int) -> tuple[float
         "train": training_examples(task, student.tokenizer, length, job.inputs.get("augmented")),
         "tuning": task.encoded("tuning", student.tokenizer, task.spec.max_length),
     }
-    tables = {split: span_tables.created(_table(job.out, split), found) for split, found in windows.items()}
+    tables = {split: span_tables.create_table(_table(job.out, split), found) for split, found in windows.items()}
     teacher = job.plan.teachers[job.node.model]
     for split, found in windows.items():
         read = length if split == "train" else task.spec.max_length
@@ -102,12 +102,12 @@ def _write_windows(job: Job[TeacherLogits], model: Any, pad: int) -> tuple[float
     return temperature, len(windows["train"])
 
 
-def calibrated(folder: Path, temperature: float | None) -> dict[str, np.ndarray]:
+def calibrated_logits(folder: Path, temperature: float | None) -> dict[str, np.ndarray]:
     """Return `train` and `tuning` -> logits [example, output], divided by the temperature; for questions the tables, memory-mapped."""
     if not (folder / _FILE).exists():
         return {split: np.load(_table(folder, split), mmap_mode="r", allow_pickle=False) for split in _SPLITS}
     with np.load(folder / _FILE, allow_pickle=False) as file:
-        return {split: divided(file[split], temperature) for split in _SPLITS}
+        return {split: divide_by_temperature(file[split], temperature) for split in _SPLITS}
 
 
 def _table(folder: Path, split: str) -> Path:

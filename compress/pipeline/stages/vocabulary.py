@@ -48,14 +48,14 @@ class VocabularyInfo(TypedDict):
 
 def plan(draft: Draft, stage: Stage) -> None:
     draft.check_student(stage.id)
-    spec = _checked(draft, stage)
+    spec = _check_spec(draft, stage)
     described = spec.model_dump(mode="json", include={"most", "min_count"})
     outside = {"data": draft.task.fingerprint}
     outside |= {"text": draft.corpus.fingerprint} if spec.corpus and draft.corpus is not None else {}
     add_changed(draft, VOCABULARY, _NAME, spec, described, stage=stage.id, outside=outside)
 
 
-def _checked(draft: Draft, stage: Stage) -> Vocabulary:
+def _check_spec(draft: Draft, stage: Stage) -> Vocabulary:
     """Return the stage's spec, with `corpus` resolved to true or false, and note what will be kept. Raises `CompressError` for what cannot
     be done."""
     spec: Vocabulary = stage.spec
@@ -140,7 +140,7 @@ def _say_what_is_unknown(job: Job[Vocabulary], name: str, found: TextCounts) -> 
         )
 
 
-def _resized(spec: Vocabulary, sizes: Dimensions) -> Dimensions:
+def _largest_dimensions(spec: Vocabulary, sizes: Dimensions) -> Dimensions:
     """Return the sizes with the largest number of tokens that can be kept."""
     return sizes if spec.most is None else replace(sizes, vocabulary=min(sizes.vocabulary, spec.most))
 
@@ -164,5 +164,5 @@ def _counts_of_train(plan: Plan, tokenizer: Tokenizer) -> np.ndarray:
 
 
 VOCABULARY = Kind(
-    _NAME, 1, Vocabulary, run, plan, libraries=TRAINING, checkpoint=True, reads_text=True, resized=_resized, smallest=_smallest,
+    _NAME, 1, Vocabulary, run, plan, libraries=TRAINING, checkpoint=True, reads_text=True, resized=_largest_dimensions, smallest=_smallest,
 )  # fmt: skip

@@ -26,7 +26,7 @@ from ...models.students import (
     load_body,
     sample_tokens,
     table_errors,
-    thinned,
+    thin_sample,
 )
 from ...models.token_vectors import VECTORS
 from ...models.vector_layers import MIX
@@ -104,7 +104,7 @@ def _start_info(card: StudentCard, student: Any, teacher: Any, sample: Any) -> S
     mine, theirs = student.base_model, teacher.base_model
     return {
         "table_errors": {name: round(error, 4) for name, error in table_errors(mine, theirs).items()},
-        "hidden_cosine": [round(value, 4) for value in _cosines(mine, theirs, thinned(sample))],
+        "hidden_cosine": [round(value, 4) for value in _cosines(mine, theirs, thin_sample(sample))],
     }
 
 

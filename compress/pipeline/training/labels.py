@@ -29,8 +29,8 @@ def label_order(
         )
     if not task or KINDS[kind].outputs:  # transformers' class defines which row is which
         return None
-    mine = {_plain(name): index for index, name in enumerate(checkpoint)}
-    if set(mine) != {_plain(name) for name in task} or len(mine) != len(task):
+    mine = {_normalize_name(name): index for index, name in enumerate(checkpoint)}
+    if set(mine) != {_normalize_name(name) for name in task} or len(mine) != len(task):
         if all(name.upper() in (f"LABEL_{index}", str(index)) for index, name in enumerate(checkpoint)):
             return None
         if list(task) == [str(index) for index in range(len(task))]:
@@ -39,10 +39,10 @@ def label_order(
             f"{where}: the checkpoint's labels {list(checkpoint)} are not the task's {list(task)}; "
             "where they mean the same, give id2label in config.json the task's names; --refit trains a new head"
         )
-    return tuple(mine[_plain(name)] for name in task)
+    return tuple(mine[_normalize_name(name)] for name in task)
 
 
-def _plain(name: str) -> str:
+def _normalize_name(name: str) -> str:
     return name.strip().lower().replace(" ", "_").replace("-", "_")
 
 

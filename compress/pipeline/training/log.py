@@ -59,7 +59,7 @@ class TrainLog:
 
     def totals(self) -> Totals:
         """Totals of every logged step, including those before an interruption."""
-        steps = [step for _, step in self._lines()]
+        steps = [step for _, step in self._complete_lines()]
         return Totals(**{name: sum(step[name] for step in steps) for name in ("tokens", "examples", "seconds")})
 
     def write(self, report: StepReport) -> None:
@@ -77,10 +77,10 @@ class TrainLog:
         """Keep the lines of steps before `step`; a line cut by a kill is dropped with them."""
         if not self._path.exists():
             return
-        kept = [line for line, taken in self._lines() if taken["step"] < step]
+        kept = [line for line, taken in self._complete_lines() if taken["step"] < step]
         write_text(self._path, "".join(f"{line}\n" for line in kept))
 
-    def _lines(self) -> list[tuple[str, dict[str, Any]]]:
+    def _complete_lines(self) -> list[tuple[str, dict[str, Any]]]:
         """Return every complete line, with its parsed step."""
         found = []
         text = self._path.read_text(encoding="utf-8", errors="replace") if self._path.exists() else ""

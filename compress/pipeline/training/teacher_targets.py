@@ -157,7 +157,7 @@ def _from_windows(
         raise RuntimeError(f"a table of {len(table):,} tokens is not of windows that have {windows.starts[-1]:,}")
 
     def look_up(batch: Batch, indices: np.ndarray) -> Features:
-        found = span_tables.padded(table, windows, indices, batch["input_ids"].shape[1])
+        found = span_tables.padded_outputs(table, windows, indices, batch["input_ids"].shape[1])
         return {LOGITS: to_tensors({LOGITS: found}, accelerator.device)[LOGITS]}
 
     return look_up
@@ -187,7 +187,7 @@ def _logits_table(
         with replacing(path) as part:
             if isinstance(data.encoded, EncodedSpans):
                 parts = read.encoded if isinstance(read.encoded, EncodedParts) else None
-                table = span_tables.created(part, data.encoded)
+                table = span_tables.create_table(part, data.encoded)
                 put_token_logits(table, teacher, data.encoded, read.pad_id, parts=parts, on_progress=on_progress)
                 table.flush()
             else:

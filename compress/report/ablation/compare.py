@@ -18,7 +18,7 @@ from ..details import codes
 from ..intervals import metric_of
 from ..multiple_comparisons import Corrected, as_family
 from ..predictions import find_predictions, load_answers
-from ..tables import NOT_DISTINGUISHABLE, doubt
+from ..tables import NOT_DISTINGUISHABLE, chance_note
 from .published import Published, published_of
 
 
@@ -36,7 +36,7 @@ class Measure:
 
     @property
     def is_more_than_chance(self) -> bool:
-        return self.delta is not None and not doubt(self.delta, self.corrected)
+        return self.delta is not None and not chance_note(self.delta, self.corrected)
 
 
 @dataclass(frozen=True)
@@ -164,13 +164,13 @@ def _entry(label: str, full: dict[str, Any], mine: dict[str, dict[int, Result]],
     runs = tuple(run for seeds in mine.values() for run in seeds.values())
     if mine is full:
         return Entry(label, {task: Measure(points, None) for task, points in scores.items()}, Measure(mean, None), runs)
-    paired = [_paired(list(full[task].values()), list(seeds.values()), folders) for task, seeds in mine.items()]
+    paired = [_pair_runs(list(full[task].values()), list(seeds.values()), folders) for task, seeds in mine.items()]
     measures = {task: Measure(scores[task], mean_over_tasks([pair])) for task, pair in zip(scores, paired, strict=True)}
     delta = mean_over_tasks(paired) if len(paired) > 1 else next(iter(measures.values())).delta
     return Entry(label, measures, Measure(mean, delta), runs)
 
 
-def _paired(full: Sequence[Result], other: Sequence[Result], folders: Sequence[Path]) -> Paired:
+def _pair_runs(full: Sequence[Result], other: Sequence[Result], folders: Sequence[Path]) -> Paired:
     """Pair the runs of the same seed."""
     outputs = [_predictions(run, folders) for run in (*full, *other)]
     gold = outputs[0][1]
@@ -211,11 +211,11 @@ def ablation_document(ablation: Ablation) -> dict[str, Any]:
         "published": {"source": published.source, "what": published.what, "full": published.full}
         if published
         else None,
-        "rows": [_row(ablation, entry) for entry in ablation.entries],
+        "rows": [_row_record(ablation, entry) for entry in ablation.entries],
     }
 
 
-def _row(ablation: Ablation, entry: Entry) -> dict[str, Any]:
+def _row_record(ablation: Ablation, entry: Entry) -> dict[str, Any]:
     return {
         "label": entry.label,
         "student": entry.runs[0].student,

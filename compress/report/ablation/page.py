@@ -13,7 +13,7 @@ from ..drawing import inline
 from ..render import html, template
 from ..sentences import data_line, lede, warnings
 from ..tables import NOT_DISTINGUISHABLE, Table
-from ..tradeoffs import listed
+from ..tradeoffs import join_words
 from .compare import Ablation
 from .plot import describe
 from .tables import main_table, runs_table
@@ -60,7 +60,7 @@ def page_of(ablation: Ablation) -> Page:
         table=main_table(ablation),
         data=tuple(f"{run.task.title}. {data_line(run)}" for run in firsts),
         notes=tuple(f"{run.task.title}: {note}" for run in firsts for note in run.task.data.notes),
-        reading=tuple(_reading(ablation)),
+        reading=tuple(_reading_notes(ablation)),
         plot=describe(ablation),
         environment=tuple(environment(ablation.results)),
         command=ablation.command,
@@ -86,10 +86,10 @@ def findings(ablation: Ablation) -> Iterator[str]:
         ]
         moved.sort(key=lambda pair: -abs(pair[1].points))
         if moved:
-            yield f"{what} than the full recipe: {listed([f'“{e.label}” ({numbers.signed(d.points)})' for e, d in moved])}."
+            yield f"{what} than the full recipe: {join_words([f'“{e.label}” ({numbers.signed(d.points)})' for e, d in moved])}."
     same = [f"“{entry.label}”" for entry, _ in others if not entry.mean.is_more_than_chance]
     if same:
-        yield f"Not distinguishable from the full recipe: {listed(same)}."
+        yield f"Not distinguishable from the full recipe: {join_words(same)}."
     yield from _against_published(ablation)
 
 
@@ -101,7 +101,7 @@ def _against_published(ablation: Ablation) -> Iterator[str]:
     for word, several in (("agrees", "agree"), ("disagrees", "disagree"), (NOT_DISTINGUISHABLE, NOT_DISTINGUISHABLE)):
         labels = [f"“{entry.label}”" for entry in ablation.entries if ablation.direction(entry) == word]
         if labels:
-            parts.append(f"{listed(labels)} {word if len(labels) == 1 else several}")
+            parts.append(f"{join_words(labels)} {word if len(labels) == 1 else several}")
     yield f"Direction against the published ablation ({published.source}): {'; '.join(parts)}."
     yield (
         f"The published differences are of another teacher, student and data ({published.what}): compare their "
@@ -115,7 +115,7 @@ def _lede(ablation: Ablation) -> str:
     return f"{who}, {len(seeds)} {'seed' if len(seeds) == 1 else 'seeds'}. {lede(ablation.results)}".strip()
 
 
-def _reading(ablation: Ablation) -> Iterator[str]:
+def _reading_notes(ablation: Ablation) -> Iterator[str]:
     yield from READING
     if len(ablation.seeds) > 1:
         yield SEVERAL_SEEDS

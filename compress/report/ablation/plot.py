@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from .. import numbers
-from ..drawing import PAPER, SOFT, channel, heading, layered, mark, room, svg
+from ..drawing import PAPER, SOFT, channel, heading, label_width, layer_charts, mark, svg
 from ..plot import tooltip
 from ..plot_points import COLOURS
-from ..tables import NOT_DISTINGUISHABLE, against
+from ..tables import NOT_DISTINGUISHABLE, difference_cell
 from .compare import Ablation, Measure
 
 WIDTH, STEP = 460, 28  # pixels, of the difference axis and per row
@@ -26,10 +26,10 @@ def describe(ablation: Ablation) -> str:
         for entry in ablation.entries
         if (delta := entry.mean.delta)
     )
-    return f"Difference to the full recipe in points, {_of(ablation)}. {listed}."
+    return f"Difference to the full recipe in points, {_task_title(ablation)}. {listed}."
 
 
-def _of(ablation: Ablation) -> str:
+def _task_title(ablation: Ablation) -> str:
     titles = [info.title for info in ablation.tasks.values()]
     return titles[0] if len(titles) == 1 else f"mean of {len(titles)} tasks"
 
@@ -38,24 +38,24 @@ def _chart(ablation: Ablation) -> dict[str, Any]:
     rows = _values(ablation)
     labels = [row["row"] for row in rows]
     plain = {"title": None, "labelLimit": 0, "labelOverlap": False, "ticks": False, "domain": False}
-    axis = {**plain, "labelPadding": 8, "minExtent": room(labels)}
+    axis = {**plain, "labelPadding": 8, "minExtent": label_width(labels)}
     y = channel("row:N", sort=labels, axis=axis, scale={"domain": labels})
     bars = {"x": _x("low"), "x2": {"field": "high"}, "y": y}
     layers = [
         mark("rule", [{"x": 0}], {"x": _x("x")}, strokeDash=[2, 3], color=SOFT, aria=False),
         mark("rule", rows, bars, strokeWidth=2, color=COLOURS[0], opacity=0.65, aria=False),
-        *_marks(rows, y),
+        *_point_layers(rows, y),
     ]
     published = [row for row in rows if "published" in row]
     if published:
         encoding = {"x": _x("published"), "y": y, "description": channel("tip:N")}
         layers.append(mark("point", published, encoding, shape="diamond", size=60, color=COLOURS[1]))
-    subtitle = [*_subtitle(bool(published)), f"Points to the full recipe: {_of(ablation)}."]
+    subtitle = [*_subtitle(bool(published)), f"Points to the full recipe: {_task_title(ablation)}."]
     title = heading(ablation.title, subtitle, WIDTH)
-    return layered(*layers, width=WIDTH, height=STEP * len(rows), title=title)
+    return layer_charts(*layers, width=WIDTH, height=STEP * len(rows), title=title)
 
 
-def _marks(rows: list[dict[str, Any]], y: Any) -> list[dict[str, Any]]:
+def _point_layers(rows: list[dict[str, Any]], y: Any) -> list[dict[str, Any]]:
     """Return the points: filled if the interval does not contain 0, a ring if it does."""
     encoding = {"x": _x("points"), "y": y, "description": channel("tip:N")}
     layers = []
@@ -81,14 +81,14 @@ def _values(ablation: Ablation) -> list[dict[str, Any]]:
             row = {"row": entry.label, "points": delta.points, "low": delta.low, "high": delta.high}
             row |= {
                 "distinguishable": entry.mean.is_more_than_chance,
-                "tip": tooltip(_tip(entry.label, entry.mean, difference)),
+                "tip": tooltip(_tooltip_fields(entry.label, entry.mean, difference)),
             }
             values.append(row | ({} if difference is None else {"published": difference}))
     return values
 
 
-def _tip(label: str, measure: Measure, published: float | None) -> dict[str, str]:
-    tip = {"Variant": label, "Difference": str(against(measure.delta, measure.corrected))}
+def _tooltip_fields(label: str, measure: Measure, published: float | None) -> dict[str, str]:
+    tip = {"Variant": label, "Difference": str(difference_cell(measure.delta, measure.corrected))}
     return tip if published is None else tip | {"Published difference": numbers.signed(published)}
 
 

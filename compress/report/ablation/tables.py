@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .. import numbers
-from ..tables import NOT_DISTINGUISHABLE, NOTHING, Cell, Column, Line, Table, against, headline_name, text_cells
+from ..tables import NOT_DISTINGUISHABLE, NOTHING, Cell, Column, Line, Table, difference_cell, headline_name, text_cells
 from .compare import Ablation, Entry, Measure
 
 if TYPE_CHECKING:
@@ -24,12 +24,12 @@ def main_table(ablation: Ablation, *, narrow: bool = False) -> Table:
     columns += [Column(info.title, headline_name(info)) for info in ablation.tasks.values()]
     columns += [Column("Mean of the tasks")] if several else []
     columns += [Column("Published", "difference")] if ablation.published else []
-    on_task = _short if narrow and several else _cell
+    on_task = _score_cell if narrow and several else _cell
     lines = []
     for entry in ablation.entries:
         cells = [Cell(entry.label), *(on_task(entry.tasks[task]) for task in ablation.tasks)]
         cells += [_cell(entry.mean)] if several else []
-        cells += [_published(ablation, entry)] if ablation.published else []
+        cells += [_published_cell(ablation, entry)] if ablation.published else []
         lines.append(Line(tuple(cells), "baseline" if entry is ablation.full else "model"))
     lines.append(_teacher(ablation, several))
     varied = "the full recipe, and " + " and ".join(
@@ -53,17 +53,18 @@ def _teacher(ablation: Ablation, several: bool) -> Line:
 
 def _cell(measure: Measure) -> Cell:
     return Cell(
-        numbers.scores(list(measure.scores)), str(against(measure.delta, measure.corrected)) if measure.delta else ""
+        numbers.scores(list(measure.scores)),
+        str(difference_cell(measure.delta, measure.corrected)) if measure.delta else "",
     )
 
 
-def _short(measure: Measure) -> Cell:
+def _score_cell(measure: Measure) -> Cell:
     delta = measure.delta
     sign = "" if measure.is_more_than_chance else CHANCE
     return Cell(numbers.scores(list(measure.scores)), f"{sign}{numbers.signed(delta.points)}" if delta else "")
 
 
-def _published(ablation: Ablation, entry: Entry) -> Cell:
+def _published_cell(ablation: Ablation, entry: Entry) -> Cell:
     difference = ablation.difference(entry)
     if ablation.published and entry is ablation.full:
         return Cell(numbers.points(ablation.published.full), "full")

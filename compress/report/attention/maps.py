@@ -62,11 +62,11 @@ def _model(maps: ModelMaps) -> dict[str, object]:
         "name": maps.name,
         "tokens": maps.tokens,
         "heads": [0 if layer is None else len(layer) for layer in maps.weights],
-        "weights": ["" if layer is None else _encoded(layer) for layer in maps.weights],
+        "weights": ["" if layer is None else _encode_weights(layer) for layer in maps.weights],
     }
 
 
-def _encoded(weights: Float[np.ndarray, "head query key"]) -> str:
+def _encode_weights(weights: Float[np.ndarray, "head query key"]) -> str:
     steps = np.rint(weights.astype(np.float64) * _STEPS).astype(np.int64).ravel()
     return "".join(_pairs(steps.tolist()))
 

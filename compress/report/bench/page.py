@@ -69,7 +69,7 @@ def page_of(measured: Measurements, sweeps: Sequence[Sweep]) -> Page:
         sections=tuple(_sections(sweeps)),
         tables=(main_table(measured), memory_table(measured)),
         profiles=tuple(profile_sections(measured)),
-        reading=tuple(_reading(measured, sweeps)),
+        reading=tuple(_reading_notes(measured, sweeps)),
         environment=tuple(_environment(measured)),
         command=measured.command,
     )
@@ -80,17 +80,19 @@ def markdown_bench(page: Page) -> str:
 
 
 def html_bench(page: Page, sweeps: Sequence[Sweep], models: Sequence[str]) -> str:
-    charts = {_title(sweep): inline(picture([sweep], models)) for sweep in sweeps}
+    charts = {_sweep_title(sweep): inline(picture([sweep], models)) for sweep in sweeps}
     return html("bench.html.j2", page=page, charts=charts)
 
 
 def _sections(sweeps: Sequence[Sweep]) -> Iterator[Section]:
     for over in dict.fromkeys(sweep.over for sweep in sweeps):
         mine = [sweep for sweep in sweeps if sweep.over == over]
-        yield Section(f"Over {over}", tuple(Part(_title(each), describe(each), sweep_table(each)) for each in mine))
+        yield Section(
+            f"Over {over}", tuple(Part(_sweep_title(each), describe(each), sweep_table(each)) for each in mine)
+        )
 
 
-def _title(sweep: Sweep) -> str:
+def _sweep_title(sweep: Sweep) -> str:
     return f"{sweep.title}: {sweep.fixed}"
 
 
@@ -100,7 +102,7 @@ def _lede(measured: Measurements) -> str:
     return f"{count} model{'s' if count > 1 else ''} on {measured.machine.cpu}{task}. The baseline is {measured.models[0]}."
 
 
-def _reading(measured: Measurements, sweeps: Sequence[Sweep]) -> Iterator[str]:
+def _reading_notes(measured: Measurements, sweeps: Sequence[Sweep]) -> Iterator[str]:
     yield from _CLOCKS
     over = {sweep.over for sweep in sweeps}
     yield from (line for what, line in ((BATCHES, _PER_TEXT), (THREADS, _THROUGHPUT)) if what in over)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import numbers
-from ..drawing import channel, heading, layered, mark, svg, wrapped
+from ..drawing import channel, heading, layer_charts, mark, svg, wrap_text
 from ..plot import tooltip
 from ..plot_points import COLOURS, SHAPES
 from .sweeps import Point, Sweep
@@ -25,13 +25,13 @@ def _chart(sweep: Sweep, models: Sequence[str]) -> dict[str, Any]:
     x, y = _axes(sweep)
     shown = sweep.models
     places = [models.index(name) for name in shown]
-    labels = ["\n".join(wrapped(name, WIDTH)) for name in shown]
+    labels = ["\n".join(wrap_text(name, WIDTH)) for name in shown]
     colours = [COLOURS[place % len(COLOURS)] for place in places]
     shapes = [SHAPES[place % len(SHAPES)] for place in places]
     by_name = dict(zip(shown, labels, strict=True))
     legend = _legend(labels)
     base = {"x": x, "y": y, "color": channel("label:N", scale={"domain": labels, "range": colours}, legend=legend)}
-    rows = [_row(point, sweep, by_name[point.model]) for point in sweep.points]
+    rows = [_point_row(point, sweep, by_name[point.model]) for point in sweep.points]
     layers = [mark("line", rows, base, strokeWidth=1.5, opacity=0.85, aria=False)]
     if known := [row for row in rows if "high" in row]:
         ends = {**base, "y": {**y, "field": "low"}, "y2": {"field": "high"}}
@@ -40,7 +40,7 @@ def _chart(sweep: Sweep, models: Sequence[str]) -> dict[str, Any]:
     look = {**base, "shape": shape, "description": channel("tip:N")}
     layers.append(mark("point", rows, look, size=60, opacity=1, filled=True))
     title = heading(sweep.title, [f"{_capital(sweep.fixed)}. Bars: 95% interval."], WIDTH)
-    return layered(*layers, width=WIDTH, height=HEIGHT, title=title)
+    return layer_charts(*layers, width=WIDTH, height=HEIGHT, title=title)
 
 
 def _axes(sweep: Sweep) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -70,7 +70,7 @@ def _legend(labels: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _row(point: Point, sweep: Sweep, label: str) -> dict[str, Any]:
+def _point_row(point: Point, sweep: Sweep, label: str) -> dict[str, Any]:
     tip = {"Model": point.model, sweep.x: f"{point.x:,}", sweep.y: numbers.significant(point.y)}
     row: dict[str, Any] = {"label": label, "x": point.x, "y": point.y}
     if point.interval is not None:

@@ -71,12 +71,12 @@ class _Kind:
 
 def sweeps_of(measured: Measurements) -> list[Sweep]:
     """Return one sweep for each set of two or more measurements that differ in the length, the batch or the threads alone."""
-    rows = [*_rows(measured)]
+    rows = [*_measured_rows(measured)]
     sized = [row for row in rows if row.latency.batch]
     return [*_over_lengths(sized), *_over_batches(sized), *_over_threads(rows)]
 
 
-def _rows(measured: Measurements) -> Iterator[_Row]:
+def _measured_rows(measured: Measurements) -> Iterator[_Row]:
     for found in measured.runtimes:
         cpu, noisy = uses_cpu_time(found.values()), measured.noisy(found)
         for name, runtime in found.items():
@@ -86,24 +86,24 @@ def _rows(measured: Measurements) -> Iterator[_Row]:
 
 def _over_lengths(rows: Sequence[_Row]) -> Iterator[Sweep]:
     kind = _Kind(LENGTHS, "Length, tokens", lambda row: row.latency.length, _time)
-    for (batch, threads), group in _grouped(rows, lambda row: (row.latency.batch, row.threads)).items():
-        yield from _sweep(kind, f"{_texts(batch)}, {_threads(threads)}", group)
+    for (batch, threads), group in _group_rows(rows, lambda row: (row.latency.batch, row.threads)).items():
+        yield from _sweep(kind, f"{_batch_text(batch)}, {_threads(threads)}", group)
 
 
 def _over_batches(rows: Sequence[_Row]) -> Iterator[Sweep]:
     kind = _Kind(BATCHES, "Texts of a batch", lambda row: row.latency.batch, _time_per_text, per=" per text")
-    for (length, threads), group in _grouped(rows, lambda row: (row.latency.length, row.threads)).items():
+    for (length, threads), group in _group_rows(rows, lambda row: (row.latency.length, row.threads)).items():
         yield from _sweep(kind, f"{length} tokens, {_threads(threads)}", group)
 
 
 def _over_threads(rows: Sequence[_Row]) -> Iterator[Sweep]:
     kind = _Kind(THREADS, "Threads", lambda row: row.threads, _throughput, "texts per second", "Throughput")
-    for (batch, length), group in _grouped(rows, lambda row: (row.latency.batch, row.latency.length)).items():
-        fixed = f"{_texts(batch)}, {length} tokens" if batch else "one text at a time, the task's own lengths"
+    for (batch, length), group in _group_rows(rows, lambda row: (row.latency.batch, row.latency.length)).items():
+        fixed = f"{_batch_text(batch)}, {length} tokens" if batch else "one text at a time, the task's own lengths"
         yield from _sweep(kind, fixed, group)
 
 
-def _grouped(rows: Sequence[_Row], key: Callable[[_Row], tuple[int, int]]) -> dict[tuple[int, int], list[_Row]]:
+def _group_rows(rows: Sequence[_Row], key: Callable[[_Row], tuple[int, int]]) -> dict[tuple[int, int], list[_Row]]:
     found: dict[tuple[int, int], list[_Row]] = {}
     for row in rows:
         found.setdefault(key(row), []).append(row)
@@ -150,7 +150,7 @@ def _throughput(row: _Row) -> Point:
     return Point(row.model, 0, texts / latency.p50, ends, latency.speedup, latency.runs)
 
 
-def _texts(batch: int) -> str:
+def _batch_text(batch: int) -> str:
     return "one text at a time" if batch == 1 else f"batches of {batch}"
 
 

@@ -66,8 +66,8 @@ def main_table(measured: Measurements) -> Table:
         for name, runtime in runtimes.items():
             for row in runtime.latency:
                 heading = (*_heading(measured, name, runtime), Cell(numbers.shape(row.batch, row.length)))
-                times = _times(row, percentiles, noisy=(row.batch, row.length) in noisy)
-                lines.append(Line((*heading, *times), _kind(measured, name)))
+                times = _time_cells(row, percentiles, noisy=(row.batch, row.length) in noisy)
+                lines.append(Line((*heading, *times), _row_kind(measured, name)))
     return Table("Every measurement", columns, tuple(lines), headings=2 + len(threads))
 
 
@@ -79,7 +79,7 @@ def memory_table(measured: Measurements) -> Table:
     for runtimes in measured.runtimes:
         for name, runtime in runtimes.items():
             figures = text_cells(numbers.megabytes(runtime.peak_memory_bytes), numbers.significant(runtime.load_ms))
-            lines.append(Line((*_heading(measured, name, runtime), *figures), _kind(measured, name)))
+            lines.append(Line((*_heading(measured, name, runtime), *figures), _row_kind(measured, name)))
     return Table("Memory and loading", columns, tuple(lines), headings=1 + len(threads))
 
 
@@ -98,11 +98,11 @@ def _heading(measured: Measurements, name: str, runtime: Runtime) -> tuple[Cell,
     return text_cells(_CONTROL if name == AGAIN else name, *threads)
 
 
-def _kind(measured: Measurements, name: str) -> Literal["baseline", "model", "reference"]:
+def _row_kind(measured: Measurements, name: str) -> Literal["baseline", "model", "reference"]:
     return "reference" if name == AGAIN else "baseline" if name == measured.models[0] else "model"
 
 
-def _times(row: Latency, percentiles: Sequence[str], *, noisy: bool) -> tuple[Cell, ...]:
+def _time_cells(row: Latency, percentiles: Sequence[str], *, noisy: bool) -> tuple[Cell, ...]:
     note = _TOO_NOISY if noisy else ""
     cpu = NOTHING if row.cpu_p50 is None else numbers.significant(row.cpu_p50)
     cpu_ratio, ratio = (

@@ -26,7 +26,7 @@ class Chosen:
         return self.probabilities[self.place]
 
 
-def chosen(endings: Sequence[str], scores: np.ndarray) -> Chosen:
+def choose_ending(endings: Sequence[str], scores: np.ndarray) -> Chosen:
     """Choose by the `scores` [ending] of the endings of one question."""
     (probabilities,) = softmax(scores[None])
     place = int(scores.argmax())

@@ -18,7 +18,7 @@ def _answers(names: Names, outputs: np.ndarray) -> Iterator[Prediction]:
     return (Prediction(None, float(row[0])) for row in outputs)
 
 
-def listed(vector: np.ndarray) -> list[float]:
+def rounded_numbers(vector: np.ndarray) -> list[float]:
     """Return the numbers of a vector as they are written."""
     return [round(number, DIGITS) for number in vector.astype(np.float64).tolist()]
 
@@ -30,11 +30,11 @@ def _line(answer: VectorAnswer) -> str:
 
 
 def _cells(answer: VectorAnswer) -> tuple[Any, None]:
-    return (round(answer.score, DIGITS) if isinstance(answer, Prediction) else listed(answer)), None
+    return (round(answer.score, DIGITS) if isinstance(answer, Prediction) else rounded_numbers(answer)), None
 
 
 def _fields(answer: VectorAnswer) -> dict[str, Any]:
-    return {"cosine": answer.score} if isinstance(answer, Prediction) else {"vector": listed(answer)}
+    return {"cosine": answer.score} if isinstance(answer, Prediction) else {"vector": rounded_numbers(answer)}
 
 
 EMBEDDING = AnswerKind(

@@ -27,7 +27,7 @@ class Answer:
     end: int
 
 
-def ranked(context: str, spans: Sequence[Span], none: float | None, names: Names) -> list[Answer]:
+def rank_answers(context: str, spans: Sequence[Span], none: float | None, names: Names) -> list[Answer]:
     """Return the candidate answers to a question, the likeliest first: `spans` of its `context`, the best first, and no answer with the
     score `none`; None: it has an answer. If there are no candidates, return no answer with the score 0."""
     found = list(spans) if none is None else sorted([*spans, (0, 0, none)], key=lambda span: -span[2])

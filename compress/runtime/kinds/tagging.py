@@ -30,7 +30,7 @@ class Entity:
     text: str
 
 
-def unread(names: Names) -> int:
+def unread_label(names: Names) -> int:
     """Return the label of a word without a token: `O` if there is such a label, else the first."""
     return names.index(OUTSIDE) if OUTSIDE in names else 0
 
@@ -93,7 +93,7 @@ def _line(answer: Sequence[Entity]) -> str:
     return ", ".join(f"{' '.join(found.text.split())} ({found.label} {found.score:.4f})" for found in answer) or "-"
 
 
-def _listed(answer: Sequence[Entity]) -> list[dict[str, Any]]:
+def _entity_fields(answer: Sequence[Entity]) -> list[dict[str, Any]]:
     return [{**asdict(found), "score": round(found.score, 6)} for found in answer]
 
 
@@ -102,8 +102,8 @@ TAGGING = AnswerKind(
     fits=lambda problem, outputs: True,
     output_names=lambda labels: labels,
     answers=_answers,
-    cells=lambda answer: (_listed(answer), None),
+    cells=lambda answer: (_entity_fields(answer), None),
     line=_line,
-    fields=lambda answer: {"entities": _listed(answer)},
+    fields=lambda answer: {"entities": _entity_fields(answer)},
     unit="word",
 )

@@ -17,7 +17,7 @@ CHOSEN = ("learning_rate", "epochs")  # fields that may list values, the first o
 MOST_CANDIDATES = 16
 
 
-def _different(values: tuple[float, ...]) -> tuple[float, ...]:
+def _check_distinct(values: tuple[float, ...]) -> tuple[float, ...]:
     twice = next((value for value in values if values.count(value) > 1), None)
     if twice is not None:
         raise ValueError(f"expected each value once, found {twice:g} twice")
@@ -27,7 +27,7 @@ def _different(values: tuple[float, ...]) -> tuple[float, ...]:
 if TYPE_CHECKING:
     OneOrSeveral = PositiveNumber  # a stage in a plan is one training; `combinations` expands lists
 else:
-    _Several = Annotated[tuple[PositiveNumber, ...], Field(min_length=1), AfterValidator(_different)]
+    _Several = Annotated[tuple[PositiveNumber, ...], Field(min_length=1), AfterValidator(_check_distinct)]
     OneOrSeveral = Annotated[
         Annotated[PositiveNumber, Tag("one")] | Annotated[_Several, Tag("several")],
         Discriminator(lambda value: "several" if isinstance(value, list | tuple) else "one"),

@@ -15,7 +15,7 @@ from compress.metrics import ChoiceHeadline
 from compress.metrics.ranks import queries_of
 from compress.runtime.passages import NEVER
 
-from ..choices import paired
+from ..choices import pair_endings
 from ..columns import Rows
 from .classification import CLASSIFICATION
 from .kind import Names, TaskKind
@@ -53,12 +53,12 @@ def _fits(kept: np.ndarray, names: Names) -> bool:
     return bool((kept >= 0).all()) if kept.ndim == 1 else kept.ndim == 2 and kept.shape[1] > 1
 
 
-def _own(outputs: np.ndarray) -> np.ndarray:
+def _ending_scores(outputs: np.ndarray) -> np.ndarray:
     """Return the scores of actual endings, [ending]."""
     return outputs[outputs > NEVER / 2]
 
 
-def _written(label: Any, names: Names) -> str:
+def _format_label(label: Any, names: Names) -> str:
     return f"ending {int(np.ravel(label)[0])}"
 
 
@@ -66,7 +66,7 @@ CHOICE: TaskKind = replace(
     CLASSIFICATION,
     label_names=lambda spec, train: (),
     read_labels=_read,
-    written=_written,
+    written=_format_label,
     present=lambda labels: set(),
     headline=lambda metrics, positive, names: ChoiceHeadline(metrics),
     constant=_constant,
@@ -76,10 +76,10 @@ CHOICE: TaskKind = replace(
     outputs=lambda kept, names: kept,
     fits=_fits,
     kept_type=lambda names: np.dtype(np.float32),
-    prepared=paired,
+    prepared=pair_endings,
     varied=lambda labels: True,  # every question has a right ending and wrong ones
     copied=copied_groups,
     gold=lambda labels, texts: right_places(labels),
-    logits=_own,
+    logits=_ending_scores,
     width=lambda names: None,
 )

@@ -29,7 +29,7 @@ def _label_names(spec: TaskSpec, train: Rows) -> tuple[str, ...]:
     """Return the spec's `labels`, those that the data set declares, or the sorted values of the training column."""
     names = declared_names(spec, train)
     if names is None:
-        refuse(train.place, train.unit, unlabelled(str(spec.label), train.numbers, train.labels))
+        refuse(train.place, train.unit, unlabelled_rows(str(spec.label), train.numbers, train.labels))
         found = set(train.names())
         if len(found) > MOST_UNLISTED_LABELS:
             raise CompressError(
@@ -50,7 +50,7 @@ def declared_names(spec: TaskSpec, train: Rows) -> tuple[str, ...] | None:
     return names
 
 
-def unlabelled(column: str, numbers: Iterable[int | str], values: Iterable[Any]) -> list[tuple[int | str, str]]:
+def unlabelled_rows(column: str, numbers: Iterable[int | str], values: Iterable[Any]) -> list[tuple[int | str, str]]:
     """Return the rows without a label, for `refuse`. Non-finite floats count as missing: Parquet and JSON use NaN for that."""
     problems = []
     for number, value in zip(numbers, values, strict=True):
@@ -113,7 +113,7 @@ def _divergence(fp32: np.ndarray, other: np.ndarray) -> float:
     return float((expected * np.log((expected + _TINY) / (found + _TINY))).sum(1).mean())
 
 
-def _decided(outputs: np.ndarray) -> np.ndarray:
+def _predicted_classes(outputs: np.ndarray) -> np.ndarray:
     return outputs.argmax(axis=1)
 
 
@@ -127,8 +127,8 @@ CLASSIFICATION = TaskKind(
     constant=lambda train, names, gold: _one_hot(np.asarray(np.bincount(train).argmax()), names),
     constant_words="always answering the majority class",
     label_words="a class",
-    answers=_decided,
-    kept=_decided,
+    answers=_predicted_classes,
+    kept=_predicted_classes,
     outputs=_one_hot,
     fits=lambda answers, names: answers.ndim == 1 and bool(((answers >= 0) & (answers < len(names))).all()),
     kept_type=lambda names: np.dtype(np.uint8 if len(names) <= 256 else np.uint16),
@@ -136,5 +136,5 @@ CLASSIFICATION = TaskKind(
     divergence=_divergence,
     mean=mean_of_probabilities,
     temperature=fit_temperature,
-    right=lambda outputs, gold: _decided(outputs) == gold,
+    right=lambda outputs, gold: _predicted_classes(outputs) == gold,
 )

@@ -24,7 +24,7 @@ ASKED = (
 _AT_ONCE = 1 << 22  # cosines in memory at a time: 32 MB
 
 
-def paired(vectors: np.ndarray) -> np.ndarray:
+def pair_vectors(vectors: np.ndarray) -> np.ndarray:
     """Return float32 [pair, 1 + 2 · width] from `vectors` [text, width] of all first texts, then all second ones."""
     first, second = np.split(np.asarray(vectors, np.float32), 2)
     return np.concatenate([_cosines(first, second)[:, None], first, second], axis=1)
@@ -78,7 +78,7 @@ def _nearest(vectors: np.ndarray, rows: np.ndarray, count: int) -> list[list[int
     return np.argpartition(-cosines, count - 1, axis=1)[:, :count].tolist()
 
 
-def rated(spec: TaskSpec, rows: Rows) -> Rows:
+def drop_unrated(spec: TaskSpec, rows: Rows) -> Rows:
     """Return `rows` without pairs that have no score, with a note on their number. Raises `CompressError` if none has one."""
     kept = [row for row, score in enumerate(rows.labels) if not is_blank(score)]
     if len(kept) == len(rows):
@@ -101,7 +101,7 @@ def is_blank(score: Any) -> bool:
 
 EMBEDDING: TaskKind = replace(
     REGRESSION,
-    prepared=rated,
+    prepared=drop_unrated,
     constant=lambda train, names, gold: np.ones(1, np.float32),
     constant_words="one vector for all texts",
     label_words="a vector",

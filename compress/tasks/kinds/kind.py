@@ -19,7 +19,7 @@ Names = tuple[str, ...]
 Metrics = tuple[MetricName, ...]
 
 
-def _itself(value: Any) -> Any:
+def _identity(value: Any) -> Any:
     return value
 
 
@@ -82,7 +82,7 @@ class TaskKind:
     # bool [example]; None like `confidence`
     correlates: bool = False  # whether scores are correlations, which are undefined for constant gold
     calibrated: bool = True  # whether `confidence` should equal the share of right answers
-    logits: Callable[[np.ndarray], np.ndarray] = _itself  # of outputs: the model's own, without derived ones
+    logits: Callable[[np.ndarray], np.ndarray] = _identity  # of outputs: the model's own, without derived ones
     width: Callable[[Names], int | None] = _of_names  # outputs per example; None: depends on the model
     similarity: Callable[[np.ndarray, np.ndarray], dict[str, Any]] = lambda fp32, other: {}
     # of (fp32 outputs, others), if they are vectors: their similarity, as fields of `results.fidelity.Fidelity`

@@ -81,7 +81,7 @@ def _read_flags(rows: Rows, names: tuple[str, ...]) -> np.ndarray:
     return labels
 
 
-def _written(label: Any, names: tuple[str, ...]) -> str:
+def _format_label(label: Any, names: tuple[str, ...]) -> str:
     return ", ".join(name for name, given in zip(names, label, strict=True) if given) or NONE
 
 
@@ -102,7 +102,7 @@ def _constant(train: np.ndarray, names: tuple[str, ...], gold: np.ndarray) -> np
     return shares - (ordered[last] + following) / 2
 
 
-def _decided(outputs: np.ndarray) -> np.ndarray:
+def _predicted_labels(outputs: np.ndarray) -> np.ndarray:
     return (outputs > 0).astype(np.uint8)
 
 
@@ -131,14 +131,14 @@ def _temperature(logits: np.ndarray, labels: np.ndarray) -> float:
 MULTILABEL = TaskKind(
     label_names=_label_names,
     read_labels=_read,
-    written=_written,
+    written=_format_label,
     present=lambda labels: set(np.flatnonzero(labels.any(axis=0)).tolist()),
     strata=_strata,
     headline=lambda metrics, positive, names: LabelsHeadline(metrics),
     constant=_constant,
     constant_words="always giving the most frequent labels",
     label_words="labels",
-    answers=_decided,
+    answers=_predicted_labels,
     kept=lambda outputs: outputs,
     outputs=lambda kept, names: kept,
     fits=_fits,
@@ -148,5 +148,5 @@ MULTILABEL = TaskKind(
     mean=mean_of_decisions,
     threshold=label_thresholds,
     temperature=_temperature,
-    right=lambda outputs, gold: (_decided(outputs) == gold).all(axis=1),
+    right=lambda outputs, gold: (_predicted_labels(outputs) == gold).all(axis=1),
 )

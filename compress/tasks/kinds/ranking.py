@@ -33,7 +33,7 @@ def _read(rows: Rows, names: Names) -> np.ndarray:
     return np.column_stack([relevance, queries]).astype(np.float64)
 
 
-def noted(spec: TaskSpec, rows: Rows) -> Rows:
+def add_notes(spec: TaskSpec, rows: Rows) -> Rows:
     """Return `rows` with notes on how many queries there are, and how many of them have no relevant passage."""
     try:
         gold = _read(rows, ()) if all(isinstance(query, str) for query in rows.texts[0]) else None
@@ -84,7 +84,7 @@ RANKING: TaskKind = replace(
     outputs=lambda kept, names: kept[:, :1],
     fits=lambda kept, names: kept.ndim == 2 and kept.shape[1] == 2,
     query_flips=_query_flips,
-    prepared=noted,
+    prepared=add_notes,
     varied=lambda labels: len(varied_queries(labels)) > 0,
     unvaried="no query has passages of different relevance; training needs some, such as one passage of 1 and "
     "others of 0 per query",

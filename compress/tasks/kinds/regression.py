@@ -21,7 +21,7 @@ def read_scores(rows: Rows, what: str = "score") -> np.ndarray:
     """Return float32 [example]. Raises `CompressError` naming the lines with invalid scores."""
     scores, problems = np.zeros(len(rows), dtype=np.float32), []
     for index, (number, value) in enumerate(zip(rows.numbers, rows.labels, strict=True)):
-        score = _number(value)
+        score = _parse_number(value)
         if math.isfinite(score) and abs(score) < LARGEST_SCORE:
             scores[index] = score
         else:
@@ -30,7 +30,7 @@ def read_scores(rows: Rows, what: str = "score") -> np.ndarray:
     return scores
 
 
-def _number(value: Any) -> float:
+def _parse_number(value: Any) -> float:
     try:
         return math.nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):

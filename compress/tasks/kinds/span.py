@@ -22,7 +22,7 @@ from compress.metrics.answers import (
 from compress.runtime.passages import NEVER
 from compress.spec.kinds import KINDS
 
-from ..answers import answered
+from ..answers import parse_answers
 from ..columns import Rows
 from ..data import of_words
 from ..ensembles import mean_of_log_probabilities
@@ -43,7 +43,7 @@ def _strata(labels: np.ndarray) -> list[int]:
     return [int(len(spans) > 0) for spans in labels]
 
 
-def _written(label: Any, names: tuple[str, ...]) -> str:
+def _format_label(label: Any, names: tuple[str, ...]) -> str:
     """Return an answer, given as start and end, or gold, as text."""
     places = np.atleast_1d(label)
     if len(places) == 2 and places.any():
@@ -88,7 +88,7 @@ def _exact_flips(fp32: np.ndarray, other: np.ndarray) -> tuple[int, int]:
 SPAN = TaskKind(
     label_names=lambda spec, train: KINDS["span"].outputs,
     read_labels=_read,
-    written=_written,
+    written=_format_label,
     present=lambda labels: {0, 1},  # every model has both outputs
     strata=_strata,
     headline=lambda metrics, positive, names: AnswersHeadline(metrics),
@@ -103,7 +103,7 @@ SPAN = TaskKind(
     confidence=_confidence,
     divergence=lambda fp32, other: float(np.square(_logits(other) - _logits(fp32)).mean()),
     mean=mean_of_log_probabilities,
-    prepared=answered,
+    prepared=parse_answers,
     varied=lambda labels: True,  # questions differ, even if all have an answer
     threshold=lambda outputs, gold, headline: best_threshold(outputs, gold, AnswersHeadline(headline.metrics)),
     gold=lambda labels, texts: question_gold(texts[1], labels),

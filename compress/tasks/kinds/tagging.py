@@ -12,10 +12,10 @@ from compress.metrics.tags import (
     ENTITY_METRICS,
     OUTSIDE,
     TypeScore,
+    concatenate_labels,
     entity_flips,
     entity_metric,
-    joined,
-    parted,
+    split_labels,
     type_scores,
 )
 from compress.spec.kinds import MetricName
@@ -25,7 +25,7 @@ from ..columns import Rows
 from ..ensembles import fit_temperature, mean_of_probabilities
 from ..tables import refuse
 from ..tag_schemes import are_tags_of_entities, is_tag
-from ..tagged import tagged
+from ..tagged import parse_tagged
 from .classification import CLASSIFICATION, MOST_UNLISTED_LABELS, check_unicode, natural, unknown_label
 from .kind import TaskKind
 
@@ -102,7 +102,7 @@ def label_ids(rows: Rows, names: tuple[str, ...]) -> np.ndarray:
 
 def check_words(place: str, labels: np.ndarray, names: tuple[str, ...]) -> None:
     """Raise `CompressError` if no text has a word, or no word an entity, so that nothing can be learnt or scored."""
-    found = _present(labels)
+    found = _present_labels(labels)
     if not found:
         raise CompressError(f"{place}: no text has a word")
     if are_entities(names) and found == {names.index(OUTSIDE)}:
@@ -123,15 +123,15 @@ def _types(
 
 
 def _gold(labels: np.ndarray) -> np.ndarray:
-    return joined([words[:, 0] for words in labels])
+    return concatenate_labels([words[:, 0] for words in labels])
 
 
-def _expected(gold: np.ndarray) -> np.ndarray:
-    return parted(gold)[0]
+def _label_ids(gold: np.ndarray) -> np.ndarray:
+    return split_labels(gold)[0]
 
 
-def _present(labels: np.ndarray) -> set[int]:
-    return set(np.unique(_expected(_gold(labels))).tolist())
+def _present_labels(labels: np.ndarray) -> set[int]:
+    return set(np.unique(_label_ids(_gold(labels))).tolist())
 
 
 def _strata(labels: np.ndarray) -> list[int]:
@@ -142,22 +142,22 @@ def _strata(labels: np.ndarray) -> list[int]:
 
 
 def _constant(train: np.ndarray, names: tuple[str, ...], gold: np.ndarray) -> np.ndarray:
-    return CLASSIFICATION.constant(_expected(_gold(train)), names, gold)
+    return CLASSIFICATION.constant(_label_ids(_gold(train)), names, gold)
 
 
-def _written(label: Any, names: tuple[str, ...]) -> str:
-    return names[int(_expected(np.array(label)))]
+def _format_label(label: Any, names: tuple[str, ...]) -> str:
+    return names[int(_label_ids(np.array(label)))]
 
 
 def _fits(kept: np.ndarray, names: tuple[str, ...]) -> bool:
-    return kept.ndim == 1 and bool((_expected(kept) < len(names)).all())
+    return kept.ndim == 1 and bool((_label_ids(kept) < len(names)).all())
 
 
 TAGGING = TaskKind(
     label_names=_label_names,
     read_labels=_read,
-    written=_written,
-    present=_present,
+    written=_format_label,
+    present=_present_labels,
     strata=_strata,
     headline=lambda metrics, positive, names: TagsHeadline(metrics, names),
     constant=_constant,
@@ -171,12 +171,12 @@ TAGGING = TaskKind(
     confidence=CLASSIFICATION.confidence,
     divergence=CLASSIFICATION.divergence,
     mean=mean_of_probabilities,
-    temperature=lambda outputs, gold: fit_temperature(outputs, _expected(gold)),
+    temperature=lambda outputs, gold: fit_temperature(outputs, _label_ids(gold)),
     types=_types,
     entity_flips=lambda *found: entity_flips(*found) if are_entities(found[-1]) else None,
-    prepared=tagged,
-    varied=lambda labels: len(_present(labels)) > 1,
+    prepared=parse_tagged,
+    varied=lambda labels: len(_present_labels(labels)) > 1,
     gold=lambda labels, texts: _gold(labels),
-    right=lambda outputs, gold: CLASSIFICATION.answers(outputs) == _expected(gold),
+    right=lambda outputs, gold: CLASSIFICATION.answers(outputs) == _label_ids(gold),
     fitting=_fitting,
 )

@@ -36,32 +36,32 @@ def entailment(draw: Draw) -> tuple[str, str, str]:
     """Return (premise, hypothesis, label), the three labels equally likely."""
     wanted = draw.one(("entailment", "neutral", "contradiction"))
     while True:
-        premise = _fact(draw)
+        premise = _draw_fact(draw)
         hypothesis = _variation(draw, premise)
         label = relation(premise, hypothesis)
         if label == wanted:
-            return _text(draw, premise), _text(draw, hypothesis), label
+            return _draw_text(draw, premise), _draw_text(draw, hypothesis), label
 
 
 def relation(premise: Fact, hypothesis: Fact) -> str:
     """Return the label of `hypothesis` given `premise`."""
     if premise.quantifier == hypothesis.quantifier:
         narrow, wide = (premise, hypothesis) if premise.quantifier == "some" else (hypothesis, premise)
-        return "entailment" if _within(narrow, wide) else "neutral"
+        return "entailment" if _is_contained(narrow, wide) else "neutral"
     something, nothing = (premise, hypothesis) if premise.quantifier == "some" else (hypothesis, premise)
-    return "contradiction" if _within(something, nothing) else "neutral"
+    return "contradiction" if _is_contained(something, nothing) else "neutral"
 
 
-def _within(narrow: Fact, wide: Fact) -> bool:
+def _is_contained(narrow: Fact, wide: Fact) -> bool:
     """Whether every event described by `narrow` is also described by `wide`."""
     nouns = wide.noun in (narrow.noun, GENERAL.get(narrow.noun))
     verbs = wide.verb in (narrow.verb, GENERAL.get(narrow.verb))
     return nouns and verbs and wide.place in ("", narrow.place)
 
 
-def _fact(draw: Draw) -> Fact:
-    noun = draw.one(list(NOUNS)) if draw.chance(0.3) else draw.one(_words(NOUNS))
-    verb = draw.one(list(VERBS)) if draw.chance(0.4) else draw.one(_words(VERBS))
+def _draw_fact(draw: Draw) -> Fact:
+    noun = draw.one(list(NOUNS)) if draw.chance(0.3) else draw.one(_all_words(NOUNS))
+    verb = draw.one(list(VERBS)) if draw.chance(0.4) else draw.one(_all_words(VERBS))
     quantifier = "no" if draw.chance(0.3) else "some"
     return Fact(quantifier, noun, verb, draw.one(PLACES) if draw.chance(0.6) else "")
 
@@ -71,9 +71,9 @@ def _variation(draw: Draw, fact: Fact) -> Fact:
     for _ in range(1 + draw.below(2)):
         kind = draw.below(4)
         if kind == 0:
-            fact = replace(fact, noun=_other(draw, fact.noun, NOUNS))
+            fact = replace(fact, noun=_draw_related(draw, fact.noun, NOUNS))
         elif kind == 1:
-            fact = replace(fact, verb=_other(draw, fact.verb, VERBS))
+            fact = replace(fact, verb=_draw_related(draw, fact.verb, VERBS))
         elif kind == 2:
             fact = replace(fact, place=draw.one(PLACES) if not fact.place or draw.chance(0.2) else "")
         else:
@@ -81,16 +81,16 @@ def _variation(draw: Draw, fact: Fact) -> Fact:
     return fact
 
 
-def _other(draw: Draw, word: str, table: dict[str, str]) -> str:
+def _draw_related(draw: Draw, word: str, table: dict[str, str]) -> str:
     if draw.chance(0.5):
-        return draw.one(_words(table))
+        return draw.one(_all_words(table))
     return GENERAL[word] if word in GENERAL else draw.one(table[word].split())
 
 
-def _words(table: dict[str, str]) -> list[str]:
+def _all_words(table: dict[str, str]) -> list[str]:
     return [word for words in table.values() for word in words.split()]
 
 
-def _text(draw: Draw, fact: Fact) -> str:
+def _draw_text(draw: Draw, fact: Fact) -> str:
     words = [draw.one(OPENINGS), draw.one(QUANTIFIERS[fact.quantifier]), fact.noun, fact.verb, fact.place]
     return " ".join(word for word in words if word) + " ."

@@ -42,7 +42,7 @@ def _clause(draw: Draw) -> tuple[str, float]:
     return " ".join(word for word in words if word), strength * factor
 
 
-def _joined(draw: Draw) -> tuple[str, float]:
+def _join_clauses(draw: Draw) -> tuple[str, float]:
     (first, a), (second, b) = _clause(draw), _clause(draw)
     kind = draw.below(3)
     if kind == 0:
@@ -53,7 +53,7 @@ def _joined(draw: Draw) -> tuple[str, float]:
 
 
 def _sentence(draw: Draw) -> tuple[str, float]:
-    text, value = _clause(draw) if draw.chance(0.4) else _joined(draw)
+    text, value = _clause(draw) if draw.chance(0.4) else _join_clauses(draw)
     if draw.chance(0.8):
         return text, value
     denied = draw.chance(0.5)

@@ -28,7 +28,7 @@ def similarity(draw: Draw) -> tuple[str, str, float]:
         first.append(draw.one(one))
         second.append(draw.one(other))
         score += weight * (one is other)
-    return _text(draw, first), _text(draw, second), score
+    return _draw_text(draw, first), _draw_text(draw, second), score
 
 
 def _group(draw: Draw, groups: list[list[str]]) -> list[str]:
@@ -37,7 +37,7 @@ def _group(draw: Draw, groups: list[list[str]]) -> list[str]:
     return groups[min(chosen, len(groups) - 1)]
 
 
-def _text(draw: Draw, words: list[str]) -> str:
+def _draw_text(draw: Draw, words: list[str]) -> str:
     actor, negation, action, thing, place = words
     parts = (draw.one(OPENINGS), "the", actor, negation, action, "the", draw.one(QUALITIES), thing, place, ".")
     return " ".join(part for part in parts if part)

@@ -9,7 +9,7 @@ import pytest
 
 from compress.errors import CompressError
 from compress.pipeline import Request, plan_all
-from compress.pipeline.ablation.rows import choose, chosen, rows
+from compress.pipeline.ablation.rows import choose, chosen_rows, rows
 from compress.pipeline.ablation.run import command_line, trained_student
 
 
@@ -84,5 +84,5 @@ def test_another_student_is_another_on_a_regression_task(tmp_path: Path) -> None
 def test_another_student_needs_no_part_that_could_be_left_out() -> None:
     with pytest.raises(CompressError, match="there is nothing to leave out"):
         rows("tinybert-general", corpus=False)
-    found = chosen("tinybert-general", (), ["student tiny-2l"], corpus=False)
+    found = chosen_rows("tinybert-general", (), ["student tiny-2l"], corpus=False)
     assert [(row.label, row.student) for row in found] == [("full", None), ("student tiny-2l", "tiny-2l")]

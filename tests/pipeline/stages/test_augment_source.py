@@ -16,7 +16,7 @@ def test_one_that_moved_since_the_plan_is_refused(tmp_path: Path, monkeypatch: p
     found = SimpleNamespace(folder=tmp_path, identity="planned with")
     monkeypatch.setattr(augment, "resolve_teacher", lambda word: found)
     job: Any = SimpleNamespace(node=SimpleNamespace(outside={"masked_lm": "planned with"}))
-    assert augment._named(job, "acme/lm") == tmp_path
+    assert augment._planned_checkpoint(job, "acme/lm") == tmp_path
     found.identity = "another commit"
     with pytest.raises(CompressError, match=r"^augment\.masked_lm: acme/lm: it changed since this command started"):
-        augment._named(job, "acme/lm")
+        augment._planned_checkpoint(job, "acme/lm")

@@ -19,9 +19,9 @@ from compress.pipeline.stages import layer_costs
 from compress.pipeline.stages.layer_costs import (
     _FEWEST_TOKENS,
     Shape,
+    _cpu_times,
     _measure,
     _random_model,
-    _times,
     measured_costs,
     timed_tokens,
 )
@@ -92,7 +92,7 @@ def test_a_table_of_words_to_time_has_its_padding_token() -> None:
 
 def test_progress_says_how_far_measuring_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both passes report up to their total, even if a few rounds are enough."""
-    monkeypatch.setattr(layer_costs, "_timed", lambda session, feed: 1.0)
+    monkeypatch.setattr(layer_costs, "_mean_time", lambda session, feed: 1.0)
     passes: dict[str, list[tuple[int, int | None]]] = {}
 
     class Recorder(Listener):
@@ -125,7 +125,7 @@ def test_the_pruned_model_takes_the_time_that_the_budget_says(tmp_path: Path) ->
         files.append(made.path / "model_quantized.onnx")
         points += build_stage(words, "teacher-pruned").info["points"] if pruned else []
     length = round(build_stage(words, "teacher-pruned").info["mean_length"])
-    times = _times(files * 3, length, lambda *_: None)  # other load on the machine only makes a time longer
+    times = _cpu_times(files * 3, length, lambda *_: None)  # other load on the machine only makes a time longer
     share = min(times[1::2]) / min(times[::2])
     assert share == pytest.approx(points[0]["reached"], rel=0.1)
     assert 0.54 < share < 0.66

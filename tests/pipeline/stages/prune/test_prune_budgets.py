@@ -132,7 +132,7 @@ def test_time_is_measured_once_and_the_budget_is_of_the_whole_model(
         measured.append(len(files))
         return planted(files, length)
 
-    monkeypatch.setattr(layer_costs, "_times", times)
+    monkeypatch.setattr(layer_costs, "_cpu_times", times)
     with monkeypatch.context() as broken:
         broken.setattr(scores, "mask_gradients", lambda *words, **more: 1 / 0)
         with pytest.raises(ZeroDivisionError):
