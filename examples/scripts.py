@@ -21,7 +21,7 @@ def data_file(path: Path) -> Iterator[TextIO]:
     yield file
     data = file.getvalue().encode()
     if path.exists() and not (path.is_file() and path.read_bytes() == data):
-        raise CompressError(f"{path}: is there already, with other content; choose another folder with --out")
+        raise CompressError(f"{path}: exists already, with other content; choose another folder with --out")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
 

@@ -65,7 +65,7 @@ def test_a_file_that_is_there_is_not_replaced(
     with pytest.raises(SystemExit, match="2"):
         run_script(monkeypatch, name, "--out", tmp_path, "--steps", 1)
     said = capsys.readouterr().err
-    assert said == f"error: {mine}: is there already, with other content; choose another folder with --out\n"
+    assert said == f"error: {mine}: exists already, with other content; choose another folder with --out\n"
     assert mine.read_text() == "mine"
 
 
@@ -74,7 +74,7 @@ def test_a_file_or_folder_in_the_way_is_one_line(
 ) -> None:
     (tmp_path / "file").write_text("mine")
     (tmp_path / "folder" / "train.conll").mkdir(parents=True)
-    for name, message in (("file", "cannot be written"), ("folder", "is there already")):
+    for name, message in (("file", "cannot be written"), ("folder", "exists already")):
         with pytest.raises(SystemExit, match="2"):
             run_script(monkeypatch, "tag.py", "--out", tmp_path / name)
         said = capsys.readouterr().err

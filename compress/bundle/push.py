@@ -79,7 +79,7 @@ def _commit(api: HfApi, folder: Path, repository: str, private: bool) -> None:
     there, info = api.model_info(repository), read_bundle(folder)
     if private and not there.private:
         raise CompressError(
-            f"{repository}: is there already and public; --private is for one that is not there yet: make it private in its "
+            f"{repository}: exists already and is public; --private is for one that does not exist yet: make it private in its "
             "settings, or push to another"
         )
     names = {file.rfilename for file in there.siblings or ()}

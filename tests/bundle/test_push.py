@@ -65,7 +65,7 @@ def test_private_is_passed_on(hub: Hub, bundle: Path) -> None:
 
 def test_private_does_not_publish_where_a_public_repository_is(hub: Hub, bundle: Path) -> None:
     hub.repositories["me/mine"] = Repository(private=False)
-    assert "me/mine: is there already and public" in _refused(bundle, private=True)
+    assert "me/mine: exists already and is public" in _refused(bundle, private=True)
     assert list(hub.repositories["me/mine"].files) == [".gitattributes"]
 
 

@@ -30,7 +30,7 @@ from compress.pruning import layerwise, obs, repair, scores
 from compress.training.loop import _Run
 
 FORWARDS = {"augment", "prune"}  # stages that run the model without optimizer steps
-LOGGED = {"loop.py:_checked tolist": 1}  # the losses and the gradient's norm, read at once
+LOGGED = {"loop.py:_check_losses tolist": 1}  # the losses and the gradient's norm, read at once
 STUDENT = (
     "name: narrow\ntitle: S\narchitecture: bert\nlayers: 1\nhidden: 16\nheads: 2\nintermediate: 24\ninit: random\n"
 )

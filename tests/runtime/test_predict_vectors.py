@@ -160,9 +160,7 @@ def test_what_does_not_fit_is_refused(folder: Path, tmp_path: Path, options: tup
 def test_a_numpy_file_that_is_there_is_kept(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "x.npy"
     out.write_text("mine")
-    assert "is there already" in told(
-        predict(folder, "-i", rows_file(tmp_path / "in.jsonl"), "-o", out, "--text", "one")
-    )
+    assert "exists already" in told(predict(folder, "-i", rows_file(tmp_path / "in.jsonl"), "-o", out, "--text", "one"))
     assert out.read_text() == "mine"
 
 

@@ -71,11 +71,12 @@ def finish(result: results.Result, request: Any, _: Any) -> list[results.Result]
         "models_of": models,
         "predictions": (SimpleNamespace(key="scores"), {"dev": logits}),
         "layer_similarity": (None, None),
-        "described": "cards",
+        "result_key": "cards",
         "command_line": "",
         "build_result": results.Result.model_validate(document | {"settings": document["settings"] | measured}),
     }
     for name, value in fakes.items():
+        assert hasattr(run, name)
         setattr(run, name, lambda *_, value=value: value)
     plan: Any = SimpleNamespace(name=result.run, notes=(), nodes=(), teachers={"teacher": None})
     return [run._run(plan, request, context, reported, cache)]
