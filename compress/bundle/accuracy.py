@@ -55,7 +55,7 @@ class Measured:
                 lines.append(f"{name} {metric} {points:.2f} (recorded {'none' if then is None else f'{then:.2f}'})")
                 off |= then is None or not self._is_near(metric, points, then, outputs[name], gold[name])
         if off:
-            other = ", or what the answer to one text is worth" if self.data.spec.kind == "classification" else ""
+            other = ", or the weight of one answer" if self.data.spec.kind == "classification" else ""
             raise CheckFailed(f"{', '.join(lines)}; expected the recorded scores within {POINTS} points{other}")
         return ", ".join(lines)
 

@@ -115,7 +115,7 @@ def source_channels(channel_repeats: Array) -> Array:
 def split_rows(weight: Array, channel_repeats: Array, *, axis: int | None, bits: int) -> Array:
     """Return `weight` [in, out] with its rows in the order of `repeated`; the rows of a channel add up to its original row.
 
-    All parts but the first are exact levels of `to_int8` with `axis` and `bits`, so an original row has one rounding error
+    All parts but the first are exact quantized values of `to_int8` with `axis` and `bits`, so an original row has one rounding error
     rather than one per part.
     """
     top = 2 ** (bits - 1) - 1

@@ -20,7 +20,7 @@ from .quantizer import Int8Job
 from .sampling import Feed
 
 _OPSET = 20  # per-channel and per-tensor DequantizeLinear, and Gelu in one node
-# Both sides have the same levels, but a sum that rounds differently can change one, which changes others further on. On a
+# Both sides have the same quantized values, but a sum that rounds differently can change one, which changes others further on. On a
 # six-layer model's three-layer student they differ half as much as the program from fp32 on 127 texts, and 1.2 times as
 # much on a single one. The check is coarse: it refuses a scale eight times too large, but misses errors below int8's own.
 _NEAR, _ROUNDING = 2.0, 1e-3  # relative to the program's mean distance from fp32; to the largest logit

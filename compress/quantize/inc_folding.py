@@ -27,7 +27,7 @@ class _Levels:
 
 def fold_weights(model: ModelProto) -> ModelProto:
     """Replace QuantizeLinear → Clip → DequantizeLinear (→ Transpose) of a stored weight by an int8 initialiser [in, out] and
-    a DequantizeLinear, with the same levels. A Gemm of such a weight becomes a MatMul of the same name and an Add, because
+    a DequantizeLinear, with the same quantized values. A Gemm of such a weight becomes a MatMul of the same name and an Add, because
     runtimes accept no fp32 bias in an int8 Gemm. Works in place and returns `model`."""
     rewrite = Rewrite(model, per_channel=True, reduce_range=False)
     makers = {name: node for node in model.graph.node for name in node.output}

@@ -19,7 +19,7 @@ BINS = 1 << 16
 
 @dataclass(frozen=True)
 class Range:
-    """The interval that an activation's 256 levels span. Zero is one of the levels."""
+    """The interval that an activation's 256 quantized values span. Zero is one of them."""
 
     low: float
     high: float

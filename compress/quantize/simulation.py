@@ -139,7 +139,7 @@ def simulate_clipping(levels: Array, weight: Array) -> Clipped:
     and these sums in 32 bits. Zero points play no part: ONNX Runtime subtracts them afterwards.
 
     Unsigned weights lose nothing, because ONNX Runtime has another kernel for them. Only the pairs that could saturate with
-    the largest levels of their two activations are examined, which are few: 7-bit weights have none.
+    the largest quantized values of their two activations are examined, which are few: 7-bit weights have none.
     """
     pairs = levels.shape[0] * -(-levels.shape[1] // 2) * weight.shape[1]
     over = np.zeros((levels.shape[0], weight.shape[1]), np.int32)
@@ -159,7 +159,7 @@ def simulate_clipping(levels: Array, weight: Array) -> Clipped:
 
 
 def _exceeding(largest: Array, first: Array, second: Array) -> Array:
-    """Return bool [pairs, columns]: whether levels from 0 to `largest` [2 × pairs, 1] can exceed 16 bits."""
+    """Return bool [pairs, columns]: whether quantized values from 0 to `largest` [2 × pairs, 1] can exceed 16 bits."""
     high = largest[0::2] * np.maximum(first, 0) + largest[1::2] * np.maximum(second, 0)
     low = largest[0::2] * np.minimum(first, 0) + largest[1::2] * np.minimum(second, 0)
     return (high > HIGHEST) | (low < LOWEST)

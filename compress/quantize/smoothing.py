@@ -7,10 +7,10 @@ expensive as the multiplication by 1 / s used here, which leaves the rest of the
 output of a ReLU need none: `value_folding`.
 
 The minor side of an input is the side of zero on which it extends less far: the output of GELU, for example, is at least
--0.17. The 256 levels of an input cover both sides, and the factors of quiet channels make its minor side as wide as the
+-0.17. The 256 quantized values of an input cover both sides, and the factors of quiet channels make its minor side as wide as the
 major one, for the sake of few channels. The minor-side weight L, at most 1, prevents that: peaks are
-max(max X_j, -min X_j / L), or the other way round, so that the minor side counts 1 / L times and the levels are closer
-together by up to a half. With α = 1 no channel's minor side is wider than L times the major side of the range.
+max(max X_j, -min X_j / L), or the other way round, so that the minor side counts 1 / L times and the quantized values
+are closer by up to a half. With α = 1 no channel's minor side is wider than L times the major side of the range.
 """
 
 from __future__ import annotations

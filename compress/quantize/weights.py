@@ -17,7 +17,7 @@ def to_int8(weight: Array, axis: int | None, *, bits: int = 8) -> tuple[Array, A
     """Quantize symmetrically: return (int8 of the same shape, float32 scales), with `weight` ≈ int8 × scale. Each index of
     `axis` has its own scale; None gives one scalar scale.
 
-    A slice that is all zeros, or too small for a scale, gets the scale 1. `bits` of 7 leaves the outermost levels unused.
+    A slice that is all zeros, or too small for a scale, gets the scale 1. `bits` of 7 leaves the outermost values unused.
     """
     others = None if axis is None else tuple(other for other in range(weight.ndim) if other != axis)
     largest = np.abs(weight).max(axis=others, keepdims=True).astype(np.float32)

@@ -66,7 +66,7 @@ def row_bytes(rows: int, width: int, *, bits: int = 8) -> int:
 def block_levels(table: Array) -> Blocks:
     """Quantize a table [row, size] to 4 bits, with a scale for each block of a row.
 
-    There are more levels below zero than above, so the sign of the scale puts the value farthest from zero there. Each block
+    There are more quantized values below zero than above, so the sign of the scale puts the value farthest from zero there. Each block
     takes the one of six scales with the least squared error: clipping the farthest value slightly makes the others more
     exact. CompressError: no block of a practical size divides the rows.
     """
