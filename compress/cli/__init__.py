@@ -13,7 +13,7 @@ from ..errors import CompressError, Interrupted
 from ..processes import ranks, signals
 from ..version import __version__
 from . import ablations, attending, benching, bundles, info, inits, reproducing, runs, searches, shipping, vocabularies
-from .words import as_meant
+from .words import as_meant, usage_message
 
 _UsageError: Any = typer.BadParameter.__bases__[0]  # typer gives it no public name
 _TOLD = (  # errors of the user's disk or paths
@@ -112,7 +112,7 @@ def main() -> None:
             sys.exit(code)
     except _UsageError as error:
         path = error.ctx.command_path if error.ctx else _command_path(sys.argv[1:])
-        said = " ".join(error.format_message().split()).rstrip(".").replace("Value error, ", "")
+        said = usage_message(error, sys.argv[1:])
         if ranks.is_first() and said:  # empty if help was printed
             typer.echo(f"error: {path}: {said}; see `{path} -h`", err=True)
         sys.exit(error.exit_code)

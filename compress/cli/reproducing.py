@@ -14,7 +14,7 @@ from ..errors import CheckFailed, CompressError
 from ..spec.limits import MOST_THREADS
 from . import runs
 from .options import Json, Quiet, request_of
-from .words import as_meant
+from .words import as_meant, usage_message
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -137,8 +137,7 @@ def words_of(command: str) -> dict[str, Any]:
     try:
         return typer.main.get_command(parser).main(arguments, prog_name="compress run", standalone_mode=False)
     except _UsageError as error:
-        said = " ".join(error.format_message().split()).rstrip(".")
-        raise CompressError(f"its command cannot be read: {said}: `{command}`") from None
+        raise CompressError(f"its command cannot be read: {usage_message(error, arguments)}: `{command}`") from None
 
 
 def _request(words: Mapping[str, Any], folder: Path, moved: MovedData, out: Path, threads: int | None) -> Any:

@@ -1,8 +1,11 @@
-"""Checks of a command line's words before they are parsed, for mistakes of shells and scripts that would be misread."""
+"""A command line's words: checks before they are parsed, for mistakes of shells and scripts that would be misread, and what is wrong with
+them afterwards."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
 
 from ..errors import CompressError
 from ..files.paths import from_home
@@ -27,6 +30,15 @@ _VALUED = {
     "--triton",
 }
 
+# How typer words an error of a value's type or range, and how every other error here does.
+_WORDINGS = (
+    (", unable to parse string as an integer", ""),
+    (", unable to parse string as a number", ""),
+    ("Input should be a ", "expected a "),
+    ("Input should be ", "expected a value "),
+    ("Value error, ", ""),
+)
+
 
 def as_meant(words: Sequence[str]) -> list[str]:
     """Return the words with `~` expanded where a shell does not. Raises `CompressError` for an empty word in place of a name or path."""
@@ -50,3 +62,22 @@ def _expand_home(word: str) -> str:
     """Expand `--out=~/runs` as a shell expands `--out ~/runs`."""
     option, equals, value = word.partition("=")
     return f"{option}={from_home(value)}" if equals and option in _VALUED and value.startswith("~") else word
+
+
+def usage_message(error: Any, words: Sequence[str]) -> str:
+    """Return what is wrong with the command line, in one line, with the value that is refused; empty if help was printed."""
+    message = " ".join(error.format_message().split()).rstrip(".")
+    for theirs, ours in _WORDINGS:
+        message = message.replace(theirs, ours)
+    found = _value_of(getattr(getattr(error, "param", None), "opts", ()), words)
+    return message if found is None or repr(found) in message else f"{message}; found {found!r}"
+
+
+def _value_of(options: Sequence[str], words: Sequence[str]) -> str | None:
+    """Return the value that `words` give to an option, by any of its names; None without one, or with several, any of
+    which may be the wrong one."""
+    values = [after for word, after in pairwise(words) if word in options]
+    values += [
+        value for option, equals, value in (word.partition("=") for word in words) if equals and option in options
+    ]
+    return values[0] if len(values) == 1 else None

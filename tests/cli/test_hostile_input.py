@@ -158,6 +158,9 @@ def test_where_nothing_can_be_written_is_told_before_any_work(
         (["--set", 'title="\\ud83d"'], "is not a YAML value"),
         (["--set", "quantize.exclude=['a{99999999999999}']"], "is not a regular expression"),
         (["--seeds", "4294967295"], "Invalid value for '--seeds'"),
+        (["--seeds", "0,1"], "'--seeds': expected a valid integer; found '0,1'"),
+        (["--max-latency-ms=fast"], "'--max-latency-ms': expected a valid number; found 'fast'"),
+        (["-j", "0"], "expected a value greater than or equal to 1; found '0'"),
         (["--seed", "4294967295", "--seeds", "2"], "seeds: expected 0 to 4294967295, found 4294967296"),
         (
             ["--set", "finetune.epochs=0x" + "f" * 5000],
