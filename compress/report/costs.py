@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -96,27 +97,49 @@ def _is_recorded(variant: Variant) -> bool:
 
 
 def _costs_by_part(variants: Sequence[Variant]) -> dict[Part, Cost]:
-    """Return the sums over tasks of a recipe's means over seeds. A stage of several tasks counts once, with its largest mean: that of the
-    task in which most seeds share it."""
-    stages: dict[tuple[str, str], Cost] = {}
-    for variant in variants:
-        for identity, cost in _means(variant).items():
-            stages[identity] = max(stages.get(identity, cost), cost, key=lambda each: each.cores + each.gpus)
+    """Return the sums over tasks of a recipe's means over seeds. Of a kind of stage that tasks share, each seed's stages count once,
+    in however many tasks they are."""
+    uses = Counter(
+        identity
+        for variant in variants
+        for identity in {(stage.kind, stage.key) for run in variant.runs for stage in run.stages}
+    )
+    shared = {kind for (kind, _), tasks in uses.items() if tasks > 1}
     parts: dict[Part, Cost] = {}
-    for (kind, _), cost in stages.items():
-        part = part_of(kind)
-        parts[part] = parts.get(part, Cost()) + cost
+    for costs in (
+        *(_mean_costs(variant.runs, without=shared) for variant in variants),
+        _mean_costs_of_shared(variants, shared),
+    ):
+        for kind, cost in costs.items():
+            parts[part_of(kind)] = parts.get(part_of(kind), Cost()) + cost
     return parts
 
 
-def _means(variant: Variant) -> dict[tuple[str, str], Cost]:
-    """Return (kind, key) of each stage -> its mean over the seeds, some of which may share it."""
-    sums: dict[tuple[str, str], Cost] = {}
-    for run in variant.runs:
+def _mean_costs(runs: Sequence[Result], without: Collection[str]) -> dict[str, Cost]:
+    """Return kind of stage -> mean over one task's runs, `without` some kinds."""
+    sums: dict[str, Cost] = {}
+    for run in runs:
         for stage in run.stages:
-            identity = stage.kind, stage.key
-            sums[identity] = sums.get(identity, Cost()) + cost_of(stage, run)
-    return {identity: cost / len(variant.runs) for identity, cost in sums.items()}
+            if stage.kind not in without:
+                sums[stage.kind] = sums.get(stage.kind, Cost()) + cost_of(stage, run)
+    return {kind: cost / len(runs) for kind, cost in sums.items()}
+
+
+def _mean_costs_of_shared(variants: Sequence[Variant], kinds: Collection[str]) -> dict[str, Cost]:
+    """Return kind of stage -> mean over the seeds of all tasks, for `kinds`."""
+    stages = {
+        (stage.kind, run.seed, stage.key): cost_of(stage, run)
+        for variant in variants
+        for run in variant.runs
+        for stage in run.stages
+        if stage.kind in kinds
+    }
+    sums: dict[str, Cost] = {}
+    seeds: dict[str, set[int]] = {}
+    for (kind, seed, _), cost in stages.items():
+        sums[kind] = sums.get(kind, Cost()) + cost
+        seeds.setdefault(kind, set()).add(seed)
+    return {kind: cost / len(seeds[kind]) for kind, cost in sums.items()}
 
 
 def part_of(kind: str) -> Part:

@@ -74,7 +74,7 @@ def _detail(task: Task, variant: Variant) -> Detail:
         ("Student", first.student or _without_card(first)),
         ("Seeds", ", ".join(map(str, variant.seeds))),
         ("Runs", ", ".join(run.run for run in variant.runs)),
-        *_settings(first),
+        *_settings(variant.runs),
     ]
     facts += [
         ("Notice", notice)
@@ -94,23 +94,25 @@ def _detail(task: Task, variant: Variant) -> Detail:
     return Detail(f"{variant.label} on {first.task.title}", tuple(facts), commands, recipe, tables)
 
 
-def _settings(result: Result) -> Iterator[tuple[str, str]]:
-    settings = result.settings
+def _settings(runs: Sequence[Result]) -> Iterator[tuple[str, str]]:
+    """Yield what the seeds were run with, which is the same for all."""
+    settings = runs[0].settings
     if "precision" in settings:
         yield "Training precision", str(settings["precision"])
     if settings.get("threads"):
         yield "Threads for scoring", str(settings["threads"])
-    bench = settings.get("bench") or {}
+    bench = next((run.settings["bench"] for run in runs if run.settings.get("bench")), {})
     if bench:
-        yield "Latency", ", ".join(f"{name} {value}" for name, value in {**bench, **_timed_runs(result)}.items())
-    tuning = result.task.data.rows.get("tuning", settings.get("tuning_examples"))
+        yield "Latency", ", ".join(f"{name} {value}" for name, value in {**bench, **_timed_runs(runs)}.items())
+    tuning = runs[0].task.data.rows.get("tuning", settings.get("tuning_examples"))
     if tuning:
         yield "Tuning split", f"{tuning:,} examples, for selection and calibration; models are not trained on them"
 
 
-def _timed_runs(result: Result) -> dict[str, str]:
+def _timed_runs(seeds: Sequence[Result]) -> dict[str, str]:
     """Return the number of runs made, and how precisely they determine the p50 of shapes; empty if no latency was recorded."""
-    runtimes = [runtime for model in result.models for runtime in (model.onnx, model.torch_eager) if runtime]
+    models = [model for seed in seeds for model in seed.models]
+    runtimes = [runtime for model in models for runtime in (model.onnx, model.torch_eager) if runtime]
     rows = [row for runtime in runtimes for row in runtime.latency]
     if not rows:
         return {}

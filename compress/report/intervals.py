@@ -16,8 +16,10 @@ from ..significance import Paired, mean_over_tasks, recorded_over_seeds
 from ..tasks import TASK_KINDS
 from .predictions import find_predictions, load_answers
 from .runs import Variant
+from .tradeoffs import join_words
 
 RECOMPUTED = "predictions of all seeds: a bootstrap over examples, widened by the spread of the seeds with Student's t"
+ONE_SEED = "the intervals hold the chance of which examples were drawn, not that of training again"
 RECORDED = "spread of the seeds and their own intervals, as if all seeds erred on the same examples (their predictions are not at hand)"
 
 
@@ -72,10 +74,25 @@ def best_guess(folders: Sequence[Path]) -> Callable[[Variant], float | None]:
 def how_over_seeds(variants: Sequence[Variant], folders: Sequence[Path]) -> str | None:
     """Return how the intervals over seeds were computed; None if there is only one seed."""
     several = [variant for variant in variants if len(_made_apart(variant.runs)) > 1]
-    if not several:
-        return None
-    at_hand = all(find_predictions(run, folders) for variant in several for run in variant.runs)
-    return RECOMPUTED if at_hand else RECORDED
+    recorded = [
+        variant for variant in several if not all(find_predictions(run, folders) for run in _made_apart(variant.runs))
+    ]
+    if not several or len(recorded) == len(several):
+        return RECORDED if several else None
+    if not recorded:
+        return RECOMPUTED
+    return f"{RECOMPUTED}; those of {named_on_tasks(recorded)} from the {RECORDED}"
+
+
+def named_on_tasks(variants: Sequence[Variant]) -> str:
+    """Return e.g. `int8 and albert on MRPC, and albert on CoLA`."""
+    labels: dict[str, list[str]] = {}
+    for variant in variants:
+        labels.setdefault(variant.first.task.title, []).append(variant.label)
+    titles: dict[str, list[str]] = {}
+    for title, own in labels.items():
+        titles.setdefault(join_words(own), []).append(title)
+    return ", and ".join(f"{own} on {join_words(found)}" for own, found in titles.items())
 
 
 def _resampled_delta(variant: Variant, models: Sequence[ModelResult], files: Sequence[Path]) -> Delta:

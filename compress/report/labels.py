@@ -33,12 +33,24 @@ def row_labels(firsts: list[Result], known: list[Machine]) -> list[str]:
         labels = [
             f"{label} [{letter(ids.index(machine_of(result)))}]" for label, result in zip(labels, firsts, strict=True)
         ]
+    for part in (lambda r: str(r.settings.get("precision")), _timing):
+        for label in {label for label in labels if labels.count(label) > 1}:
+            places = [index for index, found in enumerate(labels) if found == label]
+            if len({part(firsts[index]) for index in places}) > 1:
+                for index in places:
+                    labels[index] = f"{label} ({part(firsts[index])})"
     counts: dict[str, int] = {}
     for index, label in enumerate(labels):
         counts[label] = counts.get(label, 0) + 1
         if counts[label] > 1:
             labels[index] = f"{label} #{counts[label]}"
     return labels
+
+
+def _timing(result: Result) -> str:
+    """Return e.g. `timed: runs 36, warmup 5, threads 1`."""
+    bench = result.settings.get("bench")
+    return f"timed: {', '.join(f'{name} {value}' for name, value in bench.items())}" if bench else "not timed"
 
 
 def _differences(results: list[Result]) -> list[str]:

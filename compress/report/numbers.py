@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from statistics import stdev
+from typing import Any
 
 MINUS = "−"  # the minus sign, not the hyphen: aligned digits, and no line break after it
 
@@ -22,6 +24,11 @@ def scores(values: list[float]) -> str:
     """Format one score, or mean ± sample standard deviation over seeds."""
     mean = points(sum(values) / len(values))
     return mean if len(values) < 2 else f"{mean} ± {stdev(values):.2f}"
+
+
+def extremes(show: Callable[[Any], str], values: Sequence[Any]) -> str:
+    """Format the smallest and the largest value, as `show` does: `6.07 to 6.08`, or one if they look the same."""
+    return " to ".join(dict.fromkeys(map(show, (min(values), max(values)))))
 
 
 def significant(value: float, digits: int = 3) -> str:

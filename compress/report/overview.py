@@ -13,9 +13,10 @@ from . import numbers
 from .costs import Cost, compression, format_cost, unit_of
 from .labels import name_of
 from .multiple_comparisons import Corrected, as_family
-from .runs import Row, Task, Variant
+from .runs import Row, Task, Variant, title
 from .sentences import teacher_word
 from .tables import NOTHING, Cell, Column, Line, Table, difference_cell
+from .tradeoffs import join_words
 
 READING = (
     "Over tasks, a mean counts each task alike. Its interval takes the tasks' examples as independent: the distances to the ends of the "
@@ -35,7 +36,11 @@ class Overall:
 
     @property
     def label(self) -> str:
-        return ", ".join(part for part in (self.recipe, self.rows[0].name) if part)
+        return ", ".join(part for part in (self.recipe, self.model) if part)
+
+    @property
+    def model(self) -> str:
+        return title(self.rows[0].model)
 
     @property
     def headline(self) -> float:
@@ -43,9 +48,13 @@ class Overall:
 
     @property
     def megabytes(self) -> str:
-        """File size; from the smallest to the largest, if it differs by task."""
-        sizes = sorted(row.model.file_bytes for row in self.rows)
-        return " to ".join(dict.fromkeys(map(numbers.megabytes, (sizes[0], sizes[-1]))))
+        """File size; from the smallest to the largest, if it differs by task or seed."""
+        return numbers.extremes(numbers.megabytes, [model.file_bytes for row in self.rows for model in row.models])
+
+    @property
+    def seeds(self) -> str:
+        """The number of seeds; from the fewest to the most, if it differs by task."""
+        return numbers.extremes(str, [len(row.models) for row in self.rows])
 
     @property
     def is_baseline(self) -> bool:
@@ -72,8 +81,8 @@ class Overall:
 
 
 def over_tasks(tasks: Sequence[Task]) -> list[Overall]:
-    """Return the models that every task has, in the order of the first task. Tasks on which no teacher beats a constant answer do not count
-    in the means, as long as others do."""
+    """Return the models that every task has, in the order of the first task; `left_out_sentences` names recipes that a task lacks. Tasks on
+    which no teacher beats a constant answer do not count in the means, as long as others do."""
     guessed = [task.is_guessed for task in tasks]
     counted = tuple(not each or all(guessed) for each in guessed)
     tables = [_by_identity(task) for task in tasks]
@@ -107,6 +116,23 @@ def _guess_sentence(task: Task, guess: float, all_guessed: bool) -> str:
     return f"{title} does not count in means over tasks: {task.teacher} has {score} there, {reason}"
 
 
+def left_out_sentences(tasks: Sequence[Task]) -> list[str]:
+    """Return a sentence on the recipes that have no means over tasks, since they were not run alike on all; empty if there is none."""
+    tables = [
+        dict.fromkeys(identity._replace(model="") for identity in _by_identity(task) if identity.recipe)
+        for task in tasks
+    ]
+    known = list(dict.fromkeys(run for table in tables for run in table))
+    out = []
+    for run in known:
+        have = [task.first.task.title for task, table in zip(tasks, tables, strict=True) if run in table]
+        lack = [task.first.task.title for task, table in zip(tasks, tables, strict=True) if run not in table]
+        if lack:
+            where = f"on {have[0]} alone" if len(have) == 1 else f"not on {join_words(lack)}"
+            out.append(f"{_label(run, known)} ({where})")
+    return [f"Means over tasks leave out {join_words(out)}"] if out else []
+
+
 def overview_table(tasks: Sequence[Task]) -> Table | None:
     """Return a line for each model that every task has; None for one task, or if tasks share no model but the baseline."""
     models = over_tasks(tasks) if len(tasks) > 1 else []
@@ -114,9 +140,11 @@ def overview_table(tasks: Sequence[Task]) -> Table | None:
         return None
     costs = [_cost_of(overall, tasks) for overall in models]
     unit = unit_of(cost for cost in costs if cost)
+    uneven = len({overall.seeds for overall in models}) > 1 or " to " in models[0].seeds
     columns = (
         Column("Recipe", numeric=False),
         Column("Model", numeric=False),
+        *([Column("Seeds")] if uneven else []),
         *(Column(task.first.task.title) for task in tasks),
         Column("Mean"),
         Column(f"Of {teacher_word(tasks)}'s mean"),
@@ -124,7 +152,7 @@ def overview_table(tasks: Sequence[Task]) -> Table | None:
         Column("File", "MB"),
         Column("Took", unit),
     )
-    lines = tuple(_recipe_line(overall, took, unit) for overall, took in zip(models, costs, strict=True))
+    lines = tuple(_recipe_line(overall, took, unit, uneven=uneven) for overall, took in zip(models, costs, strict=True))
     return Table("Over tasks", columns, lines, headings=2)
 
 
@@ -141,11 +169,12 @@ def _cost_of(overall: Overall, tasks: Sequence[Task]) -> Cost | None:
     )
 
 
-def _recipe_line(overall: Overall, took: Cost | None, unit: str) -> Line:
+def _recipe_line(overall: Overall, took: Cost | None, unit: str, *, uneven: bool) -> Line:
     share = overall.share
     cells = (
         Cell(overall.recipe or "baseline"),
-        Cell(overall.rows[0].name),
+        Cell(overall.model),
+        *([Cell(overall.seeds)] if uneven else []),
         *(Cell(numbers.points(row.headline)) for row in overall.rows),
         Cell(numbers.points(overall.headline)),
         Cell(NOTHING if share is None else numbers.share(share)),
@@ -158,7 +187,7 @@ def _recipe_line(overall: Overall, took: Cost | None, unit: str) -> Line:
 
 class Identity(NamedTuple):
     """What makes rows of several tasks the same. `label`: distinguishes runs of one recipe, teachers and student, if there are several. A
-    baseline that recipes share only has `model`."""
+    baseline has only `model` and `teachers`."""
 
     model: str
     recipe: str = ""
@@ -172,13 +201,19 @@ class Identity(NamedTuple):
 
 
 def _by_identity(task: Task) -> dict[Identity, Row]:
-    """Return each model on ONNX Runtime, by identity."""
+    """Return each model on ONNX Runtime, by identity. Of baselines with the same identity, the one with the most seeds."""
     runs = Counter(map(_what_was_run, task.variants))
-    known = {
-        variant.label: (*_what_was_run(variant), "" if runs[_what_was_run(variant)] == 1 else variant.label)
-        for variant in task.variants
-    }
-    return {Identity(row.name, *known.get(row.recipe, ())): row for row in task.rows if not row.eager}
+    found: dict[Identity, Row] = {}
+    for row in sorted(task.rows, key=lambda row: -len(row.models)):
+        variant = task.variant_of(row)
+        name, teachers, student = _what_was_run(variant)
+        if task.is_baseline(row):
+            found.setdefault(Identity(title(row.model), teachers=variant.first.teacher), row)
+        elif not row.eager:
+            label = "" if runs[name, teachers, student] == 1 else variant.label
+            found[Identity(row.name, name, teachers, student, label)] = row
+    order = {id(row): place for place, row in enumerate(task.rows)}
+    return dict(sorted(found.items(), key=lambda item: order[id(item[1])]))
 
 
 def _what_was_run(variant: Variant) -> tuple[str, str, str]:
@@ -193,4 +228,4 @@ def _label(identity: Identity, shared: Sequence[Identity]) -> str:
     differing = [
         word for word, differs in zip((identity.teachers, identity.student), several, strict=True) if differs and word
     ]
-    return f"{identity.name} ({', '.join(differing)})" if differing else identity.name
+    return f"{identity.name or 'baseline'} ({', '.join(differing)})" if differing else identity.name

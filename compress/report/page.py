@@ -28,7 +28,7 @@ from .curves import Curves, curves_of
 from .details import Detail, details, environment
 from .fidelity import Section, section
 from .finetuning_choice import choice_sentences
-from .intervals import best_guess, how_over_seeds, over_seeds
+from .intervals import ONE_SEED, best_guess, how_over_seeds, named_on_tasks, over_seeds
 from .layer_mixes import mix_sentences
 from .plot_points import describe, shape_of
 from .predictions import find_predictions
@@ -136,6 +136,7 @@ def tasks_of(results: Sequence[Result], folders: Sequence[Path] = ()) -> list[Ta
 def page_of(tasks: Sequence[Task], folders: Sequence[Path] = (), recommended: Recommendation | None = None) -> Page:
     results = [result for task in tasks for result in task.results]
     over_tasks = overview.overview_table(tasks)
+    over_all = (*overview.left_out_sentences(tasks), *overview.guess_sentences(tasks))
     pages = tuple(_task_page(task, number, folders) for number, task in enumerate(tasks))
     compared = similarity.section(tasks)
     agreeing = any(page.agreement for page in pages)
@@ -151,7 +152,7 @@ def page_of(tasks: Sequence[Task], folders: Sequence[Path] = (), recommended: Re
         lede=sentences.lede(results),
         warnings=(
             *sentences.warnings(results, {shape for task in tasks for shape in task.shapes}),
-            *(f"{line}." for line in (*overview.guess_sentences(tasks), *units.unit_sentences(tasks, folders))),
+            *(f"{line}." for line in (*over_all, *units.unit_sentences(tasks, folders))),
             *_without_answers(results, folders),
         ),
         recommended=recommended,
@@ -207,14 +208,17 @@ def _reading_notes(tasks: Sequence[Task]) -> tuple[str, ...]:
 
 
 def _seed_note(tasks: Sequence[Task], folders: Sequence[Path]) -> tuple[str, ...]:
-    how = how_over_seeds([variant for task in tasks for variant in task.variants], folders)
+    variants = [variant for task in tasks for variant in task.variants]
+    single = [variant for variant in variants if len(variant.runs) == 1]
+    how = how_over_seeds(variants, folders)
     if how is None:
-        return ()
+        return (f"One seed: {ONE_SEED}.",) if single else ()
     times = "latencies the median over seeds, " if any(task.shapes for task in tasks) else ""
-    return (
+    several = (
         f"With several seeds, scores are the mean ± the sample standard deviation, {times}and "
-        f"intervals come from the {how}.",
+        f"intervals come from the {how}."
     )
+    return (several, f"With one seed ({named_on_tasks(single)}) {ONE_SEED}.") if single else (several,)
 
 
 def _task_page(task: Task, number: int, folders: Sequence[Path]) -> TaskPage:

@@ -13,9 +13,10 @@ from ..model_choice import Limits, Measured, choose
 from ..results import MODELS, ModelResult, Result
 from ..timing import headline
 from . import numbers
-from .overview import Overall, over_tasks
+from .conditions import timed_threads
+from .overview import Overall, left_out_sentences, over_tasks
 from .predictions import own_file
-from .runs import Row, Shape, Task, machines, timed_threads
+from .runs import Row, Shape, Task, machines
 from .tradeoffs import join_words
 
 LENGTH = 128  # tokens of the text whose time is limited, or fewer if the task's limit is lower
@@ -43,7 +44,9 @@ def recommend(tasks: Sequence[Task], limits: Limits, folders: Sequence[Path] = (
     candidates = over_tasks(tasks)
     if len(tasks) > 1 and all(overall.is_baseline for overall in candidates):
         titles = join_words([task.first.task.title for task in tasks])
-        raise CompressError(f"expected a recipe that was run on all of {titles}; found none; name the runs of one task")
+        raise CompressError(
+            f"expected a recipe that was run in the same way on all of {titles}; found none; name the runs of one task"
+        )
     found = [(overall, score) for overall in candidates if (score := _tuning_score(overall, tasks)) is not None]
     if not found:
         raise CompressError(
@@ -74,6 +77,7 @@ def recommend(tasks: Sequence[Task], limits: Limits, folders: Sequence[Path] = (
         lines.append(
             f"Times do not count, since {join_words(untimed)} {'was' if len(untimed) == 1 else 'were'} not timed."
         )
+    lines += [f"{line}." for line in left_out_sentences(tasks)]
     lines += [f"It misses {line}." for line in choice.missed]
     rest = [model for model in models if model is not choice.model and limits.meets(model)]
     if rest:

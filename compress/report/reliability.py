@@ -46,9 +46,9 @@ def _sum(bins: Sequence[ReliabilityBin]) -> ReliabilityBin:
 
 
 def _drawn_rows(task: Task) -> list[Row]:
-    """Return the baseline, and the last model of each recipe, which is shipped: at most as many as there are colours."""
-    last = {row.recipe: row for row in task.rows if not row.eager and row.recipe}
-    rows = [task.baseline, *list(last.values())[: len(COLOURS)]]
+    """Return the baselines, and the last model of each recipe, which is shipped: at most as many as there are colours."""
+    last = {row.recipe: row for row in task.rows if not row.eager and not task.is_baseline(row)}
+    rows = [*task.baselines, *list(last.values())[: len(COLOURS)]]
     return [row for row in rows if all(model.reliability for model in row.models) and _drawn_bins(row)]
 
 
@@ -99,7 +99,11 @@ def _chart(task: Task) -> dict[str, Any]:
         mark("line", values, {**places, **colour}, strokeWidth=1.2, opacity=0.65, aria=False),
         mark("point", values, {**places, **look}, size=55, opacity=0.92, strokeWidth=0),
     )
-    below = [f"Below the dotted line: surer than right. Bins of {_LEAST} decisions or more."]
+    several = any(len(row.models) > 1 for row in rows)
+    below = [
+        f"Below the dotted line: surer than right. Bins of {_LEAST} decisions or more"
+        f"{', over all seeds together' if several else ''}."
+    ]
     return layer_charts(*layers, width=WIDTH, height=HEIGHT, title=heading(task.first.task.title, below, WIDTH))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -15,8 +14,10 @@ from ..results import Latency, Machine, ModelResult, Result, Runtime
 from ..results.fidelity import Delta
 from ..timing import doubts_of, uses_cpu_time
 from .collect import check_together
-from .labels import files_of, machine_of, row_labels
+from .conditions import identities, timed_threads
+from .labels import machine_of, row_labels
 from .multiple_comparisons import Corrected, as_family
+from .tradeoffs import join_words
 
 Shape = tuple[int, int]
 DeltaOf = Callable[["Variant", str], Delta | None]
@@ -45,8 +46,8 @@ class Variant:
 
 @dataclass(frozen=True)
 class Row:
-    """One model on one runtime, over seeds. `recipe` is empty for the baseline that recipes share. `teachers`: equal for rows with the same
-    baseline, and for that baseline."""
+    """One model on one runtime, over seeds. `recipe` is empty for a baseline that recipes share, or could. `teachers`: equal for rows with
+    the same baseline, and for that baseline."""
 
     recipe: str
     name: str
@@ -125,6 +126,9 @@ class Task:
         # It precedes the models that it taught.
         return next(other for other in self.rows if other.teachers == row.teachers)
 
+    def is_baseline(self, row: Row) -> bool:
+        return self.baseline_of(row) is row
+
     @property
     def baselines(self) -> list[Row]:
         """The baseline, or those of different teachers."""
@@ -133,6 +137,14 @@ class Task:
     def teacher_of(self, recipe: str) -> str:
         """As `teacher`, for one recipe."""
         return baseline_word(variant for variant in self.variants if variant.label == recipe)
+
+    def variant_of(self, row: Row) -> Variant:
+        """Return the recipe's runs that made `row`; for a baseline, those of the first recipe that it is the teacher of."""
+        return next(
+            variant
+            for variant in self.variants
+            if (variant.label == row.recipe if row.recipe else _baseline(variant) == row.teachers)
+        )
 
     def made_by(self, row: Row) -> list[tuple[Result, ModelResult]]:
         """Return the models of `row`, each with the run that made it."""
@@ -194,11 +206,6 @@ def by_task(results: Sequence[Result]) -> dict[str, list[Result]]:
     return tasks
 
 
-def timed_threads(results: Iterable[Result]) -> list[int]:
-    """Return the different numbers of threads with which models were timed; empty if none was."""
-    return sorted({model.onnx.threads for result in results for model in result.models if model.onnx})
-
-
 def group(results: Sequence[Result], delta_of: DeltaOf, guess_of: GuessOf) -> list[Task]:
     """Return tasks in the order in which they first appear. Raises `CompressError` if results do not go together."""
     if not results:
@@ -216,7 +223,7 @@ def group(results: Sequence[Result], delta_of: DeltaOf, guess_of: GuessOf) -> li
 
 def _variants(results: list[Result], known: list[Machine]) -> tuple[Variant, ...]:
     runs: dict[tuple[object, ...], dict[int, Result]] = {}
-    for result, identity in zip(results, _identities(results), strict=True):
+    for result, identity in zip(results, identities(results), strict=True):
         seeds = runs.setdefault(identity, {})
         other = seeds.setdefault(result.seed, result)
         if other is not result:
@@ -236,15 +243,23 @@ def _names(variant: Variant) -> list[str]:
 def _task_rows(variants: tuple[Variant, ...], deltas: Iterator[Delta | None]) -> Iterator[Row]:
     """Yield every baseline once, then what each recipe made of it, with the next of `deltas` for each model."""
     baselines = list(dict.fromkeys(map(_baseline, variants)))
+    by_seeds_alone = len({(machine_of(variant.first), *_timed(variant)) for variant in variants}) == 1
     written = set()
     for variant in variants:
         names = _names(variant)
         if _baseline(variant) not in written:
-            alone = len(baselines) == 1
-            yield from _of_model(variant, names[0], "" if alone else variant.label, None)
+            recipe, name = "" if len(baselines) == 1 or by_seeds_alone else variant.label, names[0]
+            if len(baselines) > 1 and not recipe:
+                name = f"{name} ({seeds_in_words(variant.seeds)})"
+            yield from _of_model(variant, names[0], recipe, None, shown=name)
         written.add(_baseline(variant))
         for name in names[1:]:
             yield from _of_model(variant, name, variant.label, next(deltas))
+
+
+def seeds_in_words(seeds: Sequence[int]) -> str:
+    """Return e.g. `seed 0` or `seeds 0 and 1`."""
+    return f"{'seed' if len(seeds) == 1 else 'seeds'} {join_words([str(seed) for seed in seeds])}"
 
 
 def _correct_rows(rows: Sequence[Row]) -> Iterator[Row]:
@@ -254,36 +269,25 @@ def _correct_rows(rows: Sequence[Row]) -> Iterator[Row]:
         yield row if row.eager else next(members)
 
 
-def _of_model(variant: Variant, name: str, recipe: str, delta: Delta | None) -> Iterator[Row]:
+def _of_model(variant: Variant, name: str, recipe: str, delta: Delta | None, *, shown: str = "") -> Iterator[Row]:
+    """Yield the rows of the model called `name`, as `shown` if that is given."""
     models = tuple(variant.models(name))
-    teachers = _baseline(variant)
-    yield Row(recipe, name, models, tuple(model.onnx for model in models if model.onnx), delta, teachers)
+    teachers, shown = _baseline(variant), shown or name
+    yield Row(recipe, shown, models, tuple(model.onnx for model in models if model.onnx), delta, teachers)
     eager = tuple(model.torch_eager for model in models if model.torch_eager)
     if eager:
-        yield Row(recipe, name, models, eager, delta, teachers, eager=True)
+        yield Row(recipe, shown, models, eager, delta, teachers, eager=True)
 
 
 def _baseline(variant: Variant) -> tuple[object, ...]:
-    """Equal for recipes that started from the same fine-tuned teachers, timed alike on one machine, which then share one row."""
-    baselines = [(run.seed, run.models[0].file_bytes, str(run.models[0].scores)) for run in variant.runs]
-    return machine_of(variant.first), *timed_threads(variant.runs), variant.first.teacher, *baselines
+    """Equal for recipes that started from the same fine-tuned teachers, timed alike on one machine, which then share one row. Seeds that
+    share one teacher count once."""
+    teachers = sorted((run.models[0].file_bytes, str(run.models[0].scores)) for run in variant.runs)
+    return machine_of(variant.first), *_timed(variant), *(teachers[:1] if len(set(teachers)) == 1 else teachers)
 
 
-def _identities(results: Sequence[Result]) -> list[tuple[object, ...]]:
-    """Return what must agree for two runs to be seeds of one another. An old result without recorded checkpoint files goes with the others
-    that agree in all else, if these start from the same files; else it is on its own."""
-    found = [(_run_conditions(result), files_of(result)) for result in results]
-    known: dict[str, set[frozenset[tuple[str, str]]]] = {}
-    for how, files in found:
-        known.setdefault(how, set()).update([] if files is None else [frozenset(files.items())])
-    return [(how, *(known[how] if files is None else [frozenset(files.items())])) for how, files in found]
-
-
-def _run_conditions(result: Result) -> str:
-    """Return all that such runs have in common, except the files of their checkpoints."""
-    how = {name: result.settings.get(name) for name in ("precision", "bench")}
-    place = [machine_of(result), timed_threads([result])]
-    return json.dumps([result.recipe, result.teachers, result.student, place, how], sort_keys=True, default=str)
+def _timed(variant: Variant) -> tuple[object, ...]:
+    return *timed_threads(variant.runs), variant.first.teacher
 
 
 def _shape(latency: Latency) -> Shape:

@@ -8,8 +8,9 @@ from ..goals import in_words, outcome
 from ..results import Latency, Result
 from ..timing import headline, warning_of
 from . import numbers
+from .conditions import timed_threads
 from .labels import letter, machine_of
-from .runs import Row, Shape, Task, baseline_word, lettered_machines, machines, timed_threads, title
+from .runs import Row, Shape, Task, baseline_word, lettered_machines, machines, title
 from .tables import MAIN_SHAPES, TEACHERS_MEAN, chance_note, taught_by
 from .tradeoffs import join_words, tradeoff_sentence
 
@@ -136,7 +137,8 @@ def warnings(results: Sequence[Result], shapes: Collection[Shape] = ()) -> list[
     elif len(several) > 1:
         named = "; ".join(f"[{letter(index)}] {machine.cpu}" for index, machine in enumerate(several))
         told = f"These runs were measured on {len(several)} different machines: {named}."
-        found.append(f"{told} Latencies of different machines cannot be compared." if threads else told)
+        apart = len(machines([result for result in results if timed_threads([result])])) > 1
+        found.append(f"{told} Latencies of different machines cannot be compared." if apart else told)
     if len(threads) > 1:
         found.append(
             f"Latency was measured with {join_words([str(count) for count in threads])} threads: compare only models of equal threads."

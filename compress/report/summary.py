@@ -22,6 +22,7 @@ from .tables import (
     Line,
     Table,
     difference_cell,
+    megabytes_of,
     metric_name,
     score_of,
     taught_by,
@@ -94,7 +95,7 @@ def _terminal_rows(task: Task) -> Iterator[tuple[Row, list[str]]]:
             continue
         delta = difference_cell(row.delta, row.corrected)
         difference = "\n".join(part for part in (delta.text, delta.note.replace(" (", "\n(")) if part)
-        yield row, [row.label, numbers.megabytes(row.model.file_bytes), score_of(row, None), difference, time]
+        yield row, [row.label, megabytes_of(row), score_of(row, None), difference, time]
 
 
 def markdown_table(results: Sequence[Result], folders: Sequence[Path] = ()) -> str:
@@ -154,7 +155,7 @@ def _wide_line(first: Task, overall: Overall, shapes: Sequence[Shape]) -> Line:
     row = overall.rows[0]
     cells = (
         Cell(overall.recipe or "baseline"),
-        Cell(row.name),
+        Cell(overall.model),
         Cell(overall.megabytes),
         *(Cell(score_of(each, None)) for each in overall.rows),
         Cell(numbers.points(overall.headline)),
@@ -180,15 +181,15 @@ def _final_table(tasks: Sequence[Task], shapes: list[Shape]) -> Table:
 
 
 def _final_rows(task: Task) -> list[Row]:
-    """Return the baseline, and the last model of each recipe."""
-    last = {row.recipe: row for row in task.rows if not row.eager and row is not task.baseline}
-    return [task.baseline, *last.values()]
+    """Return the baselines, and the last model of each recipe."""
+    last = {row.recipe: row for row in task.rows if not row.eager and not task.is_baseline(row)}
+    return [*task.baselines, *last.values()]
 
 
 def _final_line(task: Task, row: Row, shapes: list[Shape]) -> Line:
     heading = (Cell(task.first.task.title, f"({metric_name(task)})"), Cell(row.recipe or "baseline"), Cell(row.name))
     costs = (
-        Cell(numbers.megabytes(row.model.file_bytes)),
+        Cell(megabytes_of(row)),
         Cell(score_of(row, None)),
         difference_cell(row.delta, row.corrected),
     )

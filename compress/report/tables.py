@@ -173,7 +173,6 @@ def _metrics(task: Task) -> dict[str, tuple[str, str] | None]:
 
 
 def _model_line(task: Task, row: Row, metrics: dict[str, tuple[str, str] | None], shapes: list[Shape]) -> Line:
-    model = row.model
     timings = tuple(times_of(task, row.latency(shape), row is task.baseline) for shape in shapes)
     recipe, name = Cell(row.recipe or "baseline"), Cell(row.name, "PyTorch eager" if row.eager else "")
     if row.eager:  # the same weights on another runtime: only the timing is new
@@ -184,17 +183,24 @@ def _model_line(task: Task, row: Row, metrics: dict[str, tuple[str, str] | None]
         *(Cell(score_of(row, where)) for where in metrics.values()),
         difference_cell(row.delta, row.corrected),
         *timings,
-        Cell(numbers.megabytes(model.file_bytes)),
-        *text_cells(*map(numbers.millions, (model.parameters, model.flops_per_token, model.flops_per_example))),
+        Cell(megabytes_of(row)),
+        *(
+            Cell(numbers.extremes(numbers.millions, [getattr(model, name) for model in row.models]))
+            for name in ("parameters", "flops_per_token", "flops_per_example")
+        ),
     )
     return Line(shown, "model" if row.recipe else "baseline")
 
 
+def megabytes_of(row: Row) -> str:
+    """Return the file's size; from the smallest to the largest, if seeds differ."""
+    return numbers.extremes(numbers.megabytes, [model.file_bytes for model in row.models])
+
+
 def score_of(row: Row, where: tuple[str, str] | None) -> str:
-    if where is None:
-        return numbers.scores([model.headline for model in row.models])
-    split, metric = where
-    return numbers.scores([model.scores[split][metric] for model in row.models])
+    """Return the mean over seeds ± its deviation, which a teacher that all seeds share does not have."""
+    points = [model.headline if where is None else model.scores[where[0]][where[1]] for model in row.models]
+    return numbers.scores(points[:1] if row.delta is None and len(set(points)) == 1 else points)
 
 
 def times_unit(task: Task) -> str:

@@ -167,7 +167,8 @@ def test_tasks_without_a_recipe_in_common_are_told_apart(fake: Callable[..., Res
     one = _with(fake("distilbert"), (95.0, 90.0, 91.0), (9.0, 3.0, 2.0), (90.0, 70.0, 18.0))
     other = _with(fake("int8", "stsb"), (85.0, 84.0), (9.0, 3.0), (90.0, 24.0))
     with pytest.raises(
-        CompressError, match=r"a recipe that was run on all of .* and .*; found none; name the runs of one task"
+        CompressError,
+        match=r"a recipe that was run in the same way on all of .* and .*; found none; name the runs of one task",
     ):
         recommend(tasks_of([one, other]), Limits(max_size_mb=30))
 

@@ -10,6 +10,7 @@ import yaml
 from .. import numbers
 from ..details import environment
 from ..drawing import inline
+from ..intervals import ONE_SEED
 from ..render import html, template
 from ..sentences import data_line, lede, warnings
 from ..tables import NOT_DISTINGUISHABLE, Table
@@ -30,7 +31,6 @@ SEVERAL_SEEDS = (
     "Student's t."
 )
 SEVERAL_TASKS = "For the mean over tasks, the examples of every task are resampled by themselves; seeds are compared by their means."
-ONE_SEED = "One seed: the intervals hold the chance of which examples were drawn, not that of training again."
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def page_of(ablation: Ablation) -> Page:
     return Page(
         title=f"{ablation.title}: what each {'part' if ablation.parts else 'student'} is worth",
         lede=_lede(ablation),
-        warnings=(*warnings(ablation.results), *([ONE_SEED] if len(ablation.seeds) == 1 else [])),
+        warnings=(*warnings(ablation.results), *([f"One seed: {ONE_SEED}."] if len(ablation.seeds) == 1 else [])),
         findings=tuple(findings(ablation)),
         table=main_table(ablation),
         data=tuple(f"{run.task.title}. {data_line(run)}" for run in firsts),
