@@ -119,6 +119,7 @@ class Page:
     warnings: tuple[str, ...]
     recommended: Recommendation | None
     overview: Table | None
+    left_out: tuple[str, ...]  # of `overview`, in sentences
     tasks: tuple[TaskPage, ...]
     sensitivity: str
     reliability: str
@@ -136,7 +137,6 @@ def tasks_of(results: Sequence[Result], folders: Sequence[Path] = ()) -> list[Ta
 def page_of(tasks: Sequence[Task], folders: Sequence[Path] = (), recommended: Recommendation | None = None) -> Page:
     results = [result for task in tasks for result in task.results]
     over_tasks = overview.overview_table(tasks)
-    over_all = (*overview.left_out_sentences(tasks), *overview.guess_sentences(tasks))
     pages = tuple(_task_page(task, number, folders) for number, task in enumerate(tasks))
     compared = similarity.section(tasks)
     agreeing = any(page.agreement for page in pages)
@@ -152,11 +152,12 @@ def page_of(tasks: Sequence[Task], folders: Sequence[Path] = (), recommended: Re
         lede=sentences.lede(results),
         warnings=(
             *sentences.warnings(results, {shape for task in tasks for shape in task.shapes}),
-            *(f"{line}." for line in (*over_all, *units.unit_sentences(tasks, folders))),
+            *(f"{line}." for line in (*overview.guess_sentences(tasks), *units.unit_sentences(tasks, folders))),
             *_without_answers(results, folders),
         ),
         recommended=recommended,
         overview=over_tasks,
+        left_out=tuple(f"{line}." for line in overview.left_out_sentences(tasks)) if over_tasks else (),
         tasks=pages,
         sensitivity=sensitivity.describe(tasks),
         reliability=reliability.describe(tasks),
