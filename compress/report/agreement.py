@@ -72,7 +72,7 @@ def agreement_table(task: Task, folders: Sequence[Path]) -> Table | None:
             same = np.mean([found[id(run)][0][model.predictions] for run, model in task.made_by(row)], axis=0)
             lines.append(Line((Cell(row.recipe), Cell(row.name), *(group.cell(same) for group in groups))))
     columns = (Column("Recipe", numeric=False), Column("Model", numeric=False), *(group.column for group in groups))
-    caption = f"{task.first.task.title}: agreement with {task.teacher}"
+    caption = f"{task.first.task.marked_title}: agreement with {task.teacher}"
     return Table(caption, columns, tuple(lines), headings=2) if lines else None
 
 

@@ -61,7 +61,7 @@ def costs_table(task: Task) -> Table | None:
         Column("Without the teacher's training", unit),
     )
     lines = tuple(_cost_line(label, parts, shown, unit) for label, parts in costs.items())
-    return Table(f"{task.first.task.title}: what each recipe took", columns, lines)
+    return Table(f"{task.first.task.marked_title}: what each recipe took", columns, lines)
 
 
 def compression(variants: Sequence[Variant]) -> Cost | None:

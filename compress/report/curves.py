@@ -45,7 +45,7 @@ def curves_of(task: Task, folders: Sequence[Path]) -> Iterator[Curves]:
     for variant in task.variants:
         trainings = tuple(_trainings(variant, folders))
         if trainings:
-            yield Curves(f"Training curves: {variant.label} on {task.first.task.title}", trainings)
+            yield Curves(f"Training curves: {variant.label} on {task.first.task.marked_title}", trainings)
 
 
 def describe(curves: Curves) -> str:

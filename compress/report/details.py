@@ -91,7 +91,7 @@ def _detail(task: Task, variant: Variant) -> Detail:
         _stages(variant),
         _checks(variant),
     )
-    return Detail(f"{variant.label} on {first.task.title}", tuple(facts), commands, recipe, tables)
+    return Detail(f"{variant.label} on {first.task.marked_title}", tuple(facts), commands, recipe, tables)
 
 
 def _settings(runs: Sequence[Result]) -> Iterator[tuple[str, str]]:

@@ -41,7 +41,7 @@ def section(task: Task) -> Section | None:
     flips = _flips_column(task)
     vectors = any(each[2].mean_cosine is not None for _, _, found in models for each in found)
     lines = [_model_line(variant, each, seeds, flips, vectors) for variant, _, found in models for each in found]
-    caption = f"{task.first.task.title}: quantized models beside the fp32 models they were made from"
+    caption = f"{task.first.task.marked_title}: quantized models beside the fp32 models they were made from"
     table = Table(caption, _columns(seeds, flips, vectors), tuple(lines), headings=3 if seeds else 2)
     details = (_detail(f"{variant.label}, {name}", found, seeds) for variant, name, found in models)
     return Section(table, tuple(detail for detail in details if detail.tables))

@@ -88,7 +88,7 @@ def named_on_tasks(variants: Sequence[Variant]) -> str:
     """Return e.g. `int8 and albert on MRPC, and albert on CoLA`."""
     labels: dict[str, list[str]] = {}
     for variant in variants:
-        labels.setdefault(variant.first.task.title, []).append(variant.label)
+        labels.setdefault(variant.first.task.marked_title, []).append(variant.label)
     titles: dict[str, list[str]] = {}
     for title, own in labels.items():
         titles.setdefault(join_words(own), []).append(title)

@@ -108,7 +108,7 @@ def guess_sentences(tasks: Sequence[Task]) -> list[str]:
 
 
 def _guess_sentence(task: Task, guess: float, all_guessed: bool) -> str:
-    title, score = task.first.task.title, numbers.points(task.baseline.headline)
+    title, score = task.first.task.marked_title, numbers.points(task.baseline.headline)
     reason = f"no more than the same answer for every text, {numbers.points(guess)}"
     if all_guessed:
         way_out = "train it longer, e.g. --set finetune.epochs=10"
@@ -125,8 +125,8 @@ def left_out_sentences(tasks: Sequence[Task]) -> list[str]:
     known = list(dict.fromkeys(run for table in tables for run in table))
     out = []
     for run in known:
-        have = [task.first.task.title for task, table in zip(tasks, tables, strict=True) if run in table]
-        lack = [task.first.task.title for task, table in zip(tasks, tables, strict=True) if run not in table]
+        have = [task.first.task.marked_title for task, table in zip(tasks, tables, strict=True) if run in table]
+        lack = [task.first.task.marked_title for task, table in zip(tasks, tables, strict=True) if run not in table]
         if lack:
             where = f"on {have[0]} alone" if len(have) == 1 else f"not on {join_words(lack)}"
             out.append(f"{_label(run, known)} ({where})")
@@ -145,7 +145,7 @@ def overview_table(tasks: Sequence[Task]) -> Table | None:
         Column("Recipe", numeric=False),
         Column("Model", numeric=False),
         *([Column("Seeds")] if uneven else []),
-        *(Column(task.first.task.title) for task in tasks),
+        *(Column(task.first.task.marked_title) for task in tasks),
         Column("Mean"),
         Column(f"Of {teacher_word(tasks)}'s mean"),
         Column(f"Against {teacher_word(tasks)}", "points, 95% interval"),

@@ -179,7 +179,7 @@ def _without_answers(results: Sequence[Result], folders: Sequence[Path]) -> list
 
 def _page_title(tasks: Sequence[Task]) -> str:
     teachers = list(dict.fromkeys(result.teachers for task in tasks for result in task.results))
-    names = [task.first.task.title for task in tasks]
+    names = [task.first.task.marked_title for task in tasks]
     shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     return f"{', '.join(teachers)} compressed: {shown}"
 
@@ -227,7 +227,7 @@ def _task_page(task: Task, number: int, folders: Sequence[Path]) -> TaskPage:
     slug = re.sub(r"[^a-z0-9]+", "-", info.name.lower()).strip("-")
     return TaskPage(
         anchor=f"task-{number + 1}-{slug}",
-        title=info.title,
+        title=info.marked_title,
         data=sentences.data_line(task.first),
         notes=tuple(dict.fromkeys(note for result in task.results for note in result.task.data.notes)),
         findings=(

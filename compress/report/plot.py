@@ -25,7 +25,7 @@ def chart(task: Task, *, by_size: bool = False) -> dict[str, Any]:
     y = channel("y:Q", title=_y_title(task), scale={"domain": domain, "zero": False, "nice": False})
     shared = task.baseline.headline if len(task.baselines) == 1 else None
     layers = [*_line_layers(points, shared, x, y), _model_marks(points, x, y)]
-    name = f"{task.first.task.title}, by file size" if by_size else task.first.task.title
+    name = f"{task.first.task.marked_title}, by file size" if by_size else task.first.task.marked_title
     title = heading(name, _subtitle(task, by_size), WIDTH)
     return layer_charts(*layers, width=WIDTH, height=HEIGHT, title=title)
 

@@ -139,4 +139,4 @@ def describe(task: Task, *, by_size: bool = False) -> str:
         for point in points_of(task, by_size=by_size)
     )
     missing = "" if by_size else "".join(f" {label} was not timed so." for label in left_out(task))
-    return f"{task.first.task.title}: score against {axis}. {listed}.{missing}"
+    return f"{task.first.task.marked_title}: score against {axis}. {listed}.{missing}"

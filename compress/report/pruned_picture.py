@@ -165,4 +165,4 @@ def _points(record: PruningRecord) -> list[dict[str, Any]]:
 
 
 def _run_title(result: Result) -> str:
-    return f"{result.recipe.get('title') or name_of(result)}, {result.task.title}, seed {result.seed}"
+    return f"{result.recipe.get('title') or name_of(result)}, {result.task.marked_title}, seed {result.seed}"

@@ -43,7 +43,7 @@ def recommend(tasks: Sequence[Task], limits: Limits, folders: Sequence[Path] = (
     limit of latency and no measured times."""
     candidates = over_tasks(tasks)
     if len(tasks) > 1 and all(overall.is_baseline for overall in candidates):
-        titles = join_words([task.first.task.title for task in tasks])
+        titles = join_words([task.first.task.marked_title for task in tasks])
         raise CompressError(
             f"expected a recipe that was run in the same way on all of {titles}; found none; name the runs of one task"
         )
@@ -52,7 +52,7 @@ def recommend(tasks: Sequence[Task], limits: Limits, folders: Sequence[Path] = (
         raise CompressError(
             "expected a model whose score on the tuning split is known, in all tasks; found none; run the recipes again"
         )
-    apart = [task.first.task.title for task in tasks if _is_timed(task) and len(machines(_timed_runs(task))) > 1]
+    apart = [task.first.task.marked_title for task in tasks if _is_timed(task) and len(machines(_timed_runs(task))) > 1]
     if apart and limits.max_latency_ms is not None:
         raise CompressError(
             f"--max-latency-ms: expected times of one machine, found those of several on {join_words(apart)}; run the recipes on one"
@@ -197,7 +197,7 @@ def _training_score(run: Result, name: str) -> float | None:
 
 
 def _format_limits(limits: Limits, tasks: Sequence[Task]) -> str:
-    timed = [task.first.task.title for task in tasks if _is_timed(task)]
+    timed = [task.first.task.marked_title for task in tasks if _is_timed(task)]
     lengths = {shape[1] for task in tasks if _is_timed(task) and (shape := _shape(task))}
     long = f"{lengths.pop()}" if len(lengths) == 1 else f"at most {LENGTH}"
     on = f" on {join_words(timed)}" if 0 < len(timed) < len(tasks) else ""

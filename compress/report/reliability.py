@@ -61,7 +61,7 @@ def _describe_bins(task: Task, row: Row) -> str:
         f"{numbers.percent(each.right)} at {numbers.percent(each.confidence)}, of {each.examples:,}"
         for each in _drawn_bins(row)
     )
-    return f"{task.first.task.title}, {row.label}. Right decisions by confidence: {bins}."
+    return f"{task.first.task.marked_title}, {row.label}. Right decisions by confidence: {bins}."
 
 
 def _chart(task: Task) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def _chart(task: Task) -> dict[str, Any]:
         f"Below the dotted line: surer than right. Bins of {_LEAST} decisions or more"
         f"{', over all seeds together' if several else ''}."
     ]
-    return layer_charts(*layers, width=WIDTH, height=HEIGHT, title=heading(task.first.task.title, below, WIDTH))
+    return layer_charts(*layers, width=WIDTH, height=HEIGHT, title=heading(task.first.task.marked_title, below, WIDTH))
 
 
 def _value(label: str, colour: str, each: ReliabilityBin) -> dict[str, Any]:

@@ -99,7 +99,7 @@ def _chart(result: Result, model: ModelResult) -> dict[str, Any]:
 
 
 def _chart_title(result: Result, model: ModelResult) -> str:
-    return f"{result.recipe.get('title') or name_of(result)}, {title(model)}, {result.task.title}, seed {result.seed}"
+    return f"{result.recipe.get('title') or name_of(result)}, {title(model)}, {result.task.marked_title}, seed {result.seed}"
 
 
 def _measure(result: Result) -> str:

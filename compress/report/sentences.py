@@ -155,7 +155,7 @@ def _machines_sentence(results: Sequence[Result]) -> str:
     for result in results:
         places.setdefault(machine_of(result), []).append(result)
     for index, here in enumerate(places.values()):
-        titles = join_words(list(dict.fromkeys(result.task.title for result in here)))
+        titles = join_words(list(dict.fromkeys(result.task.marked_title for result in here)))
         precisions = join_words(sorted({str(result.settings.get("precision")) for result in here}))
         parts.append(f"{titles} on [{letter(index)}] {here[0].machine.cpu}, trained in {precisions}")
         timed = letter(index) if timed_threads(here) else timed

@@ -33,7 +33,7 @@ def shipment_of(source: Path, limits: Limits) -> Shipment:
     """
     tasks = tasks_of(collect([source]))
     if len(tasks) > 1:
-        titles = join_words([task.first.task.title for task in tasks])
+        titles = join_words([task.first.task.marked_title for task in tasks])
         runs = [run.run for run in tasks[0].results if (source / run.run).is_dir()]
         way = (
             f"name one run, such as {source / runs[0]}"

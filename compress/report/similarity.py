@@ -70,7 +70,7 @@ def _known_similarities(tasks: Sequence[Task]) -> Iterator[tuple[str, LayerSimil
             run = next((run for run in variant.runs if is_drawn(run)), variant.first)
             if run.similarity is not None:
                 seed = f", seed {run.seed}" if len(variant.runs) > 1 else ""
-                yield f"{variant.label}, {task.first.task.title}{seed}", run.similarity
+                yield f"{variant.label}, {task.first.task.marked_title}{seed}", run.similarity
 
 
 def _sentences(title: str, found: LayerSimilarity) -> Iterator[str]:

@@ -56,7 +56,7 @@ def summary_table(
         shown.add_column(name, justify="right" if number else "left", overflow="fold")
     for task in tasks:
         shown.add_section()
-        shown.add_row(Text(f"{task.first.task.title}: {metric_name(task)}"), style="bold underline")
+        shown.add_row(Text(f"{task.first.task.marked_title}: {metric_name(task)}"), style="bold underline")
         for row, cells in _terminal_rows(task):
             shown.add_row(*map(Text, cells[: len(columns)]), style="dim" if row.eager else "" if row.recipe else "bold")
         for label, points in _means(task):
@@ -113,9 +113,9 @@ def markdown_table(results: Sequence[Result], folders: Sequence[Path] = ()) -> s
     shapes = [shape for shape in MAIN_SHAPES[:2] if any(shape in task.shapes for task in tasks)]
     models = _shared_finals(tasks)
     if models:
-        metrics = ", ".join(f"{task.first.task.title} {metric_name(task)}" for task in tasks)
+        metrics = ", ".join(f"{task.first.task.marked_title} {metric_name(task)}" for task in tasks)
         timed = (
-            f" Times: {tasks[0].first.task.title}'s models; × is relative to the teacher in the same run."
+            f" Times: {tasks[0].first.task.marked_title}'s models; × is relative to the teacher in the same run."
             if shapes
             else ""
         )
@@ -143,7 +143,7 @@ def _wide_table(tasks: Sequence[Task], models: Sequence[Overall], shapes: Sequen
         Column("Recipe", numeric=False),
         Column("Model", numeric=False),
         Column("MB"),
-        *(Column(task.first.task.title) for task in tasks),
+        *(Column(task.first.task.marked_title) for task in tasks),
         Column("Mean"),
         Column(f"Against {teacher_word(tasks)}"),
         *(Column(f"{_clock(tasks[:1])} {numbers.shape(*shape)}", "ms") for shape in shapes),
@@ -187,7 +187,11 @@ def _final_rows(task: Task) -> list[Row]:
 
 
 def _final_line(task: Task, row: Row, shapes: list[Shape]) -> Line:
-    heading = (Cell(task.first.task.title, f"({metric_name(task)})"), Cell(row.recipe or "baseline"), Cell(row.name))
+    heading = (
+        Cell(task.first.task.marked_title, f"({metric_name(task)})"),
+        Cell(row.recipe or "baseline"),
+        Cell(row.name),
+    )
     costs = (
         Cell(megabytes_of(row)),
         Cell(score_of(row, None)),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from ..results import Latency, TaskInfo
+from ..results import SUBSET, Latency, TaskInfo
 from ..results.fidelity import Delta
 from ..results.teachers import EnsembleScore
 from ..spec.kinds import KINDS
@@ -100,7 +100,7 @@ def main_table(task: Task) -> Table:
     lines += _mean_lines(task, metrics, len(shapes))
     lines += [*_noise_line(task, len(metrics), shapes), *_published_lines(task, metrics, len(shapes))]
     shown = "accuracy, size and speed" if shapes else "accuracy and size"
-    return Table(f"{task.first.task.title}: {shown}", columns, tuple(lines), headings=2)
+    return Table(f"{task.first.task.marked_title}: {shown}", columns, tuple(lines), headings=2)
 
 
 def metric_name(task: Task) -> str:
@@ -140,7 +140,7 @@ def latency_table(task: Task) -> Table | None:
         if noise:
             cells = (Cell("A/A: the baseline again"), *_timing(shape, noise), Cell(NOTHING), Cell(NOTHING))
             lines.append(Line(cells, "reference"))
-    return Table(f"{task.first.task.title}: latency of every model", columns, tuple(lines), headings=2)
+    return Table(f"{task.first.task.marked_title}: latency of every model", columns, tuple(lines), headings=2)
 
 
 def difference_cell(delta: Delta | None, corrected: Corrected | None = None) -> Cell:
@@ -249,7 +249,7 @@ def _noise_line(task: Task, metrics: int, shapes: list[Shape]) -> Iterator[Line]
 def _published_lines(task: Task, metrics: dict[str, tuple[str, str] | None], shapes: int) -> Iterator[Line]:
     """Yield published scores, but only if ours were computed on the whole data."""
     info = task.first.task
-    if any("subset" in note for note in info.data.notes):
+    if any(SUBSET in note for note in info.data.notes):
         return
     published = {
         source: score for run in task.results for source, score in (run.settings.get("published") or {}).items()

@@ -23,8 +23,9 @@ def _of_task(task: Task, folders: Sequence[Path]) -> Iterator[str]:
         errors = _errors(task, row, folders)
         if errors is not None and errors[0] > errors[1]:
             mine, constant = map(numbers.significant, errors)
+            title = task.first.task.marked_title
             yield (
-                f"{task.first.task.title}: {row.label}: its numbers are off by {mine} (root mean square), more than the mean of the scores "
+                f"{title}: {row.label}: its numbers are off by {mine} (root mean square), more than the mean of the scores "
                 f"would be, {constant}; correlations do not see that: use its order alone, or train it longer"
             )
 

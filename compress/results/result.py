@@ -74,8 +74,8 @@ class Machine(Record):
         )
 
 
-# Phrases in the notes of `Data` for what splits have in common.
-ALSO_IN, NEAR_TO = "also stand in", "near to"
+# Phrases in the notes of `Data`: for what splits have in common, and for fewer rows than the official data have.
+ALSO_IN, NEAR_TO, SUBSET = "also stand in", "near to", "a subset"
 
 
 class Data(Record):
@@ -112,6 +112,11 @@ class TaskInfo(Record):
                 f"`headline: mean`: expected at least two splits after the first, each with its `rows`, found {list(self.splits)}"
             )
         return self
+
+    @property
+    def marked_title(self) -> str:
+        """The title as reports show it, e.g. `QNLI (subset)` if fewer rows than the official ones were read."""
+        return f"{self.title} (subset)" if any(SUBSET in note for note in self.data.notes) else self.title
 
     @property
     def sizes(self) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from compress.errors import CompressError
+from compress.results import SUBSET
 from compress.spec.kinds import KindName, MetricName
 from compress.spec.task import Hub, TaskSpec
 
@@ -127,7 +128,7 @@ def completeness(spec: TaskSpec, counts: dict[str, int]) -> list[str]:
     for split, official in LAYOUTS[spec.name].rows.items():
         found = counts[split]
         if found < official:
-            notes.append(f"{split} has {found:,} of {official:,} rows: a subset")
+            notes.append(f"{split} has {found:,} of {official:,} rows: {SUBSET}")
         elif found > official:
             notes.append(f"{split} has {found:,} rows, more than the official {official:,}: not the official data")
     return notes

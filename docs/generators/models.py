@@ -59,7 +59,7 @@ def _models(folder: Path) -> list[Model]:
 def _model(report: str, task: Task, row: Row) -> Model:
     (teachers,) = {run.teachers for run, _ in task.made_by(row)}
     return Model(
-        task=task.first.task.title,
+        task=task.first.task.marked_title,
         report=report,
         teacher=teachers,
         label=row.label,

@@ -14,7 +14,7 @@ def results_table() -> str:
     """The report's table, its plot, and links to it."""
     folder = ROOT / REPORT
     results = collect([folder])
-    tasks = ", ".join(dict.fromkeys(result.task.title for result in results))
+    tasks = ", ".join(dict.fromkeys(result.task.marked_title for result in results))
     plot = f"![{tasks}: score against latency]({REPORT}/plot.svg)"
     source = f"[The report]({REPORT}/report.md) has the exact commands, every setting and more shapes."
     return "\n\n".join([markdown_table(results, [folder]) + f" {source}", plot])

@@ -141,6 +141,6 @@ def test_the_readmes_table_names_subsets_and_leaves_common_texts_to_the_report(f
     found = fake()
     data = found.task.data.model_copy(update={"notes": notes})
     below = markdown_table([found.model_copy(update={"task": found.task.model_copy(update={"data": data})})])
-    assert notes[0] in below and "also stand in train, or nearly" in below
+    assert notes[0] in below and "SST-2 (subset)" in below and "also stand in train, or nearly" in below
     assert notes[1] not in below and notes[2] not in below
-    assert "nearly" not in markdown_table([found])
+    assert "nearly" not in markdown_table([found]) and "subset" not in markdown_table([found])

@@ -49,7 +49,7 @@ def record(
 
 
 def tasks(*records: PruningRecord) -> Any:
-    task = SimpleNamespace(title="SST-2")
+    task = SimpleNamespace(marked_title="SST-2")
     result = SimpleNamespace(pruning=records, recipe={"name": "r", "title": "R"}, seed=3, task=task)
     return [SimpleNamespace(results=[result])]
 

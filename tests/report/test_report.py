@@ -142,7 +142,7 @@ def test_a_reader_finds_what_was_run(report: Path, html: Elements, name: str) ->
 
 def test_a_subset_is_said_in_the_section_of_its_numbers(report: Path) -> None:
     sections = (report / "report.md").read_text(encoding="utf-8").split("\n## ")
-    (mnli,) = [section for section in sections if section.startswith("MNLI\n")]
+    (mnli,) = [section for section in sections if section.startswith("MNLI (subset)\n")]
     (sst2,) = [section for section in sections if section.startswith("SST-2\n")]
     assert "Note: train has 46,165 of 392,702 rows: a subset" in mnli
     assert "subset" not in sst2
@@ -165,7 +165,7 @@ def test_the_plot_is_a_picture_on_white_with_its_labels(report: Path) -> None:
         "distilbert, student int8, 17.8 MB",
         "int8, teacher int8, 23.4 MB",
         "SST-2",
-        "MNLI",
+        "MNLI (subset)",
     ):
         assert label in words
     assert 'fill="#ffffff"' in text

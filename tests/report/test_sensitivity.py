@@ -29,7 +29,7 @@ def tasks(kind: str = "classification", **info: Any) -> Any:
         SimpleNamespace(name="student", precision="fp32", info={}),
         SimpleNamespace(name="student", precision="int8", info=searched | info),
     ]
-    task = SimpleNamespace(title="SST-2", kind=kind)
+    task = SimpleNamespace(marked_title="SST-2", kind=kind)
     result = SimpleNamespace(models=models, recipe={"name": "r", "title": "R"}, seed=3, task=task)
     return [SimpleNamespace(results=[result])]
 

@@ -127,7 +127,9 @@ def test_recipes_that_a_task_lacks_are_named(fake: Make, tmp_path: Path) -> None
     assert left_out_sentences(tasks) == ["Means over tasks leave out distilbert (on SST-2 alone)"]
     write_report(runs, tmp_path, recommended=recommend(tasks, Limits(None, 100.0, None)))
     text = (tmp_path / "report.md").read_text(encoding="utf-8")
-    assert text.count("Means over tasks leave out distilbert") == 2, "above the table over tasks, and with the recommendation"
+    assert text.count("Means over tasks leave out distilbert") == 2, (
+        "above the table over tasks, and with the recommendation"
+    )
     assert left_out_sentences(tasks_of(uneven(fake))) == []
 
 

@@ -30,7 +30,7 @@ def describe(ablation: Ablation) -> str:
 
 
 def _task_title(ablation: Ablation) -> str:
-    titles = [info.title for info in ablation.tasks.values()]
+    titles = [info.marked_title for info in ablation.tasks.values()]
     return titles[0] if len(titles) == 1 else f"mean of {len(titles)} tasks"
 
 

@@ -21,7 +21,7 @@ def main_table(ablation: Ablation, *, narrow: bool = False) -> Table:
     """
     several = len(ablation.tasks) > 1
     columns = [Column("Variant", numeric=False)]
-    columns += [Column(info.title, headline_name(info)) for info in ablation.tasks.values()]
+    columns += [Column(info.marked_title, headline_name(info)) for info in ablation.tasks.values()]
     columns += [Column("Mean of the tasks")] if several else []
     columns += [Column("Published", "difference")] if ablation.published else []
     on_task = _score_cell if narrow and several else _cell
@@ -80,7 +80,7 @@ def runs_table(ablation: Ablation) -> Table:
         Column("Run", numeric=False),
     )
     lines = [
-        Line(text_cells(entry.label, run.task.title, str(run.seed), numbers.points(run.final.headline), run.run))
+        Line(text_cells(entry.label, run.task.marked_title, str(run.seed), numbers.points(run.final.headline), run.run))
         for entry in ablation.entries
         for run in entry.runs
     ]
