@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, get_type_hints
 
 from .errors import CompressError, did_you_mean
+from .files.paths import from_home
 from .version import __version__
 
 if TYPE_CHECKING:
@@ -142,8 +143,8 @@ def _request(recipes: Any, tasks: Any, options: Any) -> Any:
             raise CompressError(f"no option `{name}`{did_you_mean(name, known)}")
     own, rest = _split_own_files(options)
     for name in ("data_dir", "tuning", "root"):
-        if isinstance(rest.get(name), str):
-            rest[name] = Path(rest[name])
+        if isinstance(rest.get(name), str | Path):
+            rest[name] = from_home(rest[name])
     for name in ("corpus", "overrides", *(["teacher"] if rest.get("teacher") is not None else [])):
         if name in rest:
             rest[name] = _words_of(rest[name])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from recipe_runs import TASK
 import compress
 from compress import Options
 from compress.errors import CompressError
-from compress.pipeline import Listener, Request
+from compress.pipeline import BenchSettings, Listener, Request
 from compress.tasks import OwnFiles
 
 
@@ -28,6 +28,12 @@ from compress.tasks import OwnFiles
         ({"seeds": 3}, r"seeds: expected whole numbers such as .* range\(3\), found 3"),
         ({"seeds": ()}, r"seeds: expected whole numbers .* found \(\)"),
         ({"bench": {"runs": 3}}, r"bench: expected compress\.pipeline\.BenchSettings\(\.\.\.\) or None, found"),
+        ({"bench": BenchSettings(runs=0)}, "bench: runs: expected a whole number of at least 1, found 0"),
+        (
+            {"bench": BenchSettings(threads=cast(Any, "2"))},
+            "bench: threads: expected a whole number of at least 1, found '2'",
+        ),
+        ({"bench": BenchSettings(shapes=((1, 0),))}, r"bench: shapes: expected pairs \(batch, length\)"),
         ({"overrides": 5}, r'overrides: expected a list like \["distill.epochs=1"\], found 5'),
         ({"overrides": ["distill.epochs"]}, "overrides: expected a list like"),
         ({"threads": "2"}, "threads: expected a whole number, found '2'"),
@@ -76,6 +82,18 @@ def test_paths_are_taken_where_words_are(tmp_path: Path, monkeypatch: pytest.Mon
     assert [plan.seed for plan in plans] == [0, 1]
     assert {plan.recipe.name for plan in plans} == {"recipe"}
     assert {plan.teacher.card.name for plan in plans} == {"bert-mini"}
+
+
+def test_paths_may_begin_with_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    (tmp_path / "home/runs").write_text("no folder")
+    for place in ("~/runs", Path("~/runs")):
+        with pytest.raises(CompressError, match=str(tmp_path / "home/runs")):
+            compress.run("int8", tasks="toy-sentiment", teacher="bert-mini", root=place)
+    assert not list((tmp_path / "elsewhere").iterdir())
 
 
 def test_progress_is_shown_or_heard_by_a_listener() -> None:

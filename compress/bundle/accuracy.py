@@ -97,7 +97,7 @@ class Measured:
 def load_measured(info: BundleInfo, task: str | None, data_dir: Path | None) -> Measured:
     """Load the task's data. A name in the bundle is only looked up among the built-in tasks: it must not name a file.
 
-    Raises `CompressError` when the task is not the bundle's, or its data are missing.
+    Raises `CompressError` when the task is not the bundle's, is scored in another way, or its data are missing.
     """
     if task is None and info.task.name not in BUILTIN_TASKS:
         raise CompressError(f"task `{info.task.name}` is not built in; give its file with --task")
@@ -106,6 +106,11 @@ def load_measured(info: BundleInfo, task: str | None, data_dir: Path | None) -> 
         raise CompressError(
             f"task {spec.name}: expected {info.task.kind} of {len(info.text_columns)} text column(s), the bundle's; "
             f"found {spec.kind} of {len(spec.text)}"
+        )
+    if unknown := [metric for metric in spec.metrics if metric not in info.task.metrics]:
+        raise CompressError(
+            f"task {spec.name}: metrics: expected some of {', '.join(info.task.metrics)}, of which the bundle records scores; "
+            f"found {', '.join(unknown)}"
         )
     check_data_dir(data_dir, [spec])
     data = load_reported(spec, folder, data_dir)

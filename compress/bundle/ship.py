@@ -12,7 +12,7 @@ from typing import Any
 
 from .. import machine
 from ..errors import CompressError
-from ..files.paths import without_places
+from ..files.paths import from_home, without_places
 from ..models.dimensions import has_segments, read_config
 from ..models.families import FAMILIES
 from ..models.pruned_shape import PrunedShape
@@ -38,10 +38,10 @@ _SOME = 30  # words more than a window of the model holds, so that a long text n
 
 
 def ship(
-    run: Path,
-    out: Path,
+    run: str | Path,
+    out: str | Path,
     *,
-    store: Path,
+    store: str | Path,
     model: str | None = None,
     precisions: Sequence[str] = (),
     force: bool = False,
@@ -58,12 +58,12 @@ def ship(
     and override what the run says. Raises `CompressError`: the run, its artefacts, `out`. CheckFailed: a model that does not
     answer.
     """
-    run, out = Path(run), Path(out)
+    run, out, store = from_home(run), from_home(out), from_home(store)
     check_name(out)
     recover(out)
     check_target(out, force)
     out = out.resolve()
-    source = read_source(run, Path(store), model, precisions)
+    source = read_source(run, store, model, precisions)
     with building(out) as folder:
         _fill(folder, source, with_checkpoint, {"licence": licence, "base_model": base_model, "title": name})
         check_target(out, force)  # again: making it took a while

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from .. import machine
 from ..errors import CheckFailed, CompressError
+from ..files.paths import from_home
+from ..runtime.model_folder import check_sizes
 from .apart import checks_apart
 from .document import BundleInfo, read_bundle
 from .files import file_problems
@@ -21,9 +23,9 @@ _NOTHING_RUN = "nothing in it was run: the later checks were not made"
 
 
 def verify(
-    bundle: Path,
+    bundle: str | Path,
     *,
-    task: str | None = None,
+    task: str | Path | None = None,
     data_dir: Path | None = None,
     threads: int | None = None,
     simulate: bool = False,
@@ -35,7 +37,9 @@ def verify(
     `ship --force` was killed while replacing it. Reads nothing outside `bundle` but the data. Raises `CompressError` when there is
     no bundle or no such data.
     """
-    folder = Path(bundle)
+    check_sizes(threads=threads)
+    folder = from_home(bundle)
+    task = None if task is None else str(task)
     check_name(folder)
     recover(folder)
     if not folder.is_dir():

@@ -89,8 +89,8 @@ def as_tuple(teacher: str | tuple[str, ...] | None) -> tuple[str, ...]:
 
 
 def check_numbers(request: Request) -> None:
-    """Raise `CompressError` for seeds out of range, for implausibly many seeds, threads or jobs, and for latency that is both to be
-    measured anew and left out."""
+    """Raise `CompressError` for seeds out of range, for implausibly many seeds, threads or jobs, for latency that is both to be measured
+    anew and left out, and for numbers of runs, shapes or threads with which it cannot be measured."""
     seeds = [*request.seeds, *([] if request.base_seed is None else [request.base_seed])]
     wrong = next((seed for seed in seeds if not 0 <= seed <= LARGEST_SEED), None)
     if wrong is not None:
@@ -103,6 +103,21 @@ def check_numbers(request: Request) -> None:
         raise CompressError(f"jobs: expected 1 to {MOST_THREADS}, found {request.jobs}")
     if request.rebench and request.bench is None:
         raise CompressError("--rebench measures latency, which --no-bench leaves out; give one of the two")
+    if request.bench is not None:
+        _check_bench(request.bench)
+
+
+def _check_bench(bench: BenchSettings) -> None:
+    for name, least in (("runs", 1), ("warmup", 0), ("threads", 1)):
+        if not _is_count(found := getattr(bench, name), least):
+            raise CompressError(f"bench: {name}: expected a whole number of at least {least}, found {found!r}")
+    wrong = [shape for shape in bench.shapes if len(shape) != 2 or not all(_is_count(side, 1) for side in shape)]
+    if wrong or not bench.shapes:
+        raise CompressError(f"bench: shapes: expected pairs (batch, length) of whole numbers, found {bench.shapes!r}")
+
+
+def _is_count(value: object, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
 def threads_of(request: Request) -> int:

@@ -30,6 +30,7 @@ def plan_all(request: Request) -> list[Plan]:
     if request.jobs > 1 and ranks.count() > 1:
         raise CompressError("--jobs: under torchrun all processes train one model; leave it out")
     check_numbers(request)
+    _check_said_once(request)
     tasks = _tasks(request)
     recipes = _recipes(request)
     corpus = _corpus(request, recipes)
@@ -57,6 +58,14 @@ def plan_all(request: Request) -> list[Plan]:
                 notes = (*plan.notes, *_without_effect(plan, request))
                 plans[plan.name] = replace(plan, notes=notes, word=word if isinstance(word, str) else None)
     return noting_equal_seeds(list(plans.values()))
+
+
+def _check_said_once(request: Request) -> None:
+    """Raise `CompressError` for an override of what an option gives, which would have no effect."""
+    for name in ("teacher", "student", "precision"):
+        twice = [text for text in request.overrides if re.split(r"[.=\[]", text.strip())[0] == name]
+        if getattr(request, name) and twice:
+            raise CompressError(f"--set {twice[0]}: --{name} gives it too; leave one of the two out")
 
 
 def _tasks(request: Request) -> list[TaskSource]:

@@ -18,6 +18,7 @@ from .sentences import teacher_word
 from .tables import NOTHING, Cell, Column, Line, Table, difference_cell
 from .tradeoffs import join_words
 
+MOST, ROUNDING = 100, 1e-6  # points
 READING = (
     "Over tasks, a mean counts each task alike. Its interval takes the tasks' examples as independent: the distances to the ends of the "
     "tasks' intervals are added in squares. The differences of all models are one family, corrected by Holm.",
@@ -111,6 +112,8 @@ def _guess_sentence(task: Task, guess: float, all_guessed: bool) -> str:
     title, score = task.first.task.marked_title, numbers.points(task.baseline.headline)
     reason = f"no more than the same answer for every text, {numbers.points(guess)}"
     if all_guessed:
+        if guess > MOST - ROUNDING:
+            return f"{title}: {task.teacher} has {score}, {reason}: no score there tells models apart"
         way_out = "train it longer, e.g. --set finetune.epochs=10"
         return f"{title}: {task.teacher} has {score}, {reason}, so there is nothing to compress; {way_out}"
     return f"{title} does not count in means over tasks: {task.teacher} has {score} there, {reason}"

@@ -272,12 +272,17 @@ def _row_numbers(index: Index, run: Result, split: str) -> dict[str, dict[str, i
     return index.get(_name(run, split), {})
 
 
+def _reason(error: Exception) -> str:
+    """NumPy takes any other file for a pickle, and advises to load it as one."""
+    return "it is no NumPy archive" if "pickle" in str(error) else str(error)
+
+
 def _names(file: Path) -> list[str]:
     try:
         with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
             return list(arrays.files)
     except _BROKEN as error:
-        raise CompressError(f"{file}: cannot be read as predictions: {error}; run the recipe again") from None
+        raise CompressError(f"{file}: cannot be read as predictions: {_reason(error)}; run the recipe again") from None
 
 
 def _arrays(file: Path, names: list[str]) -> list[np.ndarray]:
@@ -287,4 +292,4 @@ def _arrays(file: Path, names: list[str]) -> list[np.ndarray]:
     except KeyError as error:
         raise CompressError(f"{file}: expected an array {error.args[0]}; run the recipe again") from None
     except _BROKEN as error:
-        raise CompressError(f"{file}: cannot be read as predictions: {error}; run the recipe again") from None
+        raise CompressError(f"{file}: cannot be read as predictions: {_reason(error)}; run the recipe again") from None

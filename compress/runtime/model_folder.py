@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import ClassVar, TypedDict
 
@@ -10,6 +11,7 @@ import numpy as np
 import tokenizers
 
 from ..errors import CompressError
+from ..files.paths import from_home
 from .batches import chunks, pad_batch, tokens_per_run
 from .engine import Engine
 from .folder import read_settings, read_tokenizer
@@ -53,7 +55,7 @@ class OpenedModel:
         verify: bool = True,
     ) -> None:
         check_sizes(threads=threads)
-        self.folder = Path(folder)
+        self.folder = from_home(folder)
         self.settings = read_settings(self.folder)
         self._check_kind()
         self.runtime = runtime
@@ -126,10 +128,10 @@ class OpenedModel:
 
 
 def check_sizes(**sizes: int | None) -> None:
-    """Raise `CompressError` for a size that is not None and less than 1."""
+    """Raise `CompressError` for a size that is not None, and not a whole number of at least 1."""
     for name, value in sizes.items():
-        if value is not None and value < 1:
-            raise CompressError(f"{name} is {value}; expected at least 1")
+        if value is not None and (isinstance(value, bool) or not isinstance(value, Integral) or value < 1):
+            raise CompressError(f"{name} is {value!r}; expected at least 1, a whole number")
 
 
 def _accept_file(path: Path) -> None:

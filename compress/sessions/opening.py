@@ -27,7 +27,7 @@ def session_options(threads: int | None = None, spinning: bool = False) -> onnxr
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads or usable_cores()
+    options.intra_op_num_threads = int(threads or usable_cores())
     options.inter_op_num_threads = 1
     options.log_severity_level = 4  # fatal: ONNX Runtime raises all other errors, and would also write them to stderr
     for pool in ("intra_op", "inter_op"):

@@ -49,6 +49,12 @@ def test_the_forms_asked_for_go_in(run: Run, tmp_path: Path) -> None:
     assert "int8" not in (out / "README.md").read_text().split("## Measured")[0]
 
 
+def test_places_may_begin_with_the_home_folder(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert ship(run.folder, "~/mine", store=run.store) == (tmp_path / "mine").resolve()
+    assert verify("~/mine", threads=1).passed
+
+
 def test_a_form_that_the_run_did_not_make_is_refused(run: Run, tmp_path: Path) -> None:
     _fails(
         run,

@@ -44,6 +44,13 @@ def test_a_fresh_bundle_passes_every_check(bundle_of: Callable[[str], Path], tas
     assert json.loads(report.model_dump_json())["passed"] is True
 
 
+def test_arguments_are_checked_before_anything_runs(bundle: Path) -> None:
+    with pytest.raises(CompressError, match="threads is 0; expected at least 1"):
+        verify(bundle, threads=0)
+    with pytest.raises(CompressError, match=r"no-such-task\.yaml"):
+        verify(bundle, task=Path("no-such-task.yaml"))
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -281,6 +288,15 @@ def test_a_score_that_is_off_by_more_than_half_a_point_fails(bundle: Path) -> No
     reseal(bundle, models=models)
     assert "within 0.5 points" in failed(verify(bundle, task="toy-sentiment", threads=1))["scores int8"]
     assert set(failed(verify(bundle, task="toy-sentiment", threads=1))) == {"scores int8"}
+
+
+def test_scores_that_the_bundle_does_not_record_are_refused(bundle: Path, tmp_path: Path) -> None:
+    rows = "text,label\n" + "a good film,positive\na bad film,negative\n" * 8
+    (tmp_path / "rows.csv").write_text(rows)
+    task = "name: mine\ntext: [text]\nlabel: label\nmetrics: [f1_macro]\nfiles: {train: rows.csv, dev: rows.csv}\n"
+    (tmp_path / "mine.yaml").write_text(task)
+    with pytest.raises(CompressError, match=r"metrics: expected some of accuracy, of which .* found f1_macro"):
+        verify(bundle, task=tmp_path / "mine.yaml")
 
 
 def test_scores_are_measured_also_when_the_probe_differs(bundle: Path) -> None:

@@ -85,6 +85,14 @@ def test_all_mistakes_come_at_once(cli: Cli, tmp_path: Path) -> None:
             "--corpus names plain text, and no stage of distilbert, int8 reads any; leave it out",
         ),
         (["no/such.yaml", "--task", "toy-sentiment"], "no/such.yaml"),
+        (
+            ["int8", "--task", "toy-sentiment", "--teacher", "bert-mini", "--set", "teacher=minilm-l6"],
+            "--set teacher=minilm-l6: --teacher gives it too; leave one of the two out",
+        ),
+        (
+            ["int8", "--task", "toy-sentiment", "--precision", "bf16", "--set", "precision=fp32"],
+            "--set precision=fp32: --precision gives it too",
+        ),
     ],
 )
 def test_what_does_not_exist_or_fit_is_named(cli: Cli, tmp_path: Path, arguments: list[str], expected: str) -> None:

@@ -44,3 +44,16 @@ def test_a_cached_run_a_plan_a_list_and_a_report_import_no_torch(world: Path, ti
     assert HEAVY & imported(run, ["list", "runs", "-o", out], ["report", out, "-o", f"{out}/r"]) == set()
     assert LATE & imported(run, ["plan", *same]) == set()  # the result and its report exist
     assert json.loads(file.read_text())["models"] == before["models"]
+    if not timed:
+        _check_that_damaged_files_are_written_again(request, file.parent)
+
+
+def _check_that_damaged_files_are_written_again(request: Request, folder: Path) -> None:
+    for name in ("models.json", "checkpoints.json", "predictions.npz"):
+        before = (folder / name).read_bytes()
+        for damaged in (None, b"junk", before[:-30]):
+            (folder / name).unlink()
+            if damaged is not None:
+                (folder / name).write_bytes(damaged)
+            run_all(request)
+            assert len((folder / name).read_bytes()) == len(before), name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from compress.errors import CompressError
 from compress.model_choice import Limits
 from compress.report import markdown_table, summary_table, write_report
-from compress.report.overview import over_tasks
+from compress.report.overview import guess_sentences, over_tasks
 from compress.report.page import page_of, tasks_of
 from compress.report.recommendation import recommend
 from compress.results import ModelResult, Result, write_result
@@ -67,6 +68,15 @@ def test_where_all_tasks_are_guessed_all_count(fake: Made, tmp_path: Path) -> No
     warnings = page_of(tasks, [tmp_path / "runs"]).warnings
     assert not any("does not count" in warning for warning in warnings)
     assert [line.partition(":")[0] for line in warnings if "nothing to compress" in line] == ["SST-2", "MRPC"]
+
+
+def test_a_split_with_one_label_asks_for_no_longer_training(fake: Made, tmp_path: Path) -> None:
+    folder = tmp_path / on_mrpc(fake).run
+    result = guessing(on_mrpc(fake), folder)
+    (task,) = tasks_of([result], [folder])
+    perfect = tuple(model.model_copy(update={"headline": 100.0}) for model in task.baseline.models)
+    (line,) = guess_sentences([replace(task, guess=100.0, rows=(replace(task.baseline, models=perfect),))])
+    assert line.endswith("no score there tells models apart") and "longer" not in line
 
 
 def test_a_teacher_that_only_guesses_is_named_below_the_table_of_its_run(fake: Made, tmp_path: Path) -> None:

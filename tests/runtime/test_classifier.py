@@ -136,9 +136,19 @@ def test_what_is_no_text_is_named(folder: Path, texts: Any, expected: str) -> No
         Classifier(folder).predict(texts)
 
 
-def test_threads_are_at_least_one(folder: Path) -> None:
-    with pytest.raises(CompressError, match="threads is 0; expected at least 1"):
-        Classifier(folder, threads=0)
+@pytest.mark.parametrize("number", [0, -1, "2", 1.5, True, float("nan")])
+def test_counts_are_whole_numbers_of_at_least_one(folder: Path, number: Any) -> None:
+    with pytest.raises(CompressError, match=f"threads is {number!r}; expected at least 1, a whole number"):
+        Classifier(folder, threads=number)
+    for name in ("batch_size", "tokens"):
+        with pytest.raises(CompressError, match=f"{name} is {number!r}; expected at least 1"):
+            Classifier(folder).predict(["a text"], **{name: number})
+
+
+def test_a_folder_may_be_named_from_the_home_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(folder.parent))
+    texts = ["a text"]
+    assert Classifier(f"~/{folder.name}").predict(texts) == Classifier(folder).predict(texts)
 
 
 def test_a_prediction_imports_nothing_heavy(folder: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -16,12 +17,15 @@ from .assemble import Made
 
 
 def finished_result(folder: Path, measurements: list[str]) -> results.Result | None:
-    """Return the stored result if it is of the same measurements; a latency measurement may follow them."""
-    if not all((folder / name).exists() for name in (results.RESULT, results.CHECKPOINTS)):
-        return None
+    """Return the stored result if it is of the same measurements; a latency measurement may follow them. None also if one of the run's
+    files is missing or damaged: the stages in the store make it again."""
     try:
+        for name in (results.MODELS, results.CHECKPOINTS):
+            json.loads((folder / name).read_text(encoding="utf-8"))
+        with (folder / results.PREDICTIONS).open("rb") as stream, np.load(stream, allow_pickle=False):
+            pass  # its list of arrays, at the end of the file, can be read
         result = results.read_result(folder)
-    except CompressError:
+    except (CompressError, OSError, ValueError, BadZipFile):
         return None
     found = result.settings.get("measurements")
     return result if isinstance(found, list) and found[: len(measurements)] == measurements else None
