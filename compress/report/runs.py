@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -222,7 +222,7 @@ def group(results: Sequence[Result], delta_of: DeltaOf, guess_of: GuessOf) -> li
 
 
 def _variants(results: list[Result], known: list[Machine]) -> tuple[Variant, ...]:
-    runs: dict[tuple[object, ...], dict[int, Result]] = {}
+    runs: dict[Hashable, dict[int, Result]] = {}
     for result, identity in zip(results, identities(results), strict=True):
         seeds = runs.setdefault(identity, {})
         other = seeds.setdefault(result.seed, result)
