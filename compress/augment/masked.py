@@ -93,7 +93,7 @@ class MaskedLmProposer:
         self._model.eval()
         with torch.inference_mode():
             last, ids = decoder(self._model), torch.from_numpy(self._ids).to(self._device)
-            rows = (last.weight[ids], last.bias[ids])
+            rows = (last.weight[ids], None if last.bias is None else last.bias[ids])
             ranked = [self._rank_batch(slots, batch, rows, self._count(candidates)) for batch in batches]
         self._model.train(training)
         return np.concatenate(ranked)

@@ -53,7 +53,7 @@ class Seen:
         self.limits = min(low, float(values.min())), max(high, float(values.max()))
 
     def add_counts(self, values: np.ndarray) -> None:
-        self.counts += np.histogram(values, BINS, self.limits)[0]
+        self.counts += _histogram(values, self.limits)[0]
 
     def add_ends(self, values: np.ndarray, count: int) -> None:
         """Keep in `ends` the `count` smallest and the `count` largest values so far; all, if there are no more."""
@@ -71,10 +71,17 @@ class Seen:
     def count_ends(self, count: int) -> None:
         """Compute the counts from the `ends` of `add_ends`: exact except between the innermost of both ends, where all other
         values are counted in one bin."""
-        self.counts = np.histogram(self.ends, BINS, self.limits)[0]
+        self.counts = _histogram(self.ends, self.limits)[0]
         if self.size > self.ends.size:
-            inner = np.histogram(self.ends[count - 1 : count], BINS, self.limits)[0]
+            inner = _histogram(self.ends[count - 1 : count], self.limits)[0]
             self.counts = self.counts + inner * (self.size - self.ends.size)
+
+
+def _histogram(values: np.ndarray, limits: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:
+    try:
+        return np.histogram(values, BINS, limits)
+    except ValueError:  # float32 has too few numbers between values that hardly differ for their size
+        return np.histogram(values.astype(np.float64), BINS, limits)
 
 
 def minmax(seen: Seen, percentile: float) -> Range:

@@ -17,6 +17,7 @@ from compress.augment.batching import MASKED_SHARE, Slots, batches_of
 from compress.augment.candidates import sort_words
 from compress.augment.texts import words_of
 from compress.errors import CompressError
+from compress.models.masked_lm import decoder
 from compress.tasks import Split
 
 TEXTS = [*sentences(5, 14), *sentences(6, 5, seed=1), "good", "The bad [MASK]"]
@@ -77,6 +78,11 @@ def test_candidates_are_those_of_one_row_at_a_time(model: Any, tokenizer: Tokeni
             group = batch.slots[batch.row == row].tolist()
             for slot, words in zip(group, reference(model, proposer, tokenizer, slots, group), strict=True):
                 assert [proposer.vocabulary[index] for index in found[slot]] == words[:6]
+
+
+def test_a_head_without_a_bias_proposes_too(model: Any, tokenizer: Tokenizer, slots: Slots):
+    decoder(model).bias = None
+    test_candidates_are_those_of_one_row_at_a_time(model, tokenizer, slots)
 
 
 def test_neighbouring_words_are_masked_in_different_forwards(tokenizer: Tokenizer):

@@ -58,6 +58,12 @@ def test_a_refit_to_noise_changes_little_but_the_constant():
     np.testing.assert_allclose(bias, noise.mean(0), atol=0.2)
 
 
+@pytest.mark.parametrize("tokens", [1, 2, 3])
+def test_a_refit_to_few_tokens_is_finite(tokens: int):
+    matrix, bias = algebra.refit(np.zeros((3, 8)), np.zeros(3), normal(tokens, 8), normal(tokens, 3))
+    assert np.isfinite(matrix).all() and np.isfinite(bias).all()
+
+
 def test_a_refit_is_not_upset_by_constant_inputs():
     inputs = normal(40, 3)
     inputs[:, 1] = 0.1

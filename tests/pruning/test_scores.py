@@ -17,7 +17,7 @@ from compress.models.pruned import layer_part
 from compress.objective import Objective
 from compress.pruning.budget import choose, flops_costs
 from compress.pruning.removal import without_units
-from compress.pruning.scores import fisher_scores, importance, mask_gradients
+from compress.pruning.scores import FisherScores, fisher_scores, importance, mask_gradients
 from compress.runtime.words import Places
 from compress.spec.kinds import KindName
 from compress.tasks import Encoded, EncodedWords, TaskBatches
@@ -110,6 +110,11 @@ def test_a_model_without_parts_is_scored_by_what_it_has(family: str):
     assert torch.allclose(found[1].heads, wanted[1].heads[:, heads[1]], atol=1e-6)
     lost = [float(part.lost(np.array([0]))[0]) for part in fisher_scores(found)]
     assert lost[0] == lost[3] == 0 < min(lost[1:3])
+
+
+def test_the_least_important_units_are_lost_first():
+    scores = FisherScores(torch.tensor([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]]))  # squares sum to 1, 9 and 4
+    assert scores.lost(np.arange(4)).tolist() == [14, 5, 1, 0]
 
 
 def test_an_example_is_scored_alone():

@@ -36,7 +36,7 @@ def toy(weight: np.ndarray, bias: np.ndarray = BIAS, table: np.ndarray = TABLE) 
         helper.make_node("Relu", ["sum"], ["logits"], name="relu"),
     ]
     ids = helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["batch", "length"])
-    logits = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["batch", "length", 6])
+    logits = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["batch", "length", weight.shape[1]])
     stored = {"table": table, "weight": weight, "bias": bias}
     constants = [numpy_helper.from_array(value, name) for name, value in stored.items()]
     graph = helper.make_graph(nodes, "toy", [ids], [logits], constants)
@@ -63,6 +63,13 @@ def test_decibels_by_hand_with_the_bias_and_without_padding(repeats: int, tmp_pa
     states = TABLE[IDS][MASK.astype(bool)].astype(np.float64)
     signal, noise = np.square(states @ WEIGHT + BIAS).sum(), np.square(states @ (WEIGHT - coarse)).sum()
     assert found == {"linear/MatMul": pytest.approx(10 * np.log10(signal / noise), abs=0.01)}
+
+
+def test_copies_of_repeated_channels_do_not_count(tmp_path: Path) -> None:
+    coarse = np.rint(WEIGHT * 4) / 4
+    expected = measured(tmp_path, toy(WEIGHT), toy(coarse))
+    repeated = np.concatenate([coarse, 3 * coarse[:, :2]], axis=1)
+    assert measured(tmp_path, toy(WEIGHT), toy(repeated, np.concatenate([BIAS, BIAS[:2]]))) == expected
 
 
 def test_a_signal_that_is_gone_is_a_number(tmp_path: Path) -> None:

@@ -56,6 +56,18 @@ def test_the_ends_of_the_values_tell_a_percentile_as_all_of_them_do(percentile: 
         assert RANGES["percentile"](ends, percentile) == RANGES["percentile"](seen(batches), percentile)
 
 
+@pytest.mark.parametrize(("low", "high"), [(100, 100.3), (1, 1.005), (0, 9e-41)])
+def test_values_that_hardly_differ_for_their_size_have_a_range(low: float, high: float) -> None:
+    values = np.linspace(low, high, 500).astype(np.float32)
+    found, ends = seen([values]), Seen()
+    ends.add_extremes(values)
+    ends.add_ends(values, 20)
+    ends.count_ends(20)
+    for each in (found, ends):
+        span = RANGES["percentile"](each, 99.0)
+        assert float(values[0]) <= span.low <= span.high <= float(values[-1])
+
+
 def test_the_ends_are_the_least_and_the_largest_however_many_values_come_at_once() -> None:
     values = np.array([5, 1, 9, 3, 2, 7, 0, 8, 4, 6], np.float32)
     for size in (1, 2, 3, 4, 6, 10):  # 4: exactly as many as are kept

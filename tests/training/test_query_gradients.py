@@ -26,8 +26,9 @@ from compress.training import sharing
 
 def ranker(seed: int) -> Any:
     """Return a ranker with weights so large that texts get different scores."""
+    config = toy_model(dropout=0).config.to_dict()  # made first: making it seeds torch
     torch.manual_seed(seed)
-    model = random_classifier(toy_model(dropout=0).config.to_dict(), kind="ranking", labels=())
+    model = random_classifier(config, kind="ranking", labels=())
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(8 if parameter.ndim > 1 else 1)
@@ -35,10 +36,11 @@ def ranker(seed: int) -> Any:
 
 
 def passages() -> EncodedQueries:
-    """Return queries with 1 to 7 passages; some have no relevant one."""
+    """Return queries with 1 to 7 passages; the first has no relevant one."""
     texts, rng = toy_data(), np.random.default_rng(4)
     query = np.sort(rng.integers(0, len(texts) // 4, len(texts)))
     relevance = rng.choice([0.0, 0.0, 0.0, 1.0, 2.0], len(texts))
+    relevance[query == query[0]] = 0.0
     return EncodedQueries(texts.input_ids, texts.token_type_ids, np.column_stack([relevance, query]))
 
 

@@ -25,8 +25,9 @@ from compress.tasks import EncodedWords
 
 
 def tagger(seed: int) -> Any:
+    config = toy_model(dropout=0).config.to_dict()  # made first: making it seeds torch
     torch.manual_seed(seed)
-    return random_classifier(toy_model(dropout=0).config.to_dict(), kind="tagging", labels=("O", "B-A", "I-A"))
+    return random_classifier(config, kind="tagging", labels=("O", "B-A", "I-A"))
 
 
 def words(*, by_word: bool) -> EncodedWords:

@@ -53,7 +53,7 @@ def refit(matrix: Array, bias: Array, inputs: Array, targets: Array) -> tuple[Ar
     fitted to the others: a map without residual is unchanged, and few tokens change little.
     """
     left_over = targets - inputs @ matrix.T - bias
-    seen = len(inputs) * 3 // 4
+    seen = max(1, len(inputs) * 3 // 4)
     first = _Regression(inputs[:seen], left_over[:seen])
     errors = [((first.predicted(inputs[seen:], strength) - left_over[seen:]) ** 2).sum() for strength in STRENGTHS]
     change, constant = _Regression(inputs, left_over).map(STRENGTHS[int(np.argmin(errors))])

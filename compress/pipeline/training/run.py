@@ -21,7 +21,7 @@ from ...processes import ranks
 from ...provenance import running_code
 from ...spec.stages import Losses, Training
 from ...store import Artifact
-from ...tasks import Encoded, EncodedSpans, TaskBatches, encode
+from ...tasks import TASK_KINDS, Encoded, EncodedSpans, TaskBatches, encode
 from ...training import Batches, Outcome, make_accelerator, train
 from ..plan import Job, Plan
 from ..plan.sources import TaskSource
@@ -78,6 +78,11 @@ class TrainingRun:
             reads = self._read_by(teacher, teacher_tokenizer, data.encoded, length)
         scored = LOGITS in self.objective.student_features
         tuning = task.encoded("tuning", tokenizer, task.spec.max_length)  # as the model is scored and shipped
+        if scored and TASK_KINDS[task.spec.kind].correlates and len(tuning) == 1:
+            scored = False
+            self.context.notice(
+                f"{self.job.node.id}: one tuning example has no correlation to choose by; the last step is kept"
+            )
         evaluate = tuning_score(task.data, tuning, pad) if scored else None
         info = self.train(data, teacher, evaluate, reads=reads)
         info["examples"] = len(data.encoded)

@@ -40,6 +40,8 @@ from ...training import Batches
 from ..plan.sources import TaskSource
 from .info import HeldOut
 
+_LARGEST_EXPONENT = 700.0  # e to a larger one is no double
+
 
 def tuning_score(data: TrainingData, tuning: Encoded, pad: int) -> Callable[[nn.Module], float]:
     """Return a function that scores a model on the tuning split, in headline points; with the best threshold, if answers depend on one."""
@@ -83,7 +85,12 @@ def held_out_loss(model: nn.Module, data: MaskedBatches, *, size: int) -> HeldOu
             continue
         summed, tokens, start = summed + loss * masked, tokens + masked, start + len(part)
     loss = summed / max(1, tokens)
-    return {"loss": loss, "perplexity": math.exp(loss), "sequences": data.text.count, "tokens": tokens}
+    return {
+        "loss": loss,
+        "perplexity": math.exp(min(loss, _LARGEST_EXPONENT)),
+        "sequences": data.text.count,
+        "tokens": tokens,
+    }
 
 
 @torch.inference_mode()

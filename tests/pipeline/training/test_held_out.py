@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -84,3 +86,10 @@ def test_nothing_is_held_out_where_nothing_is_said_of_it(world: Path):
         counts.append(made_.info["sequences"] + made_.info.get("held_out", {}).get("sequences", 0))
         assert ("held_out" in made_.info) == (number == 2)
     assert len(set(counts)) == 1
+
+
+def test_the_perplexity_of_a_model_that_diverged_is_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(teacher_targets, "_loss_of", lambda model, data, part: (1e4, 5))
+    data: Any = SimpleNamespace(text=SimpleNamespace(count=3))
+    found = teacher_targets.held_out_loss(torch.nn.Identity(), data, size=2)
+    assert found["loss"] == 1e4 and 1e300 < found["perplexity"] < math.inf
