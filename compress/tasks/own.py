@@ -46,7 +46,7 @@ def own_task(own: OwnFiles) -> tuple[TaskSpec, Path]:
     plain = is_plain_text(own.kind, own.train)
     table = read_table(from_home(own.dev if plain else own.train))
     own = with_words(own, table)
-    check_apart(own)
+    check_apart(own, table)
     texts = text_names(table, own)
     if own.kind is None and ranks(table, own.texts, own.label):
         own = replace(own, kind="ranking")

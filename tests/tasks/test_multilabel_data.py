@@ -93,6 +93,15 @@ def test_columns_of_0_and_1_are_labels(tmp_path: Path) -> None:
     assert "label: [money, sport, tech]" in path.read_text() and "kind: multilabel" in path.read_text()
 
 
+@pytest.mark.parametrize("columns", [{"pair": "tech"}, {"text": "sport"}])
+def test_a_column_of_0_and_1_is_no_text(tmp_path: Path, columns: dict[str, str]) -> None:
+    for split in ("news", "dev"):
+        (tmp_path / f"{split}.csv").write_text("text,sport,tech\na,0,1\nb,1,0\n")
+    (option, name), *_ = columns.items()
+    with pytest.raises(CompressError, match=f"--label: expected another column than --{option}, found '{name}' for"):
+        own_task(OwnFiles(tmp_path / "news.csv", tmp_path / "dev.csv", label="sport,tech", **columns))
+
+
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
@@ -150,6 +159,8 @@ def test_other_flags_than_0_and_1_are_refused(tmp_path: Path) -> None:
         ({"label": ("a", "a")}, "at least two different columns"),
         ({"label": ("a", "b"), "labels": ("a", "b")}, "`labels`: leave it out"),
         ({"label": "a", "positive": "x"}, "no `positive` one"),
+        ({"label": "x"}, "`label`: column 'x' is also in `text`"),
+        ({"label": ("a", "x")}, "`label`: column 'x' is also in `text`"),
         ({"label": "a", "metrics": ("matthews",)}, "do not fit kind `multilabel`"),
     ],
 )
