@@ -130,6 +130,24 @@ def test_what_is_no_list_is_refused_by_its_line(tmp_path: Path, change: dict[int
         own_task(own(tmp_path, values))
 
 
+@pytest.mark.parametrize("flags", [("0", "1"), ("false", "true"), ("0.0", "1.0")])
+@pytest.mark.parametrize("own_files", [True, False], ids=["files alone", "task file"])
+def test_one_column_of_0_and_1_is_not_a_list_of_labels(tmp_path: Path, flags: Sequence[str], own_files: bool) -> None:
+    files = replace(own(tmp_path, [flags[n % 2] for n in range(30)], suffix=".csv"), kind="multilabel")
+    spec = TaskSpec(
+        name="t", kind="multilabel", text=("text",), label="labels", metrics=("f1_micro",),
+        files=Files(train="news.csv", dev="dev.csv"),
+    )  # fmt: skip
+    with pytest.raises(CompressError, match=r"news\.csv: column 'labels' is of .*, as --label a,b"):
+        load_training(*(own_task(files) if own_files else (spec, tmp_path)), None)
+
+
+@pytest.mark.parametrize("values", [["0", "1", "0|1"], [["0"], ["1"]], ["[0]", "[1]"], ["0", "1", "2"]])
+def test_labels_may_be_called_0_and_1(tmp_path: Path, values: list[Any]) -> None:
+    files = own(tmp_path, [values[n % len(values)] for n in range(30)])
+    assert {*(own_task(replace(files, kind="multilabel"))[0].labels or ())} >= {"0", "1"}
+
+
 def test_many_labels_are_meant_where_the_kind_is_said(tmp_path: Path) -> None:
     values = [[f"l{row}-{place}" for place in range(4)] for row in range(30)]
     spec, _ = own_task(replace(own(tmp_path, values), kind="multilabel"))
