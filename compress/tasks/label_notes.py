@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from compress.spec.kinds import KINDS
@@ -36,3 +38,15 @@ def alike_labels(spec: TaskSpec, train: Split, names: tuple[str, ...]) -> list[s
             rest = f"; {len(found):,} such groups in all" if len(found) > SHOWN else ""
             notes.append(f"labels of train {words}: {'; '.join(found[:SHOWN])}{rest}")
     return notes
+
+
+def single_labels(spec: TaskSpec, names: tuple[str, ...], reported: Mapping[str, Split]) -> list[str]:
+    """Return a note for each reported split of a classification task whose examples all have one label."""
+    if spec.kind != "classification":
+        return []
+    found = {name: np.unique(split.labels) for name, split in reported.items()}
+    return [
+        f"{name} has one label alone, {names[labels[0]]!r}: its scores cannot compare models"
+        for name, labels in found.items()
+        if len(labels) == 1
+    ]

@@ -20,7 +20,7 @@ from .data import ReportedData, Split, TrainingData
 from .glue import completeness, is_glue
 from .hub import is_cached
 from .kinds import TASK_KINDS
-from .label_notes import absent_labels, alike_labels
+from .label_notes import absent_labels, alike_labels, single_labels
 from .plain_text import is_plain_text
 from .rows import OWN, Origin
 from .tuning import carve, normalize_texts
@@ -57,7 +57,7 @@ def load_training(
     notes += [f"{name}: {note}" for name, part in rows.items() for note in part.notes]
     plain = "train" in origin.paths and is_plain_text(spec.kind, origin.paths["train"])
     tuned = {} if own is None else {"tuning": own}
-    notes += absent_labels(spec, train, names) + alike_labels(spec, train, names)
+    notes += absent_labels(spec, train, names) + alike_labels(spec, train, names) + single_labels(spec, names, splits)
     notes += _empty_texts({"train": train, **tuned, **splits})
     notes += _shared_texts(train, splits, plain=plain)
     if own is None:

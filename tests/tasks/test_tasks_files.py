@@ -143,6 +143,14 @@ def test_a_label_that_train_lacks_is_noted(here: Path) -> None:
     assert notes == ("train has no example of the label 'neutral'",)
 
 
+def test_a_reported_split_of_one_label_is_noted(here: Path) -> None:
+    (here / "one.csv").write_text("text,label\na,pos\nb,pos\n")
+    (here / "tuning.csv").write_text("text,label\nc,pos\nd,pos\n")
+    spec = task(dev={"films": "dev.csv", "praise": "one.csv"})
+    notes = load_training(spec, here, None, here / "tuning.csv").notes
+    assert notes == ("praise has one label alone, 'pos': its scores cannot compare models",)
+
+
 def test_missing_file(here: Path) -> None:
     refused(task(train="no.csv"), here, r"no\.csv: no such file$")
     with pytest.raises(CompressError, match=r"no\.csv: no such file"):
