@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from compress.errors import CompressError, nearest
+from compress.files.regular import check_regular
 from compress.files.tabular import CONLL, DELIMITERS, not_utf8
 
 SHOWN = 3  # wrong lines shown in a message
@@ -82,6 +83,7 @@ def read_text(path: Path) -> str:
 
 
 def read_bytes(path: Path) -> bytes:
+    check_regular(path, "a file of examples")
     try:
         return path.read_bytes()
     except FileNotFoundError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -157,7 +158,19 @@ def test_missing_file(here: Path) -> None:
         fingerprint(task(train="no.csv"), here, None)
     refused(task(train="no.parquet"), here, r"no\.parquet: no such file$")
     (here / "folder.csv").mkdir()
-    refused(task(train="folder.csv"), here, r"folder\.csv: cannot be read: Is a directory")
+    refused(task(train="folder.csv"), here, r"folder\.csv: expected a file of examples, found a folder$")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet", ".json", ".conll"])
+def test_a_pipe_is_refused_before_it_is_opened(here: Path, suffix: str) -> None:
+    pipe = here / f"pipe{suffix}"
+    os.mkfifo(pipe)
+    for train, dev in ((pipe.name, "dev.csv"), ("train.csv", pipe.name)):
+        refused(task(train, dev), here, rf"pipe\{suffix}: expected a file.*, found a pipe$")
+        with pytest.raises(CompressError, match="found a pipe"):
+            fingerprint(task(train, dev), here, None)
+    with pytest.raises(CompressError, match="expected a file of examples, found a pipe"):
+        own_task(OwnFiles(pipe, here / "dev.csv"))
 
 
 def test_unknown_suffix(here: Path) -> None:
