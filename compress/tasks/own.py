@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from compress.errors import CompressError
-from compress.files.paths import from_home
+from compress.files.paths import from_home, not_from_home
 from compress.files.tabular import CONLL
 from compress.spec.kinds import KINDS, KindName, MetricName
 from compress.spec.task import Files, TaskSpec
@@ -69,7 +69,10 @@ def own_task(own: OwnFiles) -> tuple[TaskSpec, Path]:
         label=label,
         labels=labels,
         metrics=metrics,
-        files=Files(train=train.name, dev=Path(os.path.relpath(dev, train.parent)).as_posix()),
+        files=Files(
+            train=not_from_home(train.name),
+            dev=not_from_home(Path(os.path.relpath(dev, train.parent)).as_posix()),
+        ),
         **length,
     )
     return spec, from_home(own.train).parent
