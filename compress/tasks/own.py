@@ -104,7 +104,7 @@ def _has_answers(table: Table, own: OwnFiles) -> bool:
     """Whether it is a question answering task, by the user's choice or by the labels."""
     if own.kind is not None or own.label not in table.columns:
         return own.kind == "span"
-    return are_answers(table.columns[own.label])
+    return are_answers(table.column(own.label))
 
 
 def _spans(own: OwnFiles) -> tuple[KindName, None, tuple[MetricName, ...]]:
@@ -121,7 +121,7 @@ def _has_words(table: Table, own: OwnFiles) -> bool:
     """Whether it is a tagging task, by the user's choice, or because of lists of words or character spans as labels."""
     if own.kind is not None or own.label not in table.columns:
         return own.kind == "tagging"
-    texts, labels = table.columns[own.text], table.columns[own.label]
+    texts, labels = table.column(own.text), table.column(own.label)
     if any(isinstance(value, dict) and SPAN_LABEL in value for value in labels):  # the hub's format for lists of spans
         return True
     spans = (value[0] for value in labels if isinstance(value, list) and value)

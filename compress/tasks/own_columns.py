@@ -30,7 +30,7 @@ def with_words(own: OwnFiles, table: Table) -> OwnFiles:
         return _unless_named(own, table, QUESTION, CONTEXT, ANSWERS)
     asked = replace(own, text=QUESTION, pair=CONTEXT, label=ANSWERS)
     named = said or not table.columns.keys().isdisjoint(("text", "label"))
-    if not named and table.columns.keys() >= {*asked.texts, ANSWERS} and are_answers(table.columns[ANSWERS]):
+    if not named and table.columns.keys() >= {*asked.texts, ANSWERS} and are_answers(table.column(ANSWERS)):
         return asked
     usual = {"text": (WORDS, QUERY), "label": (TAGS, SPANS, *RELEVANCES)}
     found = {
@@ -117,6 +117,7 @@ def _pair_columns(own: OwnFiles, table: Table) -> tuple[str, ...]:
 def check_column(table: Table, option: str, name: str) -> None:
     """Raise `CompressError`, listing the columns, if the file has no column `name`."""
     if name in table.columns:
+        table.check_whole(name, f"; fill it in, or name another column with {option}")
         return
     found = list(table.columns)
     if not found:
