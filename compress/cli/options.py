@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import CompressError
+from ..files.paths import given_path
 from ..spec.limits import LARGEST_SEED, MOST_SEEDS, MOST_THREADS
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ Train = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
+        parser=given_path,
         help="Labelled examples to train and tune on: .csv, .tsv, .jsonl, .parquet; .conll or .txt, one word per line; SQuAD's .json.",
         rich_help_panel=OWN_FILES,
     ),
@@ -36,7 +38,10 @@ Train = Annotated[
 Dev = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE", help="Labelled examples to report scores on, with the same columns.", rich_help_panel=OWN_FILES
+        metavar="FILE",
+        parser=given_path,
+        help="Labelled examples to report scores on, with the same columns.",
+        rich_help_panel=OWN_FILES,
     ),
 ]
 Text = Annotated[

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from ..errors import CompressError
+from ..files.regular import check_regular
 
 _CHUNK = 1 << 14  # compressed bytes at a time; bounds the output of one step
 
@@ -91,6 +92,7 @@ def file_lines(path: Path) -> Iterator[str]:
 
     Raises `CompressError` for a file that cannot be read, is damaged or truncated, or is not UTF-8.
     """
+    check_regular(path, "a text file")
     number = 0
     try:
         with open_text(path) as file:

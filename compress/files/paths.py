@@ -36,18 +36,32 @@ def nearest(folder: Path) -> Path:
 
 
 def from_home(word: str | Path) -> Path:
-    """Return the path, with a leading `~` or `~name` expanded. Raises `CompressError` if there is no such user, and for what
-    cannot be a path."""
+    """Return the path, with a leading `~` or `~name` expanded, but not that of `./~name`, which `Path` writes without `./`: see
+    `given_path`. Raises `CompressError` if there is no such user, and for what cannot be a path."""
     try:
-        path = Path(word).expanduser()
+        path = Path(word).expanduser() if str(word).startswith("~") else Path(word)
         with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
             os.lstat(path)
     except RuntimeError:
-        raise CompressError(f"{word}: begins with ~ and the name of nobody here; write it from / on") from None
+        raise CompressError(
+            f"{word}: begins with ~ and the name of nobody here; write it from / on, or with ./ before it"
+        ) from None
     except (OSError, ValueError) as error:  # too long, or with a byte of 0
         problem = error.strerror if isinstance(error, OSError) else error
         raise CompressError(f"{word}: cannot be a path: {problem}") from None
     return path
+
+
+def given_path(word: str | Path) -> Path:
+    """Return the path as given, for later readers that expand `~`: from / on if it is a file whose own name begins with `~`."""
+    path = Path(word)
+    named = str(path).startswith("~") and not str(word).startswith("~")
+    return path.absolute() if named else path
+
+
+def not_from_home(path: str) -> str:
+    """Return a relative path so that a leading `~` is part of a name when it is read again."""
+    return f"{OWN_FOLDER}{path}" if path.startswith("~") else path
 
 
 def display_path(word: str) -> str:
@@ -61,9 +75,9 @@ def display_path(word: str) -> str:
     try:
         absolute = from_home(path).resolve()
     except (CompressError, ValueError, OSError):
-        return prefix + path.name
+        return prefix + not_from_home(path.name)
     below = absolute.is_relative_to(Path.cwd())
-    return prefix + (absolute.relative_to(Path.cwd()).as_posix() if below else absolute.name)
+    return prefix + not_from_home(absolute.relative_to(Path.cwd()).as_posix() if below else absolute.name)
 
 
 def without_places(document: Any) -> Any:

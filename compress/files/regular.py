@@ -37,8 +37,16 @@ def open_regular(path: Path, what: str) -> BufferedReader:
     return os.fdopen(descriptor, "rb")
 
 
+def check_regular(path: Path, what: str) -> None:
+    """Raise `CompressError` if the path is of something else than a file, such as a pipe. Nothing is opened, and what does not exist, or
+    cannot be read, is left to the reader."""
+    kind = _file_kind(path)
+    if kind is not None:
+        raise CompressError(f"{path}: expected {what}, found {kind}")
+
+
 def _file_kind(path: Path) -> str | None:
-    """Return what a path that cannot be opened is, if not a file: a socket, for example."""
+    """Return what a path is, if not a file: a socket, for example."""
     try:
         return _KINDS.get(stat.S_IFMT(path.stat().st_mode))
     except (OSError, ValueError):

@@ -13,7 +13,7 @@ import yaml
 
 from .. import catalog
 from ..errors import CompressError
-from ..files.paths import NO_PATHS, OWN_FOLDER, display_path, from_home, without_places
+from ..files.paths import NO_PATHS, OWN_FOLDER, display_path, from_home, given_path, without_places
 from ..machine import usable_cores
 from ..quantize.methods import QUANTIZERS
 from ..spec.limits import LARGEST_SEED, MOST_SEEDS, MOST_THREADS
@@ -197,7 +197,7 @@ def _task_words(request: Request, plan: Plan) -> list[str]:
 def own_words(own: OwnFiles, corpus: Sequence[str] = ()) -> list[str]:
     """Return the options that name these files and their columns, paths written by `display_path`. Omits a training file that is all of
     `corpus`, and columns with default names, since others may be detected in their place."""
-    words = [] if [own.train] == [*map(Path, corpus)] else ["--train", display_path(str(own.train))]
+    words = [] if [own.train] == [*map(given_path, corpus)] else ["--train", display_path(str(own.train))]
     words += ["--dev", display_path(str(own.dev))]
     words += ["--text", own.text] if own.text != OwnFiles.text else []
     words += ["--pair", own.pair] if own.pair is not None else []

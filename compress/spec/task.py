@@ -146,6 +146,7 @@ class TaskSpec(Spec):
             raise ValueError(f"metrics {wrong} do not fit kind `{self.kind}`")
         self._check_label_columns()
         self._check_text_columns()
+        self._check_apart()
         self._check_headline()
         if not KINDS[self.kind].named_labels and self.labels:
             raise ValueError(f"a {self.kind} task has no `labels`")
@@ -165,6 +166,13 @@ class TaskSpec(Spec):
         columns = KINDS[self.kind].columns
         wanted = _COLUMNS.get((KINDS[self.kind].unit, columns)) or f"{' or '.join(map(str, columns))} columns"
         raise ValueError(f"`text` of {with_article(self.kind)} task is {wanted}, found {list(self.text)}")
+
+    def _check_apart(self) -> None:
+        both = next((name for name in self.label_columns if name in self.text), None)
+        if both is not None:
+            raise ValueError(
+                f"`label`: column {both!r} is also in `text`, so models would read the answer; name another"
+            )
 
     def _check_headline(self) -> None:
         if self.headline == "first":

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CompressError
+from ..files.regular import check_regular
 
 FORMAT = 1
 KEY_LENGTH = 32
@@ -64,6 +65,7 @@ def sha256_all(paths: Iterable[Path]) -> list[str]:
 
 def hash_file(path: Path) -> str:
     """Return the hex SHA-256 of a user's file. Raises `CompressError` when it cannot be read."""
+    check_regular(path, "a file")
     try:
         return sha256(path)
     except FileNotFoundError:

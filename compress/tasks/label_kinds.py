@@ -13,7 +13,7 @@ from compress.spec.kinds import KINDS, KindName
 from .columns import Rows
 from .kinds.classification import MOST_UNLISTED_LABELS, natural, unlabelled_rows
 from .kinds.multilabel import listed_names
-from .number_texts import are_scores, is_number, with_decimal_point
+from .number_texts import are_scores, is_number, whole_values, with_decimal_point
 from .tables import Table, all_have, brief, label_values, no_examples, refuse
 
 
@@ -52,6 +52,8 @@ def read_kind(
             wrong = [(n, f"{label}: expected a number, found {brief(v)}") for n, v in numbered if not is_number(str(v))]
             refuse(table.place, table.unit, wrong, "; --kind classification, if they are classes")
         kind = "regression" if are_scores(values) else "classification"
+        if kind == "regression":
+            _check_not_classes(table, label, values)
         names = _names(values) if kind == "classification" else ()
         if len(names) > MOST_UNLISTED_LABELS:
             raise CompressError(
@@ -69,6 +71,18 @@ def read_kind(
     if not all(map(is_unicode, names)):
         raise CompressError(f"{table.place}: column {label!r}: {NOT_UNICODE}")
     return kind, names
+
+
+def _check_not_classes(table: Table, label: str, values: Sequence[Any]) -> None:
+    """Raise `CompressError` if scores may be classes: tools that fill gaps write 0 and 1 as 0.0 and 1.0."""
+    whole = whole_values(values)
+    if whole:
+        number, first = next((n, v) for n, v in zip(table.numbers, values, strict=True) if are_scores([v]))
+        listed = ", ".join(f"{value:g}" for value in whole)
+        raise CompressError(
+            f"{table.place}: column {label!r} has the values {listed} alone, with a decimal point as in {first!r} ({table.unit} {number}): "
+            "give --kind classification if they are classes, --kind regression if they are scores"
+        )
 
 
 def _label_rows(table: Table, values: list[Any]) -> Rows:

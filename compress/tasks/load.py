@@ -20,6 +20,7 @@ from .data import ReportedData, Split, TrainingData
 from .glue import completeness, is_glue
 from .hub import is_cached
 from .kinds import TASK_KINDS
+from .label_notes import absent_labels, alike_labels, single_labels
 from .plain_text import is_plain_text
 from .rows import OWN, Origin
 from .tuning import carve, normalize_texts
@@ -56,7 +57,8 @@ def load_training(
     notes += [f"{name}: {note}" for name, part in rows.items() for note in part.notes]
     plain = "train" in origin.paths and is_plain_text(spec.kind, origin.paths["train"])
     tuned = {} if own is None else {"tuning": own}
-    notes += _absent_labels(spec, train, names) + _empty_texts({"train": train, **tuned, **splits})
+    notes += absent_labels(spec, train, names) + alike_labels(spec, train, names) + single_labels(spec, names, splits)
+    notes += _empty_texts({"train": train, **tuned, **splits})
     notes += _shared_texts(train, splits, plain=plain)
     if own is None:
         kept, held = carve(spec, train, rows["train"].place)
@@ -148,12 +150,6 @@ def _to_splits(spec: TaskSpec, rows: dict[str, Rows], names: tuple[str, ...]) ->
 
 def _unanswerable(spec: TaskSpec, train: Rows) -> bool:
     return KINDS[spec.kind].unit == "question" and not all(train.labels)
-
-
-def _absent_labels(spec: TaskSpec, train: Split, names: tuple[str, ...]) -> list[str]:
-    present = TASK_KINDS[spec.kind].present(train.labels)
-    absent = [name for index, name in enumerate(names) if index not in present]
-    return [f"train has no example of the label {name!r}" for name in absent]
 
 
 def _check_left(spec: TaskSpec, place: str, tuning: Split) -> None:

@@ -6,11 +6,21 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+_MOST_CLASSES = 10  # more distinct whole numbers are scores
+_REPEATED = 4  # fewest examples of a class, on average; a few rows of scores may all be whole by chance
+
 
 def are_scores(values: Sequence[Any]) -> bool:
     """Whether all are numbers, and at least one is not written as a whole number."""
     texts = {str(value).strip() for value in values if not isinstance(value, bool)}
     return len(texts) > 0 and all(map(is_number, map(str, values))) and any(not _is_whole(text) for text in texts)
+
+
+def whole_values(values: Sequence[Any]) -> list[float]:
+    """Return the distinct values of numbers that may be classes as well as scores: all are whole, and each is frequent; else none."""
+    found = sorted({float(value) for value in values})
+    few = len(found) <= _MOST_CLASSES and len(found) * _REPEATED <= len(values)
+    return found if few and all(value.is_integer() for value in found) else []
 
 
 def is_number(text: str) -> bool:

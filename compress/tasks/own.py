@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from compress.errors import CompressError
-from compress.files.paths import from_home
+from compress.files.paths import from_home, not_from_home
 from compress.files.tabular import CONLL
 from compress.spec.kinds import KINDS, KindName, MetricName
 from compress.spec.task import Files, TaskSpec
@@ -46,7 +46,7 @@ def own_task(own: OwnFiles) -> tuple[TaskSpec, Path]:
     plain = is_plain_text(own.kind, own.train)
     table = read_table(from_home(own.dev if plain else own.train))
     own = with_words(own, table)
-    check_apart(own)
+    check_apart(own, table)
     texts = text_names(table, own)
     if own.kind is None and ranks(table, own.texts, own.label):
         own = replace(own, kind="ranking")
@@ -69,7 +69,10 @@ def own_task(own: OwnFiles) -> tuple[TaskSpec, Path]:
         label=label,
         labels=labels,
         metrics=metrics,
-        files=Files(train=train.name, dev=Path(os.path.relpath(dev, train.parent)).as_posix()),
+        files=Files(
+            train=not_from_home(train.name),
+            dev=not_from_home(Path(os.path.relpath(dev, train.parent)).as_posix()),
+        ),
         **length,
     )
     return spec, from_home(own.train).parent
@@ -101,7 +104,7 @@ def _has_answers(table: Table, own: OwnFiles) -> bool:
     """Whether it is a question answering task, by the user's choice or by the labels."""
     if own.kind is not None or own.label not in table.columns:
         return own.kind == "span"
-    return are_answers(table.columns[own.label])
+    return are_answers(table.column(own.label))
 
 
 def _spans(own: OwnFiles) -> tuple[KindName, None, tuple[MetricName, ...]]:
@@ -118,7 +121,7 @@ def _has_words(table: Table, own: OwnFiles) -> bool:
     """Whether it is a tagging task, by the user's choice, or because of lists of words or character spans as labels."""
     if own.kind is not None or own.label not in table.columns:
         return own.kind == "tagging"
-    texts, labels = table.columns[own.text], table.columns[own.label]
+    texts, labels = table.column(own.text), table.column(own.label)
     if any(isinstance(value, dict) and SPAN_LABEL in value for value in labels):  # the hub's format for lists of spans
         return True
     spans = (value[0] for value in labels if isinstance(value, list) and value)

@@ -38,7 +38,7 @@ def holds_endings(table: Table, name: str) -> bool:
     parts = ending_columns(name, table.columns)
     if not table.numbers or not all(part in table.columns for part in parts):
         return False
-    values = ending_values(name, table.columns, table.column)[:_SAMPLE]
+    values = ending_values(name, table.columns, table.columns.__getitem__)[:_SAMPLE]
     return 2 * sum(isinstance(endings_of(value, name), list) for value in values) > len(values)
 
 

@@ -30,7 +30,7 @@ def with_words(own: OwnFiles, table: Table) -> OwnFiles:
         return _unless_named(own, table, QUESTION, CONTEXT, ANSWERS)
     asked = replace(own, text=QUESTION, pair=CONTEXT, label=ANSWERS)
     named = said or not table.columns.keys().isdisjoint(("text", "label"))
-    if not named and table.columns.keys() >= {*asked.texts, ANSWERS} and are_answers(table.columns[ANSWERS]):
+    if not named and table.columns.keys() >= {*asked.texts, ANSWERS} and are_answers(table.column(ANSWERS)):
         return asked
     usual = {"text": (WORDS, QUERY), "label": (TAGS, SPANS, *RELEVANCES)}
     found = {
@@ -95,19 +95,29 @@ def label_names(table: Table, own: OwnFiles) -> str | tuple[str, ...]:
     return columns if len(columns) > 1 and own.kind in (None, "multilabel") else own.label
 
 
-def check_apart(own: OwnFiles) -> None:
-    """Raise `CompressError` if one column is named for two things."""
-    given = {"--text": own.text, "--pair": own.pair, "--label": own.label}
-    columns = [(option, name) for option, name in given.items() if name is not None]
+def check_apart(own: OwnFiles, table: Table) -> None:
+    """Raise `CompressError` if one column is named for two things, alone or among several."""
+    parts = {
+        "--text": label_columns(own.text, table.columns),
+        "--pair": () if own.pair is None else _pair_columns(own, table),
+        "--label": label_columns(own.label, table.columns),
+    }
+    columns = [(option, name) for option, names in parts.items() for name in names]
     for index, (option, name) in enumerate(columns):
         for other, same in columns[:index]:
-            if same == name:
+            if same == name and other != option:
                 raise CompressError(f"{option}: expected another column than {other}, found {name!r} for both")
+
+
+def _pair_columns(own: OwnFiles, table: Table) -> tuple[str, ...]:
+    read = ending_columns if own.kind == "choice" else label_columns
+    return read(str(own.pair), table.columns)
 
 
 def check_column(table: Table, option: str, name: str) -> None:
     """Raise `CompressError`, listing the columns, if the file has no column `name`."""
     if name in table.columns:
+        table.check_whole(name, f"; fill it in, or name another column with {option}")
         return
     found = list(table.columns)
     if not found:

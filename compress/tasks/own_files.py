@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import cast
 
 from compress.errors import CompressError, nearest
-from compress.files.paths import from_home
+from compress.files.paths import from_home, given_path
 from compress.spec.kinds import KINDS, KindName
 
 from .plain_text import text_file
@@ -85,4 +85,4 @@ def own_files(
     if max_length is not None and max_length < 1:
         raise CompressError(f"--max-length: expected at least 1 token, found {max_length}")
     text, label = "text" if text is None else text, "label" if label is None else label
-    return OwnFiles(Path(train), Path(dev), text, pair, label, cast(KindName | None, kind), max_length)
+    return OwnFiles(given_path(train), given_path(dev), text, pair, label, cast(KindName | None, kind), max_length)

@@ -16,7 +16,7 @@ def ranks(table: Table, texts: Sequence[str], label: str) -> bool:
     numbers are reported later, with their line."""
     if tuple(texts) != (QUERY, PASSAGE) or label not in table.columns:
         return False
-    values = table.columns[label]
+    values = table.column(label)
     if not all(not isinstance(value, bool) and is_number(str(value)) for value in values):
         return False
     relevances: dict[str, set[float]] = {}

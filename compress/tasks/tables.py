@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from compress.errors import CompressError, nearest
+from compress.files.regular import check_regular
 from compress.files.tabular import CONLL, DELIMITERS, not_utf8
 
 SHOWN = 3  # wrong lines shown in a message
@@ -17,7 +19,8 @@ SHOWN = 3  # wrong lines shown in a message
 @dataclass(frozen=True)
 class Table:
     """Columns of one file. `numbers`: per row, the number for messages, in `unit`s, with the row's name if it has one; `word_numbers`: for
-    each word of a row, in files with a word per line."""
+    each word of a row, in files with a word per line; `partial`: columns that some rows lack, whose values are not kept but are all None,
+    and for each row its own columns."""
 
     place: str
     unit: str
@@ -25,12 +28,22 @@ class Table:
     columns: dict[str, list[Any]]
     skipped: tuple[int, ...] = ()
     word_numbers: Sequence[Sequence[int]] | None = None
+    partial: frozenset[str] = frozenset()
+    found: Sequence[Collection[str]] = ()
 
     def column(self, name: str) -> list[Any]:
         if name not in self.columns:
             found = list(self.columns)
             raise CompressError(f"{self.place}: no column {name!r}{nearest(name, found)}; found {found}")
+        self.check_whole(name)
         return self.columns[name]
+
+    def check_whole(self, name: str, way_out: str = "") -> None:
+        """Raise `CompressError`, with the rows, if some lack this column."""
+        if name in self.partial:
+            rows = zip(self.numbers, self.found, strict=True)
+            problems = [(n, f"no key {name!r}; found {list(found)}") for n, found in rows if name not in found]
+            refuse(self.place, self.unit, problems, way_out)
 
 
 def label_values(table: Table, label: str | tuple[str, ...]) -> list[Any]:
@@ -82,6 +95,7 @@ def read_text(path: Path) -> str:
 
 
 def read_bytes(path: Path) -> bytes:
+    check_regular(path, "a file of examples")
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -113,14 +127,11 @@ def read_jsonl(path: Path) -> Table:
         numbers.append(number)
         documents.append(document)
     refuse(str(path), "line", problems)
-    names = list(documents[0]) if documents else []
-    for number, document in zip(numbers, documents, strict=True):
-        missing = [name for name in names if name not in document]
-        if missing:
-            problems.append((number, f"no key {missing[0]!r}; found {list(document)}"))
-    refuse(str(path), "line", problems)
-    columns = {name: [document[name] for document in documents] for name in names}
-    return Table(str(path), "line", numbers, columns)
+    counts = Counter(name for document in documents for name in document)  # in the order of their first rows
+    partial = frozenset(name for name, count in counts.items() if count < len(documents))
+    absent = [None] * len(documents)
+    columns = {name: absent if name in partial else [document[name] for document in documents] for name in counts}
+    return Table(str(path), "line", numbers, columns, partial=partial, found=documents if partial else ())
 
 
 def read_parquet(path: Path) -> Table:

@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from compress.errors import CompressError
-from compress.files.paths import from_home
+from compress.files.paths import from_home, not_from_home
 from compress.files.tabular import CONLL, label_list, label_text
 from compress.spec.kinds import KINDS
 from compress.spec.task import TaskSpec
@@ -244,7 +244,7 @@ def _counts(spec: TaskSpec, train: Table) -> list[tuple[str, int]]:
 
 def _path(path: Path, file: Path) -> str:
     place = from_home(path)
-    return Path(os.path.relpath(place.parent.resolve() / place.name, file.parent.resolve())).as_posix()
+    return not_from_home(Path(os.path.relpath(place.parent.resolve() / place.name, file.parent.resolve())).as_posix())
 
 
 def _inline_yaml(value: object) -> str:

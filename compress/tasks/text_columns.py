@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+from compress.errors import CompressError
 from compress.spec.kinds import KINDS
 from compress.spec.task import TaskSpec
 
@@ -16,6 +17,11 @@ def text_columns(spec: TaskSpec, known: Collection[str], column: Callable[[str],
     if KINDS[spec.kind].unit != "choice":
         return tuple(column(name) for name in spec.text)
     *names, endings = spec.text
+    both = next((name for name in ending_columns(endings, known) if name in (*names, *spec.label_columns)), None)
+    if both is not None:
+        raise CompressError(
+            f"task {spec.name}: `text`: column {both!r} is one of the endings in {endings!r}, so it cannot be anything else; name another"
+        )
     return *(column(name) for name in names), ending_values(endings, known, column)
 
 

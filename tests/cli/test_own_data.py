@@ -13,8 +13,8 @@ from tokenizers import Tokenizer
 from worlds import encoder_world
 
 import compress
-from compress.pipeline.request import Request, command_line
-from compress.tasks import OwnFiles
+from compress.pipeline.request import Request, command_line, own_words
+from compress.tasks import OwnFiles, own_files
 
 Cli = Callable[..., Any]
 
@@ -28,6 +28,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+NOT_GIVEN = ("text", "pair", "label", "kind", "max_length")
 FILES = ("--train", "a.csv", "--dev", "b.csv", "--text", "review", "--label", "stars")
 
 
@@ -40,6 +41,34 @@ def test_a_plan_of_ones_own_files_is_that_of_the_task_file_that_init_writes(cli:
     (written,) = json.loads(cli(*words, "--task", "a.yaml").out)
     assert own == written
     assert own["task"] == "a"
+
+
+@pytest.mark.parametrize("name", ["~$a.csv", "~root.csv", "~/a.csv"])
+def test_a_name_may_begin_with_a_tilde(
+    cli: Cli, folder: Path, name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (folder / name).parent.mkdir(exist_ok=True)
+    files = [(folder / name), (folder / name).with_suffix(".dev.csv")]
+    for path, other in zip(files, ("a.csv", "b.csv"), strict=True):
+        (folder / other).rename(path)
+    words = ("plan", "int8", "--teacher", "bert-mini", "--json")
+    plans = []
+    for start in ("./", f"{folder}/"):
+        given = [f"{start}{path.relative_to(folder)}" for path in files]
+        options = ("--train", given[0], "--dev", given[1], "--text", "review", "--label", "stars")
+        done = cli(*words, *options)
+        assert done.code == 0, done.err
+        plans += json.loads(done.out)
+        assert cli("init", *options, "-o", f"{start}~task.yaml").code == 0
+        done = cli(*words, "--task", f"{start}~task.yaml")
+        assert done.code == 0, done.err
+        plans += json.loads(done.out)
+        (folder / "~task.yaml").unlink()
+    assert all(plan["stages"] == plans[0]["stages"] for plan in plans)
+    own = own_files(train=f"./{files[0].relative_to(folder)}", dev=files[1], **dict.fromkeys(NOT_GIVEN))
+    assert own is not None
+    assert own_words(own)[1] == f"./{files[0].relative_to(folder)}"
 
 
 def test_a_forgotten_pair_is_one_note_of_plan_and_run(

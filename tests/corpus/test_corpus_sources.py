@@ -101,6 +101,8 @@ def test_text_that_is_not_utf8_is_told_with_its_line(tmp_path: Path):
         ("empty.txt", r"empty\.txt: holds no text"),
         ("blank.txt", r"blank\.txt: holds no text"),
         ("empty", r"empty: expected text files named \.txt.*, found none"),
+        ("pipe.txt", r"pipe\.txt: expected a text file, found a pipe"),
+        ("pipe.gz", r"pipe\.gz: expected a text file, found a pipe"),
     ],
 )
 def test_what_is_no_corpus_is_refused(tmp_path: Path, word: str, message: str):
@@ -108,6 +110,8 @@ def test_what_is_no_corpus_is_refused(tmp_path: Path, word: str, message: str):
     (tmp_path / "empty.txt").touch()
     (tmp_path / "blank.txt").write_text("\n \n\n")
     (tmp_path / "empty").mkdir()
+    for name in ("pipe.txt", "pipe.gz"):
+        os.mkfifo(tmp_path / name)
     with pytest.raises(CompressError, match=message):
         corpus_sources([str(tmp_path / word)])
 

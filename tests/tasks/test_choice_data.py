@@ -181,6 +181,10 @@ def test_columns_are_named_with_commas_between(tmp_path: Path) -> None:
         own_task(OwnFiles(*paths, text="a", pair="A,C", label="gold", kind="choice"))
     with pytest.raises(CompressError, match="--pair: a choice has contexts and endings"):
         own_task(OwnFiles(*paths, text="a", label="gold", kind="choice"))
+    with pytest.raises(CompressError, match="--label: expected another column than --pair, found 'B' for both"):
+        own_task(OwnFiles(*paths, text="a", pair="A,B", label="B", kind="choice"))
+    with pytest.raises(CompressError, match=r"`text`: column 'B' is one of the endings in 'A,B'"):
+        load_reported(spec.model_copy(update={"label": "B"}), folder, None)
 
 
 @pytest.mark.parametrize(

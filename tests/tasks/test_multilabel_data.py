@@ -93,6 +93,15 @@ def test_columns_of_0_and_1_are_labels(tmp_path: Path) -> None:
     assert "label: [money, sport, tech]" in path.read_text() and "kind: multilabel" in path.read_text()
 
 
+@pytest.mark.parametrize("columns", [{"pair": "tech"}, {"text": "sport"}])
+def test_a_column_of_0_and_1_is_no_text(tmp_path: Path, columns: dict[str, str]) -> None:
+    for split in ("news", "dev"):
+        (tmp_path / f"{split}.csv").write_text("text,sport,tech\na,0,1\nb,1,0\n")
+    (option, name), *_ = columns.items()
+    with pytest.raises(CompressError, match=f"--label: expected another column than --{option}, found '{name}' for"):
+        own_task(OwnFiles(tmp_path / "news.csv", tmp_path / "dev.csv", label="sport,tech", **columns))
+
+
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
@@ -119,6 +128,24 @@ def test_what_is_no_list_is_refused_by_its_line(tmp_path: Path, change: dict[int
     values = [change.get(row, value) for row, value in enumerate(LISTS)]
     with pytest.raises(CompressError, match=message):
         own_task(own(tmp_path, values))
+
+
+@pytest.mark.parametrize("flags", [("0", "1"), ("false", "true"), ("0.0", "1.0")])
+@pytest.mark.parametrize("own_files", [True, False], ids=["files alone", "task file"])
+def test_one_column_of_0_and_1_is_not_a_list_of_labels(tmp_path: Path, flags: Sequence[str], own_files: bool) -> None:
+    files = replace(own(tmp_path, [flags[n % 2] for n in range(30)], suffix=".csv"), kind="multilabel")
+    spec = TaskSpec(
+        name="t", kind="multilabel", text=("text",), label="labels", metrics=("f1_micro",),
+        files=Files(train="news.csv", dev="dev.csv"),
+    )  # fmt: skip
+    with pytest.raises(CompressError, match=r"news\.csv: column 'labels' is of .*, as --label a,b"):
+        load_training(*(own_task(files) if own_files else (spec, tmp_path)), None)
+
+
+@pytest.mark.parametrize("values", [["0", "1", "0|1"], [["0"], ["1"]], ["[0]", "[1]"], ["0", "1", "2"]])
+def test_labels_may_be_called_0_and_1(tmp_path: Path, values: list[Any]) -> None:
+    files = own(tmp_path, [values[n % len(values)] for n in range(30)])
+    assert {*(own_task(replace(files, kind="multilabel"))[0].labels or ())} >= {"0", "1"}
 
 
 def test_many_labels_are_meant_where_the_kind_is_said(tmp_path: Path) -> None:
@@ -150,6 +177,8 @@ def test_other_flags_than_0_and_1_are_refused(tmp_path: Path) -> None:
         ({"label": ("a", "a")}, "at least two different columns"),
         ({"label": ("a", "b"), "labels": ("a", "b")}, "`labels`: leave it out"),
         ({"label": "a", "positive": "x"}, "no `positive` one"),
+        ({"label": "x"}, "`label`: column 'x' is also in `text`"),
+        ({"label": ("a", "x")}, "`label`: column 'x' is also in `text`"),
         ({"label": "a", "metrics": ("matthews",)}, "do not fit kind `multilabel`"),
     ],
 )

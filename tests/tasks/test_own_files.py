@@ -66,11 +66,51 @@ def test_numbers_with_a_decimal_point_are_scores(
 
 
 def test_floats_of_json_are_scores_and_whole_numbers_are_classes(tmp_path: Path) -> None:
-    for name, label in (("scores", 2.0), ("classes", 2)):
+    for name, label in (("scores", 2.5), ("classes", 2)):
         rows = [{"text": f"film {i}", "label": label + i % 2} for i in range(8)]
         (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
     found = [own_task(OwnFiles(tmp_path / f"{name}.jsonl", tmp_path / "b.jsonl"))[0] for name in ("scores", "classes")]
     assert [(spec.kind, spec.labels) for spec in found] == [("regression", None), ("classification", ("2", "3"))]
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        (["0.0", "1.0"] * 10, r"the values 0, 1 alone, .* '0\.0' \(line 2\)"),
+        (["0", "1"] * 29 + ["1.0"], r"the values 0, 1 alone, .* '1\.0' \(line 118\)"),
+        ([f"{n}.0" for n in range(10)] * 2, "the values 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 alone"),
+        ([f"{n}.0" for n in range(11)] * 2, None),
+        (["0.0", "1.0"] * 10 + ["0.5"], None),
+        ([f"{n}.0" for n in range(5)], None),
+    ],
+)
+def test_a_few_whole_numbers_with_a_decimal_point_are_asked_about(
+    tmp_path: Path, labels: list[str], said: str | None
+) -> None:
+    files = OwnFiles(write(tmp_path, "a.csv", labels), write(tmp_path, "b.csv", labels), "review", label="stars")
+    if said is None:
+        assert own_task(files)[0].kind == "regression"
+        return
+    with pytest.raises(CompressError, match=rf"a\.csv: column 'stars' has {said}.*: give --kind classification if"):
+        own_task(files)
+    for kind in ("classification", "regression"):
+        assert own_task(replace(files, kind=kind))[0].kind == kind  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("labels", "note"),
+    [
+        (["pos", "neg", "Pos"], "labels of train differ only in case: 'Pos' (2) and 'pos' (2)"),
+        (["0", "1", "1.0"], "labels of train are the same number: '1' (2) and '1.0' (2)"),
+        (["a|b", "B", "b"], "labels of train differ only in case: 'B' (2) and 'b' (4)"),
+        (["pos", "neg"], None),
+    ],
+)
+def test_labels_that_may_be_one_are_noted(tmp_path: Path, labels: list[str], note: str | None) -> None:
+    files = OwnFiles(write(tmp_path, "a.csv", labels), write(tmp_path, "b.csv", labels), "review", label="stars")
+    kind = "multilabel" if "a|b" in labels else "classification"
+    spec = own_task(replace(files, kind=kind))[0].model_copy(update={"tuning_fraction": 0.5})  # type: ignore[arg-type]
+    assert [line for line in load_training(spec, tmp_path, None).notes if "labels of" in line] == [note] * bool(note)
 
 
 def test_the_kind_may_be_said(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from whole import TaskData, load_task
 
 from compress.errors import CompressError
 from compress.tasks import OwnFiles, fingerprint, load_training, own_task
+from compress.tasks.template import guess_columns, task_yaml
 
 
 def everything(data: TaskData) -> dict[tuple[str, ...], Any]:
@@ -143,13 +146,33 @@ def test_a_label_that_train_lacks_is_noted(here: Path) -> None:
     assert notes == ("train has no example of the label 'neutral'",)
 
 
+def test_a_reported_split_of_one_label_is_noted(here: Path) -> None:
+    (here / "one.csv").write_text("text,label\na,pos\nb,pos\n")
+    (here / "tuning.csv").write_text("text,label\nc,pos\nd,pos\n")
+    spec = task(dev={"films": "dev.csv", "praise": "one.csv"})
+    notes = load_training(spec, here, None, here / "tuning.csv").notes
+    assert notes == ("praise has one label alone, 'pos': its scores cannot compare models",)
+
+
 def test_missing_file(here: Path) -> None:
     refused(task(train="no.csv"), here, r"no\.csv: no such file$")
     with pytest.raises(CompressError, match=r"no\.csv: no such file"):
         fingerprint(task(train="no.csv"), here, None)
     refused(task(train="no.parquet"), here, r"no\.parquet: no such file$")
     (here / "folder.csv").mkdir()
-    refused(task(train="folder.csv"), here, r"folder\.csv: cannot be read: Is a directory")
+    refused(task(train="folder.csv"), here, r"folder\.csv: expected a file of examples, found a folder$")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet", ".json", ".conll"])
+def test_a_pipe_is_refused_before_it_is_opened(here: Path, suffix: str) -> None:
+    pipe = here / f"pipe{suffix}"
+    os.mkfifo(pipe)
+    for train, dev in ((pipe.name, "dev.csv"), ("train.csv", pipe.name)):
+        refused(task(train, dev), here, rf"pipe\{suffix}: expected a file.*, found a pipe$")
+        with pytest.raises(CompressError, match="found a pipe"):
+            fingerprint(task(train, dev), here, None)
+    with pytest.raises(CompressError, match="expected a file of examples, found a pipe"):
+        own_task(OwnFiles(pipe, here / "dev.csv"))
 
 
 def test_unknown_suffix(here: Path) -> None:
@@ -273,6 +296,48 @@ def test_bad_json_lines(here: Path) -> None:
     refused(task(dev="dev.jsonl"), here, r"dev.jsonl: line 2: no key 'label'; found \['text'\]")
     (here / "dev.jsonl").write_text('{"text": "a", "label": "pos"}\n{"text": null, "label": "pos"}\n')
     refused(task(dev="dev.jsonl"), here, r"dev.jsonl: line 2: text: expected text, found None")
+
+
+@pytest.mark.parametrize("where", [0, 3, 19])
+def test_a_key_that_no_task_names_may_be_in_any_rows(here: Path, where: int) -> None:
+    rows = [{"text": f"words {i}", "label": f"l{i % 2}"} | ({"note": "x y z"} if i == where else {}) for i in range(20)]
+    for name in ("a.jsonl", "b.jsonl"):
+        (here / name).write_text("\n".join(json.dumps({**row, "text": f"{name} {row['text']}"}) for row in rows))
+    assert len(load_task(task("a.jsonl", "b.jsonl"), here, None).reported["dev"]) == 20
+    own = OwnFiles(here / "a.jsonl", here / "b.jsonl")
+    assert own_task(own)[0].labels == ("l0", "l1")
+    text, rest = task_yaml(guess_columns(own, ()), here / "own.yaml")
+    assert rest == ["note"] and "not used: 'note'" in text
+    first = 1 if where else 2
+    refused(
+        task("a.jsonl", "b.jsonl", text=("note",)), here, rf"line {first}: no key 'note'; found \['text', 'label'\]"
+    )
+    for option, named in (("text", {"text": "note"}), ("pair", {"pair": "note"}), ("label", {"label": "note"})):
+        with pytest.raises(
+            CompressError, match=f"no key 'note'.*19 such lines in all; .* another column with --{option}"
+        ):
+            own_task(replace(own, **named))
+
+
+def test_a_column_with_a_usual_name_that_some_rows_lack_is_not_passed_over(here: Path) -> None:
+    rows = [{"text": f"words {i}", "label": f"l{i % 2}", "topic": f"t{i % 2}"} for i in range(20)]
+    del rows[7]["label"]
+    (here / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    own = OwnFiles(here / "a.jsonl", here / "dev.csv")
+    for found in (lambda: own_task(own), lambda: own_task(guess_columns(own, ()))):
+        with pytest.raises(CompressError, match=r"a\.jsonl: line 8: no key 'label'"):
+            found()
+
+
+def test_an_ending_that_some_rows_lack_is_not_passed_over(here: Path) -> None:
+    rows = [{"context": f"c {i}", "ending0": "a", "ending1": "b", "ending2": "c", "label": i % 2} for i in range(20)]
+    del rows[7]["ending2"]
+    for name in ("a.jsonl", "b.jsonl"):
+        (here / name).write_text("\n".join(map(json.dumps, rows)))
+    with pytest.raises(CompressError, match=r"a\.jsonl: line 8: no key 'ending2'"):
+        own_task(OwnFiles(here / "a.jsonl", here / "b.jsonl"))
+    spec = task("a.jsonl", "b.jsonl", kind="choice", text=("context", "ending"))
+    refused(spec, here, r"a\.jsonl: line 8: no key 'ending2'")
 
 
 def test_not_parquet(here: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ def _label_names(spec: TaskSpec, train: Rows) -> tuple[str, ...]:
 
 def listed_names(column: str, train: Rows, *, most: int | None = MOST_UNLISTED_LABELS) -> tuple[str, ...]:
     """Return the distinct labels in the lists of `column`, numbers first, then alphabetically. Raises `CompressError` if there are more
-    than `most`, probably by mistake, or fewer than two, or if a value is not a list."""
+    than `most`, probably by mistake, or fewer than two, if a value is not a list, or if the column is of 0 and 1."""
     names = tuple(sorted({name for found in _lists(train) for name in found}, key=natural))
     if most is not None and len(names) > most:
         raise CompressError(
@@ -43,7 +44,19 @@ def listed_names(column: str, train: Rows, *, most: int | None = MOST_UNLISTED_L
         raise CompressError(
             f"{train.place}: column {column!r}: expected lists of at least two different labels, {found}"
         )
+    if _are_flags(train.labels, names):
+        raise CompressError(
+            f"{train.place}: column {column!r} is of {' and '.join(names)}, yes or no to one label; name the columns of all labels, as "
+            "--label a,b, or `label: [a, b]` in a task file, or take the kind classification"
+        )
     return names
+
+
+def _are_flags(values: Sequence[Any], names: Sequence[str]) -> bool:
+    """Whether single texts say yes or no. In lists, and among several labels, such names are labels."""
+    single = all(isinstance(value, str) and not value.lstrip().startswith("[") for value in values)
+    known = {flag(name.removesuffix(".0")) for name in names}
+    return single and known == {False, True} and all(len(label_list(value) or ()) < 2 for value in values)
 
 
 def _lists(rows: Rows) -> list[list[str]]:
