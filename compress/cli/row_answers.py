@@ -159,12 +159,26 @@ class AnsweredTexts(Answered):
         return [bool(marks[name]) for name in self._names]
 
     def _flags(self, row: Row, value: Any) -> list[bool]:
-        """Return flags from a list of labels, by their names or numbers."""
+        """Return flags from a list of labels, by their names or numbers; a number that is not in a list may as well say whether a text has
+        the one label that the column is named after."""
         found = label_list(value)
+        if found and self._may_be_flag(value, found):
+            raise CompressError(
+                f"{row.place}: {self._label}: expected a list of labels, found {str(value)[:60]!r}; "
+                f"for columns of 0 and 1 give --label {','.join(self._names)}"
+            )
         if found is None:
             raise CompressError(f"{row.place}: {self._label}: expected a list of labels, found {str(value)[:60]!r}")
         ids = {self._id(row, name) for name in found}
         return [index in ids for index in range(len(self._names))]
+
+    def _may_be_flag(self, value: Any, found: list[str]) -> bool:
+        """Whether `value`, in which these labels were `found`, is a single number, or false or true, that is not clearly a label's name."""
+        (one, *more) = found
+        if more or isinstance(value, list | tuple) or str(value).lstrip().startswith("["):
+            return False
+        known = one in self._ids and not (flag(one) is not None and self._label in self._ids)
+        return not known and (flag(one) is not None or one.isdecimal())
 
     def _id(self, row: Row, value: Any) -> int:
         """Return the id for a label's name, also for a whole number written as 1.0; or for its number, if the names are no numbers."""

@@ -168,6 +168,56 @@ def test_labels_that_are_read_as_numbers_are_said_to_be(folder: Path, tmp_path: 
         assert done.stdout.rstrip().endswith(f"; its labels are numbers, 0 for {names[0]}") == said
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "column"),
+    [
+        ("in.csv", "text,art\na b,1\nc,0\n", "art"),
+        ("in.csv", "text,about\na b,2\n", "about"),
+        ("in.jsonl", '{"text": "a b", "about": "false"}\n', "about"),
+    ],
+)
+def test_a_column_of_0_and_1_is_not_read_as_numbers_of_labels(
+    folder: Path, tmp_path: Path, name: str, content: str, column: str
+) -> None:
+    names = _with_several_labels(folder, ("art", "river"))
+    path = tmp_path / name
+    path.write_text(content)
+    done = predict(folder, "-i", path, "--label", column)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert f"for columns of 0 and 1 give --label {names}" in done.stderr
+
+
+def test_a_column_of_0_and_1_named_like_a_label_of_that_name_is_refused_too(folder: Path, tmp_path: Path) -> None:
+    names = _with_several_labels(folder, ("0", "1"))
+    path = tmp_path / "in.csv"
+    for column, code in (("0", 2), ("about", 0)):
+        path.write_text(f"text,{column}\na b,1\n")
+        done = predict(folder, "-i", path, "--label", column)
+        assert done.returncode == code and (f"--label {names}" in done.stderr) == (code == 2)
+
+
+def test_names_and_lists_of_numbers_are_still_labels(folder: Path, tmp_path: Path) -> None:
+    _with_several_labels(folder, ("art", "river"))
+    found = []
+    for number, (one, two) in enumerate([("art", "art|river"), ([0], [0, 1]), ("[0]", "0|1"), (["art"], ["0", "1"])]):
+        path = tmp_path / f"{number}.jsonl"
+        path.write_text("".join(json.dumps({"text": "a b", "about": each}) + "\n" for each in (one, two, "")))
+        done = predict(folder, "-i", path, "--label", "about", "-o", tmp_path / f"{number}.csv")
+        assert done.stdout.startswith("3 texts: f1_micro "), done.stderr
+        found.append(done.stdout.partition(";")[0])
+    assert len(set(found)) == 1
+
+
+def _with_several_labels(folder: Path, first: tuple[str, ...]) -> str:
+    """Make the folder's model one of several labels, which begin with `first`. Return their names, comma-separated."""
+    config = json.loads((folder / "config.json").read_text())
+    names = [*first, *map(str, config["id2label"].values())][: len(config["id2label"])]
+    labels = {str(index): name for index, name in enumerate(names)}
+    kind = {"problem_type": "multi_label_classification", "id2label": labels}
+    (folder / "config.json").write_text(json.dumps(config | kind))
+    return ",".join(names)
+
+
 def test_keys_in_another_order_stay_in_their_columns(folder: Path, tmp_path: Path) -> None:
     path, out = tmp_path / "in.jsonl", tmp_path / "out.csv"
     path.write_text('{"text": "a b", "id": 7, "note": null}\n{"note": "é", "id": 8, "text": "c"}\n')
