@@ -104,6 +104,10 @@ class Rows:
         for fields in reader:
             if not fields:
                 continue
+            if self._columns is not None and not self.line and [field.strip() for field in fields] == header:
+                raise CompressError(
+                    f"{self.path}: line {reader.line_num}: has the names of --columns; leave --columns out"
+                )
             self.line = reader.line_num
             row = Row(self._place, dict(zip(header, fields, strict=False)), str(self.path), self.line)
             if len(fields) != len(header):

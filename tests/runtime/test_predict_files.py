@@ -302,6 +302,24 @@ def test_quotes_that_are_text_and_a_file_without_a_header(folder: Path, tmp_path
     assert done.returncode == 2 and "--no-quoting: is for .csv and .tsv files" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("columns", "content", "expected"),
+    [
+        ("text", "a b,0\nc,1\n", "in.csv: line 1: expected 1 fields, found 2"),
+        ("text,gold", "\ntext,gold\na b,0\n", "in.csv: line 2: has the names of --columns; leave --columns out"),
+        ("text,gold", '\ufeff"text", gold\na b,0\n', "in.csv: line 1: has the names of --columns"),
+    ],
+)
+def test_names_for_a_file_with_other_columns_or_a_header_are_refused(
+    folder: Path, tmp_path: Path, columns: str, content: str, expected: str
+) -> None:
+    path = tmp_path / "in.csv"
+    path.write_text(content, encoding="utf-8")
+    done = predict(folder, "-i", path, "--columns", columns, "--text", "text")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert expected in done.stderr
+
+
 def test_a_file_whose_quotes_are_text_is_written_like_it(folder: Path, tmp_path: Path) -> None:
     lines = ["id\ttext", '1\t"b c', '"2"\ta "" d, e', "3\t"]
     source, out = tmp_path / "in.tsv", tmp_path / "out.tsv"
