@@ -267,6 +267,24 @@ def test_a_file_given_as_a_text_is_refused(folder: Path, table: Path) -> None:
     assert f"--input {table}" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("name", "way_out"),
+    [
+        ("T2.CSV", "give --input T2.CSV"),
+        ("x.parquet", "as .csv or .jsonl with --input"),
+        ("X.Parquet", ".csv or .jsonl"),
+    ],
+)
+def test_files_of_data_are_known_by_any_suffix_that_they_have(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, way_out: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_text("text\na\n")
+    done = predict(folder, "a", name)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert f"{name}: is a file" in done.stderr and way_out in done.stderr
+
+
 def test_a_plain_text_file_is_refused_with_the_command_that_answers_its_lines(folder: Path, tmp_path: Path) -> None:
     path = tmp_path / "my reviews.txt"
     path.write_text("a b\nc\n")
