@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import shlex
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -377,3 +379,47 @@ def test_a_run_is_not_taken_for_a_bundle(tmp_path: Path) -> None:
     done = predict(tmp_path, "good")
     assert done.returncode == 2
     assert "compress ship" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "good", "bad", "words", "expected"),
+    [
+        ("in.csv", "a b,0", "c,nobody", ("--label", "gold"), "line 602: gold: unknown label 'nobody'"),
+        ("in.csv", "a b,0", "c", (), "line 602: expected 2 fields, found 1"),
+        ("in.jsonl", '{"text": "a", "gold": 0}', '{"text": "c"}', ("--label", "gold"), "line 601: no column 'gold'"),
+        ("in.jsonl", '{"text": "a", "id": 0}', '{"text": "c"}', ("-o", "out.csv"), "line 601: key 'id' is not in"),
+        ("in.jsonl", '{"text": "a"}', '{"text": "c", "prediction": 1}', (), "line 601: has a column 'prediction'"),
+    ],
+)
+def test_the_last_row_is_checked_before_the_first_is_answered(
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    good: str,
+    bad: str,
+    words: tuple[str, ...],
+    expected: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    header = ["text,gold"] if name == "in.csv" else []
+    Path(name).write_text("\n".join([*header, *[good] * 600, bad]) + "\n")
+    done = predict(folder, "-i", name, *words)  # without a file of answers, those of earlier rows would be on stdout
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert expected in done.stderr
+    assert not Path("out.csv").exists()
+
+
+def test_a_pipe_is_read_once_and_its_labels_before_the_answers_of_their_rows(folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "in.jsonl"
+    os.mkfifo(path)
+    good = json.dumps({"text": "a b", "gold": 0})
+    bad = json.dumps({"text": "c", "gold": "nobody"})
+    for last, code, answers in ((good, 0, 258), (bad, 2, 257)):
+        lines = "\n".join([*[good] * 257, last])
+        writer = threading.Thread(target=path.write_text, args=(lines,))
+        writer.start()
+        done = predict(folder, "-i", path, "--label", "gold")
+        writer.join()
+        assert (done.returncode, done.stdout.count("\n")) == (code, answers)
+        assert ("258 texts: accuracy" if code == 0 else "line 258: gold: unknown label 'nobody'") in done.stderr
