@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
@@ -38,8 +39,10 @@ def predict_file(
     columns: Sequence[str] | None = None,
 ) -> str | None:
     """Answer every row of `path`, and write the rows with their predictions to `output`, or stdout. Return the scores, in a line, if
-    `label` names a column of labels. `aggregation`: for a model that labels words, as in `Tagger.tag`. `quoting` and `columns` are those of
-    `Rows`. Raises `CompressError`."""
+    `label` names a column of labels. All rows of a regular file are checked before the first is answered; a pipe is read once.
+
+    `aggregation`: for a model that labels words, as in `Tagger.tag`. `quoting` and `columns` are those of `Rows`.
+    Raises `CompressError`."""
     unit = model.settings.kind.unit
     if unit == "question" and label is not None:
         raise CompressError(
@@ -58,12 +61,16 @@ def predict_file(
         stack.callback(rows.close)
         form = rows.suffix if output is None else suffix_of(output, "--output", more)
         out = sys.stdout if output is None else stack.enter_context(new_file(output))
-        if output is not None and rows.marked and rows.delimiter and form == rows.suffix:
-            out.write(MARK)
         same = form == rows.suffix
+        delimiter = rows.delimiter if same else ""
         plain = same and not rows.quoting and rows.delimiter == "\t"  # answers may have commas, and JSON has no tab
-        writer = _writer(out, form, rows.delimiter if same else "", quoting=not plain)
         answered = _make_answered(model, path, names, label, form, aggregation)
+        if rows.repeatable:
+            with Path(os.devnull).open("w", encoding=out.encoding, errors=out.errors) as nowhere:
+                _check_rows(rows, answered, _writer(nowhere, form, delimiter, quoting=not plain))
+        if output is not None and rows.marked and delimiter:
+            out.write(MARK)
+        writer = _writer(out, form, delimiter, quoting=not plain)
         read, kept = tee(iter(rows))
         count = 0
         bar = stack.enter_context(Bar(rows, hidden=output is None and sys.stdout.isatty()))
@@ -75,6 +82,14 @@ def predict_file(
             raise CompressError(f"{path}: no examples; expected at least one row")
         out.flush()
     return None if label is None else _summary(answered, output)
+
+
+def _check_rows(rows: Rows | TableRows, answered: Answered, writer: Writer | WordWriter) -> None:
+    """Raise `CompressError` for a row that cannot be read, answered, scored or written, before any is answered."""
+    for row in rows:
+        answered.read(row)
+        _added_fields(row, None, None)
+        writer.write(row)
 
 
 def _summary(answered: Answered, output: Path | None) -> str:

@@ -88,14 +88,12 @@ class AnsweredQuestions(Answered):
 
     def __init__(self, model: Any, columns: tuple[str, ...], label: str | None) -> None:
         super().__init__(model, columns, label)
-        self._gold: list[int] = []
         self._outputs: list[tuple[float, ...]] = []
 
-    def text(self, row: Row) -> Question:
+    def read(self, row: Row) -> tuple[Question, int | None]:
         endings = endings_in(self._columns, row)
-        if self._label is not None:
-            self._gold.append(place_in(row, endings, self._label))
-        return question_of(self._columns, row, endings)
+        gold = None if self._label is None else place_in(row, endings, self._label)
+        return question_of(self._columns, row, endings), gold
 
     def add(self, row: Row, answer: Chosen) -> None:
         if self._label is not None:

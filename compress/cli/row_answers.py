@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import CompressError
 from ..files.tabular import flag, label_columns, label_list, label_text
-from ..runtime.kinds import ANSWER_KINDS, LabelsPrediction, RelevancePrediction
+from ..runtime.kinds import ANSWER_KINDS, LabelsPrediction
 from ..runtime.reading import check_unicode
 from ..spec.kinds import KINDS, KindName, MetricName
 from .row_files import Row, value_of
@@ -64,13 +64,19 @@ class Answered(ABC):
 
     def __init__(self, model: Any, columns: tuple[str, ...], label: str | None) -> None:
         self.model, self._columns, self._label = model, columns, label
+        self._gold: list[Any] = []  # of every row that was passed to `text`, if there are labels
 
     def text(self, row: Row) -> Any:
-        """Return the model's input for the row. Raises `CompressError`."""
-        return text_of(self._columns, row, self._label_columns(row))
+        """Return the model's input for the row, and store its label. Raises `CompressError`."""
+        text, gold = self.read(row)
+        if self._label is not None:
+            self._gold.append(gold)
+        return text
 
-    def _label_columns(self, row: Row) -> tuple[str, ...]:
-        return () if self._label is None else (self._label,)
+    @abstractmethod
+    def read(self, row: Row) -> tuple[Any, Any]:
+        """Return the model's input for the row, and the row's label in the form that is scored, None without one. Raises
+        `CompressError`."""
 
     def answers(self, texts: Iterator[Any]) -> Iterator[Any]:
         return answers(self.model, texts)
@@ -81,7 +87,7 @@ class Answered(ABC):
 
     @abstractmethod
     def add(self, row: Row, answer: Any) -> None:
-        """Store what scores are computed from."""
+        """Store what is scored of the answer."""
 
     @abstractmethod
     def summary(self) -> str:
@@ -109,38 +115,45 @@ class AnsweredTexts(Answered):
         super().__init__(model, columns, label)
         self._names = model.labels
         self._queries: dict[str, int] = {}  # for passages, the text in the column `query` -> its number
-        self._gold: list[Any] = []
         self._outputs: list[Any] = []
         self._ids: Mapping[str, int] = {name: index for index, name in enumerate(self._names)}
         self._numbers: Mapping[str, int] = {str(index): index for index in range(len(self._names))}
-        self._blank = 0  # pairs without a score
         self._numbered = False  # whether one of the file's labels is such a number
+        self._fields = KINDS[self._kind]
 
     def _label_columns(self, row: Row) -> tuple[str, ...]:
         """Return the label columns; a model that gives several labels may have one for each, of 0 and 1, comma-separated in the option."""
-        if self._label is None or not KINDS[self._kind].many:
-            return super()._label_columns(row)
-        return label_columns(self._label, row.values)
+        if self._label is None:
+            return ()
+        return label_columns(self._label, row.values) if self._fields.many else (self._label,)
+
+    def read(self, row: Row) -> tuple[Text, Any]:
+        columns = self._label_columns(row)
+        text = text_of(self._columns, row, columns)
+        return text, self._gold_of(row, columns) if columns else None
+
+    def _gold_of(self, row: Row, columns: tuple[str, ...]) -> Any:
+        """Return the row's label; None for a pair without a score."""
+        if len(columns) > 1:
+            return self._marks(row, columns)
+        value = row.values[columns[0]]
+        if self._fields.many:
+            return self._flags(row, value)
+        if self._fields.unit == "pair" and _is_blank(value):
+            return None
+        if self._fields.named_labels:
+            return self._id(row, value)
+        gold = _gold_number(row, str(self._label), value)
+        return self._relevance(row, gold) if self._kind == "ranking" else gold
 
     def add(self, row: Row, answer: Prediction) -> None:
         if self._label is None:
             return
         if isinstance(answer, LabelsPrediction):
-            columns = self._label_columns(row)
-            several = len(columns) > 1
-            self._gold.append(self._marks(row, columns) if several else self._flags(row, row.values[self._label]))
             self._outputs.append([answer.scores[name] - 0.5 for name in self._names])
-            return
-        value = value_of(row, self._label, "--label")
-        if KINDS[self._kind].unit == "pair" and _is_blank(value):
-            self._blank += 1
-            return
-        if answer.label is not None:
-            self._gold.append(self._id(row, value))
+        elif answer.label is not None:
             self._outputs.append([name == answer.label for name in self._names])
         else:
-            gold = _gold_number(row, self._label, value)
-            self._gold.append(self._relevance(row, gold) if isinstance(answer, RelevancePrediction) else gold)
             self._outputs.append([answer.score])
 
     def _relevance(self, row: Row, gold: float) -> tuple[float, int]:
@@ -159,12 +172,26 @@ class AnsweredTexts(Answered):
         return [bool(marks[name]) for name in self._names]
 
     def _flags(self, row: Row, value: Any) -> list[bool]:
-        """Return flags from a list of labels, by their names or numbers."""
+        """Return flags from a list of labels, by their names or numbers; a number that is not in a list may as well say whether a text has
+        the one label that the column is named after."""
         found = label_list(value)
+        if found and self._may_be_flag(value, found):
+            raise CompressError(
+                f"{row.place}: {self._label}: expected a list of labels, found {str(value)[:60]!r}; "
+                f"for columns of 0 and 1 give --label {','.join(self._names)}"
+            )
         if found is None:
             raise CompressError(f"{row.place}: {self._label}: expected a list of labels, found {str(value)[:60]!r}")
         ids = {self._id(row, name) for name in found}
         return [index in ids for index in range(len(self._names))]
+
+    def _may_be_flag(self, value: Any, found: list[str]) -> bool:
+        """Whether `value`, in which these labels were `found`, is a single number, or false or true, that is not clearly a label's name."""
+        (one, *more) = found
+        if more or isinstance(value, list | tuple) or str(value).lstrip().startswith("["):
+            return False
+        known = one in self._ids and not (flag(one) is not None and self._label in self._ids)
+        return not known and (flag(one) is not None or one.isdecimal())
 
     def _id(self, row: Row, value: Any) -> int:
         """Return the id for a label's name, also for a whole number written as 1.0; or for its number, if the names are no numbers."""
@@ -182,13 +209,14 @@ class AnsweredTexts(Answered):
 
         from ..tasks import TASK_KINDS
 
-        gold, outputs = np.array(self._gold), np.array(self._outputs, dtype=np.float64)
-        fields = KINDS[self._kind]
+        scored = [row for row, gold in enumerate(self._gold) if gold is not None]
+        gold = np.array([self._gold[row] for row in scored])
+        outputs = np.array(self._outputs, dtype=np.float64)[scored]
         if not len(gold):
             raise CompressError("nothing can be scored: no pair has a score")
         if TASK_KINDS[self._kind].correlates and (gold == gold[0]).all():
             raise CompressError(f"nothing can be scored: all scores are {gold[0]:g}")
-        metrics = _METRICS.get(self._kind, fields.metrics[: fields.usual])
+        metrics = _METRICS.get(self._kind, self._fields.metrics[: self._fields.usual])
         rows, notes = self._scored_rows(gold)
         return "; ".join([self.scored(metrics, outputs[rows], gold[rows]), *notes])
 
@@ -201,8 +229,8 @@ class AnsweredTexts(Answered):
         from ..tasks.kinds.ranking import left_out
 
         notes = [f"its labels are numbers, 0 for {self._names[0]}"] if self._numbered else []
-        if self._blank:
-            notes.append(unscored_note(self._blank, self._blank + len(gold)))
+        if blank := len(self._gold) - len(gold):
+            notes.append(unscored_note(blank, len(self._gold)))
         scored = scored_queries(gold) if self._queries else []
         return (np.sort(np.concatenate(scored)), left_out(gold)) if scored else (slice(None), notes)
 

@@ -59,11 +59,20 @@ class Rows:
         """Bytes read, out of `size`."""
         return self.file.buffer.tell()  # type: ignore[attr-defined]
 
+    @property
+    def repeatable(self) -> bool:
+        """Whether the rows can be read several times: not from a pipe."""
+        return self.path.is_file()
+
     def close(self) -> None:
         self.file.close()
 
     def __iter__(self) -> Iterator[Row]:
+        """Yield the rows from the first on; of a file that is not `repeatable`, once."""
         try:
+            self.line = 0
+            if self.repeatable:
+                self.file.seek(0)
             yield from (
                 self._delimited_rows()
                 if self.delimiter
@@ -104,6 +113,10 @@ class Rows:
         for fields in reader:
             if not fields:
                 continue
+            if self._columns is not None and not self.line and [field.strip() for field in fields] == header:
+                raise CompressError(
+                    f"{self.path}: line {reader.line_num}: has the names of --columns; leave --columns out"
+                )
             self.line = reader.line_num
             row = Row(self._place, dict(zip(header, fields, strict=False)), str(self.path), self.line)
             if len(fields) != len(header):
@@ -146,7 +159,7 @@ class TableRows:
     """The rows of a table that was read at once, with the interface of `Rows`. `suffix`: the format in which they are written, if no other
     is named. `size` and `done` are in rows."""
 
-    delimiter, marked, quoting = "", False, True
+    delimiter, marked, quoting, repeatable = "", False, True, True
 
     def __init__(self, table: Table, suffix: str) -> None:
         self._table, self.suffix, self.size, self.done = table, suffix, len(table.numbers), 0

@@ -41,6 +41,9 @@ def write_vectors(
     rows, names = Rows(path, suffix_of(path, "--input", (PLAIN,)), quoting=quoting, columns=columns), (text or "text",)
     with ExitStack() as stack:
         stack.callback(rows.close)
+        if rows.repeatable:
+            for row in rows:  # before any is answered
+                text_of(names, row)
         out = stack.enter_context(new_file(output, binary=True))
         bar = stack.enter_context(Bar(rows, hidden=False))
         count = _write(out, model, (str(text_of(names, row)) for row in rows), bar)

@@ -55,10 +55,9 @@ class AnsweredWords(Answered):
         super().__init__(model, columns, label)
         self._path, self._form, self._column = path, form, columns[0]
         self._aggregation: Any = aggregation or "first"
-        self._gold: list[np.ndarray] = []
         self._given: list[list[int]] = []
 
-    def text(self, row: Row) -> Text:
+    def read(self, row: Row) -> tuple[Text, np.ndarray | None]:
         value = value_of(row, self._column, "--text")
         if self._path.suffix.lower() in DELIMITERS:
             value = _parse_words(f"{row.place}: {self._column}", value)
@@ -68,9 +67,7 @@ class AnsweredWords(Answered):
         if listed and "" in value:
             own = row.word_numbers and f"{self._path}: line {row.word_numbers[value.index('')]}"
             raise CompressError(f"{own or row.place}: {self._column}: expected words, found an empty one")
-        if self._label is not None:
-            self._gold.append(self._ids(row, value, value_of(row, self._label, "--label")))
-        return value
+        return value, None if self._label is None else self._ids(row, value, value_of(row, self._label, "--label"))
 
     def _ids(self, row: Row, text: Any, label: Any) -> np.ndarray:
         """Return int32 [word, 3], the first of which is the label's id."""

@@ -23,7 +23,7 @@ _QUOTED = re.compile(r'"[^"]*("|$)')  # a quoted field; one over several lines i
 
 def delimiter_of(suffix: str, first: str, columns: int | None = None) -> str:
     """Return the delimiter of a file with this suffix and first line: the suffix's own, or for a .csv another one, if only
-    that splits the line, into `columns` if their number is known."""
+    that splits the line, into `columns` if their number is known. No other one fits a single column: any that is absent would."""
     usual = DELIMITERS[suffix]
     bare = _QUOTED.sub("", first)
 
@@ -31,7 +31,7 @@ def delimiter_of(suffix: str, first: str, columns: int | None = None) -> str:
         parts = bare.count(mark) + 1
         return parts > 1 if columns is None else parts == columns
 
-    if suffix != ".csv" or fits(usual):
+    if suffix != ".csv" or columns == 1 or fits(usual):
         return usual
     return next((mark for mark in _OTHERS if fits(mark)), usual)
 

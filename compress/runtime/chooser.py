@@ -75,8 +75,13 @@ class Chooser(OpenedModel):
         not different texts once they are cut, `CheckFailed` for a score that is not finite, and whatever `questions` itself raises.
         """
         check_sizes(batch_size=batch_size, tokens=tokens, window=window)
+        return self._choices(self._reader.windows(questions, window), batch_size, tokens)
+
+    def _choices(
+        self, windows: Iterator[list[Question]], batch_size: int | None, tokens: int | None
+    ) -> Iterator[Chosen]:
         answered = 0
-        for read in self._reader.windows(questions, window):
+        for read in windows:
             pairs = [(context, ending) for context, endings in read for ending in endings]
             encodings, cut = self._cutter(pairs)
             ends = np.cumsum([len(endings) for _, endings in read])

@@ -20,6 +20,8 @@ from compress.files.tabular import delimiter_of
         (".csv", '"a text; that goes on', 2, ","),
         (".csv", '"a text; that goes on', None, ","),
         (".tsv", "a;b", 2, "\t"),
+        (".csv", "text,label", 1, ","),
+        (".csv", "text", 1, ","),
     ],
 )
 def test_the_delimiter_is_the_one_that_alone_parts_the_first_line(

@@ -51,3 +51,9 @@ def test_the_first_ending_of_a_later_question_may_be_the_one_that_is_cut(chooser
     chooser = Chooser(chooser_folder, threads=1)
     with pytest.raises(CompressError, match=r"questions\[1\]: two endings of"):
         chooser.predict([("a", ["b", "c"]), ("text", [LONG, chooser._cutter.shortened(LONG)])])
+
+
+@pytest.mark.parametrize("option", ["batch_size", "tokens", "window"])
+def test_sizes_are_checked_at_the_call(chooser_folder: Path, option: str) -> None:
+    with pytest.raises(CompressError, match=f"{option} is 0; expected at least 1"):
+        Chooser(chooser_folder, threads=1).choices([("a", ["b", "c"])], **{option: 0})

@@ -101,6 +101,13 @@ def test_what_was_before_a_wrong_line_is_answered(folder: Path) -> None:
     assert done.returncode == 2
 
 
+def test_a_line_of_more_than_two_texts_is_refused(folder: Path) -> None:
+    describe(folder, text_columns=["premise", "hypothesis"], max_length=24)
+    done = predict(folder, lines="a\tb\nc\td\te\n")
+    assert (done.returncode, done.stdout.count(b"\n"), done.stderr.count(b"\n")) == (2, 1, 1)
+    assert b"stdin:2: expected two texts separated by a tab" in done.stderr
+
+
 def test_bytes_that_are_no_text_are_one_line(folder: Path) -> None:
     done = predict(folder, lines=b"fine\n\xff\xfe\n")
     assert done.returncode == 2

@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import shlex
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -168,6 +170,56 @@ def test_labels_that_are_read_as_numbers_are_said_to_be(folder: Path, tmp_path: 
         assert done.stdout.rstrip().endswith(f"; its labels are numbers, 0 for {names[0]}") == said
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "column"),
+    [
+        ("in.csv", "text,art\na b,1\nc,0\n", "art"),
+        ("in.csv", "text,about\na b,2\n", "about"),
+        ("in.jsonl", '{"text": "a b", "about": "false"}\n', "about"),
+    ],
+)
+def test_a_column_of_0_and_1_is_not_read_as_numbers_of_labels(
+    folder: Path, tmp_path: Path, name: str, content: str, column: str
+) -> None:
+    names = _with_several_labels(folder, ("art", "river"))
+    path = tmp_path / name
+    path.write_text(content)
+    done = predict(folder, "-i", path, "--label", column)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert f"for columns of 0 and 1 give --label {names}" in done.stderr
+
+
+def test_a_column_of_0_and_1_named_like_a_label_of_that_name_is_refused_too(folder: Path, tmp_path: Path) -> None:
+    names = _with_several_labels(folder, ("0", "1"))
+    path = tmp_path / "in.csv"
+    for column, code in (("0", 2), ("about", 0)):
+        path.write_text(f"text,{column}\na b,1\n")
+        done = predict(folder, "-i", path, "--label", column)
+        assert done.returncode == code and (f"--label {names}" in done.stderr) == (code == 2)
+
+
+def test_names_and_lists_of_numbers_are_still_labels(folder: Path, tmp_path: Path) -> None:
+    _with_several_labels(folder, ("art", "river"))
+    found = []
+    for number, (one, two) in enumerate([("art", "art|river"), ([0], [0, 1]), ("[0]", "0|1"), (["art"], ["0", "1"])]):
+        path = tmp_path / f"{number}.jsonl"
+        path.write_text("".join(json.dumps({"text": "a b", "about": each}) + "\n" for each in (one, two, "")))
+        done = predict(folder, "-i", path, "--label", "about", "-o", tmp_path / f"{number}.csv")
+        assert done.stdout.startswith("3 texts: f1_micro "), done.stderr
+        found.append(done.stdout.partition(";")[0])
+    assert len(set(found)) == 1
+
+
+def _with_several_labels(folder: Path, first: tuple[str, ...]) -> str:
+    """Make the folder's model one of several labels, which begin with `first`. Return their names, comma-separated."""
+    config = json.loads((folder / "config.json").read_text())
+    names = [*first, *map(str, config["id2label"].values())][: len(config["id2label"])]
+    labels = {str(index): name for index, name in enumerate(names)}
+    kind = {"problem_type": "multi_label_classification", "id2label": labels}
+    (folder / "config.json").write_text(json.dumps(config | kind))
+    return ",".join(names)
+
+
 def test_keys_in_another_order_stay_in_their_columns(folder: Path, tmp_path: Path) -> None:
     path, out = tmp_path / "in.jsonl", tmp_path / "out.csv"
     path.write_text('{"text": "a b", "id": 7, "note": null}\n{"note": "é", "id": 8, "text": "c"}\n')
@@ -217,6 +269,24 @@ def test_a_file_given_as_a_text_is_refused(folder: Path, table: Path) -> None:
     assert f"--input {table}" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("name", "way_out"),
+    [
+        ("T2.CSV", "give --input T2.CSV"),
+        ("x.parquet", "as .csv or .jsonl with --input"),
+        ("X.Parquet", ".csv or .jsonl"),
+    ],
+)
+def test_files_of_data_are_known_by_any_suffix_that_they_have(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, way_out: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_text("text\na\n")
+    done = predict(folder, "a", name)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert f"{name}: is a file" in done.stderr and way_out in done.stderr
+
+
 def test_a_plain_text_file_is_refused_with_the_command_that_answers_its_lines(folder: Path, tmp_path: Path) -> None:
     path = tmp_path / "my reviews.txt"
     path.write_text("a b\nc\n")
@@ -250,6 +320,24 @@ def test_quotes_that_are_text_and_a_file_without_a_header(folder: Path, tmp_path
     (tmp_path / "in.jsonl").write_text('{"text": "a"}\n')
     done = predict(folder, "--input", tmp_path / "in.jsonl", "--no-quoting")
     assert done.returncode == 2 and "--no-quoting: is for .csv and .tsv files" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("columns", "content", "expected"),
+    [
+        ("text", "a b,0\nc,1\n", "in.csv: line 1: expected 1 fields, found 2"),
+        ("text,gold", "\ntext,gold\na b,0\n", "in.csv: line 2: has the names of --columns; leave --columns out"),
+        ("text,gold", '\ufeff"text", gold\na b,0\n', "in.csv: line 1: has the names of --columns"),
+    ],
+)
+def test_names_for_a_file_with_other_columns_or_a_header_are_refused(
+    folder: Path, tmp_path: Path, columns: str, content: str, expected: str
+) -> None:
+    path = tmp_path / "in.csv"
+    path.write_text(content, encoding="utf-8")
+    done = predict(folder, "-i", path, "--columns", columns, "--text", "text")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert expected in done.stderr
 
 
 def test_a_file_whose_quotes_are_text_is_written_like_it(folder: Path, tmp_path: Path) -> None:
@@ -291,3 +379,47 @@ def test_a_run_is_not_taken_for_a_bundle(tmp_path: Path) -> None:
     done = predict(tmp_path, "good")
     assert done.returncode == 2
     assert "compress ship" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "good", "bad", "words", "expected"),
+    [
+        ("in.csv", "a b,0", "c,nobody", ("--label", "gold"), "line 602: gold: unknown label 'nobody'"),
+        ("in.csv", "a b,0", "c", (), "line 602: expected 2 fields, found 1"),
+        ("in.jsonl", '{"text": "a", "gold": 0}', '{"text": "c"}', ("--label", "gold"), "line 601: no column 'gold'"),
+        ("in.jsonl", '{"text": "a", "id": 0}', '{"text": "c"}', ("-o", "out.csv"), "line 601: key 'id' is not in"),
+        ("in.jsonl", '{"text": "a"}', '{"text": "c", "prediction": 1}', (), "line 601: has a column 'prediction'"),
+    ],
+)
+def test_the_last_row_is_checked_before_the_first_is_answered(
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    good: str,
+    bad: str,
+    words: tuple[str, ...],
+    expected: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    header = ["text,gold"] if name == "in.csv" else []
+    Path(name).write_text("\n".join([*header, *[good] * 600, bad]) + "\n")
+    done = predict(folder, "-i", name, *words)  # without a file of answers, those of earlier rows would be on stdout
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert expected in done.stderr
+    assert not Path("out.csv").exists()
+
+
+def test_a_pipe_is_read_once_and_its_labels_before_the_answers_of_their_rows(folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "in.jsonl"
+    os.mkfifo(path)
+    good = json.dumps({"text": "a b", "gold": 0})
+    bad = json.dumps({"text": "c", "gold": "nobody"})
+    for last, code, answers in ((good, 0, 258), (bad, 2, 257)):
+        lines = "\n".join([*[good] * 257, last])
+        writer = threading.Thread(target=path.write_text, args=(lines,))
+        writer.start()
+        done = predict(folder, "-i", path, "--label", "gold")
+        writer.join()
+        assert (done.returncode, done.stdout.count("\n")) == (code, answers)
+        assert ("258 texts: accuracy" if code == 0 else "line 258: gold: unknown label 'nobody'") in done.stderr
