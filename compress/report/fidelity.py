@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from ..results import ModelResult, Result
@@ -15,6 +16,7 @@ from .runs import Task, Variant, title
 from .tables import NOTHING, Cell, Column, Line, Table, difference_cell, of_first_split, row_word, text_cells
 
 LISTED = 20  # flipped rows per model and seed
+NOISIEST = 12  # parts of a model, in the table of signal to noise
 Found = tuple[Result, ModelResult, Fidelity]
 
 
@@ -194,14 +196,26 @@ def _flip(flip: Flip) -> tuple[Cell, ...]:
 
 
 def _noise_table(found: list[Found]) -> Table:
-    names = dict.fromkeys(name for _, model, _ in found for name in _noise(model))
+    """Return the parts with the least signal to noise in any seed, in the graph's order."""
+    known = dict.fromkeys(name for _, model, _ in found for name in _noise(model))
     shown = [(run, _noise(model)) for run, model, _ in found]
+    least = {name: min(_as_number(noise[name]) for _, noise in shown if name in noise) for name in known}
+    noisiest = set(sorted(known, key=lambda name: least[name])[:NOISIEST])
+    names = [name for name in known if name in noisiest]
+    caption = "Signal to noise of what each part gives"
+    if len(names) < len(known):
+        caption += f": the {NOISIEST} parts with the least, of {len(known)} (all in the result file)"
     columns = [Column("dB", f"seed {run.seed}") if len(shown) > 1 else Column("dB") for run, _ in shown]
     lines = [
         Line((Cell(name), *(Cell(_decibels(noise[name]) if name in noise else NOTHING) for _, noise in shown)))
         for name in names
     ]
-    return Table("Signal to noise of what each part gives", (Column("Part", numeric=False), *columns), tuple(lines))
+    return Table(caption, (Column("Part", numeric=False), *columns), tuple(lines))
+
+
+def _as_number(decibels: float | None) -> float:
+    """None: int8 gives what fp32 gives, to the bit."""
+    return inf if decibels is None else decibels
 
 
 def _fp32_table(found: list[Found]) -> Table:

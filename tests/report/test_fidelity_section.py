@@ -100,6 +100,17 @@ def test_twenty_flips_are_listed_and_all_are_counted(fake: Callable[..., Result]
     assert "(" not in of([measured(fake(), 20)]).details[0].tables[0].caption
 
 
+def test_the_parts_with_the_least_signal_to_noise_are_listed(fake: Callable[..., Result]) -> None:
+    noise = {f"part.{number}": 20.0 + number * 7 % 40 for number in range(40)} | {"exact": None}
+    result = measured(fake())
+    final = result.final.model_copy(update={"info": {**result.final.info, "signal_to_noise_db": noise}})
+    (detail,) = of([result.model_copy(update={"models": (*result.models[:-1], final)})]).details
+    parts = detail.tables[1]
+    least = sorted((name for name in noise if noise[name] is not None), key=lambda name: noise[name])[:12]
+    assert [row["Part"] for row in rows(parts)] == [name for name in noise if name in least]
+    assert parts.caption.endswith("the 12 parts with the least, of 41 (all in the result file)")
+
+
 def test_without_flips_there_is_no_table_of_them(fake: Callable[..., Result]) -> None:
     (detail,) = of([measured(fake(), 0)]).details
     assert [table.caption.split(" ")[0] for table in detail.tables] == ["Signal", "What"]

@@ -94,7 +94,7 @@ def test_columns_of_0_and_1_are_labels(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("columns", [{"pair": "tech"}, {"text": "sport"}])
-def test_a_column_of_0_and_1_is_no_text(tmp_path: Path, columns: dict[str, str]) -> None:
+def test_a_column_of_0_and_1_is_no_text(tmp_path: Path, columns: dict[str, Any]) -> None:
     for split in ("news", "dev"):
         (tmp_path / f"{split}.csv").write_text("text,sport,tech\na,0,1\nb,1,0\n")
     (option, name), *_ = columns.items()
