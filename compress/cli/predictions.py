@@ -66,7 +66,8 @@ def predict_file(
         plain = same and not rows.quoting and rows.delimiter == "\t"  # answers may have commas, and JSON has no tab
         answered = _make_answered(model, path, names, label, form, aggregation)
         if rows.repeatable:
-            with Path(os.devnull).open("w", encoding=out.encoding, errors=out.errors) as nowhere:
+            encoding, errors = getattr(out, "encoding", None), getattr(out, "errors", None)
+            with Path(os.devnull).open("w", encoding=encoding, errors=errors) as nowhere:
                 _check_rows(rows, answered, _writer(nowhere, form, delimiter, quoting=not plain))
         if output is not None and rows.marked and delimiter:
             out.write(MARK)

@@ -136,7 +136,7 @@ class AnsweredTexts(Answered):
         """Return the row's label; None for a pair without a score."""
         if len(columns) > 1:
             return self._marks(row, columns)
-        value = row.values[columns[0]]
+        value = row.values[next(iter(columns))]
         if self._fields.many:
             return self._flags(row, value)
         if self._fields.unit == "pair" and _is_blank(value):

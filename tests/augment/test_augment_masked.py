@@ -81,7 +81,8 @@ def test_candidates_are_those_of_one_row_at_a_time(model: Any, tokenizer: Tokeni
 
 
 def test_a_head_without_a_bias_proposes_too(model: Any, tokenizer: Tokenizer, slots: Slots):
-    decoder(model).bias = None
+    head: Any = decoder(model)
+    head.bias = None
     test_candidates_are_those_of_one_row_at_a_time(model, tokenizer, slots)
 
 
