@@ -27,7 +27,7 @@ from compress.report.ablation.compare import Ablation, Entry, Measure
 from compress.report.ablation.page import SEVERAL_SEEDS, SEVERAL_TASKS, findings
 from compress.report.ablation.plot import describe, picture
 from compress.report.tables import difference_cell
-from compress.results import ModelResult, Result, TaskInfo
+from compress.results import Data, ModelResult, Result, TaskInfo
 from compress.results.fidelity import Delta
 from compress.significance import NORMAL_QUANTILE, half_width, mcnemar, paired_bootstrap
 
@@ -145,7 +145,9 @@ def ablation_on_record(document: dict[str, Any]) -> Ablation:
             seed=seed,
             student=document["student"],
             recipe={"paper": document["paper"]},
-            task=TaskInfo.model_construct(name=task, title=tasks[task], metrics=tuple(metrics)),
+            task=TaskInfo.model_construct(
+                name=task, title=tasks[task], metrics=tuple(metrics), data=Data.model_construct(notes=())
+            ),
         )
         for task, metrics in document["tasks"].items()
         for seed in document["seeds"]
