@@ -207,8 +207,7 @@ def _leave_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-_UNREAD = ".parquet"  # a format of training files alone
-_DATA = (*DELIMITERS, ".json", ".jsonl", ".ndjson", _UNREAD, *CONLL)
+_DATA = (*DELIMITERS, ".json", ".jsonl", ".ndjson", ".parquet", *CONLL)
 
 
 def _check_sources(
@@ -217,7 +216,9 @@ def _check_sources(
     """Raise `CompressError` for texts from two places, and for options that do not apply to the source."""
     if source is None:
         if named := next((text for text in texts or [] if text.lower().endswith(_DATA) and os.path.isfile(text)), None):  # noqa: PTH113 - any text, also one too long for a path
-            other = "its rows as .csv or .jsonl with --input" if named.lower().endswith(_UNREAD) else f"--input {named}"
+            other = (
+                "its rows as .csv or .jsonl with --input" if named.lower().endswith(".parquet") else f"--input {named}"
+            )
             raise CompressError(f"{named}: is a file, and would be answered as a text; give {other}")
         if lost := next((option for option, value in beside.items() if value is not None), None):
             raise CompressError(f"{lost} needs a file: expected --input FILE with it, found none")
@@ -293,8 +294,7 @@ def _given_examples(model: Model, texts: list[str], pair: list[str] | None) -> l
 
 
 def _split(line: str, number: int) -> tuple[str, str]:
-    parts = line.split("\t")
-    if len(parts) != 2:
-        count = f", {len(parts)} texts" if len(parts) > 2 else ""
-        raise CompressError(f"stdin:{number}: expected two texts separated by a tab; found {line[:40]!r}{count}")
-    return parts[0], parts[1]
+    first, *others = line.split("\t")
+    if len(others) != 1:
+        raise CompressError(f"stdin:{number}: expected two texts separated by a tab; found {line[:40]!r}")
+    return first, others[0]

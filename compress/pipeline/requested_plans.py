@@ -30,7 +30,7 @@ def plan_all(request: Request) -> list[Plan]:
     if request.jobs > 1 and ranks.count() > 1:
         raise CompressError("--jobs: under torchrun all processes train one model; leave it out")
     check_numbers(request)
-    _check_said_once(request)
+    _check_overrides(request)
     tasks = _tasks(request)
     recipes = _recipes(request)
     corpus = _corpus(request, recipes)
@@ -60,7 +60,7 @@ def plan_all(request: Request) -> list[Plan]:
     return noting_equal_seeds(list(plans.values()))
 
 
-def _check_said_once(request: Request) -> None:
+def _check_overrides(request: Request) -> None:
     """Raise `CompressError` for an override of what an option gives, which would have no effect."""
     for name in ("teacher", "student", "precision"):
         twice = [text for text in request.overrides if re.split(r"[.=\[]", text.strip())[0] == name]

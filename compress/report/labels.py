@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 from ..results import Machine, Result
 
@@ -13,11 +14,7 @@ def row_labels(firsts: list[Result], known: list[Machine]) -> list[str]:
     """Return recipe names, with what differs if one recipe was run in several ways."""
     labels = [name_of(result) for result in firsts]
     for part in (lambda r: r.teachers, lambda r: r.student or ""):
-        for label in {label for label in labels if labels.count(label) > 1}:
-            places = [index for index, found in enumerate(labels) if found == label]
-            if len({part(firsts[index]) for index in places}) > 1:
-                for index in places:
-                    labels[index] = f"{label} ({part(firsts[index])})"
+        _tell_apart(labels, firsts, part)
     for label in {label for label in labels if labels.count(label) > 1}:
         places = [index for index, found in enumerate(labels) if found == label]
         for index, difference in zip(places, _differences([firsts[index] for index in places]), strict=True):
@@ -34,17 +31,22 @@ def row_labels(firsts: list[Result], known: list[Machine]) -> list[str]:
             f"{label} [{letter(ids.index(machine_of(result)))}]" for label, result in zip(labels, firsts, strict=True)
         ]
     for part in (lambda r: str(r.settings.get("precision")), _timing):
-        for label in {label for label in labels if labels.count(label) > 1}:
-            places = [index for index, found in enumerate(labels) if found == label]
-            if len({part(firsts[index]) for index in places}) > 1:
-                for index in places:
-                    labels[index] = f"{label} ({part(firsts[index])})"
+        _tell_apart(labels, firsts, part)
     counts: dict[str, int] = {}
     for index, label in enumerate(labels):
         counts[label] = counts.get(label, 0) + 1
         if counts[label] > 1:
             labels[index] = f"{label} #{counts[label]}"
     return labels
+
+
+def _tell_apart(labels: list[str], firsts: list[Result], part: Callable[[Result], str]) -> None:
+    """Add `part` of the results to equal labels, if it differs."""
+    for label in {label for label in labels if labels.count(label) > 1}:
+        places = [index for index, found in enumerate(labels) if found == label]
+        if len({part(firsts[index]) for index in places}) > 1:
+            for index in places:
+                labels[index] = f"{label} ({part(firsts[index])})"
 
 
 def _timing(result: Result) -> str:

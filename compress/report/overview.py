@@ -18,7 +18,7 @@ from .sentences import teacher_word
 from .tables import NOTHING, Cell, Column, Line, Table, difference_cell
 from .tradeoffs import join_words
 
-MOST, ROUNDING = 100, 1e-6  # points
+_ALL_RIGHT = 100 - 1e-6  # points, less rounding
 READING = (
     "Over tasks, a mean counts each task alike. Its interval takes the tasks' examples as independent: the distances to the ends of the "
     "tasks' intervals are added in squares. The differences of all models are one family, corrected by Holm.",
@@ -112,7 +112,7 @@ def _guess_sentence(task: Task, guess: float, all_guessed: bool) -> str:
     title, score = task.first.task.marked_title, numbers.points(task.baseline.headline)
     reason = f"no more than the same answer for every text, {numbers.points(guess)}"
     if all_guessed:
-        if guess > MOST - ROUNDING:
+        if guess > _ALL_RIGHT:
             return f"{title}: {task.teacher} has {score}, {reason}: no score there tells models apart"
         way_out = "train it longer, e.g. --set finetune.epochs=10"
         return f"{title}: {task.teacher} has {score}, {reason}, so there is nothing to compress; {way_out}"
@@ -143,11 +143,11 @@ def overview_table(tasks: Sequence[Task]) -> Table | None:
         return None
     costs = [_cost_of(overall, tasks) for overall in models]
     unit = unit_of(cost for cost in costs if cost)
-    uneven = len({overall.seeds for overall in models}) > 1 or " to " in models[0].seeds
+    seeds_differ = len({overall.seeds for overall in models}) > 1 or " to " in models[0].seeds
     columns = (
         Column("Recipe", numeric=False),
         Column("Model", numeric=False),
-        *([Column("Seeds")] if uneven else []),
+        *([Column("Seeds")] if seeds_differ else []),
         *(Column(task.first.task.marked_title) for task in tasks),
         Column("Mean"),
         Column(f"Of {teacher_word(tasks)}'s mean"),
@@ -155,29 +155,26 @@ def overview_table(tasks: Sequence[Task]) -> Table | None:
         Column("File", "MB"),
         Column("Took", unit),
     )
-    lines = tuple(_recipe_line(overall, took, unit, uneven=uneven) for overall, took in zip(models, costs, strict=True))
+    lines = tuple(
+        _recipe_line(overall, took, unit, seeds_differ=seeds_differ)
+        for overall, took in zip(models, costs, strict=True)
+    )
     return Table("Over tasks", columns, lines, headings=2)
 
 
 def _cost_of(overall: Overall, tasks: Sequence[Task]) -> Cost | None:
     """Return the cost over all tasks; None for the baseline, and if a run has no recorded stages."""
-    recipes = [row.recipe for row in overall.rows]
-    if overall.is_baseline or not all(recipes):
+    if overall.is_baseline or not all(row.recipe for row in overall.rows):
         return None
-    return compression(
-        [
-            next(variant for variant in task.variants if variant.label == recipe)
-            for task, recipe in zip(tasks, recipes, strict=True)
-        ]
-    )
+    return compression([task.variant_of(row) for task, row in zip(tasks, overall.rows, strict=True)])
 
 
-def _recipe_line(overall: Overall, took: Cost | None, unit: str, *, uneven: bool) -> Line:
+def _recipe_line(overall: Overall, took: Cost | None, unit: str, *, seeds_differ: bool) -> Line:
     share = overall.share
     cells = (
         Cell(overall.recipe or "baseline"),
         Cell(overall.model),
-        *([Cell(overall.seeds)] if uneven else []),
+        *([Cell(overall.seeds)] if seeds_differ else []),
         *(Cell(numbers.points(row.headline)) for row in overall.rows),
         Cell(numbers.points(overall.headline)),
         Cell(NOTHING if share is None else numbers.share(share)),

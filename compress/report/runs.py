@@ -243,7 +243,7 @@ def _names(variant: Variant) -> list[str]:
 def _task_rows(variants: tuple[Variant, ...], deltas: Iterator[Delta | None]) -> Iterator[Row]:
     """Yield every baseline once, then what each recipe made of it, with the next of `deltas` for each model."""
     baselines = list(dict.fromkeys(map(_baseline, variants)))
-    by_seeds_alone = len({(machine_of(variant.first), *_timed(variant)) for variant in variants}) == 1
+    by_seeds_alone = len(set(map(_teacher_conditions, variants))) == 1
     written = set()
     for variant in variants:
         names = _names(variant)
@@ -283,11 +283,12 @@ def _baseline(variant: Variant) -> tuple[object, ...]:
     """Equal for recipes that started from the same fine-tuned teachers, timed alike on one machine, which then share one row. Seeds that
     share one teacher count once."""
     teachers = sorted((run.models[0].file_bytes, str(run.models[0].scores)) for run in variant.runs)
-    return machine_of(variant.first), *_timed(variant), *(teachers[:1] if len(set(teachers)) == 1 else teachers)
+    return *_teacher_conditions(variant), *(teachers[:1] if len(set(teachers)) == 1 else teachers)
 
 
-def _timed(variant: Variant) -> tuple[object, ...]:
-    return *timed_threads(variant.runs), variant.first.teacher
+def _teacher_conditions(variant: Variant) -> tuple[object, ...]:
+    """Return what the rows of one teacher have in common, whatever its seeds: the machine, how it was timed, and its card."""
+    return machine_of(variant.first), *timed_threads(variant.runs), variant.first.teacher
 
 
 def _shape(latency: Latency) -> Shape:
