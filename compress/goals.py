@@ -58,8 +58,8 @@ def outcome(info: Mapping[str, Any]) -> str:
     points = f"{reached['drop']:g} points on {texts['tuning']:,} texts of the tuning split"
     total, flips = sum(texts.values()), reached["flipped"]
     further = f" and {texts['train']:,} more of train, which the model has seen" if texts.get("train") else ""
-    asked = texts_to_judge(info["goal"].get("flips", 0))
-    fewer = f" (all that there are; {asked:,} were wanted)" if "flips" in info["goal"] and total < asked else ""
+    target = texts_to_judge(info["goal"].get("flips", 0))
+    fewer = f" (all that there are; {target:,} were wanted)" if "flips" in info["goal"] and total < target else ""
     low, high = reached["flips_interval"]
     rate = f"{flips:,} flips of {total:,} texts, {reached['flips']:.2f}% (95% interval {low:.2f} to {high:.2f}%)"
     return f"{points}; {rate}, counted on these{further}{fewer}"

@@ -52,23 +52,23 @@ class Limits:
     def violations(self, model: Measured) -> dict[str, float]:
         """Map each limit that is set to how far the model misses it, as a share of the limit (for the score: in points, over
         100); at most 0 if it is met."""
-        found = {}
+        misses = {}
         if self.max_latency_ms is not None:
             if model.latency_ms is None:
                 raise ValueError(f"model {model.number}: --max-latency-ms is set, and no latency was measured")
-            found["--max-latency-ms"] = model.latency_ms / self.max_latency_ms - 1
+            misses["--max-latency-ms"] = model.latency_ms / self.max_latency_ms - 1
         if self.max_size_mb is not None:
-            found["--max-size-mb"] = model.size_mb / self.max_size_mb - 1
+            misses["--max-size-mb"] = model.size_mb / self.max_size_mb - 1
         if self.min_score is not None:
-            found["--min-score"] = round(self.min_score - model.score, _DIGITS) / 100
-        return found
+            misses["--min-score"] = round(self.min_score - model.score, _DIGITS) / 100
+        return misses
 
     def meets(self, model: Measured) -> bool:
         return all(value <= 0 for value in self.violations(model).values())
 
     def missed(self, model: Measured) -> list[str]:
         """Return a line for each limit that the model misses."""
-        found = {
+        criteria = {
             "--max-latency-ms": (self.max_latency_ms, model.latency_ms, "at most", "ms"),
             "--max-size-mb": (self.max_size_mb, model.size_mb, "at most", "MB"),
             "--min-score": (self.min_score, model.score, "at least", "points"),
@@ -76,7 +76,7 @@ class Limits:
         over = [option for option, value in self.violations(model).items() if value > 0]
         return [
             f"{option}: expected {word} {limit:g} {unit}, found {value:.6g}"
-            for option, (limit, value, word, unit) in found.items()
+            for option, (limit, value, word, unit) in criteria.items()
             if option in over
         ]
 

@@ -67,13 +67,13 @@ def running_code() -> Code:
 def source_files() -> dict[str, Path]:
     """Map names to the files that determine what the package does; the same names in a checkout and in an installed package."""
     package = Path(__file__).parent
-    found = {
+    sources = {
         f"compress/{name}": path
         for path in package.rglob("*")
         if path.suffix in _SUFFIXES and not (name := path.relative_to(package).as_posix()).startswith("catalogue/")
     }
     cards = {f"{kind}/{path.name}": path for kind in KINDS for path in catalogue_folder(kind).glob("*.yaml")}
-    return found | cards
+    return sources | cards
 
 
 def source_hash(files: dict[str, Path]) -> str:

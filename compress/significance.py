@@ -69,8 +69,8 @@ def paired_bootstrap_seeds(
     The interval is for new examples and new seeds: `half_width` explains how the two variances combine. The bootstrap over
     examples determines its shape; it draws the same examples for all seeds.
     """
-    found = mean_over_tasks([Paired(metric, pairs, gold)], samples=samples, seed=seed)
-    return found.points, found.low, found.high
+    difference = mean_over_tasks([Paired(metric, pairs, gold)], samples=samples, seed=seed)
+    return difference.points, difference.low, difference.high
 
 
 def mean_over_tasks(tasks: Sequence[Paired], *, samples: int = 2000, seed: int = 0) -> Delta:

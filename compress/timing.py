@@ -95,12 +95,12 @@ def _runtimes(result: Result) -> list[Runtime]:
 
 def _worst_ratios(ratios: Sequence[tuple[str, float, Latency]]) -> dict[Shape, str]:
     """Map each shape to the ratio that is farthest from 1, if that is beyond the tolerance."""
-    found: dict[Shape, tuple[float, str]] = {}
+    worst: dict[Shape, tuple[float, str]] = {}
     for what, ratio, row in ratios:
         shape, off = (row.batch, row.length), max(ratio, 1 / ratio)
-        if off > max(1 + TOLERANCE, found.get(shape, (0.0, ""))[0]):
-            found[shape] = off, f"{what} is {ratio:.2f} at {_name(shape)}, expected 1"
-    return {shape: reason for shape, (_, reason) in sorted(found.items())}
+        if off > max(1 + TOLERANCE, worst.get(shape, (0.0, ""))[0]):
+            worst[shape] = off, f"{what} is {ratio:.2f} at {_name(shape)}, expected 1"
+    return {shape: reason for shape, (_, reason) in sorted(worst.items())}
 
 
 def _join_shapes(shapes: Iterable[Shape]) -> str:

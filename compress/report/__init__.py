@@ -113,11 +113,11 @@ def _has_answers(results: Sequence[Result], folders: Sequence[Path], out: Path) 
 
 def check_report_folder(out: Path) -> None:
     """Raise `CompressError` if a report in `out` would replace a file that is neither a report's nor a run's."""
-    found = next((name for name in (*REPORT, RESULT, SEVERAL, PER_EXAMPLE) if (out / name).exists()), None)
-    if found is None or is_report(out) or (found != REPORT[0] and _has_results(out)):
+    file_name = next((name for name in (*REPORT, RESULT, SEVERAL, PER_EXAMPLE) if (out / name).exists()), None)
+    if file_name is None or is_report(out) or (file_name != REPORT[0] and _has_results(out)):
         return
     raise CompressError(
-        f"{out / found}: is no report of this tool's and is not replaced; choose another folder for the report"
+        f"{out / file_name}: is no report of this tool's and is not replaced; choose another folder for the report"
     )
 
 
@@ -144,14 +144,14 @@ def _pictures(results: Sequence[Result]) -> list[str]:
     """
     tasks = group(results, lambda *_: None, lambda _: None)
     searched = any(model.info.get("divergence") for result in results for model in result.models)
-    found = (
+    pictures = (
         (_SIZES, any(map(shape_of, tasks))),
         (_SEARCHED, searched),
         (_PRUNED, any(map(pruned_picture.is_drawn, results))),
         (_RELIABILITY, any(map(reliability.is_drawn, tasks))),
         (_SIMILARITY, any(map(similarity.is_drawn, results))),
     )
-    return [name for name, there in found if there]
+    return [name for name, there in pictures if there]
 
 
 def _draw(

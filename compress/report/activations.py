@@ -23,12 +23,12 @@ _COLUMNS = (
 
 def activation_tables(variant: Variant) -> Iterator[Table]:
     """Yield one table, if a stage of the recipe replaced the activation."""
-    found = [(run.seed, record) for run in variant.runs for record in run.stages if record.info.keys() >= _FIELDS]
-    if found:
+    stages = [(run.seed, record) for run in variant.runs for record in run.stages if record.info.keys() >= _FIELDS]
+    if stages:
         yield Table(
             "ReLU in place of the activation, on the tuning split",
             _COLUMNS,
-            tuple(_stage_line(*each) for each in found),
+            tuple(_stage_line(*each) for each in stages),
         )
 
 

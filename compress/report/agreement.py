@@ -64,12 +64,14 @@ def agreement_table(task: Task, folders: Sequence[Path]) -> Table | None:
     files = [find_predictions(run, folders) for run in task.results]
     if task.first.task.kind != "classification" or not all(files):
         return None
-    found = {id(run): _agreement_with_teacher(run, file) for run, file in zip(task.results, files, strict=True) if file}
-    groups = list(_groups(task, found[id(task.first)][1], token_counts(task.results, folders)))
+    agreements = {
+        id(run): _agreement_with_teacher(run, file) for run, file in zip(task.results, files, strict=True) if file
+    }
+    groups = list(_groups(task, agreements[id(task.first)][1], token_counts(task.results, folders)))
     lines = []
     for row in task.rows:
         if row.delta is not None and not row.eager:
-            same = np.mean([found[id(run)][0][model.predictions] for run, model in task.made_by(row)], axis=0)
+            same = np.mean([agreements[id(run)][0][model.predictions] for run, model in task.models_of(row)], axis=0)
             lines.append(Line((Cell(row.recipe), Cell(row.name), *(group.cell(same) for group in groups))))
     columns = (Column("Recipe", numeric=False), Column("Model", numeric=False), *(group.column for group in groups))
     caption = f"{task.first.task.marked_title}: agreement with {task.teacher}"
@@ -81,8 +83,8 @@ def disagreement_tables(task: Task) -> list[Table]:
     tables, info = [], task.first.task
     columns = (Column(row_word(info)), *_PARTING)
     for row in task.rows:
-        found = row.model.disagreements
-        if found and not row.eager:
+        disagreements = row.model.disagreements
+        if disagreements and not row.eager:
             caption = (
                 f"{row.label}: {row_word(info).lower()}s of {of_first_split(info)} on which it and {task.teacher} part, both most sure"
                 f"{', of the first seed' if len(row.models) > 1 else ''}"
@@ -96,7 +98,7 @@ def disagreement_tables(task: Task) -> list[Table]:
                     numbers.share(each.model_confidence),
                     each.gold,
                 )
-                for each in found
+                for each in disagreements
             )
             tables.append(Table(caption, columns, tuple(map(Line, lines))))
     return tables

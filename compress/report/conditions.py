@@ -31,12 +31,12 @@ def identities(results: Sequence[Result]) -> Sequence[Hashable]:
     )
 
 
-def _shared_value(found: Sequence[tuple[Any, Hashable | None]]) -> list[tuple[Any, Hashable | None]]:
+def _shared_value(pairs: Sequence[tuple[Any, Hashable | None]]) -> list[tuple[Any, Hashable | None]]:
     """Return (key, value) of each pair, where a value that is None is that of the others with the same key, if these have one alone."""
     known: dict[Any, set[Hashable]] = {}
-    for key, value in found:
+    for key, value in pairs:
         known.setdefault(key, set()).update([] if value is None else [value])
-    return [(key, next(iter(known[key])) if value is None and len(known[key]) == 1 else value) for key, value in found]
+    return [(key, next(iter(known[key])) if value is None and len(known[key]) == 1 else value) for key, value in pairs]
 
 
 def _run_conditions(result: Result) -> str:

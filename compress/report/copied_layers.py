@@ -11,8 +11,8 @@ _FIELDS = {"copied_layers", "copied_divergence", "spaced_divergence", "examples"
 
 def copied_sentences(task: Task) -> list[str]:
     """Return a sentence for each recipe whose run chose the student's layers, for its first seed."""
-    found = ((variant, _record(variant)) for variant in task.variants)
-    return [_sentence(variant, record) for variant, record in found if record is not None]
+    records = ((variant, _record(variant)) for variant in task.variants)
+    return [_sentence(variant, record) for variant, record in records if record is not None]
 
 
 def _record(variant: Variant) -> StageRecord | None:

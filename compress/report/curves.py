@@ -69,7 +69,7 @@ def _trainings(variant: Variant, folders: Sequence[Path]) -> Iterator[Training]:
 
 def _read(file: Path, seed: int) -> list[Training]:
     """Return the trainings of a log, thinned. Lines that are cut or have other content are skipped."""
-    found: dict[str, Training] = {}
+    trainings: dict[str, Training] = {}
     for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
             entry = json.loads(line)
@@ -78,15 +78,15 @@ def _read(file: Path, seed: int) -> list[Training]:
             score = math.nan if entry.get("tuning") is None else float(entry["tuning"])
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
             continue
-        training = found.setdefault(model, Training(model, seed))
+        training = trainings.setdefault(model, Training(model, seed))
         for name, value in losses.items():
             if math.isfinite(value):
                 training.losses.setdefault(name, []).append((step, value))
         if math.isfinite(score):
             training.tuning.append((step, score))
-    for training in found.values():
+    for training in trainings.values():
         training.losses = {name: _thin_line(line) for name, line in training.losses.items()}
-    return [training for training in found.values() if training.losses]
+    return [training for training in trainings.values() if training.losses]
 
 
 def _thin_line(line: Line) -> Line:

@@ -41,20 +41,20 @@ def details(task: Task) -> list[Detail]:
 
 def environment(results: Sequence[Result]) -> list[tuple[str, str]]:
     """Return machine, versions and origins of the results, each different one once."""
-    found = []
+    rows = []
     several = machines(results)
     for index, machine in enumerate(several):
         name = "Machine" if len(several) == 1 else f"Machine {letter(index)}"
-        found.append((name, machine_words(machine)))
-        found.append(
+        rows.append((name, machine_words(machine)))
+        rows.append(
             (
                 f"{name}: instruction sets" if len(several) > 1 else "Instruction sets",
                 ", ".join(machine.isa) or "baseline",
             )
         )
     versions = (", ".join(f"{name} {version}" for name, version in sorted(run.versions.items())) for run in results)
-    found += by_run("Versions", zip((run.run for run in results), versions, strict=True))
-    return [*found, *origins(results)]
+    rows += by_run("Versions", zip((run.run for run in results), versions, strict=True))
+    return [*rows, *origins(results)]
 
 
 def machine_words(machine: Machine) -> str:
@@ -116,8 +116,8 @@ def _timed_runs(seeds: Sequence[Result]) -> dict[str, str]:
     rows = [row for runtime in runtimes for row in runtime.latency]
     if not rows:
         return {}
-    made = sorted({row.runs for row in rows})
-    several = f"{made[0]} to {made[-1]}" if len(made) > 1 else str(made[0])
+    counts = sorted({row.runs for row in rows})
+    several = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0])
     widths = [row.half_width for row in rows if row.batch]
     known = [width for width in widths if width is not None]
     all_known = known and len(known) == len(widths)
@@ -190,9 +190,13 @@ def _scalars(info: dict[str, Any]) -> str:
 
 def _thresholds(info: dict[str, Any]) -> str:
     """Return the smallest and the largest of the labels' thresholds, if each label has its own."""
-    found: dict[str, float] = info.get("thresholds") or {}
-    names = sorted(found, key=lambda name: found[name])
-    return f"thresholds {found[names[0]]:.4g} ({names[0]}) to {found[names[-1]]:.4g} ({names[-1]})" if names else ""
+    thresholds: dict[str, float] = info.get("thresholds") or {}
+    names = sorted(thresholds, key=lambda name: thresholds[name])
+    return (
+        f"thresholds {thresholds[names[0]]:.4g} ({names[0]}) to {thresholds[names[-1]]:.4g} ({names[-1]})"
+        if names
+        else ""
+    )
 
 
 def _scalar(value: Any) -> str:
@@ -225,10 +229,10 @@ def origins(results: Sequence[Result]) -> Iterator[tuple[str, str]]:
 
 def codes(results: Sequence[Result]) -> list[Code]:
     """Return every code version that made a result, one of its stages or a measurement, once."""
-    found: list[Code | None] = []
+    versions: list[Code | None] = []
     for result in results:
-        found += [result.code, result.timed_by, *(part.code for part in (*result.stages, *result.models))]
-    return [code for number, code in enumerate(found) if code is not None and code not in found[:number]]
+        versions += [result.code, result.timed_by, *(part.code for part in (*result.stages, *result.models))]
+    return [code for number, code in enumerate(versions) if code is not None and code not in versions[:number]]
 
 
 def _built_by_others(results: Sequence[Result]) -> Iterator[tuple[str, str]]:
@@ -249,10 +253,10 @@ def _code_by_part(result: Result) -> Iterator[tuple[str, Code | None]]:
         yield "latencies", result.timed_by
 
 
-def by_run(name: str, found: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Yield a row for each different text of `found`, run -> text, naming its runs if there are several texts."""
+def by_run(name: str, texts: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Yield a row for each different text of `texts`, run -> text, naming its runs if there are several texts."""
     runs: dict[str, list[str]] = {}
-    for run, text in found:
+    for run, text in texts:
         runs.setdefault(text, []).append(run)
     for text, several in runs.items():
         yield (name if len(runs) == 1 else f"{name} ({', '.join(several)})"), text

@@ -31,11 +31,11 @@ def type_tables(variant: Variant) -> Iterator[Table]:
 
 
 def _cell(variant: Variant, place: int, name: str) -> Cell:
-    found = [run.models[place].types[name] for run in variant.runs if name in run.models[place].types]
-    if not found:
+    scores = [run.models[place].types[name] for run in variant.runs if name in run.models[place].types]
+    if not scores:
         return Cell(NOTHING)
     f1, precision, recall = (
-        numbers.points(sum(getattr(each, part) for each in found) / len(found))
+        numbers.points(sum(getattr(each, part) for each in scores) / len(scores))
         for part in ("f1", "precision", "recall")
     )
     return Cell(f1, f"({precision}, {recall})")

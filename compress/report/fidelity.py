@@ -17,7 +17,7 @@ from .tables import NOTHING, Cell, Column, Line, Table, difference_cell, of_firs
 
 LISTED = 20  # flipped rows per model and seed
 NOISIEST = 12  # parts of a model, in the table of signal to noise
-Found = tuple[Result, ModelResult, Fidelity]
+Comparison = tuple[Result, ModelResult, Fidelity]
 
 
 @dataclass(frozen=True)
@@ -36,26 +36,32 @@ class Section:
 
 def section(task: Task) -> Section | None:
     """Return the section; None if no result records the fidelity of a model: nothing was quantized, or by an old version."""
-    models = [(variant, name, found) for variant in task.variants for name, found in _quantized_models(variant).items()]
+    models = [
+        (variant, name, comparisons)
+        for variant in task.variants
+        for name, comparisons in _quantized_models(variant).items()
+    ]
     if not models:
         return None
     seeds = any(len(variant.runs) > 1 for variant, _, _ in models)
     flips = _flips_column(task)
-    vectors = any(each[2].mean_cosine is not None for _, _, found in models for each in found)
-    lines = [_model_line(variant, each, seeds, flips, vectors) for variant, _, found in models for each in found]
+    vectors = any(each[2].mean_cosine is not None for _, _, comparisons in models for each in comparisons)
+    lines = [
+        _model_line(variant, each, seeds, flips, vectors) for variant, _, comparisons in models for each in comparisons
+    ]
     caption = f"{task.first.task.marked_title}: quantized models beside the fp32 models they were made from"
     table = Table(caption, _columns(seeds, flips, vectors), tuple(lines), headings=3 if seeds else 2)
-    details = (_detail(f"{variant.label}, {name}", found, seeds) for variant, name, found in models)
+    details = (_detail(f"{variant.label}, {name}", comparisons, seeds) for variant, name, comparisons in models)
     return Section(table, tuple(detail for detail in details if detail.tables))
 
 
-def _quantized_models(variant: Variant) -> dict[str, list[Found]]:
-    found: dict[str, list[Found]] = {}
+def _quantized_models(variant: Variant) -> dict[str, list[Comparison]]:
+    models: dict[str, list[Comparison]] = {}
     for run in variant.runs:
         for model in run.models:
             if model.fidelity is not None:
-                found.setdefault(title(model), []).append((run, model, model.fidelity))
-    return found
+                models.setdefault(title(model), []).append((run, model, model.fidelity))
+    return models
 
 
 def _flips_column(task: Task) -> Column | None:
@@ -81,8 +87,8 @@ def _columns(seeds: bool, flips: Column | None, vectors: bool) -> tuple[Column, 
     )
 
 
-def _model_line(variant: Variant, found: Found, seeds: bool, column: Column | None, vectors: bool) -> Line:
-    run, model, fidelity = found
+def _model_line(variant: Variant, comparison: Comparison, seeds: bool, column: Column | None, vectors: bool) -> Line:
+    run, model, fidelity = comparison
     decided = column is not None and column.text == "Flips"
     flips = Cell(NOTHING)
     if fidelity.flips is not None and fidelity.flip_rate is not None:
@@ -91,8 +97,8 @@ def _model_line(variant: Variant, found: Found, seeds: bool, column: Column | No
             f"({numbers.percent(fidelity.flip_rate)}{_of_entities(fidelity)}{_of_exact(fidelity)})",
         )
     if fidelity.query_flips is not None:
-        found_flips = fidelity.query_flips
-        flips = Cell(f"{found_flips.changed:,}", f"({numbers.percent(found_flips.changed / found_flips.queries)})")
+        query_flips = fidelity.query_flips
+        flips = Cell(f"{query_flips.changed:,}", f"({numbers.percent(query_flips.changed / query_flips.queries)})")
     differences = (fidelity.mean_logit_difference, fidelity.worst_logit_difference)
     errors = (fidelity.fp32_calibration_error, fidelity.int8_calibration_error)
     cells = (
@@ -116,13 +122,13 @@ def _of_vectors(fidelity: Fidelity) -> tuple[Cell, Cell]:
 
 
 def _of_entities(fidelity: Fidelity) -> str:
-    found = fidelity.entity_flips
-    return f"; {numbers.percent(found.changed / found.entities)} of entities" if found and found.entities else ""
+    flips = fidelity.entity_flips
+    return f"; {numbers.percent(flips.changed / flips.entities)} of entities" if flips and flips.entities else ""
 
 
 def _of_exact(fidelity: Fidelity) -> str:
-    found = fidelity.exact_flips
-    return f"; exact: {found.lost:,} lost, {found.gained:,} gained" if found else ""
+    flips = fidelity.exact_flips
+    return f"; exact: {flips.lost:,} lost, {flips.gained:,} gained" if flips else ""
 
 
 def _pair(values: tuple[Any, Any], written: Callable[[Any], str]) -> Cell:
@@ -136,8 +142,8 @@ def _matmuls(model: ModelResult) -> tuple[int | None, int | None]:
 
 
 def _lowest(model: ModelResult) -> str:
-    found = [value for value in _noise(model).values() if value is not None]
-    return _decibels(min(found)) if found else NOTHING
+    ratios = [value for value in _noise(model).values() if value is not None]
+    return _decibels(min(ratios)) if ratios else NOTHING
 
 
 def _noise(model: ModelResult) -> dict[str, float | None]:
@@ -148,20 +154,20 @@ def _decibels(value: float | None) -> str:
     return "exact" if value is None else f"{value:.1f}".replace("-", numbers.MINUS)
 
 
-def _detail(name: str, found: list[Found], seeds: bool) -> Detail:
+def _detail(name: str, comparisons: list[Comparison], seeds: bool) -> Detail:
     tables = {
-        "flips": [_flips(found, seeds)],
-        "noise of each part": [_noise_table(found)],
-        "each matmul alone": list(_sensitivity_tables(found, seeds)),
-        "what is fp32": [_fp32_table(found)],
+        "flips": [_flips(comparisons, seeds)],
+        "noise of each part": [_noise_table(comparisons)],
+        "each matmul alone": list(_sensitivity_tables(comparisons, seeds)),
+        "what is fp32": [_fp32_table(comparisons)],
     }
-    shown = {what: [table for table in made if table.lines] for what, made in tables.items()}
-    named = ", ".join(what for what, made in shown.items() if made)
-    return Detail(f"{name}: {named}", tuple(table for made in shown.values() for table in made))
+    shown = {what: [table for table in group if table.lines] for what, group in tables.items()}
+    named = ", ".join(what for what, group in shown.items() if group)
+    return Detail(f"{name}: {named}", tuple(table for group in shown.values() for table in group))
 
 
-def _sensitivity_tables(found: list[Found], seeds: bool) -> Iterator[Table]:
-    for run, model, _ in found:
+def _sensitivity_tables(comparisons: list[Comparison], seeds: bool) -> Iterator[Table]:
+    for run, model, _ in comparisons:
         if model.info.get("divergence"):
             count = model.info.get("texts_alone")
             unit = f"{KINDS[run.task.kind].unit}s"
@@ -169,8 +175,8 @@ def _sensitivity_tables(found: list[Found], seeds: bool) -> Iterator[Table]:
             yield sensitivity.table(run, model, f"{caption}, seed {run.seed}" if seeds else caption)
 
 
-def _flips(found: list[Found], seeds: bool) -> Table:
-    run, _, fidelity = found[0]
+def _flips(comparisons: list[Comparison], seeds: bool) -> Table:
+    run, _, fidelity = comparisons[0]
     row = row_word(run.task)
     columns = (
         *((Column("Seed", numeric=False),) if seeds else ()),
@@ -182,11 +188,11 @@ def _flips(found: list[Found], seeds: bool) -> Table:
     )
     lines = [
         Line((*((Cell(str(run.seed)),) if seeds else ()), *_flip(flip)))
-        for run, _, each in found
+        for run, _, each in comparisons
         for flip in each.flipped[:LISTED]
     ]
     caption = f"{row}s of {of_first_split(run.task)} that flip, those of which fp32 is most sure first"
-    if any(len(each.flipped) > LISTED for _, _, each in found):
+    if any(len(each.flipped) > LISTED for _, _, each in comparisons):
         caption += f" ({LISTED} a seed; all in the result file)" if seeds else f" ({LISTED} of {fidelity.flips:,})"
     return Table(caption, columns, tuple(lines), headings=2 if seeds else 1)
 
@@ -195,10 +201,10 @@ def _flip(flip: Flip) -> tuple[Cell, ...]:
     return text_cells(str(flip.row), flip.fp32, flip.int8, numbers.share(flip.confidence), flip.gold)
 
 
-def _noise_table(found: list[Found]) -> Table:
+def _noise_table(comparisons: list[Comparison]) -> Table:
     """Return the parts with the least signal to noise in any seed, in the graph's order."""
-    known = dict.fromkeys(name for _, model, _ in found for name in _noise(model))
-    shown = [(run, _noise(model)) for run, model, _ in found]
+    known = dict.fromkeys(name for _, model, _ in comparisons for name in _noise(model))
+    shown = [(run, _noise(model)) for run, model, _ in comparisons]
     least = {name: min(_as_number(noise[name]) for _, noise in shown if name in noise) for name in known}
     noisiest = set(sorted(known, key=lambda name: least[name])[:NOISIEST])
     names = [name for name in known if name in noisiest]
@@ -218,15 +224,15 @@ def _as_number(decibels: float | None) -> float:
     return inf if decibels is None else decibels
 
 
-def _fp32_table(found: list[Found]) -> Table:
+def _fp32_table(comparisons: list[Comparison]) -> Table:
     """Return what stays fp32; a part for which only some seeds do names them."""
     reasons: dict[tuple[str, str], list[str]] = {}
-    for run, model, _ in found:
+    for run, model, _ in comparisons:
         for part in (model.info.get("stayed_fp32") or {}).items():
             reasons.setdefault(part, []).append(str(run.seed))
     columns = (Column("Part", numeric=False), Column("Why", numeric=False))
     lines = tuple(
-        Line((Cell(name), Cell(why if len(seeds) == len(found) else f"{why} (seed {', '.join(seeds)})")))
+        Line((Cell(name), Cell(why if len(seeds) == len(comparisons) else f"{why} (seed {', '.join(seeds)})")))
         for (name, why), seeds in reasons.items()
     )
     return Table("What is computed in fp32, and why", columns, lines)

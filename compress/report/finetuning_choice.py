@@ -23,9 +23,9 @@ def choices_of(result: Result) -> tuple[Choice, ...]:
 def choice_sentences(task: Task) -> list[str]:
     """Return a sentence for each choice, once for all recipes that share it; without a seed if all seeds share the chosen model."""
     seeds = {run.seed for run in task.results}
-    found = [(key, each, run.seed) for run in task.results for key, each in _choices_by_key(run)]
-    shared = {key for key, _, _ in found if {seed for other, _, seed in found if other == key} == seeds}
-    return list(dict.fromkeys(format_choice(each, None if key in shared else seed) for key, each, seed in found))
+    choices = [(key, each, run.seed) for run in task.results for key, each in _choices_by_key(run)]
+    shared = {key for key, _, _ in choices if {seed for other, _, seed in choices if other == key} == seeds}
+    return list(dict.fromkeys(format_choice(each, None if key in shared else seed) for key, each, seed in choices))
 
 
 def format_choice(choice: Choice, seed: int | None = None) -> str:

@@ -32,7 +32,7 @@ def over_seeds(folders: Sequence[Path]) -> Callable[[Variant, str], Delta | None
     """
 
     def delta_of(variant: Variant, name: str) -> Delta | None:
-        variant = replace(variant, runs=_made_apart(variant.runs))
+        variant = replace(variant, runs=_distinct_runs(variant.runs))
         models = variant.models(name)
         deltas = [model.delta for model in models if model.delta]
         if len(deltas) < len(models) or len(models) < 2:
@@ -45,7 +45,7 @@ def over_seeds(folders: Sequence[Path]) -> Callable[[Variant, str], Delta | None
     return delta_of
 
 
-def _made_apart(runs: Sequence[Result]) -> tuple[Result, ...]:
+def _distinct_runs(runs: Sequence[Result]) -> tuple[Result, ...]:
     """Return the first of each set of `runs` with the same artefacts; all of those without recorded artefacts."""
     firsts = {tuple(stage.key for stage in run.stages) or run.run: run for run in reversed(runs)}
     return tuple(reversed(firsts.values()))
@@ -73,9 +73,11 @@ def best_guess(folders: Sequence[Path]) -> Callable[[Variant], float | None]:
 
 def how_over_seeds(variants: Sequence[Variant], folders: Sequence[Path]) -> str | None:
     """Return how the intervals over seeds were computed; None if there is only one seed."""
-    several = [variant for variant in variants if len(_made_apart(variant.runs)) > 1]
+    several = [variant for variant in variants if len(_distinct_runs(variant.runs)) > 1]
     recorded = [
-        variant for variant in several if not all(find_predictions(run, folders) for run in _made_apart(variant.runs))
+        variant
+        for variant in several
+        if not all(find_predictions(run, folders) for run in _distinct_runs(variant.runs))
     ]
     if not several or len(recorded) == len(several):
         return RECORDED if several else None
@@ -92,7 +94,7 @@ def named_on_tasks(variants: Sequence[Variant]) -> str:
     titles: dict[str, list[str]] = {}
     for title, own in labels.items():
         titles.setdefault(join_words(own), []).append(title)
-    return ", and ".join(f"{own} on {join_words(found)}" for own, found in titles.items())
+    return ", and ".join(f"{own} on {join_words(tasks)}" for own, tasks in titles.items())
 
 
 def _resampled_delta(variant: Variant, models: Sequence[ModelResult], files: Sequence[Path]) -> Delta:

@@ -16,11 +16,11 @@ def row_labels(firsts: list[Result], known: list[Machine]) -> list[str]:
     for part in (lambda r: r.teachers, lambda r: r.student or ""):
         _tell_apart(labels, firsts, part)
     for label in {label for label in labels if labels.count(label) > 1}:
-        places = [index for index, found in enumerate(labels) if found == label]
+        places = [index for index, other in enumerate(labels) if other == label]
         for index, difference in zip(places, _differences([firsts[index] for index in places]), strict=True):
             labels[index] = f"{label} ({difference})" if difference else label
     for label in {label for label in labels if labels.count(label) > 1}:
-        places = [index for index, found in enumerate(labels) if found == label]
+        places = [index for index, other in enumerate(labels) if other == label]
         if len({machine_of(firsts[index]) for index in places}) == len(places):
             continue  # their letters tell them apart
         for index, digest in zip(places, _differing_files([firsts[index] for index in places]), strict=True):
@@ -43,7 +43,7 @@ def row_labels(firsts: list[Result], known: list[Machine]) -> list[str]:
 def _tell_apart(labels: list[str], firsts: list[Result], part: Callable[[Result], str]) -> None:
     """Add `part` of the results to equal labels, if it differs."""
     for label in {label for label in labels if labels.count(label) > 1}:
-        places = [index for index, found in enumerate(labels) if found == label]
+        places = [index for index, other in enumerate(labels) if other == label]
         if len({part(firsts[index]) for index in places}) > 1:
             for index in places:
                 labels[index] = f"{label} ({part(firsts[index])})"
@@ -66,8 +66,8 @@ def _differences(results: list[Result]) -> list[str]:
     own = [
         [f"{name}.{field}={each[name][field]}" for name, field in differing if field in each[name]] for each in settings
     ]
-    found = [", ".join([*less, *more]) for less, more in zip(lacking, own, strict=True)]
-    return found if max(map(len, found)) <= _LONGEST else [""] * len(found)
+    differences = [", ".join([*less, *more]) for less, more in zip(lacking, own, strict=True)]
+    return differences if max(map(len, differences)) <= _LONGEST else [""] * len(differences)
 
 
 def files_of(result: Result) -> dict[str, str] | None:

@@ -11,8 +11,8 @@ from .tradeoffs import join_words
 
 def mix_sentences(task: Task) -> list[str]:
     """Return a sentence for each recipe whose student has a mix, for its first seed."""
-    found = ((variant, _last_mix(variant)) for variant in task.variants)
-    return [_sentence(variant, mix) for variant, mix in found if mix is not None]
+    mixes = ((variant, _last_mix(variant)) for variant in task.variants)
+    return [_sentence(variant, mix) for variant, mix in mixes if mix is not None]
 
 
 def _last_mix(variant: Variant) -> Sequence[float] | None:

@@ -23,7 +23,7 @@ def one_line(text: object) -> str:
 def escape(text: object) -> str:
     """Return the text escaped, so that it is shown literally: one line, no markup."""
     plain = one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    plain = _LINK.sub(lambda found: f"&#{ord(found[0])};", plain)
+    plain = _LINK.sub(lambda match: f"&#{ord(match[0])};", plain)
     return _BLOCK.sub(r"\1\\\2", _ACTIVE.sub(r"\\\1", plain))
 
 
@@ -44,9 +44,9 @@ def fence(text: str) -> str:
     return "`" * max(3, longest + 1)
 
 
-def table(found: Table) -> str:
+def table(content: Table) -> str:
     """Return a pipe table, with numbers right-aligned."""
-    head = [escape(column) for column in found.columns]
-    rule = ["--:" if column.numeric else ":--" for column in found.columns]
-    rows = [head, rule, *([escape(cell) for cell in line.cells] for line in found.lines)]
+    head = [escape(column) for column in content.columns]
+    rule = ["--:" if column.numeric else ":--" for column in content.columns]
+    rows = [head, rule, *([escape(cell) for cell in line.cells] for line in content.lines)]
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)

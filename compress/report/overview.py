@@ -203,17 +203,17 @@ class Identity(NamedTuple):
 def _by_identity(task: Task) -> dict[Identity, Row]:
     """Return each model on ONNX Runtime, by identity. Of baselines with the same identity, the one with the most seeds."""
     runs = Counter(map(_what_was_run, task.variants))
-    found: dict[Identity, Row] = {}
+    rows: dict[Identity, Row] = {}
     for row in sorted(task.rows, key=lambda row: -len(row.models)):
         variant = task.variant_of(row)
         name, teachers, student = _what_was_run(variant)
         if task.is_baseline(row):
-            found.setdefault(Identity(title(row.model), teachers=variant.first.teacher), row)
+            rows.setdefault(Identity(title(row.model), teachers=variant.first.teacher), row)
         elif not row.eager:
             label = "" if runs[name, teachers, student] == 1 else variant.label
-            found[Identity(row.name, name, teachers, student, label)] = row
+            rows[Identity(row.name, name, teachers, student, label)] = row
     order = {id(row): place for place, row in enumerate(task.rows)}
-    return dict(sorted(found.items(), key=lambda item: order[id(item[1])]))
+    return dict(sorted(rows.items(), key=lambda item: order[id(item[1])]))
 
 
 def _what_was_run(variant: Variant) -> tuple[str, str, str]:

@@ -191,11 +191,11 @@ def _reading_notes(tasks: Sequence[Task]) -> tuple[str, ...]:
     teacher = sentences.teacher_word(tasks)
     taught = any(result.ensemble for task in tasks for result in task.results)
     cut = any(result.vocabulary for task in tasks for result in task.results)
-    asked = any(KINDS[task.first.task.kind].unit == "question" for task in tasks)
+    questions = any(KINDS[task.first.task.kind].unit == "question" for task in tasks)
     parts = (
         SCORES,
         FAMILIES if any(row.corrected and row.corrected.family > 1 for task in tasks for row in task.rows) else (),
-        QUESTIONS if asked else (),
+        QUESTIONS if questions else (),
         SEVERAL if taught else (),
         TIMES if timed else UNTIMED,
         SIZES,

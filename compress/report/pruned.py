@@ -15,8 +15,8 @@ from .words import KIND_WORDS
 def pruned_tables(variant: Variant) -> Iterator[Table]:
     """Yield three tables, if a stage of the recipe prunes: for each budget the scores on the tuning split, and how close the answers are to
     the whole model's; and heads and neurons by layer."""
-    found = [(run, record) for run in variant.runs for record in run.pruning]
-    if not found:
+    records = [(run, record) for run in variant.runs for record in run.pruning]
+    if not records:
         return
     scores = (
         Column("Seed"),
@@ -31,8 +31,8 @@ def pruned_tables(variant: Variant) -> Iterator[Table]:
         Column("Repaired", "points"),
         Column("Recovered", "points"),
     )
-    yield Table("Pruning on the tuning split", scores, tuple(line for pair in found for line in _scores(*pair)))
-    if lines := [line for pair in found for line in _nearness(*pair)]:
+    yield Table("Pruning on the tuning split", scores, tuple(line for pair in records for line in _scores(*pair)))
+    if lines := [line for pair in records for line in _nearness(*pair)]:
         yield Table("Pruned against whole on the tuning split", _near_columns(variant), tuple(lines))
     columns = (
         Column("Seed"),
@@ -81,10 +81,10 @@ def _nearness(run: Result, record: PruningRecord) -> Iterator[Line]:
             "pruned": (point.divergence, point.same),
             "repaired": (point.repaired_divergence, point.repaired_same),
         }
-        found = {model: pair for model, pair in measured.items() if pair[0] is not None}
-        for number, (model, (divergence, same)) in enumerate(found.items(), 1):
+        pairs = {model: pair for model, pair in measured.items() if pair[0] is not None}
+        for number, (model, (divergence, same)) in enumerate(pairs.items(), 1):
             names = str(run.seed), record.stage, _budget(record, point), model
-            delta = difference_cell(point.delta if number == len(found) else None)
+            delta = difference_cell(point.delta if number == len(pairs) else None)
             share = NOTHING if same is None else f"{same:.1%}"
             yield Line((*text_cells(*names), delta, *text_cells(share, f"{divergence:.3g}")))
 

@@ -38,11 +38,11 @@ def describe(tasks: Sequence[Task]) -> str:
 
 def charts(tasks: Sequence[Task]) -> list[Any]:
     """Return for each run what the last pruning stage left, and a curve for each stage with several budgets."""
-    found = []
+    pictures = []
     for result in pruned_results(tasks):
-        found.append(_shape(result))
-        found += [_curve(result, record) for record in result.pruning if len(record.points) > 1]
-    return found
+        pictures.append(_shape(result))
+        pictures += [_curve(result, record) for record in result.pruning if len(record.points) > 1]
+    return pictures
 
 
 def _describe_layers(result: Result) -> Iterator[str]:

@@ -47,8 +47,8 @@ def recommend(tasks: Sequence[Task], limits: Limits, folders: Sequence[Path] = (
         raise CompressError(
             f"expected a recipe that was run in the same way on all of {titles}; found none; name the runs of one task"
         )
-    found = [(overall, score) for overall in candidates if (score := _tuning_score(overall, tasks)) is not None]
-    if not found:
+    contenders = [(overall, score) for overall in candidates if (score := _tuning_score(overall, tasks)) is not None]
+    if not contenders:
         raise CompressError(
             "expected a model whose score on the tuning split is known, in all tasks; found none; run the recipes again"
         )
@@ -58,15 +58,15 @@ def recommend(tasks: Sequence[Task], limits: Limits, folders: Sequence[Path] = (
             f"--max-latency-ms: expected times of one machine, found those of several on {join_words(apart)}; run the recipes on one"
         )
     models = [
-        _measure_candidate(number, overall, score, tasks, limits) for number, (overall, score) in enumerate(found)
+        _measure_candidate(number, overall, score, tasks, limits) for number, (overall, score) in enumerate(contenders)
     ]
     if apart:
         models = [replace(model, latency_ms=None) for model in models]
-    untimed = [found[model.number][0].label for model in models if model.latency_ms is None]
+    untimed = [contenders[model.number][0].label for model in models if model.latency_ms is None]
     if untimed:  # then times cannot be compared
         models = [replace(model, latency_ms=None) for model in models]
     choice = choose(models, limits)
-    chosen = found[choice.model.number][0]
+    chosen = contenders[choice.model.number][0]
     lines = [
         f"{_format_limits(limits, tasks)}: {'no model meets this; the nearest is ' if choice.missed else ''}"
         f"{_describe_candidate(chosen, choice.model)}."
@@ -82,11 +82,11 @@ def recommend(tasks: Sequence[Task], limits: Limits, folders: Sequence[Path] = (
     rest = [model for model in models if model is not choice.model and limits.meets(model)]
     if rest:
         second = choose(rest, limits).model
-        lines.append(f"The runner-up is {_describe_candidate(found[second.number][0], second)}.")
+        lines.append(f"The runner-up is {_describe_candidate(contenders[second.number][0], second)}.")
     elif not choice.missed:
         lines.append("No other model meets this.")
     if not apart and not untimed:
-        lines += _doubt_sentences([overall for overall, _ in found], tasks)
+        lines += _doubt_sentences([overall for overall, _ in contenders], tasks)
     picked = tuple(_best_seed(task, row) for task, row in zip(tasks, chosen.rows, strict=True))
     if choice.missed:
         return Recommendation(tuple(lines), (), "", picked, missed=True)
@@ -162,7 +162,7 @@ def _tuning_score(overall: Overall, tasks: Sequence[Task]) -> float | None:
     for task, row, counts in zip(tasks, overall.rows, overall.counted, strict=True):
         if not counts:
             continue
-        scores = [tuning_score(run, model) for run, model in task.made_by(row)]
+        scores = [tuning_score(run, model) for run, model in task.models_of(row)]
         known = [score for score in scores if score is not None]
         if len(known) < len(scores):
             return None
@@ -218,7 +218,7 @@ def _describe_candidate(overall: Overall, model: Measured) -> str:
 
 def _best_seed(task: Task, row: Row) -> tuple[Result, ModelResult]:
     """Return the best seed on the tuning split; of equals the first."""
-    return max(task.made_by(row), key=lambda pair: tuning_score(*pair) or 0.0)
+    return max(task.models_of(row), key=lambda pair: tuning_score(*pair) or 0.0)
 
 
 def options_of(run: Result, model: ModelResult) -> tuple[str | None, tuple[str, ...]]:

@@ -48,9 +48,9 @@ def _inline(drawn: Any) -> str:
     return inline(svg([drawn]))
 
 
-def _curves(found: Curves) -> tuple[str, str, str]:
+def _curves(recipe_curves: Curves) -> tuple[str, str, str]:
     """Return title, words, picture."""
-    return found.title, curves.describe(found), inline(svg([curves.chart(found)]))
+    return recipe_curves.title, curves.describe(recipe_curves), inline(svg([curves.chart(recipe_curves)]))
 
 
 def every_chart(tasks: Sequence[Task]) -> list[dict[str, Any]]:

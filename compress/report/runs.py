@@ -77,7 +77,7 @@ class Row:
 
     def latencies(self, shape: Shape) -> list[Latency]:
         """Return the latencies of the seeds that were timed."""
-        return [found for runtime in self.runtimes for found in runtime.latency if _shape(found) == shape]
+        return [latency for runtime in self.runtimes for latency in runtime.latency if _shape(latency) == shape]
 
 
 @dataclass(frozen=True)
@@ -108,8 +108,8 @@ class Task:
     @cached_property
     def shapes(self) -> list[Shape]:
         """The measured shapes, small to large, the task's own lengths last."""
-        found = {_shape(latency) for row in self.rows for runtime in row.runtimes for latency in runtime.latency}
-        return sorted(found, key=lambda shape: (shape == (0, 0), shape))
+        shapes = {_shape(latency) for row in self.rows for runtime in row.runtimes for latency in runtime.latency}
+        return sorted(shapes, key=lambda shape: (shape == (0, 0), shape))
 
     @cached_property
     def cpu_time(self) -> bool:
@@ -146,16 +146,16 @@ class Task:
             if (variant.label == row.recipe if row.recipe else _baseline(variant) == row.teachers)
         )
 
-    def made_by(self, row: Row) -> list[tuple[Result, ModelResult]]:
+    def models_of(self, row: Row) -> list[tuple[Result, ModelResult]]:
         """Return the models of `row`, each with the run that made it."""
         return [(run, model) for model in row.models for run in self.results if any(model is own for own in run.models)]
 
     def in_doubt(self, row: Row) -> set[Shape]:
         """Return the shapes whose headline time is not to be trusted: the machine was busy in a run that made `row`."""
-        return {shape for run, _ in self.made_by(row) for shape in doubts_of(run).of_headline(cpu=self.cpu_time)}
+        return {shape for run, _ in self.models_of(row) for shape in doubts_of(run).of_headline(cpu=self.cpu_time)}
 
     def noise(self, shape: Shape) -> Latency | None:
-        return median_latency([found for run in self.results for found in run.noise if _shape(found) == shape])
+        return median_latency([latency for run in self.results for latency in run.noise if _shape(latency) == shape])
 
 
 def baseline_word(variants: Iterable[Variant]) -> str:
@@ -168,13 +168,13 @@ def title(model: ModelResult) -> str:
     return f"{model.name} {model.precision}"
 
 
-def median_latency(found: Sequence[Latency]) -> Latency | None:
+def median_latency(latencies: Sequence[Latency]) -> Latency | None:
     """Return the median over seeds of each figure that all have; without intervals, which belong to one seed's runs."""
-    if len(found) < 2:
-        return found[0] if found else None
-    shared = {name: getattr(found[0], name) for name in ("batch", "length", "runs", "starts")}
+    if len(latencies) < 2:
+        return latencies[0] if latencies else None
+    shared = {name: getattr(latencies[0], name) for name in ("batch", "length", "runs", "starts")}
     names = [name for name in Latency.model_fields if name not in shared and not name.endswith("_interval")]
-    columns = {name: [getattr(latency, name) for latency in found] for name in names}
+    columns = {name: [getattr(latency, name) for latency in latencies] for name in names}
     fields = {name: None if None in values else median(values) for name, values in columns.items()}
     return Latency.model_validate(fields | shared)
 
@@ -185,10 +185,10 @@ def machines(results: Sequence[Result]) -> list[Machine]:
     Cores, memory and the operating system's patch level do not distinguish machines: the number of threads with which a model was timed is
     given next to it.
     """
-    found: dict[str, Machine] = {}
+    by_kind: dict[str, Machine] = {}
     for result in sorted(results, key=lambda result: result.machine.cores):
-        found[machine_of(result)] = result.machine
-    return [found[name] for name in dict.fromkeys(map(machine_of, results))]
+        by_kind[machine_of(result)] = result.machine
+    return [by_kind[name] for name in dict.fromkeys(map(machine_of, results))]
 
 
 def lettered_machines(results: Sequence[Result]) -> list[Machine]:
@@ -231,8 +231,8 @@ def _variants(results: list[Result], known: list[Machine]) -> tuple[Variant, ...
                 f"runs {other.run} and {result.run} are the same recipe, task and seed {result.seed}; leave one out"
             )
     ordered = [tuple(seeds[seed] for seed in sorted(seeds)) for seeds in runs.values()]
-    labels = row_labels([found[0] for found in ordered], known)
-    return tuple(Variant(label, found) for label, found in zip(labels, ordered, strict=True))
+    labels = row_labels([seed_runs[0] for seed_runs in ordered], known)
+    return tuple(Variant(label, seed_runs) for label, seed_runs in zip(labels, ordered, strict=True))
 
 
 def _names(variant: Variant) -> list[str]:

@@ -33,12 +33,12 @@ def searched_models(tasks: Sequence[Task]) -> list[tuple[Result, ModelResult]]:
 
 def describe(tasks: Sequence[Task]) -> str:
     """Describe the pictures in words, as their alternative text."""
-    told = []
+    sentences = []
     for result, model in searched_models(tasks):
         rows = sorted(_matmul_rows(model), key=lambda row: -row["divergence"])[:3]
         listed = "; ".join(f"{row['matmul']} {numbers.significant(row['divergence'])} ({row['kind']})" for row in rows)
-        told.append(f"{_chart_title(result, model)}. Divergence of the logits by matmul, the largest: {listed}.")
-    return " ".join(told)
+        sentences.append(f"{_chart_title(result, model)}. Divergence of the logits by matmul, the largest: {listed}.")
+    return " ".join(sentences)
 
 
 def charts(tasks: Sequence[Task]) -> list[Any]:
@@ -109,13 +109,13 @@ def _measure(result: Result) -> str:
 def _matmul_rows(model: ModelResult) -> list[dict[str, Any]]:
     """Return rows in the order of the graph, each for the int8 format that a matmul has in the mix, or had before the fallback (not
     recorded in old results: static)."""
-    given = set(model.info["fp32_fallbacks"])
+    fallbacks = set(model.info["fp32_fallbacks"])
     rows = []
-    for matmul, found in model.info["divergence"].items():
+    for matmul, divergences in model.info["divergence"].items():
         int8_format = model.info.get("int8_formats_tried", model.info["int8_formats"]).get(matmul, "static")
-        kind = _KINDS["fp32" if matmul in given else int8_format]
+        kind = _KINDS["fp32" if matmul in fallbacks else int8_format]
         name = matmul.removesuffix("/MatMul")
-        row = {"matmul": name, "divergence": max(found[int8_format], _LEAST), "kind": kind}
+        row = {"matmul": name, "divergence": max(divergences[int8_format], _LEAST), "kind": kind}
         if "drop_alone" in model.info:
             row |= {"drop": model.info["drop_alone"][matmul][int8_format], "saved": model.info["saved_ms"][matmul]}
         tip = {"Matmul": name, "Divergence": f"{row['divergence']:.1e}", "In the mix": kind}

@@ -19,12 +19,12 @@ AT = {(1, 32): "one text of 32 tokens", (1, 128): "one of 128", (0, 0): "the tas
 
 def findings(task: Task) -> list[str]:
     """Return one sentence per recipe: what its last model keeps, and what it saves."""
-    found = []
+    sentences = []
     for variant in task.variants:
         mine = [row for row in task.rows if row.recipe == variant.label and not row.eager]
         if mine:
-            found.append(_finding(task, mine[-1], task.baseline_of(mine[-1])))
-    return found
+            sentences.append(_finding(task, mine[-1], task.baseline_of(mine[-1])))
+    return sentences
 
 
 def goals(task: Task) -> list[str]:
@@ -68,10 +68,10 @@ def _trusted_latencies(task: Task, row: Row, shapes: Iterable[Shape]) -> list[tu
 
 def _ensemble_sentence(task: Task, row: Row) -> str:
     """Return a sentence on the score of the mean of several teachers, which the student learnt."""
-    for variant, found in taught_by(task):
+    for variant, ensembles in taught_by(task):
         if variant.label == row.recipe:
-            points = numbers.points(sum(each.headline for each in found) / len(found))
-            names = join_words([teacher.name for teacher in found[0].teachers])
+            points = numbers.points(sum(each.headline for each in ensembles) / len(ensembles))
+            names = join_words([teacher.name for teacher in ensembles[0].teachers])
             return f" {TEACHERS_MEAN.capitalize()}, of {names}, which the student learnt, has {points} points."
     return ""
 
@@ -130,23 +130,23 @@ SOURCES = {"files": "files", "hub": "the hub", "saved": "a saved data set", "syn
 
 def warnings(results: Sequence[Result], shapes: Collection[Shape] = ()) -> list[str]:
     """Return what a reader must know before comparing anything in the report, which has the times of `shapes`."""
-    found = []
+    lines = []
     several, threads = machines(results), timed_threads(results)
     if len(several) > 1 and not lettered_machines(results):
-        found.append(_machines_sentence(results))
+        lines.append(_machines_sentence(results))
     elif len(several) > 1:
         named = "; ".join(f"[{letter(index)}] {machine.cpu}" for index, machine in enumerate(several))
-        told = f"These runs were measured on {len(several)} different machines: {named}."
+        sentence = f"These runs were measured on {len(several)} different machines: {named}."
         apart = len(machines([result for result in results if timed_threads([result])])) > 1
-        found.append(f"{told} Latencies of different machines cannot be compared." if apart else told)
+        lines.append(f"{sentence} Latencies of different machines cannot be compared." if apart else sentence)
     if len(threads) > 1:
-        found.append(
+        lines.append(
             f"Latency was measured with {join_words([str(count) for count in threads])} threads: compare only models of equal threads."
         )
     runtimes = sorted({run.versions.get("onnxruntime", "unknown") for run in results})
     if len(runtimes) > 1:
-        found.append(f"These runs used different versions of ONNX Runtime: {join_words(runtimes)}.")
-    return [*found, *busy(results, shapes)]
+        lines.append(f"These runs used different versions of ONNX Runtime: {join_words(runtimes)}.")
+    return [*lines, *busy(results, shapes)]
 
 
 def _machines_sentence(results: Sequence[Result]) -> str:
@@ -165,5 +165,5 @@ def _machines_sentence(results: Sequence[Result]) -> str:
 
 def busy(results: Sequence[Result], shapes: Collection[Shape]) -> list[str]:
     """Return a line for each run whose times of `shapes` indicate that the machine was busy, with the figures not to trust."""
-    found = [(run.run, text) for run in results if (text := warning_of(run, shapes))]
-    return [text if len(results) == 1 else f"{name}: {text}" for name, text in found]
+    lines = [(run.run, text) for run in results if (text := warning_of(run, shapes))]
+    return [text if len(results) == 1 else f"{name}: {text}" for name, text in lines]

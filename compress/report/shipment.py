@@ -41,11 +41,11 @@ def shipment_of(source: Path, limits: Limits) -> Shipment:
             else "`compress report` with the same limits gives a command for each"
         )
         raise CompressError(f"{source}: --from takes results of one task, found {titles}; {way}")
-    found = recommend(tasks, limits)
-    if found.missed:
-        raise CompressError(f"{source}: {' '.join(found.lines)}")
-    ((run, model),) = found.models
-    return Shipment(_folder_of(run, source), *options_of(run, model), " ".join(found.lines))
+    recommendation = recommend(tasks, limits)
+    if recommendation.missed:
+        raise CompressError(f"{source}: {' '.join(recommendation.lines)}")
+    ((run, model),) = recommendation.models
+    return Shipment(_folder_of(run, source), *options_of(run, model), " ".join(recommendation.lines))
 
 
 def _folder_of(run: Result, source: Path) -> Path:

@@ -52,15 +52,15 @@ def section(tasks: Sequence[Task]) -> Section | None:
     if not known:
         return None
     return Section(
-        " ".join(_describe_map(title, found) for title, found in known if found.states),
-        tuple(sentence for title, found in known for sentence in _sentences(title, found)),
-        tuple(table for title, found in known for table in _tables(title, found)),
+        " ".join(_describe_map(title, similarity) for title, similarity in known if similarity.states),
+        tuple(sentence for title, similarity in known for sentence in _sentences(title, similarity)),
+        tuple(table for title, similarity in known for table in _tables(title, similarity)),
     )
 
 
 def charts(tasks: Sequence[Task]) -> list[Any]:
     """Return for each student a map of states, and of attention if it was read: side by side if they fit."""
-    return [_student(title, found) for title, found in _known_similarities(tasks) if found.states]
+    return [_student(title, similarity) for title, similarity in _known_similarities(tasks) if similarity.states]
 
 
 def _known_similarities(tasks: Sequence[Task]) -> Iterator[tuple[str, LayerSimilarity]]:
@@ -73,16 +73,16 @@ def _known_similarities(tasks: Sequence[Task]) -> Iterator[tuple[str, LayerSimil
                 yield f"{variant.label}, {task.first.task.marked_title}{seed}", run.similarity
 
 
-def _sentences(title: str, found: LayerSimilarity) -> Iterator[str]:
-    if found.states:
-        best = [max(range(len(row)), key=row.__getitem__) for row in found.states]
-        figures = [f"{row[place]:.2f}" for row, place in zip(found.states, best, strict=True)]
-        yield f"{title}: by CKA, {_nearest(found.model, range(len(best)), best)} ({join_words(figures)}). Layer 0 is the embeddings."
-    if rows := {number: figures for number, row in enumerate(found.attention, 1) if (figures := _figures(row))}:
+def _sentences(title: str, similarity: LayerSimilarity) -> Iterator[str]:
+    if similarity.states:
+        best = [max(range(len(row)), key=row.__getitem__) for row in similarity.states]
+        figures = [f"{row[place]:.2f}" for row, place in zip(similarity.states, best, strict=True)]
+        yield f"{title}: by CKA, {_nearest(similarity.model, range(len(best)), best)} ({join_words(figures)}). Layer 0 is the embeddings."
+    if rows := {number: figures for number, row in enumerate(similarity.attention, 1) if (figures := _figures(row))}:
         least = [min(figures, key=figures.__getitem__) for figures in rows.values()]
         bits = [f"{row[place]:.2f}" for row, place in zip(rows.values(), least, strict=True)]
-        yield f"{title}: by attention, {_nearest(found.model, [*rows], least)} ({join_words(bits)} bits apart)."
-    for problem in found.left_out:
+        yield f"{title}: by attention, {_nearest(similarity.model, [*rows], least)} ({join_words(bits)} bits apart)."
+    for problem in similarity.left_out:
         yield f"{title}: not compared: {problem}."
 
 
@@ -100,17 +100,17 @@ def _figures(row: Sequence[float | None]) -> dict[int, float]:
     return {place: value for place, value in enumerate(row, 1) if value is not None}
 
 
-def _describe_map(title: str, found: LayerSimilarity) -> str:
-    size = f"{len(found.states)} by {len(found.states[0])}"
-    attention = " The same of attention, in bits." if found.attention else ""
-    return f"{title}. CKA of {found.model} layers with teacher layers, {size}, as in the table below.{attention}"
+def _describe_map(title: str, similarity: LayerSimilarity) -> str:
+    size = f"{len(similarity.states)} by {len(similarity.states[0])}"
+    attention = " The same of attention, in bits." if similarity.attention else ""
+    return f"{title}. CKA of {similarity.model} layers with teacher layers, {size}, as in the table below.{attention}"
 
 
-def _tables(title: str, found: LayerSimilarity) -> Iterator[Table]:
-    if found.states:
-        yield _table(f"CKA of states, {title}", found.model, found.states, first=0)
-    if found.attention:
-        yield _table(f"Divergence of attention in bits, {title}", found.model, found.attention, first=1)
+def _tables(title: str, similarity: LayerSimilarity) -> Iterator[Table]:
+    if similarity.states:
+        yield _table(f"CKA of states, {title}", similarity.model, similarity.states, first=0)
+    if similarity.attention:
+        yield _table(f"Divergence of attention in bits, {title}", similarity.model, similarity.attention, first=1)
 
 
 def _table(caption: str, model: str, rows: Rows, *, first: int) -> Table:
@@ -130,19 +130,19 @@ def _name(model: str) -> str:
     return f"{model[0].upper()}{model[1:]}"
 
 
-def _student(title: str, found: LayerSimilarity) -> Any:
-    maps = [_chart("CKA of states", found.model, found.states, first=0, colours=_STATES, ends=(0.0, 1.0))]
-    if found.attention:
-        most = max((value for row in found.attention for value in _figures(row).values()), default=1.0) or 1.0
+def _student(title: str, similarity: LayerSimilarity) -> Any:
+    maps = [_chart("CKA of states", similarity.model, similarity.states, first=0, colours=_STATES, ends=(0.0, 1.0))]
+    if similarity.attention:
+        most = max((value for row in similarity.attention for value in _figures(row).values()), default=1.0) or 1.0
         caption = "Divergence of attention, bits"
-        maps.append(_chart(caption, found.model, found.attention, first=1, colours=_ATTENTION, ends=(most, 0.0)))
-    widths = [len(rows[0]) * _CELL[0] for rows in (found.states, found.attention) if rows]
-    subtitle = (
-        f"{found.tokens:,} tokens of {found.texts:,} texts of the tuning split. Darker: nearer. Layer 0: embeddings."
-    )
+        maps.append(
+            _chart(caption, similarity.model, similarity.attention, first=1, colours=_ATTENTION, ends=(most, 0.0))
+        )
+    widths = [len(rows[0]) * _CELL[0] for rows in (similarity.states, similarity.attention) if rows]
+    subtitle = f"{similarity.tokens:,} tokens of {similarity.texts:,} texts of the tuning split. Darker: nearer. Layer 0: embeddings."
     if sum(widths) > WIDTH:
         return charts_below(*maps, spacing=_SPACING, title=heading(title, [subtitle], WIDTH))
-    names = label_width([f"{_name(found.model)} {len(found.states)}"])
+    names = label_width([f"{_name(similarity.model)} {len(similarity.states)}"])
     whole = sum(widths) + len(widths) * names + _SPACING * (len(widths) - 1)
     return charts_beside(*maps, spacing=_SPACING, title=heading(title, [subtitle], min(whole, WIDTH)))
 

@@ -79,8 +79,8 @@ def _clock(tasks: Sequence[Task]) -> str:
 
 def _means(task: Task) -> Iterator[tuple[str, str]]:
     """Yield (name, points) of the means that students of several teachers learnt."""
-    for variant, found in taught_by(task):
-        yield f"{variant.label}, {TEACHERS_MEAN}", numbers.scores([each.headline for each in found])
+    for variant, ensembles in taught_by(task):
+        yield f"{variant.label}, {TEACHERS_MEAN}", numbers.scores([each.headline for each in ensembles])
 
 
 def _terminal_rows(task: Task) -> Iterator[tuple[Row, list[str]]]:

@@ -224,25 +224,28 @@ def times_of(task: Task, latency: Latency | None, baseline: bool = False, *, wal
 def taught_by(task: Task) -> Iterator[tuple[Variant, list[EnsembleScore]]]:
     """Yield each recipe whose students learnt from several teachers, with the ensemble's scores by seed."""
     for variant in task.variants:
-        if found := [run.ensemble for run in variant.runs if run.ensemble]:
-            yield variant, found
+        if ensembles := [run.ensemble for run in variant.runs if run.ensemble]:
+            yield variant, ensembles
 
 
 def _mean_lines(task: Task, metrics: dict[str, tuple[str, str] | None], shapes: int) -> Iterator[Line]:
-    for variant, found in taught_by(task):
-        heading = (Cell(variant.label), Cell(TEACHERS_MEAN, f"of {len(found[0].teachers)}, which the student learnt"))
+    for variant, ensembles in taught_by(task):
+        heading = (
+            Cell(variant.label),
+            Cell(TEACHERS_MEAN, f"of {len(ensembles[0].teachers)}, which the student learnt"),
+        )
         scores = (
-            numbers.scores([each.scores[where[0]][where[1]] if where else each.headline for each in found])
+            numbers.scores([each.scores[where[0]][where[1]] if where else each.headline for each in ensembles])
             for where in metrics.values()
         )
         yield Line((*heading, *map(Cell, scores), *[Cell(NOTHING)] * (1 + shapes), *NO_SIZES), "reference")
 
 
 def _noise_line(task: Task, metrics: int, shapes: list[Shape]) -> Iterator[Line]:
-    found = [task.noise(shape) for shape in shapes]
-    if any(found):
+    latencies = [task.noise(shape) for shape in shapes]
+    if any(latencies):
         heading = (Cell("baseline"), Cell(task.baseline.name, "A/A: measured again"))
-        times = (times_of(task, latency) for latency in found)
+        times = (times_of(task, latency) for latency in latencies)
         yield Line((*heading, *[Cell(NOTHING)] * (metrics + 1), *times, *NO_SIZES), "reference")
 
 

@@ -33,7 +33,7 @@ def _of_task(task: Task, folders: Sequence[Path]) -> Iterator[str]:
 def _errors(task: Task, row: Row, folders: Sequence[Path]) -> tuple[float, float] | None:
     """Return the root mean square errors of the model, and of the scores' mean; None if predictions are missing."""
     squares, variances = [], []
-    for run, model in task.made_by(row):
+    for run, model in task.models_of(row):
         file = find_predictions(run, folders)
         if file is None:
             return None

@@ -20,8 +20,8 @@ SEEN = {"train": "train, seen", "tuning": "tuning", "corpus": "the corpus, seen"
 
 def vocabulary_sentences(task: Task) -> list[str]:
     """Return a sentence for each recipe that reduces a vocabulary, for its first seed."""
-    found = ((variant, variant.first.vocabulary) for variant in task.variants)
-    return [_sentence(variant, record) for variant, record in found if record is not None]
+    records = ((variant, variant.first.vocabulary) for variant in task.variants)
+    return [_sentence(variant, record) for variant, record in records if record is not None]
 
 
 def _sentence(variant: Variant, record: VocabularyRecord) -> str:

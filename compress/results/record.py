@@ -191,9 +191,9 @@ def _check_search(info: dict[str, Any]) -> dict[str, Any]:
     if missing := [name for name in ("goal", "fp32_fallbacks", "int8_formats") if name not in info]:
         raise ValueError(f"`divergence` is of a search, and its `{missing[0]}` is missing")
     tried = info.get("int8_formats_tried", info["int8_formats"])
-    for matmul, found in info["divergence"].items():
+    for matmul, divergences in info["divergence"].items():
         int8_format = tried.get(matmul, "static")
-        whole = int8_format in found
+        whole = int8_format in divergences
         if "drop_alone" in info:
             whole &= int8_format in info["drop_alone"].get(matmul, ()) and matmul in info.get("saved_ms", ())
         if not whole:
@@ -264,13 +264,13 @@ def contradictions(
         place = ("models", number)
         if names.index(names[number]) != number:
             yield (*place, "name"), f"a model before it is {model.name} {model.precision} too"
-        if (found := {split: sorted(scores) for split, scores in model.scores.items()}) != {
+        if (actual := {split: sorted(scores) for split, scores in model.scores.items()}) != {
             split: sorted(metrics) for split in splits
         }:
-            told = "; ".join(f"{split} with {', '.join(names) or 'nothing'}" for split, names in found.items())
+            description = "; ".join(f"{split} with {', '.join(names) or 'nothing'}" for split, names in actual.items())
             yield (
                 (*place, "scores"),
-                f"expected {', '.join(metrics)} of each of {', '.join(splits)}, as `task` says; found {told or 'none'}",
+                f"expected {', '.join(metrics)} of each of {', '.join(splits)}, as `task` says; found {description or 'none'}",
             )
         elif abs(model.headline - _mean(model.scores[splits[0]])) > _ROUNDING:
             yield (*place, "headline"), f"expected the mean of its scores on {splits[0]}, found {model.headline:g}"

@@ -220,8 +220,8 @@ class Result(Record):
 
     @model_validator(mode="after")
     def _goes_together(self) -> Result:
-        found = contradictions(self.task.splits, self.task.metrics, self.models)
-        if problems := [problem(where, "value_error", None, {"error": ValueError(text)}) for where, text in found]:
+        conflicts = contradictions(self.task.splits, self.task.metrics, self.models)
+        if problems := [problem(where, "value_error", None, {"error": ValueError(text)}) for where, text in conflicts]:
             raise ValidationError.from_exception_data(type(self).__name__, problems)
         return self
 

@@ -57,7 +57,7 @@ def _models(folder: Path) -> list[Model]:
 
 
 def _model(report: str, task: Task, row: Row) -> Model:
-    (teachers,) = {run.teachers for run, _ in task.made_by(row)}
+    (teachers,) = {run.teachers for run, _ in task.models_of(row)}
     return Model(
         task=task.first.task.marked_title,
         report=report,

@@ -47,8 +47,8 @@ def check_ablation_folder(out: Path) -> None:
     page = out / NAMES[0]
     if page.is_file() and b"```sh\ncompress ablate " in page.read_bytes():  # the command that every such page has
         return
-    found = next((name for name in (*NAMES, PER_EXAMPLE) if (out / name).exists()), None)
-    if found is not None:
+    file_name = next((name for name in (*NAMES, PER_EXAMPLE) if (out / name).exists()), None)
+    if file_name is not None:
         raise CompressError(
-            f"{out / found}: is no ablation of this tool's and is not replaced; choose another folder with --report"
+            f"{out / file_name}: is no ablation of this tool's and is not replaced; choose another folder with --report"
         )

@@ -102,8 +102,8 @@ class Ablation:
     @property
     def published(self) -> Published | None:
         """The paper's own ablation, if one is known that has a row of ours."""
-        found = published_of(self.first.recipe.get("paper"))
-        return found if found and any(entry.label in found.rows for entry in self.entries) else None
+        published = published_of(self.first.recipe.get("paper"))
+        return published if published and any(entry.label in published.rows for entry in self.entries) else None
 
     def difference(self, entry: Entry) -> float | None:
         """Return the published difference to the full recipe, in points. Maps are published relative to the uniform one."""
@@ -130,14 +130,14 @@ def ablation_of(rows: Mapping[str, Sequence[Result]], *, title: str, command: st
     Raises `CompressError` if rows do not have the same tasks and seeds, or if predictions are missing or another run's.
     """
     check_together(run for runs in rows.values() for run in runs)
-    runs = {label: _by_task(found) for label, found in rows.items()}
+    runs = {label: _by_task(results) for label, results in rows.items()}
     label, full = next(iter(runs.items()))
-    for other, found in runs.items():
-        if {task: set(seeds) for task, seeds in found.items()} != {task: set(seeds) for task, seeds in full.items()}:
+    for other, tasks in runs.items():
+        if {task: set(seeds) for task, seeds in tasks.items()} != {task: set(seeds) for task, seeds in full.items()}:
             raise CompressError(
                 f"rows `{label}` and `{other}` were not run on the same tasks and seeds; run both again"
             )
-    entries = [_entry(name, full, found, folders) for name, found in runs.items()]
+    entries = [_entry(name, full, tasks, folders) for name, tasks in runs.items()]
     return Ablation(title, tuple(_as_families(entries)), command, tuple(folders))
 
 
@@ -152,10 +152,10 @@ def _as_families(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def _by_task(runs: Sequence[Result]) -> dict[str, dict[int, Result]]:
-    found: dict[str, dict[int, Result]] = {}
+    tasks: dict[str, dict[int, Result]] = {}
     for run in sorted(runs, key=lambda run: run.seed):
-        found.setdefault(run.task.name, {})[run.seed] = run
-    return found
+        tasks.setdefault(run.task.name, {})[run.seed] = run
+    return tasks
 
 
 def _entry(label: str, full: dict[str, Any], mine: dict[str, dict[int, Result]], folders: Sequence[Path]) -> Entry:
@@ -230,5 +230,5 @@ def _row_record(ablation: Ablation, entry: Entry) -> dict[str, Any]:
 
 def _measure(measure: Measure) -> dict[str, Any]:
     delta = measure.delta
-    told = None if delta is None else {"points": delta.points, "low": delta.low, "high": delta.high}
-    return {"scores": list(measure.scores), "mean": measure.mean, "difference": told}
+    difference = None if delta is None else {"points": delta.points, "low": delta.low, "high": delta.high}
+    return {"scores": list(measure.scores), "mean": measure.mean, "difference": difference}

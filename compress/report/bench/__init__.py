@@ -44,8 +44,8 @@ def check_bench_folder(out: Path) -> None:
     page = out / PAGE
     if page.is_file() and page.read_bytes().endswith(_MARK.encode() + b"\n"):
         return
-    found = next((name for name in NAMES if (out / name).exists()), None)
-    if found is not None:
+    file_name = next((name for name in NAMES if (out / name).exists()), None)
+    if file_name is not None:
         raise CompressError(
-            f"{out / found}: is no page of `compress bench` and is not replaced; choose another folder with --out"
+            f"{out / file_name}: is no page of `compress bench` and is not replaced; choose another folder with --out"
         )

@@ -35,14 +35,14 @@ class Measurements:
     def models(self) -> list[str]:
         return [name for name in self.runtimes[0] if name != AGAIN]
 
-    def noisy(self, found: Runtimes) -> set[Shape]:
+    def noisy(self, runtimes: Runtimes) -> set[Shape]:
         """Return the shapes whose ratios a rigorous measurement considers too noisy; empty for any other measurement."""
-        return too_noisy(found[AGAIN].latency) if self.rigor else set()
+        return too_noisy(runtimes[AGAIN].latency) if self.rigor else set()
 
     def warnings(self) -> Iterator[str]:
         """Yield which figures not to trust, separately for each number of threads."""
-        for found in self.runtimes:
-            line, count = _warning(found), next(iter(found.values())).threads
+        for runtimes in self.runtimes:
+            line, count = _warning(runtimes), next(iter(runtimes.values())).threads
             if line is not None:
                 yield line if len(self.runtimes) == 1 else f"{count} thread{'s' if count > 1 else ''}: {line}"
 
@@ -57,18 +57,18 @@ class Measurements:
             "code": self.code.model_dump(mode="json"),
             "latency": [
                 {"name": name, **runtime.model_dump(mode="json")}
-                for found in self.runtimes
-                for name, runtime in found.items()
+                for runtimes in self.runtimes
+                for name, runtime in runtimes.items()
             ],
             "too_noisy": [
-                {"threads": found[AGAIN].threads, "batch": batch, "length": length}
-                for found in self.runtimes
-                for batch, length in sorted(self.noisy(found))
+                {"threads": runtimes[AGAIN].threads, "batch": batch, "length": length}
+                for runtimes in self.runtimes
+                for batch, length in sorted(self.noisy(runtimes))
             ],
             "profiles": [
                 {"name": name, **asdict(profile), "gemm_share": profile.gemm_share}
-                for name, found in self.profiles.items()
-                for profile in found
+                for name, profiles in self.profiles.items()
+                for profile in profiles
             ],
         }
 

@@ -106,7 +106,7 @@ def _reading_notes(measured: Measurements, sweeps: Sequence[Sweep]) -> Iterator[
     yield from _CLOCKS
     over = {sweep.over for sweep in sweeps}
     yield from (line for what, line in ((BATCHES, _PER_TEXT), (THREADS, _THROUGHPUT)) if what in over)
-    if any(measured.noisy(found) for found in measured.runtimes):
+    if any(measured.noisy(runtimes) for runtimes in measured.runtimes):
         yield _TOO_NOISY
     if measured.profiles:
         yield _PROFILES

@@ -77,9 +77,9 @@ def sweeps_of(measured: Measurements) -> list[Sweep]:
 
 
 def _measured_rows(measured: Measurements) -> Iterator[_Row]:
-    for found in measured.runtimes:
-        cpu, noisy = uses_cpu_time(found.values()), measured.noisy(found)
-        for name, runtime in found.items():
+    for runtimes in measured.runtimes:
+        cpu, noisy = uses_cpu_time(runtimes.values()), measured.noisy(runtimes)
+        for name, runtime in runtimes.items():
             for row in runtime.latency:
                 yield _Row(name, runtime.threads, row, cpu, (row.batch, row.length) in noisy)
 
@@ -104,10 +104,10 @@ def _over_threads(rows: Sequence[_Row]) -> Iterator[Sweep]:
 
 
 def _group_rows(rows: Sequence[_Row], key: Callable[[_Row], tuple[int, int]]) -> dict[tuple[int, int], list[_Row]]:
-    found: dict[tuple[int, int], list[_Row]] = {}
+    groups: dict[tuple[int, int], list[_Row]] = {}
     for row in rows:
-        found.setdefault(key(row), []).append(row)
-    return dict(sorted(found.items()))
+        groups.setdefault(key(row), []).append(row)
+    return dict(sorted(groups.items()))
 
 
 def _sweep(kind: _Kind, fixed: str, rows: Sequence[_Row]) -> Iterator[Sweep]:
