@@ -31,26 +31,26 @@ def answer_scores(answer: str, gold: Sequence[str]) -> tuple[float, float]:
     """Return exact match, 0 or 1, and F1 of words, 0 to 1, each with the gold answer that maximizes it. `answer` is "" if none is given.
     Gold answers that are empty after normalization do not count; if none remain, no answer is right."""
     known = [text for text in map(normalized_answer, gold) if text] or [""]
-    given = normalized_answer(answer)
-    return float(given in known), max(_f1(given.split(), text.split()) for text in known)
+    prediction = normalized_answer(answer)
+    return float(prediction in known), max(_f1(prediction.split(), text.split()) for text in known)
 
 
-def _f1(given: list[str], gold: list[str]) -> float:
-    if not given or not gold:
-        return float(given == gold)
-    common = sum((Counter(given) & Counter(gold)).values())
-    return 2 * common / (len(given) + len(gold))
+def _f1(prediction: list[str], gold: list[str]) -> float:
+    if not prediction or not gold:
+        return float(prediction == gold)
+    common = sum((Counter(prediction) & Counter(gold)).values())
+    return 2 * common / (len(prediction) + len(gold))
 
 
 def question_gold(contexts: Sequence[str], spans: Iterable[np.ndarray]) -> np.ndarray:
     """Return int64 [question], from contexts and answer spans [answer, 2] in characters: twice the number of the context, from 1, plus 1 if
     the question has an answer that counts (`answer_scores`). 0 and 1 mean an unknown context."""
     numbers: dict[str, int] = {}
-    found = np.zeros(len(contexts), np.int64)
+    gold = np.zeros(len(contexts), np.int64)
     for question, (context, places) in enumerate(zip(contexts, spans, strict=True)):
         texts = (context[start:end] for start, end in np.asarray(places).reshape(-1, 2).tolist())
-        found[question] = 2 * numbers.setdefault(context, len(numbers) + 1) + any(map(normalized_answer, texts))
-    return found
+        gold[question] = 2 * numbers.setdefault(context, len(numbers) + 1) + any(map(normalized_answer, texts))
+    return gold
 
 
 def has_answer(gold: np.ndarray) -> np.ndarray:
@@ -69,12 +69,12 @@ def context_of(gold: np.ndarray) -> np.ndarray:
 def apply_threshold(outputs: np.ndarray, gold: np.ndarray, threshold: float) -> np.ndarray:
     """Return outputs [question, 6], in which every answer is the best span, with no answer where its score, `NONE`, exceeds that of the
     span by more than `threshold`; `threshold` is subtracted from it. Questions that must be answered are unchanged."""
-    found = outputs.copy()
-    found[:, NONE] -= np.where(found[:, NONE] > LEAST, threshold, 0)
-    none = found[:, NONE] > found[:, SCORE]
-    found[none, : END + 1] = 0
-    found[none, EXACT:] = ~has_answer(gold)[none, None]
-    return found
+    decisions = outputs.copy()
+    decisions[:, NONE] -= np.where(decisions[:, NONE] > LEAST, threshold, 0)
+    none = decisions[:, NONE] > decisions[:, SCORE]
+    decisions[none, : END + 1] = 0
+    decisions[none, EXACT:] = ~has_answer(gold)[none, None]
+    return decisions
 
 
 def best_threshold(outputs: np.ndarray, gold: np.ndarray, headline: AnswersHeadline) -> float:
@@ -82,11 +82,11 @@ def best_threshold(outputs: np.ndarray, gold: np.ndarray, headline: AnswersHeadl
 
     It lies midway between two margins (no answer minus best span) that differ by more than runtimes do, or beyond all of them.
     """
-    asked = (outputs[:, NONE] > LEAST) & (outputs[:, SCORE] > LEAST)
-    if not asked.any():
+    comparable = (outputs[:, NONE] > LEAST) & (outputs[:, SCORE] > LEAST)
+    if not comparable.any():
         return 0.0
-    margins = outputs[asked, NONE].astype(np.float64) - outputs[asked, SCORE]
-    gained = headline.points(outputs)[asked] - 100.0 * ~has_answer(gold)[asked]  # by answering instead of not
+    margins = outputs[comparable, NONE].astype(np.float64) - outputs[comparable, SCORE]
+    gained = headline.points(outputs)[comparable] - 100.0 * ~has_answer(gold)[comparable]  # by answering instead of not
     order = np.argsort(margins, kind="stable")
     margins, totals = margins[order], np.append(0, np.cumsum(gained[order]))
     gaps = np.flatnonzero(np.diff(margins) > _APART) + 1

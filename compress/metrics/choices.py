@@ -32,8 +32,8 @@ class ChoiceHeadline(Headline):
         return (_highest(base) != _highest(other)).any(axis=1)
 
     def correct(self, outputs: np.ndarray, gold: np.ndarray) -> np.ndarray | None:
-        found = shares(outputs, gold)
-        return found == 1 if bool(np.isin(found, (0, 1)).all()) else None
+        share = shares(outputs, gold)
+        return share == 1 if bool(np.isin(share, (0, 1)).all()) else None
 
     def resampled(self, pairs: Pairs, gold: np.ndarray, samples: int, rng: np.random.Generator) -> np.ndarray:
         """Return points on resampled questions. If models differ on too few questions to be told apart, two are added, each answered

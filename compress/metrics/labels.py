@@ -65,8 +65,8 @@ def _with_mistaken(columns: Sequence[np.ndarray], gold: np.ndarray) -> tuple[lis
 
 def _counts(outputs: np.ndarray, gold: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return [sample, label]: how often a label is given correctly; how often it is given plus how often it is gold."""
-    given = outputs > 0
-    return weights @ (given & gold), weights @ (given.astype(float) + gold)
+    predictions = outputs > 0
+    return weights @ (predictions & gold), weights @ (predictions.astype(float) + gold)
 
 
 def _f1_micro(outputs: np.ndarray, gold: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -95,11 +95,11 @@ def _mean_average_precision(outputs: np.ndarray, gold: np.ndarray, weights: np.n
         ordered = outputs[order, label]
         ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))
         drawn = weights[:, order]
-        given = np.cumsum(drawn, axis=1)[:, ends]
+        positives = np.cumsum(drawn, axis=1)[:, ends]
         right = np.cumsum(drawn * gold[order, label], axis=1)[:, ends]
         gained = np.diff(right, axis=1, prepend=0)
         total = right[:, -1]
-        summed += (gained * right / np.maximum(given, 1)).sum(axis=1) / np.maximum(total, 1)
+        summed += (gained * right / np.maximum(positives, 1)).sum(axis=1) / np.maximum(total, 1)
         present += total > 0
     return summed / np.maximum(present, 1)
 

@@ -62,12 +62,12 @@ class RanksHeadline(Headline):
     def _of_queries(self, outputs: np.ndarray, gold: np.ndarray) -> np.ndarray:
         """Return the mean of the metrics, 0 to 1, for each query with a relevant passage. Raises `CompressError` if there is none."""
         scores = np.ravel(outputs).astype(np.float64)
-        found = [self._of_query(scores[rows], gold[rows, 0]) for rows in scored_queries(gold)]
-        if not found:
+        means = [self._of_query(scores[rows], gold[rows, 0]) for rows in scored_queries(gold)]
+        if not means:
             raise CompressError(
                 "expected a query with a passage of a relevance above 0, found none: nothing can be scored"
             )
-        return np.array(found)
+        return np.array(means)
 
     def _of_query(self, scores: np.ndarray, relevance: np.ndarray) -> float:
         order = np.argsort(-scores, kind="stable")
@@ -107,8 +107,8 @@ def _ndcg(gains: np.ndarray, bounds: Sequence[int]) -> float:
     mean."""
     shared = np.concatenate([np.full(end - start, gains[start:end].mean()) for start, end in pairwise(bounds)])
     best = np.sort(gains)[::-1]
-    found, ideal = (float(part[:DEPTH] @ _DISCOUNTS[: len(part[:DEPTH])]) for part in (shared, best))
-    return found / ideal
+    dcg, ideal = (float(part[:DEPTH] @ _DISCOUNTS[: len(part[:DEPTH])]) for part in (shared, best))
+    return dcg / ideal
 
 
 def _mrr(gains: np.ndarray, bounds: Sequence[int]) -> float:

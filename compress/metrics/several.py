@@ -36,11 +36,11 @@ class MeanHeadline(Headline):
         return None
 
     def resampled(self, pairs: Pairs, gold: np.ndarray, samples: int, rng: np.random.Generator) -> np.ndarray:
-        found = [
+        points = [
             self.of.resampled([(base[rows], other[rows]) for base, other in pairs], gold[rows], samples, rng)
             for rows in self._set_slices(gold)
         ]
-        return np.mean(found, axis=0)
+        return np.mean(points, axis=0)
 
     def _split_sets(self, array: np.ndarray) -> list[np.ndarray]:
         return [array[rows] for rows in self._set_slices(array)]

@@ -119,14 +119,14 @@ class TagsHeadline(Headline):
         """Return int64 [text, 2 · metric]: for entities, the number given correctly, and given plus gold; for words, the number right, and
         all."""
         ids, begins = split_labels(gold)
-        given, text = outputs.argmax(axis=1), _text_of(gold)
+        predictions, text = outputs.argmax(axis=1), _text_of(gold)
         columns: list[np.ndarray] = []
         for name in self.metrics:
-            right, counted = np.flatnonzero(given == ids), np.arange(len(ids))
+            right, counted = np.flatnonzero(predictions == ids), np.arange(len(ids))
             if name in ENTITY_METRICS:
                 strict = name == "entity_f1_strict"
-                true, found = (chunks(labels, begins, self.names, strict=strict) for labels in (ids, given))
-                right, counted = true.first[_is_found(true, found)], np.append(true.first, found.first)
+                true, predicted = (chunks(labels, begins, self.names, strict=strict) for labels in (ids, predictions))
+                right, counted = true.first[_occur_in(true, predicted)], np.append(true.first, predicted.first)
             columns += [np.bincount(text[words], minlength=int(text[-1]) + 1) for words in (right, counted)]
         return np.stack(columns, axis=1)
 
@@ -176,10 +176,10 @@ def type_scores(
 ) -> dict[str, TypeScore]:
     """Return the scores of each entity type; a share of nothing is 0. `strict` as in `chunks`."""
     ids, begins = split_labels(gold)
-    true, found = (chunks(labels, begins, names, strict=strict) for labels in (ids, outputs.argmax(axis=1)))
-    right = true.type[_is_found(true, found)]
+    true, predicted = (chunks(labels, begins, names, strict=strict) for labels in (ids, outputs.argmax(axis=1)))
+    right = true.type[_occur_in(true, predicted)]
     types = entity_types(names)
-    numbers = [np.bincount(kinds, minlength=len(types)).tolist() for kinds in (right, true.type, found.type)]
+    numbers = [np.bincount(kinds, minlength=len(types)).tolist() for kinds in (right, true.type, predicted.type)]
     return {name: _score(*counts) for name, *counts in zip(types, *numbers, strict=True)}
 
 
@@ -187,24 +187,25 @@ def entity_flips(base: np.ndarray, other: np.ndarray, gold: np.ndarray, names: S
     """Return the number of entities predicted by only one of two models, and by at least one."""
     begins = split_labels(gold)[1]
     mine, theirs = (chunks(outputs.argmax(axis=1), begins, names) for outputs in (base, other))
-    common = int(_is_found(mine, theirs).sum())
+    common = int(_occur_in(mine, theirs).sum())
     every = len(mine.first) + len(theirs.first) - common
     return every - common, every
 
 
-def _score(right: int, entities: int, given: int) -> TypeScore:
+def _score(right: int, entities: int, predicted: int) -> TypeScore:
     precision, recall, f1 = (
-        100 * part / max(of, 1) for part, of in ((right, given), (right, entities), (2 * right, entities + given))
+        100 * part / max(of, 1)
+        for part, of in ((right, predicted), (right, entities), (2 * right, entities + predicted))
     )
-    return TypeScore(precision, recall, f1, entities, given)
+    return TypeScore(precision, recall, f1, entities, predicted)
 
 
-def _is_found(true: Chunks, found: Chunks) -> np.ndarray:
-    """Return which of `true` are in `found` with the same words and type, bool [entity]."""
-    if not len(found.first):
-        return np.zeros(len(true.first), bool)
-    place = np.minimum(np.searchsorted(found.first, true.first), len(found.first) - 1)
-    same = [getattr(found, name)[place] == getattr(true, name) for name in ("first", "last", "type")]
+def _occur_in(entities: Chunks, others: Chunks) -> np.ndarray:
+    """Return which of `entities` are in `others` with the same words and type, bool [entity]."""
+    if not len(others.first):
+        return np.zeros(len(entities.first), bool)
+    place = np.minimum(np.searchsorted(others.first, entities.first), len(others.first) - 1)
+    same = [getattr(others, name)[place] == getattr(entities, name) for name in ("first", "last", "type")]
     return np.all(same, axis=0)
 
 

@@ -213,8 +213,8 @@ class _Reader:
             return None
         if isinstance(key, str) or (isinstance(key, int) and not isinstance(key, bool)):
             return key
-        found = f"`{node.value}`{QUOTE}" if isinstance(node, yaml.ScalarNode) else "a list or mapping"
-        self._add_problem(node, where, f"expected text or a whole number as a key, found {found}")
+        actual = f"`{node.value}`{QUOTE}" if isinstance(node, yaml.ScalarNode) else "a list or mapping"
+        self._add_problem(node, where, f"expected text or a whole number as a key, found {actual}")
         return None
 
     def _add_problem(self, node: yaml.Node, where: Where, problem: str) -> None:

@@ -95,9 +95,9 @@ def _set(document: Document, path: list[str | int], value: Any, fields: Collecti
     where: list[str | int] = []
     document.data = _replace_value(document.data, parts, value, where)
     inside = len(where)
-    for told in (document.spellings, document.lines):  # of what was there before
-        for known in [known for known in told if known[:inside] == tuple(where)]:
-            del told[known]
+    for details in (document.spellings, document.lines):  # of what was there before
+        for known in [known for known in details if known[:inside] == tuple(where)]:
+            del details[known]
     return tuple(where)
 
 

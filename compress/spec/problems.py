@@ -32,7 +32,7 @@ NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]*$"
 def explain(error: ValidationError, document: Document, model: type[BaseModel]) -> list[tuple[Where, str]]:
     """Return (path, problem) of every mistake, in the order of the file."""
     errors: list[Any] = list(error.errors(include_url=False))
-    found: dict[Where, list[str]] = {}
+    problems_at: dict[Where, list[str]] = {}
     for item in errors:
         where, _, value = schema.clean(model, document.data, item["loc"])
         if _is_echo(item, where, value, model, document):
@@ -40,9 +40,9 @@ def explain(error: ValidationError, document: Document, model: type[BaseModel]) 
         problem = _describe_problem(item, where, value, document, model)
         if item["type"] == "value_error":
             where, problem = _of_field(where, problem, document, model)
-        if problem not in found.setdefault(where, []):
-            found[where].append(problem)
-    merged = [(where, _merge(problems)) for where, problems in found.items()]
+        if problem not in problems_at.setdefault(where, []):
+            problems_at[where].append(problem)
+    merged = [(where, _merge(problems)) for where, problems in problems_at.items()]
     return sorted(merged, key=lambda entry: _order(entry[0], document))
 
 
@@ -112,20 +112,20 @@ def _describe_problem(item: Any, where: Where, value: Any, document: Document, m
 
 
 def _about_value(kind: str, context: Any, item: Any, where: Where, value: Any, document: Document) -> str:
-    found = describe(value)
+    actual = describe(value)
     if kind in EXPECTED:
-        return f"expected {EXPECTED[kind]}, found {found}{_hint(kind, where, value, document)}"
+        return f"expected {EXPECTED[kind]}, found {actual}{_hint(kind, where, value, document)}"
     if kind == "literal_error":
-        return f"expected {_one_of(context['expected'])}, found {found}{_suggestion(context['expected'], value)}"
+        return f"expected {_one_of(context['expected'])}, found {actual}{_suggestion(context['expected'], value)}"
     if kind == "string_pattern_mismatch" and context["pattern"] == NAME_PATTERN:
-        return f"expected a name of lower-case letters, digits, `.`, `_` and `-`, found {found}"
+        return f"expected a name of lower-case letters, digits, `.`, `_` and `-`, found {actual}"
     if kind in ("too_short", "too_long"):
         count = f"at least {context['min_length']}" if kind == "too_short" else f"at most {context['max_length']}"
         return f"expected {count} in the list, found {context['actual_length'] or 'none'}"
     if kind == "string_too_long":
         return f"expected at most {context['max_length']} characters, found {len(value)}"
     message = str(context["error"]) if kind == "value_error" else item["msg"]
-    return message if kind == "value_error" else f"{message[:1].lower()}{message[1:]}, found {found}"
+    return message if kind == "value_error" else f"{message[:1].lower()}{message[1:]}, found {actual}"
 
 
 def describe(value: Any) -> str:
@@ -162,8 +162,8 @@ def _strip_quotes(text: str) -> str:
 
 def _literals(expected: str) -> list[str]:
     """Return names, `true` or `false`, and whole numbers, from a list as pydantic writes it."""
-    found = re.findall(r"'([^']*)'|\b(True|False|\d+)\b", expected)
-    return [name or flag.lower() for name, flag in found]
+    matches = re.findall(r"'([^']*)'|\b(True|False|\d+)\b", expected)
+    return [name or flag.lower() for name, flag in matches]
 
 
 def _one_of(expected: str) -> str:

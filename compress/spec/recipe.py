@@ -148,6 +148,6 @@ class Recipe(Spec):
     @model_validator(mode="after")
     def _stages_go_together(self) -> Recipe:
         stages = [(stage.kind, stage.spec) for stage in self.stages]
-        if problems := [found for spec in STAGE_SPECS.values() for found in spec.problems(stages)]:
+        if problems := [problem for spec in STAGE_SPECS.values() for problem in spec.problems(stages)]:
             raise ValidationError.from_exception_data(type(self).__name__, problems)
         return self

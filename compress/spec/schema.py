@@ -52,8 +52,8 @@ def annotation_below(annotation: Any, part: str | int) -> Any:
     if is_model(annotation):
         if part == "per_task":  # a task's own settings have the fields of the mapping that they are in
             return dict[str, annotation]
-        found = annotation.model_fields.get(part)
-        return found.annotation if found else None
+        field = annotation.model_fields.get(part)
+        return field.annotation if field else None
     if get_origin(annotation) is dict:
         return get_args(annotation)[1]
     if get_origin(annotation) is tuple:
@@ -89,8 +89,8 @@ def clean(model: type[BaseModel], data: Any, location: Sequence[str | int]) -> t
 
 def fields_at(model: type[BaseModel], data: Any, where: Where) -> list[str]:
     """Return the names of the fields allowed in the mapping at `where`, or an empty list."""
-    found = _model_at(model, data, where)
-    return list(found.model_fields) if found is not None else []
+    submodel = _model_at(model, data, where)
+    return list(submodel.model_fields) if submodel is not None else []
 
 
 def bounds_at(model: type[BaseModel], data: Any, where: Where) -> dict[str, float]:

@@ -120,24 +120,24 @@ class TaskSpec(Spec):
 
     def read_from(self, file: Path) -> TaskSpec:
         """Return the same task, with the `file` that it was read from."""
-        found = self.model_copy()
-        found._file = file
-        return found
+        task = self.model_copy()
+        task._file = file
+        return task
 
     @model_validator(mode="before")
     @classmethod
     def _length_of_the_kind(cls, fields: Any) -> Any:
         if not isinstance(fields, dict) or "max_length" in fields:
             return fields
-        usual = [found.max_length for name, found in KINDS.items() if name == fields.get("kind")]
+        usual = [kind.max_length for name, kind in KINDS.items() if name == fields.get("kind")]
         return {**fields, "max_length": usual[0]} if usual else fields
 
     @model_validator(mode="after")
     def _consistent(self) -> TaskSpec:
-        given = [name for name in ("files", "hub", "synthetic") if getattr(self, name) is not None]
-        if len(given) != 1:
-            found = f", found {' and '.join(given)}" if given else ""
-            raise ValueError(f"expected one of `files`, `hub` or `synthetic`: where the data comes from{found}")
+        sources = [name for name in ("files", "hub", "synthetic") if getattr(self, name) is not None]
+        if len(sources) != 1:
+            actual = f", found {' and '.join(sources)}" if sources else ""
+            raise ValueError(f"expected one of `files`, `hub` or `synthetic`: where the data comes from{actual}")
         for field in ("text", "metrics"):
             if len(set(getattr(self, field))) != len(getattr(self, field)):
                 raise ValueError(f"`{field}` names one twice: {list(getattr(self, field))}")

@@ -34,11 +34,11 @@ def parse_answers(spec: TaskSpec, rows: Rows) -> Rows:
     contexts, column, label = rows.texts[1], spec.text[1], str(spec.label)
     labels, problems = [], []
     for number, context, value in zip(rows.numbers, contexts, rows.labels, strict=True):
-        found = _spans(context, value, column, label)
-        if isinstance(found, str):
-            problems.append((number, found))
+        spans = _spans(context, value, column, label)
+        if isinstance(spans, str):
+            problems.append((number, spans))
         else:
-            labels.append(found)
+            labels.append(spans)
     refuse(rows.place, rows.unit, problems)
     return replace(rows, labels=labels, notes=(*rows.notes, *_long(contexts, labels)))
 
@@ -86,31 +86,33 @@ def _span(context: str, part: Any) -> Span | str:
         return f"expected {FORMS}, found {brief(part)}"
     if not 0 <= start <= end <= len(context):
         return f"from {start} to {end}: expected a part of the context's {len(context):,} characters"
-    found = context[start:end]
-    if text is not None and found != text:
-        return f"{brief(text)} is not at character {start}{_location_hint(context, text, found)}"
-    if not found.strip():
-        return f"expected some text, found {brief(found)}; a question without an answer has an empty list"
-    return start + len(found) - len(found.lstrip()), end - len(found) + len(found.rstrip())
+    excerpt = context[start:end]
+    if text is not None and excerpt != text:
+        return f"{brief(text)} is not at character {start}{_location_hint(context, text, excerpt)}"
+    if not excerpt.strip():
+        return f"expected some text, found {brief(excerpt)}; a question without an answer has an empty list"
+    return start + len(excerpt) - len(excerpt.lstrip()), end - len(excerpt) + len(excerpt.rstrip())
 
 
 def _is_place(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _location_hint(context: str, text: str, found: str) -> str:
+def _location_hint(context: str, text: str, excerpt: str) -> str:
     place = context.find(text)
-    return f", where {brief(found)} is" + (f"; it is at {place}" if place >= 0 else "; the context does not contain it")
+    return f", where {brief(excerpt)} is" + (
+        f"; it is at {place}" if place >= 0 else "; the context does not contain it"
+    )
 
 
 def _long(contexts: Sequence[str], labels: Sequence[Sequence[Span]]) -> list[str]:
     """Return a note on questions that no model answer can match."""
-    asked = [(context, spans) for context, spans in zip(contexts, labels, strict=True) if spans]
-    long = sum(all(_count_words(context[start:end]) > LONG for start, end in spans) for context, spans in asked)
+    answerable = [(context, spans) for context, spans in zip(contexts, labels, strict=True) if spans]
+    long = sum(all(_count_words(context[start:end]) > LONG for start, end in spans) for context, spans in answerable)
     if not long:
         return []
     return [
-        f"{long:,} of {len(asked):,} questions have only answers of more than {LONG} words; a model's has at "
+        f"{long:,} of {len(answerable):,} questions have only answers of more than {LONG} words; a model's has at "
         f"most {LONG} tokens"
     ]
 

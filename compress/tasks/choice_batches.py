@@ -35,8 +35,8 @@ class EncodedChoices(EncodedQueries):
         question, ending = places_of(self.right)
         shape = question.max(initial=-1) + 1, ending.max(initial=-1) + 1
         outputs = np.full(shape, NEVER, np.float32)
-        for rows, found in parts:
-            outputs[question[rows], ending[rows]] = found[:, 0]
+        for rows, scores in parts:
+            outputs[question[rows], ending[rows]] = scores[:, 0]
         return outputs
 
     def by_row(self, outputs: np.ndarray) -> np.ndarray:

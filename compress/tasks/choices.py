@@ -25,20 +25,20 @@ def pair_endings(spec: TaskSpec, rows: Rows) -> Rows:
     contexts, endings, labels, numbers, problems = [], [], [], [], []
     several = 0
     for question, (number, *texts, value, label) in enumerate(zip(rows.numbers, *rows.texts, rows.labels, strict=True)):
-        found = endings_of(value, spec.text[-1])
-        if isinstance(found, str):
-            problems.append((number, found))
+        question_endings = endings_of(value, spec.text[-1])
+        if isinstance(question_endings, str):
+            problems.append((number, question_endings))
             continue
-        right = place_of(label, found, str(spec.label))
+        right = place_of(label, question_endings, str(spec.label))
         wrong = _no_text(texts, spec.text) if not isinstance(right, str) else right
         if wrong is not None:
             problems.append((number, wrong))
             continue
-        several += len({text for _, text in found}) < len(found)
-        contexts += [texts[0]] * len(found)
-        endings += [" ".join([*texts[1:], text]) for _, text in found]
-        labels += [(int(place == right), question) for place in range(len(found))]
-        numbers += [number] * len(found)
+        several += len({text for _, text in question_endings}) < len(question_endings)
+        contexts += [texts[0]] * len(question_endings)
+        endings += [" ".join([*texts[1:], text]) for _, text in question_endings]
+        labels += [(int(place == right), question) for place in range(len(question_endings))]
+        numbers += [number] * len(question_endings)
     refuse(rows.place, rows.unit, problems)
     notes = [f"{len(rows):,} questions with {len(labels):,} endings"]
     if several:
@@ -84,15 +84,15 @@ def place_of(label: Any, endings: Sequence[Ending], column: str) -> int | str:
         return int(written) if _is_place(written, last) else _index_problem(column, label, last)
     if not isinstance(label, str):
         return f"{column}: expected the place of the right ending, its letter or its text, found {brief(label)}"
-    found: set[int] = {place for place, (_, text) in enumerate(endings) if text.strip() == written}
-    found = {min(found)} if found else found
+    places: set[int] = {place for place, (_, text) in enumerate(endings) if text.strip() == written}
+    places = {min(places)} if places else places
     if _is_place(written, last):
-        found.add(int(written))
+        places.add(int(written))
     if len(written) == 1 and (letter := _LETTERS.find(written.upper())) in range(len(endings)):
-        found.add(letter)
-    if len(found) == 1:
-        return found.pop()
-    if found:
+        places.add(letter)
+    if len(places) == 1:
+        return places.pop()
+    if places:
         return (
             f"{column}: {brief(label)} is the text of one ending and the place or the letter of another; expected "
             "a value that fits only one"

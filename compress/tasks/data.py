@@ -64,10 +64,10 @@ class Split:
 
 def of_words(labels: Sequence[np.ndarray]) -> np.ndarray:
     """Return the `labels` of a split, given those of each text, int32 [word, 3], or of each question, int32 [answer, 2]."""
-    found = np.empty(len(labels), dtype=object)
+    array = np.empty(len(labels), dtype=object)
     for index, label in enumerate(labels):  # assigned together, numpy would merge arrays of equal shape
-        found[index] = label
-    return found
+        array[index] = label
+    return array
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,7 @@ def _refuse_swallowed_rows(path: Path, start: int, row: list[str]) -> None:
 def _columns(
     path: Path, rows: Iterator[tuple[int, list[str]]], header: bool, names: Sequence[str] | None, skip_ragged: int
 ) -> Table:
-    line, first = next((found for found in rows if found[1]), (1, [])) if header else (1, [])
+    line, first = next((record for record in rows if record[1]), (1, [])) if header else (1, [])
     expected = list(names) if names is not None else first
     if not expected:
         raise CompressError(

@@ -50,9 +50,9 @@ class Encoded:
     def collected(self, parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
         """Return float32 [example, output] from rows and their outputs [row, output], in any order; before thresholds (`decided`)."""
         outputs = np.zeros((0, 0), np.float32)
-        for rows, found in parts:
-            outputs = outputs if outputs.size else np.zeros((len(self), found.shape[1]), np.float32)
-            outputs[rows] = found
+        for rows, batch_outputs in parts:
+            outputs = outputs if outputs.size else np.zeros((len(self), batch_outputs.shape[1]), np.float32)
+            outputs[rows] = batch_outputs
         return outputs
 
     def decided(self, outputs: np.ndarray, threshold: float | np.ndarray) -> np.ndarray:

@@ -126,11 +126,11 @@ def completeness(spec: TaskSpec, counts: dict[str, int]) -> list[str]:
     """Return a note for each split whose number of rows is not the official one."""
     notes = []
     for split, official in LAYOUTS[spec.name].rows.items():
-        found = counts[split]
-        if found < official:
-            notes.append(f"{split} has {found:,} of {official:,} rows: {SUBSET}")
-        elif found > official:
-            notes.append(f"{split} has {found:,} rows, more than the official {official:,}: not the official data")
+        count = counts[split]
+        if count < official:
+            notes.append(f"{split} has {count:,} of {official:,} rows: {SUBSET}")
+        elif count > official:
+            notes.append(f"{split} has {count:,} rows, more than the official {official:,}: not the official data")
     return notes
 
 

@@ -48,27 +48,27 @@ def count_near(splits: Sequence[Split], train: Split) -> list[int]:
     ]
     if len(train.texts) == 2:
         known = {words_of(text) for column in of_train for text in column} - {""}
-        found = np.array([not known.isdisjoint(texts) for texts in zip(*columns, strict=True)], dtype=bool)
+        near = np.array([not known.isdisjoint(texts) for texts in zip(*columns, strict=True)], dtype=bool)
     else:
-        found = _shares_run(HashedTexts.of(columns[0]), HashedTexts.of(map(words_of, train.texts[0])))
-        found &= np.array([text != "" for text in columns[0]], dtype=bool)
-    return np.bincount(parts[found], minlength=len(splits)).tolist()
+        near = _shares_run(HashedTexts.of(columns[0]), HashedTexts.of(map(words_of, train.texts[0])))
+        near &= np.array([text != "" for text in columns[0]], dtype=bool)
+    return np.bincount(parts[near], minlength=len(splits)).tolist()
 
 
 def _shares_run(mine: HashedTexts, theirs: HashedTexts) -> np.ndarray:
     """Return which of `mine` share a run with one of `theirs`, or are contained in one, bool [text]."""
-    found = np.zeros(len(mine), dtype=bool)
+    matches = np.zeros(len(mine), dtype=bool)
     for length in range(1, RUN + 1):
         runs, owners = mine.runs(length)
-        asked = (mine.counts[owners] == length) | (length == RUN)
-        keys, place = np.unique(runs[asked], return_inverse=True)
+        eligible = (mine.counts[owners] == length) | (length == RUN)
+        keys, place = np.unique(runs[eligible], return_inverse=True)
         if len(keys):
             known = theirs.runs(length)[0]
             nearest = np.minimum(np.searchsorted(keys, known), len(keys) - 1)
             shared = np.zeros(len(keys), dtype=bool)
             shared[nearest[keys[nearest] == known]] = True
-            found[owners[asked][shared[place]]] = True
-    return found
+            matches[owners[eligible][shared[place]]] = True
+    return matches
 
 
 def _by_shared_text(columns: Sequence[list[str]], most: int) -> np.ndarray:
@@ -96,8 +96,8 @@ def _join_sources(texts: HashedTexts, length: int, groups: np.ndarray) -> None:
     keys, ids = runs[whole][order], owners[whole][order]
     runs, owners = runs[~whole], owners[~whole]
     place = np.minimum(np.searchsorted(keys, runs), len(keys) - 1)
-    found = keys[place] == runs
-    inside, sources = ids[place[found]], groups[owners[found]]
+    matches = keys[place] == runs
+    inside, sources = ids[place[matches]], groups[owners[matches]]
     lowest, highest = np.full(len(texts), len(texts)), np.full(len(texts), NOWHERE)
     np.minimum.at(lowest, inside, sources)
     np.maximum.at(highest, inside, sources)

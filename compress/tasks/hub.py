@@ -51,8 +51,8 @@ def saved_folder(spec: TaskSpec, folder: Path | None, data_dir: Path | None) -> 
     """Return the folder of a DatasetDict saved for this task: the data directory, a folder in it with the task's name, or `hub.path`; None
     if there is none."""
     names = [spec.name, *([LAYOUTS[spec.name].folder] if is_glue(spec) else [])]
-    given = [data_dir, *(data_dir / name for name in names)] if data_dir is not None else []
-    candidates = [*given, local_folder(spec, folder)]
+    data_dirs = [data_dir, *(data_dir / name for name in names)] if data_dir is not None else []
+    candidates = [*data_dirs, local_folder(spec, folder)]
     return next((path for path in candidates if path is not None and (path / MARKER).is_file()), None)
 
 

@@ -17,7 +17,7 @@ def parsed_lists(rows: Rows, column: str, label: str) -> Rows:
     """Return `rows` of tags or spans, whose labels are all text, with labels parsed; for lists of tags, texts are parsed to lists of words
     too. Raises `CompressError`, with line numbers, for texts that are not JSON lists."""
     labels = _lists(rows, rows.labels, label)
-    if not any(isinstance(part, str | int) for found in labels for part in found):
+    if not any(isinstance(part, str | int) for row_labels in labels for part in row_labels):
         return replace(rows, labels=labels)
     return replace(rows, texts=(_lists(rows, rows.texts[0], column),), labels=labels)
 
@@ -35,18 +35,18 @@ def are_lists_of_spans(texts: Sequence[Any]) -> bool:
 def is_foreign_list(text: str) -> bool:
     """Whether it is a list of texts in Python's or NumPy's notation."""
     try:
-        found = ast.literal_eval(text.strip())
+        literal = ast.literal_eval(text.strip())
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return False
-    return isinstance(found, list) and bool(found) and all(isinstance(part, str) for part in found)
+    return isinstance(literal, list) and bool(literal) and all(isinstance(part, str) for part in literal)
 
 
 def _lists(rows: Rows, values: Sequence[Any], name: str) -> list[list[Any]]:
-    found = [json_list(value) for value in values]
+    lists = [json_list(value) for value in values]
     refuse(rows.place, rows.unit, [
-        (number, f"{name}: {part}") for number, part in zip(rows.numbers, found, strict=True) if isinstance(part, str)
+        (number, f"{name}: {part}") for number, part in zip(rows.numbers, lists, strict=True) if isinstance(part, str)
     ])  # fmt: skip
-    return [part for part in found if isinstance(part, list)]
+    return [part for part in lists if isinstance(part, list)]
 
 
 def json_list(value: Any) -> list[Any] | str:
@@ -54,11 +54,11 @@ def json_list(value: Any) -> list[Any] | str:
     if isinstance(value, list):
         return value
     try:
-        found = json.loads(value)
+        document = json.loads(value)
     except (ValueError, TypeError, RecursionError):
-        found = None
-    if isinstance(found, list):
-        return found
+        document = None
+    if isinstance(document, list):
+        return document
     text = str(value).strip()
     form = ""
     if text.startswith("["):

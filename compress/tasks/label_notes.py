@@ -33,10 +33,10 @@ def alike_labels(spec: TaskSpec, train: Split, names: tuple[str, ...]) -> list[s
         groups.setdefault(key, []).append(f"{name!r} ({count:,})")
     notes = []
     for kind, words in ((str, "differ only in case"), (float, "are the same number")):
-        found = [" and ".join(group) for key, group in groups.items() if len(group) > 1 and isinstance(key, kind)]
-        if found:
-            rest = f"; {len(found):,} such groups in all" if len(found) > SHOWN else ""
-            notes.append(f"labels of train {words}: {'; '.join(found[:SHOWN])}{rest}")
+        alike = [" and ".join(group) for key, group in groups.items() if len(group) > 1 and isinstance(key, kind)]
+        if alike:
+            rest = f"; {len(alike):,} such groups in all" if len(alike) > SHOWN else ""
+            notes.append(f"labels of train {words}: {'; '.join(alike[:SHOWN])}{rest}")
     return notes
 
 
@@ -44,9 +44,9 @@ def single_labels(spec: TaskSpec, names: tuple[str, ...], reported: Mapping[str,
     """Return a note for each reported split of a classification task whose examples all have one label."""
     if spec.kind != "classification":
         return []
-    found = {name: np.unique(split.labels) for name, split in reported.items()}
+    distinct_labels = {name: np.unique(split.labels) for name, split in reported.items()}
     return [
         f"{name} has one label alone, {names[labels[0]]!r}: its scores cannot compare models"
-        for name, labels in found.items()
+        for name, labels in distinct_labels.items()
         if len(labels) == 1
     ]

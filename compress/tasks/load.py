@@ -71,7 +71,7 @@ def load_training(
         _check_left(spec, rows["tuning"].place, own)
     unread = rows["train"].unread
     advice = () if unread is None else (unread_note(rows["train"].place, unread, spec.text[0]),)
-    return TrainingData(spec, names, train, own, origin.found[0], tuple(notes), origin.fingerprint(), advice)
+    return TrainingData(spec, names, train, own, origin.location[0], tuple(notes), origin.fingerprint(), advice)
 
 
 def load_reported(
@@ -79,8 +79,8 @@ def load_reported(
 ) -> ReportedData:
     """Return the splits that scores are reported on. Raises like `load_training`, and has the same fingerprint for the same arguments."""
     origin = Origin(spec, folder, data_dir, tuning)
-    asked = spec.known_labels is None or KINDS[spec.kind].unit == "question"  # known only from train
-    rows = _prepare_rows(spec, origin.read(lambda name: name not in OWN or (name == "train" and asked))[0])
+    needs_train = spec.known_labels is None or KINDS[spec.kind].unit == "question"  # known only from train
+    rows = _prepare_rows(spec, origin.read(lambda name: name not in OWN or (name == "train" and needs_train))[0])
     names = TASK_KINDS[spec.kind].label_names(spec, rows["train"] if "train" in rows else next(iter(rows.values())))
     reported = {name: part for name, part in rows.items() if name not in OWN}
     splits = _to_splits(spec, reported, names)
@@ -94,17 +94,17 @@ def reported_rows(
 ) -> dict[str, tuple[int, ...]]:
     """Return for each reported split the rows of `texts`, from 0, that occur in it, ignoring case and spacing."""
     rows = normalize_texts(texts)
-    found = {}
+    matches = {}
     for name, split in load_reported(spec, folder, data_dir).splits.items():
         alone = split.apart and len(texts.texts) == 1
         known = {row for part in (split.columns() if alone else (split,)) for row in normalize_texts(part)}
-        found[name] = tuple(number for number, row in enumerate(rows) if row in known)
-    return found
+        matches[name] = tuple(number for number, row in enumerate(rows) if row in known)
+    return matches
 
 
 def is_at_hand(spec: TaskSpec, folder: Path | None, data_dir: Path | None) -> bool:
     """Whether the data can be read without the hub."""
-    return Origin(spec, folder, data_dir).found != ("hub", None) or is_cached(spec)
+    return Origin(spec, folder, data_dir).location != ("hub", None) or is_cached(spec)
 
 
 def check_data_dir(data_dir: Path | None, specs: Sequence[TaskSpec]) -> None:

@@ -18,9 +18,9 @@ def are_scores(values: Sequence[Any]) -> bool:
 
 def whole_values(values: Sequence[Any]) -> list[float]:
     """Return the distinct values of numbers that may be classes as well as scores: all are whole, and each is frequent; else none."""
-    found = sorted({float(value) for value in values})
-    few = len(found) <= _MOST_CLASSES and len(found) * _REPEATED <= len(values)
-    return found if few and all(value.is_integer() for value in found) else []
+    classes = sorted({float(value) for value in values})
+    few = len(classes) <= _MOST_CLASSES and len(classes) * _REPEATED <= len(values)
+    return classes if few and all(value.is_integer() for value in classes) else []
 
 
 def is_number(text: str) -> bool:

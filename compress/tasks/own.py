@@ -83,12 +83,12 @@ def _check_dev(own: OwnFiles, table: Table, columns: Sequence[str]) -> None:
     forms = [_file_form(path) for path in (own.train, own.dev)]
     if forms[0] == forms[1] or not from_home(own.dev).is_file():
         return
-    found = list(read_table(from_home(own.dev)).columns)
-    missing = next((name for name in columns if name not in found), None)
+    dev_columns = list(read_table(from_home(own.dev)).columns)
+    missing = next((name for name in columns if name not in dev_columns), None)
     if missing is not None:
         raise CompressError(
             f"--dev: expected a file with the columns of --train, found others: {own.train} is {forms[0]}, with "
-            f"{', '.join(map(repr, columns))}, and {own.dev} is {forms[1]}, with {', '.join(map(repr, found))}; "
+            f"{', '.join(map(repr, columns))}, and {own.dev} is {forms[1]}, with {', '.join(map(repr, dev_columns))}; "
             "give both in the same form"
         )
 

@@ -28,19 +28,19 @@ def with_words(own: OwnFiles, table: Table) -> OwnFiles:
         return own
     if own.kind == "span" and table.columns.keys() >= {QUESTION, CONTEXT}:
         return _unless_named(own, table, QUESTION, CONTEXT, ANSWERS)
-    asked = replace(own, text=QUESTION, pair=CONTEXT, label=ANSWERS)
+    questions = replace(own, text=QUESTION, pair=CONTEXT, label=ANSWERS)
     named = said or not table.columns.keys().isdisjoint(("text", "label"))
-    if not named and table.columns.keys() >= {*asked.texts, ANSWERS} and are_answers(table.column(ANSWERS)):
-        return asked
+    if not named and table.columns.keys() >= {*questions.texts, ANSWERS} and are_answers(table.column(ANSWERS)):
+        return questions
     usual = {"text": (WORDS, QUERY), "label": (TAGS, SPANS, *RELEVANCES)}
-    found = {
+    columns = {
         field: next((name for name in names if name in table.columns), field)
         for field, names in usual.items()
         if getattr(own, field) == field and field not in table.columns
     }
-    if found.get("text") == QUERY and own.pair is None and PASSAGE in table.columns:
-        found["pair"] = PASSAGE
-    return replace(own, **found)
+    if columns.get("text") == QUERY and own.pair is None and PASSAGE in table.columns:
+        columns["pair"] = PASSAGE
+    return replace(own, **columns)
 
 
 def _with_endings(own: OwnFiles, table: Table, *, said: bool) -> OwnFiles:
@@ -48,10 +48,10 @@ def _with_endings(own: OwnFiles, table: Table, *, said: bool) -> OwnFiles:
     if own.kind not in (None, "choice"):
         return own
     if own.kind == "choice":
-        found = usual_choice(table, said=True)
-        return own if found is None else _unless_named(own, table, *found)
-    if not said and "text" not in table.columns and (found := usual_choice(table)) is not None:
-        text, pair, label = found
+        columns = usual_choice(table, said=True)
+        return own if columns is None else _unless_named(own, table, *columns)
+    if not said and "text" not in table.columns and (columns := usual_choice(table)) is not None:
+        text, pair, label = columns
         return replace(own, text=text, pair=pair, label=label, kind="choice")
     if table.word_numbers is not None:  # lists of words and tags
         return own
@@ -80,12 +80,12 @@ def text_names(table: Table, own: OwnFiles) -> tuple[str, ...]:
         raise CompressError(
             "--pair: a choice has contexts and endings; name the column of the endings, or several, separated by commas"
         )
-    found = choice_text(table, own.text, own.pair)
-    for name in found[:-1]:
+    names = choice_text(table, own.text, own.pair)
+    for name in names[:-1]:
         check_column(table, "--text", name)
     for name in ending_columns(own.pair, table.columns):
         check_column(table, "--pair", name)
-    return found
+    return names
 
 
 def label_names(table: Table, own: OwnFiles) -> str | tuple[str, ...]:
@@ -119,15 +119,15 @@ def check_column(table: Table, option: str, name: str) -> None:
     if name in table.columns:
         table.check_whole(name, f"; fill it in, or name another column with {option}")
         return
-    found = list(table.columns)
-    if not found:
+    columns = list(table.columns)
+    if not columns:
         raise no_examples(table.place)
     check_parted(table)
     first = headless(table)
     headed = "" if first is None else f"; or put a line of names above, if {brief(first)} is a value"
-    near = nearest(name, found) or ";"
+    near = nearest(name, columns) or ";"
     raise CompressError(
-        f"{table.place}: no column {name!r}{near} name one of {', '.join(map(repr, found))} with {option}, or let "
+        f"{table.place}: no column {name!r}{near} name one of {', '.join(map(repr, columns))} with {option}, or let "
         f"`compress init` find the columns{headed}"
     )
 
@@ -144,9 +144,9 @@ def headless(table: Table) -> str | None:
 
 def check_parted(table: Table) -> None:
     """Raise `CompressError` if columns are separated by something other than the expected delimiter."""
-    found = list(table.columns)
-    if len(found) == 1 and any(mark in found[0] for mark in ";\t|"):
+    columns = list(table.columns)
+    if len(columns) == 1 and any(mark in columns[0] for mark in ";\t|"):
         raise CompressError(
-            f"{table.place}: expected columns with commas between them, found {brief(found[0])}; save it with commas, "
+            f"{table.place}: expected columns with commas between them, found {brief(columns[0])}; save it with commas, "
             "or with tabs as .tsv"
         )

@@ -22,4 +22,4 @@ def ranks(table: Table, texts: Sequence[str], label: str) -> bool:
     relevances: dict[str, set[float]] = {}
     for query, value in zip(map(str, table.columns[QUERY]), values, strict=True):
         relevances.setdefault(query, set()).add(float(value))
-    return any(len(found) > 1 for found in relevances.values())
+    return any(len(grades) > 1 for grades in relevances.values())

@@ -103,9 +103,9 @@ class QuerySampler:
 
 def numbered_on(before: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     """Return `pairs` with group numbers above those of the pairs `before`; both [pair, 2]."""
-    found = pairs.copy()
-    found[:, 1] += before[:, 1].max(initial=-1) + 1
-    return found
+    after = pairs.copy()
+    after[:, 1] += before[:, 1].max(initial=-1) + 1
+    return after
 
 
 def largest_query(labels: np.ndarray) -> int:

@@ -37,7 +37,7 @@ class Origin:
     tuning: Path | None = None
 
     @cached_property
-    def found(self) -> tuple[str, Path | None]:
+    def location(self) -> tuple[str, Path | None]:
         """The type of source, and the folder of a saved or local data set."""
         if self.spec.files is not None:
             return "files", None
@@ -53,16 +53,16 @@ class Origin:
     @cached_property
     def paths(self) -> dict[str, Path]:
         """Split -> file: all splits of a task read from files; for others, the given tuning split."""
-        given = {} if self.tuning is None else {"tuning": self.tuning}
-        if self.found[0] != "files":
-            return given
+        tuning = {} if self.tuning is None else {"tuning": self.tuning}
+        if self.location[0] != "files":
+            return tuning
         if self.spec.files is not None:
-            return _own_paths(self.spec, self.spec.files, self.folder) | given
-        return official_paths(self.spec, self.data_dir or Path()) | given
+            return _own_paths(self.spec, self.spec.files, self.folder) | tuning
+        return official_paths(self.spec, self.data_dir or Path()) | tuning
 
     def fingerprint(self) -> str:
         """Return a SHA-256 that changes with any byte of the data and any relevant field of the spec; parses nothing."""
-        (source, place), files = self.found, list(self.paths.items())
+        (source, place), files = self.location, list(self.paths.items())
         self._check_there(self.paths)
         if source == "synthetic":
             source = f"synthetic {GENERATOR_VERSION}"
@@ -81,7 +81,7 @@ class Origin:
 
     def read(self, wanted: Callable[[str], bool]) -> tuple[dict[str, Rows], list[str]]:
         """Return the splits whose names are `wanted`, and notes on how they were read."""
-        source, place = self.found
+        source, place = self.location
         paths = {name: path for name, path in self.paths.items() if wanted(name)}
         self._check_there(paths)
         if source == "files" and self.spec.files is None:
@@ -135,12 +135,12 @@ def _own_paths(spec: TaskSpec, files: Files, folder: Path | None) -> dict[str, P
 
 
 def _reported_splits(spec: TaskSpec, field: str) -> dict[str, str]:
-    found = spec.reported
-    if not found or set(OWN) & set(found):
+    splits = spec.reported
+    if not splits or set(OWN) & set(splits):
         raise CompressError(
-            f"task {spec.name}: {field}: expected names other than {' and '.join(OWN)}, found {list(found)}"
+            f"task {spec.name}: {field}: expected names other than {' and '.join(OWN)}, found {list(splits)}"
         )
-    return found
+    return splits
 
 
 def _file_rows(spec: TaskSpec, name: str, path: Path) -> Rows:
@@ -163,7 +163,7 @@ def _synthetic_rows(spec: TaskSpec) -> dict[str, Rows]:
     for name, examples in generate(spec.synthetic).items():
         *texts, labels = map(list, zip(*examples, strict=True))
         if len(texts) != len(spec.text):
-            made = f"{spec.synthetic.generator} makes {len(texts)}"
-            raise CompressError(f"task {spec.name}: `text` names {len(spec.text)} columns, the generator {made}")
+            actual = f"{spec.synthetic.generator} makes {len(texts)}"
+            raise CompressError(f"task {spec.name}: `text` names {len(spec.text)} columns, the generator {actual}")
         rows[name] = Rows(f"{spec.name} {name}", "row", range(1, len(labels) + 1), tuple(texts), labels)
     return rows

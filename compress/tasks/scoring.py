@@ -58,8 +58,8 @@ def headline_of(
 ) -> Headline:
     """Return the headline score of the task, or of some of its `metrics`; `sizes` as for `score`."""
     positive = labels.index(spec.positive) if spec.positive is not None else -1
-    found = TASK_KINDS[spec.kind].headline(metrics or spec.metrics, positive, labels)
-    return MeanHeadline(found, tuple(sizes)) if sizes else found
+    split_headline = TASK_KINDS[spec.kind].headline(metrics or spec.metrics, positive, labels)
+    return MeanHeadline(split_headline, tuple(sizes)) if sizes else split_headline
 
 
 def headline(scores: dict[str, float]) -> float:

@@ -33,8 +33,8 @@ class EncodedSpans(Encoded):
         """Return float32 [question, 6] from windows and their outputs [window, length, 2], in any order, each window once: start and end of
         the best span in characters of the context, its score, and that of no answer; exact match and F1 of the span."""
         best = Best(self.cut)
-        for windows, found in parts:
-            best.add(windows, found)
+        for windows, batch_outputs in parts:
+            best.add(windows, batch_outputs)
         outputs = np.zeros((len(self.contexts), ANSWER_OUTPUTS), np.float32)
         outputs[:, : NONE + 1] = best.best_spans(impossible=self.impossible)
         for question, (start, end) in enumerate(outputs[:, : END + 1].astype(int).tolist()):
@@ -115,11 +115,11 @@ def encode_spans(tokenizer: tokenizers.Tokenizer, split: Split, max_length: int)
     cut = passages([], []).without_encodings()
     for start in range(0, len(split), ENCODE_AT_ONCE):
         part = slice(start, start + ENCODE_AT_ONCE)
-        found = passages(questions[part], contexts[part])
-        lengths = [len(encoding) for encoding in found.encodings]
-        ids += ragged_rows([encoding.ids for encoding in found.encodings], lengths, np.int32)
-        types += ragged_rows([encoding.type_ids for encoding in found.encodings], lengths, np.int8)
-        cut = cut.followed_by(found.without_encodings())
+        windows = passages(questions[part], contexts[part])
+        lengths = [len(encoding) for encoding in windows.encodings]
+        ids += ragged_rows([encoding.ids for encoding in windows.encodings], lengths, np.int32)
+        types += ragged_rows([encoding.type_ids for encoding in windows.encodings], lengths, np.int8)
+        cut = cut.followed_by(windows.without_encodings())
     gold = question_gold(contexts, split.labels)
     places = _answer_tokens(cut, split.labels)
     return EncodedSpans(

@@ -24,10 +24,10 @@ class EncodedParts(Encoded):
 
     def targets(self, indices: np.ndarray, length: int) -> dict[str, np.ndarray]:
         """Return `places` int64 [window, length, 2]."""
-        found = np.full((len(indices), length, 2), NOWHERE, np.int64)
+        places = np.full((len(indices), length, 2), NOWHERE, np.int64)
         for row, index in enumerate(indices.tolist()):
-            found[row, : len(self.places[index])] = self.places[index]
-        return {"places": found}
+            places[row, : len(self.places[index])] = self.places[index]
+        return {"places": places}
 
 
 def encode_parts(tokenizer: tokenizers.Tokenizer, windows: EncodedSpans, max_length: int) -> EncodedParts:
@@ -42,10 +42,10 @@ def encode_parts(tokenizer: tokenizers.Tokenizer, windows: EncodedSpans, max_len
         contexts = [windows.context(row)[first:end] for row, (first, end) in zip(rows, bounds, strict=True)]
         cut = passages([windows.question(row) for row in rows], contexts)
         each = np.searchsorted(cut.question, np.arange(len(rows))).tolist()
-        found = [cut.encodings[window] for window in each]
-        lengths = [len(encoding) for encoding in found]
-        ids += ragged_rows([encoding.ids for encoding in found], lengths, np.int32)
-        types += ragged_rows([encoding.type_ids for encoding in found], lengths, np.int8)
+        encodings = [cut.encodings[window] for window in each]
+        lengths = [len(encoding) for encoding in encodings]
+        ids += ragged_rows([encoding.ids for encoding in encodings], lengths, np.int32)
+        types += ragged_rows([encoding.type_ids for encoding in encodings], lengths, np.int8)
         for row, window, size, (begin, _) in zip(rows, each, lengths, bounds, strict=True):
             first, end, cls = cut.readable(window)
             own = np.full((size, 2), NOWHERE, np.int32)
@@ -69,14 +69,14 @@ def _token_places(windows: EncodedSpans, row: int, spans: np.ndarray) -> np.ndar
     a start maps to the first, an end to the last."""
     own, first = windows.cut.offsets(row), windows.cut.readable(row)[0]
     shown = np.flatnonzero(own[:, 1] > own[:, 0])
-    found = np.full((len(spans), 2), NOWHERE, np.int64)
+    places = np.full((len(spans), 2), NOWHERE, np.int64)
     if not len(shown):
-        return found
+        return places
     starts, ends = own[shown].T
     begins = np.minimum(np.searchsorted(ends, spans[:, 0], side="right"), len(shown) - 1)
     stops = np.maximum(np.searchsorted(starts, spans[:, 1] - 1, side="right") - 1, 0)
     real = spans[:, 1] > spans[:, 0]
     for side, (place, character) in enumerate(((begins, spans[:, 0]), (stops, spans[:, 1] - 1))):
         inside = real & (starts[place] <= character) & (character < ends[place])
-        found[inside, side] = first + shown[place[inside]]
-    return found
+        places[inside, side] = first + shown[place[inside]]
+    return places

@@ -26,16 +26,16 @@ def create_table(path: Path, windows: EncodedSpans) -> np.memmap:
 
 def put_outputs(table: np.ndarray, windows: EncodedSpans, rows: np.ndarray, outputs: np.ndarray) -> None:
     """Write the padded outputs [row, length, 2] of these windows into `table`."""
-    for row, found in zip(rows.tolist(), outputs, strict=True):
-        table[windows.starts[row] : windows.starts[row + 1]] = found[: windows.lengths[row]]
+    for row, row_outputs in zip(rows.tolist(), outputs, strict=True):
+        table[windows.starts[row] : windows.starts[row + 1]] = row_outputs[: windows.lengths[row]]
 
 
 def padded_outputs(table: np.ndarray, windows: EncodedSpans, rows: np.ndarray, length: int) -> np.ndarray:
     """Return float32 [row, length, 2] of these windows, 0 at padding."""
-    found = np.zeros((len(rows), length, 2), np.float32)
+    outputs = np.zeros((len(rows), length, 2), np.float32)
     for place, row in enumerate(rows.tolist()):
-        found[place, : windows.lengths[row]] = table[windows.starts[row] : windows.starts[row + 1]]
-    return found
+        outputs[place, : windows.lengths[row]] = table[windows.starts[row] : windows.starts[row + 1]]
+    return outputs
 
 
 def collect_outputs(table: np.ndarray, windows: EncodedSpans) -> np.ndarray:
@@ -72,9 +72,9 @@ def calibrate(table: np.ndarray, windows: EncodedSpans, temperature: float) -> N
     for first in range(0, len(windows), ENCODE_AT_ONCE):
         end = min(first + ENCODE_AT_ONCE, len(windows))
         kept, begins = _compared_tokens(windows, first, end)
-        found = _log_probabilities(divide_by_temperature(table[kept], temperature), begins)
+        log_probabilities = _log_probabilities(divide_by_temperature(table[kept], temperature), begins)
         table[windows.starts[first] : windows.starts[end]] = 0
-        table[kept] = found
+        table[kept] = log_probabilities
 
 
 def _compared_tokens(windows: EncodedSpans, first: int, end: int) -> tuple[np.ndarray, np.ndarray]:

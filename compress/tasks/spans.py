@@ -36,14 +36,14 @@ def spans_as_tags(rows: Rows, column: str, label: str) -> tuple[list[str], list[
     with line numbers, for invalid texts, and for spans that are outside the text, contain no word, or share one."""
     texts, labels, problems, cut, total = [], [], [], 0, 0
     for number, text, value in zip(rows.numbers, rows.texts[0], rows.labels, strict=True):
-        found = _spans(text, value, column, label)
+        spans = _spans(text, value, column, label)
         words = word_spans(text) if isinstance(text, str) else word_spans("")
-        tags = _tags(words, found) if isinstance(found, list) else found
-        if isinstance(tags, str) or isinstance(found, str):
+        tags = _tags(words, spans) if isinstance(spans, list) else spans
+        if isinstance(tags, str) or isinstance(spans, str):
             problems.append((number, str(tags)))
             continue
-        total += len(found)
-        cut += sum(_cuts_word(words, span) for span in found)
+        total += len(spans)
+        cut += sum(_cuts_word(words, span) for span in spans)
         texts.append(text)
         labels.append([(tag, int(start), int(end)) for tag, (start, end) in zip(tags, words, strict=True)])
     refuse(rows.place, rows.unit, problems)

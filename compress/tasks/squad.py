@@ -73,9 +73,9 @@ def _questions(path: Path, document: Any) -> Iterator[tuple[str, Any, dict[str, 
 
 
 def _list(path: Path, place: str, value: Any, key: str) -> list[Any]:
-    found = value.get(key) if isinstance(value, dict) else None
-    if isinstance(found, list):
-        return found
+    entries = value.get(key) if isinstance(value, dict) else None
+    if isinstance(entries, list):
+        return entries
     held = brief(sorted(value)) if isinstance(value, dict) else brief(value)
     at = f"{place}: " if place else ""
     hint = "" if place else "; other records go in a .jsonl file, one object per line"

@@ -29,20 +29,20 @@ class Table:
     skipped: tuple[int, ...] = ()
     word_numbers: Sequence[Sequence[int]] | None = None
     partial: frozenset[str] = frozenset()
-    found: Sequence[Collection[str]] = ()
+    row_columns: Sequence[Collection[str]] = ()
 
     def column(self, name: str) -> list[Any]:
         if name not in self.columns:
-            found = list(self.columns)
-            raise CompressError(f"{self.place}: no column {name!r}{nearest(name, found)}; found {found}")
+            columns = list(self.columns)
+            raise CompressError(f"{self.place}: no column {name!r}{nearest(name, columns)}; found {columns}")
         self.check_whole(name)
         return self.columns[name]
 
     def check_whole(self, name: str, way_out: str = "") -> None:
         """Raise `CompressError`, with the rows, if some lack this column."""
         if name in self.partial:
-            rows = zip(self.numbers, self.found, strict=True)
-            problems = [(n, f"no key {name!r}; found {list(found)}") for n, found in rows if name not in found]
+            rows = zip(self.numbers, self.row_columns, strict=True)
+            problems = [(n, f"no key {name!r}; found {list(keys)}") for n, keys in rows if name not in keys]
             refuse(self.place, self.unit, problems, way_out)
 
 
@@ -131,7 +131,7 @@ def read_jsonl(path: Path) -> Table:
     partial = frozenset(name for name, count in counts.items() if count < len(documents))
     absent = [None] * len(documents)
     columns = {name: absent if name in partial else [document[name] for document in documents] for name in counts}
-    return Table(str(path), "line", numbers, columns, partial=partial, found=documents if partial else ())
+    return Table(str(path), "line", numbers, columns, partial=partial, row_columns=documents if partial else ())
 
 
 def read_parquet(path: Path) -> Table:

@@ -23,7 +23,7 @@ def is_tag(tag: str) -> bool:
 
 
 def types_of(tags: Iterable[str]) -> set[str]:
-    return {found[2] for found in map(MARKED.fullmatch, tags) if found}
+    return {match[2] for match in map(MARKED.fullmatch, tags) if match}
 
 
 def to_iob2(texts: Sequence[Sequence[str]]) -> tuple[list[list[str]], list[str]]:
@@ -45,5 +45,5 @@ def to_iob2(texts: Sequence[Sequence[str]]) -> tuple[list[list[str]], list[str]]
 
 
 def _split_tag(tag: str) -> tuple[str, str]:
-    found = MARKED.fullmatch(tag)
-    return (found[1], found[2]) if found else ("", "")
+    match = MARKED.fullmatch(tag)
+    return (match[1], match[2]) if match else ("", "")

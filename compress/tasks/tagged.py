@@ -47,16 +47,16 @@ def _from_words(rows: Rows, column: str, label: str, names: tuple[str, ...]) -> 
     texts = enumerate(zip(rows.texts[0], rows.labels, strict=True))
     problems = [_row_problem(rows, row, words, tags, column, label) for row, (words, tags) in texts]
     refuse(rows.place, rows.unit, [problem for problem in problems if problem is not None])
-    tags = [[_tag_name(tag, names) for tag in found] for found in rows.labels]
+    tags = [[_tag_name(tag, names) for tag in row_tags] for row_tags in rows.labels]
     tags, declared, notes = _in_scheme(rows, tags, names)
-    if all(isinstance(tag, int) for found in rows.labels for tag in found) and not (names or declared):
+    if all(isinstance(tag, int) for row_tags in rows.labels for tag in row_tags) and not (names or declared):
         notes = [
             *notes,
             "tags are numbers and stay numbers; name them with `labels` in the task file, in the order of their "
             "numbers",
         ]
     words = list(map(_place_words, rows.texts[0], tags))
-    texts = [" ".join(found) for found in rows.texts[0]]
+    texts = [" ".join(row_words) for row_words in rows.texts[0]]
     return replace(rows, texts=(texts,), labels=words, declared=declared, notes=(*rows.notes, *notes))
 
 
@@ -97,8 +97,8 @@ def _in_scheme(
         return tags, declared, _beside_marks(tags)
     refuse(rows.place, rows.unit, [
         rows.of_word(row, place, f"expected a tag such as O, B-PER or I-PER, found {brief(tag)}")
-        for row, found in enumerate(tags)
-        for place, tag in enumerate(found)
+        for row, row_tags in enumerate(tags)
+        for place, tag in enumerate(row_tags)
         if not is_tag(tag)
     ])  # fmt: skip
     if declared is not None:
@@ -109,7 +109,7 @@ def _in_scheme(
 
 def _beside_marks(tags: list[list[str]]) -> list[str]:
     """Return a note if tags may be meant for entities but are not: they are mixed with others, or none has a mark."""
-    different = {tag for found in tags for tag in found}
+    different = {tag for row_tags in tags for tag in row_tags}
     marked = sorted(tag for tag in different if is_tag(tag) and tag != OUTSIDE)
     other = sorted(different - set(marked) - {OUTSIDE})
     if marked and other:

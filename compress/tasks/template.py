@@ -87,17 +87,17 @@ def files_in(folder: Path) -> tuple[Path, Path]:
 
 def _file_in(folder: Path, option: str, stems: Sequence[str]) -> Path:
     names = [f"{stem}{suffix}" for suffix in _SUFFIXES for stem in stems]
-    found = next((folder / name for name in names if (folder / name).is_file()), None)
-    if found is None:
+    path = next((folder / name for name in names if (folder / name).is_file()), None)
+    if path is None:
         raise CompressError(
             f"{option}: expected a file of labelled examples such as {names[0]}, found none here; name it with "
             f"{option} FILE"
         )
-    return found
+    return path
 
 
-def guess_columns(own: OwnFiles, given: Sequence[str]) -> OwnFiles:
-    """Return the files with every column that is not `given` (`text`, `pair`, `label`) guessed from names and values."""
+def guess_columns(own: OwnFiles, options: Sequence[str]) -> OwnFiles:
+    """Return the files with every column that no option names guessed from names and values; `options`: of `text`, `pair`, `label`."""
     if is_plain_text(own.kind, own.train):
         raise CompressError(
             "--train: expected a file with columns to find, found plain text; name it in a task file, as `files.train`"
@@ -108,11 +108,11 @@ def guess_columns(own: OwnFiles, given: Sequence[str]) -> OwnFiles:
     if own.kind == "choice" and own.pair is not None:
         return own
     names = {name.lower(): name for name in table.columns}
-    if not given and not names.keys() & {*_LABELS, *_TEXTS, *(name for pair in _PAIRS for name in pair)}:
+    if not options and not names.keys() & {*_LABELS, *_TEXTS, *(name for pair in _PAIRS for name in pair)}:
         _check_headed(table)
-    label = own.label if "label" in given else _label(table, names, {own.text} if "text" in given else set())
+    label = own.label if "label" in options else _label(table, names, {own.text} if "text" in options else set())
     text, pair = own.text, own.pair
-    if "text" not in given:
+    if "text" not in options:
         pairs = [(names[one], names[two]) for one, two in _PAIRS if one in names and two in names]
         if pair is None and pairs and label not in pairs[0]:
             text, pair = pairs[0]
@@ -235,8 +235,8 @@ def _unused_columns(rest: Sequence[str]) -> str:
 def _counts(spec: TaskSpec, train: Table) -> list[tuple[str, int]]:
     values = train.column(spec.label_columns[0])
     if KINDS[spec.kind].unit == "word":
-        found = Counter(name for labels in _prepare_rows(spec, train).labels for name, _, _ in labels)
-        return [(name, found[name]) for name in spec.labels or ()]
+        counts = Counter(name for labels in _prepare_rows(spec, train).labels for name, _, _ in labels)
+        return [(name, counts[name]) for name in spec.labels or ()]
     many = KINDS[spec.kind].many
     counts = Counter(name for value in values for name in ((label_list(value) or []) if many else [label_text(value)]))
     return [(name, counts[name]) for name in spec.labels or ()]

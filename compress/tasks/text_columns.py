@@ -44,8 +44,8 @@ def ending_columns(name: str, known: Collection[str]) -> tuple[str, ...]:
     if len(listed) > 1:
         return listed
     behind = re.compile(rf"{re.escape(name)}([ _-]?\d+|[ _-][A-Za-z]|[A-Z])")
-    found = {other: match[1].strip(" _-") for other in known if (match := behind.fullmatch(other))}
-    parts = sorted(found, key=lambda other: (len(found[other]), found[other].upper()))
+    suffixes = {other: match[1].strip(" _-") for other in known if (match := behind.fullmatch(other))}
+    parts = sorted(suffixes, key=lambda other: (len(suffixes[other]), suffixes[other].upper()))
     return tuple(parts) if len(parts) > 1 else (name,)
 
 

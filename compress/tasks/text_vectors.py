@@ -19,9 +19,9 @@ class EncodedTexts(Encoded):
         """Return float32 [pair, 1 + 2 · width] from rows and their vectors [row, width] of length 1, in any order: the cosine, and both
         vectors."""
         vectors = np.zeros((0, 0), np.float32)
-        for rows, found in parts:
-            vectors = vectors if vectors.size else np.zeros((len(self), found.shape[1]), np.float32)
-            vectors[rows] = found
+        for rows, batch_vectors in parts:
+            vectors = vectors if vectors.size else np.zeros((len(self), batch_vectors.shape[1]), np.float32)
+            vectors[rows] = batch_vectors
         return pair_vectors(vectors)
 
     def by_row(self, outputs: np.ndarray) -> np.ndarray:

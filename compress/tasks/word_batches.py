@@ -44,9 +44,9 @@ class EncodedWords(Encoded):
         """Return float32 [word, label] from windows and their outputs [window, length, label], in any order. A word without a token gets
         label 0, which is O if there is such a label."""
         outputs = np.zeros((0, 0), np.float32)
-        for windows, found in parts:
-            outputs = outputs if outputs.size else self.places.unread(found.shape[2], 0)
-            self.places.put(outputs, windows, found)
+        for windows, batch_outputs in parts:
+            outputs = outputs if outputs.size else self.places.unread(batch_outputs.shape[2], 0)
+            self.places.put(outputs, windows, batch_outputs)
         return outputs
 
     def take(self, indices: np.ndarray) -> EncodedWords:
@@ -95,10 +95,10 @@ def encode_words(tokenizer: tokenizers.Tokenizer, split: Split, max_length: int)
     places = Places(*np.zeros((3, 0), np.int64))
     for start in range(0, len(split), ENCODE_AT_ONCE):
         part = slice(start, start + ENCODE_AT_ONCE)
-        found = windower(split.texts[0][part], [label[:, 1:] for label in split.labels[part]])
-        places = places.followed_by(found.places, len(ids))
-        lengths = [len(encoding) for encoding in found.encodings]
-        ids += ragged_rows([encoding.ids for encoding in found.encodings], lengths, np.int32)
-        types += ragged_rows([encoding.type_ids for encoding in found.encodings], lengths, np.int8)
+        windows = windower(split.texts[0][part], [label[:, 1:] for label in split.labels[part]])
+        places = places.followed_by(windows.places, len(ids))
+        lengths = [len(encoding) for encoding in windows.encodings]
+        ids += ragged_rows([encoding.ids for encoding in windows.encodings], lengths, np.int32)
+        types += ragged_rows([encoding.type_ids for encoding in windows.encodings], lengths, np.int8)
     gold = concatenate_labels([label[:, 0] for label in split.labels])
     return EncodedWords(ids, types, gold, places)

@@ -73,12 +73,12 @@ class Prune(StageSpec):
 
     @model_validator(mode="after")
     def _one_that_falls(self) -> Prune:
-        given, widths = ([name for name in names if getattr(self, name) is not None] for names in (BUDGETS, WIDTHS))
-        if given and widths:
-            every, found = ", ".join([*given, *widths]), f"{' and '.join(given)} beside {' and '.join(widths)}"
-            raise ValueError(f"{every}: expected a budget or widths, found {found}; leave either out")
-        if len(given) > 1:
-            raise ValueError(f"{', '.join(given)}: expected one budget, found {' and '.join(given)}; leave one out")
+        budgets, widths = ([name for name in names if getattr(self, name) is not None] for names in (BUDGETS, WIDTHS))
+        if budgets and widths:
+            every, actual = ", ".join([*budgets, *widths]), f"{' and '.join(budgets)} beside {' and '.join(widths)}"
+            raise ValueError(f"{every}: expected a budget or widths, found {actual}; leave either out")
+        if len(budgets) > 1:
+            raise ValueError(f"{', '.join(budgets)}: expected one budget, found {' and '.join(budgets)}; leave one out")
         falls = self.budgets and all(before > after for before, after in pairwise(self.budgets))
         if self.budget != "widths" and not falls:
             raise ValueError(
@@ -92,8 +92,8 @@ class Prune(StageSpec):
         """Name of the budget, or `widths`."""
         if any(getattr(self, name) is not None for name in WIDTHS):
             return "widths"
-        given: list[BudgetName] = [name for name in BUDGETS if getattr(self, name) is not None]
-        return given[0] if given else BUDGETS[0]
+        names: list[BudgetName] = [name for name in BUDGETS if getattr(self, name) is not None]
+        return names[0] if names else BUDGETS[0]
 
     @property
     def budgets(self) -> tuple[float, ...]:

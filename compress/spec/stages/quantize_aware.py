@@ -50,21 +50,21 @@ class QuantizeAware(PerTask, Losses, Training):
     def problems(cls, stages: Stages) -> Iterator[Any]:
         """Yield a problem unless the stage and `method: qat` come together, and export is not `plain`: training simulates the fast
         graph."""
-        found = {kind: (number, spec) for number, (kind, spec) in enumerate(stages)}
-        aware, quantize, export = (found.get(kind, (0, None)) for kind in ("quantize_aware", "quantize", "export"))
+        by_kind = {kind: (number, spec) for number, (kind, spec) in enumerate(stages)}
+        aware, quantize, export = (by_kind.get(kind, (0, None)) for kind in ("quantize_aware", "quantize", "export"))
         trained = aware[1] is not None and aware[1].enabled
-        asked = quantize[1] is not None and quantize[1].method == "qat"
-        if asked and not trained:
+        uses_ranges = quantize[1] is not None and quantize[1].method == "qat"
+        if uses_ranges and not trained:
             yield misfit(
                 (quantize[0], "quantize", "method"),
                 "qat uses the ranges of a `quantize_aware` stage, and there is none; add one, or choose another method",
             )
-        elif trained and not asked:
+        elif trained and not uses_ranges:
             yield misfit(
                 (aware[0], "quantize_aware"),
                 "nothing uses its ranges; set `quantize: {method: qat}`, or leave the stage out (enabled: false)",
             )
-        elif asked and export[1] is not None and export[1].graph == "plain":
+        elif uses_ranges and export[1] is not None and export[1].graph == "plain":
             yield misfit(
                 (export[0], "export", "graph"),
                 "`quantize_aware` trains what the fast graph computes; leave `graph: plain` out, or the training",

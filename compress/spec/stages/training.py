@@ -138,5 +138,5 @@ def check_named_once(losses: tuple[LossSpec, ...]) -> None:
 
 
 def check_pairs(losses: tuple[LossSpec, ...]) -> None:
-    if len(found := [loss.name for loss in losses if LOSSES[loss.name].reads == "pairs" and loss.weight > 0]) > 1:
-        raise ValueError(f"losses: {' and '.join(found)} read pairs of different kinds; choose one of them")
+    if len(names := [loss.name for loss in losses if LOSSES[loss.name].reads == "pairs" and loss.weight > 0]) > 1:
+        raise ValueError(f"losses: {' and '.join(names)} read pairs of different kinds; choose one of them")

@@ -30,13 +30,13 @@ def _label_names(spec: TaskSpec, train: Rows) -> tuple[str, ...]:
     names = declared_names(spec, train)
     if names is None:
         refuse(train.place, train.unit, unlabelled_rows(str(spec.label), train.numbers, train.labels))
-        found = set(train.names())
-        if len(found) > MOST_UNLISTED_LABELS:
+        values = set(train.names())
+        if len(values) > MOST_UNLISTED_LABELS:
             raise CompressError(
-                f"{train.place}: column {spec.label!r} has {len(found):,} different values; "
+                f"{train.place}: column {spec.label!r} has {len(values):,} different values; "
                 "list them under `labels` if they are classes, or set `kind: regression`"
             )
-        names = tuple(sorted(found, key=natural))
+        names = tuple(sorted(values, key=natural))
         check_unicode(train.place, spec.label, names)
     _check_positive(spec, names)
     return names
@@ -84,10 +84,10 @@ def _check_positive(spec: TaskSpec, names: tuple[str, ...]) -> None:
 
 def _class_ids(rows: Rows, names: tuple[str, ...]) -> np.ndarray:
     ids = {name: index for index, name in enumerate(names)}
-    found = rows.names()
-    wrong = [(n, name) for n, name in zip(rows.numbers, found, strict=True) if name not in ids]
+    row_names = rows.names()
+    wrong = [(n, name) for n, name in zip(rows.numbers, row_names, strict=True) if name not in ids]
     refuse(rows.place, rows.unit, [(n, unknown_label(name, names)) for n, name in wrong], rows.way_out)
-    return np.array([ids[name] for name in found], dtype=np.int64)
+    return np.array([ids[name] for name in row_names], dtype=np.int64)
 
 
 def unknown_label(name: str, names: tuple[str, ...]) -> str:
@@ -109,8 +109,8 @@ def _one_hot(ids: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
 
 def _divergence(fp32: np.ndarray, other: np.ndarray) -> float:
     """Return KL(fp32 ‖ other) in nats, the mean over texts."""
-    expected, found = softmax(fp32), softmax(other)
-    return float((expected * np.log((expected + _TINY) / (found + _TINY))).sum(1).mean())
+    expected, actual = softmax(fp32), softmax(other)
+    return float((expected * np.log((expected + _TINY) / (actual + _TINY))).sum(1).mean())
 
 
 def _predicted_classes(outputs: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ from .kind import TaskKind
 from .regression import REGRESSION
 
 NEAREST = 10
-ASKED = (
+MOST_QUERIES = (
     4096  # most texts whose neighbours are searched, so that the time grows with the number of texts, not its square
 )
 _AT_ONCE = 1 << 22  # cosines in memory at a time: 32 MB
@@ -57,18 +57,18 @@ def _similarity(fp32: np.ndarray, other: np.ndarray) -> dict[str, Any]:
 
 def nearest_kept(one: np.ndarray, two: np.ndarray) -> float:
     """Return the share of a text's `NEAREST` nearest other texts by `one` [text, width] that are also nearest by `two`, the mean over
-    texts, or over `ASKED` evenly chosen ones if there are more. With at most `NEAREST` other texts, it is 1. Repeated texts (equal vectors
-    in `one`) count once."""
+    texts, or over `MOST_QUERIES` evenly chosen ones if there are more. With at most `NEAREST` other texts, it is 1. Repeated texts (equal
+    vectors in `one`) count once."""
     _, rows = np.unique(one, axis=0, return_index=True)
     one, two, count = one[rows], two[rows], min(NEAREST, len(rows) - 1)
     if count < 1:
         return 1.0
-    asked = np.unique(np.linspace(0, len(one) - 1, min(ASKED, len(one))).astype(np.int64))
+    queries = np.unique(np.linspace(0, len(one) - 1, min(MOST_QUERIES, len(one))).astype(np.int64))
     step, shared = max(1, _AT_ONCE // len(one)), 0
-    for start in range(0, len(asked), step):
-        found = [_nearest(each, asked[start : start + step], count) for each in (one, two)]
-        shared += sum(len(set(mine) & set(theirs)) for mine, theirs in zip(*found, strict=True))
-    return shared / (count * len(asked))
+    for start in range(0, len(queries), step):
+        neighbours = [_nearest(each, queries[start : start + step], count) for each in (one, two)]
+        shared += sum(len(set(mine) & set(theirs)) for mine, theirs in zip(*neighbours, strict=True))
+    return shared / (count * len(queries))
 
 
 def _nearest(vectors: np.ndarray, rows: np.ndarray, count: int) -> list[list[int]]:

@@ -32,7 +32,7 @@ def _label_names(spec: TaskSpec, train: Rows) -> tuple[str, ...]:
 def listed_names(column: str, train: Rows, *, most: int | None = MOST_UNLISTED_LABELS) -> tuple[str, ...]:
     """Return the distinct labels in the lists of `column`, numbers first, then alphabetically. Raises `CompressError` if there are more
     than `most`, probably by mistake, or fewer than two, if a value is not a list, or if the column is of 0 and 1."""
-    names = tuple(sorted({name for found in _lists(train) for name in found}, key=natural))
+    names = tuple(sorted({name for row_names in _lists(train) for name in row_names}, key=natural))
     if most is not None and len(names) > most:
         raise CompressError(
             f"{train.place}: column {column!r} has {len(names):,} different labels; list them under `labels` if "
@@ -40,9 +40,9 @@ def listed_names(column: str, train: Rows, *, most: int | None = MOST_UNLISTED_L
         )
     check_unicode(train.place, column, names)
     if len(names) < 2:
-        found = f"found {list(names)}" if names else "found none"
+        actual = f"found {list(names)}" if names else "found none"
         raise CompressError(
-            f"{train.place}: column {column!r}: expected lists of at least two different labels, {found}"
+            f"{train.place}: column {column!r}: expected lists of at least two different labels, {actual}"
         )
     if _are_flags(train.labels, names):
         raise CompressError(
@@ -61,10 +61,10 @@ def _are_flags(values: Sequence[Any], names: Sequence[str]) -> bool:
 
 def _lists(rows: Rows) -> list[list[str]]:
     """Return the label names of each example. Raises `CompressError` if a value is not a list."""
-    found = [label_list(value) for value in rows.labels]
-    wrong = [(n, v) for n, v, names in zip(rows.numbers, rows.labels, found, strict=True) if names is None]
+    lists = [label_list(value) for value in rows.labels]
+    wrong = [(n, v) for n, v, names in zip(rows.numbers, rows.labels, lists, strict=True) if names is None]
     refuse(rows.place, rows.unit, [(n, f"expected a list of labels, found {brief(v)}") for n, v in wrong])
-    return [names or [] for names in found]
+    return [names or [] for names in lists]
 
 
 def _read(rows: Rows, names: tuple[str, ...]) -> np.ndarray:
@@ -73,9 +73,9 @@ def _read(rows: Rows, names: tuple[str, ...]) -> np.ndarray:
         return _read_flags(rows, names)
     ids = {name: index for index, name in enumerate(names)}
     labels, problems = np.zeros((len(rows), len(names)), np.uint8), []
-    for row, (number, found) in enumerate(zip(rows.numbers, _lists(rows), strict=True)):
-        problems += [(number, unknown_label(name, names)) for name in found if name not in ids]
-        labels[row, [ids[name] for name in found if name in ids]] = 1
+    for row, (number, row_names) in enumerate(zip(rows.numbers, _lists(rows), strict=True)):
+        problems += [(number, unknown_label(name, names)) for name in row_names if name not in ids]
+        labels[row, [ids[name] for name in row_names if name in ids]] = 1
     refuse(rows.place, rows.unit, problems, rows.way_out)
     return labels
 
@@ -95,7 +95,7 @@ def _read_flags(rows: Rows, names: tuple[str, ...]) -> np.ndarray:
 
 
 def _format_label(label: Any, names: tuple[str, ...]) -> str:
-    return ", ".join(name for name, given in zip(names, label, strict=True) if given) or NONE
+    return ", ".join(name for name, present in zip(names, label, strict=True) if present) or NONE
 
 
 def _strata(labels: np.ndarray) -> list[int]:
@@ -127,8 +127,8 @@ def _confidence(outputs: np.ndarray) -> np.ndarray:
 def _divergence(fp32: np.ndarray, other: np.ndarray) -> float:
     """Return KL(fp32 ‖ other) in nats, summed over labels, the mean over texts."""
     total = 0.0
-    for expected, found in ((sigmoid(fp32), sigmoid(other)), (sigmoid(-fp32), sigmoid(-other))):
-        total += float((expected * np.log((expected + _TINY) / (found + _TINY))).sum(axis=1).mean())
+    for expected, actual in ((sigmoid(fp32), sigmoid(other)), (sigmoid(-fp32), sigmoid(-other))):
+        total += float((expected * np.log((expected + _TINY) / (actual + _TINY))).sum(axis=1).mean())
     return total
 
 

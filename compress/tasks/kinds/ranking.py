@@ -22,8 +22,8 @@ def _read(rows: Rows, names: Names) -> np.ndarray:
     """Return float64 [pair, 2]: the relevance, and the number of the query, from 0 in order of first occurrence."""
     relevance = read_scores(rows, "relevance")
     wrong = np.flatnonzero(relevance < 0).tolist()
-    found = [(rows.numbers[i], f"expected a relevance of at least 0, found {brief(rows.labels[i])}") for i in wrong]
-    refuse(rows.place, rows.unit, found)
+    problems = [(rows.numbers[i], f"expected a relevance of at least 0, found {brief(rows.labels[i])}") for i in wrong]
+    refuse(rows.place, rows.unit, problems)
     if len(rows) and not relevance.any():
         raise CompressError(
             f"{rows.place}: no passage has a relevance above 0: nothing can be learnt or scored; is it the right column?"
@@ -62,9 +62,9 @@ def varied_queries(labels: np.ndarray) -> list[np.ndarray]:
 
 def copied_groups(labels: np.ndarray, sources: np.ndarray, copy: np.ndarray) -> np.ndarray:
     """Return labels of copies; each copy of a query's passages, or a question's endings, is a new query or question."""
-    made = labels[sources]
-    made[:, 1] += (copy + 1) * (labels[:, 1].max() + 1)
-    return made
+    copies = labels[sources]
+    copies[:, 1] += (copy + 1) * (labels[:, 1].max() + 1)
+    return copies
 
 
 def _query_flips(fp32: np.ndarray, other: np.ndarray, gold: np.ndarray) -> tuple[int, int]:

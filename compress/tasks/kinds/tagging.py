@@ -48,12 +48,12 @@ def _label_names(spec: TaskSpec, train: Rows) -> tuple[str, ...]:
 def listed_tags(column: str, train: Rows) -> tuple[str, ...]:
     """Return tags in order: for entities `O`, then `B-` and `I-` of each type; else `O` first, then numbers, then alphabetically. Raises
     `CompressError` if there are too many, probably by mistake, or too few."""
-    found = {name for words in train.labels for name, _, _ in words} | set(train.declared or ())
-    if are_entities((OUTSIDE, *found)) and found != {OUTSIDE}:
-        types = sorted({name[2:] for name in found if name != OUTSIDE})
+    tags = {name for words in train.labels for name, _, _ in words} | set(train.declared or ())
+    if are_entities((OUTSIDE, *tags)) and tags != {OUTSIDE}:
+        types = sorted({name[2:] for name in tags if name != OUTSIDE})
         names = (OUTSIDE, *(f"{prefix}-{name}" for name in types for prefix in "BI"))
     else:
-        names = (*([OUTSIDE] if OUTSIDE in found else []), *sorted(found - {OUTSIDE}, key=natural))
+        names = (*([OUTSIDE] if OUTSIDE in tags else []), *sorted(tags - {OUTSIDE}, key=natural))
     if len(names) > MOST_UNLISTED_LABELS:
         raise CompressError(
             f"{train.place}: column {column!r} has {len(names):,} different labels; list them under `labels` if "
@@ -102,10 +102,10 @@ def label_ids(rows: Rows, names: tuple[str, ...]) -> np.ndarray:
 
 def check_words(place: str, labels: np.ndarray, names: tuple[str, ...]) -> None:
     """Raise `CompressError` if no text has a word, or no word an entity, so that nothing can be learnt or scored."""
-    found = _present_labels(labels)
-    if not found:
+    present = _present_labels(labels)
+    if not present:
         raise CompressError(f"{place}: no text has a word")
-    if are_entities(names) and found == {names.index(OUTSIDE)}:
+    if are_entities(names) and present == {names.index(OUTSIDE)}:
         words = len(_gold(labels))
         raise CompressError(f"{place}: all {words:,} words have the label {OUTSIDE!r}; expected entities among them")
 
@@ -136,9 +136,9 @@ def _present_labels(labels: np.ndarray) -> set[int]:
 
 def _strata(labels: np.ndarray) -> list[int]:
     """Return for each text its label that the fewest texts have, as these have the fewest to spare; -1 if it has no word."""
-    found = [np.unique(words[:, 0]) for words in labels]
-    texts = np.bincount(np.concatenate([np.zeros(0, np.int64), *found]).astype(np.int64), minlength=1)
-    return [int(ids[texts[ids].argmin()]) if len(ids) else -1 for ids in found]
+    label_sets = [np.unique(words[:, 0]) for words in labels]
+    texts = np.bincount(np.concatenate([np.zeros(0, np.int64), *label_sets]).astype(np.int64), minlength=1)
+    return [int(ids[texts[ids].argmin()]) if len(ids) else -1 for ids in label_sets]
 
 
 def _constant(train: np.ndarray, names: tuple[str, ...], gold: np.ndarray) -> np.ndarray:
@@ -173,7 +173,7 @@ TAGGING = TaskKind(
     mean=mean_of_probabilities,
     temperature=lambda outputs, gold: fit_temperature(outputs, _label_ids(gold)),
     types=_types,
-    entity_flips=lambda *found: entity_flips(*found) if are_entities(found[-1]) else None,
+    entity_flips=lambda *arguments: entity_flips(*arguments) if are_entities(arguments[-1]) else None,
     prepared=parse_tagged,
     varied=lambda labels: len(_present_labels(labels)) > 1,
     gold=lambda labels, texts: _gold(labels),
