@@ -112,11 +112,11 @@ def _settings(folder: Path, info: BundleInfo) -> str:
 def _threshold(folder: Path, info: BundleInfo) -> str:
     """Check that bundle.json, config.json and each graph's metadata have the same no-answer threshold; a missing one is 0."""
     expected = info.null_score_diff_threshold or 0.0
-    found = {"config.json": read_settings(folder).threshold}
+    thresholds = {"config.json": read_settings(folder).threshold}
     for precision in info.models:
         path = folder / f"onnx/{MODEL_FILES[precision]}"
-        found[f"onnx/{path.name}"] = threshold_of(open_session(path), path)
-    for where, threshold in found.items():
+        thresholds[f"onnx/{path.name}"] = threshold_of(open_session(path), path)
+    for where, threshold in thresholds.items():
         if threshold != expected:
             raise CheckFailed(f"{where} has {THRESHOLD} {threshold:g}, bundle.json {expected:g}")
     return f"{THRESHOLD} {expected:g}"
@@ -131,13 +131,13 @@ def _recorded_labels(path: Path) -> tuple[str, ...]:
 
 
 def _probe(folder: Path, info: BundleInfo, precision: str, now: dict[str, np.ndarray]) -> str:
-    now[precision] = found = probe_logits(folder, precision, info.probe.texts, threads=1)
+    now[precision] = outputs = probe_logits(folder, precision, info.probe.texts, threads=1)
     try:
-        return compare_with_record(info, precision, found)
+        return compare_with_record(info, precision, outputs)
     except CheckFailed as error:
         if precision == "fp32":
             raise
-        raise CheckFailed(f"{error}; {explanation(folder, info, precision, found)}") from None
+        raise CheckFailed(f"{error}; {explanation(folder, info, precision, outputs)}") from None
 
 
 def _unpadded_probe(folder: Path, info: BundleInfo, precision: str) -> str:
@@ -147,8 +147,8 @@ def _unpadded_probe(folder: Path, info: BundleInfo, precision: str) -> str:
 
 def _agreement(info: BundleInfo, now: dict[str, np.ndarray], precision: str) -> str:
     if of_vectors(info):
-        found = cosines(now[precision], now["fp32"])
-        return f"mean cosine {found.mean():.5f}, smallest {found.min():.5f}"
+        similarities = cosines(now[precision], now["fp32"])
+        return f"mean cosine {similarities.mean():.5f}, smallest {similarities.min():.5f}"
     there = flips(info, recorded_outputs(info, precision), recorded_outputs(info, "fp32"))
     here, rows = flips(info, now[precision], now["fp32"]), len(now[precision])
     mean = float(differences(info, now[precision], now["fp32"]).mean())

@@ -17,14 +17,14 @@ _SECONDS_OF_A_CHECK = 3600.0  # large models on slow machines take minutes to si
 _SECONDS_OF_SCORES = 7 * 24 * 3600.0  # for data of any size
 
 
-def checks_apart(folder: Path, asked: dict[str, Any]) -> list[Check]:
-    """Run the checks of `Verification` with the options `asked`. If the process dies, the last check is a failed one."""
+def checks_apart(folder: Path, options: dict[str, Any]) -> list[Check]:
+    """Run the checks of `Verification` with these `options`. If the process dies, the last check is a failed one."""
     checks: list[Check] = []
     name, file = "graphs", "bundle.json"
     command = [sys.executable, "-P", "-m", "compress.bundle.child"]
-    with Worker(command, environment(asked["threads"] or usable_cores()), _SECONDS) as worker:
+    with Worker(command, environment(options["threads"] or usable_cores()), _SECONDS) as worker:
         try:
-            worker.ask("open", folder=str(folder), **asked)
+            worker.ask("open", folder=str(folder), **options)
             while (begun := worker.ask("begin")) is not None:
                 name, file = begun
                 worker.timeout = _SECONDS_OF_SCORES if name.startswith(SCORES) else _SECONDS_OF_A_CHECK

@@ -45,9 +45,9 @@ def render(info: BundleInfo, *, has_checkpoint: bool = False, known: bool = True
     )
     environment.filters |= {"md": escape, "code": code_span}
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
-    told = {"known": known, "has_checkpoint": has_checkpoint, "pruned": pruned, "auto": HEADS[info.task.kind].model}
+    fields = {"known": known, "has_checkpoint": has_checkpoint, "pruned": pruned, "auto": HEADS[info.task.kind].model}
     return template.render(
-        info=info, front=front, recipe=info.recipe.get("name", "unknown"), **told, **_card_fields(info)
+        info=info, front=front, recipe=info.recipe.get("name", "unknown"), **fields, **_card_fields(info)
     )
 
 

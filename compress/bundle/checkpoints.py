@@ -23,12 +23,12 @@ def take_checkpoint(run: Path, out: Path, *, store: Path, name: str | None = Non
     name, artefacts that are missing or changed, `out`.
     """
     check_target(out, None)
-    out, found, path = out.resolve(), checkpoints_of(run), run / CHECKPOINTS
+    out, keys, path = out.resolve(), checkpoints_of(run), run / CHECKPOINTS
     if name is None:
-        name = next(reversed(found), "")
-    if not isinstance(found.get(name), str):
-        raise CompressError(f"{path}: no checkpoint `{name}`{did_you_mean(name, [*found])}")
-    copy_checkpoint(artefact(store, found[name], path), out)
+        name = next(reversed(keys), "")
+    if not isinstance(keys.get(name), str):
+        raise CompressError(f"{path}: no checkpoint `{name}`{did_you_mean(name, [*keys])}")
+    copy_checkpoint(artefact(store, keys[name], path), out)
     return out
 
 

@@ -11,8 +11,8 @@ from .graph_checks import Verification
 
 
 class Server:
-    def open(self, folder: str, **asked: Any) -> None:
-        self._checks = Verification(Path(folder), read_bundle(Path(folder)), **asked)
+    def open(self, folder: str, **options: Any) -> None:
+        self._checks = Verification(Path(folder), read_bundle(Path(folder)), **options)
 
     def begin(self) -> tuple[str, str] | None:
         step = self._checks.begin()

@@ -81,27 +81,27 @@ def decision_word(info: BundleInfo) -> str:
     return "answer" if unit_of(info) == "question" else "label"
 
 
-def distance(info: BundleInfo, precision: str, found: np.ndarray, expected: np.ndarray) -> tuple[str, bool]:
+def distance(info: BundleInfo, precision: str, actual: np.ndarray, expected: np.ndarray) -> tuple[str, bool]:
     """Return (description, whether the difference is possible between kernels of two CPUs) for logits in the form of
     `recorded`."""
-    if found.shape != expected.shape:
-        return f"expected an array {list(expected.shape)}, found {list(found.shape)}", False
-    largest = float(differences(info, found, expected).max())
-    limit, changed = limit_of(info, precision), flips(info, found, expected)
+    if actual.shape != expected.shape:
+        return f"expected an array {list(expected.shape)}, found {list(actual.shape)}", False
+    largest = float(differences(info, actual, expected).max())
+    limit, changed = limit_of(info, precision), flips(info, actual, expected)
     if of_vectors(info):
         return (
-            f"smallest cosine {cosines(found, expected).min():.7f} (at least {1 - limit**2 / 2:.7f})",
+            f"smallest cosine {cosines(actual, expected).min():.7f} (at least {1 - limit**2 / 2:.7f})",
             largest <= limit,
         )
     detail = f"largest difference {largest:.2g} (at most {limit:.2g})"
     if makes_decisions(info):
-        detail += f", {decision_word(info)}s changed {changed} of {len(found)}"
-    return detail, largest <= limit and changed <= (0 if precision == "fp32" else most_flips(info, len(found)))
+        detail += f", {decision_word(info)}s changed {changed} of {len(actual)}"
+    return detail, largest <= limit and changed <= (0 if precision == "fp32" else most_flips(info, len(actual)))
 
 
-def compare_with_record(info: BundleInfo, precision: str, found: np.ndarray) -> str:
+def compare_with_record(info: BundleInfo, precision: str, outputs: np.ndarray) -> str:
     """Compare with the bundle's record and return a description. CheckFailed: too far from it."""
-    detail, near = distance(info, precision, found, recorded_outputs(info, precision))
+    detail, near = distance(info, precision, outputs, recorded_outputs(info, precision))
     if not near:
         raise CheckFailed(f"{detail}; this CPU does not compute what the bundle's record says")
     return detail

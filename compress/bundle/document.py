@@ -170,20 +170,20 @@ def read_bundle(folder: Path) -> BundleInfo:
 
 
 def _insert_digest(text: str, digest: str) -> str:
-    before, found, after = text.rpartition(_BLANK)
-    return before + digest + after if found else text
+    before, separator, after = text.rpartition(_BLANK)
+    return before + digest + after if separator else text
 
 
 def _blank_digest(text: str, digest: str) -> str:
-    before, found, after = text.rpartition(digest)
-    return before + _BLANK + after if found else text
+    before, separator, after = text.rpartition(digest)
+    return before + _BLANK + after if separator else text
 
 
 def _read(path: Path) -> str:
     """Read a file up to a size limit; never a link, a pipe or a device."""
     if path.is_symlink() or not path.exists():
-        found = "a link" if path.is_symlink() else "no such file"
-        raise CompressError(f"{path}: expected a bundle's own file, found {found}; `compress ship` makes bundles")
+        problem = "a link" if path.is_symlink() else "no such file"
+        raise CompressError(f"{path}: expected a bundle's own file, found {problem}; `compress ship` makes bundles")
     try:
         return read_regular(path, "a bundle's own file", MOST_BYTES).decode("utf-8")
     except UnicodeDecodeError as error:

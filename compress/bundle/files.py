@@ -43,15 +43,15 @@ def is_weights(name: str) -> bool:
 
 def contents(folder: Path) -> dict[str, str]:
     """Map the relative name of everything below `folder`, except folders, to "file", "link" or "special"; no link is followed."""
-    found: dict[str, str] = {}
+    kinds: dict[str, str] = {}
     for parent, folders, files in os.walk(folder):
         for entry in (*folders, *files):
             path = Path(parent, entry)
             mode = path.lstat().st_mode
             if not stat.S_ISDIR(mode):
                 kind = "file" if stat.S_ISREG(mode) else "link" if stat.S_ISLNK(mode) else "special"
-                found[path.relative_to(folder).as_posix()] = kind
-    return found
+                kinds[path.relative_to(folder).as_posix()] = kind
+    return kinds
 
 
 def measure(folder: Path) -> dict[str, FileEntry]:
@@ -70,11 +70,11 @@ def file_problems(folder: Path, listed: dict[str, FileEntry]) -> list[str]:
     unsafe = [f"{name!r}: not a plain name inside the bundle" for name in listed if not is_plain(name) or name == NAME]
     if unsafe:
         return unsafe
-    found = {name: kind for name, kind in contents(folder).items() if not _FROM_THE_HUB.fullmatch(name)}
-    found.pop(NAME, None)
-    lines = [f"{name}: {kind} instead of a file" for name, kind in found.items() if kind != "file"]
-    lines += [f"{name}: missing" for name in listed if name not in found]
-    lines += [f"{name!r}: not listed in {NAME}" for name in found if name not in listed]
+    kinds = {name: kind for name, kind in contents(folder).items() if not _FROM_THE_HUB.fullmatch(name)}
+    kinds.pop(NAME, None)
+    lines = [f"{name}: {kind} instead of a file" for name, kind in kinds.items() if kind != "file"]
+    lines += [f"{name}: missing" for name in listed if name not in kinds]
+    lines += [f"{name!r}: not listed in {NAME}" for name in kinds if name not in listed]
     lines += [
         f"{name!r}: no file that a bundle may hold; remove it, and from {NAME}"
         for name in listed

@@ -39,7 +39,7 @@ class Verification:
         assert self._next is not None
         step, problem = self._next, ""
         try:
-            return Check(name=step.name, passed=True, detail=readable(step.found()))
+            return Check(name=step.name, passed=True, detail=readable(step.detail()))
         except (KeyboardInterrupt, SystemExit):
             raise
         except CompressError as error:
@@ -51,10 +51,10 @@ class Verification:
 
     def checks(self) -> list[Check]:
         """Run all checks in this process."""
-        found = []
+        checks = []
         while self.begin() is not None:
-            found.append(self.make())
-        return found
+            checks.append(self.make())
+        return checks
 
     def _all_steps(self, folder: Path, info: BundleInfo, simulate: bool, scores: dict[str, Any]) -> Iterator[Step]:
         yield Step("models", "bundle.json", lambda: _expected_models(info))
@@ -93,11 +93,11 @@ def _model(folder: Path, precision: str) -> Path:
 def _expected_models(info: BundleInfo) -> str:
     """Refuse a graph that was not measured: a runtime would pick it up by its name."""
     expected = {f"onnx/{MODEL_FILES[precision]}" for precision in info.models}
-    found = {name for name in info.files if name.endswith(".onnx")}
-    found -= {unpadded_beside(Path(name)).as_posix() for name in expected}
-    if found != expected or not expected:
-        raise CheckFailed(f"expected {sorted(expected)}, found {sorted(found)}")
-    return ", ".join(sorted(found))
+    actual = {name for name in info.files if name.endswith(".onnx")}
+    actual -= {unpadded_beside(Path(name)).as_posix() for name in expected}
+    if actual != expected or not expected:
+        raise CheckFailed(f"expected {sorted(expected)}, found {sorted(actual)}")
+    return ", ".join(sorted(actual))
 
 
 def _graph(path: Path) -> str:
@@ -138,9 +138,11 @@ def _sound_graph(path: Path, owners: set[str]) -> onnx.ModelProto:
 
 def _check_descriptions(folder: Path, info: BundleInfo) -> str:
     """Check that `graphs` describes each file as it is."""
-    found: dict[str, GraphFile] = {name: graph_file(folder, name) for name in info.models}
+    expected: dict[str, GraphFile] = {name: graph_file(folder, name) for name in info.models}
     said: dict[str, GraphFile] = {**info.graphs}
-    wrong = [name for name in {*found, *said} if found.get(name) != said.get(name)]
+    wrong = [name for name in {*expected, *said} if expected.get(name) != said.get(name)]
     if wrong:
-        raise CheckFailed(f"bundle.json: graphs.{wrong[0]}: expected {found.get(wrong[0])}, found {said.get(wrong[0])}")
-    return ", ".join(f"{name}: {graph.format}" for name, graph in found.items())
+        raise CheckFailed(
+            f"bundle.json: graphs.{wrong[0]}: expected {expected.get(wrong[0])}, found {said.get(wrong[0])}"
+        )
+    return ", ".join(f"{name}: {graph.format}" for name, graph in expected.items())

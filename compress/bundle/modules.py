@@ -16,10 +16,10 @@ from ..runtime.folder import read_json, read_settings
 
 def pooling_of(path: Path, config: dict[str, Any]) -> Pooling:
     """Return how the model with the config at `path` pools its vectors: `mean` or `cls`. CompressError: it says neither."""
-    found = config.get(FIELD)
-    if found not in MODES:
-        raise CompressError(f"{path}: {FIELD}: expected {' or '.join(MODES)}, found {found!r}")
-    return found
+    mode = config.get(FIELD)
+    if mode not in MODES:
+        raise CompressError(f"{path}: {FIELD}: expected {' or '.join(MODES)}, found {mode!r}")
+    return mode
 
 
 def check_layers(checkpoint: Path) -> None:
@@ -55,12 +55,12 @@ def check_modules(folder: Path) -> str:
     """Check that the pooling that others read agrees with config.json. CheckFailed: it does not."""
     config = read_json(folder / "config.json")
     pooling, width = pooling_of(folder / "config.json", config), read_settings(folder).width
-    found = read_json(folder / POOLING)
-    said = [name for name, mode in MODES.items() if found.get(mode)]
-    if said != [pooling] or found.get("word_embedding_dimension") != width:
+    module = read_json(folder / POOLING)
+    said = [name for name, mode in MODES.items() if module.get(mode)]
+    if said != [pooling] or module.get("word_embedding_dimension") != width:
         raise CheckFailed(
             f"{folder / POOLING}: expected {pooling} of {width} numbers, as config.json has it, found "
-            f"{' and '.join(said) or 'none'} of {found.get('word_embedding_dimension')}"
+            f"{' and '.join(said) or 'none'} of {module.get('word_embedding_dimension')}"
         )
     return f"{pooling} of {width} numbers"
 

@@ -56,17 +56,17 @@ def building(out: Path) -> Iterator[Path]:
     """Yield a new folder beside `out`, for `settle` to move. On an error, remove the folder and the parents made for it.
     First remove what killed processes left beside `out`."""
     _sweep(out.parent)
-    made = [parent for parent in (out.parent, *out.parent.parents) if not parent.exists()]
+    parents = [parent for parent in (out.parent, *out.parent.parents) if not parent.exists()]
     folder = temporary_path(out, BUILDING)
     try:
         folder.mkdir(parents=True)
         yield folder
     except OSError as error:
-        _remove(folder, made)
+        _remove(folder, parents)
         reason = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
         raise CompressError(f"{out}: cannot be written ({reason}); nothing half-written was left behind") from None
     except BaseException:
-        _remove(folder, made)
+        _remove(folder, parents)
         raise
 
 
@@ -77,9 +77,9 @@ def _sweep(parent: Path) -> None:
         shutil.rmtree(leftover, ignore_errors=True)
 
 
-def _remove(folder: Path, made: list[Path]) -> None:
+def _remove(folder: Path, parents: list[Path]) -> None:
     shutil.rmtree(folder, ignore_errors=True)
-    for parent in made:
+    for parent in parents:
         try:
             parent.rmdir()
         except OSError:

@@ -47,5 +47,5 @@ def pool_states(states: np.ndarray, mask: np.ndarray, pooling: str) -> np.ndarra
     """Return float64 [text, width] of length 1, from `states` [text, token, width] and the `mask` [text, token] of real
     tokens; 0 if all states are 0."""
     own, there = states.astype(np.float64), mask[:, :, None]
-    found = own[:, 0] if pooling == "cls" else (own * there).sum(axis=1) / there.sum(axis=1)
-    return found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), np.finfo(float).tiny)
+    vectors = own[:, 0] if pooling == "cls" else (own * there).sum(axis=1) / there.sum(axis=1)
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.finfo(float).tiny)

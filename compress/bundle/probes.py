@@ -112,10 +112,10 @@ class ProbeRows:
             return best.outputs(impossible=True, threshold=self.threshold)
         if self.places is None:
             return np.stack(outputs)
-        found = self.places.unread(outputs[0].shape[-1], 0)  # a bundle's labels begin with O, if they have it
+        logits = self.places.unread(outputs[0].shape[-1], 0)  # a bundle's labels begin with O, if they have it
         for window, row in enumerate(outputs):
-            self.places.put(found, np.array([window]), row[None])
-        return found
+            self.places.put(logits, np.array([window]), row[None])
+        return logits
 
 
 def probe_rows(folder: Path, texts: Sequence[tuple[str, ...]]) -> ProbeRows:
@@ -145,13 +145,13 @@ def unpadded_logits(folder: Path, precision: str, texts: tuple[tuple[str, ...], 
     text in the batch would change the ranges that dynamic int8 measures, and so the answer."""
     settings, (_, model) = read_settings(folder), find_model(folder, precision)
     rows, engine = probe_rows(folder, texts), open_unpadded(model, threads=1)
-    found = []
+    outputs = []
     for encoding in rows.encodings:
         batch = pad_batch([encoding, encoding], engine.inputs, settings.pad_id)
         room = min(_PADDING, settings.max_length - len(encoding))
         longer = {name: np.pad(values, ((0, 0), (0, room))) for name, values in batch.items()}
-        found.append(engine.run(longer)[1])
-    return rows.collected(found)
+        outputs.append(engine.run(longer)[1])
+    return rows.collected(outputs)
 
 
 def probe_logits(folder: Path, precision: str, texts: tuple[tuple[str, ...], ...], threads: int | None) -> np.ndarray:

@@ -39,12 +39,12 @@ class Step:
 
     name: str
     file: str
-    found: Callable[[], str]
+    detail: Callable[[], str]
 
 
-def check(name: str, found: Callable[[], str]) -> Check:
-    """Run a check: `found` returns what to say on success, or raises a `CompressError`."""
+def check(name: str, detail: Callable[[], str]) -> Check:
+    """Run a check: `detail` returns what to say on success, or raises a `CompressError`."""
     try:
-        return Check(name=name, passed=True, detail=found())
+        return Check(name=name, passed=True, detail=detail())
     except CompressError as error:
         return Check(name=name, passed=False, detail=str(error))

@@ -60,18 +60,18 @@ def _worst_layer(layers: Iterable[Layer]) -> str:
     return f"most in {worst.name}, {100 * worst.saturated / worst.pairs:.2g}%"
 
 
-def compare_with_other_cpu(folder: Path, info: BundleInfo, precision: str, found: np.ndarray) -> str:
-    """Compare the answers to the probe on an x86 CPU of the other kind with `found`, this one's. CheckFailed: too far from it."""
+def compare_with_other_cpu(folder: Path, info: BundleInfo, precision: str, outputs: np.ndarray) -> str:
+    """Compare the answers to the probe on an x86 CPU of the other kind with `outputs`, this one's. CheckFailed: too far from it."""
     other = "without VNNI" if not machine.saturates() else "with VNNI"
     logits = _simulated_logits(folder, info, precision, saturating=not machine.saturates())
-    detail, near = distance(info, precision, logits, found)
+    detail, near = distance(info, precision, logits, outputs)
     if not near:
         raise CheckFailed(f"{detail}; a CPU {other} answers otherwise than this one")
     return f"{detail}, between this CPU and one {other}"
 
 
-def explanation(folder: Path, info: BundleInfo, precision: str, found: np.ndarray) -> str:
-    """Report whether 16-bit saturation is why `found` differs from the bundle's record, by computing the file both ways."""
+def explanation(folder: Path, info: BundleInfo, precision: str, outputs: np.ndarray) -> str:
+    """Report whether 16-bit saturation is why `outputs` differ from the bundle's record, by computing the file both ways."""
     try:
         exact, clipped = (_simulated_logits(folder, info, precision, saturating=one) for one in (False, True))
     except Exception as error:  # the evaluator runs an arbitrary graph, and may raise anything
@@ -81,12 +81,12 @@ def explanation(folder: Path, info: BundleInfo, precision: str, found: np.ndarra
         return distance(info, precision, first, second)[1]
 
     there = recorded_outputs(info, precision)
-    if near(exact, there) and near(clipped, found):
+    if near(exact, there) and near(clipped, outputs):
         ways = [f"use onnx/{MODEL_FILES[name]} on this CPU" for name in ("avx2", "fp32") if name in info.models]
         ways.append("this CPU needs another file: ship the run again with --precision fp32, or avx2 where it has one")
         cause = "16-bit saturation is the cause: summed exactly, as CPUs with VNNI do, the file answers as recorded"
         return f"{cause}; {ways[0]}"
-    if near(clipped, there) and near(exact, found):
+    if near(clipped, there) and near(exact, outputs):
         return "16-bit saturation is the cause: the record is that of a CPU without VNNI, and this one sums exactly"
     return "16-bit saturation does not explain it"
 
@@ -94,8 +94,8 @@ def explanation(folder: Path, info: BundleInfo, precision: str, found: np.ndarra
 def _simulated_logits(folder: Path, info: BundleInfo, precision: str, *, saturating: bool) -> np.ndarray:
     """Return the probe's float32 logits in the form of its record, one text or window at a time."""
     rows = probe_rows(folder, info.probe.texts)
-    found = simulate(_model(folder, precision), _feeds(folder, rows), saturating=saturating)
-    return rows.collected([logits for (logits,) in found])
+    outputs = simulate(_model(folder, precision), _feeds(folder, rows), saturating=saturating)
+    return rows.collected([logits for (logits,) in outputs])
 
 
 def _model(folder: Path, precision: str) -> Path:

@@ -115,8 +115,8 @@ def _config(checkpoint: Path, task: TaskInfo) -> dict[str, Any]:
     expected = output_names(task.kind, task.labels)
     if not expected:  # a config without names is read as one with two labels
         return {key: value for key, value in config.items() if key not in ("id2label", "label2id")}
-    given = config.get("id2label") or {}
-    names = [given[key] for key in sorted(given, key=int)]
+    id2label = config.get("id2label") or {}
+    names = [id2label[key] for key in sorted(id2label, key=int)]
     generic = all(re.fullmatch(r"LABEL_\d+", name) for name in names)
     if task.labels and not generic and [name.casefold() for name in names] != [name.casefold() for name in expected]:
         raise CompressError(f"{path}: id2label: expected the task's {list(expected)}, found {names}")
@@ -143,8 +143,10 @@ def _tokenizer_config(checkpoint: Path, max_length: int) -> dict[str, Any]:
     from ..models.checkpoints import load_tokenizer
 
     config = read_config(checkpoint)
-    made = tokenizer_settings_of(load_tokenizer(checkpoint), family=config["model_type"], segments=has_segments(config))
-    fields = tokenizer_settings(checkpoint) | made
+    settings = tokenizer_settings_of(
+        load_tokenizer(checkpoint), family=config["model_type"], segments=has_segments(config)
+    )
+    fields = tokenizer_settings(checkpoint) | settings
     return {**fields, "model_max_length": max_length}
 
 

@@ -77,8 +77,8 @@ def _chosen_models(run: Path, result: Result, name: str | None, precisions: Sequ
     if missing:
         known = f"{wanted} has {', '.join(sorted(chosen))}"
         option = _OPTIONS.get(missing[0]) if "int8" in chosen else None
-        made = f"; `--set quantize.{option}=true` makes one" if option else ""
-        raise CompressError(f"precision: expected a form that the run made ({known}), found {missing[0]!r}{made}")
+        advice = f"; `--set quantize.{option}=true` makes one" if option else ""
+        raise CompressError(f"precision: expected a form that the run made ({known}), found {missing[0]!r}{advice}")
     wished = precisions or chosen
     return {precision: chosen[precision] for precision in ("fp32", "qdq", "avx2", "int8") if precision in wished}
 

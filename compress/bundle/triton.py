@@ -64,11 +64,11 @@ def _check_ours(place: Path, force: bool) -> None:
         raise CompressError(
             f"{place}: expected an empty or new folder, found files in it; `--force` replaces what ship wrote"
         )
-    found = contents(place)
-    foreign = [name for name, kind in found.items() if name not in (CONFIG, LABELS, MODEL) or kind != "file"]
+    kinds = contents(place)
+    foreign = [name for name, kind in kinds.items() if name not in (CONFIG, LABELS, MODEL) or kind != "file"]
     if foreign:
         raise CompressError(f"{place}: not replaced, for {foreign[0]!r} is not of `compress ship`; move it away first")
-    if CONFIG not in found or not (place / CONFIG).read_bytes().startswith(_MARK.encode()):
+    if CONFIG not in kinds or not (place / CONFIG).read_bytes().startswith(_MARK.encode()):
         raise CompressError(f"{place}: not replaced, for its {CONFIG} is not of `compress ship`; move it away first")
 
 

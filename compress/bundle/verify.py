@@ -53,8 +53,8 @@ def verify(
     checks = [Check(name="bundle.json", passed=True, detail="matches its own digest"), _file_check(folder, info)]
     if not checks[-1].passed:
         return _report(folder, checks, info, _NOTHING_RUN)
-    asked = {"task": task, "data_dir": str(data_dir.resolve()) if data_dir else None, "threads": threads}
-    checks += checks_apart(folder, {**asked, "simulate": simulate})
+    options = {"task": task, "data_dir": str(data_dir.resolve()) if data_dir else None, "threads": threads}
+    checks += checks_apart(folder, {**options, "simulate": simulate})
     if not any(one.name == FIRST_RUN for one in checks):
         return _report(folder, checks, info, _NOTHING_RUN)
     return _report(folder, checks, info, *(measured.notes() if measured else ()))

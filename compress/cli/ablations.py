@@ -120,12 +120,12 @@ def _run_ablation(recipe: str, labels: tuple[str, ...], request: Request, *, qui
     from ..report.ablation import ablation_of
     from .display import Display
 
-    found = chosen_rows(recipe, request.overrides, labels, corpus=bool(request.corpus))
+    rows = chosen_rows(recipe, request.overrides, labels, corpus=bool(request.corpus))
     command = command_line(recipe, request, labels)
     with Display(quiet=quiet) as display:
-        results = run_rows(found, replace(request, command=command), display)
-    folders = [request.root / result.run for made in results.values() for result in made]
-    return ablation_of(results, title=found[0].recipe.title, command=command, folders=folders)
+        results = run_rows(rows, replace(request, command=command), display)
+    folders = [request.root / result.run for runs in results.values() for result in runs]
+    return ablation_of(results, title=rows[0].recipe.title, command=command, folders=folders)
 
 
 def _print_ablation(ablated: Ablation, written: list[Path]) -> None:

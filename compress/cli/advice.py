@@ -24,9 +24,11 @@ def advice() -> list[str]:
             "one usable core: training will be slow, and latency measurements share it with everything else that runs"
         )
     for name, floor in FLOORS.items():
-        found = versions().get(name)
-        if found and _version_numbers(found) < floor:
-            lines.append(f"{name} {found} is older than {'.'.join(map(str, floor))}, the oldest that is known to work")
+        version = versions().get(name)
+        if version and _version_numbers(version) < floor:
+            lines.append(
+                f"{name} {version} is older than {'.'.join(map(str, floor))}, the oldest that is known to work"
+            )
     return lines
 
 

@@ -236,14 +236,14 @@ def _answer_file(model: Model, source: Path, output: Path | None, *, aggregation
 
     try:
         if output is not None and output.suffix.lower() == VECTORS:
-            told = write_vectors(model, source, output, **words)
+            summary = write_vectors(model, source, output, **words)
         else:
-            told = predict_file(model, source, output, aggregation=aggregation, **words)
+            summary = predict_file(model, source, output, aggregation=aggregation, **words)
     except BrokenPipeError:
         _leave_stdout()
         return
-    if told is not None:
-        typer.echo(told, err=output is None)
+    if summary is not None:
+        typer.echo(summary, err=output is None)
 
 
 def _plain_line(model: Model) -> Callable[[Any, Any], str]:

@@ -47,18 +47,18 @@ def _outlook(plan: Plan, root: Path) -> dict[str, Any]:
     """Return what data there are and what is left to train, if that needs no request to the hub; raises for wrong data."""
     if not check_at_hand([plan], root):
         return {"data": None, "training": None, "outlook": ["data: from the hub, read by `run`"]}
-    found, data = estimate([plan], root, assume=True), plan.task.data
-    memory = found.memory_line()
+    training, data = estimate([plan], root, assume=True), plan.task.data
+    memory = training.memory_line()
     return {
         "data": {"train": len(data.train), "tuning": len(data.tuning), "labels": list(data.labels)},
         "training": {
-            "steps": {work.label: work.steps for work in found.work},
-            "seconds": found.seconds,
-            "rate": found.by if found.seconds is not None else None,
-            "device": found.device or "cpu",
-            "memory": {work.label: work.memory.document() for work in found.work},
+            "steps": {work.label: work.steps for work in training.work},
+            "seconds": training.seconds,
+            "rate": training.by if training.seconds is not None else None,
+            "device": training.device or "cpu",
+            "memory": {work.label: work.memory.document() for work in training.work},
         },
-        "outlook": [data_line(plan.task), str(found), *([memory] if memory else [])],
+        "outlook": [data_line(plan.task), str(training), *([memory] if memory else [])],
     }
 
 
@@ -104,22 +104,22 @@ def plan_document(plan: Plan, root: Path) -> dict[str, Any]:
 def _models(plan: Plan, cache: Store) -> dict[str, dict[str, Any]]:
     """Return name -> sizes. A model that a stage makes smaller is also listed under that stage's node, with the sizes of its checkpoint;
     before the stage has run, with the sizes that are known."""
-    found = {name: _model(sizes) for name, sizes in plan.sizes.items()}
+    entries = {name: _model(sizes) for name, sizes in plan.sizes.items()}
     models = {node.id: node.model for node in plan.nodes}
     resized: dict[str, Dimensions | None] = {**plan.sizes}
     for node in plan.nodes:
         if node.kind.resized is None:
             continue
-        made, before = cache.find(node.key), resized[models[node.inputs["model"]]]
-        if made is not None:
-            after = checkpoint_sizes(plan, node.model, made.path)
+        artifact, before = cache.find(node.key), resized[models[node.inputs["model"]]]
+        if artifact is not None:
+            after = checkpoint_sizes(plan, node.model, artifact.path)
         else:
             after = None if before is None else node.kind.resized(node.spec, before)
         resized[node.model] = after
         if models[node.inputs["model"]] != node.model:
-            found.pop(node.model, None)  # it starts at this node
-        found[node.id] = _unknown(plan.sizes[node.model]) if after is None else _model(after)
-    return found
+            entries.pop(node.model, None)  # it starts at this node
+        entries[node.id] = _unknown(plan.sizes[node.model]) if after is None else _model(after)
+    return entries
 
 
 def _model(sizes: Dimensions) -> dict[str, Any]:
@@ -205,10 +205,10 @@ def _settings(plan: Plan, node: Node[Spec]) -> dict[str, Any]:
         return {}
     spec = node.spec
     beside = {"start"} if isinstance(spec, Pretrain) and not uses_cooccurrence_init(spec, plan.teacher) else set()
-    found = spec.model_dump(mode="json", exclude={"per_task", *beside}, exclude_none=True)
+    settings = spec.model_dump(mode="json", exclude={"per_task", *beside}, exclude_none=True)
     if isinstance(spec, Prune) and spec.budgets:
-        return {spec.budget: spec.budgets[0], **found}
-    return found
+        return {spec.budget: spec.budgets[0], **settings}
+    return settings
 
 
 def print_plans(documents: list[dict[str, Any]]) -> None:
@@ -242,11 +242,11 @@ def print_plans(documents: list[dict[str, Any]]) -> None:
         screen.print()
 
 
-def _count(found: int | None, teacher: int | None) -> str:
+def _count(count: int | None, teacher: int | None) -> str:
     """Format e.g. `11.3M (50%)`, with the share of the `teacher`'s; empty for a model whose sizes the run chooses."""
-    if found is None:
+    if count is None:
         return ""
-    return f"{found / 1e6:.1f}M" + (f" ({found / teacher:.0%})" if teacher else "")
+    return f"{count / 1e6:.1f}M" + (f" ({count / teacher:.0%})" if teacher else "")
 
 
 def _format_word_embeddings(model: dict[str, Any]) -> str:

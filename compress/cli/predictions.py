@@ -169,11 +169,11 @@ def _columns(model: Model, text: str | None, pair: str | None) -> tuple[str, ...
         return question_columns(own, text, pair)
     if text is None and pair is None and own is not None:
         return own
-    found = (text or "text",) if pair is None else (text or "text", pair)
-    if own is not None and len(own) != len(found) and model.settings.kind.unit != "pair":
+    columns = (text or "text",) if pair is None else (text or "text", pair)
+    if own is not None and len(own) != len(columns) and model.settings.kind.unit != "pair":
         option = "leave --pair out" if pair is not None else "name the second column with --pair"
         raise CompressError(f"--text: the bundle reads {len(own)} column(s) of text ({', '.join(own)}); {option}")
-    return found
+    return columns
 
 
 def _added_fields(row: Row, answer: Any, score: float | None) -> dict[str, Any]:

@@ -54,10 +54,10 @@ def endings_in(names: tuple[str, ...], row: Row) -> list[Ending]:
     for name in ending_columns(names[-1], row.values):
         value_of(row, name, "--pair")
     (value,) = ending_values(names[-1], row.values, lambda name: [row.values[name]])
-    found = endings_of(value, names[-1])
-    if isinstance(found, str):
-        raise CompressError(f"{row.place}: {found}")
-    return found
+    endings = endings_of(value, names[-1])
+    if isinstance(endings, str):
+        raise CompressError(f"{row.place}: {endings}")
+    return endings
 
 
 def question_of(names: tuple[str, ...], row: Row, endings: Sequence[Ending]) -> Question:

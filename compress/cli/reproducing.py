@@ -99,13 +99,13 @@ def plan_reruns(source: Path, moved: MovedData, out: Path, threads: int | None) 
     words = [_naming_run(source, result, words_of, result.command) for result in recorded]
     check_moved(moved, words)
     folder = source if source.is_dir() else source.parent
-    found = []
+    reruns = []
     for result, each in zip(recorded, words, strict=True):
         request = _naming_run(
             source, result, _request, each, folder, moved, out, threads or result.settings.get("threads")
         )
-        found.append(_naming_run(source, result, rerun_of, result, request))
-    return found
+        reruns.append(_naming_run(source, result, rerun_of, result, request))
+    return reruns
 
 
 def _naming_run(source: Path, result: Result, function: Any, *arguments: Any) -> Any:
@@ -129,8 +129,8 @@ def words_of(command: str) -> dict[str, Any]:
         raise CompressError(f"its command is `{command}`; expected one of `compress run`")
 
     @functools.wraps(runs.run)
-    def words(**given: Any) -> dict[str, Any]:
-        return given
+    def words(**parameters: Any) -> dict[str, Any]:
+        return parameters
 
     parser = typer.Typer(add_completion=False)
     parser.command(add_help_option=False)(words)

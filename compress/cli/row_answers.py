@@ -174,20 +174,20 @@ class AnsweredTexts(Answered):
     def _flags(self, row: Row, value: Any) -> list[bool]:
         """Return flags from a list of labels, by their names or numbers; a number that is not in a list may as well say whether a text has
         the one label that the column is named after."""
-        found = label_list(value)
-        if found and self._may_be_flag(value, found):
+        labels = label_list(value)
+        if labels and self._may_be_flag(value, labels):
             raise CompressError(
                 f"{row.place}: {self._label}: expected a list of labels, found {str(value)[:60]!r}; "
                 f"for columns of 0 and 1 give --label {','.join(self._names)}"
             )
-        if found is None:
+        if labels is None:
             raise CompressError(f"{row.place}: {self._label}: expected a list of labels, found {str(value)[:60]!r}")
-        ids = {self._id(row, name) for name in found}
+        ids = {self._id(row, name) for name in labels}
         return [index in ids for index in range(len(self._names))]
 
-    def _may_be_flag(self, value: Any, found: list[str]) -> bool:
-        """Whether `value`, in which these labels were `found`, is a single number, or false or true, that is not clearly a label's name."""
-        (one, *more) = found
+    def _may_be_flag(self, value: Any, labels: list[str]) -> bool:
+        """Whether `value`, in which these `labels` were found, is a single number, or false or true, that is not clearly a label's name."""
+        (one, *more) = labels
         if more or isinstance(value, list | tuple) or str(value).lstrip().startswith("["):
             return False
         known = one in self._ids and not (flag(one) is not None and self._label in self._ids)

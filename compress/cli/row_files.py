@@ -95,8 +95,8 @@ class Rows:
                 for before, line in enumerate(file):
                     try:
                         line.decode()
-                    except UnicodeDecodeError as found:
-                        return not_utf8(str(self.path), found, before)
+                    except UnicodeDecodeError as line_error:
+                        return not_utf8(str(self.path), line_error, before)
         return not_utf8(str(self.path), error, self.line)
 
     def _delimited_rows(self) -> Iterator[Row]:
@@ -202,9 +202,9 @@ def encodable(row: Row) -> Iterator[None]:
     try:
         yield
     except UnicodeEncodeError as error:
-        found = error.object[error.start].encode("ascii", "backslashreplace").decode()
+        character = error.object[error.start].encode("ascii", "backslashreplace").decode()
         raise CompressError(
-            f"{row.place}: expected text that can be written in {error.encoding}, found {found}"
+            f"{row.place}: expected text that can be written in {error.encoding}, found {character}"
         ) from None
 
 

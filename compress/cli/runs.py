@@ -146,9 +146,9 @@ def _run(request: Request, report: Path | None, limits: Limits | None, *, json: 
         console().print(summary_table(results, runs, tasks=tasks))
         if doubts_latency(tasks):
             typer.echo("timing: the same command with --rebench measures latency anew; wait for a quiet machine")
-        for result, made in zip(results, runs, strict=True):
-            lines = [f"run:    {made}", *(f"goal:   {line}" for line in _goals_met(result))]
-            lines += [] if recommended else [f"ship:   {ship_command(result, result.final, str(made))}"]
+        for result, run_folder in zip(results, runs, strict=True):
+            lines = [f"run:    {run_folder}", *(f"goal:   {line}" for line in _goals_met(result))]
+            lines += [] if recommended else [f"ship:   {ship_command(result, result.final, str(run_folder))}"]
             typer.echo("\n".join(lines))
         _print_recommendation(recommended)
         typer.echo(f"report: {folder / 'report.html'}")
@@ -178,7 +178,7 @@ def _report_place(request: Request, report: Path | None) -> Path | None:
     """Return the report's folder, checked before any work; None: the folder of the one run."""
     from ..report import check_report_folder
 
-    several = any(len(set(given)) > 1 for given in (request.recipes, request.tasks, request.seeds))
+    several = any(len(set(values)) > 1 for values in (request.recipes, request.tasks, request.seeds))
     place = report or (request.root / "report" if several else None)
     if place is not None:
         check_folder(place, "--report" if report else "--out")

@@ -97,8 +97,8 @@ def search(
     axes = [axis_of(text) for text in tries or ()]
     check_folder(out, "--out")
     with Display(quiet=quiet) as display:
-        found = find(request, limits, axes, trials, display)
-    document = search_document(found, request, limits)
+        outcome = find(request, limits, axes, trials, display)
+    document = search_document(outcome, request, limits)
     written = write_search(document, request.root)
     if json:
         import json as encoder
@@ -111,11 +111,11 @@ def search(
     for row in front_rows(document):
         table.add_row(*row)
     console().print(table)
-    if len(found.trials) < trials:
-        typer.echo(f"every combination was tried: {len(found.trials)}")
-    typer.echo(f"choice: trial {found.choice.model.number}" + ("" if not found.choice.missed else ", the nearest"))
-    for line in found.choice.missed:
+    if len(outcome.trials) < trials:
+        typer.echo(f"every combination was tried: {len(outcome.trials)}")
+    typer.echo(f"choice: trial {outcome.choice.model.number}" + ("" if not outcome.choice.missed else ", the nearest"))
+    for line in outcome.choice.missed:
         typer.echo(f"misses: {line}")
-    if command := shipped_by(found, str(request.root)):
+    if command := shipped_by(outcome, str(request.root)):
         typer.echo(f"ship:   {command}")
     typer.echo(f"report: {written[1]}")

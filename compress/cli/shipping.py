@@ -134,15 +134,15 @@ def _what_ships(
                 f"{run}: limits choose among the models of --from; give --from {run}, or leave them out"
             )
         return (run.parent if run.name == "result.json" else run), model, precisions
-    given = [name for name, value in (("RUN", run), ("--model", model), ("--precision", precisions)) if value]
-    if given:
-        raise CompressError(f"--from chooses the run and its model by the limits; leave out {' and '.join(given)}")
+    options = [name for name, value in (("RUN", run), ("--model", model), ("--precision", precisions)) if value]
+    if options:
+        raise CompressError(f"--from chooses the run and its model by the limits; leave out {' and '.join(options)}")
     from ..model_choice import Limits
     from ..report import shipment_of
 
-    found = shipment_of(source, limits or Limits())
-    typer.echo(found.why, err=True)
-    return found.folder, found.model, found.precisions
+    shipment = shipment_of(source, limits or Limits())
+    typer.echo(shipment.why, err=True)
+    return shipment.folder, shipment.model, shipment.precisions
 
 
 def checkpoint(

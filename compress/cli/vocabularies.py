@@ -40,5 +40,5 @@ def vocab(
     with building(place) as folder:
         save_tokenizer(tokenizer, folder)
         move_into_place(folder, place)
-    found = tokenizer.get_vocab_size()
-    typer.echo(f"{out}: {found:,} tokens" + (f"; the text gives no more, of {size:,} allowed" if found < size else ""))
+    count = tokenizer.get_vocab_size()
+    typer.echo(f"{out}: {count:,} tokens" + (f"; the text gives no more, of {size:,} allowed" if count < size else ""))

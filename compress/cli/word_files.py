@@ -55,7 +55,7 @@ class AnsweredWords(Answered):
         super().__init__(model, columns, label)
         self._path, self._form, self._column = path, form, columns[0]
         self._aggregation: Any = aggregation or "first"
-        self._given: list[list[int]] = []
+        self._predictions: list[list[int]] = []
 
     def read(self, row: Row) -> tuple[Text, np.ndarray | None]:
         value = value_of(row, self._column, "--text")
@@ -85,12 +85,12 @@ class AnsweredWords(Answered):
 
     def add(self, row: Row, answer: LabelledWords) -> None:
         if self._label is not None:
-            self._given.append([self.model.labels.index(str(word.label)) for word in answer.labels])
+            self._predictions.append([self.model.labels.index(str(word.label)) for word in answer.labels])
 
     def summary(self) -> str:
         names = self.model.labels
         check_words(f"{self._path}: {self._label}", of_words(self._gold), names)
-        outputs = np.eye(len(names))[np.concatenate([np.array(ids, np.int64) for ids in self._given])]
+        outputs = np.eye(len(names))[np.concatenate([np.array(ids, np.int64) for ids in self._predictions])]
         return self.scored(
             TAGGING.fitting(_METRICS, names), outputs, concatenate_labels([ids[:, 0] for ids in self._gold])
         )
@@ -101,7 +101,7 @@ def _parse_words(where: str, field: Any) -> Any:
     CompressError, whose message begins with `where`: a list of texts as Python or NumPy write it."""
     if not are_lists([field]):
         return field
-    found = json_list(field)
-    if isinstance(found, str) and is_foreign_list(field):
-        raise CompressError(f"{where}: {found}")
-    return found if isinstance(found, list) and all(isinstance(word, str) for word in found) else field
+    words = json_list(field)
+    if isinstance(words, str) and is_foreign_list(field):
+        raise CompressError(f"{where}: {words}")
+    return words if isinstance(words, list) and all(isinstance(word, str) for word in words) else field

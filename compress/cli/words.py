@@ -69,8 +69,8 @@ def usage_message(error: Any, words: Sequence[str]) -> str:
     message = " ".join(error.format_message().split()).rstrip(".")
     for theirs, ours in _WORDINGS:
         message = message.replace(theirs, ours)
-    found = _value_of(getattr(getattr(error, "param", None), "opts", ()), words)
-    return message if found is None or repr(found) in message else f"{message}; found {found!r}"
+    value = _value_of(getattr(getattr(error, "param", None), "opts", ()), words)
+    return message if value is None or repr(value) in message else f"{message}; found {value!r}"
 
 
 def _value_of(options: Sequence[str], words: Sequence[str]) -> str | None:

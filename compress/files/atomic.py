@@ -88,7 +88,7 @@ def sweep(folder: Path) -> None:
 
 def abandoned_paths(folder: Path, kind: str) -> list[tuple[Path, Path]]:
     """Return (destination, leftover) for each name of `temporary_path` in `folder` whose process is gone, the youngest first."""
-    found = list[tuple[float, Path, Path]]()
+    leftovers = list[tuple[float, Path, Path]]()
     with suppress(OSError):
         for path in folder.iterdir():
             match = _NAME.fullmatch(path.name)
@@ -97,8 +97,8 @@ def abandoned_paths(folder: Path, kind: str) -> list[tuple[Path, Path]]:
             with suppress(OSError):  # its owner may just have finished
                 changed = path.lstat().st_mtime
                 if time.time() - changed > _DAY or (match[2] == _machine() and not _alive(int(match[3]))):
-                    found.append((changed, folder / match[1], path))
-    return [(place, path) for _, place, path in sorted(found, reverse=True)]
+                    leftovers.append((changed, folder / match[1], path))
+    return [(place, path) for _, place, path in sorted(leftovers, reverse=True)]
 
 
 def _alive(process: int) -> bool:

@@ -61,13 +61,13 @@ def are_label_lists(values: Sequence[Any]) -> bool:
     separated by `|`, fewer of them than different texts, not equally many in each, as they would be if a class had several
     parts, and in no two texts the same in another order."""
     texts = {value.strip() for value in values if isinstance(value, str)} - {""}
-    found = [names for text in texts if (names := label_list(text)) is not None]
-    if len(found) < len(texts) or not texts:
+    lists = [names for text in texts if (names := label_list(text)) is not None]
+    if len(lists) < len(texts) or not texts:
         return False
     if all(text.startswith("[") for text in texts):
         return True
-    marked, sets = any(LABEL_MARKS[0] in text for text in texts), set(map(frozenset, found))
-    return marked and len(set(map(len, found))) > 1 and len(frozenset().union(*sets)) < len(texts) == len(sets)
+    marked, sets = any(LABEL_MARKS[0] in text for text in texts), set(map(frozenset, lists))
+    return marked and len(set(map(len, lists))) > 1 and len(frozenset().union(*sets)) < len(texts) == len(sets)
 
 
 def label_columns(name: str, columns: Container[str]) -> tuple[str, ...]:

@@ -156,10 +156,10 @@ def largest(values: Sequence[int]) -> list[int]:
     import torch
     from torch.distributed import ReduceOp, all_reduce
 
-    found = torch.tensor(values)
+    maxima = torch.tensor(values)
     with connected():
-        all_reduce(found, ReduceOp.MAX, group=_message_group())
-    return found.tolist()
+        all_reduce(maxima, ReduceOp.MAX, group=_message_group())
+    return maxima.tolist()
 
 
 @contextmanager

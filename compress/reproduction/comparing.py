@@ -42,9 +42,9 @@ def _judge_figure(figure: Figure, corrected: Iterator[float]) -> Figure:
     """Return the figure with the verdict of its interval, if it has one."""
     if figure.interval is None:
         return figure
-    found = figure.interval.model_copy(update={"p": next(corrected)})
-    holds = found.low <= 0 <= found.high or found.p >= 1 - LEVEL
-    return figure.model_copy(update={"interval": found, "verdict": "within its interval" if holds else "differs"})
+    interval = figure.interval.model_copy(update={"p": next(corrected)})
+    holds = interval.low <= 0 <= interval.high or interval.p >= 1 - LEVEL
+    return figure.model_copy(update={"interval": interval, "verdict": "within its interval" if holds else "differs"})
 
 
 def _run(rerun: Rerun, now: Result, source: Path) -> RunComparison:
@@ -150,8 +150,10 @@ def _by_answers(pair: _Pair, figure: Figure, outputs: _Outputs) -> dict[str, str
     metric = metric_giving(figure.recorded, pair.recorded, metrics, old, gold, sizes)
     if metric is None:
         return {"why": "the answers on record do not give the score on record"}
-    found = delta(metric, old, new, gold)
-    return {"interval": Interval(points=found.points, low=found.low, high=found.high, p=p_of(found))}
+    difference = delta(metric, old, new, gold)
+    return {
+        "interval": Interval(points=difference.points, low=difference.low, high=difference.high, p=p_of(difference))
+    }
 
 
 def _by_recorded_width(pair: _Pair, model: ModelResult, figure: Figure) -> dict[str, str]:

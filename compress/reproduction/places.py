@@ -42,20 +42,21 @@ def check_moved(moved: MovedData, commands: Iterable[Mapping[str, Any]]) -> None
 def locate_files(words: Mapping[str, Any], folder: Path, moved: MovedData) -> dict[str, Any]:
     """Return `words`, the parameters of a recorded `compress run`, with each file located: in `folder`, else relative to the working
     directory. `moved` replaces data that the command names. Raises `CompressError` for a file that is in neither place."""
-    found = dict(words)
+    parameters = dict(words)
     for name, option in _CARDS.items():
         values = words[name]
         many = [values] if isinstance(values, str) else list(values or ())
         cards = [_card(word, folder, option) for word in many]
-        found[name] = cards[0] if isinstance(values, str) else cards or None
-    found |= {name: value for name, value in moved.replacements().items() if words[name]}
+        parameters[name] = cards[0] if isinstance(values, str) else cards or None
+    parameters |= {name: value for name, value in moved.replacements().items() if words[name]}
     for name in ("data_dir", "train", "dev", "tuning"):
-        if found[name] is not None:
-            found[name] = _data(found[name], folder, name)
-    found["corpus"] = [
-        word if word.startswith(_HUB) else str(_data(Path(word), folder, "corpus")) for word in found["corpus"] or ()
+        if parameters[name] is not None:
+            parameters[name] = _data(parameters[name], folder, name)
+    parameters["corpus"] = [
+        word if word.startswith(_HUB) else str(_data(Path(word), folder, "corpus"))
+        for word in parameters["corpus"] or ()
     ]
-    return found
+    return parameters
 
 
 def _card(word: str, folder: Path, option: str) -> str:

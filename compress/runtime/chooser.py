@@ -87,14 +87,14 @@ class Chooser(OpenedModel):
             ends = np.cumsum([len(endings) for _, endings in read])
             shortened = set(np.searchsorted(ends, cut, side="right").tolist())
             scores = self._scores(encodings, batch_size, tokens)[:, 0]
-            for number, ((_, endings), found) in enumerate(zip(read, np.split(scores, ends[:-1]), strict=True)):
+            for number, ((_, endings), logits) in enumerate(zip(read, np.split(scores, ends[:-1]), strict=True)):
                 if number in shortened:
                     self._cutter.check_apart(f"questions[{answered}]: ", endings)
-                if not np.isfinite(found).all():
+                if not np.isfinite(logits).all():
                     raise CheckFailed(
                         f"{self.model}: gives a non-finite score for questions[{answered}]; do not use this model"
                     )
-                yield choose_ending(endings, found)
+                yield choose_ending(endings, logits)
                 answered += 1
 
     def predict(
@@ -114,8 +114,8 @@ class Chooser(OpenedModel):
         self, encodings: Sequence[tokenizers.Encoding], batch_size: int | None, tokens: int | None
     ) -> np.ndarray:
         outputs = np.zeros((len(encodings), 1), np.float32)
-        for chunk, found in self._runs(encodings, batch_size, tokens):
-            outputs[chunk] = found
+        for chunk, logits in self._runs(encodings, batch_size, tokens):
+            outputs[chunk] = logits
         return outputs
 
 

@@ -76,8 +76,8 @@ class Classifier(OpenedModel):
         for window in windows:
             encodings = self.tokenizer.encode_batch_fast([*map(self._cutter.cut, window)])  # type: ignore[arg-type]
             outputs = np.zeros((len(window), len(self.labels)), np.float32)
-            for chunk, found in self._runs(encodings, batch_size, tokens):
-                outputs[chunk] = found
+            for chunk, logits in self._runs(encodings, batch_size, tokens):
+                outputs[chunk] = logits
             yield outputs
 
     def _predictions(self, parts: Iterator[np.ndarray]) -> Iterator[Prediction]:

@@ -138,8 +138,8 @@ def _component_settings(component: Any) -> list[dict[str, Any]]:
     """Return the settings of a normalizer or a pre-tokenizer, one by one if it is a sequence."""
     if component is None:
         return []
-    found = json.loads(component.__getstate__())
-    return found.get("normalizers") or found.get("pretokenizers") or [found]
+    settings = json.loads(component.__getstate__())
+    return settings.get("normalizers") or settings.get("pretokenizers") or [settings]
 
 
 def _is_local(part: dict[str, Any]) -> bool:

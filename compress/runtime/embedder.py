@@ -46,7 +46,7 @@ class Embedder(OpenedModel):
         """Return float32 [texts, width], in the order given, from batches that depend on the texts alone; for a bare text [1, width]. For a
         model that quantizes activations on the fly see `Classifier.logits`. Raises as `vectors` does."""
         check_sizes(batch_size=batch_size, tokens=tokens)
-        parts = [found for _, found in self._checked_vectors(texts, TextReader(SENTENCE), batch_size, tokens, MOST)]
+        parts = [vectors for _, vectors in self._checked_vectors(texts, TextReader(SENTENCE), batch_size, tokens, MOST)]
         return np.concatenate(parts) if parts else np.zeros((0, self.width), np.float32)
 
     def vectors(
@@ -66,7 +66,7 @@ class Embedder(OpenedModel):
         """
         check_sizes(batch_size=batch_size, tokens=tokens, window=window)
         parts = self._checked_vectors(texts, TextReader(SENTENCE), batch_size, tokens, window)
-        return (vector.copy() for _, found in parts for vector in found)  # a view would keep its whole window
+        return (vector.copy() for _, vectors in parts for vector in vectors)  # a view would keep its whole window
 
     def answers(
         self,
@@ -116,8 +116,8 @@ class Embedder(OpenedModel):
         texts = [part for example in examples for part in ((example,) if isinstance(example, str) else example)]
         encodings = self.tokenizer.encode_batch_fast([*map(self._cutter.cut, texts)])  # type: ignore[arg-type]
         vectors = np.zeros((len(texts), self.width), np.float32)
-        for chunk, found in self._runs(encodings, batch_size, tokens):
-            vectors[chunk] = found
+        for chunk, outputs in self._runs(encodings, batch_size, tokens):
+            vectors[chunk] = outputs
         return vectors
 
 

@@ -56,7 +56,7 @@ class EndingCutter:
     def shortened(self, ending: str) -> str:
         """Return as much of the ending as fits. A part of a word may have more tokens than it had in the word, hence the loop."""
         ending = str(self._endings.cut(ending))
-        while len(found := self._alone.encode(ending, add_special_tokens=False)) > self._most:
-            end = found.offsets[self._most - 1][1] if self._most else 0
+        while len(encoding := self._alone.encode(ending, add_special_tokens=False)) > self._most:
+            end = encoding.offsets[self._most - 1][1] if self._most else 0
             ending = ending[: min(end, len(ending) - 1)]
         return ending

@@ -45,18 +45,18 @@ class OnnxRuntime:
 
     def run(self, batch: dict[str, np.ndarray]) -> np.ndarray:
         try:
-            return stack_outputs([np.asarray(found) for found in self._session.run(self._outputs, batch)])
+            return stack_outputs([np.asarray(output) for output in self._session.run(self._outputs, batch)])
         except Exception as error:  # the binding's own types share no base but Exception
             raise CompressError(f"{self.path}: ONNX Runtime failed: {' '.join(str(error).split())}") from None
 
 
-def known_inputs(path: Path, found: dict[str, str], types: dict[str, type]) -> dict[str, type]:
+def known_inputs(path: Path, inputs: dict[str, str], types: dict[str, type]) -> dict[str, type]:
     """Return numpy's type of each input; `types` maps the runtime's type names. CompressError: inputs that are not ours."""
-    for name, kind in found.items():
+    for name, kind in inputs.items():
         if name not in KNOWN_INPUTS or kind not in types:
             raise CompressError(
                 f"{path}: expected integer inputs among {', '.join(KNOWN_INPUTS)}, found {name}: {kind}"
             )
-    if "input_ids" not in found:
-        raise CompressError(f"{path}: expected an input `input_ids`, found {', '.join(found) or 'none'}")
-    return {name: types[kind] for name, kind in found.items()}
+    if "input_ids" not in inputs:
+        raise CompressError(f"{path}: expected an input `input_ids`, found {', '.join(inputs) or 'none'}")
+    return {name: types[kind] for name, kind in inputs.items()}

@@ -27,11 +27,11 @@ def file_sha256(path: Path) -> str:
         kept = _read(key)
         if kept is not None:
             return kept
-        found = hashlib.file_digest(file, "sha256").hexdigest()
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
         changed = max(key["mtime"], key["ctime"]) / 1e9
         if stamp(file.fileno()) == key and time.time() - changed > SETTLED_SECONDS:
-            _write(key, found)
-        return found
+            _write(key, digest)
+        return digest
 
 
 def stamp(file: Path | int) -> Stamp:
@@ -65,18 +65,18 @@ def _read(key: Stamp) -> str | None:
         return None
     if not isinstance(document, dict) or document.get("for") != key:
         return None
-    found = document.get("sha256")
-    return found if isinstance(found, str) and len(found) == 64 else None
+    digest = document.get("sha256")
+    return digest if isinstance(digest, str) and len(digest) == 64 else None
 
 
-def _write(key: Stamp, found: str) -> None:
+def _write(key: Stamp, digest: str) -> None:
     """Write the hash, whole or not at all."""
     path = _path(key)
     if path is None:
         return
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_text(path, json.dumps({"sha256": found, "for": key}, indent=1))
+        write_text(path, json.dumps({"sha256": digest, "for": key}, indent=1))
 
 
 def _path(key: Stamp) -> Path | None:

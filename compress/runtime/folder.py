@@ -136,14 +136,14 @@ def _ranks(config: dict[str, Any], bundle: dict[str, Any], outputs: int) -> bool
 def _unit(folder: Path, config: dict[str, Any], bundle: dict[str, Any]) -> Unit:
     """Return the unit by the model's class; if config.json names none, by the kind of task in bundle.json."""
     kind = ANSWER_KINDS.get(str(_task(bundle).get("kind")))
-    found = config.get("architectures")
-    if not isinstance(found, list) or not found:
+    architectures = config.get("architectures")
+    if not isinstance(architectures, list) or not architectures:
         return "text" if kind is None else kind.unit
-    ends = [end for end in _UNITS if str(found[0]).endswith(end)]
+    ends = [end for end in _UNITS if str(architectures[0]).endswith(end)]
     unit: Unit = _UNITS[ends[0]] if ends else "text"
     if kind is not None and kind.unit != unit:
         raise CompressError(
-            f"{folder / 'config.json'}: architectures: found {found[0]}, which does not belong to a task of the kind "
+            f"{folder / 'config.json'}: architectures: found {architectures[0]}, which does not belong to a task of the kind "
             f"{_task(bundle)['kind']}, as bundle.json has it; ship or download the bundle again"
         )
     return unit
@@ -164,14 +164,14 @@ def _columns(path: Path, bundle: dict[str, Any], unit: Unit) -> tuple[str, ...] 
 
 def _threshold(path: Path, config: dict[str, Any]) -> float:
     """Return the threshold above which no answer is given, by the config at `path`; 0 if it is missing."""
-    found = config.get(THRESHOLD)
-    if found is None:
+    threshold = config.get(THRESHOLD)
+    if threshold is None:
         return 0.0
-    if isinstance(found, bool) or not isinstance(found, int | float) or not abs(found) <= MOST_THRESHOLD:
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not abs(threshold) <= MOST_THRESHOLD:
         raise CompressError(
-            f"{path}: {THRESHOLD}: expected a number from {-MOST_THRESHOLD:g} to {MOST_THRESHOLD:g}, found {found!r}"
+            f"{path}: {THRESHOLD}: expected a number from {-MOST_THRESHOLD:g} to {MOST_THRESHOLD:g}, found {threshold!r}"
         )
-    return float(found)
+    return float(threshold)
 
 
 def _width(path: Path, config: dict[str, Any]) -> int:

@@ -30,8 +30,8 @@ class ListedHashes:
         if not isinstance(entry, dict) or not isinstance(entry.get("sha256"), str):
             raise CheckFailed(f"{path}: not listed in bundle.json with a SHA-256; {ADVICE}")
         try:
-            found = file_sha256(path)
+            digest = file_sha256(path)
         except OSError as error:
             raise CompressError(f"{path}: cannot be read: {error.strerror}") from None
-        if found != entry["sha256"]:
+        if digest != entry["sha256"]:
             raise CheckFailed(f"{path}: altered: its SHA-256 is not the one in bundle.json; {ADVICE}")

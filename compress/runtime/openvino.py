@@ -71,8 +71,8 @@ class OpenVino:
         self._model = opened.model
         self.hint: str | None = opened.hint
         types = {"i64": np.int64, "i32": np.int32}
-        found = {item.get_any_name(): item.get_element_type().get_type_name() for item in self._model.inputs}
-        self.inputs = known_inputs(path, found, types)
+        inputs = {item.get_any_name(): item.get_element_type().get_type_name() for item in self._model.inputs}
+        self.inputs = known_inputs(path, inputs, types)
         names = [min(item.get_names(), default=str(i)) for i, item in enumerate(self._model.outputs)]
         self._outputs = [names.index(name) for name in wanted_outputs(names)]
         self._requests = threading.local()  # a request holds the arrays of one call, so each thread has its own

@@ -106,8 +106,8 @@ class Passages:
             with self._lock:
                 self._pairs.enable_truncation(self.max_length, stride=overlap, strategy="only_second")
                 encodings = self._pairs.encode_batch([(questions[i], contexts[i]) for i in numbers])
-            for number, found in zip(numbers, encodings, strict=True):
-                windows[number] = [found, *map(self._with_segment, found.overflowing)], overlap
+            for number, encoding in zip(numbers, encodings, strict=True):
+                windows[number] = [encoding, *map(self._with_segment, encoding.overflowing)], overlap
         return windows
 
     def _with_segment(self, window: tokenizers.Encoding) -> tokenizers.Encoding:
@@ -118,10 +118,10 @@ class Passages:
         """Cut a question in place if it has too many tokens; return its number of tokens. A part of a word may have more tokens than it had
         in the word, hence the loop."""
         most = min(QUESTION_TOKENS, self._room // 2)
-        while len(found := self._tokenizer.encode(questions[number], add_special_tokens=False)) > most:
-            end = found.offsets[most - 1][1] if most else 0
+        while len(encoding := self._tokenizer.encode(questions[number], add_special_tokens=False)) > most:
+            end = encoding.offsets[most - 1][1] if most else 0
             questions[number] = questions[number][: min(end, len(questions[number]) - 1)]
-        return len(found)
+        return len(encoding)
 
     def _bounds(self, windows: Sequence[tokenizers.Encoding], overlap: int) -> list[tuple[int, int, int, int, int]]:
         """Return `Cut.bounds` of the windows of one question. Of the tokens that two windows share the first half belongs to the earlier
@@ -146,7 +146,7 @@ class _Typed:
     @property
     def type_ids(self) -> list[int]:
         types = zip(self.encoding.type_ids, self.encoding.sequence_ids, strict=True)
-        return [self.segment if text == 1 else given for given, text in types]
+        return [self.segment if text == 1 else type_id for type_id, text in types]
 
     def __len__(self) -> int:
         return len(self.encoding)
@@ -160,20 +160,20 @@ class Best:
 
     def __init__(self, cut: Cut, *, most: int = MOST_ANSWERS) -> None:
         self._cut, self._most = cut, most
-        self._found: list[list[tuple[float, int, int]]] = [[] for _ in range(cut.questions)]  # (-score, start, end)
+        self._top: list[list[tuple[float, int, int]]] = [[] for _ in range(cut.questions)]  # (-score, start, end)
         self._none = np.full(cut.questions, np.inf, np.float32)
 
     def add(self, windows: np.ndarray, outputs: np.ndarray) -> None:
         """Add float32 [window, length, 2], the start and end logits of these windows; each window once, in any order, padded or not."""
-        for window, found in zip(windows.tolist(), outputs, strict=True):
+        for window, logits in zip(windows.tolist(), outputs, strict=True):
             question = int(self._cut.question[window])
             first, end, cls = self._cut.readable(window)
-            if not (np.isfinite(found[first:end]).all() and np.isfinite(found[cls]).all()):
+            if not (np.isfinite(logits[first:end]).all() and np.isfinite(logits[cls]).all()):
                 self._none[question] = np.nan
                 continue
-            self._none[question] = np.minimum(self._none[question], found[cls].sum(dtype=np.float32))
-            answers = [*self._found[question], *self._answers(window, found)]
-            self._found[question] = _distinct_spans(answers)[: self._most]
+            self._none[question] = np.minimum(self._none[question], logits[cls].sum(dtype=np.float32))
+            answers = [*self._top[question], *self._answers(window, logits)]
+            self._top[question] = _distinct_spans(answers)[: self._most]
 
     def outputs(self, *, impossible: bool, threshold: float = 0.0) -> np.ndarray:
         """Return float32 [question, 4], when all windows are added: start and end of the best answer in characters of its context, the end
@@ -190,7 +190,7 @@ class Best:
 
     def best_spans(self, *, impossible: bool) -> np.ndarray:
         """As `outputs` without a threshold, with the best span even if no answer is likelier."""
-        best = [found[0] if found else (-NEVER, 0, 0) for found in self._found]
+        best = [top[0] if top else (-NEVER, 0, 0) for top in self._top]
         outputs = np.array([(start, end, -low, 0) for low, start, end in best], np.float32).reshape(-1, 4)
         outputs[:, 3] = self._none if impossible else NEVER
         outputs[np.isnan(self._none), 2:] = np.nan
@@ -198,14 +198,14 @@ class Best:
 
     def n_best(self, question: int, n: int) -> list[tuple[int, int, float]]:
         """Return the `n` best answers, at most `most`, as (start, end, score), the best first; empty if nothing can be read."""
-        return [(start, end, -low) for low, start, end in self._found[question][:n]]
+        return [(start, end, -low) for low, start, end in self._top[question][:n]]
 
-    def _answers(self, window: int, found: np.ndarray) -> list[tuple[float, int, int]]:
+    def _answers(self, window: int, logits: np.ndarray) -> list[tuple[float, int, int]]:
         """Return the best (-score, start, end) of one window. Of equal scores the first in the text comes first."""
         first, end, _, begin, stop = self._cut.bounds[window].tolist()
         spans, size = self._cut.offsets(window), self._cut.answer_tokens
         shown = (spans[:, 1] > spans[:, 0])[:, None]
-        starts, ends = np.where(shown, found[first:end], -np.inf).astype(np.float32).T
+        starts, ends = np.where(shown, logits[first:end], -np.inf).astype(np.float32).T
         ends = np.append(ends, np.full(size, -np.inf, np.float32))
         near = np.lib.stride_tricks.sliding_window_view(ends, size)[begin - first : stop - first]
         scores = (starts[begin - first : stop - first, None] + near).ravel()

@@ -99,8 +99,8 @@ class Reader(OpenedModel):
         check_sizes(n=n, batch_size=batch_size, tokens=tokens, window=window)
         if n is not None and n > MOST_ANSWERS:
             raise CompressError(f"n is {n}; expected at most {MOST_ANSWERS}, which are held of each question")
-        found = self._ranked_answers(pairs, self._impossible(impossible), batch_size, tokens, window)
-        return (answers[0] for answers in found) if n is None else (answers[:n] for answers in found)
+        candidates = self._ranked_answers(pairs, self._impossible(impossible), batch_size, tokens, window)
+        return (answers[0] for answers in candidates) if n is None else (answers[:n] for answers in candidates)
 
     def predict(
         self,
@@ -125,12 +125,12 @@ class Reader(OpenedModel):
         For a model that quantizes activations on the fly see `Classifier.logits`."""
         check_sizes(batch_size=batch_size, tokens=tokens)
         parts = self._best_answers(pairs, 1, batch_size, tokens, MOST)
-        asked, threshold = self._impossible(impossible), self.settings.threshold
-        found = [best.outputs(impossible=asked, threshold=threshold) for _, best in parts]
-        return np.concatenate(found) if found else np.zeros((0, 4), np.float32)
+        impossible, threshold = self._impossible(impossible), self.settings.threshold
+        outputs = [best.outputs(impossible=impossible, threshold=threshold) for _, best in parts]
+        return np.concatenate(outputs) if outputs else np.zeros((0, 4), np.float32)
 
-    def _impossible(self, asked: bool | None) -> bool:
-        return self.settings.impossible if asked is None else asked
+    def _impossible(self, impossible: bool | None) -> bool:
+        return self.settings.impossible if impossible is None else impossible
 
     def _best_answers(
         self, pairs: object, most: int, batch_size: int | None, tokens: int | None, window: int | None
@@ -140,8 +140,8 @@ class Reader(OpenedModel):
             examples = [(question, context) for question, context in read]
             cut = self._passages([question for question, _ in examples], [context for _, context in examples])
             best = Best(cut, most=most)
-            for chunk, found in self._runs(cut.encodings, batch_size, tokens):
-                best.add(chunk, found)
+            for chunk, logits in self._runs(cut.encodings, batch_size, tokens):
+                best.add(chunk, logits)
             yield examples, best
 
     def _ranked_answers(

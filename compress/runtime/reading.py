@@ -81,10 +81,10 @@ class TextReader(Windowed[Text]):
 
     def _checked(self, index: int, example: object) -> Text:
         pair = _is_pair(example)
-        found = "a text" if isinstance(example, str) else "a pair" if pair else type(example).__name__
-        if found not in self._accepted:
+        kind = "a text" if isinstance(example, str) else "a pair" if pair else type(example).__name__
+        if kind not in self._accepted:
             names = "" if self.columns is None else f" ({', '.join(self.columns)})"
-            raise CompressError(f"{self.name}[{index}]: expected {' or '.join(self._accepted)}{names}, found {found}")
+            raise CompressError(f"{self.name}[{index}]: expected {' or '.join(self._accepted)}{names}, found {kind}")
         text: Text = (example[0], example[1]) if pair else example  # type: ignore[index, assignment]
         for part in _texts_of(text):
             check_unicode(f"{self.name}[{index}]", part)

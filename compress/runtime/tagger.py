@@ -124,7 +124,7 @@ class Tagger(OpenedModel):
         quantizes activations on the fly see `Classifier.logits`.
         """
         check_sizes(batch_size=batch_size, tokens=tokens)
-        parts = [found for _, found in self._outputs(self._reader.windows(texts, MOST), batch_size, tokens)]
+        parts = [outputs for _, outputs in self._outputs(self._reader.windows(texts, MOST), batch_size, tokens)]
         return np.concatenate(parts) if parts else np.zeros((0, len(self.labels)), np.float32)
 
     def _outputs(
@@ -144,13 +144,13 @@ class Tagger(OpenedModel):
     ) -> np.ndarray:
         """Return float32 [word, label]. Only one run's token logits are in memory at a time."""
         outputs = cut.places.unread(len(self.labels), unread_label(self.labels))
-        asked = np.unique(cut.places.window[cut.places.window != NOWHERE])  # the windows in which words are decided
-        for chunk, found in self._runs([cut.encodings[i] for i in asked], batch_size, tokens):
+        windows = np.unique(cut.places.window[cut.places.window != NOWHERE])  # the windows in which words are decided
+        for chunk, logits in self._runs([cut.encodings[i] for i in windows], batch_size, tokens):
             if aggregation in ("first", "none"):
-                cut.places.put(outputs, asked[chunk], found)
+                cut.places.put(outputs, windows[chunk], logits)
             else:
-                words, rows, positions, starts = cut.places.tokens_in(asked[chunk])
-                outputs[words] = word_outputs(found[rows, positions], starts, mean=aggregation == "average")
+                words, rows, positions, starts = cut.places.tokens_in(windows[chunk])
+                outputs[words] = word_outputs(logits[rows, positions], starts, mean=aggregation == "average")
         return outputs
 
     def _label_words(self, parts: Iterator[tuple[list[TextWithWords], np.ndarray]]) -> Iterator[LabelledWords]:
@@ -158,12 +158,12 @@ class Tagger(OpenedModel):
         for examples, outputs in parts:
             start = 0
             for text, spans in examples:
-                found = outputs[start : (start := start + len(spans))]
-                if not np.isfinite(found).all():
+                logits = outputs[start : (start := start + len(spans))]
+                if not np.isfinite(logits).all():
                     raise CheckFailed(
                         f"{self.model}: gives a non-finite score for texts[{answered}]; do not use this model"
                     )
-                yield LabelledWords(text, spans, list(self.settings.kind.answers(self.labels, found)))
+                yield LabelledWords(text, spans, list(self.settings.kind.answers(self.labels, logits)))
                 answered += 1
 
 

@@ -27,8 +27,8 @@ class WordReader(Windowed[TextWithWords]):
         words = [example] if isinstance(example, str) else list(example)
         for place, word in enumerate(words):
             if not isinstance(word, str):
-                found = type(word).__name__
-                raise CompressError(f"texts[{index}][{place}]: expected a word of the text, found {found}")
+                kind = type(word).__name__
+                raise CompressError(f"texts[{index}][{place}]: expected a word of the text, found {kind}")
             check_unicode(f"texts[{index}]", word)
         if isinstance(example, str):
             return TextWithWords(example, word_spans(example))

@@ -76,10 +76,10 @@ class Places:
         outputs[self.window == NOWHERE, label] = UNREAD
         return outputs
 
-    def put(self, outputs: np.ndarray, windows: np.ndarray, found: np.ndarray) -> None:
+    def put(self, outputs: np.ndarray, windows: np.ndarray, logits: np.ndarray) -> None:
         """Write a model's outputs for these windows, [window, length, label], into the `outputs` of words."""
         words, rows = self.words_in(windows)
-        outputs[words] = found[rows, self.position[words]]
+        outputs[words] = logits[rows, self.position[words]]
 
     def tokens_in(self, windows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return the words of these windows as in `words_in`; the index in `windows` and the position of every token of theirs, word by

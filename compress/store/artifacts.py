@@ -97,13 +97,13 @@ class Store:
         in notices; `make` may add to it) and `info` are JSON values for the manifest. Whatever `make` raises passes through and leaves no
         artefact; a full disk, or a folder that cannot be written, becomes a `CompressError`.
         """
-        if (found := self.find(key)) and not anew:
-            return found
+        if (artifact := self.find(key)) and not anew:
+            return artifact
         with as_user_error(self.root):
             self.sweep()
             with self._lock(key, describe):
-                found = self.find(key)
-                return found if found and not anew else self._make(key, make, describe)
+                artifact = self.find(key)
+                return artifact if artifact and not anew else self._make(key, make, describe)
 
     def _make(self, key: str, make: Make, describe: dict[str, Any]) -> Artifact:
         building, work = self.root / ".building" / key, self.work(key)

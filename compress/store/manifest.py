@@ -52,12 +52,13 @@ def _json_value(value: Any) -> Any:
 
 def write(folder: Path, key: str, describe: dict[str, Any], info: dict[str, Any], seconds: float) -> None:
     """Hash and sync every file in `folder`, then write the manifest, last."""
-    found = sorted(contents(folder).items())
-    hashes = sha256_all(folder / name for name, _ in found)
-    for name, _ in found:
+    entries = sorted(contents(folder).items())
+    hashes = sha256_all(folder / name for name, _ in entries)
+    for name, _ in entries:
         sync(folder / name)
     files = {
-        name: {"bytes": status.st_size, "sha256": digest} for (name, status), digest in zip(found, hashes, strict=True)
+        name: {"bytes": status.st_size, "sha256": digest}
+        for (name, status), digest in zip(entries, hashes, strict=True)
     }
     document = {
         "schema": SCHEMA,
@@ -101,17 +102,17 @@ def verify(folder: Path, files: dict[str, dict[str, Any]]) -> None:
 
     A disk that cannot be read now is no evidence against the artefact: `OSError` passes through.
     """
-    found = contents(folder)
-    found.pop(NAME, None)
-    for name in sorted(files.keys() ^ found.keys()):
+    statuses = contents(folder)
+    statuses.pop(NAME, None)
+    for name in sorted(files.keys() ^ statuses.keys()):
         raise DamagedError(f"{name} is {'missing' if name in files else 'not in the manifest'}")
-    for name, status in found.items():
+    for name, status in statuses.items():
         if status.st_size != files[name]["bytes"]:
             raise DamagedError(f"{name} has {status.st_size} bytes, expected {files[name]['bytes']}")
     try:
-        hashes = sha256_all(folder / name for name in found)
+        hashes = sha256_all(folder / name for name in statuses)
     except FileNotFoundError as error:
         raise DamagedError(f"{error.filename} cannot be read ({error.strerror})") from None
-    for name, digest in zip(found, hashes, strict=True):
+    for name, digest in zip(statuses, hashes, strict=True):
         if digest != files[name]["sha256"]:
             raise DamagedError(f"{name} was altered (SHA-256 differs)")

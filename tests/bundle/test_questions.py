@@ -69,7 +69,7 @@ def info(folder: Path, bundle_of: Callable[[str], Path]) -> BundleInfo:
 
 
 def checks(folder: Path, info: BundleInfo) -> dict[str, tuple[bool, str]]:
-    found = [check(step.name, step.found) for step in answer_steps(folder, info)]
+    found = [check(step.name, step.detail) for step in answer_steps(folder, info)]
     return {one.name: (one.passed, one.detail) for one in found}
 
 

@@ -44,7 +44,7 @@ def is_accepted(bundle: Path, texts: int, changed: int) -> bool:
     then[correct] = 1 - then[correct]
     now = small(with_scores(info, then, gold), texts)
     (step,) = [step for step in now.steps(bundle, 1) if step.name == "scores int8"]
-    return check(step.name, step.found).passed
+    return check(step.name, step.detail).passed
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_score_that_is_not_on_record_fails(bundle_of: Callable[[str], Path]) -
     models = {name: model.model_copy(update={"scores": {"dev": {}}}) for name, model in info.models.items()}
     now = small(info.model_copy(update={"models": models}), 40)
     (step,) = [step for step in now.steps(bundle, 1) if step.name == "scores int8"]
-    result = check(step.name, step.found)
+    result = check(step.name, step.detail)
     assert not result.passed and "(recorded none)" in result.detail
 
 

@@ -19,8 +19,8 @@ def sigmoid(logits: np.ndarray) -> np.ndarray:
 def _answers(names: Names, outputs: np.ndarray) -> Iterator[LabelsPrediction]:
     for probabilities in sigmoid(outputs):
         scores = dict(zip(names, map(float, probabilities), strict=True))
-        given = sorted((name for name in names if scores[name] > 0.5), key=lambda name: -scores[name])
-        yield LabelsPrediction(given[0] if given else None, max(scores.values()), scores, tuple(given))
+        labels = sorted((name for name in names if scores[name] > 0.5), key=lambda name: -scores[name])
+        yield LabelsPrediction(labels[0] if labels else None, max(scores.values()), scores, tuple(labels))
 
 
 def _line(answer: LabelsPrediction) -> str:

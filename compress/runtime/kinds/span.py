@@ -30,12 +30,13 @@ class Answer:
 def rank_answers(context: str, spans: Sequence[Span], none: float | None, names: Names) -> list[Answer]:
     """Return the candidate answers to a question, the likeliest first: `spans` of its `context`, the best first, and no answer with the
     score `none`; None: it has an answer. If there are no candidates, return no answer with the score 0."""
-    found = list(spans) if none is None else sorted([*spans, (0, 0, none)], key=lambda span: -span[2])
-    if not found:
+    candidates = list(spans) if none is None else sorted([*spans, (0, 0, none)], key=lambda span: -span[2])
+    if not candidates:
         return [Answer("", 0.0, 0, 0)]
-    given = SPAN.answers(names, np.array([[score for _, _, score in found]]).T)
+    answers = SPAN.answers(names, np.array([[score for _, _, score in candidates]]).T)
     return [
-        Answer(context[start:end], one.score, start, end) for (start, end, _), one in zip(found, given, strict=True)
+        Answer(context[start:end], one.score, start, end)
+        for (start, end, _), one in zip(candidates, answers, strict=True)
     ]
 
 

@@ -72,8 +72,8 @@ def _runs(labels: Sequence[str]) -> list[tuple[str, list[int]]]:
         if label == OUTSIDE:
             before = None
             continue
-        found = MARKED.fullmatch(label)
-        prefix, kind = found.groups() if found else ("I", label)
+        match = MARKED.fullmatch(label)
+        prefix, kind = match.groups() if match else ("I", label)
         if before is None or kind != before[1] or prefix in "BSU" or before[0] in "ESLU":
             runs.append((kind, []))
         runs[-1][1].append(number)
@@ -90,11 +90,11 @@ def _answers(names: Names, outputs: np.ndarray) -> Iterator[Prediction]:
 
 
 def _line(answer: Sequence[Entity]) -> str:
-    return ", ".join(f"{' '.join(found.text.split())} ({found.label} {found.score:.4f})" for found in answer) or "-"
+    return ", ".join(f"{' '.join(entity.text.split())} ({entity.label} {entity.score:.4f})" for entity in answer) or "-"
 
 
 def _entity_fields(answer: Sequence[Entity]) -> list[dict[str, Any]]:
-    return [{**asdict(found), "score": round(found.score, 6)} for found in answer]
+    return [{**asdict(entity), "score": round(entity.score, 6)} for entity in answer]
 
 
 TAGGING = AnswerKind(
