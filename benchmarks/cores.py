@@ -59,7 +59,7 @@ def main() -> None:
     ]
     print(f"| {' | '.join(heads)} |")
     print("|" + "-:|" * len(heads))
-    found = []
+    rows = []
     for cores in arguments.cores:
         for threads in (each for each in range(1, cores + 1) if cores % each == 0):
             workers, service = cores // threads, answer_ms(arguments.one, arguments.two, threads)
@@ -69,7 +69,7 @@ def main() -> None:
                 if rate * service < workers:
                     ms = waits(workers, service, rate, REQUESTS)[_BEFORE:]
                     row["loads"][load] = [float(np.percentile(ms, share)) for share in (50, 99)]
-            found.append(row)
+            rows.append(row)
             cells = [
                 f"{row['loads'][load][0]:.2f} / {row['loads'][load][1]:.2f}" if load in row["loads"] else "too many"
                 for load in LOADS
@@ -78,7 +78,7 @@ def main() -> None:
                 f"| {cores} | {workers} x {threads} | {service:.2f} | {row['most']:,.0f} | {' | '.join(cells)} |",
                 flush=True,
             )
-    write_json(arguments.json, found)
+    write_json(arguments.json, rows)
 
 
 if __name__ == "__main__":

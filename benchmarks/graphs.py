@@ -76,7 +76,7 @@ def find_teacher(name: str) -> tuple[Any, Any]:
 def files(folder: Path, forms: tuple[tuple[str, str], ...], opsets: list[int]) -> list[Path]:
     """Export and quantize the checkpoint `folder`, into a folder for each form and opset; return the int8 files. Each has its fp32 graph
     beside it. With several opsets, also return the fp32 graph once per graph kind and opset."""
-    made, kinds = [], set()
+    paths, kinds = [], set()
     for (graph, int8_format), opset in product(forms, opsets):
         out = folder / f"{graph}-{int8_format}-{opset}"
         info = export_onnx(
@@ -85,15 +85,15 @@ def files(folder: Path, forms: tuple[tuple[str, str], ...], opsets: list[int]) -
         int8 = quantize_onnx(
             out / "model.onnx", out, Quantize(method="dynamic"), int8_format=int8_format, feeds=feeds()
         )
-        print(f"{out.name}: {told(info, int8)}")
+        print(f"{out.name}: {describe(info, int8)}")
         if len(opsets) > 1 and (graph, opset) not in kinds:
-            made.append(out / "model.onnx")
+            paths.append(out / "model.onnx")
             kinds.add((graph, opset))
-        made.append(out / FILES[int8_format])
-    return made
+        paths.append(out / FILES[int8_format])
+    return paths
 
 
-def told(info: dict[str, Any], int8: dict[str, Any]) -> str:
+def describe(info: dict[str, Any], int8: dict[str, Any]) -> str:
     """Describe an export and its quantization: errors, and which matmuls are int8."""
     return (
         f"largest error of a logit to torch's {max(info['parity_max_abs_error'].values()):.1e}; matmuls by weights: "
@@ -156,12 +156,12 @@ def fidelity(paths: list[Path], folder: Path) -> dict[str, tuple[float, int]]:
     """Compare each file in `folder` with the fp32 graph beside it on random texts. Return file -> (mean absolute difference of logits in
     standard deviations of each logit over texts, number of decisions that differ)."""
     ids = np.random.default_rng(1).integers(1000, 20000, (_TEXTS, 1, 128))
-    found = {}
+    differences = {}
     for path in paths:
         logits = [np.concatenate([answer(file, text) for text in ids]) for file in (path.parent / "model.onnx", path)]
         mean = float((np.abs(logits[1] - logits[0]) / logits[0].std(0)).mean())
-        found[path.relative_to(folder).as_posix()] = mean, int((logits[0].argmax(1) != logits[1].argmax(1)).sum())
-    return found
+        differences[path.relative_to(folder).as_posix()] = mean, int((logits[0].argmax(1) != logits[1].argmax(1)).sum())
+    return differences
 
 
 @cache

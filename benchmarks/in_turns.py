@@ -39,11 +39,11 @@ def rounds_of(files: list[Path], batch: int, length: int, rounds: int) -> np.nda
     feeds = [{each.name: arrays[each.name] for each in session.get_inputs()} for session in sessions]
     first = [milliseconds(session, feed, 2) for session, feed in zip(sessions, feeds, strict=True)]
     runs = [math.ceil(TURN * 1e3 / time) for time in first]
-    found = np.zeros((rounds, len(files)))
+    times = np.zeros((rounds, len(files)))
     for number in range(rounds):
         for place in np.random.default_rng(number).permutation(len(files)):
-            found[number, place] = milliseconds(sessions[place], feeds[place], runs[place])
-    return found
+            times[number, place] = milliseconds(sessions[place], feeds[place], runs[place])
+    return times
 
 
 def main() -> None:

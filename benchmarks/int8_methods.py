@@ -49,16 +49,16 @@ class Row:
 
 def rows(recipe: str, task: str, methods: Sequence[str], data_dir: Path, out: Path) -> list[Row]:
     """Return a row for each method; the search's goal is the recipe's default."""
-    found = []
+    group = []
     for method in methods:
         name, *settings = method.split(",")
         request = Request((recipe,), (task,), teacher="minilm-l6", data_dir=data_dir, root=out, bench=None,
                           overrides=tuple(f"quantize.{one}" for one in (f"method={name}", *settings)))  # fmt: skip
         (run,) = run_all(request)
         files = json.loads((out / run.run / "models.json").read_text(encoding="utf-8"))
-        found.append(Row(method, run, out / ".store" / files[run.final.predictions]["onnx"]))
-        print(line(found[-1]), flush=True)
-    return found
+        group.append(Row(method, run, out / ".store" / files[run.final.predictions]["onnx"]))
+        print(line(group[-1]), flush=True)
+    return group
 
 
 def line(row: Row) -> str:
@@ -94,9 +94,9 @@ def table(headings: tuple[str, ...], lines: list[str], left: int) -> str:
     return "\n".join([table_line(headings), table_line(rule), *lines])
 
 
-def timed(found: list[Row], runs: int) -> dict[str, Any]:
+def timed(group: list[Row], runs: int) -> dict[str, Any]:
     """Return the result of `compress bench` for every method's file and the fp32 one."""
-    store, first = found[0].file.parents[1], found[0]
+    store, first = group[0].file.parents[1], group[0]
     files = json.loads((store.parent / first.run.run / "models.json").read_text(encoding="utf-8"))
     baseline = store / files[f"{first.model.name}-fp32"]["onnx"]
     program = Path(sys.executable).with_name("compress")
@@ -105,7 +105,7 @@ def timed(found: list[Row], runs: int) -> dict[str, Any]:
         program,
         "bench",
         baseline,
-        *(row.file for row in found),
+        *(row.file for row in group),
         *shapes,
         "--runs",
         str(runs),
@@ -116,9 +116,9 @@ def timed(found: list[Row], runs: int) -> dict[str, Any]:
     return json.loads(children.run(command, BENCH_SECONDS))
 
 
-def time_table(found: list[Row], documents: list[dict[str, Any]]) -> str:
+def time_table(group: list[Row], documents: list[dict[str, Any]]) -> str:
     """Return every method's p50 of CPU time and the fp32 one's, with the speedup over fp32 in brackets."""
-    names = ("fp32", *(row.method for row in found))
+    names = ("fp32", *(row.method for row in group))
     lines = []
     for name, document in zip(names, documents, strict=False):
         cells = [f"{one['cpu_p50']:.2f} ({one['cpu_speedup']:.2f}×)" for one in document["latency"]]
@@ -137,31 +137,31 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs"))
     parser.add_argument("--report", type=Path)
     add_json(parser)
-    given = parser.parse_args()
-    methods = given.method or list(METHODS)
+    arguments = parser.parse_args()
+    methods = arguments.method or list(METHODS)
     print(table(HEADINGS, [], 3))
-    found = {(recipe, task): rows(recipe, task, methods, given.data_dir, given.out)
-             for recipe, tasks in (("int8", given.teacher_task), ("distilbert", given.student_task))
+    groups = {(recipe, task): rows(recipe, task, methods, arguments.data_dir, arguments.out)
+             for recipe, tasks in (("int8", arguments.teacher_task), ("distilbert", arguments.student_task))
              for task in tasks}  # fmt: skip
-    first = next(iter(found.values()))[0].run
+    first = next(iter(groups.values()))[0].run
     page = [
         "# int8 methods: their fidelity to fp32\n",
         f"Measured on {first.machine.cpu}, {', '.join(first.machine.isa)}, ONNX Runtime {first.versions['onnxruntime']}, by\n",
         f"{code_line()}\n",
         f"```\npython benchmarks/int8_methods.py {shlex.join(sys.argv[1:])}\n```\n",
-        table(HEADINGS, [line(row) for group in found.values() for row in group], 3),
+        table(HEADINGS, [line(row) for group in groups.values() for row in group], 3),
     ]
-    measured: dict[str, Any] = {"runs": [raw(row) for group in found.values() for row in group]}
-    if given.time:
-        group = found["int8", given.time]
-        measured["bench"] = timed(group, given.runs)
+    measured: dict[str, Any] = {"runs": [raw(row) for group in groups.values() for row in group]}
+    if arguments.time:
+        group = groups["int8", arguments.time]
+        measured["bench"] = timed(group, arguments.runs)
         times = time_table(group, measured["bench"]["latency"])
-        page += ["", f"CPU time, p50, one thread, the teacher of {given.time}:\n", times]
-    write_json(given.json, measured)
+        page += ["", f"CPU time, p50, one thread, the teacher of {arguments.time}:\n", times]
+    write_json(arguments.json, measured)
     text = "\n".join(page) + "\n"
     print(text)
-    if given.report:
-        given.report.write_text(text, encoding="utf-8")
+    if arguments.report:
+        arguments.report.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -88,14 +88,14 @@ def _over_seeds(full: dict[str, Any], row: dict[str, Any], tasks: dict[str, Any]
 def _unchanged(full: dict[str, Any], row: dict[str, Any], tasks: dict[str, Any], page: str) -> None:
     """Recompute for one seed: where no answer changed, set the interval of equal answers, and update that of the mean over tasks."""
     measures = row["tasks"]
-    empty = [task for task, found in measures.items() if not any(found["difference"].values())]
+    empty = [task for task, measure in measures.items() if not any(measure["difference"].values())]
     for task in empty:
         examples = int(re.findall(r"^MRPC\. .*dev ([\d,]+) ", page, re.MULTILINE)[0].replace(",", ""))
         models = equal_answers(tuple(tasks[task]), examples, measures[task]["mean"])
         _, low, high = paired_bootstrap(ClassHeadline(tuple(tasks[task])), *models)
         measures[task]["difference"].update(low=low, high=high)
     if empty:
-        variance = sum(_variance(found["difference"]) for found in measures.values()) / len(measures) ** 2
+        variance = sum(_variance(measure["difference"]) for measure in measures.values()) / len(measures) ** 2
         _set(row["mean"], NORMAL_QUANTILE * variance**0.5)
 
 
@@ -129,8 +129,8 @@ def _variance(difference: dict[str, float]) -> float:
 
 
 def _set(measure: dict[str, Any], half: float) -> None:
-    found = measure["difference"]
-    found.update(low=found["points"] - half, high=found["points"] + half)
+    difference = measure["difference"]
+    difference.update(low=difference["points"] - half, high=difference["points"] + half)
 
 
 def _delta(measure: dict[str, Any]) -> Delta | None:
@@ -154,8 +154,8 @@ def ablation_on_record(document: dict[str, Any]) -> Ablation:
     )
     entries = []
     for row in document["rows"]:
-        found = {task: Measure(tuple(each["scores"]), _delta(each)) for task, each in row["tasks"].items()}
-        entries.append(Entry(row["label"], found, Measure(tuple(row["mean"]["scores"]), _delta(row["mean"])), runs))
+        measures = {task: Measure(tuple(each["scores"]), _delta(each)) for task, each in row["tasks"].items()}
+        entries.append(Entry(row["label"], measures, Measure(tuple(row["mean"]["scores"]), _delta(row["mean"])), runs))
     return Ablation(document["title"], tuple(entries), document["command"], folders=())
 
 
@@ -223,10 +223,10 @@ def of_results(folder: Path) -> list[str]:
 
 def _with_flips(run: Result, model: ModelResult) -> ModelResult:
     """Return the model with the intervals from its flips, if they and the scores determine all answers."""
-    found = model.fidelity
-    if found is None or found.flips is None or run.task.metrics not in (("accuracy",), ("accuracy", "f1")):
+    fidelity = model.fidelity
+    if fidelity is None or fidelity.flips is None or run.task.metrics not in (("accuracy",), ("accuracy", "f1")):
         return model
-    reference = next(other for other in run.models if other.predictions == found.reference)
+    reference = next(other for other in run.models if other.predictions == fidelity.reference)
     models, metric = answers(run, model, reference), ClassHeadline(run.task.metrics)
     for output, of_model in zip(models, (reference, model), strict=False):
         if abs(metric(output, models[2]) - of_model.headline) > 1e-6:
@@ -234,7 +234,7 @@ def _with_flips(run: Result, model: ModelResult) -> ModelResult:
     points, low, high = paired_bootstrap(metric, *models)
     p = mcnemar(*(output.argmax(axis=1) == models[2] for output in models[:2])) if len(run.task.metrics) == 1 else None
     delta = Delta(points=points, low=low, high=high, mcnemar_p=p)
-    changed: dict[str, Any] = {"fidelity": found.model_copy(update={"delta": delta})}
+    changed: dict[str, Any] = {"fidelity": fidelity.model_copy(update={"delta": delta})}
     return model.model_copy(update=changed | ({"delta": delta} if reference is run.models[0] else {}))
 
 
@@ -242,16 +242,16 @@ def answers(run: Result, model: ModelResult, reference: ModelResult) -> Models:
     """Return the logits of the fp32 and the int8 model, and gold, from the flips on record and the fp32 scores."""
     if model.fidelity is None:
         raise ValueError(f"{model.predictions} has no fidelity")
-    found, labels = model.fidelity, list(run.task.labels)
+    fidelity, labels = model.fidelity, list(run.task.labels)
     flips = np.array(
-        [[labels.index(flip.fp32), labels.index(flip.int8)] for flip in found.flipped], dtype=np.int64
+        [[labels.index(flip.fp32), labels.index(flip.int8)] for flip in fidelity.flipped], dtype=np.int64
     ).reshape(-1, 2)
     gold = np.array(
-        [pair[int(flip.gold == "int8")] for pair, flip in zip(flips, found.flipped, strict=True)], dtype=np.int64
+        [pair[int(flip.gold == "int8")] for pair, flip in zip(flips, fidelity.flipped, strict=True)], dtype=np.int64
     )
-    scores = reference.scores[found.split]
-    right = round(scores["accuracy"] * found.examples / 100)
-    wrong = found.examples - right
+    scores = reference.scores[fidelity.split]
+    right = round(scores["accuracy"] * fidelity.examples / 100)
+    wrong = fidelity.examples - right
     share = scores["f1"] / 100 if "f1" in scores else 2 * (right // 2) / (2 * (right // 2) + wrong)
     positive = round(share * wrong / 2 / (1 - share)) if wrong else right // 2
     of_flips = gold == flips[:, 0]

@@ -50,9 +50,9 @@ def main() -> None:
     for task in arguments.task:
         spec, home = resolve_task(task)
         lengths = TaskSource(spec, home, arguments.data_dir).encoded("train", load_tokenizer(folder), LONGEST).lengths
-        found = measured[task] = shares(lengths)
-        cells = [f"{found[way]:.1%}" for way in ("ours", "random", "longest")]
-        gain = f"{1 / (1 - found['ours']):.3f}"
+        padding = measured[task] = shares(lengths)
+        cells = [f"{padding[way]:.1%}" for way in ("ours", "random", "longest")]
+        gain = f"{1 / (1 - padding['ours']):.3f}"
         print(f"| {task} | {len(lengths):,} | {lengths.mean():.1f} | {' | '.join(cells)} | {gain} |", flush=True)
     write_json(arguments.json, measured)
 

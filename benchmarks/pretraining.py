@@ -121,7 +121,7 @@ def trainer(setting: Setting, work: Path) -> Steps:
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=setting.tokenizer, **names)
     rows = [text.collate(text.indices(step))["input_ids"] for step in range(setting.steps)]
     dataset: Any = [{"input_ids": torch.from_numpy(row)} for batch in rows for row in batch]
-    told = TrainingArguments(
+    training_arguments = TrainingArguments(
         output_dir=str(work),
         max_steps=setting.steps,
         per_device_train_batch_size=text.batch_size,
@@ -147,7 +147,9 @@ def trainer(setting: Setting, work: Path) -> Steps:
             steps.losses += [logs["loss"]] if "loss" in logs else []
 
     collator = DataCollatorForLanguageModeling(tokenizer)
-    peer = Trainer(setting.model(), told, data_collator=collator, train_dataset=dataset, callbacks=[Clock()])
+    peer = Trainer(
+        setting.model(), training_arguments, data_collator=collator, train_dataset=dataset, callbacks=[Clock()]
+    )
     peer.remove_callback(PrinterCallback)
     peer.train()
     return steps
@@ -187,24 +189,25 @@ def main() -> None:
         raise SystemExit(f"expected a --vocabulary with a checkpoint, and at least {WARMUP_STEPS + 2} steps")
     torch.set_num_threads(arguments.threads)
     sides = SIDES | (COMPILED if arguments.compiled else {})
-    found: dict[str, list[Steps]] = {name: [] for name in sides}
+    all_rounds: dict[str, list[Steps]] = {name: [] for name in sides}
     with tempfile.TemporaryDirectory() as folder:
         tokenizer = load_tokenizer(words)
         setting = Setting(arguments, read(arguments, tokenizer, Path(folder)), tokenizer)
         for round_ in range(arguments.rounds):
             for name in list(sides) if round_ % 2 else list(sides)[::-1]:
-                found[name].append(sides[name](setting, Path(folder) / f"{name}-{round_}"))
-    show(found, arguments, setting)
+                all_rounds[name].append(sides[name](setting, Path(folder) / f"{name}-{round_}"))
+    show(all_rounds, arguments, setting)
 
 
-def show(found: dict[str, list[Steps]], arguments: argparse.Namespace, setting: Setting) -> None:
+def show(all_rounds: dict[str, list[Steps]], arguments: argparse.Namespace, setting: Setting) -> None:
     """Print the table and the machine."""
     tokens = arguments.batch_size * arguments.length
-    seconds = {name: [each for steps in rounds for each in steps.seconds] for name, rounds in found.items()}
+    seconds = {name: [each for steps in rounds for each in steps.seconds] for name, rounds in all_rounds.items()}
     rates = {name: tokens / statistics.median(times) for name, times in seconds.items()}
     base = rates["transformers Trainer"]
     raw = {
-        name: [{"seconds": steps.seconds, "losses": steps.losses} for steps in rounds] for name, rounds in found.items()
+        name: [{"seconds": steps.seconds, "losses": steps.losses} for steps in rounds]
+        for name, rounds in all_rounds.items()
     }
     write_json(arguments.json, {"tokens_a_step": tokens, "rounds": raw})
     print(
@@ -218,7 +221,7 @@ def show(found: dict[str, list[Steps]], arguments: argparse.Namespace, setting: 
     )
     for name, times in seconds.items():
         slowest, fastest = tokens / max(times), tokens / min(times)
-        loss = statistics.fmean(steps.last_loss for steps in found[name])
+        loss = statistics.fmean(steps.last_loss for steps in all_rounds[name])
         print(
             f"| {name} | {rates[name]:,.0f} | {slowest:,.0f} | {fastest:,.0f} | {rates[name] / base:.2f} | {loss:.3f} |"
         )

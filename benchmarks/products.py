@@ -40,29 +40,29 @@ def graph(form: str, rows: int, columns: int) -> bytes:
         zero = np.array(0, np.int8) if weight.dtype == np.int8 else np.array(128, np.uint8)
         stored.append(numpy_helper.from_array(zero, "weight_zero"))
     for number in range(PRODUCTS):
-        moved, given = f"moved{number}", f"y{number}"
+        moved, product = f"moved{number}", f"y{number}"
         stored.append(numpy_helper.from_array(np.array(number, np.float32), f"shift{number}"))
         nodes.append(helper.make_node("Add", ["x", f"shift{number}"], [moved]))
         if form == "fp32":
-            nodes.append(helper.make_node("MatMul", [moved, "weight"], [given]))
+            nodes.append(helper.make_node("MatMul", [moved, "weight"], [product]))
         else:
             levels = [f"{moved}_levels", f"{moved}_scale", f"{moved}_zero"]
             nodes.append(helper.make_node("DynamicQuantizeLinear", [moved], levels))
             inputs = [levels[0], "weight", levels[2], "weight_zero"]
-            nodes.append(helper.make_node("MatMulInteger", inputs, [f"{given}_sum"]))
-            nodes.append(helper.make_node("Cast", [f"{given}_sum"], [f"{given}_cast"], to=TensorProto.FLOAT))
-            nodes.append(helper.make_node("Mul", [f"{given}_cast", levels[1]], [given]))
-        nodes.append(helper.make_node("ReduceMax", [given], [f"max{number}"], keepdims=0))
+            nodes.append(helper.make_node("MatMulInteger", inputs, [f"{product}_sum"]))
+            nodes.append(helper.make_node("Cast", [f"{product}_sum"], [f"{product}_cast"], to=TensorProto.FLOAT))
+            nodes.append(helper.make_node("Mul", [f"{product}_cast", levels[1]], [product]))
+        nodes.append(helper.make_node("ReduceMax", [product], [f"max{number}"], keepdims=0))
         outputs.append(f"max{number}")
     nodes.append(helper.make_node("Sum", outputs, ["y"]))
-    found = helper.make_graph(
+    graph_proto = helper.make_graph(
         nodes,
         form,
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["tokens", rows])],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, [])],
         stored,
     )
-    model = helper.make_model(found, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+    model = helper.make_model(graph_proto, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
     checker.check_model(model)
     return model.SerializeToString()
 
@@ -71,8 +71,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", action="append", help="INxOUT; default: 384x384, 384x1536, 1536x384")
     add_json(parser)
-    asked = parser.parse_args()
-    sizes = [tuple(map(int, size.split("x"))) for size in asked.size or ()]
+    arguments = parser.parse_args()
+    sizes = [tuple(map(int, size.split("x"))) for size in arguments.size or ()]
     measured = []
     machine = Machine.here()
     print(
@@ -96,7 +96,7 @@ def main() -> None:
             medians = {form: statistics.median(taken[form]) for form in FORMS}
             cells = [f"{medians[form]:.0f} ({medians['fp32'] / medians[form]:.2f}×)" for form in FORMS]
             print(f"| {tokens} × {rows} by {rows} × {columns} | {' | '.join(cells)} |", flush=True)
-    write_json(asked.json, measured)
+    write_json(arguments.json, measured)
 
 
 if __name__ == "__main__":

@@ -31,22 +31,23 @@ HEADINGS = (
 )  # fmt: skip
 
 
-def pruned(task: str, score: str, given: argparse.Namespace) -> dict[str, Any]:
+def pruned(task: str, score: str, arguments: argparse.Namespace) -> dict[str, Any]:
     settings = {
         "prune.score": score,
-        "prune.flops": [float(each) for each in given.flops.split(",")],
-        "prune.examples": given.examples,
+        "prune.flops": [float(each) for each in arguments.flops.split(",")],
+        "prune.examples": arguments.examples,
     }
     overrides = [f"{name}={value}" for name, value in settings.items()]
-    overrides += [words for name, _, words in (each.partition(":") for each in given.set) if name == task]
+    overrides += [words for name, _, words in (each.partition(":") for each in arguments.set) if name == task]
     request = Request(
-        ("prune-int8",), (task,), data_dir=given.data_dir, root=given.out, bench=None, threads=1, overrides=tuple(overrides)
+        ("prune-int8",), (task,), data_dir=arguments.data_dir, root=arguments.out, bench=None, threads=1,
+        overrides=tuple(overrides),
     )  # fmt: skip
     return {"task": task, **build_stage(request, "teacher-pruned").info}
 
 
 def lines(info: dict[str, Any]) -> list[str]:
-    found = []
+    rows = []
     for point in info["points"]:
         delta, same = point["delta"], point["repaired_same"]
         cells = (
@@ -59,19 +60,19 @@ def lines(info: dict[str, Any]) -> list[str]:
             "–" if same is None else f"{100 * same:.1f}%",
             f"{point['divergence']:.2g} / {point['repaired_divergence']:.2g}",
         )
-        found.append(_line(cells))
-    return found
+        rows.append(_line(cells))
+    return rows
 
 
 def means(measured: Sequence[dict[str, Any]]) -> list[str]:
     """Return each score's difference to the whole model at each budget, in points, averaged over tasks."""
     budgets = [point["budget"] for point in measured[0]["points"]]
-    found = []
+    rows = []
     for score in SCORES:
         own = [info for info in measured if info["score"] == score]
         deltas = [mean(info["points"][place]["delta"]["points"] for info in own) for place in range(len(budgets))]
-        found.append(_line((score, *(f"{delta:+.2f}" for delta in deltas))))
-    return [*_head(("Judged by", *(f"{budget:g} of the FLOPs" for budget in budgets)), 1), *found]
+        rows.append(_line((score, *(f"{delta:+.2f}" for delta in deltas))))
+    return [*_head(("Judged by", *(f"{budget:g} of the FLOPs" for budget in budgets)), 1), *rows]
 
 
 def _line(cells: Sequence[str]) -> str:
@@ -92,12 +93,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs"))
     parser.add_argument("--report", type=Path)
     add_json(parser)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     measured = []
     print("\n".join(_head(HEADINGS, 3)), flush=True)
-    for task in given.task:
+    for task in arguments.task:
         for score in SCORES:
-            measured.append(pruned(task, score, given))
+            measured.append(pruned(task, score, arguments))
             print("\n".join(lines(measured[-1])), flush=True)
     machine = Machine.here()
     page = [
@@ -105,17 +106,17 @@ def main() -> None:
         f"Measured on {machine.cpu}, {', '.join(machine.isa)}, by\n",
         f"```\npython benchmarks/pruning_choices.py {shlex.join(map(display_path, sys.argv[1:]))}\n```\n",
         f"{code_line()}\n",
-        f"The teacher is `minilm-l6` fine-tuned on the task, one seed; {given.examples:,} training examples tell which heads and neurons "
-        "matter, and serve the repair. Scores are on the tuning split, which is held out of train; no reported split was read.\n",
+        f"The teacher is `minilm-l6` fine-tuned on the task, one seed; {arguments.examples:,} training examples tell which heads and "
+        "neurons matter, and serve the repair. Scores are on the tuning split, which is held out of train; no reported split was read.\n",
         "## The mean over tasks of the difference to the whole model, repaired, points\n",
         *means(measured),
         "\n## Each task\n",
         *_head(HEADINGS, 3),
         *(line for info in measured for line in lines(info)),
     ]
-    if given.report:
-        write_text(given.report, "\n".join(page) + "\n")
-    write_json(given.json, measured)
+    if arguments.report:
+        write_text(arguments.report, "\n".join(page) + "\n")
+    write_json(arguments.json, measured)
 
 
 if __name__ == "__main__":

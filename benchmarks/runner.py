@@ -55,11 +55,11 @@ def timed(candidates: dict[str, Work], rounds: int) -> dict[str, tuple[float, fl
 def show(title: str, candidates: dict[str, Work], rounds: int) -> None:
     """Measure and print a table; the first candidate is the baseline."""
     name, work = next(iter(candidates.items()))
-    found = timed(candidates | {f"{name}, again": work}, rounds)
-    base = found[name]
-    MEASURED[title] = found
+    medians = timed(candidates | {f"{name}, again": work}, rounds)
+    base = medians[name]
+    MEASURED[title] = medians
     print(f"\n### {title}\n\n| | CPU ms | CPU ratio | wall ratio |\n|-|-:|-:|-:|")
-    for name, (cpu, wall) in found.items():
+    for name, (cpu, wall) in medians.items():
         print(f"| {name} | {1e3 * cpu:.1f} | {cpu / base[0]:.3f} | {wall / base[1]:.3f} |", flush=True)
 
 

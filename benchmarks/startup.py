@@ -29,12 +29,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(usage="startup.py RUN_COMMAND_ARGUMENTS… -- BUNDLE [--json FILE]")
     parser.add_argument("bundle")
     add_json(parser)
-    asked = parser.parse_args(sys.argv[split + 1 :])
+    options = parser.parse_args(sys.argv[split + 1 :])
     program = str(Path(sys.executable).with_name("compress"))
     commands = {
         "compress --help": [program, "--help"],
         "compress run, all cached": [program, "run", *arguments, "--quiet"],
-        "compress predict": [program, "predict", asked.bundle, "a charming and often affecting journey"],
+        "compress predict": [program, "predict", options.bundle, "a charming and often affecting journey"],
     }
     seconds: dict[str, list[float]] = {name: [] for name in commands}
     for _ in range(ROUNDS + 1):
@@ -42,7 +42,7 @@ def main() -> None:
             started = time.perf_counter()
             run(command, SECONDS)
             seconds[name].append(time.perf_counter() - started)
-    write_json(asked.json, {name: values[1:] for name, values in seconds.items()})
+    write_json(options.json, {name: values[1:] for name, values in seconds.items()})
     print(f"{code_line()}\n")
     print("| command | median s | worst s | target s |\n|-|-|-|-|")
     for name, values in seconds.items():

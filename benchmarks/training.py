@@ -72,15 +72,15 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     precisions = ["fp32", *(["bf16"] if fast_bf16() or arguments.bf16 else [])]
-    found: dict[str, list[float]] = {precision: [] for precision in precisions}
+    speeds: dict[str, list[float]] = {precision: [] for precision in precisions}
     for round_ in range(ROUNDS):
         for precision in precisions:
-            found[precision].append(tokens_per_second(arguments, precision, round_))
+            speeds[precision].append(tokens_per_second(arguments, precision, round_))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    write_json(arguments.json, {"tokens_per_second": found, "peak_memory_kib": peak})
+    write_json(arguments.json, {"tokens_per_second": speeds, "peak_memory_kib": peak})
     print(f"CPU: {Machine.here().cpu}, {', '.join(Machine.here().isa)}; {arguments.threads} threads\n\n{code_line()}\n")
     print("| precision | tokens/s, median of rounds | slowest | fastest |\n|-|-|-|-|")
-    for precision, rates in found.items():
+    for precision, rates in speeds.items():
         print(f"| {precision} | {statistics.median(rates):,.0f} | {min(rates):,.0f} | {max(rates):,.0f} |")
     print(f"\npeak memory of this process: {peak / 2**20:.2f} GiB")
 

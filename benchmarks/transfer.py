@@ -57,53 +57,53 @@ def parsed() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def pretrained(asked: argparse.Namespace) -> tuple[Path, dict[str, Any]]:
+def pretrained(arguments: argparse.Namespace) -> tuple[Path, dict[str, Any]]:
     """Return a folder with the checkpoint, and the info of its stage."""
     request = Request(
         ("bert-pretrain",),
-        (asked.task[0],),
-        teacher=asked.teacher,
-        corpus=tuple(asked.corpus),
-        data_dir=asked.data_dir,
-        root=asked.out,
-        precision=asked.precision,
-        overrides=tuple(asked.set),
+        (arguments.task[0],),
+        teacher=arguments.teacher,
+        corpus=tuple(arguments.corpus),
+        data_dir=arguments.data_dir,
+        root=arguments.out,
+        precision=arguments.precision,
+        overrides=tuple(arguments.set),
         bench=None,
     )
     with Display() as display:
-        made = build_stage(request, "pretrained", display)
-    folder = asked.out / f"{asked.teacher}-{made.path.name[:6]}"
+        artifact = build_stage(request, "pretrained", display)
+    folder = arguments.out / f"{arguments.teacher}-{artifact.path.name[:6]}"
     if not folder.exists():
-        copy_checkpoint(made.path, folder)
-    return folder, made.info
+        copy_checkpoint(artifact.path, folder)
+    return folder, artifact.info
 
 
-def finetuned(asked: argparse.Namespace, task: str, teacher: str) -> list[Result]:
+def finetuned(arguments: argparse.Namespace, task: str, teacher: str) -> list[Result]:
     """Run the fine-tuning once per seed."""
     request = Request(
         (RECIPE,),
         (task,),
         teacher=teacher,
-        seeds=tuple(range(asked.seeds)),
-        data_dir=asked.data_dir,
-        root=asked.out,
-        precision=asked.precision,
+        seeds=tuple(range(arguments.seeds)),
+        data_dir=arguments.data_dir,
+        root=arguments.out,
+        precision=arguments.precision,
         bench=None,
     )
     with Display() as display:
         return run_all(request, display)
 
 
-def answers(asked: argparse.Namespace, run: Result) -> tuple[Any, Any, Any]:
+def answers(arguments: argparse.Namespace, run: Result) -> tuple[Any, Any, Any]:
     """Return (metric, answers, gold) of the fine-tuned teacher on the reported split."""
-    (model,), file = run.models, asked.out / run.run / PREDICTIONS
-    (found,), gold = load_answers(file, run, [model.predictions])
-    return metric_of(run, model, found, gold, file), found, gold
+    (model,), file = run.models, arguments.out / run.run / PREDICTIONS
+    (output,), gold = load_answers(file, run, [model.predictions])
+    return metric_of(run, model, output, gold, file), output, gold
 
 
-def compared(asked: argparse.Namespace, arms: list[list[Result]]) -> dict[str, Any]:
+def compared(arguments: argparse.Namespace, arms: list[list[Result]]) -> dict[str, Any]:
     """Return both arms of a task, and their difference."""
-    read = [[answers(asked, run) for run in runs] for runs in arms]
+    read = [[answers(arguments, run) for run in runs] for runs in arms]
     metric, _, gold = read[0][0]
     pairs = [(base[1], other[1]) for base, other in zip(*read, strict=True)]
     points, low, high = paired_bootstrap_seeds(metric, pairs, gold)
@@ -122,26 +122,28 @@ def mean(runs: list[dict[str, Any]]) -> float:
     return fmean(run["headline"] for run in runs)
 
 
-def line(found: dict[str, Any]) -> str:
-    cells = [found["task"]["title"]]
-    for runs in (found["random"], found["pretrained"]):
+def line(row: dict[str, Any]) -> str:
+    cells = [row["task"]["title"]]
+    for runs in (row["random"], row["pretrained"]):
         scores = ", ".join(f"{run['headline']:.2f}" for run in runs)
         cells.append(f"{mean(runs):.2f} ({scores})")
-    difference = found["difference"]
+    difference = row["difference"]
     cells.append(f"{difference['points']:+.2f} ({difference['low']:+.2f} to {difference['high']:+.2f})")
     return f"| {' | '.join(cells)} |"
 
 
 def main() -> None:
-    asked = parsed()
-    asked.task = asked.task or list(TASKS)
-    folder, info = pretrained(asked)
-    arms = [[finetuned(asked, task, teacher) for teacher in (asked.teacher, str(folder))] for task in asked.task]
-    rows = [compared(asked, both) for both in arms]
-    write_json(asked.json, {"pretraining": info, "tasks": rows})
-    if asked.json:
+    arguments = parsed()
+    arguments.task = arguments.task or list(TASKS)
+    folder, info = pretrained(arguments)
+    arms = [
+        [finetuned(arguments, task, teacher) for teacher in (arguments.teacher, str(folder))] for task in arguments.task
+    ]
+    rows = [compared(arguments, both) for both in arms]
+    write_json(arguments.json, {"pretraining": info, "tasks": rows})
+    if arguments.json:
         runs = [run for both in arms for arm in both for run in arm]
-        write_answers(runs, [asked.out], asked.json.with_suffix(".npz"))
+        write_answers(runs, [arguments.out], arguments.json.with_suffix(".npz"))
     machine = Machine.here()
     held, rate = info["held_out"], info["tokens_per_second"]
     print(f"    python benchmarks/transfer.py {shlex.join(sys.argv[1:])}\n")
@@ -154,7 +156,7 @@ def main() -> None:
     print("| task | random weights, mean (seeds) | pre-trained, mean (seeds) | difference, points, 95% interval |")
     print("|-|-|-|-|")
     print("\n".join(map(line, rows)))
-    better = sum(mean(found["pretrained"]) > mean(found["random"]) for found in rows)
+    better = sum(mean(row["pretrained"]) > mean(row["random"]) for row in rows)
     print(f"\nPre-training has the better mean on {better} of {len(rows)} tasks.")
 
 

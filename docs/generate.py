@@ -36,9 +36,9 @@ def with_blocks(page: str, text: str) -> str:
     """The text of a page with each of its marked blocks made anew."""
     for name, make in BLOCKS[page].items():
         pattern = re.compile(rf"(<!-- {name}: docs/generate.py -->\n).*?(<!-- /{name} -->)", re.DOTALL)
-        text, found = pattern.subn(lambda match, make=make: f"{match[1]}{make()}\n{match[2]}", text)
-        if found != 1:
-            raise SystemExit(f"{page}: expected one block marked {name}, found {found}")
+        text, count = pattern.subn(lambda match, make=make: f"{match[1]}{make()}\n{match[2]}", text)
+        if count != 1:
+            raise SystemExit(f"{page}: expected one block marked {name}, found {count}")
     return text
 
 

@@ -31,9 +31,9 @@ def write(path: Path, count: int, seed: int) -> Path:
         for _ in range(count):
             origin, goal = rng.sample(PLACES, 2)
             facts = {"who": rng.choice(PEOPLE), "origin": origin, "goal": goal, "year": str(rng.randint(1800, 1999))}
-            context, asked = CONTEXT.format(**facts), rng.choice(list(QUESTIONS))
-            answer = {"text": facts[asked], "answer_start": context.index(facts[asked])}
-            file.write(json.dumps({"question": QUESTIONS[asked], "context": context, "answers": [answer]}) + "\n")
+            context, fact = CONTEXT.format(**facts), rng.choice(list(QUESTIONS))
+            answer = {"text": facts[fact], "answer_start": context.index(facts[fact])}
+            file.write(json.dumps({"question": QUESTIONS[fact], "context": context, "answers": [answer]}) + "\n")
     return path
 
 
@@ -66,8 +66,8 @@ def main() -> None:
     print(f"verified: {verify(bundle).passed}")
     context = CONTEXT.format(who="Emmy", origin="Oslo", goal="New York", year=1891)
     for question in QUESTIONS.values():
-        found = Reader(bundle).answer(question, context)
-        print(f"{question} {found.answer} {found.score:.3f}, characters {found.start} to {found.end}")
+        span = Reader(bundle).answer(question, context)
+        print(f"{question} {span.answer} {span.score:.3f}, characters {span.start} to {span.end}")
 
 
 if __name__ == "__main__":

@@ -68,8 +68,8 @@ def main() -> None:
     print(f"verified: {verify(bundle).passed}")
     model = Chooser(bundle)
     for context, endings in NEW.items():
-        found = model.choose(context, endings)
-        print(f"{context} {found.ending} {found.probability:.3f}")
+        choice = model.choose(context, endings)
+        print(f"{context} {choice.ending} {choice.probability:.3f}")
 
 
 if __name__ == "__main__":

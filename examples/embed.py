@@ -76,7 +76,7 @@ def main() -> None:
     print(f"verified: {verify(bundle).passed}")
     model = Embedder(bundle)
     cosines = model.embed(TEXTS) @ model.embed("the boat is very old")[0]
-    for text, cosine in sorted(zip(TEXTS, cosines.tolist(), strict=True), key=lambda found: -found[1]):
+    for text, cosine in sorted(zip(TEXTS, cosines.tolist(), strict=True), key=lambda pair: -pair[1]):
         print(f"{cosine:+.3f}  {text}")
 
 

@@ -14,8 +14,13 @@ from compress.bundle import ship, verify
 from compress.runtime import Ranker
 
 TOPICS = ("garden", "kitchen", "window", "door", "car", "boat", "book", "phone", "river", "school")
-ASKED = ("how do i clean a {}", "where is the {}", "what does a {} cost", "when was the {} made")
-TOLD = ("you clean a {} with water", "the {} is near the house", "a {} costs very little", "the {} was made last year")
+QUERIES = ("how do i clean a {}", "where is the {}", "what does a {} cost", "when was the {} made")
+PASSAGES = (
+    "you clean a {} with water",
+    "the {} is near the house",
+    "a {} costs very little",
+    "the {} was made last year",
+)
 
 
 def write(path: Path, count: int, seed: int) -> Path:
@@ -25,10 +30,10 @@ def write(path: Path, count: int, seed: int) -> Path:
         rows = csv.writer(file)
         rows.writerow(["query", "passage", "relevance"])
         for number in range(count):
-            (topic, *others), (form, other) = rng.sample(TOPICS, 3), rng.sample(range(len(ASKED)), 2)
-            query = f"{ASKED[form].format(topic)} , {number}"
-            passages = [(TOLD[form].format(topic), 2), (TOLD[other].format(topic), 1)]
-            passages += [(TOLD[form].format(each), 0) for each in others]
+            (topic, *others), (form, other) = rng.sample(TOPICS, 3), rng.sample(range(len(QUERIES)), 2)
+            query = f"{QUERIES[form].format(topic)} , {number}"
+            passages = [(PASSAGES[form].format(topic), 2), (PASSAGES[other].format(topic), 1)]
+            passages += [(PASSAGES[form].format(each), 0) for each in others]
             rows.writerows([query, passage, relevance] for passage, relevance in rng.sample(passages, len(passages)))
     return path
 
@@ -62,8 +67,8 @@ def main() -> None:
     runs = options.out / "runs"
     bundle = ship(runs / result.run, options.out / "bundle", store=runs / ".store", force=True)
     print(f"verified: {verify(bundle).passed}")
-    for found in Ranker(bundle).rank("where is the boat", [told.format("boat") for told in TOLD]):
-        print(f"{found.score:+.3f}  {found.passage}")
+    for hit in Ranker(bundle).rank("where is the boat", [passage.format("boat") for passage in PASSAGES]):
+        print(f"{hit.score:+.3f}  {hit.passage}")
 
 
 if __name__ == "__main__":

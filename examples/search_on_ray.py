@@ -17,8 +17,8 @@ from pathlib import Path
 def search(words: list[str], folder: str) -> tuple[int, str]:
     """Run one worker to its end; return the exit code of `compress search` and its output."""
     command = [sys.executable, "-m", "compress", "search", *words]
-    found = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=False)
-    return found.returncode, found.stdout
+    process = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=False)
+    return process.returncode, process.stdout
 
 
 def main() -> None:
@@ -34,17 +34,17 @@ def main() -> None:
         metavar="RECIPE",
         help="and the options of `compress search`, after --; -o is on a disk that all machines share",
     )
-    asked = parser.parse_args()
+    options = parser.parse_args()
     try:
         import ray  # pyright: ignore[reportMissingImports]
     except ModuleNotFoundError:
         raise SystemExit("this needs Ray: pip install -c constraints.txt -e '.[ray]'") from None
 
-    ray.init(address=asked.address, include_dashboard=False if asked.address is None else None)
-    worker = ray.remote(num_cpus=asked.cores, max_retries=-1)(search)
-    workers = [worker.remote(asked.words, str(Path.cwd())) for _ in range(asked.workers)]
-    found = ray.get(workers)
-    code, printed = max(found, key=lambda each: each[0])
+    ray.init(address=options.address, include_dashboard=False if options.address is None else None)
+    worker = ray.remote(num_cpus=options.cores, max_retries=-1)(search)
+    workers = [worker.remote(options.words, str(Path.cwd())) for _ in range(options.workers)]
+    outcomes = ray.get(workers)
+    code, printed = max(outcomes, key=lambda each: each[0])
     print(printed, end="")
     sys.exit(code)
 

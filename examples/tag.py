@@ -60,8 +60,8 @@ def main() -> None:
     runs = options.out / "runs"
     bundle = ship(runs / result.run, options.out / "bundle", store=runs / ".store", force=True)
     print(f"verified: {verify(bundle).passed}")
-    (found,) = Tagger(bundle).predict([TEXT])
-    for entity in found:
+    (entities,) = Tagger(bundle).predict([TEXT])
+    for entity in entities:
         print(f"{entity.label} {entity.score:.3f}  {entity.text}, characters {entity.start} to {entity.end}")
 
 

@@ -62,8 +62,8 @@ def main() -> None:
     bundle = ship(runs / result.run, options.out / "bundle", store=runs / ".store", force=True)
     print(f"verified: {verify(bundle).passed}")
     for text, answer in zip(NEW, Classifier(bundle).predict(NEW), strict=True):
-        given = [f"{topic} {score:.3f}" for topic, score in answer.scores.items() if score > 0.5]
-        print(f"{', '.join(given) or '-'}  {text}")
+        topics = [f"{topic} {score:.3f}" for topic, score in answer.scores.items() if score > 0.5]
+        print(f"{', '.join(topics) or '-'}  {text}")
 
 
 if __name__ == "__main__":

@@ -34,12 +34,12 @@ def _request(what: dict[str, Any]) -> Request:
 def pretrain(what: dict[str, Any]) -> dict[str, Any]:
     """Run the `pretrained` stage alone and return its info. Copy the checkpoint to `what["checkpoint"]` unless that is null."""
     with Display() as display:
-        made = build_stage(_request(what), "pretrained", display)
+        artifact = build_stage(_request(what), "pretrained", display)
     if what["checkpoint"] is not None:
         out = Path(what["checkpoint"])
         shutil.rmtree(out, ignore_errors=True)
-        copy_checkpoint(made.path, out)
-    return made.info
+        copy_checkpoint(artifact.path, out)
+    return artifact.info
 
 
 def recipe(what: dict[str, Any]) -> dict[str, Any]:
@@ -75,13 +75,13 @@ WORK = {"pretrain": pretrain, "recipe": recipe, "bundle": bundle}
 
 def main() -> int:
     signals.install()
-    work, what, answer = sys.argv[1:]
+    work, what, path = sys.argv[1:]
     try:
-        found = WORK[work](json.loads(what))
+        answer = WORK[work](json.loads(what))
     except (CompressError, Interrupted) as error:
         print(str(error), flush=True)
         return error.exit_code
-    Path(answer).write_text(json.dumps(found, default=str) + "\n", encoding="utf-8")
+    Path(path).write_text(json.dumps(answer, default=str) + "\n", encoding="utf-8")
     return 0
 
 

@@ -50,12 +50,12 @@ class Pretraining:
 class Rates:
     """Training speed of a stage in FLOP/s: from the store, or from one probe on a model like the teacher."""
 
-    def __init__(self, asked: argparse.Namespace) -> None:
-        self._asked, self._probed = asked, 0.0
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self._arguments, self._probed = arguments, 0.0
 
     def seconds(self, plan: Plan, work: tuple[Work, ...]) -> float:
         """Return the seconds of training alone. Stages whose steps depend on the text count as zero."""
-        known = estimate([plan], self._asked.out / "runs").rates
+        known = estimate([plan], self._arguments.out / "runs").rates
         return sum(each.flops / (known.get(each.key) or self._probe(plan)) for each in work)
 
     def _probe(self, plan: Plan) -> float:
@@ -68,20 +68,20 @@ class Rates:
         return self._probed
 
 
-def outlook(asked: argparse.Namespace) -> Iterator[str]:
+def outlook(arguments: argparse.Namespace) -> Iterator[str]:
     """Yield lines: the hardware, the pre-training, each recipe and task in order, and what is unlikely to fit."""
-    machine, rates, room = hardware(), Rates(asked), _room()
+    machine, rates, room = hardware(), Rates(arguments), _room()
     where = machine["gpu"] or f"{machine['machine']['cpu']}, no GPU: a rehearsal"
-    yield f"campaign: {asked.minutes:g} minutes on {where}, {room / _GB:.0f} GB of memory"
-    left, first = 60 * asked.minutes, Pretraining()
-    if asked.no_pretrain:
-        yield f"teacher: {asked.teacher}, taken as it is (--no-pretrain)"
+    yield f"campaign: {arguments.minutes:g} minutes on {where}, {room / _GB:.0f} GB of memory"
+    left, first = 60 * arguments.minutes, Pretraining()
+    if arguments.no_pretrain:
+        yield f"teacher: {arguments.teacher}, taken as it is (--no-pretrain)"
     else:
-        line, first = _pretraining(asked, rates, left, room)
+        line, first = _pretraining(arguments, rates, left, room)
         left -= first.spent
         yield line
     yield "recipes, in this order; minutes of training alone, export, int8 and scores come on top:"
-    rows, taken, late = list(_rows(asked)), [], first.late
+    rows, taken, late = list(_rows(arguments)), [], first.late
     for place, (row, plan) in enumerate(rows):
         limit = left if place == len(rows) - 1 else left / 2
         seconds = 0.0 if plan is None else rates.seconds(plan, row.work)
@@ -110,45 +110,45 @@ def _room() -> int:
     return torch.cuda.get_device_properties(0).total_memory if torch.cuda.is_available() else memory_bytes()
 
 
-def _pretraining(asked: argparse.Namespace, rates: Rates, left: float, room: int) -> tuple[str, Pretraining]:
+def _pretraining(arguments: argparse.Namespace, rates: Rates, left: float, room: int) -> tuple[str, Pretraining]:
     """Return the line about pre-training, and its cost."""
-    (plan,) = plan_all(planned_request(asked, PRETRAIN, asked.task[0]))
-    left_to_do = estimate([plan], asked.out / "runs").work
+    (plan,) = plan_all(planned_request(arguments, PRETRAIN, arguments.task[0]))
+    left_to_do = estimate([plan], arguments.out / "runs").work
     work = next((each for each in left_to_do if each.label.startswith("pretrain ")), None)
-    if work is None or "pretrain" in done_before(asked):
-        return f"pre-training of {asked.teacher}: nothing left to train", Pretraining()
+    if work is None or "pretrain" in done_before(arguments):
+        return f"pre-training of {arguments.teacher}: nothing left to train", Pretraining()
     spec: Any = next(node.spec for node in plan.nodes if node.key == work.key)
     if not work.steps:
         return (
-            f"pre-training: {asked.probe_steps} steps tell how many fit into {asked.share:.0%} of the time",
-            Pretraining(spent=left * asked.share, share=asked.share),
+            f"pre-training: {arguments.probe_steps} steps tell how many fit into {arguments.share:.0%} of the time",
+            Pretraining(spent=left * arguments.share, share=arguments.share),
         )
     step = rates.seconds(plan, (work,)) / work.steps
-    probe, budget = asked.probe_steps * step, left * asked.share
-    steps = max(1, min(work.steps, int((left - probe) * asked.share / step)))
-    told = (
-        f"pre-training of {asked.teacher}: a probe of {asked.probe_steps} steps ({probe / 60:.1f} min), then about {steps:,} steps of "
-        f"{spec.batch_size} sequences ({steps * step / 60:.1f} of {budget / 60:.1f} min), {work.memory.total / _GB:.1f} GB"
+    probe, budget = arguments.probe_steps * step, left * arguments.share
+    steps = max(1, min(work.steps, int((left - probe) * arguments.share / step)))
+    line = (
+        f"pre-training of {arguments.teacher}: a probe of {arguments.probe_steps} steps ({probe / 60:.1f} min), then about {steps:,} "
+        f"steps of {spec.batch_size} sequences ({steps * step / 60:.1f} of {budget / 60:.1f} min), {work.memory.total / _GB:.1f} GB"
     )
     late = probe + step > left
     spent = min(left, probe + steps * step)
-    told += _LATE if late else ""
-    return told + _too_large(work.memory.total, room), Pretraining(spent, asked.share, probe, step, late)
+    line += _LATE if late else ""
+    return line + _too_large(work.memory.total, room), Pretraining(spent, arguments.share, probe, step, late)
 
 
-def _rows(asked: argparse.Namespace) -> Iterator[tuple[Row, Plan | None]]:
+def _rows(arguments: argparse.Namespace) -> Iterator[tuple[Row, Plan | None]]:
     seen: set[str] = set()
-    done = done_before(asked)
-    for recipe, task, name in wanted_recipes(asked):
+    done = done_before(arguments)
+    for recipe, task, name in wanted_recipes(arguments):
         try:
-            (plan,) = plan_all(planned_request(asked, recipe, task))
-            found = estimate([plan], asked.out / "runs").work
+            (plan,) = plan_all(planned_request(arguments, recipe, task))
+            left_to_do = estimate([plan], arguments.out / "runs").work
         except CompressError as error:
             yield Row(f"{recipe} {name}", problem=str(error)), None
             continue
         ready = f"{recipe} {name}" in done
-        yield Row(f"{recipe} {name}", () if ready else tuple(work for work in found if work.key not in seen)), plan
-        seen |= {work.key for work in found}
+        yield Row(f"{recipe} {name}", () if ready else tuple(work for work in left_to_do if work.key not in seen)), plan
+        seen |= {work.key for work in left_to_do}
 
 
 def _said(row: Row, seconds: float, limit: float, room: int) -> str:
@@ -157,11 +157,11 @@ def _said(row: Row, seconds: float, limit: float, room: int) -> str:
     if not row.work:
         return "nothing left to train"
     steps = sum(work.steps or 0 for work in row.work)
-    told = f"{steps:,} steps, {seconds / 60:.1f} of at most {limit / 60:.1f} min, {row.memory / _GB:.1f} GB"
+    line = f"{steps:,} steps, {seconds / 60:.1f} of at most {limit / 60:.1f} min, {row.memory / _GB:.1f} GB"
     if any(work.steps is None for work in row.work):
-        told += "; one stage is as long as the text"
-    told += _LATE if seconds > limit else ""
-    return told + _too_large(row.memory, room)
+        line += "; one stage is as long as the text"
+    line += _LATE if seconds > limit else ""
+    return line + _too_large(row.memory, room)
 
 
 def _too_large(needed: int, room: int) -> str:

@@ -16,8 +16,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 listed = HERE / "pieces.json"
-for name, told in json.loads(listed.read_text(encoding="utf-8")).items():
-    parts = [HERE / part for part in told["parts"]]
+for name, entry in json.loads(listed.read_text(encoding="utf-8")).items():
+    parts = [HERE / part for part in entry["parts"]]
     lost = [part.name for part in parts if not part.is_file()]
     if lost:
         sys.exit(f"{name}: {', '.join(lost)} is missing; nothing of it was joined")
@@ -27,13 +27,13 @@ for name, told in json.loads(listed.read_text(encoding="utf-8")).items():
             data = part.read_bytes()
             digest.update(data)
             out.write(data)
-    if digest.hexdigest() != told["sha256"]:
+    if digest.hexdigest() != entry["sha256"]:
         whole.unlink()
         sys.exit(f"{name}: a piece was altered; nothing of it was joined")
     whole.replace(HERE / name)
     print(name)
-for told in json.loads(listed.read_text(encoding="utf-8")).values():
-    for part in told["parts"]:
+for entry in json.loads(listed.read_text(encoding="utf-8")).values():
+    for part in entry["parts"]:
         (HERE / part).unlink()
 listed.unlink()
 Path(__file__).unlink()
@@ -42,16 +42,16 @@ Path(__file__).unlink()
 
 def cut(folder: Path, size: int) -> list[str]:
     """Replace every file of `folder` above `size` bytes with pieces beside it; write `join.py` and its list into `folder`."""
-    told: dict[str, dict[str, object]] = {}
+    entries: dict[str, dict[str, object]] = {}
     for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.stat().st_size > size):
         data = path.read_bytes()
         parts = [path.with_name(f"{path.name}.{number:03}") for number in range(-(-len(data) // size))]
         for number, part in enumerate(parts):
             part.write_bytes(data[number * size : (number + 1) * size])
         names = [part.relative_to(folder).as_posix() for part in parts]
-        told[path.relative_to(folder).as_posix()] = {"sha256": hashlib.sha256(data).hexdigest(), "parts": names}
+        entries[path.relative_to(folder).as_posix()] = {"sha256": hashlib.sha256(data).hexdigest(), "parts": names}
         path.unlink()
-    if told:
-        (folder / _LIST).write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    if entries:
+        (folder / _LIST).write_text(json.dumps(entries, indent=1) + "\n", encoding="utf-8")
         (folder / "join.py").write_text(_JOINER, encoding="utf-8")
-    return list(told)
+    return list(entries)

@@ -26,7 +26,7 @@ class Campaign:
         self.arguments, self.out = arguments, arguments.out
         self.started = time.monotonic()
         self._path = self.out / "campaign.json"
-        self._asked = set[str]()
+        self._own_steps = set[str]()
         self.out.mkdir(parents=True, exist_ok=True)
         self.document: dict[str, Any] = {"steps": {}, "seconds": 0.0}
         if self._path.exists():
@@ -47,7 +47,7 @@ class Campaign:
     @property
     def complete(self) -> bool:
         """Whether every step that this start requested is done."""
-        return all(self.steps[name]["state"] == "done" for name in self._asked)
+        return all(self.steps[name]["state"] == "done" for name in self._own_steps)
 
     def save(self) -> None:
         self.document["seconds"] = self._spent + time.monotonic() - self.started
@@ -55,17 +55,17 @@ class Campaign:
 
     def step(self, name: str, work: str, what: dict[str, Any], limit: float) -> dict[str, Any] | None:
         """Return the answer of `work` in child.py, run now or before; None if it failed or ran out of `limit` seconds."""
-        self._asked.add(name)
-        found = self.steps.get(name)
-        if found and found["state"] == "done" and found["what"] == what:
-            return found["answer"]
+        self._own_steps.add(name)
+        outcome = self.steps.get(name)
+        if outcome and outcome["state"] == "done" and outcome["what"] == what:
+            return outcome["answer"]
         if limit <= 0:
-            self.steps[name] = {"state": "no time", "what": what, "seconds": found["seconds"] if found else 0.0}
+            self.steps[name] = {"state": "no time", "what": what, "seconds": outcome["seconds"] if outcome else 0.0}
             self.save()
             return None
         began = time.monotonic()
         state, answer, message = self._run(name, work, what, limit)
-        seconds = time.monotonic() - began + (found["seconds"] if found and found["what"] == what else 0.0)
+        seconds = time.monotonic() - began + (outcome["seconds"] if outcome and outcome["what"] == what else 0.0)
         self.steps[name] = {"state": state, "what": what, "seconds": seconds, "answer": answer, "message": message}
         self.save()
         print(f"{name}: {state}, {seconds:.0f} s{f': {message}' if message else ''}", file=sys.stderr, flush=True)

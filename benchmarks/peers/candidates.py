@@ -57,14 +57,14 @@ def module(peer: str) -> Any:
 
 def interpreters(peers: Sequence[str], folder: Path, say: Say) -> tuple[dict[str, Path], dict[str, str]]:
     """Return (peer -> its interpreter, variant of a peer -> why it has none). Ours uses the running interpreter."""
-    found, missing = {OURS: Path(sys.executable)}, {}
+    pythons, missing = {OURS: Path(sys.executable)}, {}
     for peer in peers:
         say(f"environment of {peer}")
         try:
-            found[peer] = environment(module(peer).ENVIRONMENT, folder)
+            pythons[peer] = environment(module(peer).ENVIRONMENT, folder)
         except CompressError as error:
             missing |= dict.fromkeys(module(peer).VARIANTS, f"no environment: {error}")
-    return found, missing
+    return pythons, missing
 
 
 def convert_all(
@@ -72,7 +72,7 @@ def convert_all(
 ) -> tuple[list[Candidate], dict[str, str]]:
     """Convert the folder `model` for every candidate, in at most `seconds` each. Return (candidates that were converted, ours first; name
     -> why a conversion failed)."""
-    made, failed = [], {}
+    candidates, failed = [], {}
     for candidate in _candidates(model, pythons):
         if candidate.name in getattr(module(candidate.peer), "NEEDS_BF16", ()) and not _BF16 & {*isa()}:
             failed[candidate.name] = NO_BF16
@@ -80,10 +80,10 @@ def convert_all(
         say(f"{model.name}: {candidate.name}: converting")
         try:
             _convert(candidate, model, seconds)
-            made.append(candidate)
+            candidates.append(candidate)
         except CompressError as error:
             failed[candidate.name] = str(error)
-    return made, failed
+    return candidates, failed
 
 
 def _candidates(model: Path, pythons: dict[str, Path]) -> Iterator[Candidate]:

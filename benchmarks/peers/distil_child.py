@@ -71,8 +71,8 @@ class Meter:
 
     def _begin(self, optimizer: Any, *_: Any) -> None:
         if len(self.clocks) == 1:
-            found = [p.detach().double().abs().sum().item() for g in optimizer.param_groups for p in g["params"]]
-            self.start = sum(sorted(found))
+            sums = [p.detach().double().abs().sum().item() for g in optimizer.param_groups for p in g["params"]]
+            self.start = sum(sorted(sums))
 
     def _step(self, optimizer: Any, *_: Any) -> None:
         self._tick()
@@ -114,11 +114,11 @@ class Server:
             os._exit(0)
         os.close(write)
         with os.fdopen(read) as answer:
-            found = json.loads(answer.read() or '{"error": "its process died"}')
+            reply = json.loads(answer.read() or '{"error": "its process died"}')
         os.waitpid(child, 0)
-        if "error" in found:
-            raise RuntimeError(found["error"])
-        return found["value"]
+        if "error" in reply:
+            raise RuntimeError(reply["error"])
+        return reply["value"]
 
     def _run(self, case: str, pad: str, job: dict[str, Any]) -> dict[str, Any]:
         """Train once and measure; the tokens are those that the student read."""
@@ -154,7 +154,7 @@ def _accuracy(student: Any, job: dict[str, Any]) -> float:
             [row["text"] for row in part], padding=True, truncation=True, max_length=128, return_tensors="pt"
         )
         best = student(**batch).logits.argmax(-1).tolist()
-        right += sum(student.config.id2label[found] == row["label"] for found, row in zip(best, part, strict=True))
+        right += sum(student.config.id2label[index] == row["label"] for index, row in zip(best, part, strict=True))
     return 100 * right / len(rows)
 
 

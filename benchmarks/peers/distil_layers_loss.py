@@ -12,11 +12,11 @@ from torch import Tensor
 def layers_loss(student: Any, teacher: Any, attention_mask: Tensor) -> Tensor:
     mask = attention_mask.float()
     pairs = mask[:, :, None] * mask[:, None, :]
-    found = []
+    losses = []
     for mine, theirs in ((0, 0), *PAIRS):
         square = (student.hidden_states[mine] - teacher.hidden_states[theirs]).square().mean(-1)
-        found.append((square * mask).sum() / mask.sum())
+        losses.append((square * mask).sum() / mask.sum())
     for mine, theirs in PAIRS:
         square = (student.attentions[mine - 1] - teacher.attentions[theirs - 1]).square().mean(1)
-        found.append(((square * pairs).sum((1, 2)) / pairs.sum((1, 2))).mean())
-    return torch.stack(found).sum()
+        losses.append(((square * pairs).sum((1, 2)) / pairs.sum((1, 2))).mean())
+    return torch.stack(losses).sum()

@@ -35,5 +35,5 @@ def distil(case: str, pad: str, job: dict[str, Any]) -> Any:
 
 def student(job: dict[str, Any]) -> Any:
     configs = Path(job["out"]).glob(".store/*/config.json")
-    found = next(path for path in configs if json.loads(path.read_text())["num_hidden_layers"] == 3)
-    return AutoModelForSequenceClassification.from_pretrained(found.parent)
+    config = next(path for path in configs if json.loads(path.read_text())["num_hidden_layers"] == 3)
+    return AutoModelForSequenceClassification.from_pretrained(config.parent)

@@ -139,7 +139,7 @@ def _goal(result: dict[str, Any]) -> str:
 
 def _notes(result: dict[str, Any]) -> str:
     lines = [f"* {one.name}: {one.what}." for one in candidates()]
-    versions = {name: version for found in result["versions"].values() for name, version in found.items()}
+    versions = {name: version for packages in result["versions"].values() for name, version in packages.items()}
     lines.append("* Versions: " + ", ".join(f"{name} {version}" for name, version in sorted(versions.items())) + ".")
     lines += [f"* {name} did not run: {reason}" for name, reason in result["failed"].items()]
     return "## The candidates\n\n" + "\n".join(lines) + "\n"

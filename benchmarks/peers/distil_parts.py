@@ -31,10 +31,10 @@ OUTPUTS = {
 def models(case: str, job: dict[str, Any]) -> tuple[Any, Any]:
     """Return teacher and student; for layers both can return their attention scores."""
     options = {"attn_implementation": "scores"} if case == "layers" else {}
-    found = [
+    teacher, student = (
         AutoModelForSequenceClassification.from_pretrained(job[name], **options) for name in ("teacher", "student")
-    ]
-    return found[0].eval(), found[1].train()
+    )
+    return teacher.eval(), student.train()
 
 
 def tokens(pad: str, job: dict[str, Any]) -> tuple[Any, list[dict[str, Any]]]:
@@ -43,9 +43,9 @@ def tokens(pad: str, job: dict[str, Any]) -> tuple[Any, list[dict[str, Any]]]:
     labels = AutoModelForSequenceClassification.from_pretrained(job["student"]).config.label2id
     rows = [json.loads(line) for line in Path(job["train"]).read_text(encoding="utf-8").splitlines()]
     padding = "max_length" if pad == "128" else False
-    found = tokenizer([row["text"] for row in rows], truncation=True, max_length=128, padding=padding)
+    encoding = tokenizer([row["text"] for row in rows], truncation=True, max_length=128, padding=padding)
     return tokenizer, [
-        {**{name: found[name][i] for name in found}, "labels": labels[row["label"]]} for i, row in enumerate(rows)
+        {**{name: encoding[name][i] for name in encoding}, "labels": labels[row["label"]]} for i, row in enumerate(rows)
     ]
 
 

@@ -111,13 +111,13 @@ def _arguments() -> argparse.Namespace:
 
 def _pythons(arguments: argparse.Namespace) -> tuple[dict[str, Path], dict[str, str]]:
     """Return the interpreter of each peer's environment, and why one is missing."""
-    found, failed = {"": Path(sys.executable)}, {}
+    pythons, failed = {"": Path(sys.executable)}, {}
     for name in ("textbrewer", "torchdistill"):
         try:
-            found[name] = environment(name, arguments.environments)
+            pythons[name] = environment(name, arguments.environments)
         except CompressError as error:
             failed[name] = str(error)
-    return found, failed
+    return pythons, failed
 
 
 def prepare(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -218,13 +218,13 @@ def _round(
         name = f"{case}, {one.name}"
         shutil.rmtree(job["out"], ignore_errors=True)
         try:
-            found = children[one.peer].ask("run", case=case, pad=one.pad, job={**job, "seed": number})
+            run = children[one.peer].ask("run", case=case, pad=one.pad, job={**job, "seed": number})
         except CompressError as error:
             failed[name] = str(error)
             say(f"round {number + 1}", name, str(error))
             continue
-        say(f"round {number + 1}", name, f"{found['clocks'][-1][0] - found['clocks'][0][0]:.1f} s of CPU time")
-        yield {"case": case, "candidate": one.name, "round": number, **found}
+        say(f"round {number + 1}", name, f"{run['clocks'][-1][0] - run['clocks'][0][0]:.1f} s of CPU time")
+        yield {"case": case, "candidate": one.name, "round": number, **run}
 
 
 @contextmanager
@@ -233,7 +233,7 @@ def _children(
 ) -> Iterator[tuple[dict[str, Worker], dict[str, Any]]]:
     """Start a process for each library, with its imports done, and yield the processes and their versions. A training that takes more than
     `seconds` is killed."""
-    found, versions = {}, {}
+    children, versions = {}, {}
     with ExitStack() as stack:
         for peer, name in {one.peer: one.environment for one in candidates()}.items():
             if name not in pythons:
@@ -243,10 +243,10 @@ def _children(
                     start(pythons[name], peer, threads, ours=name == "", program=_PROGRAM, seconds=seconds)
                 )
                 versions[peer] = child.ask("versions")
-                found[peer] = child
+                children[peer] = child
             except CompressError as error:
                 failed[peer] = str(error)
-        yield found, versions
+        yield children, versions
 
 
 if __name__ == "__main__":

@@ -55,8 +55,8 @@ def distil(case: str, pad: str, job: dict[str, Any]) -> Any:
     batches = loader(pad.removeprefix("cached "), job)
     steps = len(batches) * job["epochs"]
     optimizer = AdamW(student.parameters(), lr=job["learning_rate"])
-    with (found := distiller(case, job, teacher, student, cached=pad.startswith("cached"))):
-        found.train(
+    with (trainer := distiller(case, job, teacher, student, cached=pad.startswith("cached"))):
+        trainer.train(
             optimizer,
             batches,
             job["epochs"],

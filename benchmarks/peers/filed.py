@@ -34,10 +34,10 @@ def file_result(result: Result, folder: Path) -> Path:
 
 def filed(folder: Path) -> list[Result]:
     """Return all measurements on file, by kind of CPU, the newest first in each. Raises `CompressError` if there are none."""
-    found = [result for path in sorted(folder.glob("*.json")) for result in reversed(_results(path))]
-    if not found:
+    results = [result for path in sorted(folder.glob("*.json")) for result in reversed(_results(path))]
+    if not results:
         raise CompressError(f"{folder}: no measurements on file; make some with `make peers`")
-    return sorted(found, key=lambda result: (cpu_kind(result["machine"]), -int(result["date"].replace("-", ""))))
+    return sorted(results, key=lambda result: (cpu_kind(result["machine"]), -int(result["date"].replace("-", ""))))
 
 
 def print_page(render: Callable[[list[Result]], str]) -> None:

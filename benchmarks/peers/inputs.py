@@ -38,12 +38,12 @@ def groups(lengths: list[int], tokens: int) -> list[list[int]]:
     sequence longer than `tokens` is a call of its own."""
     if tokens == WHOLE:
         return [list(range(len(lengths)))]
-    made: list[list[int]] = []
+    batches: list[list[int]] = []
     for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
-        if not made or (len(made[-1]) + 1) * lengths[made[-1][0]] > tokens:
-            made.append([])
-        made[-1].append(index)
-    return made
+        if not batches or (len(batches[-1]) + 1) * lengths[batches[-1][0]] > tokens:
+            batches.append([])
+        batches[-1].append(index)
+    return batches
 
 
 def padded(lengths: list[int], seed: int = 0) -> Batch:

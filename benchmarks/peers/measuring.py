@@ -55,15 +55,15 @@ def measure(
             children = _Children(stack, candidates, threads, failed, seconds, number)
             if not number:
                 agreement = {name: _agreement(head, reference, logits) for name, logits in children.each("logits")}
-                for name, found in agreement.items():
-                    if not found["correlation"] >= LEAST_CORRELATION:
+                for name, comparison in agreement.items():
+                    if not comparison["correlation"] >= LEAST_CORRELATION:
                         children.drop(
-                            name, f"not timed: its answers correlate at {found['correlation']:.2f} with torch's"
+                            name, f"not timed: its answers correlate at {comparison['correlation']:.2f} with torch's"
                         )
             for cell in CELLS:
                 say(f"start {number + 1} of {starts}: {cell}")
                 ways[cell] = _cell(children, cell, ways.get(cell), rounds, clock(threads), samples[cell])
-    cells = {cell: _summed(found, ways[cell], failed) for cell, found in samples.items()}
+    cells = {cell: _summed(cell_samples, ways[cell], failed) for cell, cell_samples in samples.items()}
     return {"threads": threads, "agreement": agreement, "cells": cells, "failed": failed}
 
 
@@ -127,9 +127,9 @@ class _Children:
 
 def _agreement(head: Head, reference: np.ndarray, logits: list[Any]) -> dict[str, float]:
     """Compare real tokens: largest difference of a logit, correlation as defined by `head`, share of equal decisions."""
-    found, mask = np.array(logits), checked().mask
-    apart = np.abs(found - reference)
-    (mine, my_decisions), (theirs, their_decisions) = (head.compared(values, mask) for values in (reference, found))
+    actual, mask = np.array(logits), checked().mask
+    apart = np.abs(actual - reference)
+    (mine, my_decisions), (theirs, their_decisions) = (head.compared(values, mask) for values in (reference, actual))
     return {
         "largest_difference": float((apart[mask == 1] if apart.ndim > 2 else apart).max()),
         "correlation": float(np.corrcoef(mine, theirs)[0, 1]),
@@ -159,15 +159,15 @@ def _median(times: list[dict[str, float]], kind: str) -> float:
 def _best_ways(children: _Children, cell: str, clock: str) -> dict[str, int]:
     """Return the fastest way of each candidate. The first run of a way may include compilation, so all but long or clearly slower ones run
     twice."""
-    found: dict[str, dict[int, float]] = {name: {} for name in children.running}
+    way_times: dict[str, dict[int, float]] = {name: {} for name in children.running}
     everything = [(name, way) for name in children.running for way in CELLS[cell]]
     for name, way, times in children.run(everything, cell):
-        found[name][way] = times[clock]
+        way_times[name][way] = times[clock]
     if len(CELLS[cell]) > 1:
-        again = [(name, way) for name in found for way in _near_best(found[name])]
+        again = [(name, way) for name in way_times for way in _near_best(way_times[name])]
         for name, way, times in children.run(again, cell):
-            found[name][way] = min(found[name][way], times[clock])
-    return {name: min(ways, key=lambda way: ways[way]) for name, ways in found.items() if name in children.running}
+            way_times[name][way] = min(way_times[name][way], times[clock])
+    return {name: min(ways, key=lambda way: ways[way]) for name, ways in way_times.items() if name in children.running}
 
 
 def _near_best(times: dict[int, float]) -> list[int]:

@@ -54,8 +54,8 @@ def convert(variant: str, model: Path, out: Path) -> None:
             "output_dir": str(out / "workflow"),
         }
     )
-    (found,) = (out / "workflow").rglob("model.onnx")
-    for file in found.parent.glob("model.onnx*"):  # the weights may be in a file beside it
+    (path,) = (out / "workflow").rglob("model.onnx")
+    for file in path.parent.glob("model.onnx*"):  # the weights may be in a file beside it
         shutil.move(file, out / file.name)
     shutil.rmtree(out / "cache")
 

@@ -159,14 +159,14 @@ def _share(cell: dict[str, Any], mine: str | None, other: str, kind: str, lost: 
 
 def _times(run: dict[str, Any], result: dict[str, Any]) -> str:
     def row(name: str) -> list[str]:
-        found = run["agreement"][name]
+        comparison = run["agreement"][name]
         times = [_ms(run["cells"][cell].get(name)) for cell in run["cells"]]
         return [
             name,
             *times,
-            f"{found['largest_difference']:.4f}",
-            f"{found['correlation']:.3f}",
-            f"{found['decisions']:.2f}",
+            f"{comparison['largest_difference']:.4f}",
+            f"{comparison['correlation']:.3f}",
+            f"{comparison['decisions']:.2f}",
         ]
 
     head = [
@@ -191,12 +191,12 @@ def digits(value: float) -> str:
 def _ways(run: dict[str, Any]) -> str:
     """List, for each cell that can be cut, the way of each candidate."""
     lines = []
-    for cell, found in run["cells"].items():
+    for cell, rows in run["cells"].items():
         takers: dict[int, list[str]] = {}
-        for name, row in found.items():
+        for name, row in rows.items():
             takers.setdefault(row["way"], []).append(name)
-        told = "; ".join(f"{way_name(cell, way)}: {', '.join(takers[way])}" for way in sorted(takers))
-        lines += [f"* {cell} as {told}"] if len(CELLS[cell]) > 1 else []
+        ways = "; ".join(f"{way_name(cell, way)}: {', '.join(takers[way])}" for way in sorted(takers))
+        lines += [f"* {cell} as {ways}"] if len(CELLS[cell]) > 1 else []
     return "\n".join([*lines, ""])
 
 

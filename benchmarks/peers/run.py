@@ -140,15 +140,15 @@ def _variants(peers: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 def _versions(pythons: dict[str, Path], missing: dict[str, str]) -> dict[str, dict[str, str]]:
     """Return the versions of the reported packages by peer; a peer whose environment does not start moves to `missing`."""
-    found = {}
+    versions = {}
     for peer, python in [*pythons.items()]:
         try:
             with start(python, peer, 1, ours=peer == OURS, seconds=ANSWER_SECONDS) as child:
-                found[peer] = child.ask("versions")
+                versions[peer] = child.ask("versions")
         except CompressError as error:
             missing |= dict.fromkeys(module(peer).VARIANTS, str(error))
             del pythons[peer]
-    return found
+    return versions
 
 
 if __name__ == "__main__":

@@ -56,10 +56,10 @@ class TextServer:
         """Answer the first texts in one call: seconds (`cpu` is of all threads), and MB of memory before and after."""
         assert self.answer is not None
         before, wall, cpu = _resident_mb(), time.perf_counter(), time.process_time()
-        found = self.answer(self.texts[:count], way)
+        answers = self.answer(self.texts[:count], way)
         cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-        if len(found) != count:
-            raise RuntimeError(f"{len(found)} answers to {count} texts")
+        if len(answers) != count:
+            raise RuntimeError(f"{len(answers)} answers to {count} texts")
         return {"wall": wall, "cpu": cpu, "before_mb": before, "after_mb": _resident_mb()}
 
     def calls(self, callers: int, requests: int) -> dict[str, Any]:
@@ -98,7 +98,7 @@ class TextServer:
     def part_times(self, variant: str, model: str, texts: str, words: int, repeats: int) -> dict[str, float]:
         """Time the parts of an answer to the first `words` words of the first text that has as many; `texts` as in `load`."""
         listed = json.loads(Path(texts).read_text(encoding="utf-8"))
-        split = next(found for text in listed if len(found := text.split()) >= words)
+        split = next(tokens for text in listed if len(tokens := text.split()) >= words)
         return self.peer.part_times(variant, Path(model), " ".join(split[:words]), repeats)
 
     def _one(self, text: str) -> float:

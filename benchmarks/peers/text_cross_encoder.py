@@ -32,8 +32,8 @@ def open_texts(variant: str, model: Path, threads: int) -> Callable[[Sequence[st
 
     def answer(texts: Sequence[str], way: str) -> list[float]:
         pairs = [_halves(text) for text in texts]
-        found = encoder.predict(pairs, batch_size=int(way), apply_softmax=True, show_progress_bar=False)
-        return found[:, 1].tolist()
+        probabilities = encoder.predict(pairs, batch_size=int(way), apply_softmax=True, show_progress_bar=False)
+        return probabilities[:, 1].tolist()
 
     return answer
 

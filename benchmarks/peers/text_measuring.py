@@ -58,7 +58,7 @@ def measure(
         children = _Children(stack, candidates, model, threads, say)
         answers = children.each("probabilities", count=_CHECKED)
         ways = _ways(children, min(TRIED, texts))
-        taken = {name: fastest(found, threads) for name, found in ways.items()}
+        taken = {name: fastest(times, threads) for name, times in ways.items()}
         whole = children.each("many", {name: {"way": way} for name, way in taken.items()}, count=texts)
         callers = {count: _callers(children, count, rounds, requests) for count in CALLERS}
     return {
@@ -119,17 +119,17 @@ class _Children:
     def each(self, do: str, own: Mapping[str, Mapping[str, Any]] | None = None, **arguments: Any) -> dict[str, Any]:
         """Return the answers of all, requested in a new random order; `own`: extra arguments by name."""
         order = self._order.sample([*self.running], len(self.running))
-        found = {name: self.ask(name, do, **arguments, **(own or {}).get(name, {})) for name in order}
-        return {name: found[name] for name in self.candidates if name in self.running and name in found}
+        answers = {name: self.ask(name, do, **arguments, **(own or {}).get(name, {})) for name in order}
+        return {name: answers[name] for name in self.candidates if name in self.running and name in answers}
 
 
 def _ways(children: _Children, count: int) -> dict[str, dict[str, dict[str, float]]]:
     """Return name -> way -> seconds, after a warm-up run."""
-    found = {}
+    way_times = {}
     for name, candidate in children.candidates.items():
         children.ask(name, "many", count=count, way=next(iter(candidate.ways)))
-        found[name] = {way: children.ask(name, "many", count=count, way=way) for way in candidate.ways}
-    return {name: ways for name, ways in found.items() if name in children.running}
+        way_times[name] = {way: children.ask(name, "many", count=count, way=way) for way in candidate.ways}
+    return {name: ways for name, ways in way_times.items() if name in children.running}
 
 
 def _callers(children: _Children, callers: int, rounds: int, requests: int) -> dict[str, dict[str, float]]:
@@ -154,4 +154,6 @@ def _correlation(answers: dict[str, list[float]]) -> dict[str, float]:
     """Return the correlation of each candidate's probabilities with those of REFERENCE; empty without REFERENCE."""
     if REFERENCE not in answers:
         return {}
-    return {name: float(np.corrcoef(found, answers[REFERENCE])[0, 1]) for name, found in answers.items()}
+    return {
+        name: float(np.corrcoef(probabilities, answers[REFERENCE])[0, 1]) for name, probabilities in answers.items()
+    }

@@ -23,7 +23,7 @@ def open_texts(variant: str, model: Path, threads: int) -> Callable[[Sequence[st
     second = classifier.labels[1]
 
     def answer(texts: Sequence[str], way: str) -> list[float]:
-        return [found.scores[second] for found in classifier.predict(texts)]
+        return [prediction.scores[second] for prediction in classifier.predict(texts)]
 
     return answer
 

@@ -18,15 +18,15 @@ def answering(pipeline: Any) -> Callable[[Sequence[str], str], list[float]]:
     second = pipeline.model.config.id2label[1]
 
     def scores(texts: Sequence[str], size: int) -> list[float]:
-        found = pipeline([*texts], batch_size=size, truncation=True, top_k=None)
-        return [next(row["score"] for row in rows if row["label"] == second) for rows in found]
+        outputs = pipeline([*texts], batch_size=size, truncation=True, top_k=None)
+        return [next(row["score"] for row in rows if row["label"] == second) for rows in outputs]
 
     def answer(texts: Sequence[str], way: str) -> list[float]:
         size, *by_length = way.split()
         if not by_length:
             return scores(texts, int(size))
         order = sorted(range(len(texts)), key=lambda index: len(texts[index]))
-        found = dict(zip(order, scores([texts[index] for index in order], int(size)), strict=True))
-        return [found[index] for index in range(len(texts))]
+        probabilities = dict(zip(order, scores([texts[index] for index in order], int(size)), strict=True))
+        return [probabilities[index] for index in range(len(texts))]
 
     return answer

@@ -89,16 +89,16 @@ def _whole(run: dict[str, Any], clock: str) -> str:
     ]
     count = run["texts"]
     rows = []
-    for name, found in run["whole"].items():
-        ratio = found[clock] / run["whole"][FIRST][clock] if FIRST in run["whole"] else float("nan")
-        memory = f"{found['before_mb']:.0f}, {found['after_mb']:.0f}"
+    for name, cost in run["whole"].items():
+        ratio = cost[clock] / run["whole"][FIRST][clock] if FIRST in run["whole"] else float("nan")
+        memory = f"{cost['before_mb']:.0f}, {cost['after_mb']:.0f}"
         agreement = run["correlation"].get(name)
         rows.append(
             [
                 name,
                 run["taken"][name],
-                digits(count / found["cpu"]),
-                digits(count / found["wall"]),
+                digits(count / cost["cpu"]),
+                digits(count / cost["wall"]),
                 "" if name == FIRST else f"{ratio:.2f}x",
                 memory,
                 "" if agreement is None else f"{agreement:.3f}",
@@ -112,7 +112,7 @@ def _goal(run: dict[str, Any], clock: str) -> str:
     if FIRST not in run["whole"]:
         return ""
     first = run["whole"][FIRST][clock]
-    ratios = {name: found[clock] / first for name, found in run["whole"].items() if name not in (*OURS, AGAIN)}
+    ratios = {name: cost[clock] / first for name, cost in run["whole"].items() if name not in (*OURS, AGAIN)}
     reached = [f"{name} ({ratio:.2f}x)" for name, ratio in ratios.items() if ratio >= GOAL]
     missed = [f"{name} ({ratio:.2f}x)" for name, ratio in ratios.items() if ratio < GOAL]
     return (
@@ -133,7 +133,7 @@ def _ways(run: dict[str, Any], clock: str) -> str:
 
 def _callers(run: dict[str, Any]) -> str:
     counts = [*run["callers"]]
-    names = [*dict.fromkeys(name for found in run["callers"].values() for name in found)]
+    names = [*dict.fromkeys(name for latencies in run["callers"].values() for name in latencies)]
     rows = [[name, *(_latency(run["callers"][count].get(name)) for count in counts)] for name in names]
     return table(["", *(f"{count} caller{'s' if int(count) > 1 else ''}" for count in counts)], rows)
 
@@ -146,11 +146,11 @@ def _short(short: dict[str, Any]) -> str:
     )
 
 
-def _latency(found: dict[str, Any] | None) -> str:
-    if found is None or "p50" not in found:
+def _latency(latency: dict[str, Any] | None) -> str:
+    if latency is None or "p50" not in latency:
         return "failed"
-    times = f"{digits(found['p50'])} / {digits(found['p99'])} ({found['per_second']:.0f})"
-    return f"{times}, {found['failed']} requests failed: {found['raised']}" if found["failed"] else times
+    times = f"{digits(latency['p50'])} / {digits(latency['p99'])} ({latency['per_second']:.0f})"
+    return f"{times}, {latency['failed']} requests failed: {latency['raised']}" if latency["failed"] else times
 
 
 def _glossary(result: dict[str, Any]) -> str:

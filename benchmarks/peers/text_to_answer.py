@@ -95,14 +95,14 @@ def _arguments() -> argparse.Namespace:
 
 def _pythons(arguments: argparse.Namespace, failed: dict[str, str]) -> dict[str, Path]:
     """Map each peer to its interpreter; ours is the running one."""
-    found = {OURS: Path(sys.executable)}
+    pythons = {OURS: Path(sys.executable)}
     for peer in arguments.peer or PEERS:
         say(f"environment of {peer}")
         try:
-            found[peer] = environment(import_module(peer).ENVIRONMENT, arguments.out / "environments")
+            pythons[peer] = environment(import_module(peer).ENVIRONMENT, arguments.out / "environments")
         except CompressError as error:
             failed[peer] = f"no environment: {error}"
-    return found
+    return pythons
 
 
 def _prepare(model: Path, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -129,18 +129,18 @@ def _prepare(model: Path, arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _make_files(model: Path, pythons: dict[str, Path], failed: dict[str, str]) -> dict[str, dict[str, str]]:
     """Have each peer make its files and return the versions by peer; a peer that cannot moves to `failed`."""
-    found = {}
+    versions = {}
     for peer, python in [*pythons.items()]:
         say(f"files of {peer}")
         try:
             with Candidate(peer, peer, python).child(1) as child:
-                found[peer] = child.ask("versions")
+                versions[peer] = child.ask("versions")
                 if hasattr(import_module(peer), "make"):
                     child.ask("make", model=str(model.absolute()))
         except CompressError as error:
             failed[peer] = str(error)
             del pythons[peer]
-    return found
+    return versions
 
 
 if __name__ == "__main__":

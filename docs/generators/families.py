@@ -30,11 +30,11 @@ def family_table() -> str:
 
 
 def _recipes_by_card() -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    columns: dict[str, list[str]] = {}
     for name, recipe in list_cards("recipes", Recipe).items():
         if isinstance(recipe.student, dict) and LAYERS in recipe.student:
-            found.setdefault(recipe.student[LAYERS], []).append(name)
-    return found
+            columns.setdefault(recipe.student[LAYERS], []).append(name)
+    return columns
 
 
 def _student(card: str, recipes: list[str], family: str) -> str:

@@ -34,10 +34,10 @@ class Model:
 def models_table() -> str:
     """Of each task the int8 models that no other one beats in both size and score, the largest first. Tasks on which no teacher beats a
     guess, such as WNLI, are left out: the best model there is one that guesses."""
-    found = [model for file in sorted(REPORTS.glob("*/result*.json")) for model in _models(file.parent)]
+    models = [model for file in sorted(REPORTS.glob("*/result*.json")) for model in _models(file.parent)]
     lines = ["| task | model | teacher | reported score | int8 file, MB | report |", "|-|-|-|-:|-:|-|"]
-    for task in dict.fromkeys(model.task for model in found):
-        own = [model for model in found if model.task == task]
+    for task in dict.fromkeys(model.task for model in models):
+        own = [model for model in models if model.task == task]
         front = {(-model.megabytes, model.score): model for model in own if not any(map(model.beaten_by, own))}
         for _, model in sorted(front.items()):
             lines.append(

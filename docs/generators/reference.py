@@ -43,11 +43,11 @@ def _sections() -> Iterator[list[str]]:
 
     def page(title: str, model: Model) -> Iterator[list[str]]:
         nested = {_model(field): name for name, field in model.model_fields.items() if _model(field) not in links}
-        mine = {found: f"{title}: {name}" for found, name in nested.items() if found is not None}
-        links.update({found: f"[mapping](#{anchor(heading)})" for found, heading in mine.items()})
+        mine = {mapping: f"{title}: {name}" for mapping, name in nested.items() if mapping is not None}
+        links.update({mapping: f"[mapping](#{anchor(heading)})" for mapping, heading in mine.items()})
         yield [f"## {title}", "", *_described(model), *_table(model.model_fields, links)]
-        for found, heading in mine.items():
-            yield from (["#" + section[0], *section[1:]] for section in page(heading, found))
+        for mapping, heading in mine.items():
+            yield from (["#" + section[0], *section[1:]] for section in page(heading, mapping))
 
     yield from page("Recipe", Recipe)
     yield ["## Stages", "", *_stage_list(stages)]
@@ -64,8 +64,8 @@ def _sections() -> Iterator[list[str]]:
 
 def _model(field: FieldInfo) -> Any:
     """The mapping that a field holds, or None."""
-    found = strip_optional(field.annotation)
-    return found if is_model(found) else None
+    annotation = strip_optional(field.annotation)
+    return annotation if is_model(annotation) else None
 
 
 def _losses(stages: Any) -> dict[str, Model]:
