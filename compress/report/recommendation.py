@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..errors import CompressError
 from ..files.paths import display_path
-from ..model_choice import Limits, Measured, choose
+from ..model_choice import Choice, Limits, Measured, choose
 from ..results import MODELS, ModelResult, Result
 from ..timing import headline
 from . import numbers
@@ -41,17 +41,7 @@ class Recommendation:
 def recommend(tasks: Sequence[Task], limits: Limits, folders: Sequence[Path] = ()) -> Recommendation:
     """Choose among the models that every task has and whose tuning score is known. CompressError: there is none besides teachers, or a
     limit of latency and no measured times."""
-    candidates = over_tasks(tasks)
-    if len(tasks) > 1 and all(overall.is_baseline for overall in candidates):
-        titles = join_words([task.first.task.marked_title for task in tasks])
-        raise CompressError(
-            f"expected a recipe that was run in the same way on all of {titles}; found none; name the runs of one task"
-        )
-    contenders = [(overall, score) for overall in candidates if (score := _tuning_score(overall, tasks)) is not None]
-    if not contenders:
-        raise CompressError(
-            "expected a model whose score on the tuning split is known, in all tasks; found none; run the recipes again"
-        )
+    contenders = _contenders(tasks)
     apart = [task.first.task.marked_title for task in tasks if _is_timed(task) and len(machines(_timed_runs(task))) > 1]
     if apart and limits.max_latency_ms is not None:
         raise CompressError(
@@ -69,22 +59,12 @@ def recommend(tasks: Sequence[Task], limits: Limits, folders: Sequence[Path] = (
     chosen = contenders[choice.model.number][0]
     lines = [
         f"{_format_limits(limits, tasks)}: {'no model meets this; the nearest is ' if choice.missed else ''}"
-        f"{_describe_candidate(chosen, choice.model)}."
+        f"{_describe_candidate(chosen, choice.model)}.",
+        *_untimed_sentences(apart, untimed, len(models)),
+        *(f"{line}." for line in left_out_sentences(tasks)),
+        *(f"It misses {line}." for line in choice.missed),
+        *_second_sentences(contenders, models, choice, limits),
     ]
-    if apart:
-        lines.append(f"Times do not count, since those of {join_words(apart)} are of several machines.")
-    elif 0 < len(untimed) < len(models):
-        lines.append(
-            f"Times do not count, since {join_words(untimed)} {'was' if len(untimed) == 1 else 'were'} not timed."
-        )
-    lines += [f"{line}." for line in left_out_sentences(tasks)]
-    lines += [f"It misses {line}." for line in choice.missed]
-    rest = [model for model in models if model is not choice.model and limits.meets(model)]
-    if rest:
-        second = choose(rest, limits).model
-        lines.append(f"The runner-up is {_describe_candidate(contenders[second.number][0], second)}.")
-    elif not choice.missed:
-        lines.append("No other model meets this.")
     if not apart and not untimed:
         lines += _doubt_sentences([overall for overall, _ in contenders], tasks)
     picked = tuple(_best_seed(task, row) for task, row in zip(tasks, chosen.rows, strict=True))
@@ -96,6 +76,42 @@ def recommend(tasks: Sequence[Task], limits: Limits, folders: Sequence[Path] = (
         for named in (places, map(display_path, places))
     )
     return Recommendation(tuple(lines), here, "\n".join(recorded), picked, missed=False)
+
+
+def _contenders(tasks: Sequence[Task]) -> list[tuple[Overall, float]]:
+    """Return the models that every task has and whose tuning score is known, each with that score. CompressError: there is none."""
+    candidates = over_tasks(tasks)
+    if len(tasks) > 1 and all(overall.is_baseline for overall in candidates):
+        titles = join_words([task.first.task.marked_title for task in tasks])
+        raise CompressError(
+            f"expected a recipe that was run in the same way on all of {titles}; found none; name the runs of one task"
+        )
+    contenders = [(overall, score) for overall in candidates if (score := _tuning_score(overall, tasks)) is not None]
+    if not contenders:
+        raise CompressError(
+            "expected a model whose score on the tuning split is known, in all tasks; found none; run the recipes again"
+        )
+    return contenders
+
+
+def _untimed_sentences(apart: Sequence[str], untimed: Sequence[str], models: int) -> list[str]:
+    """Say why times do not count: those of the tasks `apart` are of several machines, or some of so many `models` were not timed."""
+    if apart:
+        return [f"Times do not count, since those of {join_words(apart)} are of several machines."]
+    if 0 < len(untimed) < models:
+        return [f"Times do not count, since {join_words(untimed)} {'was' if len(untimed) == 1 else 'were'} not timed."]
+    return []
+
+
+def _second_sentences(
+    contenders: Sequence[tuple[Overall, float]], models: Sequence[Measured], choice: Choice, limits: Limits
+) -> list[str]:
+    """Name the runner-up among the models that meet the limits, if there is one."""
+    rest = [model for model in models if model is not choice.model and limits.meets(model)]
+    if rest:
+        second = choose(rest, limits).model
+        return [f"The runner-up is {_describe_candidate(contenders[second.number][0], second)}."]
+    return [] if choice.missed else ["No other model meets this."]
 
 
 def _measure_candidate(number: int, overall: Overall, score: float, tasks: Sequence[Task], limits: Limits) -> Measured:

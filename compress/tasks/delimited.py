@@ -95,6 +95,10 @@ def _columns(
         raise CompressError(f"{path}:{line}: two columns are named {twice!r}; name them with `columns`")
     numbers, good, ragged = [], [], []
     for number, row in rows:
+        if not header and not good and [field.strip() for field in row] == expected:
+            raise CompressError(
+                f"{path}:{number}: has the names in `columns`: it is a header, so leave `header: false` out"
+            )
         if len(row) == len(expected):
             numbers.append(number)
             good.append(row)

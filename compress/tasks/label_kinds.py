@@ -31,7 +31,6 @@ def read_kind(
     if kind == "multilabel" or (kind is None and lists):
         most = MOST_UNLISTED_LABELS if kind is None else None
         return "multilabel", listed_names(label, _label_rows(table, values), most=most)
-    numbered = list(zip(table.numbers, values, strict=True))
     scores = [value for value in values if is_number(str(value))]
     scored = kind is None and len(scores) > len(values) / 2 and are_scores(scores)
     classes = kind in (None, "classification") and not scored
@@ -41,25 +40,7 @@ def read_kind(
     if kind != "embedding":  # whose pairs without a score are left out later
         refuse(table.place, table.unit, unlabelled_rows(label, table.numbers, values), several)
     if kind is None:
-        commas = [
-            (n, f"{label}: found {brief(v)}; write {with_decimal_point(v)!r}")
-            for n, v in numbered
-            if not is_number(str(v))
-        ]
-        if all(is_number(with_decimal_point(value)) for value in values):
-            refuse(table.place, table.unit, commas)
-        if scored:
-            wrong = [(n, f"{label}: expected a number, found {brief(v)}") for n, v in numbered if not is_number(str(v))]
-            refuse(table.place, table.unit, wrong, "; --kind classification, if they are classes")
-        kind = "regression" if are_scores(values) else "classification"
-        if kind == "regression":
-            _check_not_classes(table, label, values)
-        names = _names(values) if kind == "classification" else ()
-        if len(names) > MOST_UNLISTED_LABELS:
-            raise CompressError(
-                f"{table.place}: column {label!r} has {len(names):,} different values; choose another with --label, "
-                "or give --kind classification if they are classes, --kind regression if they are scores"
-            )
+        kind = _scores_or_classes(table, label, values, scored=scored)
     if not KINDS[kind].named_labels:
         return kind, None
     names = _names(values)
@@ -71,6 +52,27 @@ def read_kind(
     if not all(map(is_unicode, names)):
         raise CompressError(f"{table.place}: column {label!r}: {NOT_UNICODE}")
     return kind, names
+
+
+def _scores_or_classes(table: Table, label: str, values: Sequence[Any], *, scored: bool) -> KindName:
+    """Return `regression` or `classification`. CompressError: numbers with commas, texts among numbers that are mostly scores (`scored`),
+    scores that may be classes, or more different values than a user is likely to have classes."""
+    texts = [(n, v) for n, v in zip(table.numbers, values, strict=True) if not is_number(str(v))]
+    if all(is_number(with_decimal_point(value)) for value in values):
+        commas = [(n, f"{label}: found {brief(v)}; write {with_decimal_point(v)!r}") for n, v in texts]
+        refuse(table.place, table.unit, commas)
+    if scored:
+        wrong = [(n, f"{label}: expected a number, found {brief(v)}") for n, v in texts]
+        refuse(table.place, table.unit, wrong, "; --kind classification, if they are classes")
+    if are_scores(values):
+        _check_not_classes(table, label, values)
+        return "regression"
+    if (count := len(_names(values))) > MOST_UNLISTED_LABELS:
+        raise CompressError(
+            f"{table.place}: column {label!r} has {count:,} different values; choose another with --label, "
+            "or give --kind classification if they are classes, --kind regression if they are scores"
+        )
+    return "classification"
 
 
 def _check_not_classes(table: Table, label: str, values: Sequence[Any]) -> None:
