@@ -93,14 +93,9 @@ def bench(
     from .bench_tables import print_measurements
     from .display import Display
 
-    if runs is not None and rigor is not None:
-        raise CompressError(
-            f"--runs: expected it without --rigor, which says when to stop; found --rigor {rigor} beside it"
-        )
+    _check_beside(runs, rigor, data_dir, task)
     sizes, counts = _shapes(shapes), _threads(threads)
     candidates = find_candidates(models)
-    if data_dir is not None and task is None:
-        raise CompressError("--data-dir: expected --task beside it, found none")
     if profile and all(candidate.runtime != "onnx" for candidate in candidates):
         raise CompressError("--profile: expected a model run by ONNX Runtime, found none")
     if out is not None:
@@ -148,6 +143,16 @@ def _display_word(word: str) -> str:
         if between and "/" not in before and not before.startswith("~"):
             return before + mark + display_path(path)
     return display_path(word)
+
+
+def _check_beside(runs: int | None, rigor: str | None, data_dir: Path | None, task: str | None) -> None:
+    """Raise `CompressError` for options that do not go together."""
+    if runs is not None and rigor is not None:
+        raise CompressError(
+            f"--runs: expected it without --rigor, which says when to stop; found --rigor {rigor} beside it"
+        )
+    if data_dir is not None and task is None:
+        raise CompressError("--data-dir: expected --task beside it, found none")
 
 
 def _shapes(texts: list[str] | None) -> tuple[tuple[int, int], ...]:

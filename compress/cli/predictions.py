@@ -44,11 +44,8 @@ def predict_file(
     `aggregation`: for a model that labels words, as in `Tagger.tag`. `quoting` and `columns` are those of `Rows`.
     Raises `CompressError`."""
     unit = model.settings.kind.unit
-    if unit == "question" and label is not None:
-        raise CompressError(
-            f"--label: files are scored for labels of texts, and {model.folder} answers questions; "
-            "`compress verify` scores it with --task or --data-dir (`compress init` writes a task file for files of yours)"
-        )
+    if label is not None:
+        _check_scorable(model)
     rows = _open_rows(path, model, quoting=quoting, columns=columns)
     names = _columns(model, WORDS if rows.suffix in CONLL and text is None else text, pair)
     if unit == "pair" and label is not None and len(names) == 1:
@@ -83,6 +80,15 @@ def predict_file(
             raise CompressError(f"{path}: no examples; expected at least one row")
         out.flush()
     return None if label is None else _summary(answered, output)
+
+
+def _check_scorable(model: Model) -> None:
+    """Raise `CompressError` for a model whose answers a column of labels cannot score."""
+    if model.settings.kind.unit == "question":
+        raise CompressError(
+            f"--label: files are scored for labels of texts, and {model.folder} answers questions; "
+            "`compress verify` scores it with --task or --data-dir (`compress init` writes a task file for files of yours)"
+        )
 
 
 def _check_rows(rows: Rows | TableRows, answered: Answered, writer: Writer | WordWriter) -> None:

@@ -98,9 +98,10 @@ def _terminal_rows(task: Task) -> Iterator[tuple[Row, list[str]]]:
         yield row, [row.label, megabytes_of(row), score_of(row, None), difference, time]
 
 
-def markdown_table(results: Sequence[Result], folders: Sequence[Path] = ()) -> str:
-    """Return the teacher and each recipe's final model as Markdown, for the README; below it where the numbers come from, except overlaps
-    of splits, which only the report lists.
+def markdown_table(results: Sequence[Result], folders: Sequence[Path] = (), *, link: str = "") -> str:
+    """Return the teacher and each recipe's final model as Markdown, for the README; below it where the numbers come from, `link`, a
+    sentence in Markdown that leads to the report, and, folded, notes on data and times, except overlaps of splits, which only the report
+    lists.
 
     Several tasks with models of the same recipes share one table, with a column for each task's score.
     """
@@ -121,8 +122,11 @@ def markdown_table(results: Sequence[Result], folders: Sequence[Path] = ()) -> s
         )
         source = f"{source} Scores: {metrics}.{timed}"
     table = _wide_table(tasks, models, shapes) if models else _final_table(tasks, shapes)
-    below = [f"*{markdown.escape('. '.join(note.rstrip('.') for note in notes))}.*"] if notes else []
-    return "\n\n".join([markdown.table(table), " ".join([markdown.escape(source), *below])])
+    parts = [markdown.table(table), f"{markdown.escape(source)} {link}".rstrip()]
+    if notes:
+        below = markdown.escape(". ".join(note.rstrip(".") for note in notes))
+        parts.append(f"<details><summary>Notes on the data and the times</summary>\n\n{below}.\n\n</details>")
+    return "\n\n".join(parts)
 
 
 def _shared_finals(tasks: Sequence[Task]) -> list[Overall]:

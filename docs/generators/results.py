@@ -16,5 +16,5 @@ def results_table() -> str:
     results = collect([folder])
     tasks = ", ".join(dict.fromkeys(result.task.marked_title for result in results))
     plot = f"![{tasks}: score against latency]({REPORT}/plot.svg)"
-    source = f"[The report]({REPORT}/report.md) has the exact commands, every setting and more shapes."
-    return "\n\n".join([markdown_table(results, [folder]) + f" {source}", plot])
+    link = f"[The report]({REPORT}/report.md) has the exact commands, every setting and more shapes."
+    return "\n\n".join([markdown_table(results, [folder], link=link), plot])
