@@ -26,12 +26,12 @@ def build_nodes(
     cached: dict[str, bool] = {}
     for node in nodes:
         inputs = {role: artifacts[name] for role, name in node.inputs.items()}
-        found = cache.find(node.key)
+        artifact = cache.find(node.key)
         if node.key not in context.seen:
-            context.seen[node.key] = found is not None
-            context.listener.stage(node.label, found is not None)
+            context.seen[node.key] = artifact is not None
+            context.listener.stage(node.label, artifact is not None)
         cached[node.id] = context.seen[node.key]
-        artifacts[node.id] = found or _build_artifact(plan, node, inputs, context, cache)
+        artifacts[node.id] = artifact or _build_artifact(plan, node, inputs, context, cache)
         for line in artifacts[node.id].describe.get(_NOTICES, ()):  # whichever run or process built it
             context.notice(line)
         if node.id not in plan.candidates:  # a candidate that learnt nothing is not chosen

@@ -126,9 +126,9 @@ def _take_part(plan: Plan, name: str, context: Context, cache: Store, out: Path,
 
 
 def _find_shared(node: Node[Spec], cache: Store) -> Artifact:
-    found = cache.find(node.key)
-    if found is None:
+    artifact = cache.find(node.key)
+    if artifact is None:
         raise CompressError(
             f"{cache.path(node.key)}: not found by this process ({node.label}); all nodes must see the same folder --out"
         )
-    return found
+    return artifact

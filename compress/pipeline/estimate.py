@@ -80,12 +80,12 @@ class Estimate:
         if not self.work:
             return None
         work = max(self.work, key=lambda work: work.memory.total)
-        found, room = work.memory, memory_bytes()
+        memory, room = work.memory, memory_bytes()
         here = f"on {self.device}" if self.device else f"this machine has {_gb(room)} GB"
-        parts = {"weights": found.weights, "gradients": found.gradients, "AdamW": found.optimizer}
-        parts |= {"activations": found.activations} | ({"teacher": found.teacher} if found.teacher else {})
-        text = f"memory: about {_gb(found.total)} GB for {work.label} ({', '.join(f'{k} {_gb(v)}' for k, v in parts.items())})"
-        text += f", {found.examples} texts of {found.length} tokens per forward pass"
+        parts = {"weights": memory.weights, "gradients": memory.gradients, "AdamW": memory.optimizer}
+        parts |= {"activations": memory.activations} | ({"teacher": memory.teacher} if memory.teacher else {})
+        text = f"memory: about {_gb(memory.total)} GB for {work.label} ({', '.join(f'{k} {_gb(v)}' for k, v in parts.items())})"
+        text += f", {memory.examples} texts of {memory.length} tokens per forward pass"
         several = min(jobs, len(self.side_by_side))
         text += f"; up to {_gb(self._most_memory(jobs))} GB for {several} stages at once" if several > 1 else ""
         text += f"; {here}"
@@ -157,13 +157,15 @@ def estimate(plans: Iterable[Plan], root: Path, *, assume: bool = False) -> Esti
     precision = plans[0].precision if plans else ""
     records = _records(cache, precision, "cpu" if gpu is None else "cuda") if left else []
     rates = {each.key: rate for each in left if (rate := _rate_like(records, each.model)) is not None}
-    smaller = [found for plan in plans if (found := smaller_recipe(plan.recipe.name))]
-    found = Estimate(left, rates, smaller[0] if smaller else None, device=gpu, side_by_side=_side_by_side(plans, left))
+    smaller = [name for plan in plans if (name := smaller_recipe(plan.recipe.name))]
+    outlook = Estimate(
+        left, rates, smaller[0] if smaller else None, device=gpu, side_by_side=_side_by_side(plans, left)
+    )
     peak = BF16_PEAKS.get(gpu or "") if assume and precision == "bf16" else None
     if peak is None or all(work.key in rates for work in left):
-        return found
+        return outlook
     assumed = {work.key: UTILISATION * peak for work in left} | rates
-    return replace(found, rates=assumed, by=f"an assumed {UTILISATION:.0%} of its bf16 peak")
+    return replace(outlook, rates=assumed, by=f"an assumed {UTILISATION:.0%} of its bf16 peak")
 
 
 def _side_by_side(plans: Iterable[Plan], left: Sequence[Work]) -> tuple[int, ...]:
@@ -244,8 +246,8 @@ def _examples(plan: Plan, node: Node[Any]) -> int | None:
     tokens = node.spec.max_tokens
     sources = plan.corpus.sources if plan.corpus else ()
     if all(isinstance(source, FileSource) for source in sources):
-        found = sum(_bytes(source.path) for source in sources if isinstance(source, FileSource)) / _BYTES_PER_TOKEN
-        tokens = round(min(found, tokens or found))
+        total = sum(_bytes(source.path) for source in sources if isinstance(source, FileSource)) / _BYTES_PER_TOKEN
+        tokens = round(min(total, tokens or total))
     return None if tokens is None else max(1, round(tokens / stage_length(plan, node)))
 
 
@@ -271,7 +273,7 @@ def _bytes(path: Path) -> float:
 def _records(cache: Store, precision: str, device: str) -> list[tuple[float, float]]:
     """Return (bytes of the model, FLOP/s) of the newest trainings in the store, in this precision on this kind of device, newest first."""
     paths = sorted(cache.root.glob(f"*/{NAME}"), key=lambda path: path.stat().st_mtime, reverse=True)
-    found = []
+    records = []
     for path in paths[:_RECORDS]:
         try:
             document = json.loads(path.read_bytes())
@@ -280,8 +282,8 @@ def _records(cache: Store, precision: str, device: str) -> list[tuple[float, flo
         except (OSError, ValueError, KeyError, TypeError):
             continue
         if (info.get("precision"), info.get("device")) == (precision, device) and rate:
-            found.append((float(size), float(rate)))
-    return found
+            records.append((float(size), float(rate)))
+    return records
 
 
 def _rate_like(records: list[tuple[float, float]], model: Dimensions) -> float | None:

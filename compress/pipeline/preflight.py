@@ -37,11 +37,11 @@ def preflight(plans: list[Plan], root: Path) -> None:
 
 def check_at_hand(plans: list[Plan], root: Path) -> list[Plan]:
     """Return the plans whose data can be read without the hub, after all checks that need no torch."""
-    found = [plan for plan in plans if is_at_hand(plan.task.spec, plan.task.folder, plan.task.data_dir)]
-    for plan in found:
+    plans_at_hand = [plan for plan in plans if is_at_hand(plan.task.spec, plan.task.folder, plan.task.data_dir)]
+    for plan in plans_at_hand:
         _ = plan.task.data
         check_plan(plan, root)
-    return found
+    return plans_at_hand
 
 
 def check_plan(plan: Plan, root: Path) -> None:
@@ -78,10 +78,10 @@ def _checkpoint_fits(source: TeacherSource) -> None:
         return
     weight_files(folder)
     sizes = source.dimensions(1)
-    found, expected = layers_in(folder), sizes.layers
-    if found > expected and isinstance(source.card.layers, str):  # else the rest is cut off
+    actual, expected = layers_in(folder), sizes.layers
+    if actual > expected and isinstance(source.card.layers, str):  # else the rest is cut off
         raise CompressError(
-            f"{folder}: the weights have {found} layers and config.json says {expected}; the config belongs to "
+            f"{folder}: the weights have {actual} layers and config.json says {expected}; the config belongs to "
             "another checkpoint"
         )
     tokenizer = load_tokenizer(folder)

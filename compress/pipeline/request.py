@@ -109,8 +109,8 @@ def check_numbers(request: Request) -> None:
 
 def _check_bench(bench: BenchSettings) -> None:
     for name, least in (("runs", 1), ("warmup", 0), ("threads", 1)):
-        if not _is_count(found := getattr(bench, name), least):
-            raise CompressError(f"bench: {name}: expected a whole number of at least {least}, found {found!r}")
+        if not _is_count(number := getattr(bench, name), least):
+            raise CompressError(f"bench: {name}: expected a whole number of at least {least}, found {number!r}")
     wrong = [shape for shape in bench.shapes if len(shape) != 2 or not all(_is_count(side, 1) for side in shape)]
     if wrong or not bench.shapes:
         raise CompressError(f"bench: shapes: expected pairs (batch, length) of whole numbers, found {bench.shapes!r}")
@@ -177,13 +177,13 @@ def shown_override(text: str) -> str:
     if not NO_PATHS.isdisjoint(re.split(r"[.\[]", name.strip())):
         return text
     try:
-        given = yaml.safe_load(value)
+        setting = yaml.safe_load(value)
     except yaml.YAMLError:
         return text
-    told = without_places(given)
-    if told == given:
+    record = without_places(setting)
+    if record == setting:
         return text
-    return name + equals + (told if isinstance(told, str) else json.dumps(told, ensure_ascii=False))
+    return name + equals + (record if isinstance(record, str) else json.dumps(record, ensure_ascii=False))
 
 
 def _task_words(request: Request, plan: Plan) -> list[str]:

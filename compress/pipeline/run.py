@@ -19,7 +19,7 @@ from .plan import Context, Listener, Plan
 from .preflight import preflight
 from .request import Request, command_line, threads_of
 from .requested_plans import plan_all
-from .results.assemble import BENCH, Made, build_result, result_key
+from .results.assemble import BENCH, RunOutputs, build_result, result_key
 from .results.ensemble import teacher_predictions
 from .results.measure import benchmark, models_of, predictions
 from .results.reported import ReportedSource
@@ -95,20 +95,20 @@ def _tell_outlook(plans: list[Plan], request: Request, listener: Listener) -> No
         listener.outlook(line)
     for line in dict.fromkeys(line for plan in left for line in (*plan.task.data.notes, *plan.task.data.advice)):
         listener.notice(line)
-    found = estimate(left, request.root)
-    if found.work and found.seconds is None and any(work.steps is not None for work in found.work):
+    outlook = estimate(left, request.root)
+    if outlook.work and outlook.seconds is None and any(work.steps is not None for work in outlook.work):
         from .training.throughput import probe
 
         plan = left[0]
         kind, length = plan.task.spec.kind, round(max(1.0, mean_length(plan)))
         threads = threads_of(request)
         rate = probe(plan.teacher.config, kind=kind, length=length, precision=plan.precision, threads=threads)
-        rates = {work.key: rate for work in found.work} | found.rates
-        found = replace(found, rates=rates, by="a probe of a few steps")
-    if found.work:
-        listener.outlook(f"{found}; {request.jobs} processes share it" if request.jobs > 1 else str(found))
-    if not found.fits(request.jobs):
-        listener.notice(str(found.memory_line(request.jobs)))
+        rates = {work.key: rate for work in outlook.work} | outlook.rates
+        outlook = replace(outlook, rates=rates, by="a probe of a few steps")
+    if outlook.work:
+        listener.outlook(f"{outlook}; {request.jobs} processes share it" if request.jobs > 1 else str(outlook))
+    if not outlook.fits(request.jobs):
+        listener.notice(str(outlook.memory_line(request.jobs)))
 
 
 def build_stage(request: Request, name: str, listener: Listener | None = None) -> Artifact:
@@ -169,7 +169,7 @@ def _run(plan: Plan, request: Request, context: Context, reported: ReportedSourc
             logits = {label: arrays for label, (_, arrays) in (scored | taught).items()}
             done = {label: artifact for label, (artifact, _) in scored.items()}
             done |= {BENCH: measured.artifact} if measured else {}
-            made = Made(
+            outputs = RunOutputs(
                 reported,
                 artifacts,
                 cached,
@@ -180,6 +180,6 @@ def _run(plan: Plan, request: Request, context: Context, reported: ReportedSourc
                 measurements,
                 similarity,
             )
-            result = build_result(plan, context, made, request.bench, request.command or command_line(request, plan))
-            write_run(folder, result, plan, made, cache.root)
+            result = build_result(plan, context, outputs, request.bench, request.command or command_line(request, plan))
+            write_run(folder, result, plan, outputs, cache.root)
     return result

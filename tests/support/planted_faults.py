@@ -158,8 +158,8 @@ FAULTS = (
     Fault(
         "int8 is compared with the teacher",
         "pipeline/results/assemble.py",
-        'data, reference = made.reported.data, f"{model.name}-fp32"',
-        'data, reference = made.reported.data, "teacher-fp32"',
+        'data, reference = outputs.reported.data, f"{model.name}-fp32"',
+        'data, reference = outputs.reported.data, "teacher-fp32"',
         "tests/pipeline tests/recipes",
     ),
     Fault(

@@ -71,21 +71,21 @@ def rows(name: str, overrides: Sequence[str] = (), *, corpus: bool) -> list[Row]
     return [_make_row(name, overrides, change) for change in (_Change(FULL, ()), *changes)]
 
 
-def choose(found: Sequence[Row], labels: Sequence[str]) -> list[Row]:
-    """Return `full` and the named rows; all of `found` if none is named. `student CARD` is the recipe with that card, or with a pre-trained
-    student from that checkpoint.
+def choose(candidates: Sequence[Row], labels: Sequence[str]) -> list[Row]:
+    """Return `full` and the named rows; all of `candidates` if none is named. `student CARD` is the recipe with that card, or with a
+    pre-trained student from that checkpoint.
 
     Raises `CompressError` for unknown labels and cards.
     """
-    known = [row.label for row in found]
+    known = [row.label for row in candidates]
     others = list(dict.fromkeys(label for label in labels if label.startswith(_STUDENT)))
     for label in labels:
         if label not in (*known, *others):
             raise CompressError(
                 f"--rows: no row `{label}`; this recipe has: {', '.join(known)}; and `{_STUDENT}CARD` for any card"
             )
-    kept = [row for row in found if not labels or row.label == FULL or row.label in labels]
-    return [*kept, *(_with_student(found[0].recipe, label) for label in others)]
+    kept = [row for row in candidates if not labels or row.label == FULL or row.label in labels]
+    return [*kept, *(_with_student(candidates[0].recipe, label) for label in others)]
 
 
 def _with_student(recipe: Recipe, label: str) -> Row:

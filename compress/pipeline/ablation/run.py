@@ -21,18 +21,18 @@ from ..run import plan_all, run_all
 from .rows import FULL, WITHOUT_COPIES, Row
 
 
-def run_rows(found: Sequence[Row], request: Request, listener: Listener | None = None) -> dict[str, list[Result]]:
+def run_rows(rows: Sequence[Row], request: Request, listener: Listener | None = None) -> dict[str, list[Result]]:
     """Run the rows one after the other on the tasks and seeds of `request`; return label -> results.
 
     All are planned and checked before the first is run. A row that changes nothing with this teacher is left out, for example one without a
     stage that the plan leaves out anyway. Raises what `run_all` raises.
     """
     listener = listener or Listener()
-    full = plan_all(_request(request, found[0]))
-    found = [found[0], *(as_long(row, full) for row in found[1:])]
-    plans = {row.label: plan_all(_request(request, row)) for row in found}
+    full = plan_all(_request(request, rows[0]))
+    rows = [rows[0], *(as_long(row, full) for row in rows[1:])]
+    plans = {row.label: plan_all(_request(request, row)) for row in rows}
     preflight([plan for planned in plans.values() for plan in planned], request.root)
-    kept = [row for row in found if row.label == FULL or _changes_something(row.label, plans, listener)]
+    kept = [row for row in rows if row.label == FULL or _changes_something(row.label, plans, listener)]
     if len(kept) < 2:
         raise CompressError("an ablation needs a row besides `full`, and none of these changes anything here")
     results = {}
@@ -129,12 +129,12 @@ def _count_epochs(plan: Plan, node: Node[Any]) -> float:
 
 
 def _with_lengths(spec: Any, stage: str, longer: dict[str, dict[str, dict[str, Any]]]) -> Any:
-    found = {task: fields[stage] for task, fields in longer.items() if stage in fields}
-    if not found:
+    lengths = {task: fields[stage] for task, fields in longer.items() if stage in fields}
+    if not lengths:
         return spec
     return spec.model_copy(
         update={
-            "per_task": spec.per_task | {task: spec.per_task.get(task, {}) | fields for task, fields in found.items()}
+            "per_task": spec.per_task | {task: spec.per_task.get(task, {}) | fields for task, fields in lengths.items()}
         }
     )
 

@@ -91,8 +91,8 @@ def check_kind(draft: Draft, spec: Losses, stage: str) -> None:
 def on_answers(draft: Draft) -> str:
     """Names of the losses on answers that exist for tasks of this kind."""
     kind = draft.task.spec.kind
-    found = {name: loss for name, loss in LOSSES.items() if loss.kinds is None or kind in loss.kinds}
-    return ", ".join(name for name, loss in found.items() if loss.reads == "classes")
+    losses = {name: loss for name, loss in LOSSES.items() if loss.kinds is None or kind in loss.kinds}
+    return ", ".join(name for name, loss in losses.items() if loss.reads == "classes")
 
 
 def loss_on_states(spec: Losses) -> str | None:

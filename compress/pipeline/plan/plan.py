@@ -249,11 +249,11 @@ class Draft:
         key = store.key(kind.name, kind.version, described, keys, libraries)
         if any(node.id == name and node.key != key for node in self.nodes):
             raise self.fails(stage, f"another stage makes `{name}` already; give it another `name`")
-        made = next((node.id for node in self.nodes if node.key == key), None)
-        if made is None:
+        node_id = next((node.id for node in self.nodes if node.key == key), None)
+        if node_id is None:
             seed = self.seed if seed is None else seed
             self.nodes.append(Node(kind, name, model, key, spec, seed, inputs, stage, outside or {}))
-        return made or name
+        return node_id or name
 
     def key_of(self, name: str) -> str:
         for node in self.nodes:

@@ -65,8 +65,8 @@ class TaskSource(DataSource):
 
     def encoded(self, split: Literal["train", "tuning"], tokenizer: Tokenizer, max_length: int) -> Encoded:
         """Return `train` or `tuning` as token ids."""
-        found = {"train": self.data.train, "tuning": self.data.tuning}[split]
-        return self.encode(split, found, tokenizer, max_length)
+        examples = {"train": self.data.train, "tuning": self.data.tuning}[split]
+        return self.encode(split, examples, tokenizer, max_length)
 
     def reported_rows(self, texts: Split) -> dict[str, tuple[int, ...]]:
         """Return reported split -> the rows of `texts` that occur in it: all that a stage may learn of reported splits."""

@@ -138,8 +138,8 @@ def fitting_students(recipe: Recipe, teacher: Dimensions, *, layers: float, init
     if own == {"albert"}:
         cards = [card for card in cards if card.of(teacher.architecture).architecture == "albert"]
     same = [card for card in cards if card.init == init] or [card for card in cards if card.init == "copy"]
-    found = [card.name for card in sorted(same, key=lambda card: abs(card.layers - layers))[:_MOST_NAMED]]
-    return f"; this teacher can have --student {' or '.join(found)}" if found else ""
+    card_names = [card.name for card in sorted(same, key=lambda card: abs(card.layers - layers))[:_MOST_NAMED]]
+    return f"; this teacher can have --student {' or '.join(card_names)}" if card_names else ""
 
 
 def _fits(recipe: Recipe, card: StudentCard, teacher: Dimensions) -> bool:

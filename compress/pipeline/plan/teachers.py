@@ -196,8 +196,8 @@ def checkpoint_source(word: str, role: Literal["teacher", "student"]) -> Teacher
     if on_hub is not None and not folder.exists() and not folder.parent.is_file():
         return _of_the_hub(role, *on_hub)
     if is_path(word) and folder.suffix not in (".yaml", ".yml"):
-        found = "a file" if folder.exists() else "no such folder"
-        raise CompressError(f"{role} {word}: {found}; expected the folder of a transformers checkpoint")
+        problem = "a file" if folder.exists() else "no such folder"
+        raise CompressError(f"{role} {word}: {problem}; expected the folder of a transformers checkpoint")
     return None
 
 
@@ -232,12 +232,12 @@ def pinned_word(word: str, teacher: TeacherSource) -> str:
 
 def _grown(card: TeacherCard, word: str, base: Path) -> TeacherSource:
     folder = _named_folder(card, "grow_from", word, base)
-    found = TeacherSource(card, None, folder, folder)
+    teacher = TeacherSource(card, None, folder, folder)
     try:
-        check_growth(dimensions(read_config(folder), classes=2), found.dimensions(2), source=word)
+        check_growth(dimensions(read_config(folder), classes=2), teacher.dimensions(2), source=word)
     except CompressError as error:
         raise CompressError(f"teacher {card.name}: {error}") from None
-    return found
+    return teacher
 
 
 def _named_folder(card: TeacherCard, field: str, word: str, base: Path) -> Path:
@@ -248,13 +248,13 @@ def _named_folder(card: TeacherCard, field: str, word: str, base: Path) -> Path:
     if is_path(word) and not beside.exists() and not from_home(word).exists():
         kind = "--kind bpe " if card.random is not None and FAMILIES[card.random.architecture].byte_level else ""
         command = f"`compress vocab --corpus TEXT {kind}-o {word}`"
-        made = f" with a tokenizer, which {command} makes" if field == "tokenizer" else ""
-        raise CompressError(f"{where} {word}: no such folder; name a card with a checkpoint, or a folder{made}")
+        contents = f" with a tokenizer, which {command} makes" if field == "tokenizer" else ""
+        raise CompressError(f"{where} {word}: no such folder; name a card with a checkpoint, or a folder{contents}")
     try:
-        found = resolve_teacher(str(beside.absolute()) if beside.is_dir() else word)
-        folder = found.folder or (found.words if field == "tokenizer" else None)
+        source = resolve_teacher(str(beside.absolute()) if beside.is_dir() else word)
+        folder = source.folder or (source.words if field == "tokenizer" else None)
         if folder is None:
-            weights = "random weights" if found.small is None else "weights that are yet to grow"
+            weights = "random weights" if source.small is None else "weights that are yet to grow"
             lacking = (
                 f"{weights} and no tokenizer of its own" if field == "tokenizer" else f"{weights} and no checkpoint"
             )

@@ -56,7 +56,7 @@ def pooling_notes(draft: Draft) -> list[str]:
     if learns_labels(draft):
         return []
     sources = {"teacher": draft.teacher} | ({} if draft.pretrained is None else {"student": draft.pretrained})
-    found = []
+    lines = []
     for role, source in sources.items():
         said, notes = source.pooling[1], []
         if source.folder is None:
@@ -67,8 +67,8 @@ def pooling_notes(draft: Draft) -> list[str]:
             )
         if role == "teacher":
             notes += [*_layer_notes(source), *vector_notes(source.folder, source.tokenizer, draft.task.spec.max_length)]
-        found += [f"{role} {source.card.name}: {note}" for note in notes]
-    return found
+        lines += [f"{role} {source.card.name}: {note}" for note in notes]
+    return lines
 
 
 def _layer_notes(source: TeacherSource) -> list[str]:

@@ -62,7 +62,7 @@ def result_key(plan: Plan) -> str:
 
 
 @dataclass(frozen=True)
-class Made:
+class RunOutputs:
     """All that a run made and measured. `reported`: the splits it was measured on; `measured`: a model's label, or `BENCH` -> the
     measurement's artefact."""
 
@@ -87,12 +87,12 @@ class Made:
 
 
 def build_result(
-    plan: Plan, context: Context, made: Made, settings: BenchSettings | None, command: str
+    plan: Plan, context: Context, outputs: RunOutputs, settings: BenchSettings | None, command: str
 ) -> results.Result:
     """Everything a reader needs to trust the run, in one object."""
     data = context.task.data
-    records = [_model_result(plan, context, model, made) for model in made.models]
-    again = made.runtimes.get("baseline again")
+    records = [_model_result(plan, context, model, outputs) for model in outputs.models]
+    again = outputs.runtimes.get("baseline again")
     return results.Result(
         run=plan.name,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -101,21 +101,21 @@ def build_result(
         teacher=plan.teacher.card.name,
         student=plan.student.name if plan.student else None,
         seed=plan.seed,
-        task=task_info(context, made.reported),
+        task=task_info(context, outputs.reported),
         machine=Machine.here(),
         versions=versions(),
         code=running_code(),
         origin=plan.teacher.origin,
         student_origin=plan.pretrained.origin if plan.pretrained is not None else None,
-        ensemble=ensemble_score(plan, context, made.artifacts, made.logits, made.reported.data),
-        vocabulary=vocabulary_record(plan, made.artifacts, made.models, made.reported.data.splits),
-        pruning=pruning_records(plan, made.artifacts),
-        similarity=made.similarity,
+        ensemble=ensemble_score(plan, context, outputs.artifacts, outputs.logits, outputs.reported.data),
+        vocabulary=vocabulary_record(plan, outputs.artifacts, outputs.models, outputs.reported.data.splits),
+        pruning=pruning_records(plan, outputs.artifacts),
+        similarity=outputs.similarity,
         corpus=plan.corpus.record if plan.corpus and any(node.kind.reads_text for node in plan.nodes) else None,
-        stages=tuple(_stage_record(node, made) for node in plan.nodes),
+        stages=tuple(_stage_record(node, outputs) for node in plan.nodes),
         models=tuple(records),
         noise=again.latency if again else (),
-        timed_by=made.measured_by(BENCH),
+        timed_by=outputs.measured_by(BENCH),
         settings={
             "precision": context.precision,
             "threads": context.threads,
@@ -124,7 +124,7 @@ def build_result(
             if settings
             else None,
             "tuning_examples": len(data.tuning),
-            "measurements": made.measurements,
+            "measurements": outputs.measurements,
             "notices": list(context.notices),
             "published": _published_scores(plan, context),
             "teacher_licence": plan.teacher.card.licence,
@@ -147,12 +147,12 @@ def _of_own_checkpoint(plan: Plan) -> dict[str, Any]:
     return {} if source is None else {"student_licence": source.card.licence, "student_hub": _hub(source)}
 
 
-def _stage_record(node: Node[Spec], made: Made) -> results.StageRecord:
-    artifact = made.artifacts[node.id]
+def _stage_record(node: Node[Spec], outputs: RunOutputs) -> results.StageRecord:
+    artifact = outputs.artifacts[node.id]
     return results.StageRecord(
         kind=node.label,
         key=node.key,
-        cached=made.cached[node.id],
+        cached=outputs.cached[node.id],
         seconds=artifact.seconds,
         info=without_places({**stage_settings(node), **artifact.info}),
         code=recorded_code(artifact.describe),
@@ -187,11 +187,11 @@ def _published_scores(plan: Plan, context: Context) -> dict[str, float]:
     return {source: scores[task] for source, scores in plan.teacher.card.published.items() if task in scores}
 
 
-def _model_result(plan: Plan, context: Context, model: Model, made: Made) -> results.ModelResult:
-    baseline, logits = made.models[0], made.logits
-    data, sizes = made.reported.data, checkpoint_sizes(plan, model.name, model.checkpoint.path)
+def _model_result(plan: Plan, context: Context, model: Model, outputs: RunOutputs) -> results.ModelResult:
+    baseline, logits = outputs.models[0], outputs.logits
+    data, sizes = outputs.reported.data, checkpoint_sizes(plan, model.name, model.checkpoint.path)
     mine = logits[model.label]
-    scores, first = reported_scores(data, mine, made.gold), data.first
+    scores, first = reported_scores(data, mine, outputs.gold), data.first
     length = _mean_length(model, context)
     return results.ModelResult(
         name=model.name,
@@ -204,41 +204,41 @@ def _model_result(plan: Plan, context: Context, model: Model, made: Made) -> res
         file_bytes=model.onnx.stat().st_size,
         scores=scores,
         headline=headline(scores[first]),
-        types=_types(data, made.gold[first], mine[first]),
-        delta=None if model is baseline else _delta(made, logits[baseline.label][first], mine[first]),
-        reliability=reliability_bins(mine[first], made.gold[first], TASK_KINDS[data.spec.kind]),
-        disagreements=_disagreements(made, model),
+        types=_types(data, outputs.gold[first], mine[first]),
+        delta=None if model is baseline else _delta(outputs, logits[baseline.label][first], mine[first]),
+        reliability=reliability_bins(mine[first], outputs.gold[first], TASK_KINDS[data.spec.kind]),
+        disagreements=_disagreements(outputs, model),
         predictions=model.label,
-        onnx=made.runtimes.get(model.label),
-        torch_eager=made.runtimes.get(f"{model.name}-torch") if model.precision == "fp32" else None,
-        fidelity=_fidelity(made, model),
-        info=made.artifacts[model.label].info,
-        code=made.measured_by(model.label),
+        onnx=outputs.runtimes.get(model.label),
+        torch_eager=outputs.runtimes.get(f"{model.name}-torch") if model.precision == "fp32" else None,
+        fidelity=_fidelity(outputs, model),
+        info=outputs.artifacts[model.label].info,
+        code=outputs.measured_by(model.label),
     )
 
 
 def _types(data: ReportedData, gold: np.ndarray, outputs: np.ndarray) -> dict[str, EntityScore]:
-    found = TASK_KINDS[data.spec.kind].types(outputs, gold, data.labels, data.spec.metrics)
-    return {name: EntityScore(**vars(each)) for name, each in found.items()}
+    scores = TASK_KINDS[data.spec.kind].types(outputs, gold, data.labels, data.spec.metrics)
+    return {name: EntityScore(**vars(each)) for name, each in scores.items()}
 
 
-def _disagreements(made: Made, model: Model) -> tuple[Disagreement, ...]:
+def _disagreements(outputs: RunOutputs, model: Model) -> tuple[Disagreement, ...]:
     """Disagreements with the baseline; none for a quantized model, which is compared with its own fp32 model."""
-    if model is made.models[0] or model.precision != "fp32":
+    if model is outputs.models[0] or model.precision != "fp32":
         return ()
-    data = made.reported.data
-    teacher, mine = (made.logits[each.label][data.first] for each in (made.models[0], model))
-    return disagreements(teacher, mine, made.gold[data.first], data.labels, TASK_KINDS[data.spec.kind])
+    data = outputs.reported.data
+    teacher, mine = (outputs.logits[each.label][data.first] for each in (outputs.models[0], model))
+    return disagreements(teacher, mine, outputs.gold[data.first], data.labels, TASK_KINDS[data.spec.kind])
 
 
-def _fidelity(made: Made, model: Model) -> Fidelity | None:
+def _fidelity(outputs: RunOutputs, model: Model) -> Fidelity | None:
     """Compare a quantized model with the fp32 file of the same checkpoint, which it is made from."""
     if model.precision == "fp32":
         return None
-    data, reference = made.reported.data, f"{model.name}-fp32"
-    fp32, int8 = (made.logits[label][data.first] for label in (reference, model.label))
-    against = {"reference": reference, "split": data.first, "delta": _delta(made, fp32, int8)}
-    return fidelity(fp32, int8, made.gold[data.first], data.labels, kind=TASK_KINDS[data.spec.kind], **against)
+    data, reference = outputs.reported.data, f"{model.name}-fp32"
+    fp32, int8 = (outputs.logits[label][data.first] for label in (reference, model.label))
+    against = {"reference": reference, "split": data.first, "delta": _delta(outputs, fp32, int8)}
+    return fidelity(fp32, int8, outputs.gold[data.first], data.labels, kind=TASK_KINDS[data.spec.kind], **against)
 
 
 def _mean_length(model: Model, context: Context) -> float:
@@ -248,8 +248,8 @@ def _mean_length(model: Model, context: Context) -> float:
     return float(context.task.encoded("tuning", tokenizer, context.task.spec.max_length).lengths.mean())
 
 
-def _delta(made: Made, base: np.ndarray, other: np.ndarray) -> Delta:
+def _delta(outputs: RunOutputs, base: np.ndarray, other: np.ndarray) -> Delta:
     """The difference in the headline score."""
-    data = made.reported.data
+    data = outputs.reported.data
     metric = headline_of(data.spec, data.labels, sizes=data.sizes(data.first))
-    return significance.delta(metric, base, other, made.gold[data.first])
+    return significance.delta(metric, base, other, outputs.gold[data.first])

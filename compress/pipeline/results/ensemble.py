@@ -46,11 +46,11 @@ def teacher_predictions(
     They run in PyTorch: none of them is exported.
     """
     others = list(plan.teachers)[1:]
-    found = {model: _predictions(model, artifacts[model], reported, context, cache) for model in others}
+    predictions = {model: _predictions(model, artifacts[model], reported, context, cache) for model in others}
     node = _ensemble(plan)
     if node is not None and KINDS[context.kind].unit == "question":
-        found[ENSEMBLE] = _windows_predictions(plan, node, artifacts, reported, context, cache)
-    return found
+        predictions[ENSEMBLE] = _windows_predictions(plan, node, artifacts, reported, context, cache)
+    return predictions
 
 
 def _predictions(model: str, checkpoint: Artifact, reported: ReportedSource, context: Context, cache: Store) -> Scored:
@@ -91,12 +91,12 @@ def _windows_predictions(
         return table
 
     def predicted() -> dict[str, np.ndarray]:
-        found: dict[str, np.ndarray] = {}
+        answers: dict[str, np.ndarray] = {}
         for split in reported.data.splits:
             windows: Any = reported.encoded(split, student.tokenizer, length)
             table = mean_of_log_probabilities([says(model, windows) for model in plan.teachers])
-            found[split] = windows.decided(span_tables.collect_outputs(table, windows), threshold)
-        return found
+            answers[split] = windows.decided(span_tables.collect_outputs(table, windows), threshold)
+        return answers
 
     return _store_predictions(ENSEMBLE, artifacts[node.id].key, predicted, reported, context, cache)
 
@@ -109,19 +109,19 @@ def _load_model(checkpoint: Artifact, context: Context) -> tuple[Any, int]:
 
 def _store_predictions(
     model: str,
-    made: str,
+    model_key: str,
     predicted: Callable[[], dict[str, np.ndarray]],
     reported: ReportedSource,
     context: Context,
     cache: Store,
 ) -> Scored:
-    """Return the outputs of `predicted` for each reported split, stored under a key of `made`, the key of the model that predicts."""
+    """Return the outputs of `predicted` for each reported split, stored under a key of `model_key`, the key of the model that predicts."""
     libraries = {name: versions()[name] for name in TRAINING}
-    key = store.key("evaluate-torch", VERSION, {}, {"model": made, "data": reported.fingerprint}, libraries)
+    key = store.key("evaluate-torch", VERSION, {}, {"model": model_key, "data": reported.fingerprint}, libraries)
 
     def make(out: Path, work: Path) -> dict[str, Any]:
-        found = {f"split/{split}": outputs for split, outputs in predicted().items()}
-        np.savez(out / "predictions.npz", allow_pickle=False, **found)
+        arrays = {f"split/{split}": outputs for split, outputs in predicted().items()}
+        np.savez(out / "predictions.npz", allow_pickle=False, **arrays)
         return {"splits": list(reported.data.splits)}
 
     label = f"evaluate {model}"
@@ -167,8 +167,8 @@ def _ensemble(plan: Plan) -> Node[Spec] | None:
 
 def _infos(plan: Plan, node: Node[Spec], artifacts: dict[str, Artifact]) -> dict[str, dict[str, Any]]:
     """Return teacher -> info of its answers, from which the mean is made."""
-    made = {artifacts[name].key: artifacts[name].info for name in node.inputs.values()}
-    return {other.model: made[other.key] for other in plan.nodes if other.key in made}
+    infos = {artifacts[name].key: artifacts[name].info for name in node.inputs.values()}
+    return {other.model: infos[other.key] for other in plan.nodes if other.key in infos}
 
 
 def _array(model: str) -> str:

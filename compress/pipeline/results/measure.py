@@ -51,13 +51,13 @@ class BenchSettings:
 
 def models_of(plan: Plan, artifacts: dict[str, Artifact]) -> list[Model]:
     """Return the models in the order they were made; the first is the fp32 teacher, the baseline."""
-    found = []
+    models = []
     for label in plan.models:
         name, precision = label.rsplit("-", 1)
         artifact = artifacts[label]
         checkpoint = artifacts[plan.checkpoint(name)]
-        found.append(Model(name, precision, artifact.path / MODEL_FILES[precision], artifact.key, checkpoint))
-    return found
+        models.append(Model(name, precision, artifact.path / MODEL_FILES[precision], artifact.key, checkpoint))
+    return models
 
 
 def predictions(
@@ -87,8 +87,8 @@ def predictions(
     context.listener.stage(label, cache.find(key) is not None)
     artifact = cache.build(key, make, describe=manifest_fields("evaluate", label))
     with np.load(artifact.path / "predictions.npz", allow_pickle=False) as file:
-        found = {split: file[f"split/{split}"] for split in artifact.info["splits"]}
-    return artifact, reported.data.gathered(found)
+        logits = {split: file[f"split/{split}"] for split in artifact.info["splits"]}
+    return artifact, reported.data.gathered(logits)
 
 
 def _fitting(shapes: tuple[tuple[int, int], ...], models: list[Model]) -> tuple[tuple[int, int], ...]:
@@ -139,12 +139,12 @@ def benchmark(
         lengths = own[models[0].name]
         spec = BenchSpec(settings.shapes, lengths, settings.runs, settings.warmup, settings.threads, NARROW)
         try:
-            found = measure(candidates, spec, context.listener.progress)
+            figures = measure(candidates, spec, context.listener.progress)
         except CheckFailed as error:
             raise CheckFailed(
                 f"{error}; finished stages are kept: run the same command again, or with --no-bench to leave latency out"
             ) from None
-        document = {name: runtime.model_dump(mode="json") for name, runtime in found.items()}
+        document = {name: runtime.model_dump(mode="json") for name, runtime in figures.items()}
         (out / "latency.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
         return {}
 

@@ -16,14 +16,14 @@ def pruning_records(plan: Plan, artifacts: Mapping[str, Artifact]) -> tuple[Prun
     """Return a record of each stage that prunes, in order."""
     last = next(each for each in reversed(plan.nodes) if each.kind.onnx)
     places = [place for place, node in enumerate(plan.nodes) if isinstance(node.spec, Prune)]
-    found = []
+    records = []
     for place, end in pairwise([*places, len(plan.nodes)]):
         node = plan.nodes[place]
         after = [later for later in plan.nodes[place:end] if isinstance(later.spec, Distill)]
         recovered = artifacts[after[-1].id].info["tuning_score"] if after else None
         info = _record_fields(artifacts[node.id].info)
-        found.append(PruningRecord(stage=node.stage, model=last.model, recovered=recovered, **info))
-    return tuple(found)
+        records.append(PruningRecord(stage=node.stage, model=last.model, recovered=recovered, **info))
+    return tuple(records)
 
 
 def _record_fields(info: Mapping[str, Any]) -> dict[str, Any]:

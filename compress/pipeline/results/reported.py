@@ -24,9 +24,9 @@ class ReportedSource(DataSource):
     @classmethod
     def of(cls, task: TaskSource) -> ReportedSource:
         """Return the reported splits of the same data that `task` trains on."""
-        found = cls(task.spec, task.folder, task.data_dir, task.tuning)
-        found.fingerprint = task.fingerprint
-        return found
+        source = cls(task.spec, task.folder, task.data_dir, task.tuning)
+        source.fingerprint = task.fingerprint
+        return source
 
     @cached_property
     def data(self) -> ReportedData:

@@ -15,10 +15,10 @@ def resolved_recipe(plan: Plan) -> dict[str, Any]:
     precision."""
     specs = {node.stage: node.spec for node in plan.nodes}
     specs |= {stage.id: stage.spec for stage in plan.recipe.stages if stage.kind == "export"}  # each model has its own
-    made = [stage for stage in plan.recipe.stages if stage.id in specs or stage.kind == "finetune"]
+    planned_stages = [stage for stage in plan.recipe.stages if stage.id in specs or stage.kind == "finetune"]
     stages = [
         {stage.kind: _name_field(stage) | _shared_settings(plan, stage.id, specs.get(stage.id) or stage.spec)}
-        for stage in made
+        for stage in planned_stages
     ]
     document = plan.recipe.model_dump(mode="json", exclude_none=True)
     student = {"student": plan.student.name} if plan.student else {}

@@ -13,7 +13,7 @@ from ... import results
 from ...errors import CompressError
 from ...files.atomic import sync
 from ..plan import Plan
-from .assemble import Made
+from .assemble import RunOutputs
 
 
 def finished_result(folder: Path, measurements: list[str]) -> results.Result | None:
@@ -27,17 +27,17 @@ def finished_result(folder: Path, measurements: list[str]) -> results.Result | N
         result = results.read_result(folder)
     except (CompressError, OSError, ValueError, BadZipFile):
         return None
-    found = result.settings.get("measurements")
-    return result if isinstance(found, list) and found[: len(measurements)] == measurements else None
+    keys = result.settings.get("measurements")
+    return result if isinstance(keys, list) and keys[: len(measurements)] == measurements else None
 
 
-def write_run(folder: Path, result: results.Result, plan: Plan, made: Made, store_root: Path) -> None:
+def write_run(folder: Path, result: results.Result, plan: Plan, outputs: RunOutputs, store_root: Path) -> None:
     """Write the run's files to a separate folder, then move them to `folder`, the result last: a run without it is not finished. An older
     run's result and report are deleted first; other files stay."""
     building = store_root / ".building" / folder.name
     shutil.rmtree(building, ignore_errors=True)
     building.mkdir(parents=True)
-    _fill_run(building, result, plan, made, store_root)
+    _fill_run(building, result, plan, outputs, store_root)
     folder.mkdir(parents=True, exist_ok=True)
     reported = results.REPORT if results.is_report(folder) else ()
     for name in (results.RESULT, *reported):
@@ -48,17 +48,17 @@ def write_run(folder: Path, result: results.Result, plan: Plan, made: Made, stor
     building.rmdir()
 
 
-def _fill_run(folder: Path, result: results.Result, plan: Plan, made: Made, store_root: Path) -> None:
-    data = made.reported.data
+def _fill_run(folder: Path, result: results.Result, plan: Plan, outputs: RunOutputs, store_root: Path) -> None:
+    data = outputs.reported.data
     arrays = {
         f"{label}/{name}": array
         if name in data.splits
         else array[:, :1]  # only what scores are computed from: the rest is stored with the splits
-        for label, found in made.logits.items()
-        for name, array in found.items()
+        for label, logits in outputs.logits.items()
+        for name, array in logits.items()
     }
-    arrays |= {f"gold/{name}": gold for name, gold in made.gold.items()}
-    counts = made.reported.token_counts(made.models[0].checkpoint.path)
+    arrays |= {f"gold/{name}": gold for name, gold in outputs.gold.items()}
+    counts = outputs.reported.token_counts(outputs.models[0].checkpoint.path)
     arrays |= {f"{results.TOKENS}/{name}": each for name, each in counts.items()}
     np.savez_compressed(folder / results.PREDICTIONS, allow_pickle=False, **arrays)
     paths = {
@@ -66,13 +66,13 @@ def _fill_run(folder: Path, result: results.Result, plan: Plan, made: Made, stor
             "onnx": model.onnx.relative_to(store_root).as_posix(),
             "checkpoint": model.checkpoint.path.relative_to(store_root).as_posix(),
         }
-        for model in made.models
+        for model in outputs.models
     }
     (folder / results.MODELS).write_text(json.dumps(paths, indent=1) + "\n", encoding="utf-8")
     kept = [node.id for node in plan.nodes if node.kind.checkpoint]
-    checkpoints = {name: made.artifacts[name].path.relative_to(store_root).as_posix() for name in kept}
+    checkpoints = {name: outputs.artifacts[name].path.relative_to(store_root).as_posix() for name in kept}
     (folder / results.CHECKPOINTS).write_text(json.dumps(checkpoints, indent=1) + "\n", encoding="utf-8")
-    _merge_logs(folder / results.LOG, {node.id: made.artifacts[node.id].path / results.LOG for node in plan.nodes})
+    _merge_logs(folder / results.LOG, {node.id: outputs.artifacts[node.id].path / results.LOG for node in plan.nodes})
     results.write_result(result, folder)
 
 

@@ -100,9 +100,9 @@ def sample_of(student: Encoded, teacher: Encoded, names: tuple[list[str], list[s
     same = [
         row for row in rows if [own[i] for i in student.input_ids[row]] == [others[i] for i in teacher.input_ids[row]]
     ]
-    found = np.array(same, np.int64)
-    tokens = int(student.lengths[found].sum())
-    return found if tokens <= TOKENS else _spread(found, max(1, len(found) * TOKENS // tokens))
+    indices = np.array(same, np.int64)
+    tokens = int(student.lengths[indices].sum())
+    return indices if tokens <= TOKENS else _spread(indices, max(1, len(indices) * TOKENS // tokens))
 
 
 def _spread(rows: np.ndarray, most: int) -> np.ndarray:

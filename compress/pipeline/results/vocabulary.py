@@ -27,8 +27,8 @@ def vocabulary_record(
     node = next((node for node in plan.nodes if isinstance(node.spec, Vocabulary)), None)
     if node is None:
         return None
-    made, info = artifacts[node.id], artifacts[node.id].info
-    before, after = (load_tokenizer(each.path) for each in (artifacts[node.inputs["model"]], made))
+    artifact, info = artifacts[node.id], artifacts[node.id].info
+    before, after = (load_tokenizer(each.path) for each in (artifacts[node.inputs["model"]], artifact))
     sizes = plan.sizes_of(node).embedding, info["tokens_before"], info["tokens"]
     specs = {other.id: other.spec for other in plan.nodes}
     files = {

@@ -92,7 +92,7 @@ def run(job: Job[Augment]) -> AugmentInfo:
     from ...augment import Proposers, augment, write_augmented
 
     spec, train, names, kind = job.spec, job.context.task.data.train, job.context.labels, job.context.kind
-    made = augment(
+    copies = augment(
         train,
         tokenizer=job.plan.teacher.tokenizer,
         proposers=Proposers(_masked_lm(job), _other_proposer(job)),
@@ -106,8 +106,8 @@ def run(job: Job[Augment]) -> AugmentInfo:
         work=job.work,
         on_progress=partial(job.context.listener.progress, "words"),
     )
-    write_augmented(made, job.out)
-    return {"examples": len(made.split), "sources": len(train)}
+    write_augmented(copies, job.out)
+    return {"examples": len(copies.split), "sources": len(train)}
 
 
 def _masked_lm(job: Job[Augment]) -> MaskedLmProposer | None:

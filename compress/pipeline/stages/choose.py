@@ -51,18 +51,18 @@ def add_best(
     if problem := too_many(fields):
         raise draft.fails(stage, problem)
     fields = fields | {field: fields[field][0] for field in lists(fields) if len(fields[field]) == 1}
-    found = combinations(fields)
+    grid = combinations(fields)
     spec = Finetune.model_validate(fields)
-    if len(found) == 1:
+    if len(grid) == 1:
         add(name, spec)
         return
     inputs = {
         _candidate_name(_ALONE, values): add(_candidate_name(name, values), Finetune.model_validate(fields | values))
-        for values in found
+        for values in grid
     }
     draft.add(CHOOSE, name, name, spec, {"candidates": list(inputs)}, inputs=inputs, stage=stage)
     where = f"{stage} of {draft.teachers[name].card.name}" if draft.others else stage
-    draft.notes.append(_note(fields, where, len(found), draft.sizes[name].parameters))
+    draft.notes.append(_note(fields, where, len(grid), draft.sizes[name].parameters))
 
 
 def _candidate_name(name: str, values: dict[str, float]) -> str:
@@ -75,9 +75,9 @@ def _shortest(value: float) -> str:
 
 
 def _note(fields: dict[str, Any], where: str, count: int, parameters: int) -> str:
-    told = " and ".join(f"{name} {', '.join(map(_shortest, fields[name]))}" for name in lists(fields))
+    choices = " and ".join(f"{name} {', '.join(map(_shortest, fields[name]))}" for name in lists(fields))
     return (
-        f"{where}: {count} candidates, of {told}: the best on the tuning split is chosen, of equals the "
+        f"{where}: {count} candidates, of {choices}: the best on the tuning split is chosen, of equals the "
         f"first; their checkpoints, {4 * parameters / 1e6:,.0f} MB each, stay in the store"
     )
 

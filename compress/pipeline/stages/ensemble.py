@@ -94,8 +94,8 @@ def _add(draft: Draft, max_length: int, stage: str) -> str:
     """Add the ensemble's node. The mean does not depend on the teachers' order: they are sorted by key, so that runs of any order share
     it."""
     name = node_name(draft, ENSEMBLE, max_length)
-    found = [add_teacher_logits(draft, model, max_length, stage=stage) for model in draft.teachers]
-    logits = sorted(found, key=draft.key_of)
+    nodes = [add_teacher_logits(draft, model, max_length, stage=stage) for model in draft.teachers]
+    logits = sorted(nodes, key=draft.key_of)
     inputs = {str(number): node for number, node in enumerate(logits, 1)}
     spec, outside = Ensemble(max_length=max_length), {"data": draft.task.fingerprint}
     draft.add(ENSEMBLE_KIND, name, ENSEMBLE, spec, {}, inputs=inputs, outside=outside, stage=stage)
@@ -109,7 +109,7 @@ def run(job: Job[Ensemble]) -> EnsembleInfo:
     mean = TASK_KINDS[data.spec.kind].mean
     if mean is None:
         raise RuntimeError("several teachers are only planned for a kind of task whose outputs have a mean")
-    teachers = [calibrated_logits(found.path, found.info["temperature"]) for found in job.inputs.values()]
+    teachers = [calibrated_logits(artifact.path, artifact.info["temperature"]) for artifact in job.inputs.values()]
     _save_mean(job.out / _FILE, mean, [each["train"] for each in teachers])
     tuning, threshold = mean([each["tuning"] for each in teachers]), None
     if data.tuning.labels_spans:

@@ -59,9 +59,9 @@ def measured_costs(job: Job[Any], config: Any, *, length: int | None) -> Measure
     kept = job.work / ("layer_times.json" if length else "layer_bytes.json")
     if not kept.is_file():
         with tempfile.TemporaryDirectory() as folder:
-            found = _measure(_of_job(job, config, Path(folder), length), config, timed=length is not None)
+            costs = _measure(_of_job(job, config, Path(folder), length), config, timed=length is not None)
         kept.parent.mkdir(parents=True, exist_ok=True)
-        write_text(kept, TypeAdapter(MeasuredCosts).dump_json(found).decode())
+        write_text(kept, TypeAdapter(MeasuredCosts).dump_json(costs).decode())
     return TypeAdapter(MeasuredCosts).validate_json(kept.read_bytes())
 
 
@@ -100,13 +100,13 @@ def _measure(measure: Callable[[Sequence[Shape]], list[float]], config: Any, *, 
     parts = {(name, count): narrow._replace(**{name: count}) for name, counts in options.items() for count in counts}
     shallow = narrow._replace(layers=depth - 2) if layers > depth else narrow
     shapes = list(dict.fromkeys([narrow, whole, shallow, *parts.values()]))
-    found = dict(zip(shapes, measure(shapes), strict=True))
-    more = {part: found[shape] - found[narrow] for part, shape in parts.items()}
+    costs = dict(zip(shapes, measure(shapes), strict=True))
+    more = {part: costs[shape] - costs[narrow] for part, shape in parts.items()}
     # A large model's weights do not stay in the caches, as a narrow one's do: the costs of widths are scaled to add up to the whole's.
     together = sum(more[name, counts[-1]] for name, counts in options.items())
-    scale = (found[whole] - found[narrow]) / together if together > 0 else 1.0
+    scale = (costs[whole] - costs[narrow]) / together if together > 0 else 1.0
     points = dict[str, Any]()
-    empty = found[narrow] + (layers - depth) * max(0.0, (found[narrow] - found[shallow]) / 2)
+    empty = costs[narrow] + (layers - depth) * max(0.0, (costs[narrow] - costs[shallow]) / 2)
     for name, counts in options.items():
         layers_alike, measured = (1, 1) if name.startswith("last") else (layers - 1, max(1, depth - 1))
         fewest = max(0.0, -more[name, 0])
@@ -215,13 +215,13 @@ def _cpu_times(files: Sequence[Path], length: int, on_progress: Callable[[int, i
     feed = [
         _random_feed([each.name for each in session.get_inputs()], _FEWEST_TOKENS, (1, length)) for session in sessions
     ]
-    found: list[list[float]] = []
+    rounds: list[list[float]] = []
     start = time.monotonic()
-    while len(found) < _LEAST_ROUNDS or (len(found) < _MOST_ROUNDS and time.monotonic() < start + _SECONDS):
-        found.append([_mean_time(*each) for each in zip(sessions, feed, strict=True)])
+    while len(rounds) < _LEAST_ROUNDS or (len(rounds) < _MOST_ROUNDS and time.monotonic() < start + _SECONDS):
+        rounds.append([_mean_time(*each) for each in zip(sessions, feed, strict=True)])
         on_progress(min(int(time.monotonic() - start), _SECONDS - 1), _SECONDS)
     on_progress(_SECONDS, _SECONDS)
-    return np.quantile(found[_WARM_UP:], 0.25, axis=0).tolist()
+    return np.quantile(rounds[_WARM_UP:], 0.25, axis=0).tolist()
 
 
 def _mean_time(session: Any, feed: dict[str, np.ndarray]) -> float:

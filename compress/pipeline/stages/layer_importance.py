@@ -64,7 +64,7 @@ def layer_importance_inputs(draft: Draft, stage: str) -> dict[str, str]:
     spec = LayerImportance(keep=card.layers, examples=card.examples, max_length=draft.task.spec.max_length)
     described, outside = {**spec.model_dump(), "seed": draft.base_seed}, {"data": draft.task.fingerprint}
     inputs = {"teacher": draft.latest["teacher"]}
-    made = draft.add(
+    name = draft.add(
         LAYER_IMPORTANCE,
         CHOSEN_LAYERS,
         "teacher",
@@ -75,7 +75,7 @@ def layer_importance_inputs(draft: Draft, stage: str) -> dict[str, str]:
         seed=draft.base_seed,
         stage=stage,
     )
-    return {CHOSEN_LAYERS: made}
+    return {CHOSEN_LAYERS: name}
 
 
 def run(job: Job[LayerImportance]) -> LayerImportanceInfo:
@@ -96,15 +96,15 @@ def run(job: Job[LayerImportance]) -> LayerImportanceInfo:
     def divergence(kept: tuple[int, ...]) -> float:
         nonlocal done
         with layers_alone(model, kept):
-            found = TASK_KINDS[context.kind].divergence(whole, outputs())
+            cost = TASK_KINDS[context.kind].divergence(whole, outputs())
         done += 1
         context.listener.progress("judging layers", min(done, total), total)
-        return max(0.0, found)  # rounding may make it negative
+        return max(0.0, cost)  # rounding may make it negative
 
     rounds = _ROUNDS.validate_json(kept_rounds.read_bytes()) if kept_rounds.is_file() else []
     done = sum(len(each.layers) for each in rounds)
-    for found in rounds_to(spec.keep, layers, divergence, first=first, before=rounds):
-        rounds.append(found)
+    for new_round in rounds_to(spec.keep, layers, divergence, first=first, before=rounds):
+        rounds.append(new_round)
         _write(kept_rounds, rounds)
     spaced = copied_layers("every_other", teacher_layers=layers, student_layers=spec.keep, card=job.node.id)
     dropped = [each.dropped for each in rounds]
@@ -132,8 +132,8 @@ def _examples(job: Job[LayerImportance], train: Encoded, pad: int) -> Encoded:
     rows: list[np.ndarray] = []
     while len(rows) < len(data) and sum(map(len, rows)) < job.spec.examples:
         rows.append(data.indices(len(rows)))
-    found = np.concatenate(rows)
-    return train.take(found if data.groups(found) is not None else found[: job.spec.examples])
+    indices = np.concatenate(rows)
+    return train.take(indices if data.groups(indices) is not None else indices[: job.spec.examples])
 
 
 def _write(path: Path, rounds: list[Round]) -> None:

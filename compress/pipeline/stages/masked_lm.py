@@ -66,8 +66,8 @@ def _is_wanted(draft: Draft) -> bool:
 
 def reads_masked_lm(losses: Iterable[Any]) -> bool:
     """Whether one of `losses` reads the output of the teacher's masked-LM head."""
-    found = (LOSSES[loss.name] for loss in losses if loss.weight > 0)
-    return any(loss.reads == "tokens" and loss.needs_teacher for loss in found)
+    active_losses = (LOSSES[loss.name] for loss in losses if loss.weight > 0)
+    return any(loss.reads == "tokens" and loss.needs_teacher for loss in active_losses)
 
 
 def run(job: Job[MaskedLm]) -> TrainingInfo:

@@ -118,10 +118,10 @@ def _hold_against(job: Job[Pretrain], model: Any, held: Any, info: TrainingInfo)
     """Add the perplexity of the held-out text."""
     from ..training.teacher_targets import held_out_loss
 
-    found = held_out_loss(model.eval(), held, size=job.spec.micro_batch_size or job.spec.batch_size)
-    info["held_out"] = found
+    held_out = held_out_loss(model.eval(), held, size=job.spec.micro_batch_size or job.spec.batch_size)
+    info["held_out"] = held_out
     job.context.notice(
-        f"{job.node.id}: perplexity {found['perplexity']:.1f} of the masked tokens of {found['sequences']:,} sequences that "
+        f"{job.node.id}: perplexity {held_out['perplexity']:.1f} of the masked tokens of {held_out['sequences']:,} sequences that "
         f"were not trained on, after {info['steps']:,} steps"
     )
 

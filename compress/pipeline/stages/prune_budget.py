@@ -74,11 +74,11 @@ def _check_falls(plan: Plan, node: Node[Prune]) -> None:
     """Check that no earlier stage has made the file as small already."""
     for stage, other in _earlier_prunes(plan, node):
         if other.budget == "size_mb":
-            least, found = other.budgets[-1], node.spec.budgets[0]
-            if found >= least:
+            least, budget = other.budgets[-1], node.spec.budgets[0]
+            if budget >= least:
                 raise CompressError(
                     f"recipe {plan.recipe.name}, stage {node.stage}: size_mb: expected less than the {least:g} of stage {stage} "
-                    f"before it; found {found:g}"
+                    f"before it; found {budget:g}"
                 )
 
 

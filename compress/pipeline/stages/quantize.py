@@ -99,9 +99,9 @@ def _check_table(draft: Draft, spec: Quantize, stage: str) -> None:
 def _machine(quantizer: Quantizer) -> dict[str, Any]:
     """Properties of this machine that a file depends on."""
     installed = {name: version for name, version in versions().items() if name in quantizer.packages}
-    found = {"libraries": installed} if installed else {}
-    found |= {"isa": list(isa())} if "isa" in quantizer.depends_on else {}
-    return found | ({"cpu": cpu_name()} if "cpu" in quantizer.depends_on else {})
+    properties = {"libraries": installed} if installed else {}
+    properties |= {"isa": list(isa())} if "isa" in quantizer.depends_on else {}
+    return properties | ({"cpu": cpu_name()} if "cpu" in quantizer.depends_on else {})
 
 
 def check(plan: Plan, node: Node[Quantize]) -> None:

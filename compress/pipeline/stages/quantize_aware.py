@@ -90,8 +90,8 @@ def run(job: Job[QuantizeAware]) -> TrainingInfo:
         trained = _logits(model, context, tokenizer)
         ranges = {name: Range(*ends) for name, ends in quant.found().items()}
         factors, channel_repeats = (
-            {name: value.cpu().numpy() for name, value in found.items()}
-            for found in (quant.smoothing(), quant.channel_repeats())
+            {name: value.cpu().numpy() for name, value in tensors.items()}
+            for tensors in (quant.smoothing(), quant.channel_repeats())
         )
     save_checkpoint(model.eval(), tokenizer, job.out)
     Trained(ranges, factors, channel_repeats).write(job.out)
@@ -116,11 +116,11 @@ def _fake_quant(job: Job[QuantizeAware], model: nn.Module, tokenizer: Any) -> Fa
     feeds = calibration(context, quantize, tokenizer, _pad(model), job.node.outside)
     # These fields are not in the stage's key.
     searched = quantize.model_copy(update={"alpha": None, "outlier_splitting": True})
-    found = find_factors(graph, choice, feeds, searched) if spec.smooth else Smoothing()
+    smoothing = find_factors(graph, choice, feeds, searched) if spec.smooth else Smoothing()
     # Processes that train together, maybe on different CPUs, all use what the first one found.
     factors, channel_repeats = (
         {name: np.array(values, kind) for name, values in ranks.broadcast(_to_lists(arrays)).items()}
-        for arrays, kind in ((found.factors, np.float32), (found.channel_repeats, np.int64))
+        for arrays, kind in ((smoothing.factors, np.float32), (smoothing.channel_repeats, np.int64))
     )
     if factors:
         graph = smooth(graph, factors, fold=quantize.per_channel)

@@ -89,15 +89,15 @@ def _write_windows(job: Job[TeacherLogits], model: Any, pad: int) -> tuple[float
         "train": training_examples(task, student.tokenizer, length, job.inputs.get("augmented")),
         "tuning": task.encoded("tuning", student.tokenizer, task.spec.max_length),
     }
-    tables = {split: span_tables.create_table(_table(job.out, split), found) for split, found in windows.items()}
+    tables = {split: span_tables.create_table(_table(job.out, split), encoded) for split, encoded in windows.items()}
     teacher = job.plan.teachers[job.node.model]
-    for split, found in windows.items():
+    for split, encoded in windows.items():
         read = length if split == "train" else task.spec.max_length
-        parts = None if teacher.shares_tokenizer(student) else teacher.parts_of(found, read)
-        put_token_logits(tables[split], model, found, pad, parts=parts)
+        parts = None if teacher.shares_tokenizer(student) else teacher.parts_of(encoded, read)
+        put_token_logits(tables[split], model, encoded, pad, parts=parts)
     temperature = span_tables.fit_span_temperature(tables["tuning"], windows["tuning"])
-    for split, found in windows.items():
-        span_tables.calibrate(tables[split], found, temperature)
+    for split, encoded in windows.items():
+        span_tables.calibrate(tables[split], encoded, temperature)
         tables[split].flush()
     return temperature, len(windows["train"])
 

@@ -48,8 +48,8 @@ def token_vector_inputs(draft: Draft, stage: str) -> dict[str, str]:
     )
     inputs, outside = {"teacher": draft.latest["teacher"]}, {"data": draft.task.fingerprint}
     described = spec.model_dump(mode="json")
-    made = draft.add(TOKEN_VECTORS, _NAME, "teacher", spec, described, inputs=inputs, outside=outside, stage=stage)
-    return {_NAME: made}
+    name = draft.add(TOKEN_VECTORS, _NAME, "teacher", spec, described, inputs=inputs, outside=outside, stage=stage)
+    return {_NAME: name}
 
 
 def run(job: Job[TokenVectors]) -> TokenVectorsInfo:

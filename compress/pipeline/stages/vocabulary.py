@@ -103,9 +103,9 @@ def run(job: Job[Vocabulary]) -> VocabularyInfo:
     save_checkpoint(model.eval(), after, job.out)
     texts = {"train": compare_splits(before, after, train), "tuning": compare_splits(before, after, tuning)}
     texts |= {"corpus": compare_texts(before, after, _paragraphs(job))} if spec.corpus else {}
-    for name, found in texts.items():
-        _say_what_is_unknown(job, name, found)
-    rates = {name: found.rates.model_dump() for name, found in texts.items()}
+    for name, counts in texts.items():
+        _say_what_is_unknown(job, name, counts)
+    rates = {name: counts.rates.model_dump() for name, counts in texts.items()}
     return {"tokens": len(kept), "tokens_before": int(config["vocab_size"]), "texts": rates}
 
 
@@ -131,11 +131,11 @@ def _paragraphs(job: Job[Any]) -> Iterator[list[str]]:
         listener.progress("paragraphs", done, None)
 
 
-def _say_what_is_unknown(job: Job[Vocabulary], name: str, found: TextCounts) -> None:
+def _say_what_is_unknown(job: Job[Vocabulary], name: str, counts: TextCounts) -> None:
     """Report words that become unknown: those with a character that is in the vocabulary only within longer tokens."""
-    if found.unknown_after > found.unknown:
+    if counts.unknown_after > counts.unknown:
         job.context.notice(
-            f"{job.node.id}: {found.unknown_after - found.unknown:,} more words of {name} are unknown: the "
+            f"{job.node.id}: {counts.unknown_after - counts.unknown:,} more words of {name} are unknown: the "
             "vocabulary lacks characters that its longer tokens have; give text with such words with --corpus"
         )
 

@@ -49,8 +49,8 @@ def initial_student(job: Job[Any], teacher: Any, tokenizer: Any) -> tuple[nn.Mod
         _load_encoder(student, inputs)
         return student, None
     if not plan.sizes["student"].layers:
-        made = inputs.get("token_vectors")
-        vectors = None if made is None else np.load(made.path / VECTORS, allow_pickle=False)
+        artifact = inputs.get("token_vectors")
+        vectors = None if artifact is None else np.load(artifact.path / VECTORS, allow_pickle=False)
         return build_static(teacher, plan.sizes["student"], tokenizer, vectors), None
     card, sample = card_of(plan, inputs), None
     tokens = sample_tokens(card)

@@ -36,9 +36,9 @@ def cooccurrence_init(job: Job[Any], model: Any, text: TextBatches) -> Start | N
 
     Of several processes the first does this, and all begin with its weights. A resumed training has its own weights.
     """
-    found = _from_counts(job, model, text) if ranks.is_first() else None
+    start = _from_counts(job, model, text) if ranks.is_first() else None
     ranks.broadcast(None)  # the others wait here, however long it takes
-    return found
+    return start
 
 
 def _from_counts(job: Job[Any], model: Any, text: TextBatches) -> Start:
@@ -52,6 +52,6 @@ def _from_counts(job: Job[Any], model: Any, text: TextBatches) -> Start:
     init_encoder(encoder, word_vectors(pairs, width, seed=job.node.seed))
     if model is not encoder:
         init_head(model, counts)
-    found: Start = {"words": int((counts > 0).sum()), "pairs": int(pairs.nnz)}
-    kept.write_text(json.dumps({"start": found}))
-    return found
+    start: Start = {"words": int((counts > 0).sum()), "pairs": int(pairs.nnz)}
+    kept.write_text(json.dumps({"start": start}))
+    return start

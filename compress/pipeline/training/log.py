@@ -82,7 +82,7 @@ class TrainLog:
 
     def _complete_lines(self) -> list[tuple[str, dict[str, Any]]]:
         """Return every complete line, with its parsed step."""
-        found = []
+        lines = []
         text = self._path.read_text(encoding="utf-8", errors="replace") if self._path.exists() else ""
         for line in text.splitlines():
             try:
@@ -90,5 +90,5 @@ class TrainLog:
             except json.JSONDecodeError:
                 continue
             if isinstance(step, dict) and step.keys() >= _FIELDS:
-                found.append((line, step))
-        return found
+                lines.append((line, step))
+        return lines

@@ -164,8 +164,8 @@ def _from_windows(
         raise RuntimeError(f"a table of {len(table):,} tokens is not of windows that have {windows.starts[-1]:,}")
 
     def look_up(batch: Batch, indices: np.ndarray) -> Features:
-        found = span_tables.padded_outputs(table, windows, indices, batch["input_ids"].shape[1])
-        return {LOGITS: to_tensors({LOGITS: found}, accelerator.device)[LOGITS]}
+        logits = span_tables.padded_outputs(table, windows, indices, batch["input_ids"].shape[1])
+        return {LOGITS: to_tensors({LOGITS: logits}, accelerator.device)[LOGITS]}
 
     return look_up
 

@@ -56,10 +56,10 @@ def speed(model: Any, teacher: Any, objective: Any, totals: Totals, accelerator:
     words, taught_words = (SELECTED * length if runs else 0.0 for runs in objective.heads_run)
     each = model_flops(_sizes(model), taught, length=length, words=words, taught_words=taught_words)
     flops, peak = each / length * rate, _peak(accelerator)
-    found: Speed = {"tokens_per_second": rate, "model_flops_per_second": flops}
+    rates: Speed = {"tokens_per_second": rate, "model_flops_per_second": flops}
     if peak is not None:
-        found["utilisation"] = flops / peak
-    return found
+        rates["utilisation"] = flops / peak
+    return rates
 
 
 def _runs_layers(features: frozenset[str]) -> bool:
