@@ -30,8 +30,9 @@ NEW = Code(version="0.1.0", source="c" * 64, commit="d" * 40, dirty=True)
 
 
 def by(code: Code, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("compress.provenance", "compress.pipeline.results.assemble"):
-        monkeypatch.setattr(f"{module}.running_code", lambda: code)
+    # All that hold it by name, its own module last: what is first imported now must find the real one, to get it back afterwards.
+    for module in ("pipeline.results.assemble", "pipeline.training.run", "provenance"):
+        monkeypatch.setattr(f"compress.{module}.running_code", lambda: code)
 
 
 def sha256(path: Path) -> str:
