@@ -39,11 +39,11 @@ def find_candidates(words: Sequence[str]) -> list[Candidate]:
     Loads no model. CompressError: an unknown runtime, one whose package is not installed, a missing file, a file that is not an ONNX
     model, a file or checkpoint named twice, or no candidates at all.
     """
-    found = [entry for word in words for entry in _entries(word)]
-    if not found:
+    entries = [entry for word in words for entry in _entries(word)]
+    if not entries:
         raise CompressError("bench: expected bundles, .onnx files or checkpoints; found none")
-    _check_twice(found)
-    return [Candidate(_name(entry, found), entry.path, entry.runtime) for entry in found]
+    _check_twice(entries)
+    return [Candidate(_name(entry, entries), entry.path, entry.runtime) for entry in entries]
 
 
 def _entries(word: str) -> list[_Entry]:

@@ -84,8 +84,8 @@ class Server:
     def operators(self, path: str, rows: Sequence[int]) -> dict[str, Any]:
         from .operators import operators
 
-        runs, found = operators(Path(path), rows)
-        return {"runs": runs, "operators": [asdict(operator) for operator in found]}
+        runs, nodes = operators(Path(path), rows)
+        return {"runs": runs, "operators": [asdict(operator) for operator in nodes]}
 
 
 def _time_call(work: Callable[[], object]) -> tuple[float, float]:

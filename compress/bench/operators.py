@@ -61,14 +61,14 @@ def _events(path: Path, rows: Sequence[int], folder: Path) -> list[list[dict[str
 
     session = open_session(path, 1, configure=configure)
     known = session.get_modelmeta().custom_metadata_map
-    given = feed(path, [value.name for value in session.get_inputs()], known, rows)
+    batch = feed(path, [value.name for value in session.get_inputs()], known, rows)
     start, done = time.monotonic(), 0
     while done < WARMUP + MIN_RUNS or (done < WARMUP + RUNS and time.monotonic() - start < SECONDS):
-        session.run(None, given)
+        session.run(None, batch)
         done += 1
-    found = json.loads(Path(session.end_profiling()).read_text(encoding="utf-8"))
-    runs = sorted((event["ts"], event["ts"] + event["dur"]) for event in found if event["name"] == "model_run")
-    nodes = [event for event in found if event["cat"] == "Node" and event["name"].endswith(_KERNEL)]
+    events = json.loads(Path(session.end_profiling()).read_text(encoding="utf-8"))
+    runs = sorted((event["ts"], event["ts"] + event["dur"]) for event in events if event["name"] == "model_run")
+    nodes = [event for event in events if event["cat"] == "Node" and event["name"].endswith(_KERNEL)]
     return [[event for event in nodes if begin <= event["ts"] <= end] for begin, end in runs[WARMUP:]]
 
 
@@ -77,12 +77,12 @@ def _operators(path: Path, graph: onnx.GraphProto, runs: list[list[dict[str, Any
     times: dict[tuple[str, str], list[int]] = {}
     for event in (event for events in runs for event in events):
         times.setdefault(_key(event), []).append(event["dur"])
-    found = []
+    nodes = []
     for event in runs[-1]:
         name, op = event["name"].removesuffix(_KERNEL), event["args"]["op_name"]
         macs = _macs(path, known.get(name), op, event["args"])
-        found.append(Operator(name, op, groups.get(name, REST), min(times[_key(event)]) / 1000, macs))
-    return found
+        nodes.append(Operator(name, op, groups.get(name, REST), min(times[_key(event)]) / 1000, macs))
+    return nodes
 
 
 def _key(event: dict[str, Any]) -> tuple[str, str]:
@@ -93,10 +93,12 @@ def _groups(graph: onnx.GraphProto) -> dict[str, str]:
     """Return node -> group: matmuls with a weight are int8 or fp32; those of two activations, and softmax, are attention."""
     from ..graphs.matmuls import matmuls
 
-    found = matmuls(graph)
+    matmul_names = matmuls(graph)
     groups = {node.name: ATTENTION for node in graph.node if "Attention" in node.op_type or node.op_type == "Softmax"}
-    groups |= dict.fromkeys(found.activation, ATTENTION)
-    return groups | dict.fromkeys(found.int8, INT8) | dict.fromkeys(found.fp32 + found.stacked, FP32)
+    groups |= dict.fromkeys(matmul_names.activation, ATTENTION)
+    return (
+        groups | dict.fromkeys(matmul_names.int8, INT8) | dict.fromkeys(matmul_names.fp32 + matmul_names.stacked, FP32)
+    )
 
 
 def _macs(path: Path, node: onnx.NodeProto | None, op: str, event: dict[str, Any]) -> dict[str, int]:

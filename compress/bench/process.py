@@ -42,8 +42,8 @@ class Child:
 
     def load(self) -> tuple[float, str]:
         """Load the model; return the milliseconds until it can run, without imports, and the name of the engine."""
-        found = self._ask("load", runtime=self.candidate.runtime, path=self._path, threads=self.threads)
-        return found["milliseconds"], found["engine"]
+        answer = self._ask("load", runtime=self.candidate.runtime, path=self._path, threads=self.threads)
+        return answer["milliseconds"], answer["engine"]
 
     def prepare(self, rows: Sequence[int]) -> None:
         """Prepare a batch of texts of `rows` tokens, without running it. CompressError if the model does not take it."""
@@ -67,8 +67,8 @@ class Child:
 
     def operators(self, rows: Sequence[int]) -> tuple[int, list[Operator]]:
         """Run `operators.operators` on the candidate's file."""
-        found = self._ask("operators", path=self._path, rows=list(rows))
-        return found["runs"], [Operator(**operator) for operator in found["operators"]]
+        answer = self._ask("operators", path=self._path, rows=list(rows))
+        return answer["runs"], [Operator(**operator) for operator in answer["operators"]]
 
     @property
     def _path(self) -> str:

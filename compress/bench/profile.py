@@ -73,7 +73,7 @@ def profile(
     chosen = [candidate for candidate in candidates if candidate.runtime == "onnx"]
     if not chosen or not shapes:
         raise CompressError("--profile: expected an ONNX file run by ONNX Runtime and a shape; found none")
-    found = {}
+    by_candidate = {}
     for number, candidate in enumerate(chosen):
         if on_progress:
             on_progress(f"profile of {candidate.name}", number, len(chosen))
@@ -84,10 +84,10 @@ def profile(
                 runs, operators = child.operators([length] * batch)
                 whole = min(child.run([length] * batch).cpu for _ in range(runs))
                 profiles.append(summary((batch, length), runs, operators, whole, rates))
-            found[candidate.name] = tuple(profiles)
+            by_candidate[candidate.name] = tuple(profiles)
     if on_progress:
         on_progress("profiles", len(chosen), len(chosen))
-    return found
+    return by_candidate
 
 
 def summary(

@@ -58,11 +58,11 @@ def onnx_runner(path: Path, threads: int) -> Runner:
     known = session.get_modelmeta().custom_metadata_map
     names = [value.name for value in session.get_inputs()]
     # A graph for embeddings also outputs the hidden states, for tools that pool by themselves.
-    asked = wanted_outputs([value.name for value in session.get_outputs()])
+    outputs = wanted_outputs([value.name for value in session.get_outputs()])
 
     def prepare(rows: Sequence[int]) -> Callable[[], object]:
-        given = feed(path, names, known, rows)
-        return lambda: session.run(asked, given)
+        batch = feed(path, names, known, rows)
+        return lambda: session.run(outputs, batch)
 
     return Runner(f"onnxruntime {onnxruntime.__version__}", prepare)
 
@@ -81,8 +81,8 @@ def openvino_runner(path: Path, threads: int, precision: str) -> Runner:
     names = [value.get_any_name() for value in opened.model.inputs]
 
     def prepare(rows: Sequence[int]) -> Callable[[], object]:
-        given = feed(path, names, opened.metadata, rows)
-        return lambda: request.infer(given)
+        batch = feed(path, names, opened.metadata, rows)
+        return lambda: request.infer(batch)
 
     return Runner(f"{opened.version}, {precision}", prepare)
 
@@ -103,8 +103,8 @@ def torch_runner(path: Path, threads: int) -> Runner:
 
     def prepare(rows: Sequence[int]) -> Callable[[], object]:
         check_length(path, rows, longest)
-        given = inputs(rows, model.config.vocab_size)
-        ids, mask = (torch.from_numpy(given[name]) for name in ("input_ids", "attention_mask"))
+        batch = inputs(rows, model.config.vocab_size)
+        ids, mask = (torch.from_numpy(batch[name]) for name in ("input_ids", "attention_mask"))
 
         def run() -> object:
             with torch.inference_mode():

@@ -71,7 +71,7 @@ def export_onnx(
         path.unlink(missing_ok=True)
         unpadded.unlink(missing_ok=True)
         raise
-    found, rounding = matmuls(model.graph), dict(parity.rounding)
+    matmul_names, rounding = matmuls(model.graph), dict(parity.rounding)
     for shape, moved in unpadded_parity.rounding.items():
         rounding[shape] = max(moved, rounding.get(shape, 0.0))
     return {
@@ -79,8 +79,8 @@ def export_onnx(
         "opset": model.opset_import[0].version,
         "bytes": path.stat().st_size,
         "nodes": len(model.graph.node),
-        "weight_matmuls": len(found.fp32) + len(found.stacked),
-        "activation_matmuls": len(found.activation),
+        "weight_matmuls": len(matmul_names.fp32) + len(matmul_names.stacked),
+        "activation_matmuls": len(matmul_names.activation),
         "parity_max_abs_error": parity.errors,
         "unpadded_parity_max_abs_error": unpadded_parity.errors,
         **({"moved_by_rounding": rounding} if rounding else {}),

@@ -43,12 +43,12 @@ def fast_tolerance(layers: int) -> float:
 
 def torch_logits(traced: Traced) -> Logits:
     """Return the checkpoint's logits for an `example` of each of `shapes`; all its graphs are compared with these."""
-    found = {}
+    logits = {}
     for shape in shapes(traced.max_length):
         inputs = example(traced, *shape)
         with torch.inference_mode():
-            found[shape] = logits_of(traced.model, traced.model(**inputs), inputs["attention_mask"]).numpy()
-    return found
+            logits[shape] = logits_of(traced.model, traced.model(**inputs), inputs["attention_mask"]).numpy()
+    return logits
 
 
 @dataclass(frozen=True)
@@ -76,12 +76,12 @@ def check_parity(traced: Traced, path: Path, logits: Logits, tolerance: float = 
         inputs = example(traced, batch, length)
         feed = {name: value.numpy() for name, value in inputs.items()}
         mask, shape = feed["attention_mask"], f"{batch}x{length}"
-        found = run_logits(session, feed)
-        if found.shape != expected.shape:
+        actual = run_logits(session, feed)
+        if actual.shape != expected.shape:
             errors[shape], bad = float("inf"), True
             continue
         scale = max(1.0, float(np.abs(real_rows(expected, mask)).max()))
-        by_example = _by_example(found - expected, mask)
+        by_example = _by_example(actual - expected, mask)
         errors[shape] = float(by_example.max())
         beyond = ~(by_example <= tolerance * scale)  # written so that NaN is beyond
         if not beyond.any():
@@ -91,7 +91,7 @@ def check_parity(traced: Traced, path: Path, logits: Logits, tolerance: float = 
                 traced.model, {name: value[torch.from_numpy(beyond)] for name, value in inputs.items()}
             )
             moves = _by_example(moved, mask[beyond])
-            if (_by_example(found[beyond] - exact, mask[beyond]) <= np.maximum(tolerance * scale, moves)).all():
+            if (_by_example(actual[beyond] - exact, mask[beyond]) <= np.maximum(tolerance * scale, moves)).all():
                 rounding[shape] = float(moves.max())
                 continue
         bad = True

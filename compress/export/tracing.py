@@ -52,8 +52,8 @@ class Traced:
 Outputs = Tensor | tuple[Tensor, ...]  # a model's only output, or all of several
 
 
-def _one_or_all(found: Sequence[Tensor]) -> Outputs:
-    return found[0] if len(found) == 1 else tuple(found)
+def _one_or_all(outputs: Sequence[Tensor]) -> Outputs:
+    return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
 
 class _AdditiveMask(nn.Module):
@@ -87,10 +87,10 @@ class _OwnForm(nn.Module):
         self.traced, self._several = form, len(outputs) > 1
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Outputs:
-        found = self.traced(input_ids, attention_mask, token_type_ids)
-        if isinstance(found, tuple):
-            return found
-        return _one_or_all(found.unbind(-1) if self._several else [found])
+        output = self.traced(input_ids, attention_mask, token_type_ids)
+        if isinstance(output, tuple):
+            return output
+        return _one_or_all(output.unbind(-1) if self._several else [output])
 
 
 class _OwnMask(_AdditiveMask):
@@ -98,8 +98,8 @@ class _OwnMask(_AdditiveMask):
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Outputs:
         more = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
-        found = self.traced(input_ids=input_ids, attention_mask=attention_mask, **more)
-        return self._select_outputs(found, attention_mask)
+        output = self.traced(input_ids=input_ids, attention_mask=attention_mask, **more)
+        return self._select_outputs(output, attention_mask)
 
 
 def load(checkpoint: Path, kind: KindName) -> Traced:

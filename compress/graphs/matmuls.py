@@ -52,7 +52,7 @@ def matmuls(graph: GraphProto) -> Matmuls:
     known = constants(graph)
     cut = _reshaped_constants(graph, known)
     restored = {node.output[0] for node in graph.node if node.op_type == "DequantizeLinear"}
-    found: dict[str, list[str]] = {"int8": [], "fp32": [], "activation": [], "stacked": []}
+    by_kind: dict[str, list[str]] = {"int8": [], "fp32": [], "activation": [], "stacked": []}
     for node in graph.node:
         operands = _weights(node)
         if node.op_type not in INTEGER_MATMULS | FLOAT_MATMULS or all(name in known for name in operands):
@@ -63,8 +63,8 @@ def matmuls(graph: GraphProto) -> Matmuls:
             kind = "int8"
         else:
             kind = "stacked" if any(name in cut for name in operands) else "fp32"
-        found[kind].append(node.name)
-    return Matmuls(**{kind: tuple(names) for kind, names in found.items()})
+        by_kind[kind].append(node.name)
+    return Matmuls(**{kind: tuple(names) for kind, names in by_kind.items()})
 
 
 def _reshaped_constants(graph: GraphProto, known: set[str]) -> set[str]:
@@ -104,7 +104,7 @@ def head_matmuls(graph: GraphProto) -> tuple[str, ...]:
 def _matmuls_behind(graph: GraphProto, ends: Container[str]) -> tuple[str, ...]:
     """Return every matmul from the outputs back to the first nodes of the kinds `ends`, those included."""
     producer = {name: node for node in graph.node for name in node.output}
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     seen: set[str] = set()
     waiting = [output.name for output in graph.output]
     while waiting:
@@ -113,7 +113,7 @@ def _matmuls_behind(graph: GraphProto, ends: Container[str]) -> tuple[str, ...]:
             continue
         seen.add(node.output[0])
         if node.op_type in INTEGER_MATMULS | FLOAT_MATMULS:
-            found[node.name] = None
+            names[node.name] = None
         if node.op_type not in ends:
             waiting.extend(node.input)
-    return tuple(found)
+    return tuple(names)

@@ -29,8 +29,8 @@ def split_gemms(graph: GraphProto, names: Container[str]) -> None:
                 graph.initializer.append(weight)
                 stored[weight.name] = weight
         unbiased = len(node.input) < 3 or not node.input[2]
-        made = node.output[0] if unbiased else matmul
-        nodes.append(onnx.helper.make_node("MatMul", [node.input[0], weight.name], [made], name=node.name))
+        output = node.output[0] if unbiased else matmul
+        nodes.append(onnx.helper.make_node("MatMul", [node.input[0], weight.name], [output], name=node.name))
         if not unbiased:
             name = f"{node.name}_bias"
             nodes.append(onnx.helper.make_node("Add", [matmul, node.input[2]], [node.output[0]], name=name))

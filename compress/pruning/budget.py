@@ -60,11 +60,11 @@ class Costs:
     def of(self, shape: PrunedShape) -> float:
         """Return the cost of a model of this shape. KeyError: a width is not an option."""
         counts = [count for pair in zip(map(len, shape.heads), shape.neurons, strict=True) for count in pair]
-        found = [
+        costs = [
             dict(zip(each.counts.tolist(), each.costs.tolist(), strict=True))[count]
             for each, count in zip(self.widths, counts, strict=True)
         ]
-        return self.fixed + float(sum(found))
+        return self.fixed + float(sum(costs))
 
 
 Points = tuple[tuple[int, float], ...]
@@ -88,15 +88,15 @@ class MeasuredCosts:
     def costs(self, sizes: Dimensions) -> Costs:
         """Return the costs of a model of these sizes, pruned or not."""
         *inner, (last_heads, last_neurons) = unit_counts(sizes)
-        found = []
+        widths = []
         for heads, neurons in inner:
-            found += [
+            widths += [
                 _interpolate_costs(head_counts(heads), self.heads),
                 _interpolate_costs(neuron_counts(neurons), self.neurons),
             ]
-        found.append(_interpolate_costs(head_counts(last_heads), self.last_heads))
-        found.append(_interpolate_costs(neuron_counts(last_neurons), self.last_neurons))
-        return Costs(found, self.empty)
+        widths.append(_interpolate_costs(head_counts(last_heads), self.last_heads))
+        widths.append(_interpolate_costs(neuron_counts(last_neurons), self.last_neurons))
+        return Costs(widths, self.empty)
 
 
 def _interpolate_costs(counts: np.ndarray, points: Points) -> Widths:
@@ -107,12 +107,12 @@ def _interpolate_costs(counts: np.ndarray, points: Points) -> Widths:
 
 def flops_costs(sizes: Dimensions, length: float) -> Costs:
     """Return the costs in FLOPs of the layers for a text of `length` tokens."""
-    found = []
+    widths = []
     for heads, neurons in unit_counts(sizes):
         some, several = head_counts(heads), neuron_counts(neurons)
-        found.append(Widths(some, np.array([_flops(sizes, length, int(count), 0) for count in some])))
-        found.append(Widths(several, np.array([_flops(sizes, length, 0, int(count)) for count in several])))
-    return Costs(found)
+        widths.append(Widths(some, np.array([_flops(sizes, length, int(count), 0) for count in some])))
+        widths.append(Widths(several, np.array([_flops(sizes, length, 0, int(count)) for count in several])))
+    return Costs(widths)
 
 
 def narrowest(sizes: Dimensions) -> Dimensions:

@@ -39,9 +39,9 @@ def rounds_to(
     while len(left) > keep:
         candidates = tuple(left[1:] if first else left)
         costs = [divergence(tuple(each for each in left if each != layer)) for layer in candidates]
-        found = Round(candidates, tuple(costs))
-        left.remove(found.dropped)
-        yield found
+        this_round = Round(candidates, tuple(costs))
+        left.remove(this_round.dropped)
+        yield this_round
 
 
 @contextmanager

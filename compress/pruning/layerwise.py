@@ -74,12 +74,12 @@ def inputs_seen(model: Any, number: int, parts: Sequence[str], *, no_further: bo
 
     `no_further`: a run ends before the part that comes last in it, and so does the `with` statement.
     """
-    found: list[Any] = [None] * len(parts)
+    part_inputs: list[Any] = [None] * len(parts)
 
     def keep(place: int) -> Callable[[nn.Module, tuple[Tensor, ...]], None]:
         def hook(module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-            found[place] = inputs[0]
-            if no_further and all(each is not None for each in found):
+            part_inputs[place] = inputs[0]
+            if no_further and all(each is not None for each in part_inputs):
                 raise _AllSeen
 
         return hook
@@ -88,7 +88,7 @@ def inputs_seen(model: Any, number: int, parts: Sequence[str], *, no_further: bo
         layer_part(model, number, part).register_forward_pre_hook(keep(place)) for place, part in enumerate(parts)
     ]
     try:
-        yield found
+        yield part_inputs
     except _AllSeen:
         pass
     finally:

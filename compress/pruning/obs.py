@@ -57,7 +57,7 @@ def removal_orders(
     the head reads, as a share of its squares around each token's mean. So the errors of all parts of all layers are
     comparable. ZipLM takes shares of the matrix's own output, and searches for the weight of each layer.
     """
-    layers, found = len(layers_of(model)), list[RemovalOrder]()
+    layers, orders = len(layers_of(model)), list[RemovalOrder]()
     with torch.inference_mode():
         calls = [first_inputs(model, batch) for batch in batches]
         probe = _Probe(model, calls, first_token=first_token)
@@ -68,14 +68,14 @@ def removal_orders(
             for (units, (part, _)), each in zip(READERS.items(), sums, strict=True):
                 linear, size = layer_part(model, number, part), head_size(model) if units == "heads" else 1
                 if not linear.in_features:
-                    found.append(RemovalOrder([], np.zeros(1)))
+                    orders.append(RemovalOrder([], np.zeros(1)))
                     continue
                 order = RemovalOrder(*removals(linear.weight.cpu(), each.squares(), size))
-                found.append(RemovalOrder(order.order, order.errors * probe.scale(number, linear, each, order)))
+                orders.append(RemovalOrder(order.order, order.errors * probe.scale(number, linear, each, order)))
             for inputs, states in zip(calls, after, strict=True):
                 inputs.states = states
             on_progress(number + 1, layers)
-    return found
+    return orders
 
 
 def _read(
@@ -164,12 +164,12 @@ class _Probe:
 
     def _last_states(self, number: int) -> Float[Tensor, "token hidden"]:
         """Return what the head reads, computed from this layer on."""
-        found = []
+        states = []
         for inputs in map(replace, self._calls):
             for layer in range(number, len(layers_of(self._model))):
                 inputs.states = layer_states(self._model, layer, inputs)
-            found.append(inputs.states[tokens_read(inputs, first_token=self._first_token)])
-        return torch.cat(found)
+            states.append(inputs.states[tokens_read(inputs, first_token=self._first_token)])
+        return torch.cat(states)
 
 
 def _refit_weight(

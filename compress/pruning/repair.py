@@ -75,15 +75,15 @@ def _repair_layer(own: _Inputs, theirs: _Inputs, *, first_token: bool) -> None:
     for inputs in theirs:
         with inputs_seen(whole, number, [norm for _, norm in READERS.values()]) as sums:
             inputs.states = layer_states(whole, number, inputs)
-        for goal, found in zip(goals, sums, strict=True):
-            goal.append(found[tokens_read(inputs, first_token=first_token)])
+        for goal, norm_inputs in zip(goals, sums, strict=True):
+            goal.append(norm_inputs[tokens_read(inputs, first_token=first_token)])
     for (matrix, norm), goal in zip(READERS.values(), goals, strict=True):
         equations, linear = NormalEquations(DAMPING), layer_part(pruned, number, matrix)
         for inputs, wanted in zip(own, goal, strict=True):
             with inputs_seen(pruned, number, [matrix, norm], no_further=True) as seen:
                 layer_states(pruned, number, inputs)
-            read, found = (each[tokens_read(inputs, first_token=first_token)] for each in seen)
-            equations.add(read, wanted - found)
+            read, norm_inputs = (each[tokens_read(inputs, first_token=first_token)] for each in seen)
+            equations.add(read, wanted - norm_inputs)
         equations.correct(linear)
     for inputs in own.held:
         inputs.states = layer_states(pruned, number, inputs)

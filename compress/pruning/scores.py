@@ -70,7 +70,7 @@ def mask_gradients(
     loss, such as the passages of a query, count as one. The model is in evaluation mode meanwhile, and left unchanged; the
     gradients are on the CPU.
     """
-    found: list[list[Tensor]] = []
+    by_batch: list[list[Tensor]] = []
     wanted, done, device = min(examples, len(data.encoded)), 0, next(model.parameters()).device
     with _freeze_model(model):
         for step in range(len(data)):
@@ -87,10 +87,10 @@ def mask_gradients(
                 loss = _summed_loss(model, objective, data, rows)
             # The loss does not depend on the masks of parts without units.
             gradients = torch.autograd.grad(loss, masks, materialize_grads=True)
-            found.append([_by_example(each.cpu(), data.groups(rows)) for each in gradients])
+            by_batch.append([_by_example(each.cpu(), data.groups(rows)) for each in gradients])
             done += len(rows)
             on_progress(min(done, wanted), wanted)
-    joined = [torch.cat(parts) for parts in zip(*found, strict=True)]
+    joined = [torch.cat(parts) for parts in zip(*by_batch, strict=True)]
     return [LayerGradients(*joined[place : place + 2]) for place in range(0, len(joined), 2)]
 
 

@@ -61,13 +61,13 @@ def _least_with_one_of(
     losses: Sequence[np.ndarray], costs: Sequence[np.ndarray], budget: int, one_of: Sequence[int]
 ) -> list[int] | None:
     """`least_loss` among the choices in which a part of `one_of` takes another option than its first."""
-    found: list[tuple[float, list[int]]] = []
+    choices: list[tuple[float, list[int]]] = []
     for place in one_of:
         never = np.where(np.arange(len(losses[place])) == 0, np.inf, losses[place])
         options = least_loss([*losses[:place], never, *losses[place + 1 :]], costs, budget)
         if options is not None:
-            found.append((sum(float(loss[each]) for loss, each in zip(losses, options, strict=True)), options))
-    return min(found)[1] if found else None
+            choices.append((sum(float(loss[each]) for loss, each in zip(losses, options, strict=True)), options))
+    return min(choices)[1] if choices else None
 
 
 def least_loss(losses: Sequence[np.ndarray], costs: Sequence[np.ndarray], budget: int) -> list[int] | None:
@@ -75,14 +75,14 @@ def least_loss(losses: Sequence[np.ndarray], costs: Sequence[np.ndarray], budget
     there is no such choice. An exact dynamic program over the budget."""
     best, choices = np.zeros(budget + 1), []
     for group, prices in zip(losses, costs, strict=True):
-        found, chosen = np.full(budget + 1, np.inf), np.zeros(budget + 1, np.int32)
+        next_best, chosen = np.full(budget + 1, np.inf), np.zeros(budget + 1, np.int32)
         for option, (loss, price) in enumerate(zip(group, prices, strict=True)):
             if price > budget:
                 continue
             tried = best[: budget + 1 - price] + loss
-            better = tried < found[price:]
-            found[price:][better], chosen[price:][better] = tried[better], option
-        best, choices = found, [*choices, chosen]
+            better = tried < next_best[price:]
+            next_best[price:][better], chosen[price:][better] = tried[better], option
+        best, choices = next_best, [*choices, chosen]
     if not np.isfinite(best[budget]):
         return None
     options, left = [], budget

@@ -70,14 +70,14 @@ def _chains(model: ModelProto, names: Container[str]) -> dict[str, Chain]:
     graph = model.graph
     dims = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
     makers = {name: node for node in graph.node for name in node.output}
-    readers, given = _readers(model), {value.name for value in graph.output}
-    found: dict[str, Chain] = {}
+    readers, outputs = _readers(model), {value.name for value in graph.output}
+    chains: dict[str, Chain] = {}
     for node in graph.node:
         if node.name in names and node.op_type == "MatMul" and len(dims.get(node.input[1], ())) == 2:
-            chain = _chain(node, dims, makers, readers, given)
+            chain = _chain(node, dims, makers, readers, outputs)
             if chain is not None:
-                found[node.name] = chain
-    return found
+                chains[node.name] = chain
+    return chains
 
 
 def count_repeats(weight: Array, extra: int) -> Array:
@@ -122,7 +122,7 @@ def split_rows(weight: Array, channel_repeats: Array, *, axis: int | None, bits:
     largest = (np.abs(weight) / channel_repeats[:, None]).max(axis=None if axis is None else 0)
     scale = np.where(largest > 0, largest / np.float32(top), np.float32(1)).astype(np.float32)
     order = source_channels(channel_repeats)
-    found = weight[order].astype(np.float32)
+    split_weight = weight[order].astype(np.float32)
     for channel in np.flatnonzero(channel_repeats > 1):
         count = channel_repeats[channel]
         rows = np.flatnonzero(order == channel)
@@ -130,10 +130,10 @@ def split_rows(weight: Array, channel_repeats: Array, *, axis: int | None, bits:
         rest, sign = np.abs(level), np.sign(level)
         for place, row in enumerate(rows[:0:-1]):  # the larger parts first, so that the rounded one stays in range
             part = np.ceil(rest / (count - place))
-            found[row] = sign * part * scale
+            split_weight[row] = sign * part * scale
             rest -= part
-        found[rows[0]] = weight[channel] - found[rows[1:]].sum(0)
-    return found
+        split_weight[rows[0]] = weight[channel] - split_weight[rows[1:]].sum(0)
+    return split_weight
 
 
 def split_channels(
@@ -144,25 +144,25 @@ def split_channels(
     `axis`, `bits`: of the weights' int8. RuntimeError: a matmul whose channels cannot be repeated.
     """
     model = deepcopy(model)
-    graph, found = model.graph, _chains(model, channel_repeats)
+    graph, chains = model.graph, _chains(model, channel_repeats)
     stored = {tensor.name: tensor for tensor in graph.initializer}
-    if missing := [name for name in channel_repeats if name not in found]:
+    if missing := [name for name in channel_repeats if name not in chains]:
         raise RuntimeError(f"{missing[0]}: its input is not made channel by channel from another matmul's")
 
-    made: dict[tuple[str, bytes], str] = {}
+    names: dict[tuple[str, bytes], str] = {}
 
     def widened_tensor(name: str, counts: Array, turned: Callable[[Array], Array]) -> str:
         """Store the widened tensor once for equal `counts`, as the copies of a shared block have; layers may share just a
         bias."""
         key = (name, counts.tobytes())
-        if key not in made:
-            number = sum(other == name for other, _ in made)
-            made[key] = f"{name}_split" + (f"_{number}" if number else "")
+        if key not in names:
+            number = sum(other == name for other, _ in names)
+            names[key] = f"{name}_split" + (f"_{number}" if number else "")
             value = np.ascontiguousarray(turned(numpy_helper.to_array(stored[name])))
-            graph.initializer.append(numpy_helper.from_array(value, made[key]))
-        return made[key]
+            graph.initializer.append(numpy_helper.from_array(value, names[key]))
+        return names[key]
 
-    for name, chain in found.items():
+    for name, chain in chains.items():
         _widen(chain, channel_repeats[name], widened_tensor, axis=axis, bits=bits)
     if channel_repeats:
         del graph.value_info[:]  # its shapes are outdated
@@ -188,7 +188,7 @@ def _chain(
     dims: Mapping[str, tuple[int, ...]],
     makers: Mapping[str, NodeProto],
     readers: Mapping[str, Sequence[NodeProto]],
-    given: set[str],
+    outputs: set[str],
 ) -> Chain | None:
     """Follow the input of `second` back to the one matmul that all of it comes from; None if there is no such matmul."""
     channels = dims[second.input[1]][0]
@@ -203,7 +203,7 @@ def _chain(
             continue
         seen.add(tensor)
         node = makers.get(tensor)
-        if node is None or tensor in given:
+        if node is None or tensor in outputs:
             return None
         if node.op_type == "MatMul":
             if len(dims.get(node.input[1], ())) != 2 or dims[node.input[1]][1] != channels:

@@ -81,8 +81,8 @@ def _check_program(trial: Trial, program: Program, feed: Feed) -> None:
         session = open_session(path, configure=disable_optimizations)
         return run_logits(session, feed)
 
-    found = ask_of_file(trial.folded, answer)
-    error, noise = (float(np.abs(other - expected).mean()) for other in (found, fp32))
+    actual = ask_of_file(trial.folded, answer)
+    error, noise = (float(np.abs(other - expected).mean()) for other in (actual, fp32))
     allowed = _NEAR * noise + _ROUNDING * max(1.0, float(np.abs(fp32).max()))
     if not error <= allowed:  # written so that NaN fails
         raise CheckFailed(

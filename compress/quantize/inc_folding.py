@@ -84,6 +84,6 @@ def _levels(node: NodeProto, makers: Mapping[str, NodeProto], rewrite: Rewrite) 
 
 def _limits(clip: NodeProto | None, rewrite: Rewrite) -> tuple[int, int]:
     """Return the limits of int8, narrowed to those of the Clip if there is one."""
-    given = (numpy_helper.to_array(rewrite.stored[name]) for name in (clip.input[1:3] if clip is not None else ()))
-    low, high = map(int, given) if clip is not None else (-128, 127)
+    limits = (numpy_helper.to_array(rewrite.stored[name]) for name in (clip.input[1:3] if clip is not None else ()))
+    low, high = map(int, limits) if clip is not None else (-128, 127)
     return max(low, -128), min(high, 127)

@@ -77,7 +77,7 @@ class Tuning:
         chosen = select_nodes(self.plain, spec.exclude, embeddings=spec.embeddings, source=source)
         self.plan = _whole_modules(chosen)
         self.candidates = _candidates(self.plain, self.plan.int8)
-        self._asked = False
+        self._fp32_scored = False
         self._losses: list[dict[str, Any]] = []
         self._last: Trial | None = None  # keeping every program would fill the memory
 
@@ -134,8 +134,8 @@ class Tuning:
 
     def _score(self, module: Any) -> float:
         """Return points relative to the fp32 program, which the loop scores first and which has 100."""
-        if not self._asked:
-            self._asked = True
+        if not self._fp32_scored:
+            self._fp32_scored = True
             return _FULL
         self._last = self._trial(module, self.candidates[len(self._losses)])
         self._losses.append(self._last.lost)
@@ -175,8 +175,8 @@ def _candidates(model: ModelProto, int8: Sequence[str]) -> list[tuple[str, ...]]
     the most sensitive to int8 first: the second of a layer before the first, early layers before late ones."""
     first, second = _feed_forward(_shapes(model, int8))
     half = second[: -(-len(second) // 2)]
-    found = ([], second[:1], half, second, second + first)
-    return list(dict.fromkeys(map(tuple, found)))
+    candidates = ([], second[:1], half, second, second + first)
+    return list(dict.fromkeys(map(tuple, candidates)))
 
 
 def _feed_forward(shapes: Mapping[str, tuple[int, int]]) -> tuple[list[str], list[str]]:
@@ -215,12 +215,12 @@ def _without_numbers(path: str) -> str:
 def _shapes(model: ModelProto, names: Sequence[str]) -> dict[str, tuple[int, int]]:
     """Map each module to (in, out) of its matmul, in the order of the graph."""
     dims = {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}
-    found: dict[str, tuple[int, int]] = {}
+    shapes: dict[str, tuple[int, int]] = {}
     for node in model.graph.node:
         weight = stored_weight(model.graph, node) if node.name in names else None
         if weight is not None and len(dims[weight]) == 2:
-            found[_module(node.name)] = (dims[weight][0], dims[weight][1])
-    return found
+            shapes[_module(node.name)] = (dims[weight][0], dims[weight][1])
+    return shapes
 
 
 def _text_rows(feeds: Sequence[Feed], names: Sequence[str]) -> Iterator[list[np.ndarray]]:

@@ -46,15 +46,15 @@ def write_int8(job: Int8Job, quantization_of: Callable[[ModelProto, Quantization
     if job.int8_format == "qdq":
         make_portable(model)
     plan = select_nodes(model, job.spec.exclude, embeddings=job.spec.embeddings, source=job.source)
-    found = quantization_of(model, plan)
-    quantized = _quantize_model(model, found.plan, found.params, job)
+    quantization = quantization_of(model, plan)
+    quantized = _quantize_model(model, quantization.plan, quantization.params, job)
     info = {
         "int8_format": job.int8_format,
-        **counts(quantized, found.plan),
-        "stayed_fp32": why_fp32(model, found.plan, job.spec.exclude),
-        **found.info,
+        **counts(quantized, quantization.plan),
+        "stayed_fp32": why_fp32(model, quantization.plan, job.spec.exclude),
+        **quantization.info,
     }
-    return info | _write_files(quantized, job, found)
+    return info | _write_files(quantized, job, quantization)
 
 
 def write_calibrated(job: Int8Job, *, smooth: bool) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def write_largest(job: Int8Job) -> dict[str, Any]:
     return write_int8(job, quantization_of)
 
 
-def _write_files(quantized: ModelProto, job: Int8Job, found: Quantization) -> dict[str, Any]:
+def _write_files(quantized: ModelProto, job: Int8Job, quantization: Quantization) -> dict[str, Any]:
     """Write and check the file, and its unpadded form if the source has one; leave neither on failure."""
     path = job.path
     unpadded = unpadded_beside(path)
@@ -87,7 +87,7 @@ def _write_files(quantized: ModelProto, job: Int8Job, found: Quantization) -> di
         write_model(quantized, path)
         info = check_file(path, job.source)
         if unpadded_beside(job.source).is_file() and job.int8_format != "qdq":
-            _write_unpadded(job, found)
+            _write_unpadded(job, quantization)
         return info
     except BaseException:
         path.unlink(missing_ok=True)
@@ -101,20 +101,20 @@ def _quantize_model(model: ModelProto, plan: QuantizationPlan, params: Quantizat
     return quantized
 
 
-def _write_unpadded(job: Int8Job, found: Quantization) -> None:
+def _write_unpadded(job: Int8Job, quantization: Quantization) -> None:
     """Write the unpadded form of the file: its ranges and int8 weights, in the graph of the source's unpadded form."""
     source, path, form = job.source, job.path, unpadded_beside(job.source)
     check_owner(form, get_metadata(onnx.load(form, load_external_data=False)), source, source.read_bytes())
     model = _read(form)
     plan = select_nodes(model, job.spec.exclude, embeddings=job.spec.embeddings, source=form)
-    plan = without_matmuls(plan, [name for name in found.plan.kept if name not in plan.kept])
-    quantized = _quantize_model(model, plan, found.params, job)
+    plan = without_matmuls(plan, [name for name in quantization.plan.kept if name not in plan.kept])
+    quantized = _quantize_model(model, plan, quantization.params, job)
     counts(quantized, plan)
     unpadded = unpadded_beside(path)
     share_weights(quantized, path)
     write_model(quantized, unpadded)
     check_model(unpadded)
-    _check_same(unpadded, path, padded="dynamic" not in found.params.int8_formats.values())
+    _check_same(unpadded, path, padded="dynamic" not in quantization.params.int8_formats.values())
 
 
 def _check_same(unpadded: Path, path: Path, *, padded: bool) -> None:
@@ -126,8 +126,8 @@ def _check_same(unpadded: Path, path: Path, *, padded: bool) -> None:
         mask[1:3, 2] = mask[3, 1:] = 0
     full = {"input_ids": (np.arange(12) % 4 + 1).reshape(4, 3) * mask, "attention_mask": mask}
     full["token_type_ids"] = np.zeros_like(mask)
-    found, expected = (real_rows(run_logits(session, full), mask) for session in sessions)
-    error, scale = float(np.abs(found - expected).max()), max(1.0, float(np.abs(expected).max()))
+    actual, expected = (real_rows(run_logits(session, full), mask) for session in sessions)
+    error, scale = float(np.abs(actual - expected).max()), max(1.0, float(np.abs(expected).max()))
     if not error <= _UNPADDED_TOLERANCE * scale:
         raise CheckFailed(f"{unpadded}: logits differ by {error:.2g} from those of {path.name}; neither is kept")
 
@@ -135,11 +135,11 @@ def _check_same(unpadded: Path, path: Path, *, padded: bool) -> None:
 def _read(source: Path) -> ModelProto:
     check_graph_file(source)
     model = onnx.load(source)
-    found = matmuls(model.graph)
-    if found.int8 or not (found.fp32 or look_ups(model)):
+    matmul_names = matmuls(model.graph)
+    if matmul_names.int8 or not (matmul_names.fp32 or look_ups(model)):
         raise CompressError(
-            f"{source}: expected an fp32 model, found {len(found.int8)} int8 and {len(found.fp32)} fp32 weight "
-            "matmuls; quantize the file that `export` wrote"
+            f"{source}: expected an fp32 model, found {len(matmul_names.int8)} int8 and {len(matmul_names.fp32)} fp32 "
+            "weight matmuls; quantize the file that `export` wrote"
         )
     deduplicate_weights(model)
     return model

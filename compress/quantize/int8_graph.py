@@ -71,13 +71,13 @@ def biases(graph: GraphProto) -> dict[str, NodeProto]:
     vectors = {tensor.name for tensor in graph.initializer if len(tensor.dims) == 1}
     readers = Counter(name for node in graph.node for name in node.input)
     makers = {node.output[0]: node for node in graph.node if node.op_type == "MatMul"}
-    found: dict[str, NodeProto] = {}
+    adds: dict[str, NodeProto] = {}
     for node in graph.node:
         if node.op_type == "Add" and any(name in vectors for name in node.input):
             matmul = next((makers[name] for name in node.input if name in makers), None)
             if matmul is not None and readers[matmul.output[0]] == 1:
-                found[matmul.name] = node
-    return found
+                adds[matmul.name] = node
+    return adds
 
 
 def _bias(matmul: NodeProto, add: NodeProto | None) -> str:

@@ -35,7 +35,7 @@ def search(
     mix meets the goal, return the nearest one.
     """
     params = compute_params(model, plan, "static", spec, feeds, evaluator.feeds, smoothed=True)
-    return _Search(model, source, plan, spec, params, evaluator).found()
+    return _Search(model, source, plan, spec, params, evaluator).best()
 
 
 class _Search:
@@ -52,15 +52,15 @@ class _Search:
         self.notes = _Notes(evaluator.folder / "search.json")
         alone = self._losses_alone(params)
         self.divergence = {
-            name: {how: one["divergence"] for how, one in found.items()} for name, found in alone.items()
+            name: {how: one["divergence"] for how, one in losses.items()} for name, losses in alone.items()
         }
-        self.drops = {name: {how: one["drop"] for how, one in found.items()} for name, found in alone.items()}
+        self.drops = {name: {how: one["drop"] for how, one in losses.items()} for name, losses in alone.items()}
         self.params = replace(
-            params, int8_formats={name: _better_format(found) for name, found in self.divergence.items()}
+            params, int8_formats={name: _better_format(divergence) for name, divergence in self.divergence.items()}
         )
         self.saved = self.notes.once("saved", self._saved_times)
 
-    def found(self) -> Quantization:
+    def best(self) -> Quantization:
         order, tried = self._order(), []
         for count in range(len(order)):
             tried.append(self._try_mix(order[:count]))
@@ -112,7 +112,7 @@ class _Search:
         )
         fp32 = self.evaluator.few(self.source)
         score, self.texts = self.evaluator.score_few(fp32), len(fp32)
-        found: dict[str, dict[str, dict[str, float]]] = {}
+        losses: dict[str, dict[str, dict[str, float]]] = {}
         for number, name in enumerate(self.plan.int8):
             self.evaluator.on_progress(number, len(self.plan.int8))
             others = (*self.plan.kept, *self.plan.weight_only)
@@ -124,12 +124,12 @@ class _Search:
                 diverged = self.evaluator.kind.divergence(fp32, logits)
                 return {"divergence": diverged, "drop": round(score - self.evaluator.score_few(logits), 4)}
 
-            found[name] = {
+            losses[name] = {
                 int8_format: self.notes.once(f"{int8_format} {name}", lambda form=form: measured(form))
                 for int8_format, form in forms.items()
             }
         self.evaluator.on_progress(len(self.plan.int8), len(self.plan.int8))
-        return found
+        return losses
 
     def _saved_times(self) -> dict[str, float]:
         """Map each matmul to the milliseconds that int8 saves, by the profiles of both graphs; its nodes are named after it."""
@@ -169,12 +169,12 @@ class _Search:
 
     def _excess(self, lost: Mapping[str, Any]) -> float:
         """Return by how much a mix misses the goal, relative to what is allowed, summed; 0 if it meets it."""
-        found = {"drop": lost["drop"], "flips": lost.get("flips_judged")}
-        return sum(max(0.0, found[name] - most) / max(most, 0.01) for name, most in self._goal().items())
+        losses = {"drop": lost["drop"], "flips": lost.get("flips_judged")}
+        return sum(max(0.0, losses[name] - most) / max(most, 0.01) for name, most in self._goal().items())
 
 
-def _better_format(found: Mapping[str, float]) -> str:
-    return "dynamic" if found["dynamic"] < _BETTER * found["static"] else "static"
+def _better_format(divergence: Mapping[str, float]) -> str:
+    return "dynamic" if divergence["dynamic"] < _BETTER * divergence["static"] else "static"
 
 
 class _Notes:
@@ -187,10 +187,10 @@ class _Notes:
     def _read(self) -> dict[str, Any]:
         """Return the stored measurements, or none if the file is incomplete: then all are repeated."""
         try:
-            found = json.loads(self._path.read_text(encoding="utf-8"))
+            notes = json.loads(self._path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return {}
-        return found if isinstance(found, dict) else {}
+        return notes if isinstance(notes, dict) else {}
 
     def once(self, name: str, measure: Callable[[], Any]) -> Any:
         if name not in self._known:

@@ -39,16 +39,16 @@ def select_nodes(model: ModelProto, exclude: tuple[str, ...], *, embeddings: boo
     in a graph without matmuls, no table.
     """
     graph = model.graph
-    found, head, classifier = matmuls(graph), head_matmuls(graph), output_matmuls(graph)
+    matmul_names, head, classifier = matmuls(graph), head_matmuls(graph), output_matmuls(graph)
     excluded = _excluded_nodes(model, exclude, source)
-    kept = [name for name in found.fp32 + found.stacked if name in excluded or name in classifier]
-    split_gemms(graph, {name for name in found.fp32 if name not in kept})
-    weight_only = [name for name in head if name in found.fp32 and name not in kept]
-    weight_only += [name for name in found.stacked if name not in kept]
+    kept = [name for name in matmul_names.fp32 + matmul_names.stacked if name in excluded or name in classifier]
+    split_gemms(graph, {name for name in matmul_names.fp32 if name not in kept})
+    weight_only = [name for name in head if name in matmul_names.fp32 and name not in kept]
+    weight_only += [name for name in matmul_names.stacked if name not in kept]
     chosen = {*kept, *weight_only}
-    int8 = tuple(name for name in found.fp32 if name not in chosen)
+    int8 = tuple(name for name in matmul_names.fp32 if name not in chosen)
     tables = tuple(name for name in worth_int8(model) if embeddings and name not in excluded)
-    has_matmuls = bool(found.fp32 or found.stacked)
+    has_matmuls = bool(matmul_names.fp32 or matmul_names.stacked)
     if not int8 and (has_matmuls or not tables):
         wanted = "matmuls by stored weights" if has_matmuls else "tables, as it has no matmuls,"
         why = f"`exclude: [{', '.join(exclude)}]` leaves none" if exclude else "it has none"
@@ -115,9 +115,9 @@ def packed_look_ups(model: ModelProto) -> list[str]:
 
 def _excluded_nodes(model: ModelProto, patterns: tuple[str, ...], source: Path) -> set[str]:
     """Nodes whose name a pattern matches anywhere (re.search), among those that could become int8."""
-    known = matmuls(model.graph)
-    candidates = [*known.fp32, *known.stacked, *look_ups(model)]
-    found: set[str] = set()
+    matmul_names = matmuls(model.graph)
+    candidates = [*matmul_names.fp32, *matmul_names.stacked, *look_ups(model)]
+    excluded: set[str] = set()
     for pattern in patterns:
         matches = [name for name in candidates if re.search(pattern, name)]
         if not matches:
@@ -125,5 +125,5 @@ def _excluded_nodes(model: ModelProto, patterns: tuple[str, ...], source: Path) 
                 f"quantize.exclude: {pattern!r} matches no weight matmul or embedding of {source}; "
                 f"they are named like {candidates[-1]!r} and {candidates[0]!r}"
             )
-        found.update(matches)
-    return found
+        excluded.update(matches)
+    return excluded

@@ -38,9 +38,9 @@ def signal_to_noise(fp32: Path, int8: Path, feeds: Sequence[Feed]) -> dict[str, 
     padding is ignored. Memory: the outputs of all parts for one batch, twice.
     """
     models = [onnx.load(path) for path in (fp32, int8)]
-    given = {name for node in models[1].graph.node for name in node.output}
-    divided = {part.tensor for part in _matmul_parts(models[0].graph) if f"{part.tensor}{DIVIDED}" in given}
-    parts = [part for part in _matmul_parts(models[0].graph) if part.tensor in given | divided]
+    int8_tensors = {name for node in models[1].graph.node for name in node.output}
+    divided = {part.tensor for part in _matmul_parts(models[0].graph) if f"{part.tensor}{DIVIDED}" in int8_tensors}
+    parts = [part for part in _matmul_parts(models[0].graph) if part.tensor in int8_tensors | divided]
     if not parts:
         return {}
     tensors = list(dict.fromkeys(part.tensor for part in parts))
@@ -50,9 +50,9 @@ def signal_to_noise(fp32: Path, int8: Path, feeds: Sequence[Feed]) -> dict[str, 
         Sample(model, wanted, feeds) for model, wanted in zip(models, (tensors, [*named.values()]), strict=True)
     )
     with full, low:
-        for expected, found in zip(full.batches(), low.batches(), strict=True):
+        for expected, actual in zip(full.batches(), low.batches(), strict=True):
             for part in parts:
-                exact, rounded = expected[part.tensor], found[named[part.tensor]]
+                exact, rounded = expected[part.tensor], actual[named[part.tensor]]
                 if part.matmul:
                     rounded = rounded[..., : exact.shape[-1]]
                 sums[part.name].add(exact, rounded, fit=part.tensor in divided)
@@ -86,10 +86,10 @@ class _Sums:
 
 
 def _matmul_parts(graph: GraphProto) -> list[_Part]:
-    found, adds = matmuls(graph), biases(graph)
+    matmul_names, adds = matmuls(graph), biases(graph)
     parts = []
     for node in graph.node:
-        if node.name in found.fp32:
+        if node.name in matmul_names.fp32:
             parts.append(_Part(node.name, adds.get(node.name, node).output[0], matmul=True))
         elif node.op_type == "LayerNormalization":
             parts.append(_Part(node.name, node.output[0]))

@@ -39,7 +39,7 @@ class QuantizationParams:
     def applied(self, model: ModelProto, plan: QuantizationPlan, spec: Quantize) -> ModelProto:
         """Return the int8 form of the fp32 graph `model`, which has the same matmul names."""
         prepared, rest = self.prepared(model, plan, spec), self.beyond(model, plan, spec)
-        made = to_int8_graph(
+        quantized = to_int8_graph(
             prepared,
             plan,
             rest.int8_formats,
@@ -49,8 +49,8 @@ class QuantizationParams:
             reduce_range=spec.reduce_range,
             word_bits=spec.word_bits,
         )
-        halve(made)
-        return made
+        halve(quantized)
+        return quantized
 
     def beyond(self, model: ModelProto, plan: QuantizationPlan, spec: Quantize) -> QuantizationParams:
         """Return the parameters still to be applied to a `prepared` form of `model`."""
@@ -67,10 +67,10 @@ class QuantizationParams:
         """Return, by matmul and only where there are any: α and the minor-side weight of the smoothing, and the number of
         channels added."""
         added = {name: int(repeats.sum()) - len(repeats) for name, repeats in self.channel_repeats.items()}
-        found = {"alphas": self.alphas, "minor_side_weights": self.minor_side_weights, "channels_added": added}
+        figures = {"alphas": self.alphas, "minor_side_weights": self.minor_side_weights, "channels_added": added}
         written = {
             what: {name: value for name, value in values.items() if name in self.int8_formats}
-            for what, values in found.items()
+            for what, values in figures.items()
         }
         return {what: values for what, values in written.items() if values}
 
@@ -84,22 +84,22 @@ class QuantizationParams:
     ) -> QuantizationParams:
         """Return these parameters with `corrections`, measured on a `prepared` form of `model`, converted to original
         channels and undivided values."""
-        found, divided = dict(corrections), self._divisors(model, plan, spec)
+        converted_corrections, divided = dict(corrections), self._divisors(model, plan, spec)
         wide = split_before(model, self.channel_repeats)
-        for name in found:
+        for name in converted_corrections:
             if name in wide:
-                found[name] = found[name][: len(wide[name])]
+                converted_corrections[name] = converted_corrections[name][: len(wide[name])]
             if name in divided:
-                found[name] = found[name] * divided[name]
-        return replace(self, corrections=found)
+                converted_corrections[name] = converted_corrections[name] * divided[name]
+        return replace(self, corrections=converted_corrections)
 
     def _divisors(self, model: ModelProto, plan: QuantizationPlan, spec: Quantize) -> dict[str, np.ndarray]:
         """Map the int8 matmuls whose outputs are divided values to their divisors [out]."""
-        found = divided_values(model.graph, self._of_plan(self.factors, plan)) if spec.per_channel else {}
-        return self._of_plan(found, plan)
+        divisors = divided_values(model.graph, self._of_plan(self.factors, plan)) if spec.per_channel else {}
+        return self._of_plan(divisors, plan)
 
-    def _of_plan(self, found: Mapping[str, np.ndarray], plan: QuantizationPlan) -> dict[str, np.ndarray]:
-        return {name: value for name, value in found.items() if name in plan.int8}
+    def _of_plan(self, by_matmul: Mapping[str, np.ndarray], plan: QuantizationPlan) -> dict[str, np.ndarray]:
+        return {name: value for name, value in by_matmul.items() if name in plan.int8}
 
 
 def compute_params(
@@ -117,8 +117,8 @@ def compute_params(
     int8_formats = dict.fromkeys(plan.int8, int8_format)
     if int8_format == "dynamic" or not plan.int8:
         return QuantizationParams(int8_formats)
-    found = find_factors(model, plan, tuning or feeds, spec) if smoothed else Smoothing()
-    params = QuantizationParams(int8_formats, **vars(found))
+    smoothing = find_factors(model, plan, tuning or feeds, spec) if smoothed else Smoothing()
+    params = QuantizationParams(int8_formats, **vars(smoothing))
     prepared = params.prepared(model, plan, spec)
     read = {node.name: node.input[0] for node in prepared.graph.node if node.name in int8_formats}
     spans = calibrate(
@@ -150,9 +150,9 @@ def _corrections(
                 exact[name] = exact.get(name, 0) + flat.sum(0, dtype=np.float64)
                 rounded[name] = rounded.get(name, 0) + spans[name].rounded(flat).sum(0, dtype=np.float64)
                 rows[name] = rows.get(name, 0) + len(flat)
-    found = {}
+    corrections = {}
     for node in matmuls:
         name, weight = node.input[0], numpy_helper.to_array(stored[node.input[1]])
         levels, scale = to_int8(weight, **spec.weights)
-        found[node.name] = (exact[name] @ weight - rounded[name] @ (levels * scale)) / rows[name]
-    return {name: value.astype(np.float32) for name, value in found.items()}
+        corrections[node.name] = (exact[name] @ weight - rounded[name] @ (levels * scale)) / rows[name]
+    return {name: value.astype(np.float32) for name, value in corrections.items()}

@@ -39,17 +39,17 @@ class Trained:
     def write(self, folder: Path) -> None:
         spans = {name: [span.low, span.high] for name, span in self.ranges.items()}
         (folder / RANGES_FILE).write_text(json.dumps(spans, indent=1) + "\n", encoding="utf-8")
-        for name, found in ((FACTORS_FILE, self.factors), (REPEATS_FILE, self.channel_repeats)):
-            if found:
-                np.savez(folder / name, allow_pickle=False, **found)
+        for name, arrays in ((FACTORS_FILE, self.factors), (REPEATS_FILE, self.channel_repeats)):
+            if arrays:
+                np.savez(folder / name, allow_pickle=False, **arrays)
 
     @classmethod
     def read(cls, folder: Path) -> Trained:
         """Read what `write` wrote. CompressError: no such files, or other content."""
         path = folder / RANGES_FILE
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
-            ranges = {str(name): Range(float(low), float(high)) for name, (low, high) in found.items()}
+            spans = json.loads(path.read_text(encoding="utf-8"))
+            ranges = {str(name): Range(float(low), float(high)) for name, (low, high) in spans.items()}
         except (OSError, ValueError, TypeError, AttributeError) as error:
             raise CompressError(f"{path}: expected the ranges of activations, by matmul: {error}") from None
         factors, channel_repeats = (
@@ -63,8 +63,8 @@ def _arrays(path: Path, kind: str) -> dict[str, np.ndarray]:
     if not path.exists():
         return {}
     try:
-        with np.load(path, allow_pickle=False) as found:
-            return {name: found[name].astype(kind) for name in found}
+        with np.load(path, allow_pickle=False) as arrays:
+            return {name: arrays[name].astype(kind) for name in arrays}
     except (OSError, ValueError, BadZipFile) as error:
         raise CompressError(f"{path}: expected a vector for each matmul: {error}") from None
 
@@ -93,7 +93,7 @@ def quant_spec_of(model: ModelProto, spec: Quantize) -> tuple[QuantSpec, Quantiz
 def _matmul_uses(graph: GraphProto, plan: QuantizationPlan) -> tuple[MatmulUse, ...]:
     """Return the graph's matmuls, which are in the order of the model's calls; absorbed ones count as the last layer's."""
     integer, multiplied = set(plan.int8), {*plan.int8, *plan.weight_only, *plan.kept}
-    first, calls, found = _of_first_token(graph), dict[str, int](), list[MatmulUse]()
+    first, calls, uses = _of_first_token(graph), dict[str, int](), list[MatmulUse]()
     for node in graph.node:
         if node.name not in multiplied:
             continue
@@ -101,8 +101,8 @@ def _matmul_uses(graph: GraphProto, plan: QuantizationPlan) -> tuple[MatmulUse, 
         number = calls[module] = calls.get(module, -1) + 1
         source = node.input[0] if node.name in integer else None
         if node.name not in plan.kept:
-            found.append(MatmulUse(node.name, module, number, source, node.input[0] in first))
-    return tuple(found)
+            uses.append(MatmulUse(node.name, module, number, source, node.input[0] in first))
+    return tuple(uses)
 
 
 def _of_first_token(graph: GraphProto) -> set[str]:

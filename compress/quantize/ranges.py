@@ -130,4 +130,4 @@ def calibrate(
                 seen[name].add_counts(batch[name])
     for name in enough:
         seen[name].count_ends(kept[name])
-    return {name: RANGES[method](found, percentile) for name, found in seen.items()}
+    return {name: RANGES[method](statistics, percentile) for name, statistics in seen.items()}

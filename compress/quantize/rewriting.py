@@ -20,7 +20,7 @@ class Rewrite:
         self.stored = {tensor.name: tensor for tensor in model.graph.initializer}
         self.axis, self._bits = (1 if per_channel else None), (7 if reduce_range else 8)
         self._nodes: list[NodeProto] = []
-        self._made: set[str] = set()
+        self._first_outputs: set[str] = set()
 
     def keep(self, node: NodeProto) -> None:
         self._nodes.append(node)
@@ -30,8 +30,8 @@ class Rewrite:
 
     def once(self, kind: str, inputs: list[str], outputs: list[str], name: str, **attributes: Any) -> None:
         """`add` a node unless its first output already exists."""
-        if outputs[0] not in self._made:
-            self._made.add(outputs[0])
+        if outputs[0] not in self._first_outputs:
+            self._first_outputs.add(outputs[0])
             self.add(
                 kind, inputs, outputs, name, **{key: value for key, value in attributes.items() if value is not None}
             )
@@ -72,10 +72,10 @@ class Rewrite:
         table are coded: otherwise they would weigh more than everything else that is not int8."""
         table, *which = node.input
         if f"{table}_quantized" not in self.stored:
-            found = row_levels(numpy_helper.to_array(self.stored[table]))
-            self.constant(f"{table}_quantized", found.levels)
-            self.constant(f"{table}_scale", found.scales[:, None])
-            for name, value in (("unit", found.unit), ("centre", found.centre)):
+            quantized_rows = row_levels(numpy_helper.to_array(self.stored[table]))
+            self.constant(f"{table}_quantized", quantized_rows.levels)
+            self.constant(f"{table}_scale", quantized_rows.scales[:, None])
+            for name, value in (("unit", quantized_rows.unit), ("centre", quantized_rows.centre)):
                 if value is not None:
                     self.constant(f"{table}_{name}", value)
         rows, scales = f"{node.output[0]}_rows", f"{node.output[0]}_scales"
@@ -100,10 +100,10 @@ class Rewrite:
         table, which = node.input
         if f"{table}_packed" not in self.stored:
             values = numpy_helper.to_array(self.stored[table])
-            found = block_levels(values)
-            self.constant(f"{table}_packed", found.packed)
-            self.constant(f"{table}_codes", found.codes)
-            self.constant(f"{table}_unit", found.unit)
+            blocks = block_levels(values)
+            self.constant(f"{table}_packed", blocks.packed)
+            self.constant(f"{table}_codes", blocks.codes)
+            self.constant(f"{table}_unit", blocks.unit)
             self.constant(f"{table}_shape", np.array([0, 0, values.shape[1]], np.int64))
         stem, name = node.output[0], node.name
         for number in (1 / 16, 8.0, 16.0):

@@ -43,9 +43,9 @@ class Sample:
         """Yield tensor -> [token, size], one batch at a time. A tensor without a row for each token is unchanged: the last
         layer of the fast graph has only the first token's, unless the model classifies tokens."""
         for feed in self.feeds if self.tensors else ():
-            found = self._session.run(list(self.tensors), {name: feed[name] for name in self._names})
+            arrays = self._session.run(list(self.tensors), {name: feed[name] for name in self._names})
             mask = feed["attention_mask"].T if self._turned else feed["attention_mask"]
-            yield {name: real_rows(np.asarray(array), mask) for name, array in zip(self.tensors, found, strict=True)}
+            yield {name: real_rows(np.asarray(array), mask) for name, array in zip(self.tensors, arrays, strict=True)}
 
     def rows(self, count: int) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         """Return (tensor -> [up to `count`, size], equally from all batches; tensor -> [2, size], how far each channel goes
@@ -65,7 +65,7 @@ class Sample:
 def _with_outputs(model: ModelProto, tensors: Sequence[str], kind: int) -> ModelProto:
     """Return a copy with `tensors` as additional outputs."""
     model = deepcopy(model)
-    asked = set(tensors) - {value.name for value in model.graph.output}
-    shapes = (helper.make_tensor_value_info(name, kind, None) for name in tensors if name in asked)
+    new_names = set(tensors) - {value.name for value in model.graph.output}
+    shapes = (helper.make_tensor_value_info(name, kind, None) for name in tensors if name in new_names)
     model.graph.output.extend(shapes)
     return model

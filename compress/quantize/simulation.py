@@ -38,15 +38,15 @@ def count_saturated(path: Path, feeds: Sequence[Feed]) -> tuple[Layer, ...]:
     weights = {tensor.name: tensor for tensor in model.graph.initializer}
     nodes = [node for node in model.graph.node if node.op_type in INTEGER_MATMULS and node.input[1] in weights]
     tensors = tuple(dict.fromkeys(node.input[0] for node in nodes))
-    found = {node.name: [0, 0] for node in nodes}
+    totals = {node.name: [0, 0] for node in nodes}
     stored = {node.name: numpy_helper.to_array(weights[node.input[1]]) for node in nodes}
     with Sample(model, tensors, feeds, kind=TensorProto.UINT8) as sample:
         for batch in sample.batches():
             for node in nodes:
                 here = simulate_clipping(_as_rows(batch[node.input[0]]), stored[node.name])
-                found[node.name][0] += here.pairs
-                found[node.name][1] += here.saturated
-    return tuple(Layer(name, *counts) for name, counts in found.items())
+                totals[node.name][0] += here.pairs
+                totals[node.name][1] += here.saturated
+    return tuple(Layer(name, *counts) for name, counts in totals.items())
 
 
 def simulate(path: Path, feeds: Sequence[Feed], *, saturating: bool) -> list[Array]:
@@ -71,11 +71,11 @@ def _operators(saturating: bool) -> list[Any]:
 
     def integers(levels: Array, weight: Array, zero: Array | None, weight_zero: Array | None) -> Array:
         rows = _as_rows(levels)
-        found = int8_matmul(rows, weight, int(zero) if zero is not None else 0, saturating=saturating)
+        product = int8_matmul(rows, weight, int(zero) if zero is not None else 0, saturating=saturating)
         if weight_zero is not None and np.any(weight_zero):
             below = rows.astype(np.int64) - int(zero if zero is not None else 0)
-            found = found - (below.sum(axis=1, keepdims=True) * weight_zero.astype(np.int64)).astype(np.int32)
-        return found.reshape(*levels.shape[:-1], weight.shape[1])
+            product = product - (below.sum(axis=1, keepdims=True) * weight_zero.astype(np.int64)).astype(np.int32)
+        return product.reshape(*levels.shape[:-1], weight.shape[1])
 
     class MatMulInteger(OpRun):
         def _run(self, a: Array, b: Array, zero: Any = None, weight_zero: Any = None) -> tuple[Array]:  # type: ignore[override]
@@ -94,8 +94,8 @@ def _operators(saturating: bool) -> list[Any]:
             weight_zero: Any = None,
             bias: Any = None,
         ) -> tuple[Array]:
-            found = integers(a, b, zero, weight_zero).astype(np.float32) * (scale * weight_scale)
-            return ((found if bias is None else found + bias).astype(np.float32),)
+            product = integers(a, b, zero, weight_zero).astype(np.float32) * (scale * weight_scale)
+            return ((product if bias is None else product + bias).astype(np.float32),)
 
     return [MatMulInteger, MatMulIntegerToFloat]
 

@@ -63,7 +63,7 @@ def find_factors(model: ModelProto, plan: QuantizationPlan, feeds: Sequence[Feed
     their smoothing. With `spec.outlier_splitting`, channels are repeated where that is possible and reduces the error by
     another fifth.
     """
-    found = Smoothing()
+    smoothing = Smoothing()
     groups = _groups(model, plan)
     splits = splittable(model, plan) if spec.outlier_splitting else set()
     stored = {tensor.name: tensor for tensor in model.graph.initializer}
@@ -76,30 +76,30 @@ def find_factors(model: ModelProto, plan: QuantizationPlan, feeds: Sequence[Feed
         extra = extra_channels(len(matrices[0])) if set(group.weights) <= splits else 0
         best = _best_smoothing(states, sides, matrices, spec, extra)
         if best is not None:
-            found.factors.update(dict.fromkeys(group.matmuls, best.factors))
-            found.alphas.update(dict.fromkeys(group.matmuls, best.alpha))
+            smoothing.factors.update(dict.fromkeys(group.matmuls, best.factors))
+            smoothing.alphas.update(dict.fromkeys(group.matmuls, best.alpha))
             if best.minor_side_weight != 1:
-                found.minor_side_weights.update(dict.fromkeys(group.matmuls, best.minor_side_weight))
+                smoothing.minor_side_weights.update(dict.fromkeys(group.matmuls, best.minor_side_weight))
             if best.channel_repeats is not None:
-                found.channel_repeats.update(dict.fromkeys(group.matmuls, best.channel_repeats))
-    return found
+                smoothing.channel_repeats.update(dict.fromkeys(group.matmuls, best.channel_repeats))
+    return smoothing
 
 
 def most_factors(model: ModelProto, plan: QuantizationPlan, spec: Quantize) -> Smoothing:
     """Return random factors for every input that can have some, and as many channel repeats as possible: a file smoothed
     this way is no smaller and no faster than any from `find_factors`."""
-    found, random = Smoothing(), np.random.default_rng(0)
+    smoothing, random = Smoothing(), np.random.default_rng(0)
     splits = splittable(model, plan) if spec.outlier_splitting else set()
     stored = {tensor.name: tensor for tensor in model.graph.initializer}
     for group in _groups(model, plan):
         channels = stored[group.weights[0]].dims[0]
         inverse = random.uniform(0.5, 2, channels).astype(np.float16)
-        found.factors.update(dict.fromkeys(group.matmuls, (1 / inverse).astype(np.float32)))
+        smoothing.factors.update(dict.fromkeys(group.matmuls, (1 / inverse).astype(np.float32)))
         if set(group.weights) <= splits and (extra := extra_channels(channels)):
             repeats = np.ones(channels, np.int64)
             repeats[:extra] += 1
-            found.channel_repeats.update(dict.fromkeys(group.matmuls, repeats))
-    return found
+            smoothing.channel_repeats.update(dict.fromkeys(group.matmuls, repeats))
+    return smoothing
 
 
 def smooth(model: ModelProto, factors: Mapping[str, Array], *, fold: bool) -> ModelProto:
@@ -112,13 +112,13 @@ def smooth(model: ModelProto, factors: Mapping[str, Array], *, fold: bool) -> Mo
     graph = model.graph
     folded = fold_into_values(graph, factors) if fold else set()
     stored = {tensor.name: tensor for tensor in graph.initializer}
-    made: set[str] = set()
+    new_tensors: set[str] = set()
     nodes: list[NodeProto] = []
 
     def store_once(name: str, value: Array) -> None:
         """Store a tensor once: matmuls by one weight, such as the copies of a shared block, have the same factors."""
-        if name not in made:
-            made.add(name)
+        if name not in new_tensors:
+            new_tensors.add(name)
             graph.initializer.append(numpy_helper.from_array(value, name))
 
     for node in graph.node:
@@ -127,10 +127,10 @@ def smooth(model: ModelProto, factors: Mapping[str, Array], *, fold: bool) -> Mo
             divided, turned, inverse = f"{tensor}_smooth", f"{weight}_smooth", f"{weight}{_INVERSE}"
             if node.name in folded:
                 divided = tensor
-            elif divided not in made:
+            elif divided not in new_tensors:
                 store_once(inverse, (1 / factors[node.name]).astype(np.float32))
                 nodes.append(helper.make_node("Mul", [tensor, inverse], [divided], name=f"{tensor}/Smooth"))
-                made.add(divided)
+                new_tensors.add(divided)
             store_once(turned, factors[node.name][:, None] * numpy_helper.to_array(stored[weight]))
             node.input[:] = [divided, turned]
         nodes.append(node)
@@ -244,17 +244,17 @@ def _peaks(sides: Array, minor_side_weight: float) -> Array:
     return np.maximum(major, minor / minor_side_weight)
 
 
-def _median_above_zero(found: Array) -> float:
+def _median_above_zero(peaks: Array) -> float:
     """Return the median; of the channels above zero, if most are zero, as after a ReLU."""
-    spoke = found[found > 0]
-    return float(np.median(found)) or (float(np.median(spoke)) if spoke.size else 0.0)
+    spoke = peaks[peaks > 0]
+    return float(np.median(peaks)) or (float(np.median(spoke)) if spoke.size else 0.0)
 
 
 def _factors(states: Array, weights: Array, alpha: float) -> Array:
     """Compute equation 4 of the paper from the peak of each channel and the largest absolute value of its weights. Factors
     are 1 on average, because ranges are computed afterwards, and inverses of float16 numbers, as stored in the file. A
     channel that is nearly silent on the sample may be active elsewhere: it counts as at least `_LEAST` of the median."""
-    states, weights = (np.maximum(found, _LEAST * max(_median_above_zero(found), 1e-30)) for found in (states, weights))
+    states, weights = (np.maximum(peaks, _LEAST * max(_median_above_zero(peaks), 1e-30)) for peaks in (states, weights))
     factors = states**alpha / weights ** (1 - alpha)
     inverse = np.exp(np.log(factors).mean()) / factors
     return 1 / np.clip(inverse, _LEAST_HALF, 1 / _LEAST_HALF).astype(np.float16).astype(np.float32)

@@ -118,16 +118,16 @@ def _path(view: _View, matmul: NodeProto) -> _Path | None:
     if not folds or len(view.stored[tensor].dims) != 2:
         return None
     nodes.reverse()
-    found = np.arange(view.stored[tensor].dims[1])[None]
-    columns = {tensor: found}
+    current_columns = np.arange(view.stored[tensor].dims[1])[None]
+    columns = {tensor: current_columns}
     for node in nodes:
         try:
-            followed = _FOLLOW[node.op_type](view, node, found)
+            followed = _FOLLOW[node.op_type](view, node, current_columns)
         except ValueError:  # a size known only at run time is neither a batch nor a length
             return None
         if followed is None:
             return None
-        columns[node.output[0]] = found = followed
+        columns[node.output[0]] = current_columns = followed
     return _Path(tensor, tuple(nodes), matmul.name, columns)
 
 
@@ -165,25 +165,25 @@ def _read_by_none_else(view: _View, paths: Sequence[_Path]) -> bool:
 
 def _divide(graph: GraphProto, view: _View, paths: Sequence[_Path], scale: Array) -> None:
     """Divide the weight and the biases. Biases get new names: equal ones of other layers are the same tensor."""
-    weight, made = view.stored[paths[0].weight], set[str]()
+    weight, new_biases = view.stored[paths[0].weight], set[str]()
     for path in paths:
         for node in path.nodes:
             if node.op_type == "Add":
                 place = next(place for place, name in enumerate(node.input) if name in view.stored)
                 bias = node.input[place]
                 node.input[place] = name = f"{bias}/{weight.name}"
-                if name not in made:
-                    made.add(name)
+                if name not in new_biases:
+                    new_biases.add(name)
                     divided = view.value(bias) / scale[path.columns[node.output[0]].ravel()]
                     graph.initializer.append(numpy_helper.from_array(divided, name))
-    names = {name: f"{name}{DIVIDED}" for path in paths for node in path.nodes[:-1] for name in _given(node)}
+    names = {name: f"{name}{DIVIDED}" for path in paths for node in path.nodes[:-1] for name in _divided_outputs(node)}
     for node in graph.node:
         node.input[:] = [names.get(name, name) for name in node.input]
         node.output[:] = [names.get(name, name) for name in node.output]
     weight.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(weight) / scale, weight.name))
 
 
-def _given(node: NodeProto) -> Sequence[str]:
+def _divided_outputs(node: NodeProto) -> Sequence[str]:
     return node.output if node.op_type in ("MatMul", "Add") else ()
 
 

@@ -133,10 +133,10 @@ def attend_first(graph: Graph, block: Block, states: str, first: str, masks: Mas
     # Heads first, so that a head has one product for the whole batch.
     query = graph.op("Transpose", [query], scope, perm=[1, 0, 2])
     key = graph.stacked(block.key, (-1, heads, size), (1, 2, 0))
-    asked = graph.op("MatMul", [query, key], f"{block.key.name}.absorbed")
-    asked = graph.op("Transpose", [asked], scope, perm=[1, 0, 2])
+    state_query = graph.op("MatMul", [query, key], f"{block.key.name}.absorbed")
+    state_query = graph.op("Transpose", [state_query], scope, perm=[1, 0, 2])
     turned = graph.op("Transpose", [states], scope, perm=[0, 2, 1])
-    scores = graph.op("Add", [graph.op("MatMul", [asked, turned], scope), masks.first], scope)
+    scores = graph.op("Add", [graph.op("MatMul", [state_query, turned], scope), masks.first], scope)
     read = graph.op("MatMul", [graph.op("Softmax", [scores], scope, axis=-1), states], scope)
     read = graph.op("Transpose", [read], scope, perm=[1, 0, 2])
     value = graph.stacked(block.value, (-1, heads, size), (1, 0, 2))

@@ -33,18 +33,18 @@ def first_difference(traced: Traced, *, opset: int, unpadded: bool) -> str | Non
         output = traced.model(**inputs, output_hidden_states=True)
     wanted = [*output.hidden_states, logits_of(traced.model, output, inputs["attention_mask"])]
     real = inputs["attention_mask"].bool().numpy()
-    for (name, found), expected in zip(_states(marked, inputs, traced.outputs).items(), wanted, strict=True):
-        own, other = (_comparable_states(each, real, found) for each in (found, expected.numpy()))
+    for (name, actual), expected in zip(_states(marked, inputs, traced.outputs).items(), wanted, strict=True):
+        own, other = (_comparable_states(each, real, actual) for each in (actual, expected.numpy()))
         if not np.allclose(own, other, atol=_TOLERANCE, rtol=0):
             return name
     return None
 
 
-def _comparable_states(states: np.ndarray, real: np.ndarray, found: np.ndarray) -> np.ndarray:
+def _comparable_states(states: np.ndarray, real: np.ndarray, graph_states: np.ndarray) -> np.ndarray:
     """Return what both sides have: all logits of texts; the first token if the graph has no other; else the real tokens."""
     if states.ndim == 2:
         return states
-    return states[:, 0] if found.shape[1] == 1 else states[real]
+    return states[:, 0] if graph_states.shape[1] == 1 else states[real]
 
 
 def _states(marked: ModelProto, inputs: dict[str, Tensor], outputs: tuple[str, ...]) -> dict[str, np.ndarray]:
@@ -55,5 +55,5 @@ def _states(marked: ModelProto, inputs: dict[str, Tensor], outputs: tuple[str, .
         session = open_session(path)
     feed = {value.name: inputs[value.name].numpy() for value in session.get_inputs()}
     parts = [output.name for output in session.get_outputs() if output.name not in outputs]
-    found = zip(parts, session.run(parts, feed), strict=True)
-    return {name: np.asarray(states) for name, states in found} | {"head": run_logits(session, feed)}
+    part_states = zip(parts, session.run(parts, feed), strict=True)
+    return {name: np.asarray(states) for name, states in part_states} | {"head": run_logits(session, feed)}

@@ -50,10 +50,10 @@ def _weighted_sum(graph: Graph, states: list[str], weights: Sequence[float]) -> 
             _scale_states(graph, state, weight, place)
             for place, (state, weight) in enumerate(zip(states, weights, strict=True))
         ]
-    found, *others = reversed(states)
+    total, *others = reversed(states)
     for other in others:
-        found = graph.op("Add", [found, other], "layers")
-    return found if len(set(weights)) > 1 else _scale_states(graph, found, weights[0])
+        total = graph.op("Add", [total, other], "layers")
+    return total if len(set(weights)) > 1 else _scale_states(graph, total, weights[0])
 
 
 def _scale_states(graph: Graph, states: str, weight: float, place: int | None = None) -> str:

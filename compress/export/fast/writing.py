@@ -108,6 +108,8 @@ class Graph:
             for name, (tensor, _) in named.items()
         ]
         weights = [numpy_helper.from_array(value, name) for name, value in self._weights.items()]
-        given = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, (_, shape) in named.items()]
-        graph = helper.make_graph([*self._nodes, *nodes], "classifier", inputs, given, weights)
+        value_infos = [
+            helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, (_, shape) in named.items()
+        ]
+        graph = helper.make_graph([*self._nodes, *nodes], "classifier", inputs, value_infos, weights)
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", self._opset)])
