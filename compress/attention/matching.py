@@ -20,13 +20,13 @@ def match_layers(result: Result, *, student: int, teacher: int) -> tuple[tuple[i
     """Return for each layer of the student one of the teacher's, from 1, and the source of the match: the map of the last stage whose
     losses match layers; or else the layers that the student was copied from; or else even spacing, which also serves a layer that a map
     leaves out."""
-    found = dict(evenly_spaced(student, teacher))
+    matches = dict(evenly_spaced(student, teacher))
     why = "even spacing" if student != teacher else "their place"
     for pairs, reason in (*_layer_maps(result, student, teacher), *_copied_layers(result, student, teacher)):
         if all(mine <= student and theirs <= teacher for mine, theirs in pairs):
-            found, why = found | dict(pairs), reason
+            matches, why = matches | dict(pairs), reason
             break
-    return tuple(found[m] for m in range(1, student + 1)), why
+    return tuple(matches[m] for m in range(1, student + 1)), why
 
 
 def _layer_maps(result: Result, student: int, teacher: int) -> Iterator[tuple[Pairs, str]]:

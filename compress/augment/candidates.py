@@ -71,8 +71,8 @@ def find_candidates(
     if others is not None and len(several):
         words = _words_as_written(texts, several)
         rows = {word: row for row, word in enumerate(dict.fromkeys(words))}
-        found = others.propose(list(rows), count)[[rows[word] for word in words]]
-        table[several] = np.where(found >= 0, found + len(vocabulary), -1)
+        proposals = others.propose(list(rows), count)[[rows[word] for word in words]]
+        table[several] = np.where(proposals >= 0, proposals + len(vocabulary), -1)
         vocabulary += others.vocabulary
     return Candidates(table, vocabulary)
 

@@ -66,17 +66,19 @@ def augment(
     _check(proposers, copies, probability, candidates)
     texts = words_of(split)
     drawn = _Drawing(seed, copies, probability, texts, _kept_words(texts, split, outside, fixed))
-    found = find_candidates(texts, drawn.needed(), tokenizer, proposers, candidates, work=work, on_progress=on_progress)
+    substitutes = find_candidates(
+        texts, drawn.needed(), tokenizer, proposers, candidates, work=work, on_progress=on_progress
+    )
     columns: list[list[str]] = [[] for _ in split.texts]
     source: list[int] = []
     numbers: list[int] = []  # of the copies of a group, from 0
     moved: list[np.ndarray] = []
     for group in _groups(split):
-        for number, copy in enumerate(_copies(texts, found, group, [drawn(example) for example in group])):
+        for number, copy in enumerate(_copies(texts, substitutes, group, [drawn(example) for example in group])):
             source += group
             numbers += [number] * len(group)
-            for column, made in zip(columns, zip(*copy, strict=True), strict=True):
-                column.extend(rewritten.text for rewritten in made)
+            for column, rewrites in zip(columns, zip(*copy, strict=True), strict=True):
+                column.extend(rewritten.text for rewritten in rewrites)
             if split.labels_words:
                 moved += [
                     _shift_spans(split.labels[example], row[0].edits) for example, row in zip(group, copy, strict=True)
@@ -188,13 +190,15 @@ class Rewritten(NamedTuple):
 Row = tuple[Rewritten, ...]  # a text per column
 
 
-def _copies(texts: Texts, found: Candidates, group: Sequence[int], draws: Sequence[Draws]) -> list[tuple[Row, ...]]:
+def _copies(
+    texts: Texts, substitutes: Candidates, group: Sequence[int], draws: Sequence[Draws]
+) -> list[tuple[Row, ...]]:
     """Return the distinct new copies of a group, in the order drawn, with a row for each of its examples; `draws`: of each of them."""
     seen = {tuple(tuple(texts.texts[number] for number in texts.of_example[example]) for example in group)}
     new: list[tuple[Row, ...]] = []
     for number in range(len(draws[0].replaced)):
         rows = tuple(
-            _replace_words(texts, found, example, each.replaced[number], each.share[number])
+            _replace_words(texts, substitutes, example, each.replaced[number], each.share[number])
             for example, each in zip(group, draws, strict=True)
         )
         copy = tuple(tuple(rewritten.text for rewritten in row) for row in rows)
@@ -204,23 +208,23 @@ def _copies(texts: Texts, found: Candidates, group: Sequence[int], draws: Sequen
     return new
 
 
-def _replace_words(texts: Texts, found: Candidates, example: int, replaced: np.ndarray, share: np.ndarray) -> Row:
+def _replace_words(texts: Texts, substitutes: Candidates, example: int, replaced: np.ndarray, share: np.ndarray) -> Row:
     """Return an example's texts, each with its `replaced` words replaced."""
-    made, start = [], 0
+    rewrites, start = [], 0
     for number in texts.of_example[example]:
         end = start + len(texts.spans[number])
-        made.append(_rewrite(texts, found, number, replaced[start:end], share[start:end]))
+        rewrites.append(_rewrite(texts, substitutes, number, replaced[start:end], share[start:end]))
         start = end
-    return tuple(made)
+    return tuple(rewrites)
 
 
-def _rewrite(texts: Texts, found: Candidates, number: int, replaced: np.ndarray, share: np.ndarray) -> Rewritten:
+def _rewrite(texts: Texts, substitutes: Candidates, number: int, replaced: np.ndarray, share: np.ndarray) -> Rewritten:
     """Return a text with its `replaced` words replaced, and nothing else changed."""
     text, spans, first = texts.texts[number], texts.spans[number], int(texts.first[number])
     pieces, edits, done = [], [], 0
     for index in np.flatnonzero(replaced).tolist():
         start, end = spans[index]
-        word = found.pick(first + index, float(share[index]))
+        word = substitutes.pick(first + index, float(share[index]))
         if word is not None:
             pieces += [text[done:start], match_case(word, text[start:end])]
             edits.append((start, end, len(pieces[-1])))

@@ -61,7 +61,7 @@ class MaskedLmProposer:
             part = batches[start : start + per_part]
             members = np.concatenate([batch.slots for batch in part])
             file = None if work is None else work / f"candidates-{tokens}-{start:06d}.npy"
-            ranked = _kept_or_made(
+            ranked = _load_or_make(
                 file, (len(members), self._count(candidates)), lambda part=part: self._rank(slots, part, candidates)
             )
             out[members] = without_itself(ranked, self._fold, own[members], candidates)
@@ -114,20 +114,20 @@ class MaskedLmProposer:
         return torch.cat(ranked).cpu().numpy().astype(np.int32)
 
 
-def _kept_or_made(path: Path | None, shape: tuple[int, ...], make: Callable[[], np.ndarray]) -> np.ndarray:
+def _load_or_make(path: Path | None, shape: tuple[int, ...], make: Callable[[], np.ndarray]) -> np.ndarray:
     """Return the int32 array in the file at `path`, or a new one, saved there atomically; without `path` nothing is saved.
 
     A file with another shape, or a truncated one, is replaced.
     """
-    found = None if path is None else _read_part(path)
-    if found is not None and found.shape == shape and found.dtype == np.int32:
-        return found
-    made = make()
+    array = None if path is None else _read_part(path)
+    if array is not None and array.shape == shape and array.dtype == np.int32:
+        return array
+    array = make()
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as part, part.open("wb") as file:
-            np.save(file, made, allow_pickle=False)
-    return made
+            np.save(file, array, allow_pickle=False)
+    return array
 
 
 def _read_part(path: Path) -> np.ndarray | None:

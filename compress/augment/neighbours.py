@@ -85,7 +85,7 @@ def nearest(
     int32 [word, candidate], padded with -1: never the word itself, none below its `least` cosine [word], none of the rows `barred` for it.
     """
     fold, own = case_folded_ids(vocabulary), case_folded_ids(words, fold_numbers(vocabulary))
-    found = [np.zeros((0, candidates), np.int32)]
+    neighbours = [np.zeros((0, candidates), np.int32)]
     for start in range(0, len(words), AT_ONCE):
         part = slice(start, start + AT_ONCE)
         cosines = normalize_rows(vectors[part]) @ table.T
@@ -94,8 +94,8 @@ def nearest(
         ranked = _top_columns(cosines, candidates + SPARE)
         near = np.take_along_axis(cosines, ranked, 1)
         ranked = np.where((near >= least[part, None]) & (near > -np.inf), ranked, NONE)
-        found.append(without_itself(ranked, fold, own[part], candidates))
-    return np.concatenate(found)
+        neighbours.append(without_itself(ranked, fold, own[part], candidates))
+    return np.concatenate(neighbours)
 
 
 def _top_columns(scores: np.ndarray, count: int) -> np.ndarray:

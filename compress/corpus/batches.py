@@ -79,13 +79,13 @@ class TextBatches:
 
     def tokens(self) -> np.ndarray:
         """Return the ids that occur in the corpus, and all special ones, as ascending int64."""
-        special, found = self.shards.special, np.zeros(self.shards.vocabulary, bool)
+        special, occurrence = self.shards.special, np.zeros(self.shards.vocabulary, bool)
         for number in (special.cls, special.sep, special.pad, *special.every):
             if number is not None:
-                found[number] = True
+                occurrence[number] = True
         for start in range(0, len(self.shards), _READ_AT_ONCE):
-            found[self.shards.read(start, _READ_AT_ONCE)] = True
-        return np.flatnonzero(found)
+            occurrence[self.shards.read(start, _READ_AT_ONCE)] = True
+        return np.flatnonzero(occurrence)
 
     def lengths(self, indices: np.ndarray) -> np.ndarray:
         return np.full(len(indices), self.length, dtype=np.int64)

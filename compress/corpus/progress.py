@@ -39,10 +39,10 @@ class Progress:
     _parts: list[np.ndarray] = field(default_factory=list)
 
     @classmethod
-    def resume(cls, work: Path, made_from: list[Any], dtype: np.dtype, sep: int) -> Progress:
+    def resume(cls, work: Path, inputs: list[Any], dtype: np.dtype, sep: int) -> Progress:
         """Return the progress in `work` if it was made from the same input, else an empty one."""
         work.mkdir(parents=True, exist_ok=True)
-        own = cls(work, hashlib.sha256(canonical(made_from)).hexdigest(), dtype, sep, last=sep)
+        own = cls(work, hashlib.sha256(canonical(inputs)).hexdigest(), dtype, sep, last=sep)
         try:
             state = json.loads((work / _STATE).read_bytes())
             same = state["identity"] == own.identity

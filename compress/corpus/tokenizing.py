@@ -47,10 +47,10 @@ def tokenize_corpus(
     special = special_ids(tokenizer)
     vocabulary = max(tokenizer.get_vocab().values()) + 1
     dtype = dtype_for(vocabulary)
-    made_from = [corpus_fingerprint(sources), tokenizer.to_str(), dtype.str, max_tokens, SHARD_TOKENS, BLOCK_CHARACTERS]
+    inputs = [corpus_fingerprint(sources), tokenizer.to_str(), dtype.str, max_tokens, SHARD_TOKENS, BLOCK_CHARACTERS]
     spelled = spelled_special(tokenizer)
     own = _rules(tokenizer, spelled)
-    progress = Progress.resume(work, [*made_from, own] if own else made_from, dtype, special.sep)
+    progress = Progress.resume(work, [*inputs, own] if own else inputs, dtype, special.sep)
     on_progress(progress.tokens)
     lines = _add_spaces(paragraphs(sources)) if "leading_space" in own else paragraphs(sources)
     blocks = islice(text_blocks(lines), progress.blocks, None)

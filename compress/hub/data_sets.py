@@ -72,9 +72,9 @@ def quiet_data_sets() -> Iterator[None]:
 def error_text(error: BaseException) -> str:
     """Return the message of `datasets` about a configuration, split or file that it does not find, in one line."""
     text = " ".join(str(error).partition("Example of usage")[0].split()) or type(error).__name__
-    if found := re.search(r"scripts are no longer supported, but found (\S+)", text):
+    if match := re.search(r"scripts are no longer supported, but found (\S+)", text):
         return (
-            f"its {found[1]} is a loading script, which is code and is never run; look for a commit with data files, as the "
+            f"its {match[1]} is a loading script, which is code and is never run; look for a commit with data files, as the "
             "hub's own conversion has: the newest of the branch refs/convert/parquet"
         )
     return text.rstrip(".")

@@ -16,16 +16,16 @@ def reason(error: BaseException, name: str, revision: str, kind: Kind = "model")
     """Return one line about the `error` that the hub's client raised for the repository `name` at `revision`."""
     from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
 
-    found = next((one for one in _chain(error) if getattr(one, "response", None) is not None), None)
-    status = getattr(getattr(found, "response", None), "status_code", None)
+    refusal = next((one for one in _chain(error) if getattr(one, "response", None) is not None), None)
+    status = getattr(getattr(refusal, "response", None), "status_code", None)
     page = f"{endpoint()}/{'datasets/' if kind == 'dataset' else ''}{name}"
-    if isinstance(found, GatedRepoError):
+    if isinstance(refusal, GatedRepoError):
         if status == 401:
             return f"it is gated: accept its conditions at {page}, then {LOG_IN}"
         return f"it is gated, and the token has no access to it: ask for access at {page}"
-    if isinstance(found, RevisionNotFoundError):
+    if isinstance(refusal, RevisionNotFoundError):
         return f"it has no revision {revision}; {page}/commits/main lists its commits"
-    if isinstance(found, RepositoryNotFoundError):
+    if isinstance(refusal, RepositoryNotFoundError):
         if status == 401:
             return f"the hub has no such repository, or it is private: check the name, or {LOG_IN}"
         return "the hub has no such repository, or it is private and the token may not read it"
@@ -37,7 +37,7 @@ def reason(error: BaseException, name: str, revision: str, kind: Kind = "model")
         return "the hub counts too many requests (429): wait a few minutes, or log in for a higher limit"
     if status is not None and status >= 500:
         return f"the hub answered {status}, which is its own failure: try again later"
-    return _broken_download(error) or one_line(found or error)
+    return _broken_download(error) or one_line(refusal or error)
 
 
 def _broken_download(error: BaseException) -> str | None:

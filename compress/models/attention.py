@@ -29,7 +29,7 @@ class _Capture:
 
     wanted: frozenset[Place]
     layers: Iterator[int]
-    found: dict[Place, Tensor] = field(default_factory=dict)
+    tensors: dict[Place, Tensor] = field(default_factory=dict)
 
 
 _current: ContextVar[_Capture] = ContextVar("capture")
@@ -51,7 +51,7 @@ def capture_tensors(model: Any, wanted: frozenset[Place]) -> Iterator[dict[Place
     model.config._attn_implementation = _NAME
     try:
         with led_through(model, _attention):
-            yield capture.found
+            yield capture.tensors
     finally:
         model.config._attn_implementation = before
         _current.reset(token)
@@ -83,16 +83,16 @@ def _attention(
     layer = next(capture.layers)
     for kind, tensor in zip(("queries", "keys", "values"), (query, key, value), strict=True):
         if (kind, layer) in capture.wanted:
-            capture.found[kind, layer] = tensor
+            capture.tensors[kind, layer] = tensor
     rate = options.get("dropout", 0.0)
     whole = query.device.type == "cpu" and _is_plain_faster(query, rate)
     if whole or {("scores", layer), ("weights", layer)} & capture.wanted:
         scores = attention_scores(query, key, options.get("scaling"))
         scores = scores if bias is None else scores + bias.to(scores.dtype)
         if ("scores", layer) in capture.wanted:
-            capture.found["scores", layer] = scores
+            capture.tensors["scores", layer] = scores
         if ("weights", layer) in capture.wanted:
-            capture.found["weights", layer] = _weights(scores, attention_mask)
+            capture.tensors["weights", layer] = _weights(scores, attention_mask)
         if whole:
             return _plain_attention(scores, value, attention_mask, rate), None
     if bias is not None:

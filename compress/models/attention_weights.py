@@ -24,5 +24,5 @@ def attention_weights(
     names = {layer: attention("weights", layer) for layer in layers if layer not in headless_layers(model.config)}
     batch = {"input_ids": torch.tensor([ids]), "token_type_ids": torch.tensor([segments])}
     batch["attention_mask"] = torch.ones_like(batch["input_ids"])
-    found = compute_features(model, batch, names.values())
-    return [found[names[layer]][0].float().numpy() if layer in names else None for layer in layers]
+    features = compute_features(model, batch, names.values())
+    return [features[names[layer]][0].float().numpy() if layer in names else None for layer in layers]

@@ -83,9 +83,9 @@ class RandomInit(Spec):
 
     @model_validator(mode="after")
     def _one_vocabulary(self) -> RandomInit:
-        told = [name for name in ("vocabulary", "tokenizer", "grow_from") if name in self.model_fields_set]
-        if len(told) > 1:
-            raise ValueError(f"{told[0]}: `{told[1]}` has a vocabulary of its own; leave one of the two out")
+        sources = [name for name in ("vocabulary", "tokenizer", "grow_from") if name in self.model_fields_set]
+        if len(sources) > 1:
+            raise ValueError(f"{sources[0]}: `{sources[1]}` has a vocabulary of its own; leave one of the two out")
         return self
 
     @model_validator(mode="after")

@@ -104,14 +104,14 @@ def fetch(what: str, name: str, revision: str, ways_out: str) -> Path:
         try:
             with quiet_client():
                 folder = _snapshot(name, revision)
-                found = _missing_files(name, folder)
+                problem = _missing_files(name, folder)
                 _mark_whole(name, folder)
         except Exception as error:  # the hub client raises its own, requests' and OS errors alike
             if cached is not None and is_commit(revision):  # enough to load, if not known to be complete
                 return cached
             raise CompressError(f"{where} cannot be downloaded: {reason(error, name, revision)}; {ways_out}") from None
-        if found is not None:
-            raise CompressError(f"{where}: {found}; {ways_out}")
+        if problem is not None:
+            raise CompressError(f"{where}: {problem}; {ways_out}")
         if (damage := drop_damaged(folder)) is not None:
             raise CompressError(f"{where}: {damage}")
         return folder

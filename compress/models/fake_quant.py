@@ -66,7 +66,7 @@ class FakeQuant(nn.Module):
         """Prepare a forward on a batch with `mask` [batch, length], 1 for real tokens."""
         self._mask = mask
         self._calls: dict[str, int] = {}
-        self._made: dict[str, Tensor] = {}
+        self._cache: dict[str, Tensor] = {}
 
     def ends(self, place: int, scale: float = 1.0) -> tuple[Tensor, Tensor]:
         """Return low and high of a tensor; gradients reach the learned parameters multiplied by `scale`."""
@@ -79,7 +79,7 @@ class FakeQuant(nn.Module):
         return ends[0], ends[1]
 
     @torch.no_grad()
-    def found(self) -> dict[str, tuple[float, float]]:
+    def input_ranges(self) -> dict[str, tuple[float, float]]:
         """Return for each matmul by name the (low, high) of its quantized input."""
         ends = {source: self.ends(place) for source, place in self._places.items()}
         spans = {source: (float(low), float(high)) for source, (low, high) in ends.items()}
@@ -114,9 +114,9 @@ class FakeQuant(nn.Module):
 
     def _compute_once(self, name: str, make: Callable[[], Tensor]) -> Tensor:
         """Return a value computed once per forward: query, key and value read the same tensor, and ALBERT's layers the same weight."""
-        if name not in self._made:
-            self._made[name] = make()
-        return self._made[name]
+        if name not in self._cache:
+            self._cache[name] = make()
+        return self._cache[name]
 
     def _round_states(self, use: MatmulUse, states: Tensor) -> Tensor:
         """Return `states` rounded. If the graph's matmul is for the first token alone, the others stay as they are."""
@@ -181,7 +181,7 @@ def _folded_tables(model: nn.Module, path: str, one_segment: bool) -> list[nn.Em
 
 
 def _look_up(path: str, folded: Sequence[nn.Embedding], *, coded: bool) -> Callable[..., Tensor]:
-    def rounded_rows(table: Any, given: Any, rows: Tensor) -> Tensor:
+    def rounded_rows(table: Any, arguments: Any, rows: Tensor) -> Tensor:
         stored = _exported_rows(table, path)
         if not folded:
             return round_rows(rows, stored, coded=coded)
@@ -197,13 +197,13 @@ def _exported_rows(table: nn.Embedding, path: str) -> Tensor:
     return table.weight.detach()[first:]
 
 
-def _begin_forward(model: Any, given: Sequence[Any], named: Mapping[str, Any]) -> None:
+def _begin_forward(model: Any, arguments: Sequence[Any], named: Mapping[str, Any]) -> None:
     mask = named.get("attention_mask")
     if mask is not None and mask.dim() == 4:  # per query and key, or added to scores
         mask = mask[:, 0, 0] == 0 if mask.is_floating_point() else mask[:, 0, 0]
     model.fake_quant.begin(mask)
 
 
-def _end_forward(model: Any, given: Any, output: Any) -> None:
+def _end_forward(model: Any, arguments: Any, output: Any) -> None:
     """Drop the tensors cached for this forward."""
     model.fake_quant.begin()

@@ -20,10 +20,10 @@ def fast_graph_problem(
     changed it.
     """
     name = family or config["model_type"]
-    source, made = FAMILIES.get(config["model_type"]), FAMILIES.get(name)
-    if source is None or made is None or not made.fast:
+    source, target = FAMILIES.get(config["model_type"]), FAMILIES.get(name)
+    if source is None or target is None or not target.fast:
         return f"this {name} is of none of them"
-    if made.layerless:
+    if target.layerless:
         return None
     if config.get("inner_group_num") not in (None, 1):
         return f"this {name} has several layers in one"

@@ -130,8 +130,8 @@ def compute_features(model: nn.Module, batch: Batch, wanted: Iterable[str]) -> F
     taken = attention if whole else _anchor_to_output(attention, output)
     if (LOGITS, 0) in places.values():
         taken = taken | {(LOGITS, 0): logits_of(model, output, batch["attention_mask"])}
-    found = {name: _read(output, taken | pooled, place) for name, place in places.items()}
-    return _word_table(model, names) | found
+    features = {name: _read(output, taken | pooled, place) for name, place in places.items()}
+    return _word_table(model, names) | features
 
 
 def _anchor_to_output(inside: dict[Place, Tensor], output: Any) -> dict[Place, Tensor]:
@@ -174,26 +174,26 @@ def _pooling(model: Any, wanted: bool) -> Iterator[dict[Place, Tensor]]:
 
     The encoder may be inside a model with a head, whose own output lacks it.
     """
-    found: dict[Place, Tensor] = {}
+    tensors: dict[Place, Tensor] = {}
     if not wanted:
-        yield found
+        yield tensors
         return
 
     def keep(module: Any, arguments: Any, output: Any) -> None:
         if getattr(output, "pooler_output", None) is None:
             raise CompressError(f"unknown features ['pooled']: this {model.config.model_type} has no pooler")
-        found[_POOLED] = output.pooler_output
+        tensors[_POOLED] = output.pooler_output
 
     handle = model.base_model.register_forward_hook(keep)
     try:
-        yield found
+        yield tensors
     finally:
         handle.remove()
 
 
 def _feature_places(names: frozenset[str], layers: int) -> dict[str, Place]:
     """Return each feature's kind and index from 0."""
-    places = {name: found for name in names if (found := parse(name, layers)) is not None}
+    places = {name: place for name in names if (place := parse(name, layers)) is not None}
     if unknown := sorted(names - places.keys()):
         indexed = ", ".join(f"{kind}[i]" for kind in ATTENTION)
         raise CompressError(

@@ -77,19 +77,19 @@ def grow(state: Mapping[str, Tensor], small: Dimensions, large: Dimensions, *, s
 
 def _stack_layers(state: Mapping[str, Tensor], layers: int, wanted: int) -> dict[str, Tensor]:
     """Return the stack of layers repeated up to `wanted` layers."""
-    found = {}
+    stack = {}
     for name, tensor in state.items():
         match = _LAYER.fullmatch(name)
         numbers = range(int(match[2]), wanted, layers) if match else ()
-        found |= {f"{match[1]}{number}{match[3]}": tensor for number in numbers} if match else {name: tensor}
-    return found
+        stack |= {f"{match[1]}{number}{match[3]}": tensor for number in numbers} if match else {name: tensor}
+    return stack
 
 
 def _axes(name: str, known: Mapping[str, str]) -> str:
-    found = next((axes for part, axes in known.items() if part in name), None)
-    if found is None:
+    axes = next((letters for part, letters in known.items() if part in name), None)
+    if axes is None:
         raise RuntimeError(f"a weight that growth does not know: {name}")
-    return found
+    return axes
 
 
 def _widen_weight(tensor: Tensor, axes: str, units: Mapping[str, Tensor], generator: torch.Generator) -> Tensor:

@@ -44,7 +44,7 @@ def collected_logits(
     training = model.training
     model.eval()
     logits = encoded.collected(
-        (rows, found.cpu().numpy()) for rows, _, found in _forwards(model, encoded, pad_id, on_progress)
+        (rows, outputs.cpu().numpy()) for rows, _, outputs in _forwards(model, encoded, pad_id, on_progress)
     )
     model.train(training)
     return logits
@@ -64,10 +64,10 @@ def put_token_logits(
     windows in the reader's own tokens, if it has another tokenizer; its logits are then moved to ours (`moved_logits`)."""
     training = model.training
     model.eval()
-    for rows, batch, found in _forwards(model, windows if parts is None else parts, pad_id, on_progress):
+    for rows, batch, outputs in _forwards(model, windows if parts is None else parts, pad_id, on_progress):
         if parts is not None:
-            found = moved_logits(found, batch["places"], int(windows.lengths[rows].max()))
-        span_tables.put_outputs(table, windows, rows, found.cpu().numpy())
+            outputs = moved_logits(outputs, batch["places"], int(windows.lengths[rows].max()))
+        span_tables.put_outputs(table, windows, rows, outputs.cpu().numpy())
     model.train(training)
 
 

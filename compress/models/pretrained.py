@@ -44,12 +44,12 @@ def load_pretrained(
     state = load_weights(folder)
     quiet_transformers()
     try:
-        made = transformers_config({**config, **fields})
+        full_config = transformers_config({**config, **fields})
         with torch.device("meta"):
-            kind = usable_class(type(auto.from_config(made)), made)
+            kind = usable_class(type(auto.from_config(full_config)), full_config)
         model, loading = kind.from_pretrained(
             None,
-            config=made,
+            config=full_config,
             state_dict=state,
             dtype=torch.float32,
             attn_implementation=attention or FAMILIES[config["model_type"]].attention,
@@ -84,9 +84,9 @@ def transformers_config(fields: Mapping[str, Any]) -> Any:
 
 def _check_size(folder: Path, config: Mapping[str, Any]) -> None:
     """Check roughly that the config's sizes fit the weights; missing weights are found later, by name."""
-    expected, found = dimensions(dict(config), classes=1, folder=folder).parameters, count_weights(folder)
-    if expected > _TOO_MANY * found:
+    expected, actual = dimensions(dict(config), classes=1, folder=folder).parameters, count_weights(folder)
+    if expected > _TOO_MANY * actual:
         raise CompressError(
             f"{folder / 'config.json'}: expected the sizes of the model that the weights belong to: a model of "
-            f"these sizes has {expected:,} weights, and the checkpoint {found:,}"
+            f"these sizes has {expected:,} weights, and the checkpoint {actual:,}"
         )

@@ -35,11 +35,11 @@ def round_rows(
         exact = rows.detach().float()
         if coded:
             low, high = torch.aminmax(table)  # in one pass: it is the largest tensor of the model
-            found = _round_coded(exact, torch.maximum(-low, high).float())
+            int8_rows = _round_coded(exact, torch.maximum(-low, high).float())
         else:
             centre = table.float().mean(0)
-            found = _symmetric(exact - centre, (-1,), 8) + centre
-    return rows + (found - rows).detach()
+            int8_rows = _symmetric(exact - centre, (-1,), 8) + centre
+    return rows + (int8_rows - rows).detach()
 
 
 def _round_coded(rows: Tensor, largest: Tensor) -> Tensor:

@@ -72,9 +72,9 @@ def read_document(path: Path, kind: type[Any]) -> Any:
     if not path.is_file():
         return None
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise CompressError(f"{path}: cannot be read: {error}") from None
-    if not isinstance(found, kind):
+    if not isinstance(document, kind):
         raise CompressError(f"{path}: expected a JSON {'object' if kind is dict else 'list'}, found something else")
-    return found
+    return document

@@ -37,11 +37,11 @@ def read_pooling(folder: Path | None, config: Mapping[str, Any]) -> tuple[Poolin
     if folder is None:
         return "mean", False
     path = pooling_file(folder)
-    found = read_document(path, dict)
-    if found is None:
+    document = read_document(path, dict)
+    if document is None:
         return "mean", False
-    modes = [name.removeprefix(_MODE) for name, is_on in found.items() if name.startswith(_MODE) and is_on]
-    modes = [str(found["pooling_mode"])] if not modes and "pooling_mode" in found else modes
+    modes = [name.removeprefix(_MODE) for name, is_on in document.items() if name.startswith(_MODE) and is_on]
+    modes = [str(document["pooling_mode"])] if not modes and "pooling_mode" in document else modes
     names = {field.removeprefix(_MODE): mode for mode, field in MODES.items()} | _SAME_DIRECTION
     modes = [names.get(mode, mode) for mode in modes]
     known: list[Pooling] = [mode for mode in MODES if modes == [mode]]

@@ -109,13 +109,13 @@ def attention_divergences(
     """Return Σ over tokens of JS(p, q) = H((p + q) / 2) − (H(p) + H(q)) / 2, in bits, for two distributions over the same keys. Per token
     it is exactly 0 if they are equal, and 1 if they share no key (Lin 1991, eq. 4.1)."""
     own, others = ([_entropy(layer) for layer in layers] for layers in (student, teacher))
-    found = [
+    divergences = [
         torch.stack(
             [(_entropy((p + q) / 2) - (h + k) / 2).clamp(0, 1).sum() for q, k in zip(teacher, others, strict=True)]
         )
         for p, h in zip(student, own, strict=True)
     ]
-    return torch.stack(found)
+    return torch.stack(divergences)
 
 
 def _entropy(weights: Float[Tensor, "token key"]) -> Float[Tensor, " token"]:
@@ -140,8 +140,8 @@ def layer_similarity(
         mine, theirs = (_read(reader, rows, layers) for reader, layers in zip((student, teacher), heads, strict=True))
         sums.add(mine.states, theirs.states)
         if all(heads):
-            found = attention_divergences(mine.attention, theirs.attention)
-            divergences = found if divergences is None else divergences + found
+            chunk_divergences = attention_divergences(mine.attention, theirs.attention)
+            divergences = chunk_divergences if divergences is None else divergences + chunk_divergences
         tokens += len(mine.states[0])
         done += len(rows)
         on_progress(done, len(student.texts))
@@ -184,10 +184,10 @@ def _read(reader: Reader, rows: np.ndarray, with_heads: list[int]) -> _Layers:
     batch = to_tensors(collate(reader.texts, rows, reader.pad_id), next(reader.model.parameters()).device)
     states = [hidden(layer) for layer in range(reader.model.config.num_hidden_layers + 1)]
     weights = [attention("weights", layer) for layer in with_heads]
-    found = compute_features(reader.model, batch, [*states, *weights])
+    features = compute_features(reader.model, batch, [*states, *weights])
     return _Layers(
-        [_real_tokens(found[name], batch["attention_mask"]) for name in states],
-        [_real_tokens(found[name].double().mean(1), batch["attention_mask"]) for name in weights],
+        [_real_tokens(features[name], batch["attention_mask"]) for name in states],
+        [_real_tokens(features[name].double().mean(1), batch["attention_mask"]) for name in weights],
     )
 
 

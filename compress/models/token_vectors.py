@@ -39,7 +39,7 @@ def text_frame(tokenizer: Any) -> TextFrame:
     if not len(places):
         raise CompressError("the tokenizer has no token for the letter a; expected one that reads texts")
     first, last = int(places[0]), int(places[-1])
-    ids, types = ([*found[: first + 1], *found[last + 1 :]] for found in (one.ids, one.type_ids))
+    ids, types = ([*sequence[: first + 1], *sequence[last + 1 :]] for sequence in (one.ids, one.type_ids))
     around = {number for number, special in zip(two.ids, two.special_tokens_mask, strict=True) if special}
     named = {number for names in (PAD, MASK) if (number := token_named(own, names)) is not None}
     special = tuple(sorted({*around, *ids[:first], *ids[first + 1 :], *named}))
@@ -65,8 +65,8 @@ def token_states(
     for start in range(0, len(states), _BATCH):
         numbers = torch.arange(start, min(start + _BATCH, len(states)), device=device)
         with torch.inference_mode():
-            found = compute_features(model.eval(), _single_token_batch(numbers, frame), names)
-            each = torch.stack([found[name][:, frame.place].float() for name in names]).mean(dim=0)
+            features = compute_features(model.eval(), _single_token_batch(numbers, frame), names)
+            each = torch.stack([features[name][:, frame.place].float() for name in names]).mean(dim=0)
         states[start : start + len(numbers)] = each.cpu().numpy()
         on_progress(start + len(numbers))
 
@@ -112,8 +112,8 @@ def token_frequencies(counts: np.ndarray, rows: np.ndarray) -> np.ndarray:
     ranks = np.cumsum(rows)
     harmonic = float((1.0 / np.arange(1, known + 1)).sum())
     zipf = 1.0 / (np.maximum(ranks, 1) * harmonic)
-    found = np.where(counts > 0, counts / total, np.minimum(zipf, 1.0 / total))
-    return np.where(rows, found, 0.0)
+    frequencies = np.where(counts > 0, counts / total, np.minimum(zipf, 1.0 / total))
+    return np.where(rows, frequencies, 0.0)
 
 
 def weighted_vectors(
@@ -129,9 +129,9 @@ def weighted_vectors(
     vectors, squares = np.zeros((len(states), width), np.float32), 0.0
     for start in range(0, len(states), _ROWS):
         part = slice(start, start + _ROWS)
-        found = ((states[part].astype(np.float64) - mean) @ axes) * rows[part, None]
-        vectors[part] = found
-        squares += float(np.square(found).sum())
+        projections = ((states[part].astype(np.float64) - mean) @ axes) * rows[part, None]
+        vectors[part] = projections
+        squares += float(np.square(projections).sum())
     size = math.sqrt(squares / max(1, int(rows.sum()) * width))
     weights = np.ones(len(states)) if a is None else a / (a + frequencies)
     weights /= max(size, float(np.finfo(np.float32).tiny))

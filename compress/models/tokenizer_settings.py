@@ -80,9 +80,9 @@ def _surrounds_as_bert(tokenizer: Tokenizer, special: dict[str, str]) -> bool:
 
 def _special_tokens(tokenizer: Tokenizer) -> dict[str, str]:
     """Return special tokens by role; of two candidates, the one marked special, as in MPNet's vocabulary."""
-    found = {}
+    by_role = {}
     for what, tokens in _SPECIAL.items():
         number = token_named(tokenizer, tokens)
         if number is not None:
-            found[f"{what}_token"] = tokenizer.id_to_token(number)
-    return found
+            by_role[f"{what}_token"] = tokenizer.id_to_token(number)
+    return by_role

@@ -60,23 +60,23 @@ def with_layers(config: Mapping[str, Any], layers: Layers, who: str) -> dict[str
 
 
 def _check_count(config: Mapping[str, Any], name: str, who: str) -> None:
-    found, depth = config.get(AVERAGED, 1), int(config.get(name, 0))
+    averaging, depth = config.get(AVERAGED, 1), int(config.get(name, 0))
     where = f"{who}: config.json: {AVERAGED}: expected"
-    if isinstance(found, list):
-        if len(found) != depth + 1:
+    if isinstance(averaging, list):
+        if len(averaging) != depth + 1:
             raise CompressError(
-                f"{where} a weight for the embeddings and for each of its {depth} layers, found {len(found)}"
+                f"{where} a weight for the embeddings and for each of its {depth} layers, found {len(averaging)}"
             )
-    elif found > 1 and found > depth:
-        raise CompressError(f"{where} at most its {depth} layers, found {found}")
+    elif averaging > 1 and averaging > depth:
+        raise CompressError(f"{where} at most its {depth} layers, found {averaging}")
 
 
 def vector_words(config: Mapping[str, Any]) -> str | None:
     """Return in words which layers the vectors are made of; None if the last alone."""
-    found = config.get(AVERAGED, 1)
-    if isinstance(found, list):
-        return f"a mix of the states of its embeddings and {len(found) - 1} layers"
-    return f"the mean of its last {found} layers' states" if found > 1 else None
+    averaging = config.get(AVERAGED, 1)
+    if isinstance(averaging, list):
+        return f"a mix of the states of its embeddings and {len(averaging) - 1} layers"
+    return f"the mean of its last {averaging} layers' states" if averaging > 1 else None
 
 
 def is_mix(config: Any) -> bool:
@@ -87,8 +87,8 @@ def is_mix(config: Any) -> bool:
 def layer_weights(config: Any) -> list[float]:
     """Return weights of the last states that vectors are made of, in layer order, by transformers' config of the model; those of a mix
     start with the embeddings'."""
-    found = getattr(config, AVERAGED, 1)
-    return [float(weight) for weight in found] if isinstance(found, list) else [1 / found] * found
+    averaging = getattr(config, AVERAGED, 1)
+    return [float(weight) for weight in averaging] if isinstance(averaging, list) else [1 / averaging] * averaging
 
 
 def loading_fields(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -103,9 +103,9 @@ def layer_states(model: Any, output: Any) -> Tensor:
         return output.last_hidden_state
     several = output.hidden_states[-len(weights) :]
     learnt = getattr(model, LEARNT, None)
-    found, *others = (
+    total, *others = (
         state * weight for state, weight in zip(several, weights if learnt is None else learnt(), strict=True)
     )
     for other in others:
-        found = found + other
-    return found
+        total = total + other
+    return total

@@ -58,13 +58,13 @@ def converted_tokenizer(folder: Path) -> Tokenizer:
     from transformers import AutoTokenizer
 
     if not any((folder / name).exists() for name in VOCABULARIES):  # transformers would make an empty one
-        found = ""
+        hint = ""
         if (folder / _DEBERTAS).exists():  # transformers 5 drops its character rules, which 4 keeps
-            found = (
+            hint = (
                 f"; found {_DEBERTAS}: have DebertaV2TokenizerFast of transformers 4 write a tokenizer.json beside it"
             )
         raise CompressError(
-            f"{folder}: expected tokenizer.json, or a vocabulary it can be made from such as vocab.txt{found}"
+            f"{folder}: expected tokenizer.json, or a vocabulary it can be made from such as vocab.txt{hint}"
         )
     config = read_config(folder)
     _read(folder / "vocab.json", _check_numbers)
@@ -75,17 +75,17 @@ def converted_tokenizer(folder: Path) -> Tokenizer:
     try:
         with TemporaryDirectory() as place:
             _copy(folder, Path(place), settings)
-            made = AutoTokenizer.from_pretrained(place, config=transformers_config(config), local_files_only=True)
+            tokenizer = AutoTokenizer.from_pretrained(place, config=transformers_config(config), local_files_only=True)
     except Exception as error:  # tokenizers raises bare Exception
         reason = _missing_package(folder) or str(error).split("\n")[0]
         raise CompressError(f"{folder}: no tokenizer can be made from its vocabulary: {reason}") from None
     # transformers ignores a vocabulary file that is not of the model's family.
-    if set(made.get_vocab()) <= set(made.all_special_tokens):
+    if set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):
         named = next(name for name in VOCABULARIES if (folder / name).exists())
         raise CompressError(
             f"{folder}: a {config['model_type']} reads no words from {named}; give the checkpoint its own vocabulary, or a tokenizer.json"
         )
-    return made.backend_tokenizer
+    return tokenizer.backend_tokenizer
 
 
 def _missing_package(folder: Path) -> str | None:

@@ -56,7 +56,7 @@ def _shards(folder: Path) -> list[str]:
         names = sorted(set(read_json(path)["weight_map"].values()))
     except (KeyError, AttributeError, TypeError) as error:
         raise CompressError(f"{path}: not the index of a sharded checkpoint: {error!r:.200}") from None
-    there = {found.name for found in folder.glob("*.safetensors")}
+    there = {file.name for file in folder.glob("*.safetensors")}
     for name in names:
         if name not in there:
             raise CompressError(
@@ -74,8 +74,8 @@ def _shapes(path: Path) -> dict[str, tuple[str, list[int]]]:
     try:
         open_regular(path, "a safetensors file").close()
         with safe_open(path, framework="np") as file:
-            found = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 - no mapping
-            return {name: (part.get_dtype(), part.get_shape()) for name, part in found.items()}
+            slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 - no mapping
+            return {name: (part.get_dtype(), part.get_shape()) for name, part in slices.items()}
     except (SafetensorError, OSError) as error:
         raise CompressError(f"{path}: not a complete safetensors file: {error}") from None
 
@@ -93,7 +93,7 @@ def layers_in(folder: Path) -> int:
     """Return how many layers the weights have by their names; 0 if those are not numbered, as in ALBERT. transformers silently drops layers
     beyond the config's."""
     numbers = (re.search(r"(?:^|\.)layers?\.([0-9]{1,9})\.", name) for name in tensor_names(folder))
-    return max((int(found[1]) + 1 for found in numbers if found), default=0)
+    return max((int(match[1]) + 1 for match in numbers if match), default=0)
 
 
 def load_weights(folder: Path) -> dict[str, Tensor]:

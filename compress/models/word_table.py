@@ -16,9 +16,9 @@ def named_tokens(config: dict[str, Any]) -> set[int]:
     """Return the ids of the tokens that a config names; if positions are counted from the padding id, also all ids below it, so that it
     does not change."""
     family = FAMILIES[config["model_type"]]
-    found = {config[name] for name in _token_fields(family.fields) if config.get(name) is not None}
+    ids = {config[name] for name in _token_fields(family.fields) if config.get(name) is not None}
     counted = range(config["pad_token_id"] + 1) if family.positions_after_padding else ()
-    return found.union(config.get(_SEVERAL, ()), counted)
+    return ids.union(config.get(_SEVERAL, ()), counted)
 
 
 def largest_row(model: Any, tokens: Iterable[int]) -> int:

@@ -22,16 +22,16 @@ def claim(folder: Path, identity: dict[str, Any]) -> None:
         write_text(path, text)
         return
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(found, dict):
+        document = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(document, dict):
             raise ValueError("expected an object")
     except (OSError, ValueError) as error:
         raise CompressError(f"{path}: cannot be read: {error}; choose another folder with --out") from None
     wanted = json.loads(text)
-    names = sorted({*wanted, *found} - {FILES})
-    other = [name for name in (*names, FILES) if wanted.get(name) != found.get(name)]
+    names = sorted({*wanted, *document} - {FILES})
+    other = [name for name in (*names, FILES) if wanted.get(name) != document.get(name)]
     if other:
-        differing = _describe_difference(other[0], found.get(other[0]), wanted.get(other[0]))
+        differing = _describe_difference(other[0], document.get(other[0]), wanted.get(other[0]))
         raise CompressError(
             f"{folder}: holds another search: {differing}; "
             f"rename {folder} once it has ended, and this one uses the stages that it finished; "

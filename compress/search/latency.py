@@ -52,9 +52,9 @@ class Latencies:
         if not self._path.exists():
             return {}
         try:
-            found = json.loads(self._path.read_text(encoding="utf-8"))
-            if all(isinstance(row["cpu_ms"], float) for row in found.values()):
-                return found
+            rows = json.loads(self._path.read_text(encoding="utf-8"))
+            if all(isinstance(row["cpu_ms"], float) for row in rows.values()):
+                return rows
             reason = "expected numbers in cpu_ms"
         except (OSError, ValueError, AttributeError, TypeError, KeyError) as error:
             reason = str(error)
@@ -144,8 +144,8 @@ def cpu_milliseconds(onnx: Path, length: int) -> float:
     """Return the median CPU milliseconds of one text of `length` tokens on one thread."""
     from ..bench import BenchSpec, Candidate, measure
 
-    found = measure([Candidate("model", onnx, "onnx")], BenchSpec(((1, length),), runs=_RUNS))
-    cpu = found["model"].latency[0].cpu_p50
+    runtimes = measure([Candidate("model", onnx, "onnx")], BenchSpec(((1, length),), runs=_RUNS))
+    cpu = runtimes["model"].latency[0].cpu_p50
     if cpu is None:
         raise RuntimeError("what is measured here has a CPU time")
     return cpu

@@ -12,41 +12,41 @@ from ..files.paths import display_path
 from ..model_choice import Limits
 from ..pipeline import Request
 from ..report import ship_command
-from .run import FOLDER, Found, command_of
+from .run import FOLDER, SearchResult, command_of
 
 DOCUMENT, PAGE = "search.json", "report.md"
 
 
-def shipped_by(found: Found, root: str) -> str | None:
+def shipped_by(result: SearchResult, root: str) -> str | None:
     """Return the `compress ship` command of the choice, whose run is below `root`; None if it misses a limit."""
-    if found.choice.missed:
+    if result.choice.missed:
         return None
-    run = found.runs[found.choice.model.number]
+    run = result.runs[result.choice.model.number]
     return ship_command(run, run.final, (Path(root) / run.run).as_posix())
 
 
-def search_document(found: Found, request: Request, limits: Limits) -> dict[str, Any]:
+def search_document(result: SearchResult, request: Request, limits: Limits) -> dict[str, Any]:
     """Return the whole search as JSON values, with paths as from `display_path`. Scores of trials are on the tuning split,
     `reported` on the reported one."""
-    points = {trial.number: trial.point for trial in found.trials}
+    points = {trial.number: trial.point for trial in result.trials}
     return {
         "limits": asdict(limits),
         "trials": [
             {"number": trial.number, "point": trial.point, "refused": trial.refused, **trial.info}
-            for trial in found.trials
+            for trial in result.trials
         ],
         "front": [
             {
                 **asdict(model),
                 "point": points[model.number],
-                "reported": found.runs[model.number].final.headline,
-                "run": found.runs[model.number].run,
+                "reported": result.runs[model.number].final.headline,
+                "run": result.runs[model.number].run,
                 "command": command_of(request, points[model.number], limits),
             }
-            for model in found.front
+            for model in result.front
         ],
-        "choice": {"number": found.choice.model.number, "missed": list(found.choice.missed)},
-        "ship": shipped_by(found, display_path(str(request.root))),
+        "choice": {"number": result.choice.model.number, "missed": list(result.choice.missed)},
+        "ship": shipped_by(result, display_path(str(request.root))),
     }
 
 

@@ -37,7 +37,7 @@ _QUICKEST = 0.8  # another timing of the same model, or of a slightly wider one,
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """All trials, those of the front, the choice, and the run of each trial of the front, by its number."""
 
     trials: list[Trial]
@@ -52,7 +52,7 @@ def search(
     axes: Sequence[Axis],
     trials: int,
     listener: Listener | None = None,
-) -> Found:
+) -> SearchResult:
     """Run up to `trials` of the request's recipes with the values of `axes`, stored in `search` below the request's root and
     shared by its `jobs` processes.
 
@@ -82,7 +82,7 @@ def search(
         model.number: run_all(replace(_request(request, points[model.number]), bench=bench), listener)[0]
         for model in best
     }
-    return Found([trial for trial in finished if trial.same_as is None], best, choice, runs)
+    return SearchResult([trial for trial in finished if trial.same_as is None], best, choice, runs)
 
 
 def work_on(request: Request, limits: Limits, axes: Sequence[Axis], trials: int) -> None:
@@ -142,7 +142,7 @@ def _check_request(request: Request, axes: Sequence[Axis]) -> dict[str, set[str]
     recipes = {str(word): load_recipe(str(word)) for word in request.recipes}
     parts = {word: parts_of(recipe) for word, recipe in recipes.items()}
     for axis in axes:
-        having = [word for word, found in parts.items() if axis.part in found]
+        having = [word for word, names in parts.items() if axis.part in names]
         if not having:
             part = "student" if axis.name == STUDENT else f"stage `{axis.part}`"
             raise CompressError(f"--try {axis.name}: none of {', '.join(recipes)} has a {part}")
@@ -179,14 +179,14 @@ def _plannable(request: Request, axes: Sequence[Axis]) -> dict[str, Plan]:
     for word in map(str, request.recipes):
         own = students if load_recipe(word).student is not None else ()
         points = [{RECIPE: word, STUDENT: value} for value in own] or [{RECIPE: word}]
-        found: dict[str, Plan] = {}
+        recipe_plans: dict[str, Plan] = {}
         for point in points:
             try:
-                found[" ".join(map(str, point.values()))] = plan_all(_request(request, point))[0]
+                recipe_plans[" ".join(map(str, point.values()))] = plan_all(_request(request, point))[0]
             except CompressError:
-                if point is points[-1] and not found:
+                if point is points[-1] and not recipe_plans:
                     raise
-        plans |= found
+        plans |= recipe_plans
     return plans
 
 
@@ -205,8 +205,8 @@ def _reads_text(recipe: str) -> bool:
 
 def command_of(request: Request, point: Point, limits: Limits) -> str:
     """Return the `compress run` command of a point, which reuses what the search has in its folder."""
-    asked = replace(_request(request, point), bench=_bench(limits))
-    return f"{command_line(asked, plan_all(asked)[0])} --out {shlex.quote(display_path(str(request.root)))}"
+    point_request = replace(_request(request, point), bench=_bench(limits))
+    return f"{command_line(point_request, plan_all(point_request)[0])} --out {shlex.quote(display_path(str(request.root)))}"
 
 
 def _bench(limits: Limits) -> BenchSettings | None:
@@ -217,9 +217,9 @@ def _bench(limits: Limits) -> BenchSettings | None:
 def _outcome(
     number: int, point: Point, request: Request, limits: Limits, latencies: Latencies, listener: Listener
 ) -> Outcome:
-    asked = _request(request, point)
+    point_request = _request(request, point)
     try:
-        (plan,) = plan_all(asked)
+        (plan,) = plan_all(point_request)
     except CompressError as error:  # values that do not fit each other, such as a student and this teacher
         return Outcome(refused=_naming_try(error, point))
     sizes = known_sizes(plan)
@@ -228,7 +228,7 @@ def _outcome(
     if why := _too_slow(plan, sizes, limits, latencies):
         return Outcome(refused=why)
     try:
-        artifact = build_stage(asked, plan.models[-1], listener)
+        artifact = build_stage(point_request, plan.models[-1], listener)
     except CheckFailed as error:  # such as a training that learnt nothing; the others go on
         return Outcome(refused=str(error))
     cache = Store(request.root / ".store")
@@ -254,12 +254,14 @@ def _too_slow(plan: Plan, sizes: KnownSizes, limits: Limits, latencies: Latencie
     shape = None if limits.max_latency_ms is None else shape_of(plan, sizes.least)
     if shape is None or limits.max_latency_ms is None:
         return None
-    found = latencies.get(shape, lambda: untrained_latency(plan, sizes.least))
-    least = found if sizes.exact else _QUICKEST * found
+    latency = latencies.get(shape, lambda: untrained_latency(plan, sizes.least))
+    least = latency if sizes.exact else _QUICKEST * latency
     if least <= limits.max_latency_ms:
         return None
     by = (
-        f"{found:.4g} ms by its shape" if sizes.exact else f"at least {least:.4g} ms by the narrowest shape it can have"
+        f"{latency:.4g} ms by its shape"
+        if sizes.exact
+        else f"at least {least:.4g} ms by the narrowest shape it can have"
     )
     return f"--max-latency-ms: expected at most {limits.max_latency_ms:g} ms, found {by}, untrained"
 

@@ -46,14 +46,14 @@ def axis_of(text: str) -> Axis:
     """Parse `NAME=[VALUE, …]`, YAML. Raises `CompressError`."""
     name, _, values = text.partition("=")
     try:
-        found = yaml.safe_load(values)
+        choices = yaml.safe_load(values)
     except yaml.YAMLError:
-        found = None
-    if not name.strip() or not isinstance(found, list):
+        choices = None
+    if not name.strip() or not isinstance(choices, list):
         raise CompressError(f"--try {text}: expected NAME=[VALUE, VALUE], e.g. distill.epochs=[1, 2]")
-    if not all(isinstance(value, bool | int | float | str) for value in found):
+    if not all(isinstance(value, bool | int | float | str) for value in choices):
         raise CompressError(f"--try {name}: expected numbers, words, true or false; found {values}")
-    return Axis(name.strip(), tuple(found))
+    return Axis(name.strip(), tuple(choices))
 
 
 def overrides_of(point: Point) -> tuple[str, ...]:

@@ -123,13 +123,13 @@ class Search:
 
         while True:
             with FileLock(self.folder / "locks" / "next"):
-                found = self._study.get_trials(deepcopy=False)
-                left = [trial for trial in found if not trial.state.is_finished()]
+                all_trials = self._study.get_trials(deepcopy=False)
+                left = [trial for trial in all_trials if not trial.state.is_finished()]
                 for trial in left:
                     if (lock := self._try_lock(trial.number)) is not None:
                         return optuna.Trial(self._study, trial._trial_id), lock
-                if sum(_SAME_AS not in trial.user_attrs for trial in found) < trials:
-                    number = len(found)
+                if sum(_SAME_AS not in trial.user_attrs for trial in all_trials) < trials:
+                    number = len(all_trials)
                     if (lock := self._try_lock(number)) is None:
                         raise CompressError(f"{self.folder}: trial {number} is locked and not there; start again")
                     return self._study.ask(), lock
@@ -177,11 +177,11 @@ class Search:
 
     def _same_trial(self, number: int, point: Point) -> optuna.trial.FrozenTrial | None:
         """Return the first finished trial with the same point, if any."""
-        found = self._study.get_trials(deepcopy=False)
+        all_trials = self._study.get_trials(deepcopy=False)
         return next(
             (
                 other
-                for other in found
+                for other in all_trials
                 if other.number != number and other.state.is_finished() and _point(other) == point
             ),
             None,

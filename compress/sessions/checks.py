@@ -15,7 +15,7 @@ from typing import Any
 from ..errors import CompressError
 from ..files.regular import open_regular
 from .requirements import requirements
-from .structure import Bytes, Call, External, Structure, structure
+from .structure import Bytes, Call, External, Structure, structure_of
 
 WEIGHTS = "weights_sha256"  # metadata key of a graph whose weights are in another file: that file's SHA-256
 
@@ -32,24 +32,24 @@ def read_structure(path: Path) -> Structure:
 
 def parse_structure(path: Path, data: Bytes) -> Structure:
     try:
-        found = structure(data)
+        structure = structure_of(data)
     except ValueError as error:
         reason = "text in it is no UTF-8" if isinstance(error, UnicodeDecodeError) else error
         raise CompressError(f"{path}: not an ONNX file, or a truncated one ({reason}); make it again") from None
-    if not found.complete:
+    if not structure.complete:
         raise CompressError(f"{path}: expected an ONNX model, found no graph in it; make it again")
-    return found
+    return structure
 
 
 def check_graph_file(path: Path) -> Structure:
     """Check that a file can be handed to ONNX Runtime, and return its structure. CompressError: as `read_structure`; weights
     outside the model's folder or beyond the end of their file; required inputs left out, at which ONNX Runtime crashes."""
     path = Path(path)
-    found = read_structure(path)
-    for external in found.externals:
+    structure = read_structure(path)
+    for external in structure.externals:
         _check_external(path, external)
-    check_inputs(path, found)
-    return found
+    check_inputs(path, structure)
+    return structure
 
 
 def _check_external(path: Path, external: External) -> None:
@@ -57,14 +57,14 @@ def _check_external(path: Path, external: External) -> None:
     locations = external.said.get("location", [])
     for location in locations:
         try:
-            found = _size_beside(path, location)
+            size = _size_beside(path, location)
         except (OSError, ValueError):  # a name that is too long or invalid
-            found = None
-        if found is None:
+            size = None
+        if size is None:
             raise CompressError(
                 f"{path}: external data: expected the file {location[:200]!r} beside the model, found none"
             )
-        check_stretch(path, external, found)
+        check_stretch(path, external, size)
     if len(locations) != 1:
         raise CompressError(
             f"{path}: external data of {external.tensor[:200]!r}: expected one location, found {len(locations)}"
@@ -100,12 +100,12 @@ def check_stretch(path: Path, external: External, size: int) -> None:
         )
 
 
-def check_version(path: Path, found: Structure) -> None:
+def check_version(path: Path, structure: Structure) -> None:
     """Check that this ONNX Runtime is new enough for the graph in `path`. CompressError: it is not; the message names a file
     beside it that would open."""
     import onnxruntime
 
-    needed, version = requirements(found), onnxruntime.__version__
+    needed, version = requirements(structure), onnxruntime.__version__
     if needed.allow(version):
         return
     others = (
@@ -125,16 +125,16 @@ def _allows(path: Path, version: str) -> bool:
         return False
 
 
-def check_inputs(path: Path, found: Structure) -> None:
+def check_inputs(path: Path, structure: Structure) -> None:
     """Check that only optional inputs have no name. CompressError: a required one has none."""
-    for call in found.calls:
-        given = found.functions.get((call.domain, call.kind))
-        if given is not None and (len(call.inputs) != given or "" in call.inputs):
+    for call in structure.calls:
+        arity = structure.functions.get((call.domain, call.kind))
+        if arity is not None and (len(call.inputs) != arity or "" in call.inputs):
             raise CompressError(
-                f"{path}: {call}: expected the {given} inputs of the function, found some left out: refused"
+                f"{path}: {call}: expected the {arity} inputs of the function, found some left out: refused"
             )
         empty = [position for position, name in enumerate(call.inputs) if not name]
-        if empty and given is None:
+        if empty and arity is None:
             _check_left_out(path, call, empty)
 
 
@@ -155,10 +155,10 @@ def _operators() -> dict[tuple[str, str], list[Any]]:
     from onnxruntime.capi import _pybind_state
 
     schemas: Any = _pybind_state  # its stub leaves them out
-    found: dict[tuple[str, str], list[Any]] = defaultdict(list)
+    operators: dict[tuple[str, str], list[Any]] = defaultdict(list)
     for kind in schemas.get_all_operator_schema():
-        found[kind.domain, kind.name].append(kind)
-    return found
+        operators[kind.domain, kind.name].append(kind)
+    return operators
 
 
 def check_owner(path: Path, metadata: Mapping[str, str], owner: Path, content: bytes) -> None:

@@ -55,13 +55,13 @@ def open_sharing(path: Path, owner: Path, threads: int | None = None) -> onnxrun
     """Like `open_session`, for a graph whose weights are in the model file `owner` beside it. Both files are read once, so
     later changes to them have no effect. CompressError: the files, or a graph that was made for another `owner`."""
     graph = read_regular(path, "an ONNX file", _MOST)
-    found = parse_structure(path, graph)
-    if strange := sorted(found.locations - {owner.name}):
+    structure = parse_structure(path, graph)
+    if strange := sorted(structure.locations - {owner.name}):
         raise CompressError(f"{path}: expected its weights in {owner.name}, found some in {strange[0][:200]!r}")
-    check_inputs(path, found)
-    check_version(path, found)
+    check_inputs(path, structure)
+    check_version(path, structure)
     content = read_regular(owner, "an ONNX file", _MOST)
-    for external in found.externals:
+    for external in structure.externals:
         check_stretch(path, external, len(content))
     options = session_options(threads)
     options.add_external_initializers_from_files_in_memory([owner.name], [content], [len(content)])

@@ -41,8 +41,8 @@ def graph_logits(names: Sequence[str], run: Callable[[Sequence[str]], Sequence[A
 
 def run_logits(session: onnxruntime.InferenceSession, feed: Mapping[str, np.ndarray]) -> np.ndarray:
     """Return the `graph_logits` of a session for `feed`, which may have inputs that the graph does not."""
-    given = {value.name: feed[value.name] for value in session.get_inputs()}
-    return graph_logits([value.name for value in session.get_outputs()], lambda wanted: session.run([*wanted], given))
+    inputs = {value.name: feed[value.name] for value in session.get_inputs()}
+    return graph_logits([value.name for value in session.get_outputs()], lambda wanted: session.run([*wanted], inputs))
 
 
 def real_rows(outputs: np.ndarray, mask: np.ndarray) -> np.ndarray:

@@ -31,10 +31,10 @@ class Requirements:
         return self.onnxruntime is None or version_number(self.onnxruntime) <= version_number(version)
 
 
-def requirements(found: Structure) -> Requirements:
-    opset, ir_version = found.opsets.get("", 0), found.ir_version
+def requirements(structure: Structure) -> Requirements:
+    opset, ir_version = structure.opsets.get("", 0), structure.ir_version
     needed = [_first_version(_OPSETS, opset), _first_version(_IR_VERSIONS, ir_version)]
-    kinds = {(call.domain, call.kind) for call in found.calls}
+    kinds = {(call.domain, call.kind) for call in structure.calls}
     needed += [
         version for (domain, kind, since), version in _OPERATORS.items() if (domain, kind) in kinds and opset >= since
     ]

@@ -86,16 +86,16 @@ class Structure:
         return {location for external in self.externals for location in external.said.get("location", [])}
 
 
-def structure(data: Bytes) -> Structure:
+def structure_of(data: Bytes) -> Structure:
     """Parse a whole file. `ValueError`: it is not an ONNX file, is truncated, or has invalid text."""
     walk = _Walk(data)
     walk.message("model", 0, len(data), 0, {})
-    return walk.found
+    return walk.structure
 
 
 class _Walk:
     def __init__(self, data: Bytes) -> None:
-        self.data, self.found = data, Structure()
+        self.data, self.structure = data, Structure()
 
     def message(self, kind: str, at: int, end: int, depth: int, versions: dict[str, int]) -> dict[str, list[str]]:
         """Read a message; return the texts that it keeps, by name. `versions`: domain -> version of its operators."""
@@ -104,8 +104,8 @@ class _Walk:
         if kind in _OPSETS:
             versions = self._versions(kind, at, end)
             if kind == "model":
-                self.found.opsets = versions
-                self.found.ir_version = max(_field_integers(self.data, at, end, field=1), default=0)
+                self.structure.opsets = versions
+                self.structure.ir_version = max(_field_integers(self.data, at, end, field=1), default=0)
         kept: dict[str, list[str]] = defaultdict(list)
         said: dict[str, list[str]] = defaultdict(list)
         for number, start, stop in _fields(self.data, at, end):
@@ -113,7 +113,7 @@ class _Walk:
             if inner == "text" or inner.startswith("."):
                 kept[inner].append(bytes(self.data[start:stop]).decode())
             elif inner:
-                self.found.complete |= (kind, inner) == ("model", "graph")
+                self.structure.complete |= (kind, inner) == ("model", "graph")
                 below = self.message(inner, start, stop, depth + 1, versions)
                 for key in below[".key"] if inner == "external" else ():
                     said[key] += below[".value"]
@@ -134,11 +134,11 @@ class _Walk:
         name, domain = "".join(kept[".name"][-1:]), _domain_name("".join(kept[".domain"][-1:]))
         if kind == "node":
             what = "".join(kept[".kind"][-1:])
-            self.found.calls.append(Call(name, domain, what, tuple(kept[".input"]), versions.get(domain, 0)))
+            self.structure.calls.append(Call(name, domain, what, tuple(kept[".input"]), versions.get(domain, 0)))
         elif kind == "function":
-            self.found.functions[domain, name] = len(kept[".input"])
+            self.structure.functions[domain, name] = len(kept[".input"])
         elif said:
-            self.found.externals.append(External(name, dict(said)))
+            self.structure.externals.append(External(name, dict(said)))
 
 
 def _domain_name(domain: str) -> str:

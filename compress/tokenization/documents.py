@@ -19,14 +19,14 @@ def with_numbers(processor: Any, number: Callable[[int], int]) -> Any:
     templates, and in all of these inside a Sequence."""
     if not isinstance(processor, dict):
         return processor
-    found = dict(processor)
+    copy = dict(processor)
     for name in ("sep", "cls"):
-        if name in found:
-            token, old = found[name]
-            found[name] = [token, number(old)]
-    if "special_tokens" in found:
-        special = found["special_tokens"].items()
-        found["special_tokens"] = {name: {**each, "ids": [*map(number, each["ids"])]} for name, each in special}
-    if "processors" in found:
-        found["processors"] = [with_numbers(each, number) for each in found["processors"]]
-    return found
+        if name in copy:
+            token, old = copy[name]
+            copy[name] = [token, number(old)]
+    if "special_tokens" in copy:
+        special = copy["special_tokens"].items()
+        copy["special_tokens"] = {name: {**each, "ids": [*map(number, each["ids"])]} for name, each in special}
+    if "processors" in copy:
+        copy["processors"] = [with_numbers(each, number) for each in copy["processors"]]
+    return copy

@@ -71,9 +71,9 @@ def spelled_special(tokenizer: tokenizers.Tokenizer) -> frozenset[int]:
         return frozenset()
     own = plain_copy(tokenizer)
     unknown = token_named(own, UNKNOWN)
-    found: set[int] = set()
+    numbers: set[int] = set()
     for number in special_ids(tokenizer).every:
         name = own.id_to_token(number)
         if number != unknown and name and number in own.encode(f"a {name} {name}", add_special_tokens=False).ids:
-            found.add(number)
-    return frozenset(found)
+            numbers.add(number)
+    return frozenset(numbers)

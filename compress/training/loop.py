@@ -159,8 +159,8 @@ class _Run:
                 self.save()
                 saved = time.monotonic()
             if stop:
-                told = f"stopped at step {self.progress.step} of {self.total}; the same command continues there"
-                raise Interrupted(told, stop)
+                message = f"stopped at step {self.progress.step} of {self.total}; the same command continues there"
+                raise Interrupted(message, stop)
 
     def step(self) -> StepReport:
         """Take one optimizer step on one batch."""
@@ -204,8 +204,8 @@ class _Run:
         They also continue with the smallest micro-batch that one of them needed.
         """
         micro, known = self.gradients.micro, self.progress.micro_batch_size
-        asked = [signals.requested_signal() or 0, int(late and ranks.is_first()), -(micro or _ANY)]
-        stop, due, smallest = ranks.largest(asked)
+        votes = [signals.requested_signal() or 0, int(late and ranks.is_first()), -(micro or _ANY)]
+        stop, due, smallest = ranks.largest(votes)
         if -smallest != (known or self.settings.micro_batch_size or _ANY):
             self.gradients.micro = self.progress.micro_batch_size = -smallest
             if ranks.is_first():
@@ -260,12 +260,12 @@ class _Run:
         if ranks.is_first():
             self.work.mkdir(parents=True, exist_ok=True)
         path, rank = self.work / "state.safetensors", ranks.rank()
-        found = state.restore(path, self.gradients.modules, self.optimizer, rank, self.words.from_file)
-        if len(set(ranks.gather(found and found.step))) > 1:
+        progress = state.restore(path, self.gradients.modules, self.optimizer, rank, self.words.from_file)
+        if len(set(ranks.gather(progress and progress.step))) > 1:
             raise CompressError(f"{path}: not the same file for every process; all nodes share the folder of --out")
-        if found is not None:
-            self.progress = found
-            self.gradients.micro = found.micro_batch_size or self.gradients.micro
+        if progress is not None:
+            self.progress = progress
+            self.gradients.micro = progress.micro_batch_size or self.gradients.micro
         sharing.make_alike(self.gradients.modules)
 
     def under(self, conditions: dict[str, Any]) -> None:

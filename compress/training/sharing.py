@@ -48,13 +48,13 @@ def split_share(share: np.ndarray, groups: np.ndarray | None, size: int) -> list
     """Return the examples of each forward: `size` examples; with `groups`, as many whole ones as fit, but at least one."""
     if groups is None:
         return [share[start : start + size] for start in range(0, len(share), size)]
-    found: list[np.ndarray] = []
+    forwards: list[np.ndarray] = []
     for run in _runs(share, groups):
-        if found and len(found[-1]) + len(run) <= size:
-            found[-1] = np.concatenate([found[-1], run])
+        if forwards and len(forwards[-1]) + len(run) <= size:
+            forwards[-1] = np.concatenate([forwards[-1], run])
         else:
-            found.append(run)
-    return found
+            forwards.append(run)
+    return forwards
 
 
 def _runs(batch: np.ndarray, groups: np.ndarray) -> list[np.ndarray]:

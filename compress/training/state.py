@@ -62,10 +62,10 @@ class Moment:
 
 def generators() -> dict[str, Tensor]:
     """Return the states of this process's random generators."""
-    found = {"rng.cpu": torch.get_rng_state()}
+    states = {"rng.cpu": torch.get_rng_state()}
     if torch.cuda.is_available():
-        found |= {f"rng.cuda.{index}": state for index, state in enumerate(torch.cuda.get_rng_state_all())}
-    return found
+        states |= {f"rng.cuda.{index}": state for index, state in enumerate(torch.cuda.get_rng_state_all())}
+    return states
 
 
 def set_generators(states: Mapping[str, Tensor]) -> None:
@@ -95,12 +95,12 @@ def save_weights(path: Path, modules: Iterable[nn.Module]) -> None:
 
 def _gather_tensors(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return the whole tensors in the first process; the others return {}, but take part in gathering."""
-    found = {}
+    whole = {}
     for name, tensor in tensors.items():
         every = full_tensor(tensor).contiguous()
         if ranks.is_first():
-            found[name] = every.cpu() if is_split(tensor) else every
-    return found
+            whole[name] = every.cpu() if is_split(tensor) else every
+    return whole
 
 
 def load_weights(path: Path, modules: Iterable[nn.Module]) -> None:

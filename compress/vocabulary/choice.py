@@ -16,18 +16,18 @@ def permanent_tokens(tokenizer: tokenizers.Tokenizer, named: Iterable[int] = ())
     """Return the ids of special and added tokens, of those that the algorithm needs for any text, and of the `named` ones that exist.
     Raises `CompressError` for a tokenizer that cannot be reduced."""
     document, algorithm = parts_of(tokenizer), algorithm_of(tokenizer)
-    found: set[int] = {token["id"] for token in document["added_tokens"]}
+    permanent: set[int] = {token["id"] for token in document["added_tokens"]}
 
     def include(number: int) -> int:
-        found.add(number)
+        permanent.add(number)
         return number
 
     with_numbers(document["post_processor"], include)
-    found.update(number for names in (PAD, MASK, UNKNOWN) if (number := token_named(tokenizer, names)) is not None)
+    permanent.update(number for names in (PAD, MASK, UNKNOWN) if (number := token_named(tokenizer, names)) is not None)
     numbers, unknown = algorithm.numbers(document["model"]), algorithm.unknown(document["model"])
-    found.update(numbers[token] for token in algorithm.permanent(document["model"]))
-    found.update(() if unknown is None else [numbers[unknown]])
-    return found | {number for number in named if tokenizer.id_to_token(number) is not None}
+    permanent.update(numbers[token] for token in algorithm.permanent(document["model"]))
+    permanent.update(() if unknown is None else [numbers[unknown]])
+    return permanent | {number for number in named if tokenizer.id_to_token(number) is not None}
 
 
 def kept_tokens(
@@ -51,8 +51,8 @@ def kept_tokens(
         _by_frequency(counts, 1) if others is None else [*_by_frequency(counts, 1), *_by_frequency(others, least)]
     ):
         if number not in kept:
-            made_of = (numbers[part] for part in parts(tokenizer.id_to_token(number) or ""))
-            needed = {number, *made_of} - kept
+            pieces = (numbers[part] for part in parts(tokenizer.id_to_token(number) or ""))
+            needed = {number, *pieces} - kept
             if most is None or len(kept) + len(needed) <= most:
                 kept |= needed
     return np.array(sorted(kept), dtype=np.int64)

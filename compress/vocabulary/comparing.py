@@ -61,10 +61,10 @@ def compare_texts(
 ) -> TextCounts:
     """Compare plain texts, a block at a time."""
     pair = _Pair(before, after)
-    found = TextCounts()
+    counts = TextCounts()
     for block in blocks:
-        found += pair.compare(*(next(_encode_plain(tokenizer, [block])) for tokenizer in (before, after)))
-    return found
+        counts += pair.compare(*(next(_encode_plain(tokenizer, [block])) for tokenizer in (before, after)))
+    return counts
 
 
 class _Pair:

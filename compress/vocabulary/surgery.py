@@ -23,11 +23,11 @@ def with_tokens(tokenizer: tokenizers.Tokenizer, kept: np.ndarray) -> tokenizers
     document["model"] = algorithm.cut(document["model"], [token for token, number in own if number in new])
     document["added_tokens"] = [{**token, "id": new[token["id"]]} for token in document["added_tokens"]]
     document["post_processor"] = with_numbers(document["post_processor"], new.__getitem__)
-    found = tokenizers.Tokenizer.from_str(json.dumps(document))
+    reduced_tokenizer = tokenizers.Tokenizer.from_str(json.dumps(document))
     expected = {token: new[number] for token, number in tokenizer.get_vocab().items() if number in new}
-    if found.get_vocab() != expected:
+    if reduced_tokenizer.get_vocab() != expected:
         raise CompressError(
             "added_tokens: expected numbers that follow those of the vocabulary, found some between them; have its library write "
             "the tokenizer.json again"
         )
-    return found
+    return reduced_tokenizer

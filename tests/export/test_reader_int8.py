@@ -117,7 +117,7 @@ def test_a_model_in_training_for_int8_computes_what_its_file_does(
     with fake_quantized(model, quant), torch.no_grad():
         given = {name: torch.from_numpy(value) for name, value in feed.items()}
         found = logits_of(model, model(**given), given["attention_mask"]).numpy()
-    ranges = {name: Range(*ends) for name, ends in quant.found().items()}
+    ranges = {name: Range(*ends) for name, ends in quant.input_ranges().items()}
     info = quantize_onnx(reader_graph(family), tmp_path, spec, trained=Trained(ranges, {}, {}))
     assert info["int8_matmuls"] == len(ranges)
     mask = feed["attention_mask"]

@@ -275,7 +275,7 @@ def test_a_model_in_training_for_int8_computes_what_its_file_does(
     quant = FakeQuant(form, {name: (span.low, span.high) for name, span in spans.items()}, ranges="learned")
     with fake_quantized(model, quant), torch.no_grad():
         found = model(**{name: torch.from_numpy(value) for name, value in feed.items()}).logits.numpy()
-    ranges = {name: Range(*ends) for name, ends in quant.found().items()}
+    ranges = {name: Range(*ends) for name, ends in quant.input_ranges().items()}
     info = quantize_onnx(graph(family), tmp_path, spec, trained=Trained(ranges, {}, {}))
     assert info["int8_matmuls"] == len(ranges)
     mask = feed["attention_mask"]

@@ -98,7 +98,7 @@ def test_the_logits_are_those_of_the_int8_file(
         spec = spec.model_copy(update={"exclude": (r"ffn/MatMul_1",)})  # one of the uses of a shared weight
     model = loaded(tiny_checkpoint(family))
     quant = quantizer(model, spec, smoothed=spec in (SMOOTHED, SPLIT))
-    ranges = {name: Range(*ends) for name, ends in quant.found().items()}
+    ranges = {name: Range(*ends) for name, ends in quant.input_ranges().items()}
     factors, channel_repeats = (
         {name: value.numpy() for name, value in found.items()} for found in (quant.smoothing(), quant.channel_repeats())
     )
@@ -138,7 +138,7 @@ def test_the_segment_of_single_texts_is_rounded_with_the_positions(tiny_checkpoi
     batch["token_type_ids"][:] = 0
     quant = quantizer(model, pairs=False)
     assert set(quant.form.tables) == {f"bert.embeddings.{name}_embeddings" for name in ("word", "position")}
-    ranges = {name: Range(*ends) for name, ends in quant.found().items()}
+    ranges = {name: Range(*ends) for name, ends in quant.input_ranges().items()}
     quantize_onnx(tmp_path / "model.onnx", tmp_path, SPEC, trained=Trained(ranges))
     session = open_session(tmp_path / "model_quantized.onnx", threads=1)
     int8 = np.asarray(session.run(["logits"], {name: batch[name] for name in ("input_ids", "attention_mask")})[0])
@@ -212,7 +212,7 @@ def test_training_reaches_every_weight_and_range(family: str, tiny_checkpoint) -
     model = loaded(tiny_checkpoint(family))
     plain = {name for name, weight in model.named_parameters() if weight.requires_grad}
     quant = quantizer(model, gain=50.0)
-    before = quant.found()
+    before = quant.input_ranges()
     with fake_quantized(model, quant):
         named = dict(model.named_parameters())
         assert set(named) - plain == {"fake_quant.moves"}
@@ -233,7 +233,7 @@ def test_training_reaches_every_weight_and_range(family: str, tiny_checkpoint) -
     widths = {name: before[name][1] - before[name][0] for name in before}
     moves = [
         abs(end - old) / widths[name]
-        for name, ends in quant.found().items()
+        for name, ends in quant.input_ranges().items()
         for end, old in zip(ends, before[name], strict=True)
     ]
     assert max(moves) == pytest.approx(0.05, rel=0.02)  # lr × gain, in units of the range: Adam's first step
@@ -246,7 +246,7 @@ def test_what_reads_one_tensor_has_one_range_and_a_shared_block_one_for_each_use
         ("albert", "albert.encoder.albert_layer_groups.0.albert_layers.0.attention.", ("query", "key", "value")),
     ):
         model = loaded(tiny_checkpoint(family))
-        found = quantizer(model).found()
+        found = quantizer(model).input_ranges()
         assert len({found[f"{stem}{name}/MatMul"] for name in names}) == 1
     block = "albert.encoder.albert_layer_groups.0.albert_layers.0"
     assert found[f"{block}.ffn/MatMul"] != found[f"{block}.ffn/MatMul_1"]

@@ -159,7 +159,7 @@ def test_no_command_ships_a_choice_that_misses_a_limit(tmp_path: Path) -> None:
     model = Measured(0, score=90.0, size_mb=9.0, latency_ms=None)
     trial = Trial(0, {"recipe": "int8"}, (-90.0, 9.0), None, {"score": 90.0, "size_mb": 9.0, "latency_ms": None})
     run: Any = SimpleNamespace(run="int8-1", final=SimpleNamespace(headline=88.0))
-    result = search_run.Found([trial], [model], choose([model], LIMITS), {0: run})
+    result = search_run.SearchResult([trial], [model], choose([model], LIMITS), {0: run})
     document = search_document(result, Request(("int8",), ("toy-sentiment",), teacher="bert-mini"), LIMITS)
     assert document["choice"]["missed"] and document["ship"] is None
     (tmp_path / "search").mkdir()

@@ -78,7 +78,7 @@ def one_of(*names: str, kept: bool = True) -> Field:
 
 
 def only(value: Any, why: str, *, kept: bool = False, required: bool = False) -> Field:
-    return Field(lambda found: type(found) is type(value) and found == value, why, kept=kept, required=required)
+    return Field(lambda actual: type(actual) is type(value) and actual == value, why, kept=kept, required=required)
 
 
 def _is_name(value: Any) -> bool:

@@ -27,9 +27,9 @@ def _settings(teacher: Setting) -> dict[str, Any]:
 
 def _random_config(config: dict[str, Any], special: SpecialIds) -> dict[str, Any]:
     if special.pad != _PADDING:
-        found = "it has none" if special.pad is None else f"its own is number {special.pad}"
+        padding = "it has none" if special.pad is None else f"its own is number {special.pad}"
         raise CompressError(
-            f"random.tokenizer: an mpnet needs a padding token that is number {_PADDING}, and {found}; "
+            f"random.tokenizer: an mpnet needs a padding token that is number {_PADDING}, and {padding}; "
             "`compress vocab --kind bpe` makes one with it"
         )
     return {name: value for name, value in config.items() if name not in _ABSENT} | {

@@ -51,10 +51,10 @@ def average(target: Any, sources: Sequence[Any]) -> None:
     """Set every parameter of `target` to the mean of the `sources`' parameters of the same name."""
     import torch
 
-    found = [dict(source.named_parameters()) for source in sources]
+    parameters = [dict(source.named_parameters()) for source in sources]
     with torch.no_grad():
         for name, parameter in target.named_parameters():
-            parameter.copy_(torch.stack([each[name].double() for each in found]).mean(0))
+            parameter.copy_(torch.stack([each[name].double() for each in parameters]).mean(0))
 
 
 def _copy_head(student: Any, teacher: Any) -> None:

@@ -121,16 +121,16 @@ def load_body(student: Any, folder: Path, *, pooler: bool = False) -> None:
     The classifier is unchanged, and so is the pooler unless `pooler` says that the encoder's was trained: losses on hidden states do not
     train it. A classifier of tokens has none. Raises `CompressError` for an encoder of another architecture or other sizes.
     """
-    found, wanted = _read(folder, student.base_model_prefix), _distinct_tensors(student.base_model.state_dict())
+    source, wanted = _read(folder, student.base_model_prefix), _distinct_tensors(student.base_model.state_dict())
     if not pooler or head_of(student).per_token or head_of(student).bare:
-        found, wanted = _without_pooler(found), _without_pooler(wanted)
-    for name in sorted(wanted.keys() | found.keys()):
-        sides = [tuple(state[name].shape) if name in state else "none" for state in (wanted, found)]
+        source, wanted = _without_pooler(source), _without_pooler(wanted)
+    for name in sorted(wanted.keys() | source.keys()):
+        sides = [tuple(state[name].shape) if name in state else "none" for state in (wanted, source)]
         if sides[0] != sides[1]:
             raise CompressError(
                 f"{folder}: not an encoder of this student's sizes: {name}: expected {sides[0]}, found {sides[1]}"
             )
-    student.base_model.load_state_dict(found, strict=False)
+    student.base_model.load_state_dict(source, strict=False)
 
 
 def _read(folder: Path, prefix: str) -> dict[str, Tensor]:

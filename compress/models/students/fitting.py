@@ -60,10 +60,10 @@ def repeats(encoder: Any, *, teacher_layers: int) -> list[Repeat]:
 
 def sharing(passes: Sequence[Repeat]) -> list[list[Repeat]]:
     """Return the passes of each block, in order of first use."""
-    found: dict[int, list[Repeat]] = {}
+    blocks: dict[int, list[Repeat]] = {}
     for each in passes:
-        found.setdefault(id(each.layer), []).append(each)
-    return list(found.values())
+        blocks.setdefault(id(each.layer), []).append(each)
+    return list(blocks.values())
 
 
 @dataclass(frozen=True)
@@ -152,14 +152,14 @@ def _energies(teacher: Any, sample: Sample, layers: Sequence[int]) -> dict[tuple
             sums[name] += grouped.sum(0)
             squares[name] += np.einsum("tgi,tgj->gij", grouped, grouped)
         count += len(next(iter(seen.values())))
-    found = {}
+    energies = {}
     for (half, number), module in modules.items():
         mean, square = (total[f"{half} {number}"] / count for total in (sums, squares))
         output = array(module.weight)
         output = output.reshape(len(output), *mean.shape)
         covariance = square - mean[:, :, None] * mean[:, None, :]
-        found[half, number] = np.einsum("ogi,gij,ogj->g", output, covariance, output, optimize=True)
-    return found
+        energies[half, number] = np.einsum("ogi,gij,ogj->g", output, covariance, output, optimize=True)
+    return energies
 
 
 def _fit_attention(group: Sequence[Repeat], text: _Text) -> None:
@@ -238,14 +238,14 @@ def _take_neurons(mine: Any, group: Sequence[Repeat], text: _Text) -> None:
     one."""
     layers = [layer_parts(text.teacher, each.last) for each in group]
     reads = [layer.up for layer in layers]
-    given: set[bytes] = set()
+    earlier: set[bytes] = set()
     kept = []
     for each, read, count in zip(group, reads, _shares(mine.ffn.out_features, len(group)), strict=True):
         named = [row.tobytes() for row in np.column_stack([array(read.weight), array(read.bias)])]
-        again = np.array([name in given for name in named])
+        again = np.array([name in earlier for name in named])
         chosen = np.sort(np.lexsort((-text.energies["ffn", each.last], again))[:count])
         kept.append(chosen)
-        given.update(named[row] for row in chosen)
+        earlier.update(named[row] for row in chosen)
     weight, bias = (
         np.concatenate([array(getattr(read, kind))[rows] for read, rows in zip(reads, kept, strict=True)])
         for kind in ("weight", "bias")

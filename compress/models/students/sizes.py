@@ -154,8 +154,8 @@ def _check_copied(card: StudentCard, sizes: dict[str, int], teacher: Dimensions)
 
 
 def _misfit(card: StudentCard, name: str, wanted: int, teacher: Dimensions, rule: str) -> CompressError:
-    found = f"{name} is {wanted} and the teacher's is {getattr(teacher, name)}"
-    return CompressError(f"student {card.name}: {found}; {rule}")
+    difference = f"{name} is {wanted} and the teacher's is {getattr(teacher, name)}"
+    return CompressError(f"student {card.name}: {difference}; {rule}")
 
 
 def _check_projected(card: StudentCard, sizes: dict[str, int], teacher: Dimensions) -> None:

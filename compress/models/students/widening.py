@@ -33,8 +33,8 @@ def widen_tables(tables: Mapping[str, Tensor], matrix: Tensor, bias: Tensor, eps
     own, theirs = _sums(wide), _sums(centred)
     normal = theirs / np.sqrt((theirs**2).mean(1, keepdims=True) + epsilon) * gain + array(tables[_BIAS])
     fitted = fitted_norm(own, normal @ through.T + array(bias), epsilon)
-    made = wide | dict(zip((_GAIN, _BIAS), fitted, strict=True))
-    return {name: torch.from_numpy(values).to(matrix.dtype) for name, values in made.items()}
+    arrays = wide | dict(zip((_GAIN, _BIAS), fitted, strict=True))
+    return {name: torch.from_numpy(values).to(matrix.dtype) for name, values in arrays.items()}
 
 
 def _sums(tables: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -88,7 +88,7 @@ def run(job: Job[QuantizeAware]) -> TrainingInfo:
         calibrated = _logits(model, context, tokenizer)
         info = training.with_threshold(tokenizer, training.learn_task(tokenizer, teacher))
         trained = _logits(model, context, tokenizer)
-        ranges = {name: Range(*ends) for name, ends in quant.found().items()}
+        ranges = {name: Range(*ends) for name, ends in quant.input_ranges().items()}
         factors, channel_repeats = (
             {name: value.cpu().numpy() for name, value in tensors.items()}
             for tensors in (quant.smoothing(), quant.channel_repeats())
