@@ -16,13 +16,12 @@ from .. import store
 from ..errors import CompressError
 from ..files.atomic import write_text
 from ..machine import cpu_name, isa, versions
-from ..models.checkpoints import label_fields
 from ..models.dimensions import Dimensions, usable_positions
 from ..models.families import FAMILIES
 from ..models.heads import HEADS
-from ..models.pretrained import quiet_transformers
 from ..pipeline import Plan
 from ..pipeline.plan.changed import activation_of
+from ..pipeline.random_model import export_of, write_random
 from ..pipeline.stages.layer_costs import int8_like, int8_of, read_of
 from ..quantize.methods import int8_format, quantizer_of
 
@@ -77,7 +76,7 @@ def shape_of(plan: Plan, sizes: Dimensions) -> dict[str, Any] | None:
     return {
         "sizes": asdict(sizes),
         "activation": _activation(plan, name),
-        "graph": _export(plan, name).model_dump(mode="json"),
+        "graph": export_of(plan, name).model_dump(mode="json"),
         "kind": plan.task.spec.kind,
         "pairs": plan.task.spec.pairs,
         "precision": precision,
@@ -94,50 +93,13 @@ def length_of(plan: Plan, config: dict[str, Any]) -> int:
 def untrained_latency(plan: Plan, sizes: Dimensions) -> float:
     """Return the CPU milliseconds of a model of these `sizes` with random weights, of the plan's form, exported and
     quantized to the same format."""
-    import torch
-
-    from ..export import export_onnx
-
     name, _, _ = plan.models[-1].rpartition("-")
-    spec, int8, export = plan.task.spec, int8_of(plan.recipe), _export(plan, name)
-    labels = plan.task.data.labels
-    with tempfile.TemporaryDirectory() as place, torch.random.fork_rng():
-        torch.manual_seed(0)
-        checkpoint, folder = Path(place, "checkpoint"), Path(place, "onnx")
-        model = _random_model(plan, name, sizes, labels)
-        quiet_transformers()
-        model.save_pretrained(checkpoint)
-        folder.mkdir()
-        export_onnx(
-            checkpoint,
-            folder,
-            opset=export.opset,
-            task_name=spec.name,
-            labels=labels,
-            kind=spec.kind,
-            graph=export.graph,
-            pairs=spec.pairs,
-        )
-        file = folder / "model.onnx"
+    int8 = int8_of(plan.recipe)
+    with tempfile.TemporaryDirectory() as folder:
+        file = write_random(plan, name, sizes, Path(folder))
         if int8 is not None:
-            file = int8_like(int8, file, folder, tokens=sizes.vocabulary)
+            file = int8_like(int8, file, Path(folder), tokens=sizes.vocabulary)
         return cpu_milliseconds(file, length_of(plan, plan.source(name).config))
-
-
-def _random_model(plan: Plan, name: str, sizes: Dimensions, labels: tuple[str, ...]) -> Any:
-    from ..models.heads import model_from
-    from ..pruning.budget import unit_counts
-    from ..pruning.removal import without_units
-
-    config = model_config(plan, name, labels)
-    config.vocab_size = sizes.vocabulary
-    if config.pad_token_id is not None:
-        config.pad_token_id = min(config.pad_token_id, sizes.vocabulary - 1)
-    model = model_from(HEADS[plan.task.spec.kind], config)
-    counts = unit_counts(sizes)
-    if counts == unit_counts(plan.sizes[name]):
-        return model
-    return without_units(model, [range(heads) for heads, _ in counts], [range(neurons) for _, neurons in counts])
 
 
 def cpu_milliseconds(onnx: Path, length: int) -> float:
@@ -154,20 +116,3 @@ def cpu_milliseconds(onnx: Path, length: int) -> float:
 def _activation(plan: Plan, name: str) -> str:
     config = plan.source(name).config
     return activation_of(plan.nodes, name) or str(config.get(FAMILIES[config["model_type"]].own_name("hidden_act")))
-
-
-def _export(plan: Plan, name: str) -> Any:
-    return next(node.spec for node in plan.nodes if node.id == f"{name}-fp32")
-
-
-def model_config(plan: Plan, name: str, labels: tuple[str, ...]) -> Any:
-    """Return transformers' config of the checkpoint that will be exported."""
-    from ..models.pretrained import transformers_config
-    from ..models.students.build import config_of_student
-
-    config = transformers_config({**plan.source(name).config, **label_fields(plan.task.spec.kind, labels)})
-    if name == "student" and plan.pretrained is None and plan.student is not None:
-        config = config_of_student(plan.student, config, plan.sizes[name])
-    if (activation := activation_of(plan.nodes, name)) is not None:
-        setattr(config, FAMILIES[config.model_type].own_name("hidden_act"), activation)
-    return config

@@ -13,8 +13,9 @@ from compress.errors import CompressError
 from compress.model_choice import Limits
 from compress.models.dimensions import dimensions
 from compress.pipeline import Plan, Request, plan_all
+from compress.pipeline.random_model import config_of
 from compress.search import run as search_run
-from compress.search.latency import TABLE, Latencies, model_config, shape_of, untrained_latency
+from compress.search.latency import TABLE, Latencies, shape_of, untrained_latency
 from compress.search.sizes import known_sizes
 
 
@@ -98,7 +99,7 @@ def test_no_shape_is_claimed_where_only_the_model_tells(place: Path, recipe: str
 def test_the_untrained_model_has_the_sizes_of_the_one_that_is_trained(place: Path, recipe: str) -> None:
     plan = _plan(place, recipe)
     name = plan.models[-1].rpartition("-")[0]
-    config: Any = model_config(plan, name, plan.task.data.labels)
+    config: Any = config_of(plan, name, plan.task.data.labels)
     assert dimensions(config.to_dict(), classes=2) == plan.sizes[name]
 
 

@@ -19,12 +19,13 @@ from compress.models.dimensions import Dimensions, dimensions
 from compress.models.pruned_shape import PrunedShape
 from compress.models.word_table import named_tokens
 from compress.pipeline import Plan, Request, plan_all
+from compress.pipeline.random_model import random_model
 from compress.pipeline.stages.prune_budget import least_mb
 from compress.pipeline.stages.prune_widths import widths_of
 from compress.pruning.budget import flops_costs, unit_counts
 from compress.pruning.unit_choice import head_counts, neuron_counts
 from compress.search import run as search_run
-from compress.search.latency import Latencies, _random_model, shape_of
+from compress.search.latency import Latencies, shape_of
 from compress.search.sizes import known_sizes
 from compress.spec.stages import Prune, Vocabulary
 from compress.vocabulary import count_tokens, kept_tokens, permanent_tokens
@@ -145,7 +146,7 @@ def test_no_trial_that_could_meet_the_limits_is_refused(
 
     monkeypatch.setattr(search_run, "untrained_latency", milliseconds)
     table = _Table()
-    _random_model(plan, plan.models[-1].rpartition("-")[0], sizes.least, plan.task.data.labels)
+    random_model(plan, plan.models[-1].rpartition("-")[0], sizes.least, plan.task.data.labels)
     for shape in left:
         assert search_run._too_large(plan, sizes, Limits(max_size_mb=least_mb(plan, shape))) is None
         known = table.get(shape_of(plan, shape) or {}, lambda shape=shape: milliseconds(plan, shape))
@@ -163,7 +164,7 @@ def test_widths_tell_the_sizes_and_the_untrained_model_has_them(place: Path, wid
     name, known = plan.models[-1].rpartition("-")[0], known_sizes(plan)
     assert known.exact
     assert known.least.parameters < plan.sizes[name].parameters
-    model = _random_model(plan, name, known.least, plan.task.data.labels)
+    model = random_model(plan, name, known.least, plan.task.data.labels)
     assert dimensions(model.config.to_dict(), classes=2) == known.least
     assert sum(each.numel() for each in model.parameters()) == known.least.parameters
     other = _plan(place, "prune-int8", "prune.heads=2", "prune.neurons=16")

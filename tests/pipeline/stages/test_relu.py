@@ -24,10 +24,11 @@ from compress.models.checkpoints import load_classifier
 from compress.models.dimensions import read_config
 from compress.models.pruned_shape import prunable
 from compress.pipeline import Listener, Plan, Request, plan_all, run_all
+from compress.pipeline.random_model import config_of
 from compress.pipeline.run import build_stage
 from compress.pruning.repair import repair
 from compress.report.activations import activation_tables
-from compress.search.latency import model_config, shape_of
+from compress.search.latency import shape_of
 
 TRAINED = "  - finetune: {max_steps: 8, batch_size: 8, learning_rate: 1.0e-3}\n"
 TEACHER = f"name: alone\ntitle: T\nstages:\n{TRAINED}  - relu:\n  - export:\n  - quantize:\n"
@@ -181,7 +182,7 @@ def test_a_search_tells_its_shapes_apart(world: Path) -> None:
     plans = planned(world), planned(world, "relu.enabled=false")
     shapes = [shape_of(plan, plan.sizes["teacher"]) or {} for plan in plans]
     assert [shape["activation"] == "relu" for shape in shapes] == [True, False]
-    assert model_config(plans[0], "teacher-relu", plans[0].task.data.labels).hidden_act == "relu"
+    assert config_of(plans[0], "teacher-relu", plans[0].task.data.labels).hidden_act == "relu"
 
 
 def test_the_graph_is_that_of_the_model_with_relu(world: Path) -> None:
