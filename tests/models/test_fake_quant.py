@@ -61,8 +61,8 @@ def quantizer(
     graph = build_fast(model, pairs=pairs)
     assert graph is not None
     form, plan = quant_spec_of(graph, spec)
-    found = find_factors(graph, plan, [texts()], spec) if smoothed else Smoothing()
-    factors, channel_repeats = found.factors, found.channel_repeats
+    scaling = find_factors(graph, plan, [texts()], spec) if smoothed else Smoothing()
+    factors, channel_repeats = scaling.factors, scaling.channel_repeats
     if smoothed:
         assert factors
         graph = smooth(graph, factors, fold=spec.per_channel)
@@ -100,7 +100,8 @@ def test_the_logits_are_those_of_the_int8_file(
     quant = quantizer(model, spec, smoothed=spec in (SMOOTHED, SPLIT))
     ranges = {name: Range(*ends) for name, ends in quant.found().items()}
     factors, channel_repeats = (
-        {name: value.numpy() for name, value in found.items()} for found in (quant.smoothing(), quant.channel_repeats())
+        {name: value.numpy() for name, value in tensors.items()}
+        for tensors in (quant.smoothing(), quant.channel_repeats())
     )
     assert bool(factors) == (spec in (SMOOTHED, SPLIT))
     assert bool(channel_repeats) == (spec is SPLIT)
@@ -120,12 +121,12 @@ def test_the_logits_are_those_of_the_int8_file(
     int8 = np.asarray(session.run(["logits"], inputs)[0])
     with torch.no_grad():
         fp32 = model(**feed(model, batch)).logits.numpy()
-    found = answers(model, quant, batch)
+    fake_int8 = answers(model, quant, batch)
     lost = np.abs(int8 - fp32).mean()
     assert lost > 1e-3
     # Both round alike; rarely a value that fp32 sums in another order falls half-way and rounds the other way.
-    assert np.median(np.abs(found - int8)) < 1e-4
-    assert np.abs(found - int8).max() < 2 * lost
+    assert np.median(np.abs(fake_int8 - int8)) < 1e-4
+    assert np.abs(fake_int8 - int8).max() < 2 * lost
 
 
 def test_the_segment_of_single_texts_is_rounded_with_the_positions(tiny_checkpoint, tmp_path: Path) -> None:
@@ -162,7 +163,7 @@ def test_padding_changes_nothing(family: str, tiny_checkpoint) -> None:
 @families
 def test_moving_averages_see_real_tokens_alone(family: str, tiny_checkpoint) -> None:
     """Padding moves no range, and one forward pass moves a range by a tenth of the way."""
-    model, found = loaded(tiny_checkpoint(family)), []
+    model, starts = loaded(tiny_checkpoint(family)), []
     pad = model.config.pad_token_id
     for padding in (pad, pad if family in COUNTS_PADDING else pad + 3):
         quant = quantizer(model, ranges="moving_average")
@@ -175,10 +176,10 @@ def test_moving_averages_see_real_tokens_alone(family: str, tiny_checkpoint) -> 
             assert torch.equal(quant.start, 2 * exact)
             quant.train()
             model(**feed(model, texts(padding)))
-        found.append(quant.start)
+        starts.append(quant.start)
         moved = (quant.start / exact)[exact != 0]
         assert (moved - 1.9).abs().max() < 0.03  # earlier layers are quantized coarsely, so this is approximate
-    torch.testing.assert_close(found[0], found[1], rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(starts[0], starts[1], rtol=1e-4, atol=1e-4)
 
 
 class ReadOuts(TorchDispatchMode):
@@ -186,12 +187,12 @@ class ReadOuts(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[str] = []
+        self.operators: list[str] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         picks = func is torch.ops.aten.index.Tensor and any(i is not None and i.dtype == torch.bool for i in args[1])
         if picks or func is torch.ops.aten.nonzero.default:
-            self.found.append(str(func))
+            self.operators.append(str(func))
         return func(*args, **(kwargs or {}))
 
 
@@ -201,9 +202,9 @@ def test_ranges_follow_without_a_wait_for_the_device(tiny_checkpoint) -> None:
     before = quant.start.clone()
     with fake_quantized(model.train(), quant), ReadOuts() as read:
         model(**batch)
-        assert not read.found
+        assert not read.operators
         _ = batch["input_ids"][batch["attention_mask"].bool()]
-        assert read.found
+        assert read.operators
     assert not torch.equal(quant.start, before)
 
 
@@ -246,12 +247,12 @@ def test_what_reads_one_tensor_has_one_range_and_a_shared_block_one_for_each_use
         ("albert", "albert.encoder.albert_layer_groups.0.albert_layers.0.attention.", ("query", "key", "value")),
     ):
         model = loaded(tiny_checkpoint(family))
-        found = quantizer(model).found()
-        assert len({found[f"{stem}{name}/MatMul"] for name in names}) == 1
+        ranges = quantizer(model).found()
+        assert len({ranges[f"{stem}{name}/MatMul"] for name in names}) == 1
     block = "albert.encoder.albert_layer_groups.0.albert_layers.0"
-    assert found[f"{block}.ffn/MatMul"] != found[f"{block}.ffn/MatMul_1"]
-    assert f"{block}.attention.query/MatMul_1" in found
-    assert f"{block}.attention.key/MatMul_1" not in found  # absorbed: only its weight is int8
+    assert ranges[f"{block}.ffn/MatMul"] != ranges[f"{block}.ffn/MatMul_1"]
+    assert f"{block}.attention.query/MatMul_1" in ranges
+    assert f"{block}.attention.key/MatMul_1" not in ranges  # absorbed: only its weight is int8
 
 
 @families
@@ -312,7 +313,7 @@ def test_one_linear_layer_is_within_a_step_of_the_integers(tmp_path: Path) -> No
     )
     model = Holder(layer)
     with fake_quantized(model, quant), torch.no_grad():
-        found = model(states).numpy()
-        assert np.abs(found - expected).max() < 1e-5  # the integers' sum is exact, that of floats nearly
-        assert np.abs(found - expected).max() < float(span.parameters()[0]) * np.abs(stored["w"]).max()
+        actual = model(states).numpy()
+        assert np.abs(actual - expected).max() < 1e-5  # the integers' sum is exact, that of floats nearly
+        assert np.abs(actual - expected).max() < float(span.parameters()[0]) * np.abs(stored["w"]).max()
     assert np.abs(model(states).detach().numpy() - expected).max() > 1e-2

@@ -150,7 +150,7 @@ def test_scores_are_what_attention_is_made_of():
     model = classifier_of("modernbert")
     batch = dict(example(describe(model), 3, 14))
     real = batch["attention_mask"].bool()
-    found = compute_features(model, batch, [f"scores[{layer}]" for layer in range(4)] + ["queries[1]", "keys[1]"])
+    features = compute_features(model, batch, [f"scores[{layer}]" for layer in range(4)] + ["queries[1]", "keys[1]"])
     eager = classifier_of("modernbert", attn_implementation="eager")
     with torch.no_grad():
         weights = eager(**batch, output_attentions=True).attentions
@@ -158,21 +158,21 @@ def test_scores_are_what_attention_is_made_of():
     near = (places[:, None] - places).abs() <= 4
     for layer, kind in enumerate(model.config.layer_types):
         seen = real[:, None, None, :] & (near if kind == "sliding_attention" else torch.ones_like(near))
-        mine = found[f"scores[{layer}]"].masked_fill(~seen, float("-inf")).softmax(-1)
+        mine = features[f"scores[{layer}]"].masked_fill(~seen, float("-inf")).softmax(-1)
         chosen = real[:, None, :].expand_as(mine[..., 0])
         torch.testing.assert_close(mine[chosen], weights[layer][chosen], atol=1e-6, rtol=0)  # fp32
-    product = found["queries[1]"] @ found["keys[1]"].transpose(-1, -2) / 16**0.5
-    torch.testing.assert_close(found["scores[1]"], product, atol=1e-6, rtol=1e-5)
+    product = features["queries[1]"] @ features["keys[1]"].transpose(-1, -2) / 16**0.5
+    torch.testing.assert_close(features["scores[1]"], product, atol=1e-6, rtol=1e-5)
 
 
 def test_the_last_hidden_states_are_those_that_the_head_reads():
     model = classifier_of("modernbert")
     batch = dict(example(describe(model), 2, 9))
     with torch.no_grad():
-        found = compute_features(model, batch, ["hidden[-1]", "embeddings", "logits"])
-        assert torch.equal(found["hidden[-1]"], model.model(**batch).last_hidden_state)
-        assert torch.equal(found["embeddings"], model.model.embeddings(batch["input_ids"]))
-        assert torch.equal(model.classifier(model.head(found["hidden[-1]"][:, 0])), found["logits"])
+        features = compute_features(model, batch, ["hidden[-1]", "embeddings", "logits"])
+        assert torch.equal(features["hidden[-1]"], model.model(**batch).last_hidden_state)
+        assert torch.equal(features["embeddings"], model.model.embeddings(batch["input_ids"]))
+        assert torch.equal(model.classifier(model.head(features["hidden[-1]"][:, 0])), features["logits"])
 
 
 def test_each_copied_layer_keeps_its_kind():
@@ -203,7 +203,7 @@ def test_a_students_checkpoint_is_read_as_it_was_made(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "message"),
     [
         (
             {"copy_layers": "last"},
@@ -222,10 +222,10 @@ def test_a_students_checkpoint_is_read_as_it_was_made(tmp_path: Path):
         ),
     ],
 )
-def test_what_no_student_can_be_is_refused(more: dict[str, Any], told: str):
+def test_what_no_student_can_be_is_refused(more: dict[str, Any], message: str):
     with pytest.raises(CompressError) as caught:
         student_dimensions(card(2, **more), sizes_of(classifier_of("modernbert")))
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_card_halves_the_published_base_model():
@@ -249,13 +249,13 @@ def test_the_published_config_is_read_as_transformers_reads_it(tmp_path: Path):
     folder = published(tmp_path / "t", global_rope_theta=5e4, global_attn_every_n_layers=2)
     encoder: Any = load_encoder(folder)
     assert encoder.config.layer_types == ["full_attention", "sliding_attention"] * 2
-    thetas = {kind: found["rope_theta"] for kind, found in encoder.config.rope_parameters.items()}
+    thetas = {kind: parameters["rope_theta"] for kind, parameters in encoder.config.rope_parameters.items()}
     assert thetas == {"full_attention": 5e4, "sliding_attention": 1e4}
     assert usable_positions(read_config(folder)) == 32
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "message"),
     [
         ({"layer_types": ["full_attention", "linear_attention"]}, "layer_types: expected for each layer one of full_"),
         ({"layer_types": ["full_attention"]}, "cannot be loaded as an encoder"),
@@ -268,10 +268,10 @@ def test_the_published_config_is_read_as_transformers_reads_it(tmp_path: Path):
         ({"classifier_pooling": "max"}, "classifier_pooling: expected one of cls, mean; found 'max'"),
     ],
 )
-def test_a_config_that_means_another_model_is_refused(tmp_path: Path, fields: dict[str, Any], told: str):
+def test_a_config_that_means_another_model_is_refused(tmp_path: Path, fields: dict[str, Any], message: str):
     with pytest.raises(CompressError) as caught:
         load_encoder(published(tmp_path / "t", **fields))
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_head_may_be_new_and_nothing_else(tmp_path: Path):

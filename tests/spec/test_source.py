@@ -243,9 +243,9 @@ def test_a_masked_lm_that_the_command_line_makes_idle(tmp_path: Path):
 
 
 def test_a_stage_of_per_task_fields_inside_per_task_is_refused():
-    found = mistakes(f"{HEAD}stages: [{{finetune: {{per_task: {{rte: {{per_task: {{}}}}}}}}}}, export]")
-    assert len(found) == 1
-    assert found[0].startswith("mine.yaml:3: stages[0].finetune.per_task.rte.per_task: unknown key")
+    problems = mistakes(f"{HEAD}stages: [{{finetune: {{per_task: {{rte: {{per_task: {{}}}}}}}}}}, export]")
+    assert len(problems) == 1
+    assert problems[0].startswith("mine.yaml:3: stages[0].finetune.per_task.rte.per_task: unknown key")
 
 
 def test_a_teacher_card_lists_no_values_for_students():
@@ -300,26 +300,27 @@ def test_a_name_that_stands_twice_is_told_at_the_second(first, second, expected)
         "export",
     ]
     lines = "".join(f"  - {stage}\n" for stage in stages)
-    (found,) = mistakes(f"name: mine\ntitle: Mine\nstages:\n{lines}")
-    assert found.startswith(f"mine.yaml:{expected}")
+    (problem,) = mistakes(f"name: mine\ntitle: Mine\nstages:\n{lines}")
+    assert problem.startswith(f"mine.yaml:{expected}")
 
 
 def test_a_task_reports_everything_at_once_in_the_order_of_the_file():
-    found = mistakes(
+    problems = mistakes(
         "name: ab\nkind: clasification\ntext: [a, b, c, d]\nlabel: 1\nlabels: [no, yes]\nmetrics: [acc]\nfiles: {train: 3, dev: {a: 4}}",
         TaskSpec,
     )
-    assert [line.split(": ")[1] for line in found] == [
+    assert [line.split(": ")[1] for line in problems] == [
         "kind", "text", "label", "labels[0]", "labels[1]", "metrics[0]", "files.train", "files.dev.a",
     ]  # fmt: skip
-    assert found[1] == "mine.yaml:3: text: expected at most 3 in the list, found 4"
+    assert problems[1] == "mine.yaml:3: text: expected at most 3 in the list, found 4"
 
 
 @pytest.mark.parametrize(
-    ("text", "found"), [("", "nothing"), ("# only a comment", "nothing"), ("- a", "a list"), ("x", "the text 'x'")]
+    ("text", "description"),
+    [("", "nothing"), ("# only a comment", "nothing"), ("- a", "a list"), ("x", "the text 'x'")],
 )
-def test_a_document_that_is_no_mapping(text, found):
-    assert mistakes(text) == [f"mine.yaml:1: expected a mapping, found {found}"]
+def test_a_document_that_is_no_mapping(text, description):
+    assert mistakes(text) == [f"mine.yaml:1: expected a mapping, found {description}"]
 
 
 def test_missing_fields_are_placed_at_the_mapping_that_lacks_them():

@@ -142,7 +142,7 @@ def test_an_ending_alone_in_columns_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "named", "found"),
+    ("row", "named", "columns"),
     [
         ({"context": "c", "endings": ["one"], "label": 0}, {}, (("context", "endings"), "label")),
         ({"context": "c", "endings": ["one", "two"], "right": 0}, {"label": "right"}, (("context", "endings"), "right")),
@@ -152,11 +152,11 @@ def test_an_ending_alone_in_columns_is_refused(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_the_kind_is_enough_where_columns_have_usual_names(
-    row: Row, named: dict[str, Any], found: tuple[tuple[str, ...], str], tmp_path: Path
+    row: Row, named: dict[str, Any], columns: tuple[tuple[str, ...], str], tmp_path: Path
 ) -> None:
     paths = [write(tmp_path / f"{name}.jsonl", [row]) for name in ("train", "dev")]
     spec, _ = own_task(OwnFiles(paths[0], paths[1], kind="choice", **named))
-    assert (spec.text, spec.label) == found
+    assert (spec.text, spec.label) == columns
 
 
 def test_labels_of_another_name_are_asked_for(tmp_path: Path) -> None:
@@ -308,20 +308,20 @@ def test_the_tuning_split_has_whole_questions_and_counts_them(tmp_path: Path) ->
 
 
 def encoded(tokenizer: Tokenizer, rows: list[Row], folder: Path, max_length: int = 24) -> EncodedChoices:
-    found = encode(tokenizer, loaded(folder, rows), max_length)
-    assert isinstance(found, EncodedChoices)
-    return found
+    choices = encode(tokenizer, loaded(folder, rows), max_length)
+    assert isinstance(choices, EncodedChoices)
+    return choices
 
 
 def test_scores_come_back_by_question(toy_tokenizer: Tokenizer, tmp_path: Path) -> None:
-    found = encoded(toy_tokenizer, rows_of(3), tmp_path)
-    assert found.labels.tolist() == [0, 1, 0] and len(found) == 9
+    choices = encoded(toy_tokenizer, rows_of(3), tmp_path)
+    assert choices.labels.tolist() == [0, 1, 0] and len(choices) == 9
     scores = np.arange(9, dtype=np.float32)[:, None]
     order = np.random.default_rng(0).permutation(9)
-    outputs = found.collected((part, scores[part]) for part in np.array_split(order, 4))
+    outputs = choices.collected((part, scores[part]) for part in np.array_split(order, 4))
     assert outputs.tolist() == [[0, 1, NEVER, NEVER], [2, 3, 4, NEVER], [5, 6, 7, 8]]
-    assert found.by_row(outputs).tolist() == scores.tolist()
-    both = found.followed_by(found)
+    assert choices.by_row(outputs).tolist() == scores.tolist()
+    both = choices.followed_by(choices)
     assert both.labels.tolist() == [0, 1, 0, 0, 1, 0] and len(np.unique(both.pairs[:, 1])) == 6
     taken = both.take(both.stratified_groups(3))
     assert len(taken) in (2, 3, 4) and len(taken.labels) == 1 and taken.pairs[:, 0].sum() == 1
@@ -338,11 +338,11 @@ def test_batches_hold_all_endings_of_a_question(toy_tokenizer: Tokenizer, tmp_pa
 def test_the_context_is_cut_before_an_ending(toy_tokenizer: Tokenizer, tmp_path: Path) -> None:
     long = "the film is good . " * 20
     rows = [{"context": long, "endings": ["a bad film", "a good film"], "label": 0}]
-    found = encoded(toy_tokenizer, rows, tmp_path, 12)
+    choices = encoded(toy_tokenizer, rows, tmp_path, 12)
     first = toy_tokenizer.encode(long, add_special_tokens=False).ids
     for row, ending in enumerate(rows[0]["endings"]):
         own = toy_tokenizer.encode(ending, add_special_tokens=False).ids
-        ids = found.input_ids[row].tolist()
+        ids = choices.input_ids[row].tolist()
         assert len(ids) == 12 and ids[-1 - len(own) : -1] == own
         assert ids[1 : 12 - 2 - len(own)] == first[: 12 - 3 - len(own)]
 

@@ -69,8 +69,8 @@ def test_floats_of_json_are_scores_and_whole_numbers_are_classes(tmp_path: Path)
     for name, label in (("scores", 2.5), ("classes", 2)):
         rows = [{"text": f"film {i}", "label": label + i % 2} for i in range(8)]
         (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    found = [own_task(OwnFiles(tmp_path / f"{name}.jsonl", tmp_path / "b.jsonl"))[0] for name in ("scores", "classes")]
-    assert [(spec.kind, spec.labels) for spec in found] == [("regression", None), ("classification", ("2", "3"))]
+    specs = [own_task(OwnFiles(tmp_path / f"{name}.jsonl", tmp_path / "b.jsonl"))[0] for name in ("scores", "classes")]
+    assert [(spec.kind, spec.labels) for spec in specs] == [("regression", None), ("classification", ("2", "3"))]
 
 
 @pytest.mark.parametrize(
@@ -298,8 +298,8 @@ def test_columns_parted_by_semicolons_are_read_alike(own: OwnFiles, tmp_path: Pa
     texts = {*data.train.texts[0], *data.tuning.texts[0]}
     assert len(data.train) + len(data.tuning) == 42
     assert {'so; so, and "so"', "a, b"} <= texts
-    found = guess_columns(own, [])
-    assert (found.text, found.label) == ("review", "stars")
+    columns = guess_columns(own, [])
+    assert (columns.text, columns.label) == ("review", "stars")
 
 
 def test_a_label_of_dev_that_train_has_not_is_told_by_init_as_by_run(own: OwnFiles, tmp_path: Path) -> None:

@@ -324,9 +324,9 @@ def test_a_column_with_a_usual_name_that_some_rows_lack_is_not_passed_over(here:
     del rows[7]["label"]
     (here / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
     own = OwnFiles(here / "a.jsonl", here / "dev.csv")
-    for found in (lambda: own_task(own), lambda: own_task(guess_columns(own, ()))):
+    for call in (lambda: own_task(own), lambda: own_task(guess_columns(own, ()))):
         with pytest.raises(CompressError, match=r"a\.jsonl: line 8: no key 'label'"):
-            found()
+            call()
 
 
 def test_an_ending_that_some_rows_lack_is_not_passed_over(here: Path) -> None:
