@@ -14,12 +14,12 @@ def tokenizer() -> Tokenizer:
     letters = "abcdefghijklmnopqrstuvwxyz"
     vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *(f"##{letter}" for letter in letters)]
     vocabulary += [*CONTENT, *FUNCTION, ".", ",", "7"]
-    made = Tokenizer(models.WordPiece(vocab={word: i for i, word in enumerate(vocabulary)}, unk_token="[UNK]"))
-    made.normalizer = normalizers.BertNormalizer(lowercase=True)
-    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    made.add_special_tokens(vocabulary[:5])
-    made.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
-    return made
+    wordpiece = Tokenizer(models.WordPiece(vocab={word: i for i, word in enumerate(vocabulary)}, unk_token="[UNK]"))
+    wordpiece.normalizer = normalizers.BertNormalizer(lowercase=True)
+    wordpiece.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    wordpiece.add_special_tokens(vocabulary[:5])
+    wordpiece.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    return wordpiece
 
 
 @pytest.fixture(scope="session")
@@ -35,7 +35,7 @@ def model(tokenizer: Tokenizer) -> Any:
         "num_attention_heads": 2,
         "intermediate_size": 64,
     }
-    made = BertForMaskedLM(
+    masked_lm = BertForMaskedLM(
         BertConfig(vocab_size=tokenizer.get_vocab_size(), max_position_embeddings=40, initializer_range=0.5, **size)
     )
-    return made.eval()
+    return masked_lm.eval()

@@ -57,7 +57,7 @@ def skeleton(text: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def made(tokenizer: Tokenizer, both: Proposers) -> tuple[Split, Augmented]:
+def split_and_copies(tokenizer: Tokenizer, both: Proposers) -> tuple[Split, Augmented]:
     split = split_of(sentences(30, 20))
     return split, augment(split, tokenizer=tokenizer, proposers=both, **SETTINGS)
 
@@ -68,9 +68,9 @@ def pairs_of_words(split: Split, augmented: Augmented) -> list[tuple[str, str]]:
     return [pair for source, copy in rows for pair in zip(words(split.texts[0][source]), words(copy), strict=True)]
 
 
-def test_words_are_replaced_as_often_as_asked(made: tuple[Split, Augmented]):
+def test_words_are_replaced_as_often_as_asked(split_and_copies: tuple[Split, Augmented]):
     """Within five standard deviations of a binomial; every word has candidates, and is not its own candidate."""
-    split, augmented = made
+    split, augmented = split_and_copies
     assert len(augmented.source) == 180
     pairs = [pair for pair in pairs_of_words(split, augmented) if pair[0] in CONTENT]
     changed = sum(word != copy for word, copy in pairs)
@@ -90,22 +90,22 @@ def test_candidates_are_drawn_evenly(tokenizer: Tokenizer, neighbours: Proposers
     assert all(abs(count - total / 5) < 5 * math.sqrt(total * 0.2 * 0.8) for count in counts.values())
 
 
-def test_everything_but_the_words_stays(made: tuple[Split, Augmented]):
-    split, augmented = made
+def test_everything_but_the_words_stays(split_and_copies: tuple[Split, Augmented]):
+    split, augmented = split_and_copies
     for source, copy in zip(augmented.source, augmented.split.texts[0], strict=True):
         assert skeleton(copy) == skeleton(split.texts[0][source])
         assert copy != split.texts[0][source]
 
 
-def test_replacements_are_whole_words_of_the_vocabulary(made: tuple[Split, Augmented]):
-    split, augmented = made
+def test_replacements_are_whole_words_of_the_vocabulary(split_and_copies: tuple[Split, Augmented]):
+    split, augmented = split_and_copies
     new = {copy for word, copy in pairs_of_words(split, augmented) if word != copy}
     assert new <= set(CONTENT)
     assert len(new) > 10
 
 
-def test_labels_and_sources_are_those_of_the_rows_copied(made: tuple[Split, Augmented]):
-    split, augmented = made
+def test_labels_and_sources_are_those_of_the_rows_copied(split_and_copies: tuple[Split, Augmented]):
+    split, augmented = split_and_copies
     assert augmented.source.dtype == np.int64
     np.testing.assert_array_equal(augmented.source, np.repeat(np.arange(30), 6))
     np.testing.assert_array_equal(augmented.split.labels, split.labels[augmented.source])
@@ -138,9 +138,9 @@ def test_the_same_text_on_both_sides_of_a_pair(tokenizer: Tokenizer, both: Propo
 
 
 def test_the_result_is_the_same_every_time_and_another_with_another_seed(
-    tokenizer: Tokenizer, both: Proposers, made: tuple[Split, Augmented]
+    tokenizer: Tokenizer, both: Proposers, split_and_copies: tuple[Split, Augmented]
 ):
-    split, first = made
+    split, first = split_and_copies
     again = augment(split, tokenizer=tokenizer, proposers=both, **SETTINGS)
     assert again.split.texts == first.split.texts
     other = augment(split, tokenizer=tokenizer, proposers=both, **{**SETTINGS, "seed": 2})
@@ -173,23 +173,23 @@ def test_words_of_several_tokens_are_left_without_a_second_source(tokenizer: Tok
 
 
 def test_a_masked_language_model_is_given_its_own_tokens(
-    tokenizer: Tokenizer, both: Proposers, made: tuple[Split, Augmented]
+    tokenizer: Tokenizer, both: Proposers, split_and_copies: tuple[Split, Augmented]
 ):
     """Whatever the student's tokenizer."""
     from tokenizers import models
 
     other = Tokenizer(models.WordPiece(vocab={"[UNK]": 0, "film": 1}, unk_token="[UNK]"))
-    again = augment(made[0], tokenizer=other, proposers=both, **SETTINGS)
-    assert again.split.texts == made[1].split.texts
+    again = augment(split_and_copies[0], tokenizer=other, proposers=both, **SETTINGS)
+    assert again.split.texts == split_and_copies[1].split.texts
 
 
 def test_only_words_that_some_copy_replaces_are_asked_for(
     tokenizer: Tokenizer, model: Any, monkeypatch: pytest.MonkeyPatch
 ):
-    asked: list[int] = []
+    slot_counts: list[int] = []
     proposer = MaskedLmProposer(model, tokenizer)
     whole = proposer.propose
-    monkeypatch.setattr(proposer, "propose", lambda slots, *rest: asked.append(len(slots)) or whole(slots, *rest))
+    monkeypatch.setattr(proposer, "propose", lambda slots, *rest: slot_counts.append(len(slots)) or whole(slots, *rest))
     split = split_of(sentences(20, 20))
     for probability in (0.1, 1.0):
         augment(
@@ -201,8 +201,8 @@ def test_only_words_that_some_copy_replaces_are_asked_for(
             candidates=3,
             seed=0,
         )
-    assert asked[1] == 400
-    assert abs(asked[0] - 40) < 5 * math.sqrt(400 * 0.09)
+    assert slot_counts[1] == 400
+    assert abs(slot_counts[0] - 40) < 5 * math.sqrt(400 * 0.09)
 
 
 @pytest.mark.parametrize("changes", [{"copies": 0}, {"candidates": 0}, {"probability": 0.0}, {"probability": 1.5}])
@@ -222,16 +222,16 @@ def test_nothing_to_propose_with_or_to_replace_is_said(tokenizer: Tokenizer, nei
 def test_what_is_written_is_read_back(tmp_path: Path, labels: np.ndarray):
     texts = (['a "b"\t c\\', "é 😀", "line\nbreak"], ["", "x", "y"])
     write_augmented(Augmented(Split(texts, labels), np.array([0, 0, 4])), tmp_path / "out")
-    found = read_augmented(tmp_path / "out")
-    assert found.texts == texts
-    assert found.labels.dtype == labels.dtype
-    np.testing.assert_array_equal(found.labels, labels)
+    again = read_augmented(tmp_path / "out")
+    assert again.texts == texts
+    assert again.labels.dtype == labels.dtype
+    np.testing.assert_array_equal(again.labels, labels)
     lines = (tmp_path / "out" / "augmented.jsonl").read_text(encoding="utf-8").splitlines()
     assert json.loads(lines[2])["source"] == 4
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "empty"),
         ('{"texts": ["a"], "label": 0, "source": 0}\n{"texts": ["a"\n', ":2: not an augmented example"),
@@ -239,11 +239,11 @@ def test_what_is_written_is_read_back(tmp_path: Path, labels: np.ndarray):
         ("[]\n", ":1: not an augmented example"),
     ],
 )
-def test_a_file_that_is_none_names_its_line(tmp_path: Path, text: str, told: str):
+def test_a_file_that_is_none_names_its_line(tmp_path: Path, text: str, message: str):
     (tmp_path / "augmented.jsonl").write_text(text, encoding="utf-8")
     with pytest.raises(CompressError) as caught:
         read_augmented(tmp_path)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_folder_without_augmented_examples_is_said(tmp_path: Path):

@@ -59,12 +59,12 @@ def test_copies_differ_in_words_alone(family: str, tmp_path: Path):
     table = model.get_input_embeddings().weight.detach().numpy()
     for others in (GloveProposer(tmp_path / "glove.txt"), NeighbourProposer(table, tokenizer)):
         proposers = Proposers(MaskedLmProposer(model, tokenizer), others)
-        made = augment(
+        augmented = augment(
             split(), tokenizer=tokenizer, proposers=proposers, copies=2, probability=0.6, candidates=5, seed=1
         )
         known = {word.lower() for word in (*proposers.masked_lm.vocabulary, *others.vocabulary)}  # type: ignore[union-attr]
         replaced = set()
-        for copy, source in zip(made.split.texts[0], made.source, strict=True):
+        for copy, source in zip(augmented.split.texts[0], augmented.source, strict=True):
             pairs = list(zip(copy.split(" "), LINES[source].split(" "), strict=True))
             replaced |= {mine.lower() for mine, theirs in pairs if mine != theirs}
         assert replaced
@@ -77,10 +77,10 @@ def test_a_word_of_unknown_letters_has_no_neighbours(family: str):
     """It has the row of the unknown token, which has no near rows. Byte-level tokenizers know all letters."""
     tokenizer = tokenizer_of(family)
     table = np.random.default_rng(0).normal(size=(tokenizer.get_vocab_size(), 8)).astype(np.float32)
-    found = NeighbourProposer(table, tokenizer).propose(["ЖЖЖ", "good"], 3)
-    assert (found[1] >= 0).any()
+    neighbours = NeighbourProposer(table, tokenizer).propose(["ЖЖЖ", "good"], 3)
+    assert (neighbours[1] >= 0).any()
     if family != "roberta":
-        assert (found[0] < 0).all()
+        assert (neighbours[0] < 0).all()
 
 
 @KINDS

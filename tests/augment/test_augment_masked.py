@@ -72,12 +72,12 @@ def test_every_word_is_masked_once_and_few_at_a_time(slots: Slots, tokens: int):
 
 def test_candidates_are_those_of_one_row_at_a_time(model: Any, tokenizer: Tokenizer, slots: Slots):
     proposer = MaskedLmProposer(model, tokenizer)
-    found = proposer.propose(slots, 6, None, silent)
+    candidates = proposer.propose(slots, 6, None, silent)
     for batch in batches_of(slots, 1536):
         for row in range(len(batch.texts)):
             group = batch.slots[batch.row == row].tolist()
             for slot, words in zip(group, reference(model, proposer, tokenizer, slots, group), strict=True):
-                assert [proposer.vocabulary[index] for index in found[slot]] == words[:6]
+                assert [proposer.vocabulary[index] for index in candidates[slot]] == words[:6]
 
 
 def test_a_head_without_a_bias_proposes_too(model: Any, tokenizer: Tokenizer, slots: Slots):

@@ -77,8 +77,8 @@ def glove(tmp_path: Path) -> Path:
 
 def test_neighbours_in_a_glove_file(glove: Path):
     proposer = GloveProposer(glove)
-    found = proposer.propose(["film", "FILM", "river", "absent"], 2)
-    assert [[proposer.vocabulary[index] for index in row if index >= 0] for row in found] == [
+    neighbours = proposer.propose(["film", "FILM", "river", "absent"], 2)
+    assert [[proposer.vocabulary[index] for index in row if index >= 0] for row in neighbours] == [
         ["movie", "lake"],
         ["movie", "lake"],
         ["lake", "sea"],
@@ -97,7 +97,7 @@ def test_words_of_a_glove_file_that_hold_spaces(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "empty"),
         ("film 1 2\nmovie 1 2 3\n", ":2: expected a word and 2 finite numbers, found 3"),
@@ -108,12 +108,12 @@ def test_words_of_a_glove_file_that_hold_spaces(tmp_path: Path):
         ("the 1 2\n", "no words"),
     ],
 )
-def test_a_file_of_vectors_that_is_none(tmp_path: Path, text: str, told: str):
+def test_a_file_of_vectors_that_is_none(tmp_path: Path, text: str, message: str):
     path = tmp_path / "vectors.txt"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(CompressError) as caught:
         GloveProposer(path)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert str(path) in str(caught.value)
 
 

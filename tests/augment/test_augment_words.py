@@ -23,7 +23,7 @@ def test_numbers_punctuation_function_words_and_single_letters_are_left_alone():
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("Ein schöner Film", ["Ein", "schöner", "Film"]),
         ("хороший фильм 😀 ok", ["хороший", "фильм", "ok"]),
@@ -32,8 +32,8 @@ def test_numbers_punctuation_function_words_and_single_letters_are_left_alone():
         (" \t\n", []),
     ],
 )
-def test_words_of_any_script_with_spaces(text: str, found: list[str]):
-    assert words(text) == found
+def test_words_of_any_script_with_spaces(text: str, expected: list[str]):
+    assert words(text) == expected
 
 
 def test_function_words_are_lower_case_and_recognised_in_any():
@@ -42,24 +42,24 @@ def test_function_words_are_lower_case_and_recognised_in_any():
 
 
 @pytest.mark.parametrize(
-    ("word", "like", "made"),
+    ("word", "like", "expected"),
     [("movie", "film", "movie"), ("movie", "Film", "Movie"), ("movie", "FILM", "MOVIE"), ("Paris", "town", "Paris")],
 )
-def test_capitals_follow_the_word_replaced(word: str, like: str, made: str):
-    assert match_case(word, like) == made
+def test_capitals_follow_the_word_replaced(word: str, like: str, expected: str):
+    assert match_case(word, like) == expected
 
 
 def bpe(tokens: list[str]) -> Tokenizer:
-    made = Tokenizer(models.BPE(vocab={token: i for i, token in enumerate(tokens)}, merges=[]))
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    return made
+    tokenizer = Tokenizer(models.BPE(vocab={token: i for i, token in enumerate(tokens)}, merges=[]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    return tokenizer
 
 
 def test_whole_words_of_each_kind_of_tokenizer(tokenizer: Tokenizer):
-    found, ids = whole_words(tokenizer)
-    assert {"good", "film"} <= set(found)
-    assert not {"the", "not", "a", "##b", "[MASK]", ".", "7"} & set(found)
-    assert [tokenizer.id_to_token(int(id_)) for id_ in ids] == list(found)
+    vocabulary, ids = whole_words(tokenizer)
+    assert {"good", "film"} <= set(vocabulary)
+    assert not {"the", "not", "a", "##b", "[MASK]", ".", "7"} & set(vocabulary)
+    assert [tokenizer.id_to_token(int(id_)) for id_ in ids] == list(vocabulary)
     assert whole_words(bpe(["<mask>", "film", "Ġfilm", "Ġthe", "Ġ7", "ing"]))[0] == ("film",)
     unigram = Tokenizer(models.Unigram([("<unk>", 0.0), ("▁film", -1.0), ("ing", -1.0), ("▁", -1.0)], unk_id=0))
     assert whole_words(unigram)[0] == ("film",)
@@ -83,8 +83,8 @@ def test_the_tokens_of_each_word(tokenizer: Tokenizer):
     text = "The GOOD filmé, [MASK] zoo MASK good"
     texts = words_of(Split(([text, "good film"],), np.zeros(2)))
     pieces = pieces_of(texts, tokenizer)
-    found = [texts.word(number, int(texts.text_of(np.array([number]))[0])) for number in range(texts.words)]
-    assert found == ["GOOD", "filmé", "MASK", "zoo", "MASK", "good", "good", "film"]
+    word_list = [texts.word(number, int(texts.text_of(np.array([number]))[0])) for number in range(texts.words)]
+    assert word_list == ["GOOD", "filmé", "MASK", "zoo", "MASK", "good", "good", "film"]
     assert pieces.count.tolist() == [1, 2, 0, 3, 4, 1, 1, 1]
     tokens = [tokenizer.encode(line).tokens for line in texts.texts]
     assert tokens[0][pieces.position[0]] == "good"
@@ -95,8 +95,8 @@ def test_the_tokens_of_each_word(tokenizer: Tokenizer):
 def test_a_byte_level_token_holds_the_space_before_its_word():
     tokens = ["Ġ", *"abcdefghijklmnopqrstuvwxyz", "fi", "fil", "film", "Ġfilm", "go", "goo", "good"]
     merges = [("f", "i"), ("fi", "l"), ("fil", "m"), ("Ġ", "film"), ("g", "o"), ("go", "o"), ("goo", "d")]
-    made = Tokenizer(models.BPE(vocab={token: i for i, token in enumerate(tokens)}, merges=merges))
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    assert made.encode("good film").tokens == ["good", "Ġfilm"]
-    pieces = pieces_of(words_of(Split((["good film"],), np.zeros(1))), made)
+    tokenizer = Tokenizer(models.BPE(vocab={token: i for i, token in enumerate(tokens)}, merges=merges))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    assert tokenizer.encode("good film").tokens == ["good", "Ġfilm"]
+    pieces = pieces_of(words_of(Split((["good film"],), np.zeros(1))), tokenizer)
     assert (pieces.position.tolist(), pieces.count.tolist()) == ([0, 1], [1, 1])

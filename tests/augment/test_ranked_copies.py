@@ -29,15 +29,15 @@ def _copies(split: Split, tokenizer: Tokenizer, kind: Kind, **how: Any) -> Augme
 def test_queries_stay_and_copies_are_ranked_against_copies(tokenizer: Tokenizer, tmp_path: Path):
     split = Split((["good town" if query == 3 else "bad river" for query in GOLD[:, 1]], PASSAGES), GOLD)
     augmented = _copies(split, tokenizer, "ranking", copies=3, probability=0.8, seed=1)
-    made, source = augmented.split, augmented.source
-    assert len(made) > 8
-    assert made.texts[0] == [split.texts[0][row] for row in source]
-    np.testing.assert_array_equal(made.labels[:, 0], GOLD[source, 0])
-    assert not set(made.labels[:, 1]) & set(GOLD[:, 1])  # no query number of the original split
+    copies, source = augmented.split, augmented.source
+    assert len(copies) > 8
+    assert copies.texts[0] == [split.texts[0][row] for row in source]
+    np.testing.assert_array_equal(copies.labels[:, 0], GOLD[source, 0])
+    assert not set(copies.labels[:, 1]) & set(GOLD[:, 1])  # no query number of the original split
     write_augmented(augmented, tmp_path)
     again = read_augmented(tmp_path)
-    assert again.ranks_groups and again.texts == made.texts
-    np.testing.assert_array_equal(again.labels, made.labels)
+    assert again.ranks_groups and again.texts == copies.texts
+    np.testing.assert_array_equal(again.labels, copies.labels)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -56,19 +56,19 @@ def test_each_group_of_copies_has_all_of_its_rows(tokenizer: Tokenizer, kind: Ki
     texts = [f"good town {group}" for group in groups], rng.choice(ENDINGS, len(groups)).tolist()
     split = Split(texts, labels)
     augmented = _copies(split, tokenizer, kind, copies=8, probability=probability, seed=seed)
-    made, source = augmented.split, augmented.source
-    assert made.texts[0] == [split.texts[0][row] for row in source]
-    np.testing.assert_array_equal(made.labels[:, 0], labels[source, 0])
+    copies, source = augmented.split, augmented.source
+    assert copies.texts[0] == [split.texts[0][row] for row in source]
+    np.testing.assert_array_equal(copies.labels[:, 0], labels[source, 0])
     owners = {tuple(rows): number for number, rows in enumerate(queries_of(labels))}
-    found = set[tuple[int, tuple[str, ...]]]()
-    for rows in queries_of(made.labels):
+    earlier_copies = set[tuple[int, tuple[str, ...]]]()
+    for rows in queries_of(copies.labels):
         assert tuple(source[rows]) in owners, (
             "a group of copies has the rows of one group of the split, all and in order"
         )
-        copy = tuple(made.texts[1][row] for row in rows)
+        copy = tuple(copies.texts[1][row] for row in rows)
         assert copy != tuple(split.texts[1][row] for row in source[rows]), "a row differs from its source"
-        assert (owners[tuple(source[rows])], copy) not in found, "no group is there twice"
-        found.add((owners[tuple(source[rows])], copy))
+        assert (owners[tuple(source[rows])], copy) not in earlier_copies, "no group is there twice"
+        earlier_copies.add((owners[tuple(source[rows])], copy))
 
 
 def test_a_row_that_no_draw_changes_stays_beside_those_that_change(tokenizer: Tokenizer):

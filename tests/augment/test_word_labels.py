@@ -58,6 +58,6 @@ def test_a_file_has_them_again(tmp_path: Path):
 
     split = labelled()
     write_augmented(Augmented(split, np.arange(2)), tmp_path)
-    found = read_augmented(tmp_path)
-    assert found.texts == split.texts and found.labels_words
-    assert all(np.array_equal(mine, own) for mine, own in zip(found.labels, split.labels, strict=True))
+    again = read_augmented(tmp_path)
+    assert again.texts == split.texts and again.labels_words
+    assert all(np.array_equal(mine, own) for mine, own in zip(again.labels, split.labels, strict=True))

@@ -34,11 +34,11 @@ def test_pairs_are_counted_as_a_plain_loop_counts_them(tmp_path: Path, apart: bo
                 if min(word, ids[j]) > 4 and numbers[i] == numbers[j]:
                     expected[word, ids[j]] += 1 / (j - i)
                     expected[ids[j], word] += 1 / (j - i)
-    told: list[tuple[int, int]] = []
-    pairs, counts = count_pairs(text, lambda done, total: told.append((done, total)))
+    progress: list[tuple[int, int]] = []
+    pairs, counts = count_pairs(text, lambda done, total: progress.append((done, total)))
     np.testing.assert_allclose(pairs.toarray(), expected, rtol=1e-9)
     assert counts.tolist() == each.tolist()
-    assert told[-1] == (text.count, text.count)
+    assert progress[-1] == (text.count, text.count)
     assert expected.sum() > 100
 
 
@@ -48,7 +48,7 @@ def test_two_segments_are_not_near_each_other(tmp_path: Path):
     pairs = PairBatches(shards, length=16, batch_size=2, seed=1, ends=(5, 6), labels="sentence_order")
     batch = pairs.collate(np.arange(pairs.count))
     assert (batch["token_type_ids"] == 1).any()
-    found, _ = count_pairs(pairs)
+    actual, _ = count_pairs(pairs)
     expected = np.zeros((WORDS, WORDS))
     for ids, segments in zip(batch["input_ids"].tolist(), batch["token_type_ids"].tolist(), strict=True):
         for i, word in enumerate(ids):
@@ -56,7 +56,7 @@ def test_two_segments_are_not_near_each_other(tmp_path: Path):
                 if min(word, ids[j]) > 4 and segments[i] == segments[j]:
                     expected[word, ids[j]] += 1 / (j - i)
                     expected[ids[j], word] += 1 / (j - i)
-    np.testing.assert_allclose(found.toarray(), expected, rtol=1e-9)
+    np.testing.assert_allclose(actual.toarray(), expected, rtol=1e-9)
 
 
 def test_vectors_are_those_of_a_whole_decomposition(tmp_path: Path):
@@ -68,11 +68,11 @@ def test_vectors_are_those_of_a_whole_decomposition(tmp_path: Path):
         information = np.maximum(np.nan_to_num(np.log(table / np.outer(own, share)), neginf=0.0), 0.0)
     left, values, _ = np.linalg.svd(information)
     expected = (left[:, :8] * values[:8]) @ left[:, :8].T
-    found = word_vectors(pairs, 8, seed=2)
-    assert found.shape == (WORDS, 8)
-    np.testing.assert_allclose(found @ found.T, expected, atol=1e-4)
-    assert not found[counts == 0].any()
-    np.testing.assert_array_equal(found, word_vectors(pairs, 8, seed=2))
+    vectors = word_vectors(pairs, 8, seed=2)
+    assert vectors.shape == (WORDS, 8)
+    np.testing.assert_allclose(vectors @ vectors.T, expected, atol=1e-4)
+    assert not vectors[counts == 0].any()
+    np.testing.assert_array_equal(vectors, word_vectors(pairs, 8, seed=2))
 
 
 def test_words_of_like_company_have_like_vectors(tmp_path: Path):
@@ -91,10 +91,10 @@ def test_words_of_like_company_have_like_vectors(tmp_path: Path):
 
 def test_more_dimensions_than_words_and_a_text_without_pairs_are_no_fault(tmp_path: Path):
     pairs, _ = count_pairs(batches(tmp_path, apart=True))
-    found, again = (word_vectors(pairs, WORDS + 5, seed=0) for _ in range(2))
-    np.testing.assert_array_equal(found, again)
+    vectors, again = (word_vectors(pairs, WORDS + 5, seed=0) for _ in range(2))
+    np.testing.assert_array_equal(vectors, again)
     fewer = word_vectors(pairs, WORDS - 1, seed=0)
-    np.testing.assert_allclose(found @ found.T, fewer @ fewer.T, atol=1e-5)
+    np.testing.assert_allclose(vectors @ vectors.T, fewer @ fewer.T, atol=1e-5)
     assert fewer.any()
     shards = write_shards(tmp_path / "bare", np.array([7, SEP] * 60), vocabulary=WORDS)
     pairs, counts = count_pairs(TextBatches(shards, length=16, batch_size=2, seed=1, apart=True))

@@ -85,8 +85,8 @@ def test_any_step_equals_iterating_there(tmp_path: Path, kind: type):
     iterated = [data.collate(data.indices(step)) for step in range(3 * len(data))]
     for step in (0, 1, len(data) - 1, len(data), 2 * len(data) + 5, 3 * len(data) - 1, 4):
         again = fresh()
-        found = again.collate(again.indices(step))
-        assert all((found[name] == iterated[step][name]).all() for name in iterated[step])
+        batch = again.collate(again.indices(step))
+        assert all((batch[name] == iterated[step][name]).all() for name in iterated[step])
 
 
 def test_epochs_and_seeds_have_their_own_order(tmp_path: Path):
@@ -122,9 +122,9 @@ def test_what_is_no_tokenised_corpus_is_refused(tmp_path: Path):
         TokenShards.open(tmp_path)
 
 
-def within(found: int, trials: int, probability: float) -> bool:
+def within(count: int, trials: int, probability: float) -> bool:
     """Whether a count is within four standard deviations of its binomial mean."""
-    return abs(found - trials * probability) < 4 * math.sqrt(trials * probability * (1 - probability))
+    return abs(count - trials * probability) < 4 * math.sqrt(trials * probability * (1 - probability))
 
 
 def test_masking_has_the_published_shares_and_spares_special_tokens(tmp_path: Path):
@@ -190,10 +190,10 @@ def test_what_is_held_out_is_never_trained_on(tmp_path: Path):
     parts = [part.collate(order)["input_ids"] for part, order in zip((train, held), orders, strict=True)]
     assert np.concatenate(parts)[:, 1:-1].ravel().tolist() == stream(5000)[: data.count * 30].tolist()
     assert data.held_out(0.001)[1] is None
-    told = (
+    message = (
         "held_out keeps 159 of the 166 sequences of 32 tokens from training, and a batch needs 8 of the 7 that are left"
     )
-    with pytest.raises(CompressError, match=f"{told}: give more text, or lower held_out or batch_size"):
+    with pytest.raises(CompressError, match=f"{message}: give more text, or lower held_out or batch_size"):
         data.held_out(0.96)
 
 
@@ -227,8 +227,8 @@ def test_a_word_that_is_cut_behind_a_special_token_begins_with_what_is_left():
     ids = np.array([[2, 700, 701, 10, 3, 702, 703, 11, 3]])
     special, continues = ids < 5, ids >= 600
     draws = np.where(special, 1.0, np.arange(9) / 10)
-    found = _of_first_pieces(draws, continues, special)
-    assert found.tolist() == [[1.0, 0.1, 0.1, 0.3, 1.0, 0.5, 0.5, 0.7, 1.0]]
+    word_draws = _of_first_pieces(draws, continues, special)
+    assert word_draws.tolist() == [[1.0, 0.1, 0.1, 0.3, 1.0, 0.5, 0.5, 0.7, 1.0]]
 
 
 def test_the_tokens_that_go_on_with_a_word_are_known_of_both_styles():

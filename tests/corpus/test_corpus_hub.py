@@ -50,18 +50,21 @@ def test_each_row_of_a_folder_is_a_document(tmp_path: Path, how: str):
 
 
 def test_the_hub_is_asked_for_the_revision_and_streams(monkeypatch: pytest.MonkeyPatch):
-    asked: list[tuple[Any, ...]] = []
+    requests: list[tuple[Any, ...]] = []
 
     def load_splits(
         name: str, config: str | None, commit: str, splits: list[str], ways_out: str, *, streaming: bool
     ) -> Any:
-        asked.append((name, config, commit, *splits, streaming))
+        requests.append((name, config, commit, *splits, streaming))
         return [dataset("body").to_iterable_dataset()]
 
     monkeypatch.setattr("compress.corpus.hub.load_splits", load_splits)
     assert read(f"hub:owner/name/20231101.en@{COMMIT}:body") == LINES
     assert read(f"hub:owner/name@{COMMIT}:body") == LINES
-    assert asked == [("owner/name", "20231101.en", COMMIT, "train", True), ("owner/name", None, COMMIT, "train", True)]
+    assert requests == [
+        ("owner/name", "20231101.en", COMMIT, "train", True),
+        ("owner/name", None, COMMIT, "train", True),
+    ]
 
 
 @pytest.mark.parametrize(

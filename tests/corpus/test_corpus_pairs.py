@@ -41,7 +41,7 @@ def pairs(
 
 def segments(batch: dict[str, np.ndarray]) -> list[tuple[list[int], list[int]]]:
     """Return both segments of each row in the order of the text, by the label; check the special tokens."""
-    found = []
+    segment_pairs = []
     for ids, mask, types, swapped in zip(*(batch[name] for name in NAMES), strict=True):
         size = int(mask.sum())
         assert mask[:size].all()
@@ -54,8 +54,8 @@ def segments(batch: dict[str, np.ndarray]) -> list[tuple[list[int], list[int]]]:
         assert one
         assert other
         assert not {CLS, SEP, PAD} & {*one, *other}
-        found.append((other, one) if swapped else (one, other))
-    return found
+        segment_pairs.append((other, one) if swapped else (one, other))
+    return segment_pairs
 
 
 NAMES = ("input_ids", "attention_mask", "token_type_ids", "sentence_order")
@@ -97,10 +97,10 @@ def test_where_no_sentence_ends_sequences_are_full_and_split_anywhere(tmp_path: 
     texts = [text for text in texts if text]
     data = pairs(tmp_path, texts, ends=())
     long = [text for text in texts if len(text) >= LENGTH - 3]
-    found = segments(data.collate(np.arange(data.count)))
-    assert all(inside(one + other, texts) for one, other in found)
-    assert all(len(one + other) == LENGTH - 3 for one, other in found if any(one[0] in text for text in long))
-    assert {len(one) for one, _ in found} >= set(range(1, LENGTH - 3))
+    segment_pairs = segments(data.collate(np.arange(data.count)))
+    assert all(inside(one + other, texts) for one, other in segment_pairs)
+    assert all(len(one + other) == LENGTH - 3 for one, other in segment_pairs if any(one[0] in text for text in long))
+    assert {len(one) for one, _ in segment_pairs} >= set(range(1, LENGTH - 3))
 
 
 def test_every_token_of_every_document_but_the_shortest_is_read(tmp_path: Path):
@@ -150,8 +150,8 @@ def test_any_step_equals_iterating_there(tmp_path: Path, masked: bool):
     )
     for step in (0, len(data) - 1, len(data), 2 * len(data) + 1, 3):
         again = fresh()
-        found = again.collate(again.indices(step))
-        assert all((found[name] == iterated[step][name]).all() for name in iterated[step])
+        batch = again.collate(again.indices(step))
+        assert all((batch[name] == iterated[step][name]).all() for name in iterated[step])
 
 
 def iterated_count(data: PairBatches | MaskedBatches) -> int:

@@ -64,10 +64,10 @@ def test_a_file_that_was_cut_short_says_so_in_one_line(tmp_path: Path, suffix: s
     packed = COMPRESS[suffix](noise(3000))
     path = tmp_path / f"a{suffix}"
     path.write_bytes(packed[: int(len(packed) * left) - 1])
-    with pytest.raises(CompressError) as told:
+    with pytest.raises(CompressError) as caught:
         read(path)
-    assert str(told.value).startswith(f"{path}: the compressed file is truncated after line ")
-    assert "\n" not in str(told.value)
+    assert str(caught.value).startswith(f"{path}: the compressed file is truncated after line ")
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("suffix", COMPRESS)

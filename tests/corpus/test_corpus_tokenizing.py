@@ -165,10 +165,10 @@ def test_the_store_keeps_what_is_made(tmp_path: Path):
         return tokenize_corpus(corpus_sources([str(source)]), bert_tokenizer(), out, work, max_tokens=None, threads=2)
 
     artifact = Store(tmp_path / "store").build("0" * 32, make, describe={})
-    found = Store(tmp_path / "store").find("0" * 32)
-    assert found is not None
-    assert found.info == artifact.info
-    assert len(TokenShards.open(found.path)) == artifact.info["tokens"]
+    stored_artifact = Store(tmp_path / "store").find("0" * 32)
+    assert stored_artifact is not None
+    assert stored_artifact.info == artifact.info
+    assert len(TokenShards.open(stored_artifact.path)) == artifact.info["tokens"]
 
 
 def test_a_tokenizer_that_dresses_text_otherwise_is_refused(tmp_path: Path):

@@ -50,14 +50,14 @@ def test_it_has_the_size_and_the_special_tokens_of_its_kind_and_any_text_goes_th
 
 @pytest.mark.parametrize("kind", ["wordpiece", *slow("bpe")])
 def test_every_process_makes_the_same(corpus: Path, tmp_path: Path, kind: str):
-    made = [tmp_path / str(number) for number in range(2)]
-    for folder in made:  # not forked from one process, because all would then share its hash seed
+    folders = [tmp_path / str(number) for number in range(2)]
+    for folder in folders:  # not forked from one process, because all would then share its hash seed
         words = ["vocab", "--corpus", corpus, "--kind", kind, "--size", SIZE[kind], "-o", folder]
         command = [str(Path(sys.executable).with_name("compress")), *map(str, words)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         assert done.stdout == f"{folder}: {SIZE[kind]} tokens\n"
-    first, second = ((folder / "tokenizer.json").read_bytes() for folder in made)
+    first, second = ((folder / "tokenizer.json").read_bytes() for folder in folders)
     assert first == second
 
 
@@ -106,8 +106,8 @@ def test_a_text_with_fewer_words_says_so(corpus: Path, tmp_path: Path):
     ],
 )
 def test_what_cannot_be_is_told_in_a_line_and_nothing_is_written(corpus: Path, tmp_path: Path, arguments, message):
-    given = [str(word).format(corpus=corpus, folder=corpus.parent) for word in arguments]
-    done = compress("vocab", "--out", tmp_path / "words", *given, cwd=tmp_path)
+    options = [str(word).format(corpus=corpus, folder=corpus.parent) for word in arguments]
+    done = compress("vocab", "--out", tmp_path / "words", *options, cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.startswith("error: ")
     assert message in done.stderr

@@ -44,8 +44,8 @@ def check_lengths(shards: TokenShards, length: int, ends: tuple[int, ...]) -> np
         strange += batch["next_sentence"].tolist()
     one, other, labels = np.array(first), np.array(second), np.array(strange, bool)
     assert 0.45 < labels.mean() < 0.55
-    found = {"pair": area(one + other, labels), "first": area(one, labels), "second": area(other, labels)}
-    assert max(found.values()) <= MOST, found
+    areas = {"pair": area(one + other, labels), "first": area(one, labels), "second": area(other, labels)}
+    assert max(areas.values()) <= MOST, areas
     ended = np.isin(last, ends)
     return np.array([ended[~labels].mean(), ended[labels].mean()])
 

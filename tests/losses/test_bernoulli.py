@@ -28,8 +28,8 @@ def shares(logits: torch.Tensor, temperature: float = 1.0) -> np.ndarray:
 def test_kl_is_the_mean_over_labels_and_texts(temperature: float) -> None:
     p, q = shares(TEACHER, temperature), shares(STUDENT, temperature)
     expected = temperature**2 * (p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q))).mean()
-    found = bernoulli_kl_loss(STUDENT, TEACHER, temperature=temperature)
-    assert float(found) == pytest.approx(expected, rel=1e-9)
+    loss = bernoulli_kl_loss(STUDENT, TEACHER, temperature=temperature)
+    assert float(loss) == pytest.approx(expected, rel=1e-9)
 
 
 def test_kl_of_a_model_with_itself_is_zero_with_a_zero_gradient() -> None:
@@ -59,8 +59,8 @@ def test_cross_entropy_takes_gold_labels_as_whole_numbers() -> None:
 )
 def test_a_recipes_losses_are_those_of_the_kind(loss: LossSpec, expected: object) -> None:
     objective = Objective([loss], kind="multilabel")
-    (found,) = objective({LOGITS: STUDENT}, {LOGITS: TEACHER}, {"labels": GOLD}).values()
-    assert float(found) == pytest.approx(expected(), rel=1e-5)  # type: ignore[operator]  # computed in fp32
+    (actual,) = objective({LOGITS: STUDENT}, {LOGITS: TEACHER}, {"labels": GOLD}).values()
+    assert float(actual) == pytest.approx(expected(), rel=1e-5)  # type: ignore[operator]  # computed in fp32
 
 
 def test_several_teachers_are_the_mean_of_their_probabilities() -> None:

@@ -92,8 +92,8 @@ def test_relation_kl_is_the_divergence_of_the_resplit_relations(heads: int):
 def test_relation_kl_does_not_see_how_a_model_splits_its_heads():
     student, teacher = vectors(heads=2, size=12), vectors(heads=4, size=6)
     joined = student.transpose(1, 2).reshape(3, 5, 6, 4).transpose(1, 2)
-    found = [relation_kl_loss(x, teacher, MASK, heads=3).item() for x in (student, joined)]
-    assert found[0] == found[1]
+    losses = [relation_kl_loss(x, teacher, MASK, heads=3).item() for x in (student, joined)]
+    assert losses[0] == losses[1]
 
 
 @masked
@@ -113,10 +113,10 @@ def test_padding_neither_changes_the_loss_nor_gets_a_gradient(name: str):
     assert loss(spoiled(student, axes), spoiled(teacher, axes), MASK).item() == pytest.approx(value, rel=1e-13)
     longer = torch.cat([MASK, torch.zeros(3, 4, dtype=MASK.dtype)], dim=1)
     assert loss(extended(student, axes), extended(teacher, axes), longer).item() == pytest.approx(value, rel=1e-13)
-    found = grad(lambda x: loss(x, teacher, MASK), student)
+    gradient = grad(lambda x: loss(x, teacher, MASK), student)
     padding = spoiled(torch.zeros_like(student), axes) != 0
     assert padding.any()
-    assert not found[padding].any()
+    assert not gradient[padding].any()
 
 
 @masked
@@ -138,14 +138,14 @@ def test_the_loss_does_not_grow_with_a_batch_of_the_same(name: str):
 
 def test_the_gradient_of_the_squared_errors_is_twice_the_difference_over_what_is_counted():
     student, teacher = hidden(), hidden()
-    found = grad(lambda x: hidden_mse_loss(x, teacher, MASK), student)
-    torch.testing.assert_close(found, 2 * (student - teacher) * MASK[..., None] / (9 * 8), rtol=1e-12, atol=0)
+    gradient = grad(lambda x: hidden_mse_loss(x, teacher, MASK), student)
+    torch.testing.assert_close(gradient, 2 * (student - teacher) * MASK[..., None] / (9 * 8), rtol=1e-12, atol=0)
     student, teacher = scores(), scores()
-    found = grad(lambda x: attention_mse_loss(x, teacher, MASK), student)
+    gradient = grad(lambda x: attention_mse_loss(x, teacher, MASK), student)
     for example, tokens in REAL:
         real = (example, slice(None), slice(tokens), slice(tokens))
         expected = 2 * (student - teacher)[real] / (4 * tokens**2) / 3
-        torch.testing.assert_close(found[real], expected, rtol=1e-12, atol=0)
+        torch.testing.assert_close(gradient[real], expected, rtol=1e-12, atol=0)
 
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 4.0])
@@ -171,9 +171,9 @@ def test_soft_cross_entropy_at_the_teacher_is_its_entropy_and_has_no_gradient():
 
 def test_soft_cross_entropy_has_the_gradient_of_the_divergence():
     student, teacher = torch.randn(2, 5, 3, dtype=torch.float64)
-    found = grad(lambda x: soft_cross_entropy_loss(x, teacher, temperature=2.0), student)
+    gradient = grad(lambda x: soft_cross_entropy_loss(x, teacher, temperature=2.0), student)
     expected = (softmax(student.numpy() / 2) - softmax(teacher.numpy() / 2)) / 2 / 5  # no T²: it shrinks with T
-    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-12, atol=1e-17)
+    np.testing.assert_allclose(gradient.numpy(), expected, rtol=1e-12, atol=1e-17)
 
 
 @pytest.mark.parametrize(

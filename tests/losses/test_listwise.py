@@ -24,9 +24,9 @@ EVERY = [[0, 1, 2], [3, 4], [5], [6, 7, 8, 9]]
 RELEVANT = EVERY[:3]
 
 
-def assert_same(found: Tensor, expected: Tensor) -> None:
+def assert_same(actual: Tensor, expected: Tensor) -> None:
     """In float64 only rounding differs between orders of summation."""
-    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(actual, expected, rtol=1e-12, atol=1e-12)
 
 
 def scores(seed: int) -> Tensor:
@@ -36,8 +36,8 @@ def scores(seed: int) -> Tensor:
 def test_the_kl_is_that_of_the_passages_of_each_query():
     student, teacher = scores(0), scores(1)
     each = [soft_target_loss(student[None, rows], teacher[None, rows], temperature=2.0) for rows in EVERY]
-    found = listwise_kl_loss(student, teacher, GROUPS, temperature=2.0)
-    assert_same(found, torch.stack(each).mean())
+    loss = listwise_kl_loss(student, teacher, GROUPS, temperature=2.0)
+    assert_same(loss, torch.stack(each).mean())
 
 
 def test_a_constant_beside_all_scores_of_a_query_costs_nothing():
@@ -50,16 +50,16 @@ def test_a_constant_beside_all_scores_of_a_query_costs_nothing():
 def test_the_soft_cross_entropy_is_the_kl_and_the_teachers_entropy():
     student, teacher = scores(3), scores(4)
     entropy = listwise_soft_cross_entropy_loss(teacher, teacher, GROUPS, temperature=1.0)
-    found = listwise_soft_cross_entropy_loss(student, teacher, GROUPS, temperature=1.0)
-    assert_same(found - entropy, listwise_kl_loss(student, teacher, GROUPS, temperature=1.0))
+    loss = listwise_soft_cross_entropy_loss(student, teacher, GROUPS, temperature=1.0)
+    assert_same(loss - entropy, listwise_kl_loss(student, teacher, GROUPS, temperature=1.0))
 
 
 def test_of_one_relevant_passage_the_loss_is_its_cross_entropy():
     student = scores(5)
     each = [hard_label_loss(student[None, rows], torch.tensor([0])) for rows in ([0, 1, 2], [5])]
     graded = -(torch.tensor([2, 1]).double() / 3 * student[[3, 4]].log_softmax(0)).sum()
-    found = listwise_cross_entropy_loss(student, RELEVANCE.double(), GROUPS)
-    assert_same(found, torch.stack([*each, graded]).mean())
+    loss = listwise_cross_entropy_loss(student, RELEVANCE.double(), GROUPS)
+    assert_same(loss, torch.stack([*each, graded]).mean())
 
 
 def test_nothing_relevant_costs_nothing_and_has_no_gradient():
@@ -73,8 +73,8 @@ def test_the_margins_are_those_of_all_pairs_of_other_relevance():
     student, teacher = scores(8), scores(9)
     pairs = [(0, 1), (0, 2), (3, 4)]
     each = [((student[i] - student[j]) - (teacher[i] - teacher[j])) ** 2 for i, j in pairs]
-    found = margin_mse_loss(student, teacher, RELEVANCE.double(), GROUPS)
-    assert_same(found, torch.stack(each).mean())
+    loss = margin_mse_loss(student, teacher, RELEVANCE.double(), GROUPS)
+    assert_same(loss, torch.stack(each).mean())
 
 
 def test_scores_far_apart_stay_finite():
@@ -90,11 +90,11 @@ def test_an_objective_of_ranking_takes_the_losses_of_lists(spec: HardLabel):
     student, teacher = scores(10).float(), scores(11).float()
     objective = Objective([spec], kind="ranking")
     batch = {"labels": RELEVANCE, "groups": GROUPS}
-    (found,) = objective({"logits": student[:, None]}, {"logits": teacher[:, None]}, batch).values()
+    (loss,) = objective({"logits": student[:, None]}, {"logits": teacher[:, None]}, batch).values()
     expected = {
         "hard_label": listwise_cross_entropy_loss(student, RELEVANCE, GROUPS),
         "soft_target": listwise_kl_loss(student, teacher, GROUPS, temperature=2.0),
         "soft_cross_entropy": listwise_soft_cross_entropy_loss(student, teacher, GROUPS, temperature=1.0),
         "margin_mse": margin_mse_loss(student, teacher, RELEVANCE, GROUPS),
     }
-    torch.testing.assert_close(found, expected[spec.name])
+    torch.testing.assert_close(loss, expected[spec.name])

@@ -55,8 +55,8 @@ def test_soft_target_gradient_keeps_its_size_as_the_temperature_grows():
     student, teacher = (x - x.mean(-1, keepdim=True) for x in (student, teacher))
     limit = (student - teacher) / 4 / 6  # classes, then the mean over the batch
     for temperature in (100.0, 1000.0):
-        found = grad(lambda x, t=temperature: soft_target_loss(x, teacher, temperature=t), student)
-        assert torch.allclose(found, limit, rtol=0, atol=2 / temperature * limit.abs().max().item())
+        gradient = grad(lambda x, t=temperature: soft_target_loss(x, teacher, temperature=t), student)
+        assert torch.allclose(gradient, limit, rtol=0, atol=2 / temperature * limit.abs().max().item())
     sizes = [
         grad(lambda x, t=t: soft_target_loss(x, teacher, temperature=t), student).norm().item() for t in (2.0, 8.0)
     ]
@@ -113,8 +113,8 @@ def test_padding_never_changes_hidden_cosine_nor_gets_a_gradient():
     zeros = torch.zeros(3, 4, dtype=mask.dtype)
     extended = hidden_cosine_loss(longer[0], longer[1], torch.cat([mask, zeros], dim=1))
     assert extended.item() == pytest.approx(value.item(), rel=1e-14)  # sums of other lengths round differently
-    found = grad(lambda x: hidden_cosine_loss(x, teacher, mask), student)
-    assert torch.equal(found.ne(0).any(-1), mask.bool())
+    gradient = grad(lambda x: hidden_cosine_loss(x, teacher, mask), student)
+    assert torch.equal(gradient.ne(0).any(-1), mask.bool())
 
 
 def test_a_mask_without_a_real_token_gives_zero_and_no_gradient():
@@ -144,8 +144,8 @@ def test_a_tensor_of_another_shape_or_type_is_refused(call: Callable[[], Tensor]
 
 def test_every_loss_is_registered_under_the_name_that_recipes_give_it():
     modules = [import_module(f"{losses.__name__}.{each.name}") for each in iter_modules(losses.__path__)]
-    found = {value.name for module in modules for value in vars(module).values() if isinstance(value, Loss)}
-    assert set(LOSSES) == found
+    names = {value.name for module in modules for value in vars(module).values() if isinstance(value, Loss)}
+    assert set(LOSSES) == names
     assert all(loss.name == name == loss.spec().name for name, loss in LOSSES.items())
 
 

@@ -27,8 +27,8 @@ def test_it_is_the_scaled_divergence_position_by_position(temperature: float):
     student, teacher = torch.randn(2, 5, 40, dtype=torch.float64)
     p, q = softmax(teacher.numpy() / temperature), softmax(student.numpy() / temperature)
     expected = temperature**2 * np.mean([np.sum(p[i] * np.log(p[i] / q[i])) for i in range(5)])
-    found = masked_soft_target_loss(student, teacher, temperature=temperature)
-    assert found.item() == pytest.approx(expected, rel=1e-12)
+    loss = masked_soft_target_loss(student, teacher, temperature=temperature)
+    assert loss.item() == pytest.approx(expected, rel=1e-12)
 
 
 def test_it_is_zero_where_both_say_the_same():
@@ -44,15 +44,15 @@ def test_the_gradient_keeps_its_size_as_the_temperature_grows():
     student, teacher = (x - x.mean(-1, keepdim=True) for x in (student, teacher))
     limit = (student - teacher) / 40 / 6  # words, then the mean over positions
     for temperature in (100.0, 1000.0):
-        found = grad(lambda x, t=temperature: masked_soft_target_loss(x, teacher, temperature=t), student)
-        assert torch.allclose(found, limit, rtol=0, atol=3 / temperature * limit.abs().max().item())
+        gradient = grad(lambda x, t=temperature: masked_soft_target_loss(x, teacher, temperature=t), student)
+        assert torch.allclose(gradient, limit, rtol=0, atol=3 / temperature * limit.abs().max().item())
 
 
 def test_without_hidden_tokens_it_is_zero_and_has_a_gradient():
     nothing = torch.zeros(0, 40, requires_grad=True)
-    found = masked_soft_target_loss(nothing, torch.zeros(0, 40), temperature=2.0)
-    found.backward()
-    assert found.item() == 0
+    loss = masked_soft_target_loss(nothing, torch.zeros(0, 40), temperature=2.0)
+    loss.backward()
+    assert loss.item() == 0
     assert nothing.grad is not None
 
 

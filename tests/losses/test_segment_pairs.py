@@ -19,9 +19,9 @@ def test_it_is_the_mean_negative_log_likelihood_of_the_label():
     logits = torch.randn(5, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
     expected = -np.mean(np.log(softmax(logits.numpy())[np.arange(5), LABELS.numpy()]))
     assert segment_pair_loss(logits, LABELS).item() == pytest.approx(expected, rel=1e-12)
-    found = grad(lambda x: segment_pair_loss(x, LABELS), logits)
+    gradient = grad(lambda x: segment_pair_loss(x, LABELS), logits)
     wanted = (softmax(logits.numpy()) - np.eye(2)[LABELS.numpy()]) / 5
-    np.testing.assert_allclose(found.numpy(), wanted, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(gradient.numpy(), wanted, rtol=0, atol=1e-15)
 
 
 def test_not_to_know_costs_a_bit_and_to_know_nothing():

@@ -34,8 +34,8 @@ def rows(logits: torch.Tensor, temperature: float = 1.0) -> list[np.ndarray]:
 def test_kl_is_the_mean_of_start_and_end_over_the_windows(temperature: float) -> None:
     pairs = zip(rows(TEACHER, temperature), rows(STUDENT, temperature), strict=True)
     expected = temperature**2 * np.mean([(p * np.log(p / q)).sum() for p, q in pairs])
-    found = span_kl_loss(STUDENT, TEACHER, COMPARED, temperature=temperature)
-    assert float(found) == pytest.approx(expected, rel=1e-9)
+    loss = span_kl_loss(STUDENT, TEACHER, COMPARED, temperature=temperature)
+    assert float(loss) == pytest.approx(expected, rel=1e-9)
     assert float(span_kl_loss(STUDENT, STUDENT, COMPARED, temperature=temperature)) == 0
 
 
@@ -43,8 +43,8 @@ def test_kl_is_the_mean_of_start_and_end_over_the_windows(temperature: float) ->
 def test_soft_cross_entropy_is_the_mean_of_start_and_end_over_the_windows(temperature: float) -> None:
     pairs = zip(rows(TEACHER, temperature), rows(STUDENT, temperature), strict=True)
     expected = np.mean([-(p * np.log(q)).sum() for p, q in pairs])
-    found = span_soft_cross_entropy_loss(STUDENT, TEACHER, COMPARED, temperature=temperature)
-    assert float(found) == pytest.approx(expected, rel=1e-9)
+    loss = span_soft_cross_entropy_loss(STUDENT, TEACHER, COMPARED, temperature=temperature)
+    assert float(loss) == pytest.approx(expected, rel=1e-9)
 
 
 def test_cross_entropy_is_the_mean_of_start_and_end_over_the_windows() -> None:
@@ -84,12 +84,12 @@ def test_other_tokens_have_neither_a_share_nor_a_gradient(name: str) -> None:
 def test_padding_never_changes_them(name: str) -> None:
     student, teacher = (torch.nn.functional.pad(logits, (0, 0, 0, 5), value=9.0) for logits in (STUDENT, TEACHER))
     compared = torch.nn.functional.pad(COMPARED, (0, 5))
-    found = {
+    loss = {
         "kl": lambda: span_kl_loss(student, teacher, compared, temperature=2.0),
         "soft": lambda: span_soft_cross_entropy_loss(student, teacher, compared, temperature=2.0),
         "hard": lambda: span_cross_entropy_loss(student, LABELS, compared),
     }[name]()
-    assert float(found) == pytest.approx(float(losses()[name](STUDENT)), rel=1e-12)
+    assert float(loss) == pytest.approx(float(losses()[name](STUDENT)), rel=1e-12)
 
 
 @pytest.mark.parametrize("name", ["kl", "soft", "hard"])
@@ -111,12 +111,12 @@ def test_no_tensor_s_shape_depends_on_which_tokens_count(name: str) -> None:
     """On meta tensors, which have no values, so that boolean indexing fails; on a GPU it would synchronize."""
     student, teacher = (torch.empty(3, 5, 2, device="meta") for _ in range(2))
     compared = torch.empty(3, 5, dtype=torch.int64, device="meta")
-    found = {
+    loss = {
         "kl": lambda: span_kl_loss(student, teacher, compared, temperature=2.0),
         "soft": lambda: span_soft_cross_entropy_loss(student, teacher, compared, temperature=2.0),
         "hard": lambda: span_cross_entropy_loss(student, compared[:, :2], compared),
     }[name]()
-    assert found.shape == ()
+    assert loss.shape == ()
 
 
 @pytest.mark.parametrize(
@@ -132,8 +132,8 @@ def test_no_tensor_s_shape_depends_on_which_tokens_count(name: str) -> None:
 )
 def test_a_recipes_losses_are_those_of_the_kind(loss: LossSpec, expected: Any) -> None:
     objective = Objective([loss], kind="span")
-    (found,) = objective({LOGITS: STUDENT}, {LOGITS: TEACHER}, {"labels": LABELS, "compared": COMPARED}).values()
-    assert float(found) == pytest.approx(float(expected()), rel=1e-5)  # computed in fp32
+    (actual,) = objective({LOGITS: STUDENT}, {LOGITS: TEACHER}, {"labels": LABELS, "compared": COMPARED}).values()
+    assert float(actual) == pytest.approx(float(expected()), rel=1e-5)  # computed in fp32
     assert objective.means_over == {loss.name: "examples"}
 
 
@@ -148,8 +148,8 @@ def test_probabilities_move_with_their_tokens() -> None:
     rng = np.random.default_rng(0)
     logits = rng.normal(size=(2, 5, 2)) * 3
     places = np.array([[[0, 0], [-1, -1], [3, 3], [3, 4], [-1, 4]], [[2, 2], [0, 1], [0, 1], [-1, -1], [-1, -1]]])
-    found = moved_logits(torch.from_numpy(logits), torch.from_numpy(places), 6)
-    assert found.shape == (2, 6, 2) and found.dtype == torch.float32 and bool(found.isfinite().all())
+    actual = moved_logits(torch.from_numpy(logits), torch.from_numpy(places), 6)
+    assert actual.shape == (2, 6, 2) and actual.dtype == torch.float32 and bool(actual.isfinite().all())
     for window in range(2):
         for side in (0, 1):
             expected = np.zeros(6)
@@ -157,8 +157,8 @@ def test_probabilities_move_with_their_tokens() -> None:
                 if place >= 0:
                     expected[place] += np.exp(logits[window, token, side])
             expected /= expected.sum()
-            assert found[window, :, side].softmax(0).numpy() == pytest.approx(expected, abs=1e-6)
-            assert bool((found[window, :, side].exp() == 0).numpy()[expected == 0].all())
+            assert actual[window, :, side].softmax(0).numpy() == pytest.approx(expected, abs=1e-6)
+            assert bool((actual[window, :, side].exp() == 0).numpy()[expected == 0].all())
 
 
 def test_moved_probabilities_teach_at_any_temperature() -> None:
@@ -168,8 +168,8 @@ def test_moved_probabilities_teach_at_any_temperature() -> None:
     moved = moved_logits(TEACHER, places, 6)
     for temperature in (0.1, 1.0, 2.5):
         expected = span_kl_loss(STUDENT.float(), TEACHER.float(), COMPARED, temperature=temperature)
-        found = span_kl_loss(STUDENT.float(), moved, COMPARED, temperature=temperature)
-        assert float(found) == pytest.approx(float(expected), rel=1e-4)
+        actual = span_kl_loss(STUDENT.float(), moved, COMPARED, temperature=temperature)
+        assert float(actual) == pytest.approx(float(expected), rel=1e-4)
     places[:, 3] = -1
     slopes = grad(
         lambda x: span_kl_loss(x, moved_logits(TEACHER, places, 6), COMPARED, temperature=0.1), STUDENT.float()

@@ -32,16 +32,16 @@ def rows(logits: torch.Tensor, which: torch.Tensor, temperature: float = 1.0) ->
 def test_kl_is_the_mean_over_the_tokens_that_are_compared(temperature: float) -> None:
     p, q = (rows(logits, COMPARED.bool(), temperature) for logits in (TEACHER, STUDENT))
     expected = temperature**2 * (p * np.log(p / q)).sum(-1).mean()
-    found = token_kl_loss(STUDENT, TEACHER, COMPARED, temperature=temperature)
-    assert float(found) == pytest.approx(expected, rel=1e-9)
+    loss = token_kl_loss(STUDENT, TEACHER, COMPARED, temperature=temperature)
+    assert float(loss) == pytest.approx(expected, rel=1e-9)
     assert float(token_kl_loss(STUDENT, STUDENT, COMPARED, temperature=temperature)) == 0
 
 
 @pytest.mark.parametrize("temperature", [1.0, 2.5])
 def test_soft_cross_entropy_is_the_mean_over_the_tokens_that_are_compared(temperature: float) -> None:
     p, q = (rows(logits, COMPARED.bool(), temperature) for logits in (TEACHER, STUDENT))
-    found = token_soft_cross_entropy_loss(STUDENT, TEACHER, COMPARED, temperature=temperature)
-    assert float(found) == pytest.approx(-(p * np.log(q)).sum(-1).mean(), rel=1e-9)
+    loss = token_soft_cross_entropy_loss(STUDENT, TEACHER, COMPARED, temperature=temperature)
+    assert float(loss) == pytest.approx(-(p * np.log(q)).sum(-1).mean(), rel=1e-9)
 
 
 def test_cross_entropy_is_the_mean_over_the_tokens_that_have_a_label() -> None:
@@ -81,12 +81,12 @@ def test_no_tensor_s_shape_depends_on_which_tokens_count(name: str) -> None:
     """On meta tensors, which have no values, so that boolean indexing fails; on a GPU it would synchronize."""
     student, teacher = (torch.empty(3, 5, 4, device="meta") for _ in range(2))
     compared = torch.empty(3, 5, dtype=torch.int64, device="meta")
-    found = {
+    loss = {
         "kl": lambda: token_kl_loss(student, teacher, compared, temperature=2.0),
         "soft": lambda: token_soft_cross_entropy_loss(student, teacher, compared, temperature=2.0),
         "hard": lambda: token_cross_entropy_loss(student, compared),
     }[name]()
-    assert found.shape == ()
+    assert loss.shape == ()
     with pytest.raises(RuntimeError):
         student[compared.bool()]
 
@@ -104,8 +104,8 @@ def test_no_tensor_s_shape_depends_on_which_tokens_count(name: str) -> None:
 )
 def test_a_recipes_losses_are_those_of_the_kind(loss: LossSpec, expected: object) -> None:
     objective = Objective([loss], kind="tagging")
-    (found,) = objective({LOGITS: STUDENT}, {LOGITS: TEACHER}, {"labels": LABELS, "compared": COMPARED}).values()
-    assert float(found) == pytest.approx(float(expected()), rel=1e-5)  # type: ignore[operator]  # computed in fp32
+    (actual,) = objective({LOGITS: STUDENT}, {LOGITS: TEACHER}, {"labels": LABELS, "compared": COMPARED}).values()
+    assert float(actual) == pytest.approx(float(expected()), rel=1e-5)  # type: ignore[operator]  # computed in fp32
     assert objective.means_over == {loss.name: "labelled" if loss.name == "hard_label" else "compared"}
 
 

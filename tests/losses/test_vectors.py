@@ -59,14 +59,14 @@ def test_soft_losses_are_cosines_for_tasks_of_vectors() -> None:
     expected = float(sentence_cosine_loss(student, teacher))
     for loss in (SoftTarget(weight=2.0), SoftCrossEntropy(weight=2.0)):
         objective = Objective((loss,), kind="embedding")
-        found = objective({"logits": student}, {"logits": teacher}, {})
-        assert float(found[loss.name]) == pytest.approx(2 * expected, abs=1e-6)  # fp32
+        terms = objective({"logits": student}, {"logits": teacher}, {})
+        assert float(terms[loss.name]) == pytest.approx(2 * expected, abs=1e-6)  # fp32
 
 
 def test_an_objective_has_the_loss_of_similarities() -> None:
     student, teacher = vectors(6).float(), vectors(4, seed=1).float()
-    found = Objective((SimilarityMse(weight=3.0),), kind="embedding")({"logits": student}, {"logits": teacher}, {})
-    assert float(found["similarity_mse"]) == pytest.approx(3 * float(similarity_mse_loss(student, teacher)), abs=1e-6)
+    terms = Objective((SimilarityMse(weight=3.0),), kind="embedding")({"logits": student}, {"logits": teacher}, {})
+    assert float(terms["similarity_mse"]) == pytest.approx(3 * float(similarity_mse_loss(student, teacher)), abs=1e-6)
 
 
 def test_steps_along_the_gradient_bring_vectors_to_the_teacher_s() -> None:

@@ -58,14 +58,14 @@ def centred(model: Any, name: str) -> np.ndarray:
 
 
 def test_table_errors_are_those_of_an_independent_least_squares(teacher: Any, built: Any):
-    found = table_errors(built.albert, teacher.bert)
-    assert list(found) == list(TABLES)
+    errors = table_errors(built.albert, teacher.bert)
+    assert list(errors) == list(TABLES)
     for name in TABLES:
         small, full = centred(built.albert, name), centred(teacher.bert, name)
         best = np.linalg.lstsq(small, full, rcond=None)[0]
         wanted = np.linalg.norm(full - small @ best) / np.linalg.norm(full)
-        np.testing.assert_allclose(found[name], wanted, rtol=1e-6, atol=1e-6)  # float64, of tables kept in fp32
-    assert found["word_embeddings"] > 0.3  # 7 of 32 directions of noise
+        np.testing.assert_allclose(errors[name], wanted, rtol=1e-6, atol=1e-6)  # float64, of tables kept in fp32
+    assert errors["word_embeddings"] > 0.3  # 7 of 32 directions of noise
 
 
 def test_flat_tables_lose_nothing():
@@ -94,7 +94,7 @@ def test_each_head_is_the_head_of_its_index_in_one_layer_as_many_from_each(teach
     sources = []
     for head in range(HEADS):
         rows = slice(head * HEAD, (head + 1) * HEAD)
-        found = [
+        matches = [
             number
             for number, layer in enumerate(layers)
             if all(
@@ -103,8 +103,8 @@ def test_each_head_is_the_head_of_its_index_in_one_layer_as_many_from_each(teach
                 for kind in ("query", "key", "value")
             )
         ]
-        assert len(found) == 1
-        sources += found
+        assert len(matches) == 1
+        sources += matches
     assert sorted(sources) == [0, 1, 2, 3]
 
 
@@ -138,8 +138,8 @@ def test_a_neuron_that_layers_have_in_common_is_taken_once():
 
 
 def test_a_block_that_stands_for_one_layer_reads_as_that_layer_does(teacher: Any):
-    found = converted(card(share="none", block="fit"), teacher)
-    for block, layer in zip(blocks(found), teacher.bert.encoder.layer, strict=True):
+    student = converted(card(share="none", block="fit"), teacher)
+    for block, layer in zip(blocks(student), teacher.bert.encoder.layer, strict=True):
         assert torch.equal(block.ffn.weight, layer.intermediate.dense.weight)
         assert torch.equal(block.attention.value.weight, layer.attention.self.value.weight)
         # refitted to the rest, which is rounding: a change far below the weights' 0.1
@@ -149,11 +149,11 @@ def test_a_block_that_stands_for_one_layer_reads_as_that_layer_does(teacher: Any
 
 def error(student: Any, teacher: BertForSequenceClassification) -> float:
     """Return the relative error of the hidden states after each layer, on text that was not fitted."""
-    given = text(21)
-    real = given["attention_mask"].bool()
+    batch = text(21)
+    real = batch["attention_mask"].bool()
     names = [f"hidden[{layer}]" for layer in range(1, 5)]
     with torch.no_grad():
-        mine, theirs = (compute_features(model, given, names) for model in (student, teacher))
+        mine, theirs = (compute_features(model, batch, names) for model in (student, teacher))
     return sum(float((mine[n][real] - theirs[n][real]).norm() / theirs[n][real].norm()) for n in names) / len(names)
 
 

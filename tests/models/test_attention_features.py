@@ -94,33 +94,33 @@ def test_queries_keys_and_values_are_those_of_their_layer(load: Load, family: st
     """ALBERT's two layers are one layer called twice, with different inputs."""
     model, batch = load(family), batch_of()
     expected = projections_of(model, batch)
-    found = compute_features(model, batch, ATTENTION)
+    features = compute_features(model, batch, ATTENTION)
     for kind, calls in expected.items():
         assert len(calls) == LAYERS
         assert not torch.equal(*calls)
         for layer, tensor in enumerate(calls):
-            assert torch.equal(found[f"{kind}[{layer}]"], tensor)
+            assert torch.equal(features[f"{kind}[{layer}]"], tensor)
 
 
 @every_family
 def test_scores_are_before_softmax_and_weights_are_the_eager_probabilities(load: Load, family: str):
     model, batch = load(family), batch_of()
-    found = compute_features(model, batch, ATTENTION)
+    features = compute_features(model, batch, ATTENTION)
     inputs = {name: batch[name] for name in ("input_ids", "attention_mask")}
     if family in ("bert", "electra", "albert", "ernie"):
         inputs["token_type_ids"] = batch["token_type_ids"]
     probabilities = load(family, implementation="eager")(**inputs, output_attentions=True).attentions
     padded = batch["attention_mask"][:, None, None, :] == 0
     for layer in range(LAYERS):
-        scores = found[f"scores[{layer}]"]
+        scores = features[f"scores[{layer}]"]
         assert scores.shape == (len(LENGTHS), HEADS, 9, 9)
-        products = found[f"queries[{layer}]"] @ found[f"keys[{layer}]"].transpose(2, 3) / SIZE**0.5
+        products = features[f"queries[{layer}]"] @ features[f"keys[{layer}]"].transpose(2, 3) / SIZE**0.5
         if family == "mpnet":  # its scores include the relative-position bias
             products = products + load(family).mpnet.encoder.compute_position_bias(products[:, 0])
         torch.testing.assert_close(scores, products, rtol=1e-5, atol=1e-6)  # fp32
         masked = scores.masked_fill(padded, -torch.inf)
         torch.testing.assert_close(masked.log_softmax(-1).exp(), probabilities[layer], rtol=1e-4, atol=1e-6)  # fp32
-        torch.testing.assert_close(found[f"weights[{layer}]"], probabilities[layer], rtol=1e-4, atol=1e-6)  # fp32
+        torch.testing.assert_close(features[f"weights[{layer}]"], probabilities[layer], rtol=1e-4, atol=1e-6)  # fp32
         assert (scores[2, :, :4, 4:].abs() < 1e3).all(), "no mask was added"
 
 
@@ -128,21 +128,21 @@ def test_scores_are_before_softmax_and_weights_are_the_eager_probabilities(load:
 def test_negative_indices_and_other_names_of_the_same(load: Load, family: str):
     model, batch = load(family), batch_of()
     names = ("scores[-1]", "scores[1]", "values[-2]", "values[0]", "embeddings", "hidden[0]", "hidden[-3]")
-    found = compute_features(model, batch, names)
-    assert set(found) == set(names)
-    assert found["scores[-1]"] is found["scores[1]"]
-    assert found["values[-2]"] is found["values[0]"]
-    assert found["embeddings"] is found["hidden[0]"] is found["hidden[-3]"]
-    assert found["embeddings"].shape == (len(LENGTHS), 9, HEADS * SIZE)
+    features = compute_features(model, batch, names)
+    assert set(features) == set(names)
+    assert features["scores[-1]"] is features["scores[1]"]
+    assert features["values[-2]"] is features["values[0]"]
+    assert features["embeddings"] is features["hidden[0]"] is features["hidden[-3]"]
+    assert features["embeddings"].shape == (len(LENGTHS), 9, HEADS * SIZE)
 
 
 @every_family
 def test_a_model_without_a_head_has_every_feature_but_logits(load: Load, family: str):
     model, batch = load(family, headless=True), batch_of()
     names = ["embeddings", "hidden[-1]", *ATTENTION]
-    found, whole = compute_features(model, batch, names), compute_features(load(family), batch, names)
-    assert set(found) == set(names)
-    assert all(torch.equal(found[name], whole[name]) for name in names)
+    features, whole = compute_features(model, batch, names), compute_features(load(family), batch, names)
+    assert set(features) == set(names)
+    assert all(torch.equal(features[name], whole[name]) for name in names)
     with pytest.raises(CompressError, match=r"logits.*the model has no head"):
         compute_features(model, batch, ["logits"])
 
@@ -198,9 +198,9 @@ def test_only_what_was_asked_for_is_kept(load: Load):
     model, batch = load("bert"), batch_of()
     inputs = {name: batch[name] for name in batch}
     wanted = frozenset({("scores", 1), ("keys", 0)})
-    with attention.capture_tensors(model, wanted) as found:
+    with attention.capture_tensors(model, wanted) as tensors:
         model(**inputs)
-    assert set(found) == wanted
+    assert set(tensors) == wanted
 
 
 @every_family
@@ -231,9 +231,9 @@ def test_dropout_falls_on_the_probabilities_of_captured_layers(load: Load, famil
                 getattr(module, name).p = 0.5
     model.train()
     plain, captured = [], []
-    for names, found in ((["logits"], plain), (["logits", *ATTENTION], captured)):
+    for names, outputs in ((["logits"], plain), (["logits", *ATTENTION], captured)):
         torch.manual_seed(4)
-        found.append(compute_features(model, batch, names))
+        outputs.append(compute_features(model, batch, names))
     assert torch.equal(plain[0]["logits"], captured[0]["logits"])
     assert not torch.allclose(captured[0]["logits"], quiet, atol=1e-3)
     assert torch.equal(captured[0]["scores[0]"], compute_features(model.eval(), batch, ["scores[0]"])["scores[0]"])
@@ -242,8 +242,8 @@ def test_dropout_falls_on_the_probabilities_of_captured_layers(load: Load, famil
 @every_family
 def test_gradients_flow_through_what_is_captured(load: Load, family: str):
     model, batch = load(family).train(), batch_of()
-    found = compute_features(model, batch, ["scores[1]", "values[1]"])
-    (found["scores[1]"].square().mean() + found["values[1]"].square().mean()).backward()
+    features = compute_features(model, batch, ["scores[1]", "values[1]"])
+    (features["scores[1]"].square().mean() + features["values[1]"].square().mean()).backward()
     table = model.get_input_embeddings().weight.grad
     assert table is not None and table.abs().sum() > 0
 

@@ -55,7 +55,7 @@ def sizes(student: StudentCard, teacher: Any) -> Dimensions:
     return student_dimensions(student, dimensions(teacher.config.to_dict(), classes=3))
 
 
-def made(student: StudentCard, teacher: Any, sample: list[Any] | None = None) -> Any:
+def built(student: StudentCard, teacher: Any, sample: list[Any] | None = None) -> Any:
     return build_student(student, teacher, sizes(student, teacher), sample)
 
 
@@ -70,14 +70,14 @@ def teacher(tiny_checkpoint: Callable[[str], Path]) -> Any:
 
 
 def test_copied_whole_it_has_the_teachers_logits(teacher: Any):
-    student = made(card(), teacher)
+    student = built(card(), teacher)
     assert type(student) is BertForSequenceClassification
     assert torch.equal(logits(student), logits(teacher))
     assert student.bert.embeddings.word_embeddings.weight is not teacher.bert.embeddings.word_embeddings.weight
 
 
 def test_the_layers_are_those_of_the_rule_and_the_rest_is_the_teachers(teacher: Any):
-    student = made(card(layers=1, copy_layers=(1,)), teacher)
+    student = built(card(layers=1, copy_layers=(1,)), teacher)
     mine, theirs = student.state_dict(), teacher.state_dict()
     for name, tensor in mine.items():
         assert torch.equal(tensor, theirs[name.replace("layer.0.", "layer.1.")])
@@ -85,7 +85,7 @@ def test_the_layers_are_those_of_the_rule_and_the_rest_is_the_teachers(teacher: 
 
 def test_what_is_no_size_is_the_teachers(teacher: Any):
     teacher.config.update({"layer_norm_eps": 1e-7, "hidden_act": "relu", "hidden_dropout_prob": 0.3})
-    student = made(card(init="random", hidden=24), teacher)
+    student = built(card(init="random", hidden=24), teacher)
     assert (student.config.layer_norm_eps, student.config.hidden_act) == (1e-7, "relu")
     assert student.bert.encoder.layer[0].output.LayerNorm.eps == 1e-7
     assert student.dropout.p == 0.3
@@ -98,7 +98,7 @@ def test_a_random_student_has_its_own_sizes_and_the_callers_seed(teacher: Any, a
     planned, models = sizes(student, teacher), []
     for seed in (1, 1, 2):
         torch.manual_seed(seed)
-        models.append(made(student, teacher))
+        models.append(built(student, teacher))
     assert dimensions(models[0].config.to_dict(), classes=3) == planned
     assert planned.parameters == models[0].num_parameters()
     first, again, other = (torch.cat([weight.flatten() for weight in model.parameters()]) for model in models)
@@ -114,11 +114,11 @@ def test_an_encoder_is_the_body_of_the_classifier(
     student = card(architecture=architecture, layers=1)
     sample = [TEXT] if sample_tokens(student) else None
     encoder = build_encoder(student, headless, sizes(student, headless), sample)
-    body = made(student, teacher, sample).base_model
+    body = built(student, teacher, sample).base_model
     assert type(encoder) is type(body)
-    found, expected = encoder.state_dict(), body.state_dict()
-    assert found.keys() == expected.keys()
-    assert all(torch.equal(found[name], expected[name]) for name in found)
+    actual, expected = encoder.state_dict(), body.state_dict()
+    assert actual.keys() == expected.keys()
+    assert all(torch.equal(actual[name], expected[name]) for name in actual)
 
 
 def test_a_teacher_without_a_pooler_has_students(teacher: Any):
@@ -132,7 +132,7 @@ def test_a_body_is_loaded_and_the_head_stays(teacher: Any, toy_tokenizer: Tokeni
     chosen = card(architecture=architecture, layers=1, hidden=24, heads=3, init="random")
     encoder = build_encoder(chosen, teacher.base_model, sizes(chosen, teacher))
     save_checkpoint(encoder, toy_tokenizer, tmp_path)
-    student = made(chosen, teacher)
+    student = built(chosen, teacher)
     before = {name: tensor.clone() for name, tensor in student.state_dict().items()}
     load_body(student, tmp_path)
     body = {f"{student.base_model_prefix}.{name}": tensor for name, tensor in encoder.state_dict().items()}
@@ -149,12 +149,12 @@ def test_a_pooler_that_was_trained_is_taken_over(
     chosen = card(architecture=architecture, layers=1, hidden=24, heads=3, init="random")
     encoder = build_encoder(chosen, teacher.base_model, sizes(chosen, teacher))
     save_checkpoint(encoder, toy_tokenizer, tmp_path)
-    student = made(chosen, teacher)
+    student = built(chosen, teacher)
     head = student.classifier.weight.clone()
     load_body(student, tmp_path, pooler=True)
-    found = student.base_model.state_dict()
-    assert all(torch.equal(found[name], tensor) for name, tensor in encoder.state_dict().items())
-    assert any("pooler" in name for name in found)
+    state = student.base_model.state_dict()
+    assert all(torch.equal(state[name], tensor) for name, tensor in encoder.state_dict().items())
+    assert any("pooler" in name for name in state)
     assert torch.equal(student.classifier.weight, head)
 
 
@@ -175,14 +175,14 @@ def test_a_body_of_other_sizes_is_refused(
     fields = {"layers": 1, "hidden": 24, "heads": 2, "init": "random"}
     wrong = card(**fields | other)
     save_checkpoint(build_encoder(wrong, teacher.base_model, sizes(wrong, teacher)), toy_tokenizer, tmp_path)
-    student = made(card(**fields), teacher)
+    student = built(card(**fields), teacher)
     with pytest.raises(CompressError, match=message):
         load_body(student, tmp_path)
 
 
 def test_a_saved_student_is_a_plain_transformers_classifier(teacher: Any, toy_tokenizer: Tokenizer, tmp_path: Path):
     chosen = card(layers=1, hidden=24, heads=3, init="random")
-    student = made(chosen, teacher)
+    student = built(chosen, teacher)
     save_checkpoint(student, toy_tokenizer, tmp_path)
     loaded = AutoModelForSequenceClassification.from_pretrained(tmp_path)
     assert type(loaded) is BertForSequenceClassification
@@ -275,8 +275,8 @@ def test_every_card_is_built_from_a_teacher_that_matches(name: str):
     teacher, student = BertForSequenceClassification(config), load_student(name)
     planned = sizes(student, teacher)
     sample = [{key: array % 60 for key, array in TEXT.items()}] if sample_tokens(student) else None
-    built = made(student, teacher, sample)
-    assert dimensions(built.config.to_dict(), classes=3) == planned
-    assert built.num_parameters() == planned.parameters
+    model = built(student, teacher, sample)
+    assert dimensions(model.config.to_dict(), classes=3) == planned
+    assert model.num_parameters() == planned.parameters
     shown = name.rpartition("l-")[2].split("-")[0]
     assert not shown.isdigit() or planned.hidden == int(shown)

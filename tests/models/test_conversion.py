@@ -39,7 +39,7 @@ LOSSLESS = [
 ]
 
 
-def told(student: Any) -> str:
+def student_id(student: Any) -> str:
     share = student.albert
     return f"{student.layers}-{share.share}-{share.groups}-{share.block}"
 
@@ -50,29 +50,29 @@ def teacher() -> Any:
     return bert()
 
 
-@pytest.mark.parametrize("student", LOSSLESS, ids=told)
+@pytest.mark.parametrize("student", LOSSLESS, ids=student_id)
 def test_layers_that_are_alike_and_flat_tables_lose_nothing(student: Any):
     """Each repeat replaces one layer of the teacher; with as many repeats as layers, the outputs are equal."""
     teacher = bert(layers=student.layers, alike=True, rank=EMBEDDING - 1)
     built = converted(student, teacher)
-    given = text()
-    real = given["attention_mask"].bool()
+    batch = text()
+    real = batch["attention_mask"].bool()
     with torch.no_grad():
-        mine, theirs = (model(**given, output_hidden_states=True) for model in (built, teacher))
+        mine, theirs = (model(**batch, output_hidden_states=True) for model in (built, teacher))
     torch.testing.assert_close(mine.logits, theirs.logits, **EXACT)
     for own, other in zip(mine.hidden_states, theirs.hidden_states, strict=True):
         torch.testing.assert_close(own[real], other[real], **EXACT)
     assert theirs.logits.std() > 0.1  # texts differ in their logits
 
 
-@pytest.mark.parametrize("student", [card(), *slow(card(groups=2), card(share="none"))], ids=told)
+@pytest.mark.parametrize("student", [card(), *slow(card(groups=2), card(share="none"))], ids=student_id)
 def test_conversion_is_the_same_again_whatever_the_seed(teacher: Any, student: Any):
-    made = []
+    states = []
     for seed in (0, 1):
         torch.manual_seed(seed)
-        made.append(converted(student, teacher).state_dict())
-    assert made[0].keys() == made[1].keys()
-    assert all(torch.equal(made[0][name], made[1][name]) for name in made[0])
+        states.append(converted(student, teacher).state_dict())
+    assert states[0].keys() == states[1].keys()
+    assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
 
 
 def same(block: Any, layer: Any) -> bool:
@@ -133,11 +133,11 @@ def test_the_head_is_the_teachers(teacher: Any):
 
 def test_without_a_sample_the_head_alone_is_filled(teacher: Any):
     """For a student whose body comes from an encoder checkpoint."""
-    made = []
+    students = []
     for seed in (0, 1):
         torch.manual_seed(seed)
-        made.append(build_student(card(), teacher, sizes(card(), teacher), None))
-    one, other = (model.state_dict() for model in made)
+        students.append(build_student(card(), teacher, sizes(card(), teacher), None))
+    one, other = (model.state_dict() for model in students)
     assert torch.equal(one["classifier.weight"], other["classifier.weight"])
     assert torch.equal(one["albert.pooler.weight"], other["albert.pooler.weight"])
     name = "albert.encoder.albert_layer_groups.0.albert_layers.0.ffn.weight"

@@ -37,12 +37,12 @@ def encoder(architecture: str = "bert") -> Any:
 
 def vectors() -> np.ndarray:
     """Return vectors of words in two topics; other words have zeros."""
-    found = np.zeros((WORDS, HIDDEN - 16), np.float32)
+    table = np.zeros((WORDS, HIDDEN - 16), np.float32)
     rng = np.random.default_rng(0)
     for number, topic in enumerate(TOPICS):
-        found[topic, number] = 1.0
-        found[topic] += 0.2 * rng.standard_normal((len(topic), HIDDEN - 16))
-    return found
+        table[topic, number] = 1.0
+        table[topic] += 0.2 * rng.standard_normal((len(topic), HIDDEN - 16))
+    return table
 
 
 def batch(rows: int = 64) -> dict[str, torch.Tensor]:

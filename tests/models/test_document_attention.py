@@ -105,13 +105,13 @@ def of_document(feature: str, value: Tensor, number: int) -> Tensor:
 def test_other_words_next_door_change_no_bit_of_a_document(family: str, how: str, changed: int):
     """With torch's kernel, and with the explicit products in which a CPU trains, with dropout."""
     model = encoder(family).train("train" in how)
-    found = []
+    features = []
     for batch in (packed(), packed(changed)):
         torch.manual_seed(3)
         with torch.set_grad_enabled("train" in how), torch.autocast("cpu", torch.bfloat16, enabled="bf16" in how):
-            found.append(compute_features(model, batch, FEATURES))
+            features.append(compute_features(model, batch, FEATURES))
     for number in range(len(SIZES)):
-        same = [torch.equal(*(of_document(name, part[name], number) for part in found)) for name in FEATURES]
+        same = [torch.equal(*(of_document(name, part[name], number) for part in features)) for name in FEATURES]
         assert any(same) == all(same) == (number != changed)
 
 
@@ -130,9 +130,9 @@ def test_a_document_in_a_pack_is_what_it_is_alone(family: str):
     model = encoder(family)
     pack = compute_features(model, packed(), FEATURES)
     for number in range(len(SIZES)):
-        found = compute_features(model, alone(number), FEATURES)
+        features = compute_features(model, alone(number), FEATURES)
         for name in FEATURES:  # fp32; sums of other lengths round differently
-            torch.testing.assert_close(of_document(name, pack[name], number), found[name], rtol=1e-4, atol=1e-5)
+            torch.testing.assert_close(of_document(name, pack[name], number), features[name], rtol=1e-4, atol=1e-5)
     if family not in ("distilbert", "electra", "modernbert"):  # these have no pooler
         pooled = [compute_features(model, batch, ["pooled"])["pooled"] for batch in (packed(), alone(0))]
         torch.testing.assert_close(*pooled, rtol=1e-4, atol=1e-5)
@@ -143,10 +143,10 @@ def test_a_document_in_a_pack_is_what_it_is_alone(family: str):
 def test_a_document_has_no_gradient_with_respect_to_another(family: str, bf16: bool):
     model = encoder(family).train()
     with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
-        found = compute_features(model, packed(), ["embeddings", "hidden[-1]", "values[-1]"])
+        features = compute_features(model, packed(), ["embeddings", "hidden[-1]", "values[-1]"])
     for number in range(len(SIZES)):
-        parts = [of_document(name, found[name], number).square().sum() for name in ("hidden[-1]", "values[-1]")]
-        (gradient,) = torch.autograd.grad(sum(parts, torch.zeros(())), found["embeddings"], retain_graph=True)
+        parts = [of_document(name, features[name], number).square().sum() for name in ("hidden[-1]", "values[-1]")]
+        (gradient,) = torch.autograd.grad(sum(parts, torch.zeros(())), features["embeddings"], retain_graph=True)
         assert gradient[:, own(number)].any()
         assert not gradient[:, ~own(number)].any()
 
@@ -173,9 +173,9 @@ def test_a_loss_over_a_pack_is_that_of_its_documents(family: str, loss: Any):
 
     weights = [size ** BY_SIZE[loss.name] for size in SIZES]
     expected = sum(weight * value(alone(number)) for number, weight in enumerate(weights)) / sum(weights)
-    found = value(packed())
-    assert found > 1e-5
-    assert found == pytest.approx(expected, rel=2e-5)  # fp32; sums of other lengths round differently
+    actual = value(packed())
+    assert actual > 1e-5
+    assert actual == pytest.approx(expected, rel=2e-5)  # fp32; sums of other lengths round differently
     whole = packed()
     del whole["documents"]
     places = family != "modernbert" or loss.name != "embedding_mse"  # ModernBERT's embeddings have no positions
@@ -191,11 +191,11 @@ def test_the_loss_of_hidden_tokens_is_that_of_the_documents(family: str):
     for number in range(len(SIZES)):
         batch = alone(number) | {"labels": labels[:, own(number)]}
         sums.append(masked_text_loss(model, batch).item() * int((batch["labels"] >= 0).sum()))
-    found = masked_text_loss(model, packed() | {"labels": labels}).item()
-    assert found == pytest.approx(sum(sums) / 4, rel=1e-5)  # fp32
+    loss = masked_text_loss(model, packed() | {"labels": labels}).item()
+    assert loss == pytest.approx(sum(sums) / 4, rel=1e-5)  # fp32
 
 
-@pytest.mark.parametrize("loss", [attention_mse_loss, lambda *given: relation_kl_loss(*given, heads=2)])
+@pytest.mark.parametrize("loss", [attention_mse_loss, lambda *tensors: relation_kl_loss(*tensors, heads=2)])
 def test_one_document_is_to_the_bit_what_no_documents_are_and_padding_may_be_one(loss: Any):
     one, other = torch.randn(2, 2, 2, 6, 6, generator=torch.Generator().manual_seed(1))
     mask = torch.tensor([[1, 1, 1, 1, 0, 0], [1] * 6])

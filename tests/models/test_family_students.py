@@ -59,8 +59,8 @@ def features(model: Any, *names: str) -> dict[str, Any]:
 
 def hidden(model: Any, layers: int) -> list[Any]:
     """Return the states of the real tokens at the embeddings and after each layer."""
-    found = features(model, *(f"hidden[{layer}]" for layer in range(layers + 1)))
-    return [found[f"hidden[{layer}]"][batch()["attention_mask"].bool()] for layer in range(layers + 1)]
+    states = features(model, *(f"hidden[{layer}]" for layer in range(layers + 1)))
+    return [states[f"hidden[{layer}]"][batch()["attention_mask"].bool()] for layer in range(layers + 1)]
 
 
 @FAMILIES
@@ -111,9 +111,9 @@ def test_its_graph_gives_its_logits(family: str, architecture: Any, tmp_path: Pa
     write_model(graph, tmp_path / "model.onnx")
     session = open_session(tmp_path / "model.onnx", threads=1)
     inputs = {value.name: batch()[value.name].numpy() for value in session.get_inputs()}
-    found = np.asarray(session.run(["logits"], inputs)[0])
+    logits = np.asarray(session.run(["logits"], inputs)[0])
     np.testing.assert_allclose(
-        found, features(student, "logits")["logits"].numpy(), atol=5e-6
+        logits, features(student, "logits")["logits"].numpy(), atol=5e-6
     )  # fp32 sums in another order
 
 
@@ -238,8 +238,8 @@ HEAD = "student s: the classifier's first layer is the teacher's with {} in plac
 def test_what_is_not_kept_is_said(family: str, architecture: Any, lines: list[str]):
     teacher, wanted = teacher_of(family), card(2, architecture=architecture)
     both = {"teacher": dimensions(teacher.config.to_dict(), classes=3), "student": sizes(wanted, teacher)}
-    found = not_kept(wanted.of(family), both)
-    assert [note.startswith(line) for note, line in zip(found, lines, strict=True)] == [True] * len(lines)
+    notes = not_kept(wanted.of(family), both)
+    assert [note.startswith(line) for note, line in zip(notes, lines, strict=True)] == [True] * len(lines)
     assert not_kept(wanted.model_copy(update={"init": "random"}), both) == ()
 
 
@@ -281,10 +281,13 @@ def test_a_projected_student_is_of_the_teachers_family(family: str):
     ],
 )
 def test_a_card_is_of_the_family_that_it_says_or_of_the_teachers(name: str, teacher: str, student: str):
-    found = load_student(name).of(teacher)
-    assert found.architecture == student
-    assert found.of("bert") is found
-    assert {**found.model_dump(), "architecture": None} == {**load_student(name).model_dump(), "architecture": None}
+    student_card = load_student(name).of(teacher)
+    assert student_card.architecture == student
+    assert student_card.of("bert") is student_card
+    assert {**student_card.model_dump(), "architecture": None} == {
+        **load_student(name).model_dump(),
+        "architecture": None,
+    }
 
 
 @pytest.mark.parametrize(

@@ -36,22 +36,22 @@ def bert(tiny_checkpoint: Callable[[str], Path]) -> Any:
 
 def test_hidden_states_are_counted_from_the_embeddings_and_from_the_end(bert: Any):
     names = ("hidden[0]", "hidden[2]", "hidden[-1]", "logits")
-    found = compute_features(bert, batch_of(2, 7), names)
-    assert set(found) == set(names)
-    assert found["logits"].shape == (2, 3)
-    assert found["hidden[0]"].shape == (2, 7, 32)
-    assert torch.equal(found["hidden[2]"], found["hidden[-1]"])
+    features = compute_features(bert, batch_of(2, 7), names)
+    assert set(features) == set(names)
+    assert features["logits"].shape == (2, 3)
+    assert features["hidden[0]"].shape == (2, 7, 32)
+    assert torch.equal(features["hidden[2]"], features["hidden[-1]"])
     batch = batch_of(2, 7)
     embedded = bert.bert.embeddings(batch["input_ids"], batch["token_type_ids"])
-    assert torch.equal(found["hidden[0]"], embedded)
+    assert torch.equal(features["hidden[0]"], embedded)
 
 
 def test_hidden_states_are_kept_only_when_they_are_asked_for(bert: Any):
-    asked: list[bool] = []
-    bert.register_forward_pre_hook(lambda m, a, kw: asked.append(kw["output_hidden_states"]), with_kwargs=True)
+    flags: list[bool] = []
+    bert.register_forward_pre_hook(lambda m, a, kw: flags.append(kw["output_hidden_states"]), with_kwargs=True)
     compute_features(bert, batch_of(2, 7), ["logits"])
     compute_features(bert, batch_of(2, 7), (name for name in ["logits", "hidden[1]"]))
-    assert asked == [False, True]
+    assert flags == [False, True]
 
 
 def test_only_what_was_asked_for_is_given(bert: Any):
@@ -63,16 +63,16 @@ def test_only_what_was_asked_for_is_given(bert: Any):
 def test_the_pooled_output_with_a_head_and_without(tiny_checkpoint: Callable[[str], Path], family: str):
     model: Any = load_classifier(tiny_checkpoint(family), kind="classification", labels=LABELS, trained=True).eval()
     batch = batch_of(2, 7)
-    found = compute_features(model, batch, ["pooled", "logits", "hidden[-1]"])
+    features = compute_features(model, batch, ["pooled", "logits", "hidden[-1]"])
     alone = compute_features(model.base_model, batch, ["pooled"])
     assert set(alone) == {"pooled"}
-    assert torch.equal(found["pooled"], alone["pooled"])
-    assert torch.equal(found["logits"], model.classifier(found["pooled"]))
-    changed = found["hidden[-1]"].clone()
+    assert torch.equal(features["pooled"], alone["pooled"])
+    assert torch.equal(features["logits"], model.classifier(features["pooled"]))
+    changed = features["hidden[-1]"].clone()
     changed[:, 1:] = 0
     pooler = model.base_model.pooler
     mine = pooler(changed) if family == "bert" else torch.tanh(pooler(changed[:, 0]))
-    assert torch.equal(mine, found["pooled"])  # of [CLS] only
+    assert torch.equal(mine, features["pooled"])  # of [CLS] only
     assert not model.base_model._forward_hooks
 
 

@@ -34,10 +34,10 @@ def test_they_are_those_of_the_cpu(tiny_checkpoint: Callable[[str], Path], famil
         expected = compute_features(model, to_tensors(batch, torch.device("cpu")), WANTED)
         with pretend_cuda():
             model.to(CUDA)
-            with waits() as found:
+            with waits() as synchronizations:
                 features = compute_features(model, to_tensors(batch, CUDA), WANTED)
             arrays = {name: values.cpu() for name, values in features.items()}
-    assert found == {}
+    assert synchronizations == {}
     for name in WANTED:
         mine, theirs = (values[name].numpy() for values in (arrays, expected))
         if name != "logits":  # the padding's own states may differ
@@ -52,15 +52,15 @@ def test_they_are_those_of_the_cpu(tiny_checkpoint: Callable[[str], Path], famil
 def test_those_of_local_layers_are_those_of_the_cpu(padded: bool) -> None:
     """The window is 3 tokens on each side, shorter than the texts."""
     model = classifier_of("modernbert", vocab_size=200, local_attention=6)
-    found = _same_logits(model, padded)
-    assert found == {}
+    synchronizations = _same_logits(model, padded)
+    assert synchronizations == {}
 
 
 @pytest.mark.parametrize("padded", [True, False])
 def test_a_mean_of_tokens_leaves_padding_out(padded: bool) -> None:
     """Like the published ModernBERT, whose head takes only the batch's mask. Checking whether there is padding synchronizes."""
-    found = _same_logits(classifier_of("modernbert", vocab_size=200, classifier_pooling="mean"), padded)
-    assert bool(found) == padded
+    synchronizations = _same_logits(classifier_of("modernbert", vocab_size=200, classifier_pooling="mean"), padded)
+    assert bool(synchronizations) == padded
 
 
 def test_deberta_takes_no_ready_mask_and_has_its_own() -> None:
@@ -82,8 +82,8 @@ def _same_logits(model: torch.nn.Module, padded: bool) -> dict[str, int]:
         expected = compute_features(model, to_tensors(batch, torch.device("cpu")), ("logits",))["logits"]
         with pretend_cuda():
             model.to(CUDA)
-            with waits() as found:
+            with waits() as synchronizations:
                 logits = compute_features(model, to_tensors(batch, CUDA), ("logits",))["logits"]
             mine = logits.cpu()
     torch.testing.assert_close(mine, expected, rtol=1e-4, atol=1e-5)  # fp32, sums in another order
-    return dict(found)
+    return dict(synchronizations)

@@ -34,12 +34,12 @@ def config(**changes: int) -> BertConfig:
 
 def model(kind: Any, **changes: int) -> Any:
     torch.manual_seed(0)
-    made = kind(config(**changes)).eval()
+    network = kind(config(**changes)).eval()
     with torch.no_grad():  # LayerNorms and biases as after training: not ones and zeros
-        for parameter in made.parameters():
+        for parameter in network.parameters():
             if parameter.ndim == 1:
                 parameter.add_(0.3 * torch.randn_like(parameter))
-    return made
+    return network
 
 
 def grown(kind: Any, small: Any, seed: int = 3, **changes: int) -> Any:
@@ -47,10 +47,10 @@ def grown(kind: Any, small: Any, seed: int = 3, **changes: int) -> Any:
     sizes = [dimensions(each.to_dict(), classes=2) for each in (small.config, large)]
     check_growth(*sizes, source="small")
     state = grow(small.state_dict(), *sizes, seed=seed)
-    made = kind(large).eval()
-    made.load_state_dict(state)
-    made.tie_weights()
-    return made
+    network = kind(large).eval()
+    network.load_state_dict(state)
+    network.tie_weights()
+    return network
 
 
 def batch() -> dict[str, Tensor]:
@@ -75,11 +75,11 @@ def test_the_pooler_grows_too_and_copies_of_states_are_alike():
     large = grown(BertModel, small, hidden_size=32, num_attention_heads=4, intermediate_size=48)
     with torch.no_grad():
         mine, theirs = large(**batch()), small(**batch())
-    for found, expected in (
+    for actual, expected in (
         (mine.last_hidden_state, theirs.last_hidden_state),
         (mine.pooler_output, theirs.pooler_output),
     ):
-        torch.testing.assert_close(found, expected.repeat(*[1] * (expected.ndim - 1), 2), rtol=1e-4, atol=2e-5)
+        torch.testing.assert_close(actual, expected.repeat(*[1] * (expected.ndim - 1), 2), rtol=1e-4, atol=2e-5)
 
 
 def test_a_deeper_model_has_the_layers_again():

@@ -74,8 +74,8 @@ def test_the_mix_learns_at_the_rates_of_encoders() -> None:
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
-    found = learnt_mix(model) or []
-    assert found[1] == max(found) and found[1] > 0.8
+    mix = learnt_mix(model) or []
+    assert mix[1] == max(mix) and mix[1] > 0.8
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls"])
@@ -107,8 +107,8 @@ def test_every_graph_has_the_mix_inside(tmp_path: Path, family: str, pooling: st
 @pytest.mark.parametrize("method", ["static", *slow("dynamic", "smoothquant")])
 def test_int8_keeps_the_mix(tmp_path: Path, method: Any) -> None:
     folder = saved(mixed("bert"), tmp_path / "model")
-    _, found = int8_outputs(folder, tmp_path, method)
-    assert ((found * expected("bert", "mean", PLACES)).sum(axis=1) > 0.98).all()
+    _, embeddings = int8_outputs(folder, tmp_path, method)
+    assert ((embeddings * expected("bert", "mean", PLACES)).sum(axis=1) > 0.98).all()
 
 
 def test_a_card_asks_for_it_and_one_without_layers_cannot() -> None:

@@ -55,8 +55,8 @@ def test_each_distance_has_the_value_that_transformers_gives_it(long_model: Any)
     with torch.no_grad():
         expected = long_model.mpnet.encoder.compute_position_bias(torch.zeros(1, POSITIONS, 1))[0].numpy()
     place = np.arange(POSITIONS)
-    found = encoder.relative.values[0][:, place[None] - place[:, None] + POSITIONS]
-    assert np.array_equal(found, expected)
+    actual = encoder.relative.values[0][:, place[None] - place[:, None] + POSITIONS]
+    assert np.array_equal(actual, expected)
     assert len(np.unique(expected[0])) == 31  # no later key has distance 0
 
 
@@ -161,18 +161,20 @@ def test_what_transformers_would_not_compute_with_is_refused(
         read_config(tmp_path / "teacher")
 
 
-@pytest.mark.parametrize(("pad", "found"), [(0, "its own is number 0"), (None, "it has none")])
-def test_random_weights_need_padding_where_transformers_has_it(pad: int | None, found: str):
+@pytest.mark.parametrize(("pad", "problem"), [(0, "its own is number 0"), (None, "it has none")])
+def test_random_weights_need_padding_where_transformers_has_it(pad: int | None, problem: str):
     init = RandomInit(architecture="mpnet", layers=1, hidden=16, heads=2, intermediate=24, max_positions=30)
     assert random_config(init)["max_position_embeddings"] == 32
-    with pytest.raises(CompressError, match=f"random.tokenizer: .* number 1, and {found}; `compress vocab --kind bpe`"):
+    with pytest.raises(
+        CompressError, match=f"random.tokenizer: .* number 1, and {problem}; `compress vocab --kind bpe`"
+    ):
         random_config(init, special=SpecialIds(2, 3, pad, 4, ()))
 
 
 def test_its_own_special_tokens_are_used_and_not_berts():
     wordpiece = mpnet_tokenizer()
-    found = special_ids(wordpiece)
-    assert (found.cls, found.sep, found.pad, found.mask) == (0, 2, 1, WORDS.index("<mask>"))
+    ids = special_ids(wordpiece)
+    assert (ids.cls, ids.sep, ids.pad, ids.mask) == (0, 2, 1, WORDS.index("<mask>"))
     assert MaskedLmProposer(None, wordpiece)._mask == WORDS.index("<mask>")
 
 
@@ -199,6 +201,6 @@ def test_a_vocabulary_alone_makes_its_tokenizer(tiny_checkpoint: Callable[[str],
     (tmp_path / "teacher/vocab.txt").write_text("\n".join(WORDS) + "\n")
     settings = {"tokenizer_class": "MPNetTokenizer", "do_lower_case": True}
     (tmp_path / "teacher/tokenizer_config.json").write_text(json.dumps(settings))
-    made, wordpiece = load_tokenizer(tmp_path / "teacher"), mpnet_tokenizer()
+    tokenizer, wordpiece = load_tokenizer(tmp_path / "teacher"), mpnet_tokenizer()
     for text in ("the film is <mask> not zebra", "GOOD, bad"):
-        assert made.encode(text, "a").ids == wordpiece.encode(text, "a").ids
+        assert tokenizer.encode(text, "a").ids == wordpiece.encode(text, "a").ids

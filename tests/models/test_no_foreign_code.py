@@ -67,11 +67,11 @@ def files_opened() -> Iterator[list[str]]:
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Record network requests, with the hub's offline mode turned off."""
-    found: list[str] = []
+    requests: list[str] = []
 
     def called(name: str) -> Callable[..., Any]:
         def refuse(*arguments: Any, **named: Any) -> Any:
-            found.append(name)
+            requests.append(name)
             raise OSError(f"{name} is blocked")
 
         return refuse
@@ -87,7 +87,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr("transformers.models.auto.auto_factory.get_class_from_dynamic_module", called("dynamic module"))
     monkeypatch.setattr("transformers.models.auto.auto_factory.is_peft_available", lambda: True)
     monkeypatch.setattr("transformers.integrations.hub_kernels.get_kernel", called("kernel"), raising=False)
-    return found
+    return requests
 
 
 @pytest.fixture
@@ -111,9 +111,9 @@ def test_only_config_weights_and_vocabulary_are_opened(teacher: Path, calls: lis
     load_encoder(teacher)
     new_masked_lm_head(teacher)
     assert load_tokenizer(teacher).encode("good film").tokens == ["[CLS]", "good", "film", "[SEP]"]
-    found = {Path(name).name for name in files_opened if Path(name).is_relative_to(teacher)}
+    names = {Path(name).name for name in files_opened if Path(name).is_relative_to(teacher)}
     weights = {"model.safetensors"}
-    assert found == {*weights, "config.json", "vocab.txt", "tokenizer_config.json", "special_tokens_map.json"}
+    assert names == {*weights, "config.json", "vocab.txt", "tokenizer_config.json", "special_tokens_map.json"}
     assert calls == []
     assert not [name for name in sys.modules if "evil" in name]
 

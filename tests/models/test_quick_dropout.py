@@ -64,14 +64,14 @@ def test_a_seed_gives_the_same_draws():
 def test_modules_are_replaced_and_only_draw_in_training():
     model = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5), nn.Sequential(nn.Dropout(0.25).eval()))
     draw_quickly(model)
-    found = [module for module in model.modules() if isinstance(module, nn.Dropout)]
-    assert [(type(module), module.p, module.training) for module in found] == [
+    dropouts = [module for module in model.modules() if isinstance(module, nn.Dropout)]
+    assert [(type(module), module.p, module.training) for module in dropouts] == [
         (Dropout, 0.5, True),
         (Dropout, 0.25, False),
     ]
     values = torch.randn(50, 4)
-    assert torch.equal(found[1](values), values)
-    assert not torch.equal(found[0](values), values)
+    assert torch.equal(dropouts[1](values), values)
+    assert not torch.equal(dropouts[0](values), values)
     assert model.state_dict().keys() == {"0.weight", "0.bias"}
 
 
@@ -85,8 +85,8 @@ def gradients(model: Any, batch: dict[str, Tensor]) -> dict[str, Tensor]:
     model.zero_grad()
     features = compute_features(model, batch, ["logits", "scores[0]", "hidden[-1]"])
     (features["logits"].square().sum() + features["hidden[-1]"][:, 0].square().sum()).backward()
-    found = {name: value.grad.clone() for name, value in model.named_parameters() if value.grad is not None}
-    return found | {name: value.detach() for name, value in features.items()}
+    weight_gradients = {name: value.grad.clone() for name, value in model.named_parameters() if value.grad is not None}
+    return weight_gradients | {name: value.detach() for name, value in features.items()}
 
 
 @pytest.mark.parametrize("family", ["bert", "distilbert", "roberta", "electra", "albert", "mpnet", "ernie"])
@@ -139,17 +139,17 @@ def test_attention_is_the_softmax_of_the_scores_times_the_values(kind: torch.dty
     scores, values, mask = parts(kind)
     weights = torch.softmax(scores.double().masked_fill(~mask, -torch.inf), dim=-1)
     expected = (weights @ values.double()).transpose(1, 2)
-    found = attention._plain_attention(scores, values, mask, 0.0).double()
-    assert float((found - expected).norm() / expected.norm()) < tolerance
+    actual = attention._plain_attention(scores, values, mask, 0.0).double()
+    assert float((actual - expected).norm() / expected.norm()) < tolerance
 
 
 def test_dropped_attention_weights_are_zero_and_the_rest_scaled_after_softmax():
     scores, _, mask = parts(torch.float32)
     weights = torch.softmax(scores.masked_fill(~mask, -torch.inf), dim=-1)
     torch.manual_seed(6)
-    found = attention._plain_attention(scores, torch.eye(20).expand(2, 3, 20, 20), mask, 0.5).transpose(1, 2)
-    kept = found != 0
-    torch.testing.assert_close(found[kept], 2 * weights[kept])
+    actual = attention._plain_attention(scores, torch.eye(20).expand(2, 3, 20, 20), mask, 0.5).transpose(1, 2)
+    kept = actual != 0
+    torch.testing.assert_close(actual[kept], 2 * weights[kept])
     share = kept[weights > 0].float().mean().item()
     assert abs(share - 0.5) < 4 * (0.25 / int((weights > 0).sum())) ** 0.5
 

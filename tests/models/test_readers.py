@@ -49,29 +49,31 @@ WITH_TOKENS = [name for name, family in FAMILIES.items() if not family.layerless
 def test_parameters_and_flops_are_those_of_transformers_model(family: str) -> None:
     model, length = reader(family), 20
     model.set_attn_implementation("eager")
-    found = dimensions(model.config.to_dict(), classes=2, kind="span")
-    assert found.parameters == model.num_parameters()
+    model_sizes = dimensions(model.config.to_dict(), classes=2, kind="span")
+    assert model_sizes.parameters == model.num_parameters()
     inputs = {"input_ids": torch.full((1, length), 7)}
     if family == "xlnet":  # XLNet multiplies by segments only if they are given
         inputs["token_type_ids"] = torch.zeros_like(inputs["input_ids"])
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         model(**inputs)
-    assert found.flops_per_example(length) == counter.get_total_flops()
+    assert model_sizes.flops_per_example(length) == counter.get_total_flops()
 
 
 @pytest.mark.parametrize("family", WITH_TOKENS)
 def test_start_and_end_stand_side_by_side_and_padding_never_changes_them(family: str) -> None:
     model = reader(family)
-    found = logits(model)
-    assert found.shape == (ROWS, LENGTH, 2) and found.dtype == torch.float32
+    span_logits = logits(model)
+    assert span_logits.shape == (ROWS, LENGTH, 2) and span_logits.dtype == torch.float32
     taken = {name: value for name, value in batch().items() if name != "token_type_ids" or family not in _OF_ONE}
     with torch.no_grad():
         output = model(**taken)
     real = batch()["attention_mask"].bool()
     for side, own in enumerate((output.start_logits, output.end_logits)):
-        torch.testing.assert_close(found[real][:, side], own[real], rtol=0, atol=2e-6)  # fp32, other attention code
+        torch.testing.assert_close(
+            span_logits[real][:, side], own[real], rtol=0, atol=2e-6
+        )  # fp32, other attention code
     alone = logits(model, short_row())
-    torch.testing.assert_close(found[1:2, :SHORT], alone, rtol=0, atol=1e-5)  # fp32, sums of other lengths
+    torch.testing.assert_close(span_logits[1:2, :SHORT], alone, rtol=0, atol=1e-5)  # fp32, sums of other lengths
 
 
 # Families without segments, or with only one.
@@ -106,8 +108,8 @@ def test_a_bert_of_any_teacher_has_its_last_layer(family: str) -> None:
     assert student.num_parameters() == sizes(wanted, teacher).parameters
     assert torch.equal(student.qa_outputs.weight, teacher.qa_outputs.weight)
     assert torch.equal(student.qa_outputs.bias, teacher.qa_outputs.bias)
-    told = not_kept(wanted.of(family), {"student": sizes(wanted, teacher), "teacher": sizes(card(), teacher)})
-    assert not [line for line in told if "classifier" in line]
+    notes = not_kept(wanted.of(family), {"student": sizes(wanted, teacher), "teacher": sizes(card(), teacher)})
+    assert not [line for line in notes if "classifier" in line]
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "distilbert", "electra"])
@@ -249,7 +251,7 @@ def test_no_loss_sees_padding(loss: Any, family: str) -> None:
     with torch.no_grad():
         for parameter in student.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.1)
-    objective, found, slopes = Objective((loss,), kind="span"), [], []
+    objective, losses, slopes = Objective((loss,), kind="span"), [], []
     for more in (0, 7):
         inputs = {name: torch.nn.functional.pad(value, (0, more)) for name, value in batch().items()}
         inputs["labels"] = torch.tensor([[4, 6], [0, 0], [6, 7], [0, 0]])
@@ -258,8 +260,8 @@ def test_no_loss_sees_padding(loss: Any, family: str) -> None:
         (term,) = objective(compute_features(student, inputs, objective.student_features), targets, inputs).values()
         student.zero_grad()
         term.backward()
-        found.append(term.item())
+        losses.append(term.item())
         slopes.append(torch.cat([p.grad.flatten() for p in student.parameters() if p.grad is not None]))
-    assert found[0] > 1e-4
-    assert found[1] == pytest.approx(found[0], rel=2e-5)  # fp32; sums of other lengths round differently
+    assert losses[0] > 1e-4
+    assert losses[1] == pytest.approx(losses[0], rel=2e-5)  # fp32; sums of other lengths round differently
     torch.testing.assert_close(slopes[1], slopes[0], rtol=0, atol=2e-5 * slopes[0].abs().max().item())

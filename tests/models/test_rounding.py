@@ -27,8 +27,8 @@ def number(value: float, *, learned: bool = False) -> Tensor:
 @pytest.mark.parametrize("per_channel", [True, False])
 def test_weights_are_what_the_exporter_stores(per_channel: bool, bits: int) -> None:
     levels, scale = to_int8(WEIGHT.numpy().T, 1 if per_channel else None, bits=bits)
-    found = round_weight(WEIGHT, per_channel=per_channel, bits=bits)
-    np.testing.assert_allclose(found.numpy(), (levels * scale).T, rtol=1e-6, atol=0)
+    weight = round_weight(WEIGHT, per_channel=per_channel, bits=bits)
+    np.testing.assert_allclose(weight.numpy(), (levels * scale).T, rtol=1e-6, atol=0)
 
 
 @pytest.mark.parametrize("long", [1, 1000])
@@ -38,9 +38,9 @@ def test_rows_are_what_the_exporter_stores(long: int, monkeypatch: pytest.Monkey
     scales = stored.scales if stored.unit is None else stored.scales.astype(np.float32) ** 2 * stored.unit
     rows = stored.levels * scales[:, None] + (0 if stored.centre is None else stored.centre)
     picked = [[0, 2, 6], [3, 3, 1]]
-    found = round_rows(WEIGHT[torch.tensor(picked)], WEIGHT, coded=stored.unit is not None)
+    vectors = round_rows(WEIGHT[torch.tensor(picked)], WEIGHT, coded=stored.unit is not None)
     assert (stored.unit is None) == (long == 1000)
-    np.testing.assert_allclose(found.numpy(), rows[np.array(picked)], rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(vectors.numpy(), rows[np.array(picked)], rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize(("low", "high"), ENDS)
@@ -48,8 +48,8 @@ def test_states_are_what_the_range_of_a_file_gives(low: float, high: float) -> N
     span = Range(low, high)
     scale, zero = parameters(number(low), number(high))
     assert (scale.item(), zero.item()) == tuple(map(float, span.parameters()))
-    found = round_states(STATES, number(low), number(high))
-    np.testing.assert_array_equal(found.numpy(), span.rounded(STATES.numpy()))
+    states = round_states(STATES, number(low), number(high))
+    np.testing.assert_array_equal(states.numpy(), span.rounded(STATES.numpy()))
 
 
 def test_what_is_a_level_stays_and_many_levels_change_little() -> None:
@@ -96,11 +96,11 @@ def test_the_gradient_of_a_range_is_that_of_lsq_plus() -> None:
     states, outgoing = states[apart], outgoing[apart]
     assert len(states) > 350
     ends = [number(value, learned=True) for value in (low, high)]
-    found = round_states(torch.tensor(states, dtype=torch.float32), *ends)
-    found.backward(torch.tensor(outgoing, dtype=torch.float32))
+    outputs = round_states(torch.tensor(states, dtype=torch.float32), *ends)
+    outputs.backward(torch.tensor(outgoing, dtype=torch.float32))
     steps = (states - low) / scale
     rounding = np.rint(steps) - steps
-    np.testing.assert_allclose(found.detach().numpy(), lsq_plus(states, low, high, rounding), atol=1e-5 + scale / 2)
+    np.testing.assert_allclose(outputs.detach().numpy(), lsq_plus(states, low, high, rounding), atol=1e-5 + scale / 2)
     expected, tiny = [], 1e-6
     for end in range(2):
         moved = np.array([end == 0, end == 1]) * tiny

@@ -57,22 +57,22 @@ def test_parameters_and_flops_are_those_of_transformers_encoder(family: str) -> 
     model, length = encoder(family), 20
     assert getattr(model, "pooler", None) is None
     model.set_attn_implementation("eager")
-    found = sizes_of(model)
-    assert found.parameters == model.num_parameters()
+    sizes = sizes_of(model)
+    assert sizes.parameters == model.num_parameters()
     inputs = {"input_ids": torch.full((1, length), 7)}
     if family == "xlnet":  # XLNet multiplies by segments only if they are given
         inputs["token_type_ids"] = torch.zeros_like(inputs["input_ids"])
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         model(**inputs)
-    assert found.flops_per_example(length) == counter.get_total_flops()
+    assert sizes.flops_per_example(length) == counter.get_total_flops()
 
 
 @pytest.mark.parametrize("family", WITH_TOKENS)
 def test_vectors_are_of_length_1_and_padding_never_changes_them(family: str) -> None:
-    found = vectors(encoder(family))
-    torch.testing.assert_close(found.norm(dim=1), torch.ones(2), rtol=0, atol=1e-6)
+    both = vectors(encoder(family))
+    torch.testing.assert_close(both.norm(dim=1), torch.ones(2), rtol=0, atol=1e-6)
     alone = vectors(encoder(family), {name: value[1:, :SHORT] for name, value in batch().items()})
-    torch.testing.assert_close(found[1:], alone, rtol=0, atol=2e-6)  # fp32, sums of other lengths
+    torch.testing.assert_close(both[1:], alone, rtol=0, atol=2e-6)  # fp32, sums of other lengths
 
 
 def test_vectors_are_the_mean_or_the_first_state() -> None:
@@ -102,8 +102,8 @@ def test_a_shallower_student_has_the_sizes_that_were_planned(family: str) -> Non
     assert type(student).__name__ == "BertModel"
     planned = student_dimensions(wanted.of(family), sizes_of(teacher))
     assert student.num_parameters() == planned.parameters
-    told = not_kept(wanted.of(family), {"student": planned, "teacher": sizes_of(teacher)})
-    assert not [line for line in told if "classifier" in line]
+    notes = not_kept(wanted.of(family), {"student": planned, "teacher": sizes_of(teacher)})
+    assert not [line for line in notes if "classifier" in line]
 
 
 @pytest.mark.slow
@@ -181,8 +181,8 @@ def test_other_poolings_and_layers_are_refused_by_name(tmp_path: Path) -> None:
 def test_a_classifier_s_encoder_is_taken_and_a_missing_weight_is_not_drawn(tmp_path: Path) -> None:
     model = tagger_of("bert")
     folder = save(model, tmp_path / "tagger")
-    found: Any = load_classifier(folder, kind="embedding", labels=(), trained=True)
-    assert torch.equal(found.encoder.layer[0].output.dense.weight, model.bert.encoder.layer[0].output.dense.weight)
+    body: Any = load_classifier(folder, kind="embedding", labels=(), trained=True)
+    assert torch.equal(body.encoder.layer[0].output.dense.weight, model.bert.encoder.layer[0].output.dense.weight)
     from safetensors.torch import load_file, save_file
 
     state = load_file(folder / "model.safetensors")

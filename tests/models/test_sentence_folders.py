@@ -100,8 +100,8 @@ PROMPTED = {"prompts": {"query": "query: ", "none": ""}, "default_prompt_name": 
 def test_what_sentence_transformers_does_beside_is_said(
     tmp_path: Path, files: dict[str, Any], notes: list[str]
 ) -> None:
-    found = list(vector_notes(folder_of(tmp_path, **files), byte_level(300), 128))
-    assert len(found) == bool(notes) and all(words in " ".join(found) for words in notes)
+    lines = list(vector_notes(folder_of(tmp_path, **files), byte_level(300), 128))
+    assert len(lines) == bool(notes) and all(words in " ".join(lines) for words in notes)
 
 
 def test_lower_case_is_not_spoken_of_where_the_tokenizer_makes_it(tmp_path: Path) -> None:

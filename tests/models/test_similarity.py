@@ -60,7 +60,7 @@ def layers(*widths: int, tokens: int = 60) -> list[np.ndarray]:
     ]
 
 
-STUDENT, TEACHER = (lambda found: (found[:3], found[3:]))(layers(8, 8, 5, 12, 16, 12, 7))
+STUDENT, TEACHER = (lambda stack: (stack[:3], stack[3:]))(layers(8, 8, 5, 12, 16, 12, 7))
 
 
 def test_cka_is_that_of_gram_matrices() -> None:
@@ -92,8 +92,8 @@ def test_states_that_never_differ_are_like_none() -> None:
 def test_divergence_of_attention_is_that_of_scipys_relative_entropies() -> None:
     student, teacher = (RNG.dirichlet(np.full(9, 0.3), size=(count, 20)) for count in (2, 3))
     expected = [[js(p, q).sum() for q in teacher] for p in student]
-    found = attention_divergences(*([*torch.from_numpy(layers)] for layers in (student, teacher)))
-    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    divergences = attention_divergences(*([*torch.from_numpy(layers)] for layers in (student, teacher)))
+    np.testing.assert_allclose(divergences, expected, rtol=1e-9)
 
 
 def test_divergence_is_0_to_1_bit() -> None:
@@ -149,11 +149,11 @@ def test_two_models_are_compared_over_all_tokens_but_padding() -> None:
 
 def test_padding_never_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """One text per batch, without padding, against all in one batch, the shortest padded to six times its length."""
-    found = []
+    similarities = []
     for tokens in (1, 10**6):
         monkeypatch.setattr(similarity, "_TOKENS", tokens)
-        found.append(layer_similarity(reader(bert()), reader(bert(24, 3, seed=1))))
-    for one, other in zip(*found, strict=True):
+        similarities.append(layer_similarity(reader(bert()), reader(bert(24, 3, seed=1))))
+    for one, other in zip(*similarities, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4)  # fp32 forwards
 
 
@@ -169,14 +169,14 @@ def test_local_layers_attend_within_their_window() -> None:
     """ModernBERT's own eager attention gives the expected weights."""
     model = classifier_of("modernbert", local_attention=6).eval()
     one = reader(model, (20,))
-    found = alone(one, 0, ["weights[0]", "weights[1]"])
+    weights = alone(one, 0, ["weights[0]", "weights[1]"])
     ids = torch.from_numpy(one.texts.input_ids[0].astype(np.int64))[None]
     model.set_attn_implementation("eager")
     with torch.inference_mode():
         expected = model(input_ids=ids, output_attentions=True).attentions
     assert (expected[1] == 0).any() and not (expected[0] == 0).any()
     for layer in (0, 1):
-        np.testing.assert_allclose(found[f"weights[{layer}]"], expected[layer][0], rtol=1e-4, atol=1e-6)  # fp32
+        np.testing.assert_allclose(weights[f"weights[{layer}]"], expected[layer][0], rtol=1e-4, atol=1e-6)  # fp32
 
 
 def test_layers_without_heads_are_left_out_by_name() -> None:

@@ -65,18 +65,18 @@ def test_a_text_is_the_mean_of_its_tokens_and_no_other() -> None:
     model = model_of(1)
     rows = [[CLS, 7, 9, 7, SEP], [CLS, SEP], [CLS, 11, 4, SEP]]
     with torch.no_grad():
-        found = model.static(**batch(*rows)).pooler_output
+        vectors = model.static(**batch(*rows)).pooler_output
         expected = [mean(model, tokens) for tokens in ([7, 9, 7], [], [11])]
-    torch.testing.assert_close(found, torch.stack(expected), atol=1e-6, rtol=0)  # sums of three
-    assert not found[1].any()
+    torch.testing.assert_close(vectors, torch.stack(expected), atol=1e-6, rtol=0)  # sums of three
+    assert not vectors[1].any()
 
 
 def test_of_a_pair_the_layer_reads_both_means_their_difference_and_their_product() -> None:
     model = model_of(2)
     rows = [[CLS, 7, 9, SEP, 8, SEP], [CLS, 7, SEP, SEP], [CLS, SEP, 5, 6, SEP], [CLS, 7, SEP, SEP, 8, SEP]]
     with torch.no_grad():
-        found = model.static(**batch(*rows)).pooler_output
-        for row, (first, second) in zip(found, (([7, 9], [8]), ([7], []), ([], [5, 6]), ([7], [8])), strict=True):
+        vectors = model.static(**batch(*rows)).pooler_output
+        for row, (first, second) in zip(vectors, (([7, 9], [8]), ([7], []), ([], [5, 6]), ([7], [8])), strict=True):
             u, v = mean(model, first), mean(model, second)
             torch.testing.assert_close(row, torch.cat([u, v, (u - v).abs(), u * v]), atol=1e-6, rtol=0)
 
@@ -92,14 +92,14 @@ def test_padding_changes_nothing(texts: int) -> None:
 def labelled(model: Any, tokens: list[int], window: int) -> np.ndarray:
     """Return [token, label] of one text, computed in a loop over its tokens in float64."""
     weights = {name: value.double().numpy() for name, value in model.state_dict().items()}
-    table, found = weights["static.word_embeddings.weight"], []
+    table, logits = weights["static.word_embeddings.weight"], []
     words = [np.zeros(8) if token in FIELDS["special_token_ids"] else table[token] for token in tokens]
     for place in range(len(tokens)):
         near = range(place - window, place + window + 1)
         read = np.concatenate([words[at] if 0 <= at < len(words) else np.zeros(8) for at in near])
         hidden = np.maximum(weights["pre_classifier.weight"] @ read + weights["pre_classifier.bias"], 0)
-        found.append(weights["classifier.weight"] @ hidden + weights["classifier.bias"])
-    return np.array(found)
+        logits.append(weights["classifier.weight"] @ hidden + weights["classifier.bias"])
+    return np.array(logits)
 
 
 @pytest.mark.parametrize("window", [0, 1, 2])
@@ -107,9 +107,9 @@ def test_a_token_is_labelled_by_its_vector_and_its_neighbours(window: int) -> No
     model = tagger_of(window)
     rows = [[CLS, 7, 9, 7, 5, 11, SEP], [CLS, SEP], [CLS, 11, 4, 8, SEP]]
     with torch.no_grad():
-        found = model(**batch(*rows)).logits
-    assert found.shape == (3, 7, 3)
-    for row, logits in zip(rows, found, strict=True):
+        outputs = model(**batch(*rows)).logits
+    assert outputs.shape == (3, 7, 3)
+    for row, logits in zip(rows, outputs, strict=True):
         np.testing.assert_allclose(logits[: len(row)], labelled(model, row, window), atol=1e-5)  # fp32 sums of 40
 
 
@@ -126,10 +126,10 @@ def test_a_vector_of_a_text_points_where_the_mean_of_its_words_does() -> None:
     model = encoder_of()
     rows = [[CLS, 7, 9, 7, SEP], [CLS, SEP], [CLS, 11, 4, SEP]]
     with torch.no_grad():
-        found = compute_features(model, batch(*rows), ["logits"])["logits"].numpy()
+        vectors = compute_features(model, batch(*rows), ["logits"])["logits"].numpy()
         states = model(**batch(*rows)).last_hidden_state
     table = model.word_embeddings.weight.detach().double().numpy()
-    for vector, tokens in zip(found, ([7, 9, 7], [], [11]), strict=True):
+    for vector, tokens in zip(vectors, ([7, 9, 7], [], [11]), strict=True):
         summed = table[tokens].sum(0)
         expected = summed / np.linalg.norm(summed) if tokens else np.zeros(8)
         np.testing.assert_allclose(vector, expected, atol=1e-6)
@@ -234,9 +234,9 @@ def sizes_of(**fields: Any) -> Dimensions:
 
 def test_it_is_no_wider_than_its_teacher() -> None:
     card = load_student("static-256")
-    found = student_dimensions(card, sizes_of(), texts=2)
-    assert (found.hidden, found.intermediate, found.layers, found.positions) == (32, 256, 0, 24)
-    assert found.parameters == 100 * 32 + (4 * 32 + 1) * 256 + 257 * 2
+    sizes = student_dimensions(card, sizes_of(), texts=2)
+    assert (sizes.hidden, sizes.intermediate, sizes.layers, sizes.positions) == (32, 256, 0, 24)
+    assert sizes.parameters == 100 * 32 + (4 * 32 + 1) * 256 + 257 * 2
     random = card.model_copy(update={"init": "random"})
     assert student_dimensions(random, sizes_of()).hidden == 256
 

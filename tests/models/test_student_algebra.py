@@ -78,9 +78,9 @@ def test_a_refit_is_not_upset_by_constant_inputs():
 def test_the_fitted_norm_is_the_one_that_made_the_targets():
     inputs, gain, bias = normal(100, 6), normal(6), normal(6, seed=4)
     standard = (inputs - inputs.mean(1, keepdims=True)) / inputs.std(1, keepdims=True)
-    found = algebra.fitted_norm(inputs, standard * gain + bias, 1e-12)
-    np.testing.assert_allclose(found[0], gain, atol=1e-9)
-    np.testing.assert_allclose(found[1], bias, atol=1e-9)
+    fit = algebra.fitted_norm(inputs, standard * gain + bias, 1e-12)
+    np.testing.assert_allclose(fit[0], gain, atol=1e-9)
+    np.testing.assert_allclose(fit[1], bias, atol=1e-9)
 
 
 @pytest.mark.parametrize("size", [2, 3, 6])

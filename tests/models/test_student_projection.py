@@ -89,12 +89,12 @@ def nearness(student: Any, teacher: Any, basis: np.ndarray, layers: tuple[int, .
     """Return the cosine of the student's hidden states to the teacher's in the basis, per layer, averaged over unseen tokens."""
     texts = batches(9, 3)
     below = states(teacher, texts)
-    found = []
+    cosines = []
     for mine, layer in zip(states(student, texts), (0, *(layer + 1 for layer in layers)), strict=True):
         theirs = below[layer] @ basis
         lengths = np.linalg.norm(mine, axis=1) * np.linalg.norm(theirs, axis=1)
-        found.append(float(((mine * theirs).sum(1) / lengths).mean()))
-    return found
+        cosines.append(float(((mine * theirs).sum(1) / lengths).mean()))
+    return cosines
 
 
 def test_a_projected_student_is_near_its_teacher_and_a_random_one_is_not(
@@ -103,17 +103,17 @@ def test_a_projected_student_is_near_its_teacher_and_a_random_one_is_not(
     narrow = {"hidden": 16, "intermediate": 32, "copy_layers": (1, 3)}
     bases = []
     original = algebra.shared_basis
-    monkeypatch.setattr(algebra, "shared_basis", lambda *given: bases.append(original(*given)) or bases[0])
-    made: dict[str, Any] = {}
+    monkeypatch.setattr(algebra, "shared_basis", lambda *arguments: bases.append(original(*arguments)) or bases[0])
+    students: dict[str, Any] = {}
     for init in ("project", "random"):
         student = card(init=init, **narrow)
         torch.manual_seed(0)
-        made[init] = build_student(student, structured, sizes(student, structured), batches(4, 15)).eval()
-    projected, random = (nearness(made[init], structured, bases[0], (1, 3)) for init in ("project", "random"))
+        students[init] = build_student(student, structured, sizes(student, structured), batches(4, 15)).eval()
+    projected, random = (nearness(students[init], structured, bases[0], (1, 3)) for init in ("project", "random"))
     assert projected[0] > 0.99
     assert min(projected) > 0.9
     assert max(random) < 0.5
-    assert made["project"].bert.pooler.dense.weight.shape == (16, 16)
+    assert students["project"].bert.pooler.dense.weight.shape == (16, 16)
 
 
 @families
@@ -147,6 +147,6 @@ def test_padding_never_changes_what_is_observed(structured: Any):
     norm = {"states": (structured.bert.encoder.layer[-1].output.LayerNorm, "out")}
     (text,) = batches(5, 1)
     longer = {name: np.pad(array, ((0, 0), (0, 3))) for name, array in text.items()}
-    found = [observe(structured.bert, [batch], norm)["states"] for batch in (text, longer)]
-    assert len(found[0]) == text["attention_mask"].sum()
-    np.testing.assert_allclose(found[0], found[1], rtol=0, atol=1e-5)  # fp32
+    observations = [observe(structured.bert, [batch], norm)["states"] for batch in (text, longer)]
+    assert len(observations[0]) == text["attention_mask"].sum()
+    np.testing.assert_allclose(observations[0], observations[1], rtol=0, atol=1e-5)  # fp32

@@ -62,8 +62,8 @@ def test_the_head_is_the_teachers_with_relu_for_tanh(tiny_checkpoint: Callable[[
     with torch.no_grad():
         first = teacher.bert(input_ids=IDS, attention_mask=MASK).last_hidden_state[:, 0]
         expected = teacher.classifier(torch.relu(teacher.bert.pooler.dense(first)))
-        found = student(input_ids=IDS, attention_mask=MASK).logits
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)  # fp32, as above
+        logits = student(input_ids=IDS, attention_mask=MASK).logits
+    torch.testing.assert_close(logits, expected, rtol=0, atol=1e-5)  # fp32, as above
 
 
 @pytest.mark.parametrize(("rule", "source"), [("first", 0), ("last", 1), ((1,), 1), ("every_other", 0)])

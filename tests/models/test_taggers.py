@@ -45,14 +45,14 @@ def tagger(family: str) -> Any:
 def test_parameters_and_flops_are_those_of_transformers_model(family: str) -> None:
     model, length = tagger(family), 20
     model.set_attn_implementation("eager")
-    found = dimensions(model.config.to_dict(), classes=len(LABELS), kind="tagging")
-    assert found.parameters == model.num_parameters()
+    model_sizes = dimensions(model.config.to_dict(), classes=len(LABELS), kind="tagging")
+    assert model_sizes.parameters == model.num_parameters()
     inputs = {"input_ids": torch.full((1, length), 7)}
     if family == "xlnet":  # XLNet multiplies by segments only if they are given
         inputs["token_type_ids"] = torch.zeros_like(inputs["input_ids"])
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         model(**inputs)
-    assert found.flops_per_example(length) == counter.get_total_flops()
+    assert model_sizes.flops_per_example(length) == counter.get_total_flops()
     other = dimensions(model.config.to_dict(), classes=len(LABELS))
     assert other.parameters == plain_or_tiny(family).num_parameters()
 
@@ -64,10 +64,10 @@ def plain_or_tiny(family: str) -> Any:
 @pytest.mark.parametrize("family", WITH_TOKENS)
 def test_every_token_has_logits_and_padding_never_changes_them(family: str) -> None:
     model = tagger(family)
-    found = logits(model)
-    assert found.shape == (ROWS, LENGTH, len(LABELS))
+    token_logits = logits(model)
+    assert token_logits.shape == (ROWS, LENGTH, len(LABELS))
     alone = logits(model, short_row())
-    torch.testing.assert_close(found[1:2, :SHORT], alone, rtol=0, atol=1e-5)  # fp32, sums of other lengths
+    torch.testing.assert_close(token_logits[1:2, :SHORT], alone, rtol=0, atol=1e-5)  # fp32, sums of other lengths
 
 
 @pytest.mark.parametrize("family", [*KINDS, "mpnet"])
@@ -92,8 +92,8 @@ def test_a_bert_of_any_teacher_has_its_classifier(family: str) -> None:
     assert student.num_parameters() == sizes(wanted, teacher).parameters
     assert torch.equal(student.classifier.weight, teacher.classifier.weight)
     assert torch.equal(student.classifier.bias, teacher.classifier.bias)
-    told = not_kept(wanted.of(family), {"student": sizes(wanted, teacher), "teacher": sizes(card(), teacher)})
-    assert not [line for line in told if "classifier" in line]
+    notes = not_kept(wanted.of(family), {"student": sizes(wanted, teacher), "teacher": sizes(card(), teacher)})
+    assert not [line for line in notes if "classifier" in line]
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "distilbert", "electra"])
@@ -217,7 +217,7 @@ def test_no_loss_sees_padding(loss: Any, family: str) -> None:
     with torch.no_grad():
         for parameter in student.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.1)
-    objective, found, slopes = Objective((loss,), kind="tagging"), [], []
+    objective, losses, slopes = Objective((loss,), kind="tagging"), [], []
     for more in (0, 7):
         inputs = {name: torch.nn.functional.pad(value, (0, more)) for name, value in batch().items()}
         inputs["labels"] = torch.where(inputs["attention_mask"] * inputs["input_ids"] % 2 == 1, 1, -100)
@@ -226,8 +226,8 @@ def test_no_loss_sees_padding(loss: Any, family: str) -> None:
         (term,) = objective(compute_features(student, inputs, objective.student_features), targets, inputs).values()
         student.zero_grad()
         term.backward()
-        found.append(term.item())
+        losses.append(term.item())
         slopes.append(torch.cat([p.grad.flatten() for p in student.parameters() if p.grad is not None]))
-    assert found[0] > 1e-4
-    assert found[1] == pytest.approx(found[0], rel=2e-5)  # fp32; sums of other lengths round differently
+    assert losses[0] > 1e-4
+    assert losses[1] == pytest.approx(losses[0], rel=2e-5)  # fp32; sums of other lengths round differently
     torch.testing.assert_close(slopes[1], slopes[0], rtol=0, atol=2e-5 * slopes[0].abs().max().item())

@@ -68,11 +68,11 @@ def test_vectors_as_wide_as_the_states_keep_their_axes(states: np.ndarray) -> No
 
 def test_a_token_that_was_not_seen_is_as_frequent_as_its_rank_says_and_no_more_than_one_seen_once() -> None:
     rows = np.array([False, True, True, True, True])
-    found = token_frequencies(np.array([100, 6, 0, 2, 0]), rows)
+    frequencies = token_frequencies(np.array([100, 6, 0, 2, 0]), rows)
     zipf = 1 / (np.arange(1, 5) * (1 + 1 / 2 + 1 / 3 + 1 / 4))
-    assert found.tolist() == pytest.approx([0, 6 / 8, min(zipf[1], 1 / 8), 2 / 8, min(zipf[3], 1 / 8)])
-    found = token_frequencies(np.array([0, 1, 0, 0, 0]), rows)
-    assert found.tolist() == pytest.approx([0, 1, *zipf[1:]])
+    assert frequencies.tolist() == pytest.approx([0, 6 / 8, min(zipf[1], 1 / 8), 2 / 8, min(zipf[3], 1 / 8)])
+    frequencies = token_frequencies(np.array([0, 1, 0, 0, 0]), rows)
+    assert frequencies.tolist() == pytest.approx([0, 1, *zipf[1:]])
     assert token_frequencies(np.zeros(5, int), rows).tolist() == pytest.approx([0, *zipf])
 
 
@@ -99,15 +99,15 @@ def test_a_state_is_that_of_the_token_alone(family: str, mean: bool, monkeypatch
     monkeypatch.setattr(token_vectors, "_BATCH", 32)
     model: Any = _model(family)
     frame = TextFrame((5, 9, 6), (0, 0, 0), 1, (5, 6), 6)
-    found, done = np.zeros((90, 32), np.float32), list[int]()
-    token_states(model, frame, found, mean=mean, on_progress=done.append)
+    vectors, done = np.zeros((90, 32), np.float32), list[int]()
+    token_states(model, frame, vectors, mean=mean, on_progress=done.append)
     assert done == [32, 64, 90]
     for token in (0, 31, 32, 89):
         ids = torch.tensor([[5, token, 6]])
         with torch.no_grad():
             layers = model(input_ids=ids, attention_mask=torch.ones_like(ids), output_hidden_states=True).hidden_states
         expected = torch.stack([layer[0, 1] for layer in layers]).mean(dim=0) if mean else layers[-1][0, 1]
-        np.testing.assert_allclose(found[token], expected.numpy(), atol=2e-5)  # batches add up in another order
+        np.testing.assert_allclose(vectors[token], expected.numpy(), atol=2e-5)  # batches add up in another order
 
 
 def _model(family: str) -> Any:

@@ -128,7 +128,7 @@ def test_the_mean_of_the_last_layers_in_torch_and_in_every_graph(tmp_path: Path,
 @pytest.mark.parametrize("method", ["dynamic", "static", "smoothquant"])
 def test_int8_keeps_the_mean_of_the_layers(tmp_path: Path, method: Any) -> None:
     folder = saved(tmp_path / "model", "bert", "mean", "last-3")
-    states, found = int8_outputs(folder, tmp_path, method)
-    assert ((found * expected("bert", "mean", mean_of(-1, -2, -3))).sum(axis=1) > 0.98).all()
+    states, embeddings = int8_outputs(folder, tmp_path, method)
+    assert ((embeddings * expected("bert", "mean", mean_of(-1, -2, -3))).sum(axis=1) > 0.98).all()
     mean = states[0].mean(axis=0)
-    np.testing.assert_allclose(mean / np.linalg.norm(mean), found[0], rtol=0, atol=1e-5)
+    np.testing.assert_allclose(mean / np.linalg.norm(mean), embeddings[0], rtol=0, atol=1e-5)

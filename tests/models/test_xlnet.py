@@ -57,8 +57,8 @@ def logits(model: Any, inputs: dict[str, Any]) -> torch.Tensor:
 def test_either_side_gives_the_logits_of_transformers_padded_on_the_left(lengths: list[int], fields: dict[str, Any]):
     model, inputs = plain_classifier("xlnet", **fields), batch(lengths)
     expected = logits(of_transformers(model), padded_left(inputs))
-    for given in (inputs, padded_left(inputs)):
-        torch.testing.assert_close(logits(model, given), expected, rtol=0, atol=2e-6)  # fp32 sums in another order
+    for tensors in (inputs, padded_left(inputs)):
+        torch.testing.assert_close(logits(model, tensors), expected, rtol=0, atol=2e-6)  # fp32 sums in another order
 
 
 def test_transformers_alone_gives_others_on_the_right():
@@ -86,17 +86,17 @@ def test_a_loaded_checkpoint_is_ours_and_a_saved_one_transformers(tmp_path: Path
     arrays = collate(encoded, torch.arange(len(TEXTS)).numpy(), 5)
     inputs = {name: torch.from_numpy(arrays[name]) for name in accepted_inputs(ours)}
     theirs = transformers.AutoModelForSequenceClassification.from_pretrained(folder).eval()
-    given = AutoTokenizer.from_pretrained(folder)(
+    encoding = AutoTokenizer.from_pretrained(folder)(
         TEXTS, padding=True, truncation=True, max_length=16, return_tensors="pt"
     )
-    assert given["input_ids"][2, 0] == 5  # padding comes first
-    torch.testing.assert_close(logits(ours.eval(), inputs), logits(theirs, dict(given)), rtol=0, atol=2e-6)  # fp32
+    assert encoding["input_ids"][2, 0] == 5  # padding comes first
+    torch.testing.assert_close(logits(ours.eval(), inputs), logits(theirs, dict(encoding)), rtol=0, atol=2e-6)  # fp32
 
 
 def test_the_toy_tokenizer_ends_a_text_as_xlnets_does():
-    found = plain_tokenizer("xlnet").encode(TEXTS[0])
-    assert found.tokens[-2:] == ["<sep>", "<cls>"]
-    assert found.type_ids[-2:] == [0, 2]
+    encoding = plain_tokenizer("xlnet").encode(TEXTS[0])
+    assert encoding.tokens[-2:] == ["<sep>", "<cls>"]
+    assert encoding.type_ids[-2:] == [0, 2]
 
 
 def test_hidden_states_are_given_and_attention_is_refused():

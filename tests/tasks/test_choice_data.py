@@ -1,43 +1,21 @@
-"""Multiple choice data: file formats, notes, errors, the tuning split, tokens and batches."""
+"""Multiple choice data: file formats, notes, errors and the tuning split."""
 
 from __future__ import annotations
 
 import csv
-import json
 from pathlib import Path
 from typing import Any
 
 import datasets
 import numpy as np
 import pytest
-from tokenizers import Tokenizer
+from choice_files import Row, loaded, rows_of, spec_of, write
 
 from compress.errors import CompressError
-from compress.runtime.passages import NEVER
-from compress.spec.task import Files, Hub, TaskSpec
-from compress.tasks import TASK_KINDS, OwnFiles, TaskBatches, encode, load_reported, load_training, own_task
-from compress.tasks.choice_batches import EncodedChoices
+from compress.spec.task import Hub
+from compress.tasks import TASK_KINDS, OwnFiles, load_reported, load_training, own_task
 from compress.tasks.data import Split
 from compress.tasks.template import guess_columns, task_yaml
-
-Row = dict[str, Any]
-
-
-def rows_of(count: int, name: str = "train") -> list[Row]:
-    """Return rows with two, three and four endings in turn."""
-    return [
-        {
-            "context": f"{name} context {n}",
-            "endings": [f"ending {n} {place}" for place in range(2 + n % 3)],
-            "label": n % 2,
-        }
-        for n in range(count)
-    ]
-
-
-def write(path: Path, rows: list[Row]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
 
 
 def write_csv(path: Path, rows: list[Row]) -> Path:
@@ -46,23 +24,6 @@ def write_csv(path: Path, rows: list[Row]) -> Path:
         writer.writeheader()
         writer.writerows(rows)
     return path
-
-
-def spec_of(**fields: Any) -> TaskSpec:
-    usual = {
-        "name": "swag",
-        "kind": "choice",
-        "text": ["context", "endings"],
-        "label": "label",
-        "metrics": ["accuracy"],
-    }
-    return TaskSpec.model_validate(usual | {"files": Files(train="train.jsonl", dev="dev.jsonl")} | fields)
-
-
-def loaded(folder: Path, rows: list[Row], **fields: Any) -> Split:
-    for name in ("train", "dev"):
-        write(folder / f"{name}.jsonl", rows)
-    return load_reported(spec_of(**fields), folder, None).splits["dev"]
 
 
 def right(split: Split) -> list[str]:
@@ -142,7 +103,7 @@ def test_an_ending_alone_in_columns_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "named", "found"),
+    ("row", "named", "columns"),
     [
         ({"context": "c", "endings": ["one"], "label": 0}, {}, (("context", "endings"), "label")),
         ({"context": "c", "endings": ["one", "two"], "right": 0}, {"label": "right"}, (("context", "endings"), "right")),
@@ -152,11 +113,11 @@ def test_an_ending_alone_in_columns_is_refused(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_the_kind_is_enough_where_columns_have_usual_names(
-    row: Row, named: dict[str, Any], found: tuple[tuple[str, ...], str], tmp_path: Path
+    row: Row, named: dict[str, Any], columns: tuple[tuple[str, ...], str], tmp_path: Path
 ) -> None:
     paths = [write(tmp_path / f"{name}.jsonl", [row]) for name in ("train", "dev")]
     spec, _ = own_task(OwnFiles(paths[0], paths[1], kind="choice", **named))
-    assert (spec.text, spec.label) == found
+    assert (spec.text, spec.label) == columns
 
 
 def test_labels_of_another_name_are_asked_for(tmp_path: Path) -> None:
@@ -305,52 +266,3 @@ def test_the_tuning_split_has_whole_questions_and_counts_them(tmp_path: Path) ->
     write(tmp_path / "train.jsonl", rows_of(1))
     with pytest.raises(CompressError, match=r"1 question on 1 context is too few .*; expected at least two contexts"):
         load_training(spec_of(), tmp_path, None)
-
-
-def encoded(tokenizer: Tokenizer, rows: list[Row], folder: Path, max_length: int = 24) -> EncodedChoices:
-    found = encode(tokenizer, loaded(folder, rows), max_length)
-    assert isinstance(found, EncodedChoices)
-    return found
-
-
-def test_scores_come_back_by_question(toy_tokenizer: Tokenizer, tmp_path: Path) -> None:
-    found = encoded(toy_tokenizer, rows_of(3), tmp_path)
-    assert found.labels.tolist() == [0, 1, 0] and len(found) == 9
-    scores = np.arange(9, dtype=np.float32)[:, None]
-    order = np.random.default_rng(0).permutation(9)
-    outputs = found.collected((part, scores[part]) for part in np.array_split(order, 4))
-    assert outputs.tolist() == [[0, 1, NEVER, NEVER], [2, 3, 4, NEVER], [5, 6, 7, 8]]
-    assert found.by_row(outputs).tolist() == scores.tolist()
-    both = found.followed_by(found)
-    assert both.labels.tolist() == [0, 1, 0, 0, 1, 0] and len(np.unique(both.pairs[:, 1])) == 6
-    taken = both.take(both.stratified_groups(3))
-    assert len(taken) in (2, 3, 4) and len(taken.labels) == 1 and taken.pairs[:, 0].sum() == 1
-
-
-def test_batches_hold_all_endings_of_a_question(toy_tokenizer: Tokenizer, tmp_path: Path) -> None:
-    batches = TaskBatches(encoded(toy_tokenizer, rows_of(9), tmp_path), batch_size=6, pad_id=0, seed=0)
-    for step in range(len(batches)):
-        batch = batches.collate(batches.indices(step))
-        for group in np.unique(batch["groups"]):
-            assert batch["labels"][batch["groups"] == group].sum() == 1
-
-
-def test_the_context_is_cut_before_an_ending(toy_tokenizer: Tokenizer, tmp_path: Path) -> None:
-    long = "the film is good . " * 20
-    rows = [{"context": long, "endings": ["a bad film", "a good film"], "label": 0}]
-    found = encoded(toy_tokenizer, rows, tmp_path, 12)
-    first = toy_tokenizer.encode(long, add_special_tokens=False).ids
-    for row, ending in enumerate(rows[0]["endings"]):
-        own = toy_tokenizer.encode(ending, add_special_tokens=False).ids
-        ids = found.input_ids[row].tolist()
-        assert len(ids) == 12 and ids[-1 - len(own) : -1] == own
-        assert ids[1 : 12 - 2 - len(own)] == first[: 12 - 3 - len(own)]
-
-
-def test_endings_that_would_be_alike_are_refused(toy_tokenizer: Tokenizer, tmp_path: Path) -> None:
-    rows = [{"context": "c", "endings": ["good " * 30 + "end", "good " * 30 + "bad", "x"], "label": 0}]
-    with pytest.raises(
-        CompressError, match=r"max_length is 10: two endings of .* characters differ behind the 6 tokens"
-    ):
-        encoded(toy_tokenizer, rows, tmp_path, 10)
-    assert encoded(toy_tokenizer, rows, tmp_path, 200).labels.tolist() == [0]

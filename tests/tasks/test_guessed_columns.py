@@ -17,10 +17,10 @@ def test_columns_are_guessed(tmp_path: Path) -> None:
         (tmp_path / f"{name}.csv").write_text("\n".join(["id,premise,hypothesis,entails,source", *rows]))
     files = OwnFiles(*files_in(tmp_path))
     assert files.dev.name == "validation.csv"
-    found = guess_columns(files, [])
-    assert (found.text, found.pair, found.label) == ("premise", "hypothesis", "entails")
-    found = guess_columns(OwnFiles(files.train, files.dev, "hypothesis"), ["text"])
-    assert (found.text, found.pair, found.label) == ("hypothesis", None, "entails")
+    columns = guess_columns(files, [])
+    assert (columns.text, columns.pair, columns.label) == ("premise", "hypothesis", "entails")
+    columns = guess_columns(OwnFiles(files.train, files.dev, "hypothesis"), ["text"])
+    assert (columns.text, columns.pair, columns.label) == ("hypothesis", None, "entails")
 
 
 def test_what_cannot_be_guessed_is_asked_for(tmp_path: Path) -> None:
@@ -56,10 +56,10 @@ def test_a_file_that_begins_with_an_example_is_told(tmp_path: Path) -> None:
 )
 def test_a_line_of_names_may_hold_a_value(tmp_path: Path, header: str) -> None:
     own = headless(tmp_path, header)
-    found = guess_columns(own, [])
-    assert [found.text, found.label] == header.split(",")
+    columns = guess_columns(own, [])
+    assert [columns.text, columns.label] == header.split(",")
 
 
 def test_named_columns_may_be_values(tmp_path: Path) -> None:
-    found = guess_columns(headless(tmp_path, "what,good"), ["label"])
-    assert found.text == "what"
+    columns = guess_columns(headless(tmp_path, "what,good"), ["label"])
+    assert columns.text == "what"

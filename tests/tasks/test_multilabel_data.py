@@ -22,7 +22,7 @@ from compress.tasks.template import task_yaml
 KIND = TASK_KINDS["multilabel"]
 LISTS = [["sport"], ["tech", "sport"], [], ["money"], ["tech"], ["sport", "money"]] * 5
 NAMES = ("money", "sport", "tech")
-ROWS = [[int(name in found) for name in NAMES] for found in LISTS]
+ROWS = [[int(name in labels) for name in NAMES] for labels in LISTS]
 
 
 def texts(split: str) -> list[str]:
@@ -184,9 +184,9 @@ def test_other_flags_than_0_and_1_are_refused(tmp_path: Path) -> None:
 )
 def test_fields_that_do_not_fit_are_refused(fields: dict[str, Any], message: str) -> None:
     files = Files(train="a.csv", dev="b.csv")
-    given = {"name": "t", "kind": "multilabel", "text": ("x",), "metrics": ("accuracy",), "files": files, **fields}
+    arguments = {"name": "t", "kind": "multilabel", "text": ("x",), "metrics": ("accuracy",), "files": files, **fields}
     with pytest.raises(ValueError, match=message):
-        TaskSpec(**given)
+        TaskSpec(**arguments)
 
 
 def test_the_tuning_split_has_rare_labels_too(tmp_path: Path) -> None:

@@ -52,12 +52,12 @@ def test_a_table_of_answers_as_text_is_refused_by_what_holds_them(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    "given", [{"label": "found"}, {"text": "question", "label": "found"}, {"pair": "context", "label": "found"}]
+    "columns", [{"label": "found"}, {"text": "question", "label": "found"}, {"pair": "context", "label": "found"}]
 )
 def test_one_column_of_another_name_is_named_alone_where_the_kind_is_said(
-    tmp_path: Path, given: dict[str, str]
+    tmp_path: Path, columns: dict[str, str]
 ) -> None:
-    own = own_of(tmp_path, names=("question", "context", "found"), kind="span", **given)
+    own = own_of(tmp_path, names=("question", "context", "found"), kind="span", **columns)
     spec, _ = own_task(own)
     assert (spec.text, spec.label) == (("question", "context"), "found")
 

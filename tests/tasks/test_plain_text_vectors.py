@@ -92,9 +92,9 @@ def test_one_step_has_the_loss_and_gradient_of_the_formulas(world: Path) -> None
     with torch.no_grad():
         theirs = compute_features(teacher, batch, ["logits"])
     terms = objective(compute_features(student, batch, ["logits"]), theirs, batch)
-    found = sum(terms.values(), torch.zeros(()))
+    loss = sum(terms.values(), torch.zeros(()))
     weights = list(student.base_model.encoder.parameters())
-    gradients = torch.autograd.grad(found, weights)
+    gradients = torch.autograd.grad(loss, weights)
 
     def vectors(model: Any) -> torch.Tensor:
         states, mask = model.base_model(**batch)[0], batch["attention_mask"]
@@ -105,7 +105,7 @@ def test_one_step_has_the_loss_and_gradient_of_the_formulas(world: Path) -> None
     cosine = 1 - (mine * other).sum(1).mean()
     similarity = ((mine @ mine.T - other @ other.T) ** 2).mean()
     expected = 2 * cosine + 3 * similarity
-    assert float(found.detach()) == pytest.approx(float(expected.detach()), abs=1e-5)
+    assert float(loss.detach()) == pytest.approx(float(expected.detach()), abs=1e-5)
     for one, two in zip(gradients, torch.autograd.grad(expected, weights), strict=True):
         np.testing.assert_allclose(one.numpy(), two.numpy(), rtol=1e-3, atol=1e-5)
     assert max(float(one.abs().max()) for one in gradients) > 1e-3

@@ -147,11 +147,11 @@ def test_the_tuning_split_has_whole_queries(tmp_path: Path) -> None:
 
 
 def test_the_same_queries_are_drawn_from_a_file_in_another_order(tmp_path: Path) -> None:
-    found = []
+    queries = []
     for rows in (rows_of(40), rows_of(40)[::-1]):
         own(tmp_path, rows)
-        found.append(sorted(load_training(spec_of(), tmp_path, None).tuning.texts[0]))
-    assert found[0] == found[1]
+        queries.append(sorted(load_training(spec_of(), tmp_path, None).tuning.texts[0]))
+    assert queries[0] == queries[1]
 
 
 def test_one_query_is_held_out_where_a_tenth_is_less(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ SETS = {"a": "a.tsv", "b": "b.tsv"}
 
 def spec(dev: str | dict[str, str] = "a.tsv", **fields: object) -> TaskSpec:
     files = {"train": "train.tsv", "dev": dev, "header": False, "columns": ["score", "one", "two"], "quoting": False}
-    given = {"name": "sts", "kind": "embedding", "text": ["one", "two"], "label": "score", "metrics": ["spearman"]}
-    return TaskSpec.model_validate(given | {"files": files} | fields)
+    defaults = {"name": "sts", "kind": "embedding", "text": ["one", "two"], "label": "score", "metrics": ["spearman"]}
+    return TaskSpec.model_validate(defaults | {"files": files} | fields)
 
 
 @pytest.fixture
@@ -53,10 +53,10 @@ def test_the_mean_stands_before_its_sets(here: Path) -> None:
     assert gold["mean"].tolist() == [*gold["a"].tolist(), *gold["b"].tolist()]
     rng = np.random.default_rng(0)
     outputs = {name: rng.normal(size=(len(split), 5)).astype(np.float32) for name, split in data.splits.items()}
-    found = reported_scores(data, data.gathered(outputs), gold)
+    scores = reported_scores(data, data.gathered(outputs), gold)
     alone = {name: score(task, (), outputs[name], gold[name])["spearman"] for name in SETS}
-    assert {name: found[name]["spearman"] for name in SETS} == alone
-    assert found["mean"]["spearman"] == pytest.approx((alone["a"] + alone["b"]) / 2, abs=1e-9)
+    assert {name: scores[name]["spearman"] for name in SETS} == alone
+    assert scores["mean"]["spearman"] == pytest.approx((alone["a"] + alone["b"]) / 2, abs=1e-9)
 
 
 def test_the_first_of_several_is_the_headline_where_nothing_is_said(here: Path) -> None:

@@ -41,9 +41,9 @@ def encoded(tokenizer: tokenizers.Tokenizer, length: int = 32, rows: tuple[int, 
 
 
 def spans_of(tokenizer: tokenizers.Tokenizer, split: Split, length: int) -> EncodedSpans:
-    found = encode(tokenizer, split, length)
-    assert isinstance(found, EncodedSpans)
-    return found
+    rows = encode(tokenizer, split, length)
+    assert isinstance(rows, EncodedSpans)
+    return rows
 
 
 def certain(rows: EncodedSpans, windows: np.ndarray) -> np.ndarray:
@@ -65,13 +65,13 @@ def test_a_model_that_has_learnt_the_targets_answers_rightly(tokenizer: tokenize
     rows = encoded(tokenizer)
     assert len(rows) > len(CONTEXTS) and rows.impossible
     assert max(rows.lengths) <= 32
-    found = everything(rows, np.arange(len(rows)))
-    assert found.dtype == np.float32 and found.shape == (5, 6)
-    assert found[:, :2].astype(int).tolist() == [list(answers[0]) if answers else [0, 0] for answers in ANSWERS]
-    assert found[:, 4:].tolist() == [[1, 1]] * 5
-    assert found[[0, 1, 3, 4], 2].tolist() == [6] * 4, "start and end of the best span"
-    assert found[:, 3].tolist() == [0, 0, 2, 0, 0], "the smallest of [CLS] over the windows"
-    assert np.array_equal(found, everything(rows, np.arange(len(rows))[::-1]))
+    outputs = everything(rows, np.arange(len(rows)))
+    assert outputs.dtype == np.float32 and outputs.shape == (5, 6)
+    assert outputs[:, :2].astype(int).tolist() == [list(answers[0]) if answers else [0, 0] for answers in ANSWERS]
+    assert outputs[:, 4:].tolist() == [[1, 1]] * 5
+    assert outputs[[0, 1, 3, 4], 2].tolist() == [6] * 4, "start and end of the best span"
+    assert outputs[:, 3].tolist() == [0, 0, 2, 0, 0], "the smallest of [CLS] over the windows"
+    assert np.array_equal(outputs, everything(rows, np.arange(len(rows))[::-1]))
     assert has_answer(rows.labels).tolist() == [True, True, False, True, True]
     assert context_of(rows.labels).tolist() == [0, 1, 2, 3, 4]
 
@@ -81,9 +81,9 @@ def test_without_unanswerable_questions_there_is_always_an_answer(tokenizer: tok
     assert not rows.impossible
     outputs = np.zeros((2, max(rows.lengths), 2), np.float32)
     outputs[:, 0] = 9  # of [CLS]
-    found = rows.decided(rows.collected([(np.arange(2), outputs)]), 0)
-    assert found[:, 3].tolist() == [-1e9, -1e9] and found[:, 1].all()
-    assert found[0, :2].tolist() == [0, 3] and found[0, 4:].tolist() == [0, 0], "of equal spans the first: the"
+    decisions = rows.decided(rows.collected([(np.arange(2), outputs)]), 0)
+    assert decisions[:, 3].tolist() == [-1e9, -1e9] and decisions[:, 1].all()
+    assert decisions[0, :2].tolist() == [0, 3] and decisions[0, 4:].tolist() == [0, 0], "of equal spans the first: the"
 
 
 def test_partial_answers_have_a_part_of_f1(tokenizer: tokenizers.Tokenizer):
@@ -91,8 +91,8 @@ def test_partial_answers_have_a_part_of_f1(tokenizer: tokenizers.Tokenizer):
     _, end, _ = rows.cut.readable(0)
     outputs = np.zeros((1, end + 1, 2), np.float32)
     outputs[0, end - 3, 0] = outputs[0, end - 1, 1] = 5  # the old river; gold: old, or river
-    found = rows.decided(rows.collected([(np.arange(1), outputs)]), 0)
-    assert found[0].tolist() == [0, 13, 10, -1e9, 0, pytest.approx(2 / 3)]
+    decisions = rows.decided(rows.collected([(np.arange(1), outputs)]), 0)
+    assert decisions[0].tolist() == [0, 13, 10, -1e9, 0, pytest.approx(2 / 3)]
 
 
 def test_targets_are_in_windows_that_have_the_whole_answer(tokenizer: tokenizers.Tokenizer):
@@ -127,8 +127,8 @@ def test_an_answer_inside_of_a_word_is_trained_by_the_whole_token():
     rows = spans_of(words, Split((["what"], ["a river's town"]), of_words([np.array([[2, 7]], np.int32)])), 16)
     batch = collate(rows, np.array([0]), 0)
     assert batch["input_ids"][0, batch["labels"][0]].tolist() == [3, 3]
-    found = rows.decided(rows.collected([(np.array([0]), certain(rows, np.array([0])))]), 0)
-    assert found[0, :2].tolist() == [2, 9] and found[0, 4:].tolist() == [0, 0], "river's is not river"
+    decisions = rows.decided(rows.collected([(np.array([0]), certain(rows, np.array([0])))]), 0)
+    assert decisions[0, :2].tolist() == [2, 9] and decisions[0, 4:].tolist() == [0, 0], "river's is not river"
 
 
 def test_cls_at_the_end_is_where_nothing_is_answered():
@@ -152,8 +152,8 @@ def test_cls_at_the_end_is_where_nothing_is_answered():
     assert batch["compared"].tolist() == [[0, 0, 1, 1, 0, 1], [0, 0, 1, 0, 1, 0]]
     outputs = np.zeros((2, 6, 2), np.float32)
     outputs[0, 5], outputs[1, 4], outputs[1, 2] = 4, 1, 3
-    found = rows.decided(rows.collected([(np.arange(2), outputs)]), 0)
-    assert found[:, :4].tolist() == [[0, 0, 0, 8], [0, 1, 6, 2]] and found[:, 4].tolist() == [1, 1]
+    decisions = rows.decided(rows.collected([(np.arange(2), outputs)]), 0)
+    assert decisions[:, :4].tolist() == [[0, 0, 0, 8], [0, 1, 6, 2]] and decisions[:, 4].tolist() == [1, 1]
 
 
 def test_taken_windows_keep_their_questions(tokenizer: tokenizers.Tokenizer):

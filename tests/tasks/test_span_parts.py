@@ -34,9 +34,9 @@ CONTEXTS = [
 def spans_of(tokenizer: tokenizers.Tokenizer, length: int, rows: tuple[int, ...] = (0, 1, 2, 3)) -> EncodedSpans:
     labels = of_words([np.array([[0, 3]] if CONTEXTS[row] else [], np.int32).reshape(-1, 2) for row in rows])
     texts = [QUESTIONS[row] for row in rows], [CONTEXTS[row] for row in rows]
-    found = encode(tokenizer, Split(texts, labels, unanswerable=True), length)
-    assert isinstance(found, EncodedSpans)
-    return found
+    windows = encode(tokenizer, Split(texts, labels, unanswerable=True), length)
+    assert isinstance(windows, EncodedSpans)
+    return windows
 
 
 @pytest.fixture(scope="module")

@@ -23,9 +23,9 @@ def windows_of(count: int = 12, length: int = 24) -> EncodedSpans:
     labels = [[[6, 11]] if number % 3 and len(context) > 11 else [] for number, context in enumerate(contexts)]
     answers = of_words([np.array(spans, np.int32).reshape(-1, 2) for spans in labels])
     questions = ["which river?", "what", "the good people"] * (count // 3)
-    found = encode(wordpiece(300), Split((questions, contexts), answers, unanswerable=True), length)
-    assert isinstance(found, EncodedSpans)
-    return found
+    windows = encode(wordpiece(300), Split((questions, contexts), answers, unanswerable=True), length)
+    assert isinstance(windows, EncodedSpans)
+    return windows
 
 
 def table_of(windows: EncodedSpans, seed: int = 0, scale: float = 3.0, right: float = 2.0) -> np.ndarray:
@@ -57,11 +57,11 @@ def test_what_is_put_is_found_and_padding_is_nothing() -> None:
         span_tables.put_outputs(table, windows, rows, outputs[rows])
     assert np.isfinite(table).all()
     rows = np.array([5, 0, 3])
-    found = span_tables.padded_outputs(table, windows, rows, outputs.shape[1])
+    batch = span_tables.padded_outputs(table, windows, rows, outputs.shape[1])
     for place, row in enumerate(rows):
         length = windows.lengths[row]
-        np.testing.assert_array_equal(found[place, :length], outputs[row, :length])
-        assert (found[place, length:] == 0).all()
+        np.testing.assert_array_equal(batch[place, :length], outputs[row, :length])
+        assert (batch[place, length:] == 0).all()
 
 
 def test_a_file_holds_it_and_is_read_in_parts(tmp_path: Path) -> None:
@@ -69,16 +69,16 @@ def test_a_file_holds_it_and_is_read_in_parts(tmp_path: Path) -> None:
     table = span_tables.create_table(tmp_path / "table.npy", windows)
     table[:] = table_of(windows)
     table.flush()
-    found = np.load(tmp_path / "table.npy", mmap_mode="r", allow_pickle=False)
-    assert found.dtype == np.float32
-    np.testing.assert_array_equal(found, table_of(windows))
+    memmap = np.load(tmp_path / "table.npy", mmap_mode="r", allow_pickle=False)
+    assert memmap.dtype == np.float32
+    np.testing.assert_array_equal(memmap, table_of(windows))
 
 
 @pytest.mark.parametrize(("seed", "scale", "right"), [(0, 2.0, 2.0), (1, 9.0, 3.0), (2, 0.4, 2.5)])
 def test_the_temperature_is_that_of_an_independent_minimiser(seed: int, scale: float, right: float) -> None:
     windows = windows_of()
     table = table_of(windows, seed, scale, right)
-    found: Any = minimize_scalar(
+    minimum: Any = minimize_scalar(
         lambda log: nll(np.exp(log), table, windows),
         bounds=(np.log(LOWEST), np.log(HIGHEST)),
         method="bounded",
@@ -86,8 +86,8 @@ def test_the_temperature_is_that_of_an_independent_minimiser(seed: int, scale: f
     )
     temperature = span_tables.fit_span_temperature(table, windows)
     assert LOWEST < temperature < HIGHEST
-    assert np.log(temperature) == pytest.approx(found.x, abs=1e-6)  # a minimum is flat
-    assert nll(temperature, table, windows) <= found.fun + 1e-12
+    assert np.log(temperature) == pytest.approx(minimum.x, abs=1e-6)  # a minimum is flat
+    assert nll(temperature, table, windows) <= minimum.fun + 1e-12
 
 
 def test_windows_of_one_length_have_the_temperature_of_classes() -> None:
@@ -127,10 +127,10 @@ def test_calibrated_logits_are_logarithms_of_probabilities(monkeypatch: pytest.M
     compared = batch_of(windows)["compared"]
     for row, logits in enumerate(np.split(table_of(windows), windows.starts[1:-1])):
         kept = compared[row, : len(logits)] == 1
-        found = whole[windows.starts[row] : windows.starts[row + 1]]
+        actual = whole[windows.starts[row] : windows.starts[row + 1]]
         expected = torch.log_softmax(torch.from_numpy(logits[kept]).double() / temperature, dim=0)
-        np.testing.assert_allclose(found[kept], expected.numpy(), rtol=1e-6, atol=1e-6)  # rounded to fp32 once
-        assert (found[~kept] == 0).all()
+        np.testing.assert_allclose(actual[kept], expected.numpy(), rtol=1e-6, atol=1e-6)  # rounded to fp32 once
+        assert (actual[~kept] == 0).all()
 
 
 def test_the_mean_of_several_is_that_of_their_probabilities() -> None:

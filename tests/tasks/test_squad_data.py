@@ -77,12 +77,12 @@ def test_a_data_set_of_the_hub_is_read(tmp_path: Path) -> None:
 
 
 def test_all_forms_of_one_split_are_the_same_examples(tmp_path: Path) -> None:
-    found = set()
+    fingerprints = set()
     for form in ("columns", "list", "places"):
         written(tmp_path, jsonl(records(TRAIN, form)), jsonl(records(DEV, form)), ".jsonl")
         data = load_reported(span_task(files=Files(train="asked.jsonl", dev="dev.jsonl")), tmp_path, None)
-        found.add(split_fingerprint(data.splits["dev"]))
-    assert len(found) == 1
+        fingerprints.add(split_fingerprint(data.splits["dev"]))
+    assert len(fingerprints) == 1
 
 
 def read_dev(folder: Path, context: str, answers: Any, label: str = "answers") -> list[list[int]]:
@@ -275,10 +275,10 @@ def test_the_fingerprint_changes_with_an_answer_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"), [(" \n", "empty file; expected questions"), ('{"data": []}', "no questions in it")]
+    ("text", "message"), [(" \n", "empty file; expected questions"), ('{"data": []}', "no questions in it")]
 )
-def test_a_file_without_questions(tmp_path: Path, text: str, told: str) -> None:
+def test_a_file_without_questions(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "train.json"
     path.write_text(text)
-    with pytest.raises(CompressError, match=rf"train\.json: {told}"):
+    with pytest.raises(CompressError, match=rf"train\.json: {message}"):
         read_squad(path)

@@ -116,8 +116,8 @@ def test_lists_and_spans_in_csv_are_json(tmp_path: Path, suffix: str) -> None:
     for name in ("train", "dev"):
         rows = "".join(f'Ada {name} {n}{mark}"[{{""start"": 0, ""end"": 3, ""label"": ""PER""}}]"\n' for n in range(20))
         (tmp_path / f"{name}.{suffix}").write_text(f"tokens{mark}tags\nnobody{mark}[]\n{rows}")
-    found = dev_words(read(tmp_path, files=files)[1])
-    assert found[:2] == [[("nobody", "O")], [("Ada", "B-PER"), ("dev", "O"), ("0", "O")]]
+    words = dev_words(read(tmp_path, files=files)[1])
+    assert words[:2] == [[("nobody", "O")], [("Ada", "B-PER"), ("dev", "O"), ("0", "O")]]
 
 
 def other_scheme(tags: list[str], scheme: str) -> list[str]:
@@ -125,12 +125,12 @@ def other_scheme(tags: list[str], scheme: str) -> list[str]:
     if scheme == "IOB1":
         return [tag.replace("B-", "I-") for tag in tags]
     last, alone = {"BIOES": "ES", "BILOU": "LU"}[scheme]
-    found = []
+    new_tags = []
     for tag, after in zip(tags, [*tags[1:], "O"], strict=True):
         ends = tag != "O" and not after.startswith("I-")
         mark = tag[:1] if not ends else alone if tag.startswith("B-") else last
-        found.append(tag if tag == "O" else f"{mark}{tag[1:]}")
-    return found
+        new_tags.append(tag if tag == "O" else f"{mark}{tag[1:]}")
+    return new_tags
 
 
 @pytest.mark.parametrize(
@@ -228,8 +228,8 @@ def test_comments_before_a_text_are_of_no_word(tmp_path: Path) -> None:
     texts = conll(TRAIN).split("\n\n")
     commented = (f"# sent_id = {number}\n# text = a b\n{text}" for number, text in enumerate(texts))
     written(tmp_path, "\n\n".join(commented), conll(DEV))
-    found, _ = read(tmp_path)
-    assert found.train.texts == expected.train.texts and found.labels == expected.labels
+    actual, _ = read(tmp_path)
+    assert actual.train.texts == expected.train.texts and actual.labels == expected.labels
 
 
 def test_a_label_called_o_comes_first_among_others(tmp_path: Path) -> None:

@@ -43,8 +43,8 @@ def test_class_labels_of_spans_have_their_names(tmp_path: Path, columns: bool) -
     spans: Any = {name: [each] for name, each in fields.items()} if columns else [fields]
 
     def row(number: int, label: int) -> dict[str, Any]:
-        found = {"source": 1, "start": 0, "end": 3, "label": label}
-        return {"text": f"Ada {number}", "entities": {k: [v] for k, v in found.items()} if columns else [found]}
+        span = {"source": 1, "start": 0, "end": 3, "label": label}
+        return {"text": f"Ada {number}", "entities": {k: [v] for k, v in span.items()} if columns else [span]}
 
     features = datasets.Features({"text": datasets.Value("string"), "entities": spans})
     saved = {

@@ -91,4 +91,4 @@ def test_defaults_that_the_page_states() -> None:
         name: TaskSpec.model_fields[name].default for name in ("tuning_fraction", "tuning_examples", "max_length")
     }
     stated = {name: re.search(rf"`{name}`[^(]*\(([\d.]+)\)", PAGE) for name in defaults}
-    assert {name: float(found.group(1)) for name, found in stated.items() if found} == defaults
+    assert {name: float(match.group(1)) for name, match in stated.items() if match} == defaults

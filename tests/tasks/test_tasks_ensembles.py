@@ -40,7 +40,7 @@ def nll(temperature: float, logits: np.ndarray, labels: np.ndarray) -> float:
 )
 def test_temperature_is_that_of_an_independent_minimiser(seed: int, scale: float, noise: float, classes: int):
     logits, labels = answers(seed, classes=classes, scale=scale, noise=noise)
-    found: Any = minimize_scalar(
+    minimum: Any = minimize_scalar(
         lambda log: nll(np.exp(log), logits, labels),
         bounds=(np.log(LOWEST), np.log(HIGHEST)),
         method="bounded",
@@ -49,8 +49,8 @@ def test_temperature_is_that_of_an_independent_minimiser(seed: int, scale: float
     temperature = fit_temperature(logits, labels)
     assert LOWEST < temperature < HIGHEST
     # A minimum is flat: if its values agree to 1e-16, its locations agree to about 1e-8.
-    assert np.log(temperature) == pytest.approx(found.x, abs=1e-6)
-    assert nll(temperature, logits, labels) <= found.fun + 1e-12
+    assert np.log(temperature) == pytest.approx(minimum.x, abs=1e-6)
+    assert nll(temperature, logits, labels) <= minimum.fun + 1e-12
 
 
 def test_an_overconfident_teacher_is_softened_and_a_timid_one_sharpened():

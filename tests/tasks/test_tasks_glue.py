@@ -148,12 +148,12 @@ def test_row_counts_of_the_real_files(name: str, real_glue: Path) -> None:
     """Complete tasks have exactly the official rows and no note; the notes of the three subsets say what is missing."""
     data = load_task(GLUE[name], None, real_glue)
     counts = {"train": len(data.train) + len(data.tuning)} | {key: len(part) for key, part in data.reported.items()}
-    found = [note for note in data.notes if "subset" in note or "official" in note]
+    notes = [note for note in data.notes if "subset" in note or "official" in note]
     subsets = {
         "qnli": ["train has 18,869 of 104,743 rows: a subset"],
         "qqp": ["train has 43,806 of 363,846 rows: a subset", "dev has 8,402 of 40,430 rows: a subset"],
         "mnli": ["train has 46,165 of 392,702 rows: a subset", "dev_mismatched has 1,000 of 9,832 rows: a subset"],
     }
-    assert found == subsets.get(name, [])
+    assert notes == subsets.get(name, [])
     if name not in subsets:
         assert counts == LAYOUTS[name].rows

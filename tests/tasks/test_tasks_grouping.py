@@ -152,8 +152,8 @@ def test_no_text_of_glue_stands_on_both_sides(real_glue: Path, task: str, column
 def runs_of(split: Split) -> Iterator[tuple[str, ...]]:
     """Yield every run of seven words, without the grouping's own code."""
     for text in split.texts[0]:
-        found = re.findall(r"[^\W_]+", text.lower())
-        yield from (tuple(found[start : start + 7]) for start in range(len(found) - 6))
+        tokens = re.findall(r"[^\W_]+", text.lower())
+        yield from (tuple(tokens[start : start + 7]) for start in range(len(tokens) - 6))
 
 
 @pytest.mark.shared

@@ -133,15 +133,17 @@ def test_mnli_has_both_dev_sets(repository: Path) -> None:
 
 
 def test_the_hub_is_asked_for_the_pinned_revision(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[Any, ...]] = []
+    requests: list[tuple[Any, ...]] = []
 
     def load_splits(path: str, name: str, commit: str, splits: list[str], ways_out: str) -> list[Any]:
-        asked.append((path, name, commit, splits))
+        requests.append((path, name, commit, splits))
         return [dataset(("sentence1", "sentence2"), RTE, [0, 1] * 5, part) for part in splits]
 
     monkeypatch.setattr("compress.tasks.hub.load_splits", load_splits)
     data = load_task(GLUE["rte"], None, None)
-    assert asked == [("nyu-mll/glue", "rte", REVISION, splits) for splits in (["train", "validation"], ["validation"])]
+    assert requests == [
+        ("nyu-mll/glue", "rte", REVISION, splits) for splits in (["train", "validation"], ["validation"])
+    ]
     assert data.notes == ("train has 10 of 2,490 rows: a subset", "dev has 10 of 277 rows: a subset")
 
 

@@ -54,12 +54,12 @@ def test_a_file_of_the_command_comes_before_the_task_s(here: Path) -> None:
 
 def test_the_fingerprint_follows_its_contents(here: Path) -> None:
     path = own(here)
-    found = [fingerprint(task(), here, None), fingerprint(task(), here, None, path)]
-    assert fingerprint(task(tuning="own.csv"), here, None) == found[1]
-    assert load_training(task(), here, None, path).fingerprint == found[1]
-    assert load_reported(task(), here, None, path).fingerprint == found[1]
+    fingerprints = [fingerprint(task(), here, None), fingerprint(task(), here, None, path)]
+    assert fingerprint(task(tuning="own.csv"), here, None) == fingerprints[1]
+    assert load_training(task(), here, None, path).fingerprint == fingerprints[1]
+    assert load_reported(task(), here, None, path).fingerprint == fingerprints[1]
     path.write_text(path.read_text() + "another,pos\n")
-    assert len({*found, fingerprint(task(), here, None, path)}) == 3
+    assert len({*fingerprints, fingerprint(task(), here, None, path)}) == 3
 
 
 def test_an_official_task_reads_it_in_the_official_layout(glue: Path, tmp_path: Path) -> None:
@@ -78,12 +78,12 @@ def test_an_embedded_task_reads_it_by_its_own_column_names(tmp_path: Path) -> No
     assert fingerprint(BUILTIN_TASKS["toy-sentiment"], None, None, path) == data.fingerprint
 
 
-@pytest.mark.parametrize(("name", "told"), [("dev", "scores are reported on"), ("train", "models learn by heart")])
-def test_another_split_is_refused_as_tuning_whatever_its_order_and_case(here: Path, name: str, told: str) -> None:
+@pytest.mark.parametrize(("name", "reason"), [("dev", "scores are reported on"), ("train", "models learn by heart")])
+def test_another_split_is_refused_as_tuning_whatever_its_order_and_case(here: Path, name: str, reason: str) -> None:
     lines = (here / f"{name}.csv").read_text().splitlines()
     path = here / "copy.csv"
     path.write_text("\n".join([lines[0], *reversed([line.replace("words", "WORDS") for line in lines[1:]])]) + "\n")
-    with pytest.raises(CompressError, match=rf"copy\.csv: 20 of its 20 texts stand in {name}, which {told}"):
+    with pytest.raises(CompressError, match=rf"copy\.csv: 20 of its 20 texts stand in {name}, which {reason}"):
         load_training(task(), here, None, path)
 
 

@@ -41,27 +41,27 @@ def test_a_file_that_is_not_there_is_told_by_the_task_files_field(
 ) -> None:
     file.write_text(f"{GOOD.partition('files')[0]}files: {files}\n")
     spec, folder = resolve_task(str(file))
-    told = f"{file}: {field}: {file.parent / name}: no such file; paths are relative to the task file's folder"
+    message = f"{file}: {field}: {file.parent / name}: no such file; paths are relative to the task file's folder"
     for read in (fingerprint, load_training, load_reported):
         with pytest.raises(CompressError) as caught:
             read(spec, folder, None)
-        assert str(caught.value) == told
+        assert str(caught.value) == message
 
 
 @pytest.mark.parametrize(
-    ("labels", "told"),
+    ("labels", "advice"),
     [
         ("", "the labels are those of train: correct the row, or list all as `labels` in {}"),
         ("labels: [neg, pos]\n", "the labels are those in {}: correct the row, or add it to `labels` there"),
     ],
 )
-def test_an_unknown_label_is_told_with_where_labels_come_from(file: Path, labels: str, told: str) -> None:
+def test_an_unknown_label_is_told_with_where_labels_come_from(file: Path, labels: str, advice: str) -> None:
     file.write_text(GOOD + labels)
     (file.parent / "dev.csv").write_text("text,label\na,pos\nb,odd\n")
     spec, folder = resolve_task(str(file))
     with pytest.raises(CompressError) as caught:
         load_task(spec, folder, None)
-    assert str(caught.value).endswith(f"dev.csv: line 3: unknown label 'odd'; known: neg, pos; {told.format(file)}")
+    assert str(caught.value).endswith(f"dev.csv: line 3: unknown label 'odd'; known: neg, pos; {advice.format(file)}")
 
 
 def test_mistakes_in_a_task_file(file: Path) -> None:

@@ -35,14 +35,14 @@ def test_class_metrics_agree_with_scikit_learn(classes: int, seed: int) -> None:
     gold, predicted = rng.integers(0, classes, 60), rng.integers(0, classes, 60)
     names = LABELS[:classes]
     spec = task("accuracy", "f1", "f1_macro", "matthews", labels=names, positive="b")
-    found = score(spec, names, one_hot(predicted, classes), gold)
+    scores = score(spec, names, one_hot(predicted, classes), gold)
     expected = {
         "accuracy": sk.accuracy_score(gold, predicted),
         "f1": sk.f1_score(gold, predicted, labels=[1], average="macro"),
         "f1_macro": sk.f1_score(gold, predicted, average="macro"),
         "matthews": sk.matthews_corrcoef(gold, predicted),
     }
-    assert found == pytest.approx({name: 100 * value for name, value in expected.items()}, abs=1e-9)
+    assert scores == pytest.approx({name: 100 * value for name, value in expected.items()}, abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -52,17 +52,17 @@ def test_correlations_agree_with_scipy_ties_included(seed: int) -> None:
     rng = np.random.default_rng(seed)
     gold = rng.integers(0, 6, 80).astype(np.float32)
     logits = np.round(gold + rng.normal(0, 2, 80), 0).astype(np.float32)
-    found = score(task("pearson", "spearman", labels=None), (), logits[:, None], gold)
+    scores = score(task("pearson", "spearman", labels=None), (), logits[:, None], gold)
     x, y = logits.astype(np.float64), gold.astype(np.float64)  # SciPy would compute in float32
     for name, function in (("pearson", stats.pearsonr), ("spearman", stats.spearmanr)):
-        assert found[name] == pytest.approx(100 * np.asarray(function(x, y))[0], abs=1e-9)
+        assert scores[name] == pytest.approx(100 * np.asarray(function(x, y))[0], abs=1e-9)
 
 
 def test_by_hand() -> None:
     gold, predicted = np.array([1, 1, 1, 0]), np.array([1, 1, 0, 1])
-    found = score(task("accuracy", "f1", labels=("n", "p")), ("n", "p"), one_hot(predicted, 2), gold)
-    assert found == pytest.approx({"accuracy": 50.0, "f1": 200 * 2 / 6})  # 2 true, 1 false positive, 1 missed
-    assert headline(found) == pytest.approx((50 + 200 * 2 / 6) / 2)
+    scores = score(task("accuracy", "f1", labels=("n", "p")), ("n", "p"), one_hot(predicted, 2), gold)
+    assert scores == pytest.approx({"accuracy": 50.0, "f1": 200 * 2 / 6})  # 2 true, 1 false positive, 1 missed
+    assert headline(scores) == pytest.approx((50 + 200 * 2 / 6) / 2)
 
 
 def test_f1_counts_the_last_label_unless_told() -> None:
@@ -78,8 +78,8 @@ def test_f1_counts_the_last_label_unless_told() -> None:
 def test_a_constant_side_has_correlation_0_without_a_warning(constant: str) -> None:
     varied, flat = np.arange(5), np.ones(5)
     gold, logits = (varied, flat) if constant == "predicted" else (flat, varied)
-    found = score(task("pearson", "spearman", labels=None), (), logits.astype(np.float32) * 0.1, gold)
-    assert found == {"pearson": 0.0, "spearman": 0.0}
+    scores = score(task("pearson", "spearman", labels=None), (), logits.astype(np.float32) * 0.1, gold)
+    assert scores == {"pearson": 0.0, "spearman": 0.0}
     classes = (gold > 0.5).astype(int) if constant == "predicted" else np.ones(5, int)
     guess = np.ones(5, int) if constant == "predicted" else (varied > 2).astype(int)
     assert score(task("matthews", labels=("n", "p")), ("n", "p"), one_hot(guess, 2), classes) == {"matthews": 0.0}
@@ -106,8 +106,8 @@ def test_logits_of_another_shape_are_refused(shape: tuple[int, int]) -> None:
 
 def test_glue_headline_is_the_mean_of_both() -> None:
     gold = np.array([0, 1, 1, 0])
-    found = score(BUILTIN_TASKS["mrpc"], ("not_equivalent", "equivalent"), one_hot(gold, 2), gold)
-    assert found == {"accuracy": 100.0, "f1": 100.0} and headline(found) == 100.0
+    scores = score(BUILTIN_TASKS["mrpc"], ("not_equivalent", "equivalent"), one_hot(gold, 2), gold)
+    assert scores == {"accuracy": 100.0, "f1": 100.0} and headline(scores) == 100.0
 
 
 def test_importing_tasks_and_scoring_need_no_heavy_package() -> None:

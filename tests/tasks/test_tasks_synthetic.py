@@ -117,8 +117,8 @@ def test_the_same_in_every_process_whatever_the_hash_seed() -> None:
     seed = "1" if os.environ.get("PYTHONHASHSEED") == "0" else "0"
     environment = {"PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run([sys.executable, "-c", DIGEST], capture_output=True, text=True, env=environment, check=True)
-    made = [generate(BUILTIN_TASKS[name].synthetic) for name in TOYS]  # type: ignore[arg-type]
-    here = hashlib.sha256(json.dumps(made).encode()).hexdigest()
+    splits = [generate(BUILTIN_TASKS[name].synthetic) for name in TOYS]  # type: ignore[arg-type]
+    here = hashlib.sha256(json.dumps(splits).encode()).hexdigest()
     tokenizer = hashlib.sha256(wordpiece(400).to_str().encode()).hexdigest()
     assert done.stdout.split() == [here, tokenizer]
 

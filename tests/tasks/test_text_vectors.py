@@ -22,26 +22,26 @@ SECOND = ["a fine movie", "a river", "the dog walks", "a cat sings"]
 
 
 def spec(**fields: object) -> TaskSpec:
-    given: dict[str, object] = {
+    defaults: dict[str, object] = {
         "name": "sts",
         "kind": "embedding",
         "text": ["one", "two"],
         "label": "score",
         "metrics": ["spearman"],
     }
-    return TaskSpec.model_validate(given | {"files": Files(train="t.tsv", dev="d.tsv")} | fields)
+    return TaskSpec.model_validate(defaults | {"files": Files(train="t.tsv", dev="d.tsv")} | fields)
 
 
 def encoded(max_length: int = 16) -> EncodedTexts:
     split = Split((FIRST, SECOND), np.array([5, 1, 4, 5], np.float32), apart=True)
-    found = encode(wordpiece(300), split, max_length)
-    assert isinstance(found, EncodedTexts)
-    return found
+    texts = encode(wordpiece(300), split, max_length)
+    assert isinstance(texts, EncodedTexts)
+    return texts
 
 
 def unit(rows: int, width: int, seed: int = 0) -> np.ndarray:
-    found = np.random.default_rng(seed).normal(size=(rows, width)).astype(np.float32)
-    return found / np.linalg.norm(found, axis=1, keepdims=True)
+    vectors = np.random.default_rng(seed).normal(size=(rows, width)).astype(np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 @pytest.mark.parametrize(
@@ -59,49 +59,49 @@ def test_a_task_that_makes_no_sense_is_refused(fields: dict[str, object], messag
 
 
 def test_every_text_is_a_row_of_its_own_cut_for_itself() -> None:
-    tokenizer, found = wordpiece(300), encoded(max_length=8)
+    tokenizer, texts = wordpiece(300), encoded(max_length=8)
     for row, text in enumerate([*FIRST, *SECOND]):
         ids = tokenizer.encode(text).ids
-        own = found.input_ids[row].tolist()
+        own = texts.input_ids[row].tolist()
         assert own == ids if len(ids) <= 8 else (len(own) == 8 and own[:7] == ids[:7] and own[7] == ids[-1])
-    assert len(found) == 8 and len(found.labels) == 4
-    batch = collate(found, np.array([0, 5]), 0)
+    assert len(texts) == 8 and len(texts.labels) == 4
+    batch = collate(texts, np.array([0, 5]), 0)
     assert set(batch) == {"input_ids", "attention_mask", "token_type_ids"}
     assert not batch["token_type_ids"].any()
 
 
 def test_outputs_are_cosines_and_both_vectors_in_any_order_of_rows() -> None:
-    vectors, found = unit(8, 5), encoded()
+    vectors, texts = unit(8, 5), encoded()
     order = np.random.default_rng(1).permutation(8)
-    outputs = found.collected((rows, vectors[rows]) for rows in np.split(order, [3, 4]))
+    outputs = texts.collected((rows, vectors[rows]) for rows in np.split(order, [3, 4]))
     assert outputs.shape == (4, 11) and outputs.dtype == np.float32
     for pair in range(4):
         assert outputs[pair, 0] == pytest.approx(float(vectors[pair] @ vectors[pair + 4]), abs=1e-6)
     assert np.array_equal(vectors_of(outputs), vectors)
-    assert np.array_equal(found.by_row(outputs), vectors)
+    assert np.array_equal(texts.by_row(outputs), vectors)
 
 
 def test_pairs_that_are_taken_and_put_together_keep_both_texts() -> None:
-    found = encoded()
-    part = found.take(np.array([6, 0, 2]))  # rows of the pairs 2, 0 and 2
+    texts = encoded()
+    part = texts.take(np.array([6, 0, 2]))  # rows of the pairs 2, 0 and 2
     assert part.labels.tolist() == [5, 4]
-    assert [ids.tolist() for ids in part.input_ids] == [found.input_ids[row].tolist() for row in (0, 2, 4, 6)]
-    both = part.followed_by(found)
+    assert [ids.tolist() for ids in part.input_ids] == [texts.input_ids[row].tolist() for row in (0, 2, 4, 6)]
+    both = part.followed_by(texts)
     assert both.labels.tolist() == [5, 4, 5, 1, 4, 5]
     rows = [0, 2, 0, 1, 2, 3, 4, 6, 4, 5, 6, 7]
-    assert [ids.tolist() for ids in both.input_ids] == [found.input_ids[row].tolist() for row in rows]
+    assert [ids.tolist() for ids in both.input_ids] == [texts.input_ids[row].tolist() for row in rows]
 
 
 def test_scores_are_correlations_of_the_cosines_alone() -> None:
     gold = np.array([1, 5, 3, 2, 4, 2.5], np.float32)
     outputs = pair_vectors(unit(12, 4))
-    found = score(spec(metrics=["spearman", "pearson"]), (), outputs, gold)
-    assert found["spearman"] == pytest.approx(100 * np.asarray(spearmanr(outputs[:, 0], gold))[0], abs=1e-6)
-    assert found["pearson"] == pytest.approx(
+    scores = score(spec(metrics=["spearman", "pearson"]), (), outputs, gold)
+    assert scores["spearman"] == pytest.approx(100 * np.asarray(spearmanr(outputs[:, 0], gold))[0], abs=1e-6)
+    assert scores["pearson"] == pytest.approx(
         100 * np.asarray(pearsonr(outputs[:, 0], gold))[0], abs=1e-4
     )  # cosines in fp32
     kind = TASK_KINDS["embedding"]
-    assert score(spec(), (), kind.outputs(kind.kept(outputs), ()), gold)["spearman"] == found["spearman"]
+    assert score(spec(), (), kind.outputs(kind.kept(outputs), ()), gold)["spearman"] == scores["spearman"]
 
 
 def test_a_vector_that_is_no_number_fails() -> None:
@@ -117,11 +117,11 @@ def test_how_near_two_models_vectors_are() -> None:
     other /= np.linalg.norm(other, axis=1, keepdims=True)
     kind, outputs = TASK_KINDS["embedding"], (pair_vectors(one), pair_vectors(other))
     cosines = [float(a @ b) for a, b in zip(one, other, strict=True)]
-    found = kind.similarity(*outputs)
-    assert found["mean_cosine"] == pytest.approx(np.mean(cosines), abs=1e-6)
-    assert found["worst_cosine"] == pytest.approx(min(cosines), abs=1e-6)
+    measures = kind.similarity(*outputs)
+    assert measures["mean_cosine"] == pytest.approx(np.mean(cosines), abs=1e-6)
+    assert measures["worst_cosine"] == pytest.approx(min(cosines), abs=1e-6)
     assert kind.divergence(*outputs) == pytest.approx(1 - np.mean(cosines), abs=1e-6)
-    assert found["nearest_kept"] == pytest.approx(_kept_by_sorting(one, other), abs=1e-12)
+    assert measures["nearest_kept"] == pytest.approx(_kept_by_sorting(one, other), abs=1e-12)
     assert kind.similarity(outputs[0], outputs[0])["nearest_kept"] == 1
 
 

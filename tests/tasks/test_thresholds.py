@@ -72,8 +72,8 @@ def test_the_best_f1_of_a_label_is_no_worse_than_at_any_output(seed: int):
     outputs = np.round(rng.normal(size=60) + gold, 1)  # many are equal
 
     def f1(threshold: float) -> float:
-        given = outputs > threshold
-        return 2 * (given & (gold > 0)).sum() / (given.sum() + gold.sum())
+        positives = outputs > threshold
+        return 2 * (positives & (gold > 0)).sum() / (positives.sum() + gold.sum())
 
     threshold = best_f1_threshold(outputs, gold, 0.3)
     assert f1(threshold) == pytest.approx(max(f1(each) for each in np.unique(outputs)))
@@ -94,10 +94,10 @@ def test_where_outputs_are_equal_or_no_example_has_the_label_it_is_the_shared_on
 def test_a_labels_own_threshold_weighs_as_much_as_it_has_positive_examples():
     outputs, gold = moved(400, (0.0, 3.0, -3.0))
     gold[np.flatnonzero(gold[:, 2])[FEWEST_POSITIVES - 1 :], 2] = 0
-    found, count = own_thresholds(outputs, gold, 0.5), gold[:, 1].sum()
+    thresholds, count = own_thresholds(outputs, gold, 0.5), gold[:, 1].sum()
     best = best_f1_threshold(outputs[:, 1], gold[:, 1], 0.5)
-    assert found[1] == pytest.approx((PRIOR_POSITIVES * 0.5 + count * best) / (PRIOR_POSITIVES + count))
-    assert found[2] == 0.5, "one example too few"
+    assert thresholds[1] == pytest.approx((PRIOR_POSITIVES * 0.5 + count * best) / (PRIOR_POSITIVES + count))
+    assert thresholds[2] == 0.5, "one example too few"
     gold[np.flatnonzero(gold[:, 2] == 0)[0], 2] = 1
     assert own_thresholds(outputs, gold, 0.5)[2] != 0.5
 
@@ -105,10 +105,10 @@ def test_a_labels_own_threshold_weighs_as_much_as_it_has_positive_examples():
 def test_labels_that_are_moved_apart_have_their_own_and_others_one():
     offsets = (0.0, 3.0, -3.0)
     outputs, gold = moved(400, offsets)
-    found = label_thresholds(outputs, gold, F1)
-    np.testing.assert_allclose(found - found[0], offsets, atol=1)
+    thresholds = label_thresholds(outputs, gold, F1)
+    np.testing.assert_allclose(thresholds - thresholds[0], offsets, atol=1)
     more, others = moved(5000, offsets, seed=1)
-    assert F1(more - found, others) > F1(more - shared_threshold(outputs, gold, F1), others) + 5
+    assert F1(more - thresholds, others) > F1(more - shared_threshold(outputs, gold, F1), others) + 5
     assert len(set(label_thresholds(*moved(100, (0.0, 0.0, 0.0)), F1).tolist())) == 1
 
 

@@ -32,9 +32,9 @@ def split_of(texts: tuple[str, ...] = TEXTS) -> Split:
 
 
 def encoded(tokenizer: tokenizers.Tokenizer, length: int = 12) -> EncodedWords:
-    found = encode(tokenizer, split_of(), length)
-    assert isinstance(found, EncodedWords)
-    return found
+    rows = encode(tokenizer, split_of(), length)
+    assert isinstance(rows, EncodedWords)
+    return rows
 
 
 def outputs_of(rows: EncodedWords, windows: np.ndarray) -> np.ndarray:
@@ -51,11 +51,11 @@ def everything(rows: EncodedWords, order: np.ndarray) -> np.ndarray:
 def test_outputs_of_tokens_become_those_of_words_whatever_the_order(tokenizer: tokenizers.Tokenizer):
     rows = encoded(tokenizer)
     assert len(rows) > len(TEXTS), "the last text has several windows"
-    found = everything(rows, np.arange(len(rows)))
-    assert np.array_equal(found, everything(rows, np.arange(len(rows))[::-1]))
+    outputs = everything(rows, np.arange(len(rows)))
+    assert np.array_equal(outputs, everything(rows, np.arange(len(rows))[::-1]))
     ids = {word: tokenizer.encode(word, add_special_tokens=False).ids[0] for word in ("town", "near", "river", "old")}
     words = [text[start:end] for text, label in zip(TEXTS, split_of().labels, strict=True) for _, start, end in label]
-    for word, (_, _, token) in zip(words, found, strict=True):
+    for word, (_, _, token) in zip(words, outputs, strict=True):
         assert token == ids.get(word, token)
 
 
@@ -83,10 +83,10 @@ def test_taken_windows_keep_their_words_and_where_texts_begin(tokenizer: tokeniz
     whole = everything(rows, np.arange(len(rows)))
     chosen = np.array([len(rows) - 1, 0, 2])
     part = rows.take(chosen)
-    found = everything(part, np.arange(3))
-    assert set(found[:, 0].astype(int).tolist()) <= {0, 1, 2}
+    outputs = everything(part, np.arange(3))
+    assert set(outputs[:, 0].astype(int).tolist()) <= {0, 1, 2}
     inside = np.concatenate([np.flatnonzero(rows.places.window == window) for window in chosen])
-    assert np.array_equal(found[:, 1:], whole[inside][:, 1:])
+    assert np.array_equal(outputs[:, 1:], whole[inside][:, 1:])
     ids, begins = split_labels(part.labels)
     assert begins[0] and begins.sum() == 3, "a text begins with each window that is taken apart"
     assert np.array_equal(ids, split_labels(rows.labels)[0][inside])
@@ -97,8 +97,8 @@ def test_taken_windows_keep_their_words_and_where_texts_begin(tokenizer: tokeniz
 def test_windows_that_follow_others_keep_their_words(tokenizer: tokenizers.Tokenizer):
     rows = encoded(tokenizer)
     both = rows.followed_by(rows.take(np.array([0])))
-    found = everything(both, np.arange(len(both)))
-    assert np.array_equal(found[: len(rows.labels), 2], everything(rows, np.arange(len(rows)))[:, 2])
+    outputs = everything(both, np.arange(len(both)))
+    assert np.array_equal(outputs[: len(rows.labels), 2], everything(rows, np.arange(len(rows)))[:, 2])
     assert np.array_equal(both.labels[len(rows.labels) :], concatenate_labels([np.arange(6)]))
 
 

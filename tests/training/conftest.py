@@ -8,6 +8,6 @@ from parallel_processes import Processes
 
 @pytest.fixture(scope="session")
 def processes() -> Iterator[Processes]:
-    found = Processes()
-    yield found
-    found.close()
+    groups = Processes()
+    yield groups
+    groups.close()

@@ -34,15 +34,15 @@ def nothing_left() -> Iterator[None]:
 @pytest.fixture
 def collated(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[int]]]:
     """Record the thread that collated, and which examples."""
-    found: list[tuple[str, list[int]]] = []
+    calls: list[tuple[str, list[int]]] = []
     whole = TaskBatches.collate
 
     def collate(data: TaskBatches, indices: np.ndarray) -> Any:
-        found.append((threading.current_thread().name, indices.tolist()))
+        calls.append((threading.current_thread().name, indices.tolist()))
         return whole(data, indices)
 
     monkeypatch.setattr(TaskBatches, "collate", collate)
-    return found
+    return calls
 
 
 @contextmanager
@@ -61,12 +61,12 @@ def trained(work: Path, settings: Training = SETTINGS, **options: Any) -> dict[s
 def test_the_same_examples_come_in_the_same_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, collated: list[tuple[str, list[int]]]
 ) -> None:
-    found = {}
+    runs = {}
     for wanted in (False, True):
         collated.clear()
         with ahead(monkeypatch, wanted=wanted):
-            found[wanted] = trained(tmp_path / str(wanted)), list(collated)
-    (without, once), (with_it, again) = found[False], found[True]
+            runs[wanted] = trained(tmp_path / str(wanted)), list(collated)
+    (without, once), (with_it, again) = runs[False], runs[True]
     assert same(without, with_it)
     assert [examples for _, examples in once] == [examples for _, examples in again]
     assert {name for name, _ in once} == {"MainThread"}
@@ -76,16 +76,16 @@ def test_the_same_examples_come_in_the_same_order(
 def test_the_next_batch_is_made_while_the_step_is_computed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The losses of a step are read only once the next batch's examples exist; if they were not made ahead, this would time
     out."""
-    whole, checked, made, steps = TaskBatches.collate, loop._Run._check_losses, threading.Semaphore(0), 5
+    whole, checked, semaphore, steps = TaskBatches.collate, loop._Run._check_losses, threading.Semaphore(0), 5
 
     def collate(data: TaskBatches, indices: np.ndarray) -> Any:
         arrays = whole(data, indices)
         if threading.current_thread().name.startswith("collate"):
-            made.release()
+            semaphore.release()
         return arrays
 
     def waiting(run: Any, names: Any, terms: Any) -> Any:
-        assert run.progress.step == steps - 1 or made.acquire(timeout=30)
+        assert run.progress.step == steps - 1 or semaphore.acquire(timeout=30)
         return checked(run, names, terms)
 
     monkeypatch.setattr(TaskBatches, "collate", collate)

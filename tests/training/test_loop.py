@@ -47,7 +47,7 @@ def test_reports_count_examples_tokens_and_epochs(tmp_path: Path):
 
 def gradients(settings: Training, objective: Objective, work: Path) -> list[dict[str, Tensor]]:
     """Return the gradients at each step; the limit is too high for clipping to change them."""
-    model, found = toy_model(dropout=0), list[dict[str, Tensor]]()
+    model, step_gradients = toy_model(dropout=0), list[dict[str, Tensor]]()
     table = torch.randn(28, 2, generator=torch.Generator().manual_seed(0))
     other = toy_model(dropout=0, seed=2).eval()
 
@@ -56,14 +56,14 @@ def gradients(settings: Training, objective: Objective, work: Path) -> list[dict
             return {**compute_features(other, batch, ["hidden[-1]"]), "logits": table[torch.from_numpy(indices)]}
 
     def record(optimizer: Any, arguments: Any, keywords: Any) -> None:
-        found.append({name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None})
+        step_gradients.append({name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None})
 
     handle = register_optimizer_step_pre_hook(record)
     try:
         fit(model, settings, work, objective=objective, teacher=teacher)
     finally:
         handle.remove()
-    return found
+    return step_gradients
 
 
 @pytest.mark.parametrize("micro", [1, 3, 8, 50])

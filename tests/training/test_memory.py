@@ -21,7 +21,7 @@ def run(work: Path, limit: int, *, micro: int | None = None, **more: Any) -> tup
     """Return the weights, trained with dropout, and the notices; a forward pass on more than `limit` examples runs out of
     memory."""
 
-    def full(module: nn.Module, given: Any, named: dict[str, Any], output: Any) -> None:
+    def full(module: nn.Module, inputs: Any, named: dict[str, Any], output: Any) -> None:
         if module.training and len(named["input_ids"]) > limit:
             raise torch.OutOfMemoryError("CUDA out of memory")
 
@@ -33,9 +33,9 @@ def run(work: Path, limit: int, *, micro: int | None = None, **more: Any) -> tup
 
 
 def test_a_step_that_finds_no_memory_is_done_again_in_smaller_parts(tmp_path: Path):
-    found, notices = run(tmp_path / "found", limit=3)
-    asked, silence = run(tmp_path / "asked", limit=3, micro=2)
-    assert same(found, asked)
+    actual, notices = run(tmp_path / "found", limit=3)
+    expected, silence = run(tmp_path / "asked", limit=3, micro=2)
+    assert same(actual, expected)
     assert notices == ["step 1: out of memory; it goes on with 2 examples a forward"]
     assert not silence
 
@@ -58,7 +58,7 @@ def test_one_example_that_is_too_large_is_the_end(tmp_path: Path):
 
 
 def test_no_memory_for_the_optimizer_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    def full(*given: Any, **named: Any) -> None:
+    def full(*arguments: Any, **named: Any) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(torch.optim.AdamW, "step", full)

@@ -108,9 +108,9 @@ def test_a_stopped_run_goes_on_bit_for_bit(tmp_path: Path, monkeypatch: pytest.M
             monkeypatch.undo()
         return weights(encoder, objective), log
 
-    whole, told = run(tmp_path / "whole")
+    whole, whole_log = run(tmp_path / "whole")
     _, first = run(tmp_path / "stopped", stop=5)  # after the first epoch, which has four batches
     again, rest = run(tmp_path / "stopped")
     assert len(first) == 5
-    assert [*first, *rest] == told
+    assert [*first, *rest] == whole_log
     assert same(whole, again)

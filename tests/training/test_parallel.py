@@ -101,8 +101,8 @@ def whole(processes: Processes, tmp_path_factory: pytest.TempPathFactory) -> dic
 
 
 def ends_like(whole: dict[str, torch.Tensor], folder: Path) -> bool:
-    found = load_file(folder / "learnt.safetensors")
-    return all(torch.equal(found[name], tensor) for name, tensor in whole.items())
+    state = load_file(folder / "learnt.safetensors")
+    return all(torch.equal(state[name], tensor) for name, tensor in whole.items())
 
 
 @pytest.mark.parametrize("step", [2, *slow(5)])
@@ -120,9 +120,9 @@ def test_a_split_run_that_is_killed_goes_on_whole(processes: Processes, whole: d
     harm: dict[str, Any] = {"step": 5, "number": signal.SIGKILL, "who": (1, 0)}
     assert processes.run("faults", tmp_path, split=True, **harm) == [-9, -9]
     assert processes.run("faults", tmp_path) == [0, 0], "\n".join(said(tmp_path))
-    found = load_file(tmp_path / "learnt.safetensors")
+    state = load_file(tmp_path / "learnt.safetensors")
     for name, tensor in whole.items():  # for AdamW, see above
-        torch.testing.assert_close(found[name], tensor, rtol=1e-3, atol=2e-3, msg=name)
+        torch.testing.assert_close(state[name], tensor, rtol=1e-3, atol=2e-3, msg=name)
 
 
 @pytest.mark.slow
@@ -159,13 +159,13 @@ def test_three_processes_split_what_two_cannot_halve(processes: Processes, tmp_p
 
 @pytest.mark.slow
 def test_a_split_run_in_bf16_learns_what_a_whole_one_does(processes: Processes, tmp_path: Path):
-    found = {}
+    losses = {}
     for split in (False, True):
         folder = tmp_path / str(split)
         folder.mkdir()
         assert processes.run("losses", folder, split=split, precision="bf16") == [0, 0], "\n".join(said(folder))
-        found[split] = json.loads((folder / "whole" / "losses.json").read_text())
-    for mine, theirs in zip(*found.values(), strict=True):
+        losses[split] = json.loads((folder / "whole" / "losses.json").read_text())
+    for mine, theirs in zip(*losses.values(), strict=True):
         assert theirs == pytest.approx(mine, rel=0.02)  # bf16 has three digits
 
 

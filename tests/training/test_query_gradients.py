@@ -46,14 +46,14 @@ def passages() -> EncodedQueries:
 
 def gradients(work: Path, micro: int | None) -> dict[str, Tensor]:
     """Return the gradients of the first step; the limit is too high for clipping to change them."""
-    model, other, found = ranker(1), ranker(2).eval(), list[dict[str, Tensor]]()
+    model, other, step_gradients = ranker(1), ranker(2).eval(), list[dict[str, Tensor]]()
 
     def teacher(batch: dict[str, Tensor], indices: np.ndarray) -> Features:
         with torch.no_grad():
             return compute_features(other, batch, ["logits"])
 
     def record(optimizer: Any, arguments: Any, keywords: Any) -> None:
-        found.append({name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None})
+        step_gradients.append({name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None})
 
     objective = Objective((SoftTarget(weight=2.0), HardLabel(), MarginMse(weight=3.0)), kind="ranking")
     settings = Training(max_steps=1, batch_size=16, micro_batch_size=micro, max_grad_norm=1e9)
@@ -62,7 +62,7 @@ def gradients(work: Path, micro: int | None) -> dict[str, Tensor]:
         fit(model, settings, work, objective=objective, teacher=teacher, data=passages())
     finally:
         handle.remove()
-    return found[0]
+    return step_gradients[0]
 
 
 @pytest.mark.parametrize("micro", [1, 5])

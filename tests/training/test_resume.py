@@ -32,10 +32,12 @@ def stop_at(step: int) -> Callable[[StepReport], None]:
     return on_step
 
 
-Found = tuple[dict[str, Tensor], Outcome]
+WeightsAndOutcome = tuple[dict[str, Tensor], Outcome]
 
 
-def run(work: Path, seconds: float = 1e9, on_step: Any = lambda report: None, dropout: float = 0.1) -> Found:
+def run(
+    work: Path, seconds: float = 1e9, on_step: Any = lambda report: None, dropout: float = 0.1
+) -> WeightsAndOutcome:
     """Run one process's part of the training, always with the same model and objective."""
     model, objective = toy_model(dropout=dropout), Projected()
     torch.manual_seed(77)  # the random state that the process happens to have
@@ -47,18 +49,18 @@ def run(work: Path, seconds: float = 1e9, on_step: Any = lambda report: None, dr
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Found:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> WeightsAndOutcome:
     """Return the result of the run without interruption."""
-    found, outcome = run(tmp_path_factory.mktemp("whole"))
+    state, outcome = run(tmp_path_factory.mktemp("whole"))
     assert (outcome.steps, outcome.best_step, outcome.best_score) == (TOTAL, 6, 40.0)
-    return found, outcome
+    return state, outcome
 
 
-def ends_like(whole: Found, work: Path, seconds: float = 1e9) -> list[int]:
+def ends_like(whole: WeightsAndOutcome, work: Path, seconds: float = 1e9) -> list[int]:
     """Resume, compare with the uninterrupted run bit for bit, and return the steps taken."""
     steps: list[int] = []
-    found, outcome = run(work, seconds, lambda report: steps.append(report.step))
-    assert same(found, whole[0])
+    state, outcome = run(work, seconds, lambda report: steps.append(report.step))
+    assert same(state, whole[0])
     assert outcome == whole[1]
     return steps
 
@@ -68,38 +70,38 @@ SOME = (1, 3, 5, TOTAL)  # the first, an evaluated one, one without evaluation, 
 
 @pytest.mark.parametrize("step", [*SOME, *slow(*(step for step in range(1, TOTAL + 1) if step not in SOME))])
 @pytest.mark.parametrize("seconds", [-1.0, 1e9], ids=["saved at every step", "saved after evaluations"])
-def test_a_stop_after_any_step(tmp_path: Path, whole: Found, step: int, seconds: float):
+def test_a_stop_after_any_step(tmp_path: Path, whole: WeightsAndOutcome, step: int, seconds: float):
     with pytest.raises(StopError):  # after the step, and its evaluation, before the state is saved
         run(tmp_path, seconds, stop_at(step))
     saved = step - 1 if seconds < 0 else (step - 1) // 3 * 3
     assert ends_like(whole, tmp_path, seconds) == list(range(saved + 1, TOTAL + 1))
 
 
-def test_dropout_is_on_in_these_tests(tmp_path: Path, whole: Found):
+def test_dropout_is_on_in_these_tests(tmp_path: Path, whole: WeightsAndOutcome):
     assert not same(run(tmp_path, dropout=0.0)[0], whole[0])
 
 
-def test_what_the_objective_learns_is_trained_and_kept(whole: Found):
+def test_what_the_objective_learns_is_trained_and_kept(whole: WeightsAndOutcome):
     fresh = weights(toy_model(), Projected())
     changed = {name for name in fresh if name.startswith("1.") and not torch.equal(fresh[name], whole[0][name])}
     assert changed == {"1.projection.weight", "1.projection.bias", "1.steps"}
     assert whole[0]["1.steps"] == 6  # that of the best weights, which were kept
 
 
-def test_many_stops_in_one_run(tmp_path: Path, whole: Found):
+def test_many_stops_in_one_run(tmp_path: Path, whole: WeightsAndOutcome):
     for step in (2, 3, 4, 7, 10):
         with pytest.raises(StopError):
             run(tmp_path, -1, stop_at(step))
     assert ends_like(whole, tmp_path) == [10]
 
 
-def test_a_run_that_was_finished_gives_its_weights_again(tmp_path: Path, whole: Found):
+def test_a_run_that_was_finished_gives_its_weights_again(tmp_path: Path, whole: WeightsAndOutcome):
     assert ends_like(whole, tmp_path) == list(range(1, TOTAL + 1))
     assert ends_like(whole, tmp_path) == []
 
 
 @pytest.mark.parametrize("kept", [0, 7, 0.5, -1])
-def test_a_truncated_state_is_not_used(tmp_path: Path, whole: Found, kept: float):
+def test_a_truncated_state_is_not_used(tmp_path: Path, whole: WeightsAndOutcome, kept: float):
     with pytest.raises(StopError):
         run(tmp_path, -1, stop_at(6))
     path = tmp_path / "state.safetensors"
@@ -110,7 +112,7 @@ def test_a_truncated_state_is_not_used(tmp_path: Path, whole: Found, kept: float
 
 @pytest.mark.parametrize(("file", "writes"), [("state", 1), ("state", 4), ("best", 1), ("best", 2)])
 def test_a_stop_in_the_middle_of_a_write_leaves_the_old_file(
-    tmp_path: Path, whole: Found, monkeypatch: pytest.MonkeyPatch, file: str, writes: int
+    tmp_path: Path, whole: WeightsAndOutcome, monkeypatch: pytest.MonkeyPatch, file: str, writes: int
 ):
     """The `writes`-th time that `file` is written, only half of it reaches the disk."""
     written, save_file = list[str](), state.save_file
@@ -147,7 +149,7 @@ def handled() -> Iterator[None]:
 @pytest.mark.usefixtures("handled")
 @pytest.mark.parametrize("number", [signal.SIGTERM, *slow(signal.SIGINT)])
 @pytest.mark.parametrize("step", [1, 3, 5, TOTAL])
-def test_a_signal_saves_and_then_stops(tmp_path: Path, whole: Found, number: signal.Signals, step: int):
+def test_a_signal_saves_and_then_stops(tmp_path: Path, whole: WeightsAndOutcome, number: signal.Signals, step: int):
     """Also at the last step, where nothing is left to train: the stages after training must not start."""
 
     def on_step(report: StepReport) -> None:
@@ -162,7 +164,7 @@ def test_a_signal_saves_and_then_stops(tmp_path: Path, whole: Found, number: sig
 
 
 @pytest.mark.usefixtures("handled")
-def test_a_second_signal_stops_at_once_and_the_run_is_not_lost(tmp_path: Path, whole: Found):
+def test_a_second_signal_stops_at_once_and_the_run_is_not_lost(tmp_path: Path, whole: WeightsAndOutcome):
     def on_step(report: StepReport) -> None:
         if report.step == 5:
             signal.raise_signal(signal.SIGINT)

@@ -34,9 +34,9 @@ class Windows(Encoded):
     def collected(self, parts: Any) -> np.ndarray:
         """Return float32 [window, 2]: the best start and end."""
         best = np.zeros((len(self), 2), np.float32)
-        for rows, found in parts:
-            compared = self.targets(rows, found.shape[1])["compared"]
-            best[rows] = np.where(compared[..., None], found, -np.inf).argmax(1)
+        for rows, outputs in parts:
+            compared = self.targets(rows, outputs.shape[1])["compared"]
+            best[rows] = np.where(compared[..., None], outputs, -np.inf).argmax(1)
         return best
 
 
@@ -60,14 +60,14 @@ def right(model: Any) -> float:
 
 def gradients(work: Path, micro: int | None) -> dict[str, Tensor]:
     """Return the gradients of the first step; the limit is too high for clipping to change them."""
-    model, other, found = reader(1), reader(2).eval(), list[dict[str, Tensor]]()
+    model, other, step_gradients = reader(1), reader(2).eval(), list[dict[str, Tensor]]()
 
     def teacher(batch: dict[str, Tensor], indices: np.ndarray) -> Features:
         with torch.no_grad():
             return compute_features(other, batch, ["hidden[-1]", "logits"])
 
     def record(optimizer: Any, arguments: Any, keywords: Any) -> None:
-        found.append({name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None})
+        step_gradients.append({name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None})
 
     objective = Objective((SoftTarget(weight=2.0), HardLabel(), HiddenCosine(weight=3.0)), kind="span")
     settings = Training(max_steps=1, batch_size=8, micro_batch_size=micro, max_grad_norm=1e9)
@@ -76,7 +76,7 @@ def gradients(work: Path, micro: int | None) -> dict[str, Tensor]:
         fit(model, settings, work, objective=objective, teacher=teacher, data=windows(), evaluate=right)
     finally:
         handle.remove()
-    return found[0]
+    return step_gradients[0]
 
 
 @pytest.mark.parametrize("micro", [1, 3])

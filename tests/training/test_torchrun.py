@@ -129,10 +129,10 @@ def test_an_interrupt_while_the_others_wait_is_told_once(processes: Processes, w
 
 
 def test_an_interrupt_while_the_last_word_is_told_is_not_lost(monkeypatch: pytest.MonkeyPatch):
-    told: list[dict[str, object]] = []
+    messages: list[dict[str, object]] = []
 
     def broadcast(word: dict[str, object]) -> None:
-        told.append(word)
+        messages.append(word)
         signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(distributed.ranks, "broadcast", broadcast)
@@ -146,7 +146,7 @@ def test_an_interrupt_while_the_last_word_is_told_is_not_lost(monkeypatch: pytes
     finally:
         for number, handler in zip((signal.SIGINT, signal.SIGTERM), before, strict=True):
             signal.signal(number, handler)
-    assert told == [{"results": []}, {"failed": "mine", "exit_code": 2}]
+    assert messages == [{"results": []}, {"failed": "mine", "exit_code": 2}]
 
 
 def failing(_: distributed.Peers) -> list[Result]:
@@ -177,8 +177,8 @@ def test_the_command_runs_under_torchrun_as_it_does_alone(processes: Processes, 
     assert processes.run("command", world / "split", arguments=[*command, "--fsdp"]) == [0, 0], "\n".join(
         said(world / "split")
     )
-    told = "student-qat: every process holds the whole model despite --fsdp: its roundings stand inside the model"
-    assert any(told in line for line in said(world / "split"))
+    notice = "student-qat: every process holds the whole model despite --fsdp: its roundings stand inside the model"
+    assert any(notice in line for line in said(world / "split"))
     tolerances = {"pretrain": 0.05, "finetune": 0.02, "general": 0.05, "distill": 0.05, "quantize_aware": 0.1}
     for kind, tolerance in tolerances.items():
         one, two, split = (logged(folder, kind) for folder in (world, world / "two", world / "split"))

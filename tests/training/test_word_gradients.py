@@ -42,14 +42,14 @@ def words(*, by_word: bool) -> EncodedWords:
 
 def gradients(work: Path, micro: int | None, *, by_word: bool) -> dict[str, Tensor]:
     """Return the gradients of the first step; the limit is too high for clipping to change them."""
-    model, other, found = tagger(1), tagger(2).eval(), list[dict[str, Tensor]]()
+    model, other, step_gradients = tagger(1), tagger(2).eval(), list[dict[str, Tensor]]()
 
     def teacher(batch: dict[str, Tensor], indices: np.ndarray) -> Features:
         with torch.no_grad():
             return compute_features(other, batch, ["hidden[-1]", "logits"])
 
     def record(optimizer: Any, arguments: Any, keywords: Any) -> None:
-        found.append({name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None})
+        step_gradients.append({name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None})
 
     objective = Objective((SoftTarget(weight=2.0), HardLabel(), HiddenCosine(weight=3.0)), kind="tagging")
     settings = Training(max_steps=1, batch_size=8, micro_batch_size=micro, max_grad_norm=1e9)
@@ -58,7 +58,7 @@ def gradients(work: Path, micro: int | None, *, by_word: bool) -> dict[str, Tens
         fit(model, settings, work, objective=objective, teacher=teacher, data=words(by_word=by_word))
     finally:
         handle.remove()
-    return found[0]
+    return step_gradients[0]
 
 
 @pytest.mark.parametrize("by_word", [False, True])

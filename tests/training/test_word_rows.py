@@ -33,11 +33,11 @@ def table(model: Any) -> torch.Tensor:
 def left(steps: int, total: int = 8) -> float:
     """Return what remains of a weight without a gradient: AdamW subtracts rate · weight_decay of it at every step, and the rate
     rises over 0.2 of the steps, then falls to 0."""
-    warmup, found = round(0.2 * total), 1.0
+    warmup, weight = round(0.2 * total), 1.0
     for step in range(steps):
         share = (step + 1) / (warmup + 1) if step < warmup else (total - step) / (total - warmup)
-        found *= 1 - 5e-3 * share * 0.3
-    return found
+        weight *= 1 - 5e-3 * share * 0.3
+    return weight
 
 
 def test_the_weights_are_those_of_training_the_whole_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
