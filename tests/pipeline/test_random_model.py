@@ -15,7 +15,11 @@ from compress.pipeline.preflight import preflight
 from compress.pipeline.random_model import random_graph
 from compress.pipeline.run import build_stage
 
-QUICK = {"int8": ("finetune",), "distilbert": ("finetune", "distill"), "albert": ("finetune", "intermediate", "prediction")}
+QUICK = {
+    "int8": ("finetune",),
+    "distilbert": ("finetune", "distill"),
+    "albert": ("finetune", "intermediate", "prediction"),
+}
 
 
 def request(place: Path, recipe: str, *overrides: str) -> Request:
