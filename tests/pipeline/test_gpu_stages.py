@@ -176,9 +176,9 @@ def build(world: Path, name: str, *, precision: str = "fp32", gpu: bool = True, 
         f"name: {name}\ntitle: T\nteacher: minilm-l6\nstudent: distilbert-6l\nstages:{stages}\n  - export:\n"
         f"  - quantize: {{method: {'qat' if 'quantize_aware' in stages else 'dynamic'}}}\n"
     )
-    given: dict[str, Any] = {"teacher": str(world / "teacher"), "student": str(chosen), "root": world / f"runs-{gpu}"}
-    given |= {"precision": precision, "corpus": (str(world / "text.txt"),) if "max_length" in stages else ()}
-    request = Request((str(world / f"{name}.yaml"),), (str(task_file(world, name)),), **given)
+    options: dict[str, Any] = {"teacher": str(world / "teacher"), "student": str(chosen), "root": world / f"runs-{gpu}"}
+    options |= {"precision": precision, "corpus": (str(world / "text.txt"),) if "max_length" in stages else ()}
+    request = Request((str(world / f"{name}.yaml"),), (str(task_file(world, name)),), **options)
     with pytest.MonkeyPatch.context() as patch:
         seen = _watched(patch) if gpu else Seen()
         build_stage(request, until or last)
@@ -213,9 +213,9 @@ def _watched(patch: pytest.MonkeyPatch) -> Seen:
 
     def counted(run: _Run) -> Any:
         run.evaluate = None  # evaluation reads scores
-        with waits() as found:
+        with waits() as counts:
             report = step(run)
-        seen.steps.append(found)
+        seen.steps.append(counts)
         return report
 
     patch.setattr(building, "run_job", on_gpu)
@@ -241,9 +241,9 @@ def test_its_losses_are_those_of_the_cpu(world: Path, name: str, precision: str)
     assert seen.losses.keys() == expected.losses.keys()
     tolerance = 1e-4 if precision == "fp32" else 0.03
     for label, steps in seen.losses.items():
-        for found, told in zip(steps, expected.losses[label], strict=True):
+        for on_gpu, on_cpu in zip(steps, expected.losses[label], strict=True):
             # On a GPU, masks and attention sum the same numbers in another order. KL of near equals is a difference.
-            assert found == pytest.approx(told, rel=tolerance, abs=tolerance / 100), label
+            assert on_gpu == pytest.approx(on_cpu, rel=tolerance, abs=tolerance / 100), label
 
 
 @pytest.mark.parametrize("name", ["ranked", *slow("copied", "vectors")])
@@ -254,14 +254,14 @@ def test_pruning_computes_on_the_gpu_and_leaves_what_it_leaves_on_the_cpu(world:
             seen[gpu] = devices_of_forwards(patch)
             build(world, name, gpu=gpu)
         manifests = [path.parent for path in (world / f"runs-{gpu}" / ".store").glob("*/manifest.json")]
-        told = {json.loads((path / "manifest.json").read_text())["describe"]["label"]: path for path in manifests}
-        built[gpu] = {label: path for label, path in told.items() if label.startswith("prune")}
+        folders = {json.loads((path / "manifest.json").read_text())["describe"]["label"]: path for path in manifests}
+        built[gpu] = {label: path for label, path in folders.items() if label.startswith("prune")}
     assert (seen[True], seen[False]) == ({"cuda"}, {"cpu"})
     assert built[True].keys() == built[False].keys() != set()
     for label, path in built[True].items():
-        found, expected = (load_file(each / "model.safetensors") for each in (path, built[False][label]))
-        assert found.keys() == expected.keys()
-        for key, value in found.items():
+        weights, expected = (load_file(each / "model.safetensors") for each in (path, built[False][label]))
+        assert weights.keys() == expected.keys()
+        for key, value in weights.items():
             assert torch.allclose(value, expected[key], rtol=1e-3, atol=1e-3), (label, key)
 
 
@@ -287,21 +287,21 @@ def test_layers_are_chosen_on_the_gpu_as_on_the_cpu(world: Path) -> None:
 
 def devices_of_forwards(patch: pytest.MonkeyPatch) -> set[str]:
     """Record the devices of the layers that pruning runs, and of the losses whose gradients it takes."""
-    found, run, loss = set[str](), layerwise.layer_states, scores._summed_loss
+    devices, run, loss = set[str](), layerwise.layer_states, scores._summed_loss
 
     def states(model: Any, number: int, inputs: Any) -> Any:
-        found.add(inputs.states.device.type)
+        devices.add(inputs.states.device.type)
         return run(model, number, inputs)
 
     def summed(*arguments: Any) -> Any:
         summed = loss(*arguments)
-        found.add(summed.device.type)
+        devices.add(summed.device.type)
         return summed
 
     patch.setattr(repair, "layer_states", states)
     patch.setattr(obs, "layer_states", states)
     patch.setattr(scores, "_summed_loss", summed)
-    return found
+    return devices
 
 
 def test_all_stages_that_compute_and_all_losses_are_among_them() -> None:
@@ -337,7 +337,7 @@ WAITS: dict[str, Callable[[Any], Any]] = {
 
 
 def test_what_waits_for_the_gpu_is_counted(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    planted(monkeypatch, lambda logits: reduce(lambda found, wait: wait(found), WAITS.values(), logits))
+    planted(monkeypatch, lambda logits: reduce(lambda tensor, wait: wait(tensor), WAITS.values(), logits))
     steps = build(world, "copied", until="teacher").steps
     assert len(steps) == 2
     for step in steps:
@@ -346,15 +346,15 @@ def test_what_waits_for_the_gpu_is_counted(world: Path, monkeypatch: pytest.Monk
 
 def test_augmentation_waits_once_a_batch(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """To read the ranked words."""
-    found, rank = list[Counter[str]](), MaskedLmProposer._rank_batch
+    counts, rank = list[Counter[str]](), MaskedLmProposer._rank_batch
 
     def counted(*arguments: Any) -> Any:
         with waits() as each:
             ranked = rank(*arguments)
-        found.append(each)
+        counts.append(each)
         return ranked
 
     monkeypatch.setattr(MaskedLmProposer, "_rank_batch", counted)
     build(world, "copied", until="augmented")
-    assert found
-    assert [each for each in found if each != {"masked.py:_rank_batch to cpu": 1}] == []
+    assert counts
+    assert [each for each in counts if each != {"masked.py:_rank_batch to cpu": 1}] == []

@@ -62,8 +62,8 @@ def reader(folder: Path) -> Any:
 
 def windows_of(teacher: str, split: str, length: int = 24) -> EncodedSpans:
     """Return the windows in the tokens of `teacher`, which a student without a tokenizer shares."""
-    found = plan(teacher, task="asked.yaml")
-    windows = encode(found.teacher.tokenizer, getattr(found.task.data, split), length)
+    alone = plan(teacher, task="asked.yaml")
+    windows = encode(alone.teacher.tokenizer, getattr(alone.task.data, split), length)
     assert isinstance(windows, EncodedSpans)
     return windows
 
@@ -92,10 +92,10 @@ def compared(windows: EncodedSpans) -> list[np.ndarray]:
 
 def probabilities(table: np.ndarray, windows: EncodedSpans, temperature: float) -> np.ndarray:
     """Return [compared token, 2] of all windows, computed by torch in float64."""
-    found = []
+    per_window = []
     for logits, kept in zip(np.split(table, windows.starts[1:-1]), compared(windows), strict=True):
-        found.append(torch.softmax(torch.from_numpy(logits[kept]).double() / temperature, dim=0).numpy())
-    return np.concatenate(found)
+        per_window.append(torch.softmax(torch.from_numpy(logits[kept]).double() / temperature, dim=0).numpy())
+    return np.concatenate(per_window)
 
 
 def kept_of(table: np.ndarray, windows: EncodedSpans) -> np.ndarray:
@@ -134,10 +134,10 @@ def test_a_table_of_one_teacher_teaches_what_its_forwards_do(
     for step in range(len(data)):
         for rows in (data.indices(step), data.indices(step)[:3]):
             batch = to_tensors(data.collate(rows), torch.device("cpu"))
-            found, expected = (each(batch, rows)[LOGITS] for each in (table, forward))
-            assert found.shape == expected.shape and torch.equal(found, again(batch, rows)[LOGITS])
-            student = torch.from_numpy(np.random.default_rng(step).standard_normal(found.shape)).float()
-            both = [span_kl_loss(student, each, batch["compared"], temperature=2.0) for each in (found, expected)]
+            logits, expected = (each(batch, rows)[LOGITS] for each in (table, forward))
+            assert logits.shape == expected.shape and torch.equal(logits, again(batch, rows)[LOGITS])
+            student = torch.from_numpy(np.random.default_rng(step).standard_normal(logits.shape)).float()
+            both = [span_kl_loss(student, each, batch["compared"], temperature=2.0) for each in (logits, expected)]
             torch.testing.assert_close(both[0], both[1], rtol=1e-5, atol=1e-6)  # fp32, with different padding
             losses.append(float(both[0]))
     assert min(losses) > 0.01
@@ -165,10 +165,10 @@ class Stopping(Listener):
 
 @pytest.mark.slow
 def test_an_interrupted_student_goes_on_with_the_same_table(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked, original = list[int](), teacher_targets.put_token_logits
+    counts, original = list[int](), teacher_targets.put_token_logits
 
     def put(table: np.ndarray, *rest: Any, **named: Any) -> None:
-        asked.append(len(table))
+        counts.append(len(table))
         original(table, *rest, **named)
 
     monkeypatch.setattr(teacher_targets, "put_token_logits", put)
@@ -186,28 +186,28 @@ def test_an_interrupted_student_goes_on_with_the_same_table(world: Path, monkeyp
     with pytest.raises(StopError):
         build_stage(parts, "student", Stopping(steps // 2))
     left = Stopping(-1)
-    found = build_stage(parts, "student", left)
+    again = build_stage(parts, "student", left)
     assert left.seen == list(range(steps // 2, steps + 1)) and steps > 4
-    weights = [(each.path / "model.safetensors").read_bytes() for each in (whole, found)]
+    weights = [(each.path / "model.safetensors").read_bytes() for each in (whole, again)]
     assert weights[0] == weights[1]
-    assert asked == [windows_of("tiny.yaml", "train").lengths.sum()] * 2, "once in each of both"
+    assert counts == [windows_of("tiny.yaml", "train").lengths.sum()] * 2, "once in each of both"
 
 
 def tables(ask: Any, name: str) -> tuple[Artifact, dict[str, np.ndarray]]:
-    made = build_stage(ask, name)
-    return made, {split: np.load(made.path / f"{split}.npy") for split in ("train", "tuning")}
+    artifact = build_stage(ask, name)
+    return artifact, {split: np.load(artifact.path / f"{split}.npy") for split in ("train", "tuning")}
 
 
 def test_the_mean_of_two_tokenizers_is_that_of_their_calibrated_probabilities(world: Path) -> None:
-    ask, found = asking(*PAIR), plan(*PAIR, task="asked.yaml")
-    made, temperatures, each = build_stage(ask, "ensemble"), [], []
+    ask, pair = asking(*PAIR), plan(*PAIR, task="asked.yaml")
+    ensemble, temperatures, each = build_stage(ask, "ensemble"), [], []
     for split in ("train", "tuning"):
         windows, both = windows_of("tiny.yaml", split), []
         assert len(windows) > len(windows.contexts), "some contexts have several windows"
         for model in ("teacher", "teacher-2"):
             artifact, logged = tables(ask, f"{model}-logits")
             folder = build_stage(ask, model).path
-            parts = None if model == "teacher" else found.teachers[model].parts_of(windows, 24)
+            parts = None if model == "teacher" else pair.teachers[model].parts_of(windows, 24)
             own = said(folder, windows, parts)
             temperature = artifact.info["temperature"]
             if split == "tuning":
@@ -218,15 +218,15 @@ def test_the_mean_of_two_tokenizers_is_that_of_their_calibrated_probabilities(wo
             both.append(expected)
             assert artifact.info["examples"] == len(windows_of("tiny.yaml", "train"))
         each.append(np.mean(both, axis=0))
-    train = np.load(made.path / "logits.npy")
+    train = np.load(ensemble.path / "logits.npy")
     np.testing.assert_allclose(np.exp(kept_of(train, windows_of("tiny.yaml", "train"))), each[0], rtol=1e-4, atol=1e-6)
-    assert made.info["teachers"] == 2 and len(set(temperatures)) == 2
+    assert ensemble.info["teachers"] == 2 and len(set(temperatures)) == 2
 
 
 def test_the_mean_is_decoded_and_decided_on_the_tuning_split(world: Path) -> None:
     """Its score is that of its best spans, with no answer where that is likelier by the threshold."""
     ask = asking(*PAIR)
-    made, data = build_stage(ask, "ensemble"), plan(*PAIR, task="asked.yaml").task.data
+    ensemble, data = build_stage(ask, "ensemble"), plan(*PAIR, task="asked.yaml").task.data
     windows = windows_of("tiny.yaml", "tuning")
     logs = [tables(ask, f"{model}-logits")[1]["tuning"].astype(np.float64) for model in ("teacher", "teacher-2")]
     mean = np.logaddexp(*logs) - np.log(2)
@@ -234,12 +234,12 @@ def test_the_mean_is_decoded_and_decided_on_the_tuning_split(world: Path) -> Non
     outputs = windows.collected(rows)
 
     def points(threshold: float) -> float:
-        found = score(data.spec, data.labels, windows.decided(outputs, threshold), windows.labels)
-        return (found["exact_match"] + found["f1_span"]) / 2
+        metrics = score(data.spec, data.labels, windows.decided(outputs, threshold), windows.labels)
+        return (metrics["exact_match"] + metrics["f1_span"]) / 2
 
-    assert made.info["tuning_score"] == pytest.approx(points(made.info["null_score_diff_threshold"]))
+    assert ensemble.info["tuning_score"] == pytest.approx(points(ensemble.info["null_score_diff_threshold"]))
     margins = outputs[:, 3] - outputs[:, 2]
-    assert made.info["tuning_score"] >= max(points(float(margin) + 1e-3) for margin in margins) - 1e-9
+    assert ensemble.info["tuning_score"] >= max(points(float(margin) + 1e-3) for margin in margins) - 1e-9
 
 
 def test_one_teacher_by_two_folders_is_that_teacher(world: Path) -> None:
@@ -265,11 +265,11 @@ def test_a_student_with_other_tokens_learns_the_mean_at_its_own(world: Path, mon
     assert len(mean) == windows_of("./bytes", "train").lengths.sum()
     build_stage(ask, "teacher")
     monkeypatch.setattr(training, "teacher_features", lambda *_, **__: pytest.fail("a teacher was asked"))
-    made = build_stage(ask, "student")
-    first = json.loads((made.path / "log.jsonl").read_text().splitlines()[0])
+    student = build_stage(ask, "student")
+    first = json.loads((student.path / "log.jsonl").read_text().splitlines()[0])
     assert first["losses"]["soft_target"] > 0
-    assert load_tokenizer(made.path).to_str() == load_tokenizer(Path("bytes")).to_str()
-    assert pad_id(json.loads((made.path / "config.json").read_text())) == pad_id(
+    assert load_tokenizer(student.path).to_str() == load_tokenizer(Path("bytes")).to_str()
+    assert pad_id(json.loads((student.path / "config.json").read_text())) == pad_id(
         json.loads(Path("bytes/config.json").read_text())
     )
 
@@ -291,12 +291,12 @@ def test_copies_of_the_questions_are_answered_too(world: Path) -> None:
 def test_results_have_the_mean_s_own_answers_to_what_is_reported(world: Path) -> None:
     """In the windows of the student, whose tokenizer is not the second teacher's, with the threshold from the tuning split."""
     (result,) = run_all(asking(*PAIR, bench=None))
-    ask, found = asking(*PAIR), plan(*PAIR, task="asked.yaml")
-    data = load_reported(found.task.spec, found.task.folder, None)
-    windows: Any = encode(found.teacher.tokenizer, data.splits["dev"], 24)
+    ask, pair = asking(*PAIR), plan(*PAIR, task="asked.yaml")
+    data = load_reported(pair.task.spec, pair.task.folder, None)
+    windows: Any = encode(pair.teacher.tokenizer, data.splits["dev"], 24)
     both = []
     for model in ("teacher", "teacher-2"):
-        parts = None if model == "teacher" else found.teachers[model].parts_of(windows, 24)
+        parts = None if model == "teacher" else pair.teachers[model].parts_of(windows, 24)
         own = said(build_stage(ask, model).path, windows, parts)
         both.append(probabilities(own, windows, build_stage(ask, f"{model}-logits").info["temperature"]))
     mean = np.zeros((int(windows.starts[-1]), 2))
