@@ -46,16 +46,16 @@ def plan(world: Path, kind: str, *overrides: str) -> Plan:
 @pytest.fixture
 def masks(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Record the attention masks of all forward passes."""
-    found: list[Any] = []
+    attention_masks: list[Any] = []
     inputs = features.model_inputs
 
     def keep(model: Any, batch: Any) -> Any:
-        given = inputs(model, batch)
-        found.append(given["attention_mask"])
-        return given
+        tensors = inputs(model, batch)
+        attention_masks.append(tensors["attention_mask"])
+        return tensors
 
     monkeypatch.setattr(features, "model_inputs", keep)
-    return found
+    return attention_masks
 
 
 @pytest.mark.parametrize("kind", RECIPES)

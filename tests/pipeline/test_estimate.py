@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 from child_imports import HEAVY, imported
-from estimated import gpu_of, request
+from estimated import gpu_of, request_of
 from recipe_runs import compress as command
 from tokenizers import Tokenizer
 from worlds import encoder_world
@@ -31,7 +31,7 @@ from compress.pipeline.training.throughput import model_flops, probe
 from compress.training.loop import StepReport
 
 
-class Told(Listener):
+class Lines(Listener):
     def __init__(self) -> None:
         self.lines: list[str] = []
 
@@ -46,19 +46,21 @@ def world(tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer:
 
 
 def test_steps_are_those_of_the_training(world: Path) -> None:
-    asked = request(world, "finetune.epochs=3", "finetune.batch_size=8")
-    told = Told()
-    before = estimate(plan_all(asked), asked.root)
+    request = request_of(world, "finetune.epochs=3", "finetune.batch_size=8")
+    listener = Lines()
+    before = estimate(plan_all(request), request.root)
     assert [work.steps for work in before.work] == [15]  # of 36 examples
     assert before.seconds is None
     assert "no such model has been trained here yet" in str(before)
-    run_all(asked, told)
-    assert told.lines[0] == "data: 36 train, 4 tuning texts; classification, 2 labels"
-    assert told.lines[1] == "training: 15 steps, less than a minute on this machine, judging by a probe of a few steps"
-    assert str(estimate(plan_all(asked), asked.root)) == "training: none"
+    run_all(request, listener)
+    assert listener.lines[0] == "data: 36 train, 4 tuning texts; classification, 2 labels"
+    assert (
+        listener.lines[1] == "training: 15 steps, less than a minute on this machine, judging by a probe of a few steps"
+    )
+    assert str(estimate(plan_all(request), request.root)) == "training: none"
 
 
-class Stopping(Told):
+class Stopping(Lines):
     """Interrupts the training after a few steps, as a signal would."""
 
     def step(self, report: StepReport) -> None:
@@ -68,51 +70,51 @@ class Stopping(Told):
 
 @pytest.mark.slow
 def test_steps_that_an_interrupted_training_has_taken_are_not_left(world: Path) -> None:
-    asked = replace(request(world, "finetune.epochs=3", "finetune.batch_size=8"), checkpoint_seconds=-1)
-    (before,) = estimate(plan_all(asked), asked.root).work
+    request = replace(request_of(world, "finetune.epochs=3", "finetune.batch_size=8"), checkpoint_seconds=-1)
+    (before,) = estimate(plan_all(request), request.root).work
     with pytest.raises(Interrupted):
-        run_all(asked, Stopping())
-    (plan,) = plan_all(asked)
-    done = saved_step(asked.root / ".store" / ".building" / before.key / "work")
+        run_all(request, Stopping())
+    (plan,) = plan_all(request)
+    done = saved_step(request.root / ".store" / ".building" / before.key / "work")
     assert done is not None and done >= 3
-    (left,) = estimate([plan], asked.root).work
+    (left,) = estimate([plan], request.root).work
     assert (before.steps, left.steps) == (15, 15 - done)
     assert left.flops == pytest.approx(before.flops * (15 - done) / 15)
-    told = Told()
-    run_all(asked, told)
-    assert told.lines[1].startswith(f"training: {15 - done} steps, ")
+    listener = Lines()
+    run_all(request, listener)
+    assert listener.lines[1].startswith(f"training: {15 - done} steps, ")
 
 
 def test_what_this_machine_did_before_is_the_measure(world: Path) -> None:
-    run_all(request(world, "finetune.max_steps=2"))
+    run_all(request_of(world, "finetune.max_steps=2"))
     (manifest,) = [
         path for path in (world / "runs" / ".store").glob("*/manifest.json") if '"finetune"' in path.read_text()
     ]
     rate = json.loads(manifest.read_text())["info"]["model_flops_per_second"]
-    longer = request(world, "finetune.max_steps=1000", "finetune.epochs=500")
-    told = Told()
-    found = estimate(plan_all(longer), longer.root)
-    assert found.seconds == pytest.approx(found.work[0].flops / rate)
-    assert "by what it trained before" in str(found)
-    again = request(world, "finetune.max_steps=3")
-    run_all(again, told)
-    assert "by what it trained before" in told.lines[1]
-    run_all(again, told)
-    assert len(told.lines) == 2  # nothing is left to do
+    longer = request_of(world, "finetune.max_steps=1000", "finetune.epochs=500")
+    listener = Lines()
+    forecast = estimate(plan_all(longer), longer.root)
+    assert forecast.seconds == pytest.approx(forecast.work[0].flops / rate)
+    assert "by what it trained before" in str(forecast)
+    again = request_of(world, "finetune.max_steps=3")
+    run_all(again, listener)
+    assert "by what it trained before" in listener.lines[1]
+    run_all(again, listener)
+    assert len(listener.lines) == 2  # nothing is left to do
 
 
 def test_copies_and_text_are_counted(world: Path) -> None:
     def steps(recipe: str, *overrides: str, corpus: bool) -> dict[str, int | None]:
-        asked = replace(request(world, *overrides, recipe=recipe, corpus=corpus), teacher="bert-mini")
-        return {work.label.split()[-1]: work.steps for work in estimate(plan_all(asked), asked.root).work}
+        request = replace(request_of(world, *overrides, recipe=recipe, corpus=corpus), teacher="bert-mini")
+        return {work.label.split()[-1]: work.steps for work in estimate(plan_all(request), request.root).work}
 
-    found = steps("tinybert", "augment.copies=3", "intermediate.epochs=20", "prediction.epochs=3", corpus=False)
-    assert found["intermediate"] == 20 * 5  # 36 examples and three copies of each, in batches of 32
-    assert found["prediction"] == 3 * 5
+    counts = steps("tinybert", "augment.copies=3", "intermediate.epochs=20", "prediction.epochs=3", corpus=False)
+    assert counts["intermediate"] == 20 * 5  # 36 examples and three copies of each, in batches of 32
+    assert counts["prediction"] == 3 * 5
     (world / "text.txt").write_text("a film\n" * 64 * 128)  # 7 bytes each, with about 4.5 bytes per token
     tokens = 7 * 64 * 128 / 4.5
-    found = steps("bert-pretrain", "pretrain.epochs=1", "pretrain.batch_size=4", "pretrain.max_length=64", corpus=True)
-    assert found["pretrained"] == math.ceil(round(tokens / 64) / 4)
+    counts = steps("bert-pretrain", "pretrain.epochs=1", "pretrain.batch_size=4", "pretrain.max_length=64", corpus=True)
+    assert counts["pretrained"] == math.ceil(round(tokens / 64) / 4)
 
 
 @pytest.mark.parametrize(
@@ -123,9 +125,9 @@ def test_a_teacher_whose_logits_are_kept_answers_each_example_once(
     world: Path, overrides: tuple[str, ...], answers: int
 ) -> None:
     """36 examples in batches of 32; if training does not use them all, the teacher predicts in each step."""
-    asked = replace(request(world, *overrides, recipe="logits"), student="distil-1l")
-    (plan,) = plan_all(asked)
-    (work,) = (work for work in estimate([plan], asked.root).work if work.label.endswith("student"))
+    request = replace(request_of(world, *overrides, recipe="logits"), student="distil-1l")
+    (plan,) = plan_all(request)
+    (work,) = (work for work in estimate([plan], request.root).work if work.label.endswith("student"))
     student, teacher = (plan.sizes[name].flops_per_example(mean_length(plan)) for name in ("student", "teacher"))
     assert work.steps is not None
     assert work.flops == pytest.approx(work.steps * 32 * 3 * student + answers * teacher)
@@ -133,9 +135,9 @@ def test_a_teacher_whose_logits_are_kept_answers_each_example_once(
 
 def test_a_pruned_teacher_learns_from_the_whole_one(world: Path) -> None:
     """What pruning leaves is unknown before the run, so it counts as large as its teacher, which runs beside it."""
-    asked = request(world, recipe="prune-distil")
-    (plan,) = plan_all(asked)
-    (work,) = (work for work in estimate([plan], asked.root).work if work.label.startswith("distill"))
+    request = request_of(world, recipe="prune-distil")
+    (plan,) = plan_all(request)
+    (work,) = (work for work in estimate([plan], request.root).work if work.label.startswith("distill"))
     assert work.model is plan.sizes["teacher"] and work.steps is not None
     assert work.flops == pytest.approx(work.steps * 32 * 4 * work.model.flops_per_example(mean_length(plan)))
 
@@ -152,10 +154,10 @@ def test_training_for_int8_learns_from_its_own_model(
     (world / "alone.yaml").write_text(
         "{name: alone, title: A, teacher: bert-mini, stages: [finetune: , quantize_aware: , export: , quantize: {method: qat}]}"
     )
-    asked = request(world, recipe=str(world / "alone.yaml") if student is None else recipe)
+    request = request_of(world, recipe=str(world / "alone.yaml") if student is None else recipe)
     words = (f"quantize_aware.losses={losses}", "quantize_aware.epochs=2")
-    (plan,) = plan_all(replace(asked, student=student, overrides=words))
-    (work,) = (work for work in estimate([plan], asked.root).work if work.stage == "quantize_aware")
+    (plan,) = plan_all(replace(request, student=student, overrides=words))
+    (work,) = (work for work in estimate([plan], request.root).work if work.stage == "quantize_aware")
     forward = plan.sizes["teacher" if student is None else "student"].flops_per_example(mean_length(plan))
     assert work.steps == 4
     assert work.flops == pytest.approx((4 * 32 * (4 if answers is None else 3) + (answers or 0)) * forward)
@@ -165,8 +167,8 @@ def test_hours_are_hours_and_long_training_names_the_smaller_recipe() -> None:
     assert [format_duration(seconds) for seconds in (20, 61, 99 * 60, 101 * 60, 16.7 * 3600, 80 * 3600)] == [
         "less than a minute", "about 1 min", "about 99 min", "about 1.7 h", "about 17 h", "about 3 days",
     ]  # fmt: skip
-    found = {name: smaller_recipe(name) for name in names("recipes")}
-    assert {name: other for name, other in found.items() if other} == {
+    smaller_recipes = {name: smaller_recipe(name) for name in names("recipes")}
+    assert {name: other for name, other in smaller_recipes.items() if other} == {
         "tinybert": "tinybert-small",
         "tinybert-general": "tinybert-small",
         "distilbert-general": "distilbert",
@@ -174,9 +176,9 @@ def test_hours_are_hours_and_long_training_names_the_smaller_recipe() -> None:
 
 
 def test_a_long_one_says_so(world: Path) -> None:
-    asked = request(world)
-    found = estimate(plan_all(asked), asked.root)
-    slow = replace(found, rates={work.key: work.flops / 60_000 for work in found.work}, smaller="tinybert-small")
+    request = request_of(world)
+    forecast = estimate(plan_all(request), request.root)
+    slow = replace(forecast, rates={work.key: work.flops / 60_000 for work in forecast.work}, smaller="tinybert-small")
     assert "about 17 h on this machine" in str(slow)
     assert str(slow).endswith("; recipe tinybert-small is smaller")
 
@@ -210,7 +212,7 @@ def test_the_total_of_several_runs_counts_what_they_share_once(world: Path) -> N
     assert last.startswith("training of all 2 runs, what they share counted once: ")
     assert f" {sum(sum(each.values()) for each in steps) - shared:,} steps, " in last
     assert "training of all" not in command("plan", "distilbert", *words[3:], cwd=world).stdout
-    plans = plan_all(replace(request(world), seeds=(0, 1)))
+    plans = plan_all(replace(request_of(world), seeds=(0, 1)))
     known = plan_documents(plans, world / "runs")
     assert training_total(plans, known, world / "runs") is not None
     assert training_total(plans, [known[0], {**known[1], "data": None}], world / "runs") is None
@@ -224,7 +226,7 @@ def test_the_data_line_counts_pairs(world: Path) -> None:
 def test_a_probe_gives_a_rate_and_leaves_the_generator_alone(world: Path) -> None:
     import torch
 
-    (plan,) = plan_all(request(world))
+    (plan,) = plan_all(request_of(world))
     before = torch.random.get_rng_state()
     threads = torch.get_num_threads()
     rate = probe(plan.teacher.config, kind="classification", length=8, precision="fp32", threads=threads)
@@ -241,7 +243,7 @@ def test_a_probe_takes_its_fastest_step_but_the_first(
 
     ends = itertools.accumulate((0, 0.01, 0, 0.2, 0, 0.1, 0, 0.3))  # (between steps, a step), alternately
     monkeypatch.setattr(throughput, "time", SimpleNamespace(perf_counter=lambda: next(ends)))
-    config = {**plan_all(request(world))[0].teacher.config, "max_position_embeddings": 256}
+    config = {**plan_all(request_of(world))[0].teacher.config, "max_position_embeddings": 256}
     rate = probe(config, kind="classification", length=length, precision="fp32", threads=torch.get_num_threads())
     assert rate == pytest.approx(texts * model_flops(dimensions(config, classes=2), None, length=length) / 0.1)
     assert not list(ends)
@@ -250,8 +252,8 @@ def test_a_probe_takes_its_fastest_step_but_the_first(
 def test_the_plan_tells_the_memory_of_each_stage_that_trains(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gpu_of(monkeypatch, None)
     (world / "one.yaml").write_text("{name: one, title: S, architecture: distilbert, layers: 1}")
-    asked = replace(request(world, recipe="distilbert"), student=str(world / "one.yaml"))
-    (document,) = plan_documents(plan_all(asked), asked.root)
+    request = replace(request_of(world, recipe="distilbert"), student=str(world / "one.yaml"))
+    (document,) = plan_documents(plan_all(request), request.root)
     training = document["training"]
     assert training["device"] == "cpu"
     assert training["memory"].keys() == {"finetune teacher", "distill student"}
@@ -267,17 +269,17 @@ def test_the_plan_tells_the_memory_of_each_stage_that_trains(world: Path, monkey
 
 
 def test_a_gpu_that_is_known_has_an_assumed_rate_in_a_plan(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = replace(request(world), precision="bf16")
-    plans = plan_all(asked)
+    request = replace(request_of(world), precision="bf16")
+    plans = plan_all(request)
     for name, seconds in (("NVIDIA L4", True), ("NVIDIA unheard of", False), (None, False)):
         gpu_of(monkeypatch, name)
-        found = estimate(plans, asked.root, assume=True)
-        assert (found.seconds is not None) is seconds
+        forecast = estimate(plans, request.root, assume=True)
+        assert (forecast.seconds is not None) is seconds
     gpu_of(monkeypatch, "NVIDIA L4")
-    found = estimate(plans, asked.root, assume=True)
-    (work,) = found.work
-    assert found.seconds == pytest.approx(work.flops / (0.25 * 121e12))
-    assert str(found).endswith("less than a minute on this machine, judging by an assumed 25% of its bf16 peak")
-    line = found.memory_line()
+    forecast = estimate(plans, request.root, assume=True)
+    (work,) = forecast.work
+    assert forecast.seconds == pytest.approx(work.flops / (0.25 * 121e12))
+    assert str(forecast).endswith("less than a minute on this machine, judging by an assumed 25% of its bf16 peak")
+    line = forecast.memory_line()
     assert line is not None and line.endswith("per forward pass; on NVIDIA L4")
-    assert estimate(plans, asked.root).seconds is None  # a run measures it
+    assert estimate(plans, request.root).seconds is None  # a run measures it

@@ -40,8 +40,8 @@ FAMILIES = pytest.mark.parametrize("family", list(NAMES))
 
 def plan(folder: Path, *overrides: str, **changes: Any) -> Plan:
     """Return a plan; ALBERT, MPNet and ERNIE do not support `pretrain.start=cooccurrence`."""
-    told = (folder / "own.yaml").read_text()
-    random = any(f"architecture: {family}" in told for family in ("albert", "mpnet", "ernie"))
+    card = (folder / "own.yaml").read_text()
+    random = any(f"architecture: {family}" in card for family in ("albert", "mpnet", "ernie"))
     random = ("pretrain.start=random",) if random else ()
     return plan_of(folder, *random, *overrides, **changes)
 
@@ -67,11 +67,11 @@ def test_masked_tokens_are_learnt_from_nothing(teach, family: str):
     folder = teach(family)
     rate = ("pretrain.learning_rate=5e-3", "pretrain.max_steps=60", "pretrain.epochs=100")
     planned = plan(folder, "pretrain.start=random", *rate)
-    found = made(folder, planned, "tokenize", "pretrain")["pretrained"]
-    log = [json.loads(line) for line in (found.path / "log.jsonl").read_text().splitlines()]
+    artifact = made(folder, planned, "tokenize", "pretrain")["pretrained"]
+    log = [json.loads(line) for line in (artifact.path / "log.jsonl").read_text().splitlines()]
     rows = planned.sizes["teacher"].vocabulary
     assert log[0]["losses"]["masked_lm"] == pytest.approx(math.log(rows), rel=0.05)
-    assert found.info["held_out"]["loss"] < 0.8 * math.log(rows)
+    assert artifact.info["held_out"]["loss"] < 0.8 * math.log(rows)
 
 
 @FAMILIES
@@ -79,13 +79,13 @@ def test_the_pretrained_checkpoint_is_its_familys_own(teach, family: str):
     """transformers computes the same loss at the masked positions, and the same tokens."""
     folder = teach(family)
     planned = plan(folder)
-    found = made(folder, planned, "tokenize", "pretrain")["pretrained"]
-    config = read_config(found.path)
+    artifact = made(folder, planned, "tokenize", "pretrain")["pretrained"]
+    config = read_config(artifact.path)
     assert config["architectures"] == [f"{NAMES[family]}ForMaskedLM"]
     assert usable_positions(config) == 32
-    model, loading = AutoModelForMaskedLM.from_pretrained(found.path, output_loading_info=True)
+    model, loading = AutoModelForMaskedLM.from_pretrained(artifact.path, output_loading_info=True)
     assert not loading["missing_keys"]
-    ours, theirs = load_tokenizer(found.path), AutoTokenizer.from_pretrained(found.path)
+    ours, theirs = load_tokenizer(artifact.path), AutoTokenizer.from_pretrained(artifact.path)
     text = "the film is good and not " + theirs.mask_token
     assert theirs(text)["input_ids"] == ours.encode(text).ids
     assert theirs.pad_token_id == pad_id(config) == model.config.pad_token_id
@@ -100,8 +100,8 @@ def test_the_pretrained_checkpoint_is_its_familys_own(teach, family: str):
 def test_pairs_are_read_by_every_family(teach, family: str, pairs: str):
     folder = teach(family)
     losses = f"pretrain.losses=[{{name: masked_lm, whole_words: true}}, {{name: {pairs}}}]"
-    found = made(folder, plan(folder, losses), "tokenize", "pretrain")["pretrained"]
-    log = [json.loads(line) for line in (found.path / "log.jsonl").read_text().splitlines()]
+    artifact = made(folder, plan(folder, losses), "tokenize", "pretrain")["pretrained"]
+    log = [json.loads(line) for line in (artifact.path / "log.jsonl").read_text().splitlines()]
     assert log[0]["losses"][pairs] == pytest.approx(math.log(2), abs=0.1)
 
 
@@ -110,17 +110,17 @@ def test_it_is_fine_tuned_exported_and_quantized(teach, family: str):
     folder = teach(family)
     (folder / "task.yaml").write_text((folder / "task.yaml").read_text().replace("train: 40", "train: 160"))
     planned = plan(folder, "quantize.method=static", "quantize.calibration_examples=32")
-    found = made(folder, planned, "tokenize", "pretrain", "finetune", "export", "quantize")
-    teacher = found["teacher"].path
+    artifacts = made(folder, planned, "tokenize", "pretrain", "finetune", "export", "quantize")
+    teacher = artifacts["teacher"].path
     model = AutoModelForSequenceClassification.from_pretrained(teacher).eval()
     assert type(model).__name__ == f"{NAMES[family]}ForSequenceClassification"
     tuning, pad = planned.task.encoded("tuning", load_tokenizer(teacher), 16), pad_id(read_config(teacher))
     torch_logits = predict_logits(model, tuning, pad)
-    fp32 = predict_onnx(found["teacher-fp32"].path / "model.onnx", tuning, pad, threads=1)
-    int8 = predict_onnx(found["teacher-int8"].path / "model_quantized.onnx", tuning, pad, threads=1)
+    fp32 = predict_onnx(artifacts["teacher-fp32"].path / "model.onnx", tuning, pad, threads=1)
+    int8 = predict_onnx(artifacts["teacher-int8"].path / "model_quantized.onnx", tuning, pad, threads=1)
     np.testing.assert_allclose(fp32, torch_logits, atol=1e-5)  # fp32 sums in another order
-    assert found["teacher-fp32"].info["graph"] == "fast"
-    assert found["teacher-int8"].info["int8_matmuls"] > 0
+    assert artifacts["teacher-fp32"].info["graph"] == "fast"
+    assert artifacts["teacher-int8"].info["int8_matmuls"] > 0
     assert np.abs(int8 - fp32).max() < 0.1 * max(1, np.abs(fp32).max())
 
 

@@ -65,22 +65,22 @@ def test_a_result_pins_it(cache: Path) -> None:
 
 
 def test_a_student_of_the_hub_is_pinned_and_one_that_is_not_there_is_refused(cache: Path) -> None:
-    def asked(student: str) -> Request:
+    def with_student(student: str) -> Request:
         return replace(request("teacher"), recipes=("logits",), overrides=(), student=student)
 
-    (plan,) = plan_all(asked("acme/Tiny-BERT"))
+    (plan,) = plan_all(with_student("acme/Tiny-BERT"))
     assert plan.pretrained is not None and plan.pretrained.origin.revision == COMMIT
     assert (
         f"student acme/Tiny-BERT: main is commit {COMMIT} now; give --student acme/Tiny-BERT@{COMMIT} to stay with it"
         in plan.notes
     )
-    assert f"--student acme/Tiny-BERT@{COMMIT}" in command_line(asked("acme/Tiny-BERT"), plan)
+    assert f"--student acme/Tiny-BERT@{COMMIT}" in command_line(with_student("acme/Tiny-BERT"), plan)
     Path("acme").mkdir()
     message = (
         "student acme/nope: no such folder in acme, and no such repository of the hub; give another with --student DIR"
     )
     with pytest.raises(CompressError, match=message):
-        plan_all(asked("acme/nope"))
+        plan_all(with_student("acme/nope"))
 
 
 def test_a_folder_of_that_name_wins_and_it_is_said(cache: Path) -> None:

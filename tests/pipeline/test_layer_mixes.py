@@ -53,7 +53,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def request(
+def request_of(
     world: Path, stages: str = VECTORS, *, kind: str = "embedding", student: str = "mixing", method: str = "dynamic"
 ) -> Request:
     recipe = world / "mixed.yaml"
@@ -63,7 +63,7 @@ def request(
 
 
 def planned(world: Path, *words: str, **more: Any) -> Plan:
-    (plan,) = plan_all(request(world, *words, **more))
+    (plan,) = plan_all(request_of(world, *words, **more))
     return plan
 
 
@@ -90,12 +90,12 @@ def test_a_mix_that_nothing_teaches_is_refused(world: Path, stages: str, kind: s
 @pytest.mark.slow
 @pytest.mark.parametrize(("stages", "method"), [(f"{VECTORS}\n{QAT}", "qat"), (VECTORS, "dynamic")])
 def test_what_was_learnt_is_in_the_checkpoint_the_bundle_and_the_report(world: Path, stages: str, method: str) -> None:
-    asked = request(world, stages, method=method)
-    run_all(asked)
-    (folder,) = asked.root.glob("mixed-*")
+    request = request_of(world, stages, method=method)
+    run_all(request)
+    (folder,) = request.root.glob("mixed-*")
     result = read_result(folder)
     mixes = [stage.info["layer_mix"] for stage in result.stages if "layer_mix" in stage.info]
-    store, keys = asked.root / ".store", json.loads((folder / "checkpoints.json").read_text())
+    store, keys = request.root / ".store", json.loads((folder / "checkpoints.json").read_text())
     students = [store / key for name, key in keys.items() if name != "teacher"]
     assert mixes == [read_config(student)["sentence_layers"] for student in students], (
         "each training says what it learnt"
@@ -152,7 +152,7 @@ def test_a_checkpoint_with_a_mix_is_a_teacher_of_vectors_and_learns_no_mix_for_l
     save_checkpoint(model, load_tokenizer(world / "encoder"), tmp_path)
     assert learnt_mix(load_classifier(tmp_path, kind="embedding", labels=(), trained=True)) == [0.25] * 4
     assert learnt_mix(load_classifier(tmp_path, kind="regression", labels=(), trained=False)) is None
-    (plan,) = plan_all(replace(request(world), teacher=str(tmp_path)))
+    (plan,) = plan_all(replace(request_of(world), teacher=str(tmp_path)))
     assert (
         f"teacher {tmp_path.name}: its vectors are made of a mix of the states of its embeddings and 3 layers"
         in plan.notes

@@ -37,9 +37,9 @@ def model(dropout: float) -> Any:
         layers=4, hidden=96, heads=4, intermediate=384, vocabulary=100, max_positions=256, dropout=dropout
     )
     torch.manual_seed(0)
-    made = random_classifier(random_config(init), kind="classification", labels=("a", "b")).train()
-    draw_quickly(made)
-    return made
+    classifier = random_classifier(random_config(init), kind="classification", labels=("a", "b")).train()
+    draw_quickly(classifier)
+    return classifier
 
 
 def texts(length: int) -> dict[str, np.ndarray]:
@@ -55,10 +55,10 @@ def texts(length: int) -> dict[str, np.ndarray]:
 def kept(student: Any, objective: Objective, teacher: Any, length: int, how: Forward) -> int:
     """Return the bytes of all tensors saved for the backward pass, each storage once, and of the teacher's features, without
     weights."""
-    found: dict[int, torch.Tensor] = {}
+    tensors: dict[int, torch.Tensor] = {}
 
     def pack(tensor: torch.Tensor) -> torch.Tensor:
-        found[tensor.untyped_storage().data_ptr()] = tensor
+        tensors[tensor.untyped_storage().data_ptr()] = tensor
         return tensor
 
     device = CUDA if how.gpu else torch.device("cpu")
@@ -73,8 +73,8 @@ def kept(student: Any, objective: Objective, teacher: Any, length: int, how: For
             terms = objective(features, taught, batch)
         assert terms
         weights = {each.untyped_storage().data_ptr() for module in own for each in module.parameters()}
-    found |= {tensor.untyped_storage().data_ptr(): tensor for tensor in taught.values()}
-    return sum(tensor.untyped_storage().nbytes() for place, tensor in found.items() if place not in weights)
+    tensors |= {tensor.untyped_storage().data_ptr(): tensor for tensor in taught.values()}
+    return sum(tensor.untyped_storage().nbytes() for place, tensor in tensors.items() if place not in weights)
 
 
 @pytest.mark.parametrize("length", [32, 96, 192])

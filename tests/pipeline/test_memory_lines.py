@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from estimated import gpu_of, request
+from estimated import gpu_of, request_of
 from tokenizers import Tokenizer
 from worlds import encoder_world
 
@@ -24,7 +24,7 @@ def world(tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer:
 def test_what_does_not_fit_into_memory_says_what_to_lower(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gpu_of(monkeypatch, None)
     monkeypatch.setattr("compress.pipeline.estimate.memory_bytes", lambda: 1000)
-    line = estimate(plan_all(request(world)), world / "runs").memory_line()
+    line = estimate(plan_all(request_of(world)), world / "runs").memory_line()
     assert line is not None and line.endswith(": not enough; lower micro_batch_size of finetune, or max_length")
 
 
@@ -33,16 +33,16 @@ def test_a_stage_is_called_as_settings_call_it(world: Path, monkeypatch: pytest.
     gpu_of(monkeypatch, None)
     monkeypatch.setattr("compress.pipeline.estimate.memory_bytes", lambda: 1000)
     (world / "one.yaml").write_text("{name: one, title: S, architecture: bert, layers: 1}")
-    asked = request(world, "general.enabled=false", "augment.enabled=false", recipe="tinybert")
-    found = estimate(plan_all(replace(asked, student=str(world / "one.yaml"))), asked.root)
-    named = [work for work in found.work if work.label == "distill intermediate"]
-    line = replace(found, work=tuple(named)).memory_line()
+    request = request_of(world, "general.enabled=false", "augment.enabled=false", recipe="tinybert")
+    forecast = estimate(plan_all(replace(request, student=str(world / "one.yaml"))), request.root)
+    named = [work for work in forecast.work if work.label == "distill intermediate"]
+    line = replace(forecast, work=tuple(named)).memory_line()
     assert line is not None and line.endswith(": not enough; lower micro_batch_size of intermediate, or max_length")
 
 
 def test_a_micro_batch_is_what_is_in_memory(world: Path) -> None:
     whole, small = (
-        estimate(plan_all(request(world, *words)), world / "runs").work[0].memory
+        estimate(plan_all(request_of(world, *words)), world / "runs").work[0].memory
         for words in ((), ("finetune.micro_batch_size=8",))
     )
     assert (whole.examples, small.examples) == (32, 8)
@@ -61,26 +61,26 @@ class Noticing(Listener):
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_stages_side_by_side_need_the_memory_of_each(world: Path, monkeypatch: pytest.MonkeyPatch, jobs: int) -> None:
     gpu_of(monkeypatch, None)
-    asked = replace(request(world), seeds=(0, 1), jobs=jobs)
-    found = estimate(plan_all(asked), asked.root)
-    one, other = (work.memory.total for work in found.work)
+    request = replace(request_of(world), seeds=(0, 1), jobs=jobs)
+    forecast = estimate(plan_all(request), request.root)
+    one, other = (work.memory.total for work in forecast.work)
     monkeypatch.setattr("compress.pipeline.estimate.memory_bytes", lambda: one + other - 1)
-    assert found.fits(1) and not found.fits(2)
-    line = found.memory_line(2)
+    assert forecast.fits(1) and not forecast.fits(2)
+    line = forecast.memory_line(2)
     assert line is not None and line.endswith(": not enough for these at once; lower --jobs")
     heard = Noticing()
-    run_all(asked, heard)
+    run_all(request, heard)
     assert (line in heard.notices) is (jobs == 2)
-    assert estimate(plan_all(asked), asked.root).fits(2)  # nothing is left to train
+    assert estimate(plan_all(request), request.root).fits(2)  # nothing is left to train
 
 
 def test_stages_that_follow_each_other_do_not_come_together(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gpu_of(monkeypatch, None)
     (world / "one.yaml").write_text("{name: one, title: S, architecture: distilbert, layers: 1}")
-    asked = replace(request(world, recipe="distilbert"), student=str(world / "one.yaml"))
-    found = estimate(plan_all(asked), asked.root)
-    totals = [work.memory.total for work in found.work]
+    request = replace(request_of(world, recipe="distilbert"), student=str(world / "one.yaml"))
+    forecast = estimate(plan_all(request), request.root)
+    totals = [work.memory.total for work in forecast.work]
     assert len(totals) == 2
     monkeypatch.setattr("compress.pipeline.estimate.memory_bytes", lambda: max(totals))
-    assert found.fits(8)
-    assert "at once" not in str(found.memory_line(8))
+    assert forecast.fits(8)
+    assert "at once" not in str(forecast.memory_line(8))

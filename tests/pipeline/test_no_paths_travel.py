@@ -52,8 +52,8 @@ def secret(tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer
     return folder
 
 
-def request(secret: Path) -> Request:
-    given = f"quantize.calibration_text={secret / 'texts.txt'}"
+def request_of(secret: Path) -> Request:
+    setting = f"quantize.calibration_text={secret / 'texts.txt'}"
     return Request(
         recipes=(str(secret / "telling.yaml"),),
         tasks=(str(secret / "task.yaml"),),
@@ -61,7 +61,7 @@ def request(secret: Path) -> Request:
         student=str(secret / "small.yaml"),
         corpus=(str(secret / "text.txt"),),
         root=secret / "runs",
-        overrides=(given,),
+        overrides=(setting,),
         threads=1,
         bench=None,
     )
@@ -72,7 +72,7 @@ def test_no_file_that_leaves_the_machine_names_a_folder_of_it(
 ) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    (result,) = run_all(request(secret))
+    (result,) = run_all(request_of(secret))
     run, out = secret / "runs" / result.run, tmp_path / "out"
     write_report([result], out / "report", folders=[run])
     bundle = ship(run, out / "bundle", store=secret / "runs" / ".store", with_checkpoint=True)
@@ -80,8 +80,8 @@ def test_no_file_that_leaves_the_machine_names_a_folder_of_it(
     private = [SECRET, str(Path(compress.__file__).parents[1]), str(tmp_path)]
     files = [path for folder in (run, out) for path in folder.rglob("*") if path.is_file()]
     assert {"result.json", "report.html", "bundle.json", "README.md", "model_quantized.onnx"} < {f.name for f in files}
-    found = [(path, word) for path in files for word in private if word.encode() in path.read_bytes()]
-    assert not found
+    leaks = [(path, word) for path in files for word in private if word.encode() in path.read_bytes()]
+    assert not leaks
 
     stages = {stage.kind: stage.info for stage in read_result(run).stages}
     assert stages["augment augmented"]["spec"]["glove"] == "vectors.txt"
@@ -98,7 +98,7 @@ def test_a_run_of_before_is_shipped_without_its_paths(
 ) -> None:
     """The run's result contains paths; the bundle made from it does not."""
     monkeypatch.setattr("compress.pipeline.results.assemble.without_places", lambda document: document)
-    (result,) = run_all(request(secret))
+    (result,) = run_all(request_of(secret))
     run = secret / "runs" / result.run
     assert SECRET in (run / "result.json").read_text()
     bundle = ship(run, tmp_path / "bundle", store=secret / "runs" / ".store")
@@ -107,12 +107,12 @@ def test_a_run_of_before_is_shipped_without_its_paths(
 
 def test_the_commands_name_files_from_where_they_run(secret: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(secret.parent)
-    asked = request(secret)
-    assert SECRET not in ablation_line("full", asked, ["a"]).replace(f"{SECRET}/", "")
-    assert f"--teacher {SECRET}/teacher" in ablation_line("full", asked, ["a"])
+    request = request_of(secret)
+    assert SECRET not in ablation_line("full", request, ["a"]).replace(f"{SECRET}/", "")
+    assert f"--teacher {SECRET}/teacher" in ablation_line("full", request, ["a"])
     monkeypatch.chdir(secret)
-    assert "--corpus text.txt" in ablation_line("full", asked, ["a"])
-    assert len(plan_all(asked)) == 1
+    assert "--corpus text.txt" in ablation_line("full", request, ["a"])
+    assert len(plan_all(request)) == 1
 
 
 def test_how_a_path_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,12 +70,12 @@ def test_activations_are_those_that_the_fast_graph_has_operators_for():
 
 
 def test_a_known_family_has_the_fast_graph_and_nothing_is_said(world: World):
-    by_default, asked = world.plan("int8"), world.plan("int8", "export.graph=fast")
+    by_default, fast = world.plan("int8"), world.plan("int8", "export.graph=fast")
     assert graphs(by_default) == {"teacher-fp32": "fast"}
     assert by_default.notes == ()
-    assert [node.key for node in by_default.nodes] == [node.key for node in asked.nodes]
-    assert by_default.name == asked.name
-    assert resolved_recipe(by_default) == resolved_recipe(asked)
+    assert [node.key for node in by_default.nodes] == [node.key for node in fast.nodes]
+    assert by_default.name == fast.name
+    assert resolved_recipe(by_default) == resolved_recipe(fast)
 
 
 @pytest.mark.usefixtures("unknown")
@@ -88,8 +88,8 @@ def test_another_has_the_plain_graph_and_the_plan_says_why(world: World):
     assert (
         ", and this bert is of none of them. It is slower than a fast one, because it computes the last layer" in note
     )
-    asked = world.plan("int8", "export.graph=plain")
-    assert (plan.name, [node.key for node in plan.nodes]) == (asked.name, [node.key for node in asked.nodes])
+    plain = world.plan("int8", "export.graph=plain")
+    assert (plan.name, [node.key for node in plan.nodes]) == (plain.name, [node.key for node in plain.nodes])
 
 
 @pytest.mark.usefixtures("unknown")
@@ -105,7 +105,7 @@ def test_each_model_has_its_own_graph(
 
 @pytest.mark.usefixtures("unknown")
 @pytest.mark.parametrize(
-    ("recipe", "overrides", "told"),
+    ("recipe", "overrides", "message"),
     [
         (
             "distilbert",
@@ -116,16 +116,16 @@ def test_each_model_has_its_own_graph(
         ("bert-pretrain", (), "stage pretrain, teacher teacher: masked_lm: the masked-LM head of a bert is not known"),
     ],
 )
-def test_what_needs_its_parts_is_refused(world: World, recipe: str, overrides: tuple[str, ...], told: str):
+def test_what_needs_its_parts_is_refused(world: World, recipe: str, overrides: tuple[str, ...], message: str):
     student = None if recipe == "bert-pretrain" else "fewer.yaml"
-    assert told in world.refused(recipe, *overrides, student=student, corpus=recipe != "distilbert")
+    assert message in world.refused(recipe, *overrides, student=student, corpus=recipe != "distilbert")
 
 
 def test_training_for_int8_needs_the_fast_graph(world: World, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(families.FAMILIES, "bert", replace(families.FAMILIES["bert"], fast=False))
     (world.folder / "own.yaml").write_text("name: own\ntitle: Own\narchitecture: bert\nlayers: 1\n")
-    told = world.refused("distilbert-int8-qat", student="own.yaml")
-    assert "this bert is of none of them: leave it out with --set quantize_aware.enabled=false" in told
+    message = world.refused("distilbert-int8-qat", student="own.yaml")
+    assert "this bert is of none of them: leave it out with --set quantize_aware.enabled=false" in message
     changed = ("quantize_aware.enabled=false", "quantize.method=smoothquant")  # as the error suggests
     assert graphs(world.plan("distilbert-int8-qat", *changed, student="own.yaml"))["student-fp32"] == "plain"
 
@@ -133,8 +133,8 @@ def test_training_for_int8_needs_the_fast_graph(world: World, monkeypatch: pytes
 def test_attention_that_cannot_be_read_is_no_loss(world: World, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(families.FAMILIES, "bert", replace(families.FAMILIES["bert"], captures_attention=False))
     (world.folder / "own.yaml").write_text("name: own\ntitle: Own\narchitecture: bert\nlayers: 1\n")
-    told = world.refused("minilm", student="own.yaml")
-    assert "relation_kl: the attention of a bert cannot be read; leave the loss out, or choose recipe logits" in told
+    message = world.refused("minilm", student="own.yaml")
+    assert "relation_kl: the attention of a bert cannot be read; leave the loss out, or choose recipe logits" in message
     from transformers import AutoModel
 
     model, _ = load_pretrained(AutoModel, world.teacher, "an encoder")
@@ -149,8 +149,8 @@ def test_documents_that_cannot_be_kept_apart_are_refused(world: World, monkeypat
     monkeypatch.setitem(families.FAMILIES, "bert", replace(families.FAMILIES["bert"], packs_documents=False))
     for recipe, stage in (("bert-pretrain", "pretrain"), ("tinybert-small", "masked_lm")):
         student = None if recipe == "bert-pretrain" else "fewer.yaml"
-        told = world.refused(recipe, f"{stage}.attention=document", student=student, corpus=True)
-        assert f"stage {stage}: attention: a bert cannot keep the documents of a sequence apart" in told
+        message = world.refused(recipe, f"{stage}.attention=document", student=student, corpus=True)
+        assert f"stage {stage}: attention: a bert cannot keep the documents of a sequence apart" in message
 
 
 @pytest.mark.usefixtures("unknown")
@@ -163,5 +163,5 @@ def test_a_masked_lm_head_that_is_not_known(world: World):
 @pytest.mark.usefixtures("unknown")
 def test_a_card_of_a_form_that_no_student_is_made_in(world: World):
     (world.folder / "own.yaml").write_text("name: own\ntitle: Own\narchitecture: bert\nlayers: 1\n")
-    told = world.refused("distilbert", student="own.yaml")
-    assert "architecture: a student `bert` can only be pre-trained (`init: pretrained`)" in told
+    message = world.refused("distilbert", student="own.yaml")
+    assert "architecture: a student `bert` can only be pre-trained (`init: pretrained`)" in message

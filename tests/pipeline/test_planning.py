@@ -94,8 +94,8 @@ def test_without_text_what_needs_it_is_left_out_and_said(case: Case):
 
 def test_a_task_that_is_nearly_another_is_noted_and_others_are_not(case: Case):
     plan = case.plan("prediction.per_task.sts2.epochs=1", "prediction.per_task.reviews.epochs=1")
-    told = "prediction: per_task gives `sts2` settings of its own; did you mean `stsb` or `sst2`?"
-    assert [note for note in plan.notes if "per_task" in note] == [told]
+    message = "prediction: per_task gives `sts2` settings of its own; did you mean `stsb` or `sst2`?"
+    assert [note for note in plan.notes if "per_task" in note] == [message]
 
 
 @pytest.mark.parametrize("stage", ["general", "masked_lm"])
@@ -108,10 +108,10 @@ def test_a_stage_that_is_asked_for_without_text_is_a_mistake(case: Case, stage: 
 
 @pytest.mark.parametrize("stage", ["general", "augment", "intermediate", "prediction"])
 def test_every_stage_can_be_switched_off(case: Case, stage: str):
-    made = {"general": "encoder", "augment": "augmented"}.get(stage, stage)
+    node_id = {"general": "encoder", "augment": "augmented"}.get(stage, stage)
     plan = case.plan(f"{stage}.enabled=false")
-    assert made not in keys(plan)
-    assert all(made not in node.inputs.values() for node in plan.nodes)
+    assert node_id not in keys(plan)
+    assert all(node_id not in node.inputs.values() for node in plan.nodes)
     assert stage not in [next(iter(s.values())).get("name", next(iter(s))) for s in resolved_recipe(plan)["stages"]]
 
 
@@ -124,12 +124,12 @@ def test_heads_that_cannot_be_matched_are_found_at_once_with_the_ways_out(case: 
     case.student(heads=4)
     with pytest.raises(CompressError) as caught:
         case.plan()
-    found = str(caught.value)
-    assert "recipe tinybert, stage general" in found
-    assert "narrow" in found
-    assert "4" in found
-    assert "another student card" in found
-    assert "relation_kl" in found
+    message = str(caught.value)
+    assert "recipe tinybert, stage general" in message
+    assert "narrow" in message
+    assert "4" in message
+    assert "another student card" in message
+    assert "relation_kl" in message
     relations = "losses=[{name: relation_kl}]"
     assert case.plan(f"general.{relations}", f"intermediate.{relations}").notes == ()
 
@@ -140,7 +140,7 @@ def test_a_loss_of_classes_has_no_place_on_plain_text(case: Case):
 
 
 @pytest.mark.parametrize(
-    ("overrides", "found"),
+    ("overrides", "message"),
     [
         (("intermediate.name=student",), "a stage is called student, which plans use for something else"),
         (("intermediate.name=prediction",), "give each of several stages of a kind a `name` of its own"),
@@ -148,8 +148,8 @@ def test_a_loss_of_classes_has_no_place_on_plain_text(case: Case):
         (("prediction.losses=[{name: hidden_cosine}]",), "hidden_cosine needs equal widths: the student has 16"),
     ],
 )
-def test_what_could_not_work_is_refused(case: Case, overrides: tuple[str, ...], found: str):
-    with pytest.raises(CompressError, match=re.escape(found)):
+def test_what_could_not_work_is_refused(case: Case, overrides: tuple[str, ...], message: str):
+    with pytest.raises(CompressError, match=re.escape(message)):
         case.plan(*overrides)
 
 

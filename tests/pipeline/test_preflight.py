@@ -113,8 +113,8 @@ def test_texts_longer_than_the_teachers_positions(case: Case):
         "task toy: max_length is 25 tokens and teacher teacher has 24 positions; "
         "set max_length to at most 24, for files of your own --max-length 24"
     )
-    found = case.unplanned(16, "stages[0].finetune.max_length=30")
-    assert found.startswith("recipe int8, finetune: max_length is 30 tokens and teacher teacher has 24 positions")
+    message = case.unplanned(16, "stages[0].finetune.max_length=30")
+    assert message.startswith("recipe int8, finetune: max_length is 30 tokens and teacher teacher has 24 positions")
 
 
 def test_roberta_keeps_two_positions_for_itself(case: Case):
@@ -136,8 +136,8 @@ def test_a_roberta_whose_padding_stands_in_every_text(case: Case):
     """transformers counts the positions of tokens other than padding, a graph those of all tokens."""
     begins = case.tokenizer.token_to_id("[CLS]")
     case.use("roberta", architectures=["RobertaModel"], pad_token_id=begins)
-    found = case.refused(case.plan())
-    assert found.startswith(
+    message = case.refused(case.plan())
+    assert message.startswith(
         f"{case.teacher}: config.json: pad_token_id: positions are counted by it, and {begins} is [CLS]"
     )
     case.use("bert", architectures=["BertModel"], pad_token_id=begins)  # BERT counts positions differently
@@ -166,8 +166,8 @@ def test_a_checkpoint_with_more_layers_than_its_config(case: Case):
 def test_a_fast_graph_that_a_teacher_has_not_is_told_before_its_training(case: Case):
     config = case.teacher / "config.json"
     config.write_text(json.dumps(json.loads(config.read_text()) | {"hidden_act": "silu"}))
-    told = case.refused(case.plan(16, "export.graph=fast"))
-    assert "this bert has another, silu: export with graph: plain" in told
+    message = case.refused(case.plan(16, "export.graph=fast"))
+    assert "this bert has another, silu: export with graph: plain" in message
     preflight(case.plan(), case.root)
 
 

@@ -27,8 +27,8 @@ from compress.spec.stages import Distill
 def test_the_stages_come_in_order_and_the_fine_tuning_begins_with_what_the_text_taught(world: Path):
     planned = plan(world)
     assert [node.id for node in planned.nodes][:4] == ["text", "pretrained", "teacher", "teacher-fp32"]
-    found = made(world, planned, "tokenize", "pretrain", "finetune")
-    before, after = (load_file(found[name].path / "model.safetensors") for name in ("pretrained", "teacher"))
+    artifacts = made(world, planned, "tokenize", "pretrain", "finetune")
+    before, after = (load_file(artifacts[name].path / "model.safetensors") for name in ("pretrained", "teacher"))
     shared = [name for name in before if name.startswith("bert.encoder")]
     assert shared
     # Two steps of fine-tuning at the default rate move a weight by no more than a few times that rate.
@@ -38,17 +38,17 @@ def test_the_stages_come_in_order_and_the_fine_tuning_begins_with_what_the_text_
 
 def test_the_checkpoint_is_a_masked_language_model_that_transformers_loads(world: Path):
     said: list[str] = []
-    found = made(world, plan(world), "tokenize", "pretrain", notices=said)["pretrained"]
-    assert has_masked_lm_head(found.path)
-    model, loading = AutoModelForMaskedLM.from_pretrained(found.path, output_loading_info=True)
+    artifact = made(world, plan(world), "tokenize", "pretrain", notices=said)["pretrained"]
+    assert has_masked_lm_head(artifact.path)
+    model, loading = AutoModelForMaskedLM.from_pretrained(artifact.path, output_loading_info=True)
     assert not loading["missing_keys"]
     table = model.get_input_embeddings().weight
     assert model.get_output_embeddings().weight.data_ptr() == table.data_ptr()
     assert len(table) == Tokenizer.from_file(str(world / "words" / "tokenizer.json")).get_vocab_size()
-    info = found.info["held_out"]
+    info = artifact.info["held_out"]
     assert info["perplexity"] == pytest.approx(math.exp(info["loss"]))
-    assert info["sequences"] == round(0.1 * (found.info["sequences"] + info["sequences"]))
-    assert found.info["steps"] == 3
+    assert info["sequences"] == round(0.1 * (artifact.info["sequences"] + info["sequences"]))
+    assert artifact.info["steps"] == 3
     assert f"pretrained: perplexity {info['perplexity']:.1f} of the masked tokens" in said[-1]
 
 
@@ -71,11 +71,11 @@ def test_it_learns_and_the_perplexity_of_text_that_it_has_not_seen_falls(world: 
     ],
 )
 def test_the_objectives_combine(world: Path, losses: str, head: bool):
-    found = made(world, plan(world, f"pretrain.losses={losses}"), "tokenize", "pretrain")["pretrained"]
-    log = [json.loads(line) for line in (found.path / "log.jsonl").read_text().splitlines()]
+    artifact = made(world, plan(world, f"pretrain.losses={losses}"), "tokenize", "pretrain")["pretrained"]
+    log = [json.loads(line) for line in (artifact.path / "log.jsonl").read_text().splitlines()]
     assert all(name in losses for name in log[0]["losses"])
-    assert has_masked_lm_head(found.path) == head
-    assert ("held_out" in found.info) == head
+    assert has_masked_lm_head(artifact.path) == head
+    assert ("held_out" in artifact.info) == head
 
 
 def test_text_that_is_too_short_is_told_with_the_stage_and_the_files(world: Path):
@@ -100,8 +100,8 @@ def test_a_checkpoint_goes_on_with_its_own_head(world: Path):
     first = made(world, plan(world), "tokenize", "pretrain")["pretrained"]
     again = plan(world, "pretrain.learning_rate=1e-9", teacher=str(first.path))
     (world / "again").mkdir()
-    found = made(world / "again", again, "tokenize", "pretrain")["pretrained"]
-    before, after = (load_file(folder / "model.safetensors") for folder in (first.path, found.path))
+    second = made(world / "again", again, "tokenize", "pretrain")["pretrained"]
+    before, after = (load_file(folder / "model.safetensors") for folder in (first.path, second.path))
     before.pop("bert.pooler.dense.weight", None)
     before.pop("bert.pooler.dense.bias", None)
     assert all(torch.allclose(after[name], tensor, atol=1e-6) for name, tensor in before.items())

@@ -52,7 +52,7 @@ def world(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def request(world: Path, recipe: str, student: str = "bytes", *overrides: str, **more: Any) -> Request:
+def request_of(world: Path, recipe: str, student: str = "bytes", *overrides: str, **more: Any) -> Request:
 
     options: dict[str, Any] = {"precision": "fp32", "threads": 1, "bench": None, "root": world / "runs", **more}
     task = (str(world / "task.yaml"),)
@@ -67,7 +67,7 @@ def request(world: Path, recipe: str, student: str = "bytes", *overrides: str, *
 
 
 def planned(world: Path, recipe: str, student: str = "bytes", *overrides: str, **more: Any) -> Plan:
-    (plan,) = plan_all(request(world, recipe, student, *overrides, **more))
+    (plan,) = plan_all(request_of(world, recipe, student, *overrides, **more))
     return plan
 
 
@@ -122,8 +122,8 @@ def test_the_table_has_the_teacher_s_own_logits_and_an_interruption_changes_noth
     parts = built(plan, world / "parts", again)
     assert again.seen[0] == 12 and again.seen[-1] == STEPS
     files = [
-        {path.name: path.read_bytes() for path in found["student"].path.iterdir() if path.suffix != ".jsonl"}
-        for found in (whole, parts)
+        {path.name: path.read_bytes() for path in artifacts["student"].path.iterdir() if path.suffix != ".jsonl"}
+        for artifacts in (whole, parts)
     ]
     assert files[0].pop("manifest.json") and files[1].pop("manifest.json")
     assert files[0] == files[1]
@@ -135,7 +135,7 @@ def test_the_table_has_the_teacher_s_own_logits_and_an_interruption_changes_noth
 @pytest.mark.parametrize("brief", [False, True], ids=["table", "forward"])
 def test_a_student_that_is_its_teacher_has_nothing_to_learn(world: Path, tokenizer: str, brief: bool) -> None:
     """With the same weights and tokens: from the table and by a forward pass per batch, with one tokenizer and two."""
-    trained = build_stage(request(world, "logits"), "teacher")
+    trained = build_stage(request_of(world, "logits"), "teacher")
     shutil.copytree(trained.path, world / "same")
     if tokenizer == "another":
         path = world / "same/tokenizer.json"
@@ -144,14 +144,14 @@ def test_a_student_that_is_its_teacher_has_nothing_to_learn(world: Path, tokeniz
         path.write_text(json.dumps(document))
     steps = "distill.max_steps=2" if brief else "distill.epochs=1"
     losses = "distill.losses=[{name: soft_target, temperature: 2.0}]"
-    asked = request(world, "logits", "same", losses, "distill.dropout=0", steps)
-    (plan,) = plan_all(asked)
+    request = request_of(world, "logits", "same", losses, "distill.dropout=0", steps)
+    (plan,) = plan_all(request)
     assert plan.shares_tokenizer == (tokenizer == "its teacher's")
-    made = build_stage(asked, "student")
+    student = build_stage(request, "student")
     assert (
         alone(trained.path, plan.task.data.train.texts[0][:20], 24).std(axis=0).min() > 0.005
     )  # the texts' logits differ
-    first = json.loads((made.path / "log.jsonl").read_text().splitlines()[0])
+    first = json.loads((student.path / "log.jsonl").read_text().splitlines()[0])
     assert first["losses"]["soft_target"] == pytest.approx(0, abs=1e-9)
 
 
@@ -183,7 +183,7 @@ def test_with_one_tokenizer_layers_are_learnt_and_text_is_read(world: Path) -> N
     encoder_folder(world / "words", "bert")
     losses = "losses=[{name: hidden_mse}]"
     brief = (f"general.{losses}", f"intermediate.{losses}", "general.max_steps=1", "general.learning_rate=1e-12")
-    asked = request(
+    request = request_of(
         world,
         "tinybert",
         "words",
@@ -192,11 +192,11 @@ def test_with_one_tokenizer_layers_are_learnt_and_text_is_read(world: Path) -> N
         "general.batch_size=8",
         corpus=(str(world / "text.txt"),),
     )
-    (plan,) = plan_all(asked)
+    (plan,) = plan_all(request)
     assert {"encoder", "intermediate", "prediction"} <= {node.id for node in plan.nodes}
     from compress.models.weights import load_weights
 
-    before, after = load_weights(world / "words"), load_weights(build_stage(asked, "encoder").path)
+    before, after = load_weights(world / "words"), load_weights(build_stage(request, "encoder").path)
     for name, tensor in before.items():
         torch.testing.assert_close(after[name], tensor, rtol=0, atol=1e-9)  # the learning rate is close to 0
 
@@ -219,10 +219,10 @@ def test_what_needs_the_same_tokens_is_refused_by_name(
 
 
 def test_a_stage_on_plain_text_is_refused_by_name(world: Path) -> None:
-    asked = request(world, "tinybert", corpus=(str(world / "text.txt"),))
-    told = "stage general: trains on plain text in the tokens of teacher teacher, and the student has other tokens"
-    with pytest.raises(CompressError, match=re.escape(told)):
-        plan_all(asked)
+    request = request_of(world, "tinybert", corpus=(str(world / "text.txt"),))
+    message = "stage general: trains on plain text in the tokens of teacher teacher, and the student has other tokens"
+    with pytest.raises(CompressError, match=re.escape(message)):
+        plan_all(request)
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_a_folder_that_is_none_is_refused_as_a_student(world: Path) -> None:
 def test_a_head_of_its_own_is_put_in_the_task_s_order(world: Path) -> None:
     from compress.pipeline.training.initial_student import _pretrained_classifier
 
-    trained = build_stage(request(world, "logits"), "teacher")
+    trained = build_stage(request_of(world, "logits"), "teacher")
     shutil.copytree(trained.path, world / "turned")
     path = world / "turned/config.json"
     config = json.loads(path.read_text())

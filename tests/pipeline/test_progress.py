@@ -88,10 +88,10 @@ def test_each_of_several_runs_is_named_and_a_note_that_they_share_comes_once(
         seen.append(f"ran {plan.name}")
 
     monkeypatch.setattr(running, "_run", ran)
-    asked = replace(request_, seeds=seeds)
-    plans = [replace(plan, notes=("of all", f"of seed {plan.seed}")) for plan in plan_all(asked)]
+    request_ = replace(request_, seeds=seeds)
+    plans = [replace(plan, notes=("of all", f"of seed {plan.seed}")) for plan in plan_all(request_)]
     monkeypatch.setattr(running, "plan_all", lambda *_: plans)
-    running._run_all(asked, Runs())
+    running._run_all(request_, Runs())
     names = [plan.name for plan in plans]
     notes = ["note: of all", *(f"note: of seed {seed}" for seed in seeds)]
     if len(seeds) == 1:
@@ -114,9 +114,9 @@ def test_what_ends_one_of_several_runs_names_it(
         raise ends
 
     monkeypatch.setattr(running, "_run", fails)
-    asked = replace(request_, seeds=seeds)
-    first = plan_all(asked)[0].name
+    request_ = replace(request_, seeds=seeds)
+    first = plan_all(request_)[0].name
     with pytest.raises(type(ends)) as raised:
-        running._run_all(asked, Listener())
+        running._run_all(request_, Listener())
     assert str(raised.value) == (f"{first}: no room" if len(seeds) > 1 else "no room")
     assert raised.value.exit_code == code

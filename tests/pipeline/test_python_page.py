@@ -36,7 +36,7 @@ def test_its_programs_run(
     first = first.replace('teacher="./my-bert")', 'teacher="./my-bert", overrides=["finetune.max_steps=2"])')
     exec(first, {})
     exec(second, {})
-    told = capsys.readouterr().out.splitlines()
+    lines = capsys.readouterr().out.splitlines()
     names: dict[str, Any] = {}
     exec(listener, names)
     compress.run(
@@ -44,10 +44,10 @@ def test_its_programs_run(
     )
     heard = capsys.readouterr().out.splitlines()
     assert heard and all(line.startswith("cached ") for line in heard)
-    assert told[0].startswith("['finetune teacher', 'export teacher-fp32', 'quantize teacher-int8']")
-    assert [line.split()[:2] for line in told[1:3]] == [["teacher", "fp32"], ["teacher", "int8"]]
-    assert "False" not in told[-4]
-    assert told[-1] == "(1, 2)"
+    assert lines[0].startswith("['finetune teacher', 'export teacher-fp32', 'quantize teacher-int8']")
+    assert [line.split()[:2] for line in lines[1:3]] == [["teacher", "fp32"], ["teacher", "int8"]]
+    assert "False" not in lines[-4]
+    assert lines[-1] == "(1, 2)"
 
 
 def test_every_option_is_named() -> None:

@@ -1,9 +1,7 @@
-"""Teachers' logits at the tokens of a student's windows: tables of one teacher and of several equal their forward passes."""
+"""One teacher's logits at the tokens of a student's windows: a table equals its forward passes."""
 
 from __future__ import annotations
 
-import json
-import shutil
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -13,93 +11,25 @@ import pytest
 import torch
 from accelerate import Accelerator
 from default_suite import slow
-from span_files import questions, squad, written
-from teacher_pairs import make_world, plan, request
+from question_worlds import make_question_world, question_request, reader, windows_of
+from teacher_pairs import plan
 
-from compress.augment import read_augmented
 from compress.losses.features import LOGITS
 from compress.losses.soft_target import SoftTarget
-from compress.losses.spans import moved_logits, span_kl_loss
-from compress.models.checkpoints import load_classifier, load_tokenizer, pad_id
-from compress.models.features import compute_features
+from compress.losses.spans import span_kl_loss
 from compress.models.predict import to_tensors
 from compress.objective import Objective
-from compress.pipeline import Listener, build_stage, run_all
+from compress.pipeline import Listener, build_stage
 from compress.pipeline.training import teacher_targets
 from compress.spec.stages import Training
-from compress.store import Artifact
-from compress.tasks import EncodedSpans, TaskBatches, encode, load_reported, score, span_tables
-
-TASK = """\
-name: asked
-kind: span
-text: [question, context]
-label: answers
-metrics: [exact_match, f1_span]
-max_length: 24
-files: {train: asked.json, dev: dev.json}
-"""
-PAIR = ("tiny.yaml", "./bytes")
+from compress.tasks import TaskBatches
 
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    make_world(tmp_path)
-    (tmp_path / "asked.yaml").write_text(TASK)
-    train, dev = (squad(questions(split, 12, impossible=True), version2=True) for split in ("train", "dev"))
-    written(tmp_path, train, dev)
+    make_question_world(tmp_path)
     return tmp_path
-
-
-def asking(*teachers: str, **fields: Any) -> Any:
-    return request(*teachers, task="asked.yaml", **fields)
-
-
-def reader(folder: Path) -> Any:
-    return load_classifier(folder, kind="span", labels=("start", "end"), trained=True).eval()
-
-
-def windows_of(teacher: str, split: str, length: int = 24) -> EncodedSpans:
-    """Return the windows in the tokens of `teacher`, which a student without a tokenizer shares."""
-    found = plan(teacher, task="asked.yaml")
-    windows = encode(found.teacher.tokenizer, getattr(found.task.data, split), length)
-    assert isinstance(windows, EncodedSpans)
-    return windows
-
-
-def said(folder: Path, windows: EncodedSpans, parts: Any = None) -> np.ndarray:
-    """Return [token, 2] at the tokens of `windows`, one window at a time; `parts`: the windows in the teacher's own tokens."""
-    model, rows = reader(folder), []
-    for row in range(len(windows)):
-        read = windows if parts is None else parts
-        ids = torch.from_numpy(read.input_ids[row].astype(np.int64))[None]
-        types = torch.from_numpy(read.token_type_ids[row].astype(np.int64))[None]
-        batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "token_type_ids": types}
-        with torch.no_grad():
-            logits = compute_features(model, batch, (LOGITS,))[LOGITS]
-        if parts is not None:
-            places = torch.from_numpy(parts.places[row].astype(np.int64))[None]
-            logits = moved_logits(logits, places, len(windows.input_ids[row]))
-        rows.append(logits[0].numpy())
-    return np.concatenate(rows)
-
-
-def compared(windows: EncodedSpans) -> list[np.ndarray]:
-    """Return, for each window, which tokens are compared."""
-    return [windows.targets(np.array([row]), length)["compared"][0] == 1 for row, length in enumerate(windows.lengths)]
-
-
-def probabilities(table: np.ndarray, windows: EncodedSpans, temperature: float) -> np.ndarray:
-    """Return [compared token, 2] of all windows, computed by torch in float64."""
-    found = []
-    for logits, kept in zip(np.split(table, windows.starts[1:-1]), compared(windows), strict=True):
-        found.append(torch.softmax(torch.from_numpy(logits[kept]).double() / temperature, dim=0).numpy())
-    return np.concatenate(found)
-
-
-def kept_of(table: np.ndarray, windows: EncodedSpans) -> np.ndarray:
-    return table[np.concatenate(compared(windows))]
 
 
 @pytest.mark.parametrize("tokens", ["another's", *slow("its teacher's")])
@@ -107,7 +37,7 @@ def test_a_table_of_one_teacher_teaches_what_its_forwards_do(
     world: Path, monkeypatch: pytest.MonkeyPatch, tokens: str
 ) -> None:
     """For batches and their parts; a resumed training reads the stored table."""
-    teacher = reader(build_stage(asking("tiny.yaml"), "teacher").path)
+    teacher = reader(build_stage(question_request("tiny.yaml"), "teacher").path)
     source = plan("tiny.yaml", task="asked.yaml").teacher
     windows = windows_of("tiny.yaml" if tokens == "its teacher's" else "./bytes", "train")
     data = TaskBatches(windows, batch_size=8, pad_id=0, seed=3)
@@ -134,10 +64,10 @@ def test_a_table_of_one_teacher_teaches_what_its_forwards_do(
     for step in range(len(data)):
         for rows in (data.indices(step), data.indices(step)[:3]):
             batch = to_tensors(data.collate(rows), torch.device("cpu"))
-            found, expected = (each(batch, rows)[LOGITS] for each in (table, forward))
-            assert found.shape == expected.shape and torch.equal(found, again(batch, rows)[LOGITS])
-            student = torch.from_numpy(np.random.default_rng(step).standard_normal(found.shape)).float()
-            both = [span_kl_loss(student, each, batch["compared"], temperature=2.0) for each in (found, expected)]
+            logits, expected = (each(batch, rows)[LOGITS] for each in (table, forward))
+            assert logits.shape == expected.shape and torch.equal(logits, again(batch, rows)[LOGITS])
+            student = torch.from_numpy(np.random.default_rng(step).standard_normal(logits.shape)).float()
+            both = [span_kl_loss(student, each, batch["compared"], temperature=2.0) for each in (logits, expected)]
             torch.testing.assert_close(both[0], both[1], rtol=1e-5, atol=1e-6)  # fp32, with different padding
             losses.append(float(both[0]))
     assert min(losses) > 0.01
@@ -165,10 +95,10 @@ class Stopping(Listener):
 
 @pytest.mark.slow
 def test_an_interrupted_student_goes_on_with_the_same_table(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked, original = list[int](), teacher_targets.put_token_logits
+    counts, original = list[int](), teacher_targets.put_token_logits
 
     def put(table: np.ndarray, *rest: Any, **named: Any) -> None:
-        asked.append(len(table))
+        counts.append(len(table))
         original(table, *rest, **named)
 
     monkeypatch.setattr(teacher_targets, "put_token_logits", put)
@@ -179,136 +109,15 @@ def test_an_interrupted_student_goes_on_with_the_same_table(world: Path, monkeyp
         "distill.batch_size=4",
         "distill.losses=[{name: soft_target}]",
     )
-    whole = build_stage(asking("tiny.yaml", overrides=settings, root=Path("whole")), "student")
-    parts = asking("tiny.yaml", overrides=settings, root=Path("parts"), checkpoint_seconds=-1)
+    whole = build_stage(question_request("tiny.yaml", overrides=settings, root=Path("whole")), "student")
+    parts = question_request("tiny.yaml", overrides=settings, root=Path("parts"), checkpoint_seconds=-1)
     build_stage(parts, "teacher")
     steps = whole.info["steps"]
     with pytest.raises(StopError):
         build_stage(parts, "student", Stopping(steps // 2))
     left = Stopping(-1)
-    found = build_stage(parts, "student", left)
+    again = build_stage(parts, "student", left)
     assert left.seen == list(range(steps // 2, steps + 1)) and steps > 4
-    weights = [(each.path / "model.safetensors").read_bytes() for each in (whole, found)]
+    weights = [(each.path / "model.safetensors").read_bytes() for each in (whole, again)]
     assert weights[0] == weights[1]
-    assert asked == [windows_of("tiny.yaml", "train").lengths.sum()] * 2, "once in each of both"
-
-
-def tables(ask: Any, name: str) -> tuple[Artifact, dict[str, np.ndarray]]:
-    made = build_stage(ask, name)
-    return made, {split: np.load(made.path / f"{split}.npy") for split in ("train", "tuning")}
-
-
-def test_the_mean_of_two_tokenizers_is_that_of_their_calibrated_probabilities(world: Path) -> None:
-    ask, found = asking(*PAIR), plan(*PAIR, task="asked.yaml")
-    made, temperatures, each = build_stage(ask, "ensemble"), [], []
-    for split in ("train", "tuning"):
-        windows, both = windows_of("tiny.yaml", split), []
-        assert len(windows) > len(windows.contexts), "some contexts have several windows"
-        for model in ("teacher", "teacher-2"):
-            artifact, logged = tables(ask, f"{model}-logits")
-            folder = build_stage(ask, model).path
-            parts = None if model == "teacher" else found.teachers[model].parts_of(windows, 24)
-            own = said(folder, windows, parts)
-            temperature = artifact.info["temperature"]
-            if split == "tuning":
-                assert temperature == pytest.approx(span_tables.fit_span_temperature(own, windows), rel=1e-4)
-                temperatures.append(temperature)
-            expected = probabilities(own, windows, temperature)
-            np.testing.assert_allclose(np.exp(kept_of(logged[split], windows)), expected, rtol=1e-4, atol=1e-6)
-            both.append(expected)
-            assert artifact.info["examples"] == len(windows_of("tiny.yaml", "train"))
-        each.append(np.mean(both, axis=0))
-    train = np.load(made.path / "logits.npy")
-    np.testing.assert_allclose(np.exp(kept_of(train, windows_of("tiny.yaml", "train"))), each[0], rtol=1e-4, atol=1e-6)
-    assert made.info["teachers"] == 2 and len(set(temperatures)) == 2
-
-
-def test_the_mean_is_decoded_and_decided_on_the_tuning_split(world: Path) -> None:
-    """Its score is that of its best spans, with no answer where that is likelier by the threshold."""
-    ask = asking(*PAIR)
-    made, data = build_stage(ask, "ensemble"), plan(*PAIR, task="asked.yaml").task.data
-    windows = windows_of("tiny.yaml", "tuning")
-    logs = [tables(ask, f"{model}-logits")[1]["tuning"].astype(np.float64) for model in ("teacher", "teacher-2")]
-    mean = np.logaddexp(*logs) - np.log(2)
-    rows = [(np.array([row]), each[None]) for row, each in enumerate(np.split(mean, windows.starts[1:-1]))]
-    outputs = windows.collected(rows)
-
-    def points(threshold: float) -> float:
-        found = score(data.spec, data.labels, windows.decided(outputs, threshold), windows.labels)
-        return (found["exact_match"] + found["f1_span"]) / 2
-
-    assert made.info["tuning_score"] == pytest.approx(points(made.info["null_score_diff_threshold"]))
-    margins = outputs[:, 3] - outputs[:, 2]
-    assert made.info["tuning_score"] >= max(points(float(margin) + 1e-3) for margin in margins) - 1e-9
-
-
-def test_one_teacher_by_two_folders_is_that_teacher(world: Path) -> None:
-    shutil.copytree("words", "again")
-    config = json.loads(Path("again/config.json").read_text())
-    Path("again/config.json").write_text(json.dumps(config | {"note": "the same"}))
-    ask = asking("./words", "./again")
-    (one, logged), (other, _) = (tables(ask, name) for name in ("teacher-logits", "teacher-2-logits"))
-    assert one.key != other.key and one.info == other.info
-    mean = np.load(build_stage(ask, "ensemble").path / "logits.npy")
-    np.testing.assert_array_equal(mean, logged["train"])
-    assert np.ptp(kept_of(mean, windows_of("./words", "train"))) > 1, "it prefers some tokens"
-
-
-def test_a_student_with_other_tokens_learns_the_mean_at_its_own(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from compress.pipeline.training import run as training
-
-    losses = "distill.losses=[{name: soft_target}]"
-    ask = asking(
-        "tiny.yaml", "./words", student="./bytes", overrides=("finetune.max_steps=2", "distill.max_steps=3", losses)
-    )
-    mean = np.load(build_stage(ask, "ensemble").path / "logits.npy")
-    assert len(mean) == windows_of("./bytes", "train").lengths.sum()
-    build_stage(ask, "teacher")
-    monkeypatch.setattr(training, "teacher_features", lambda *_, **__: pytest.fail("a teacher was asked"))
-    made = build_stage(ask, "student")
-    first = json.loads((made.path / "log.jsonl").read_text().splitlines()[0])
-    assert first["losses"]["soft_target"] > 0
-    assert load_tokenizer(made.path).to_str() == load_tokenizer(Path("bytes")).to_str()
-    assert pad_id(json.loads((made.path / "config.json").read_text())) == pad_id(
-        json.loads(Path("bytes/config.json").read_text())
-    )
-
-
-@pytest.mark.slow
-def test_copies_of_the_questions_are_answered_too(world: Path) -> None:
-    overrides = ("intermediate.enabled=false", "general.enabled=false", "augment.copies=2", "finetune.max_steps=2")
-    ask = asking(*PAIR, recipe="tinybert", overrides=(*overrides, "prediction.max_steps=3"))
-    copies, mean = build_stage(ask, "augmented"), np.load(build_stage(ask, "ensemble").path / "logits.npy")
-    assert copies.info["examples"] > 0
-    texts = read_augmented(copies.path)
-    windows = windows_of("tiny.yaml", "train")
-    added = encode(plan("tiny.yaml", task="asked.yaml").teacher.tokenizer, texts, 24)
-    assert len(mean) == windows.lengths.sum() + added.lengths.sum()
-    assert build_stage(ask, "prediction").info["steps"] == 3
-
-
-@pytest.mark.slow
-def test_results_have_the_mean_s_own_answers_to_what_is_reported(world: Path) -> None:
-    """In the windows of the student, whose tokenizer is not the second teacher's, with the threshold from the tuning split."""
-    (result,) = run_all(asking(*PAIR, bench=None))
-    ask, found = asking(*PAIR), plan(*PAIR, task="asked.yaml")
-    data = load_reported(found.task.spec, found.task.folder, None)
-    windows: Any = encode(found.teacher.tokenizer, data.splits["dev"], 24)
-    both = []
-    for model in ("teacher", "teacher-2"):
-        parts = None if model == "teacher" else found.teachers[model].parts_of(windows, 24)
-        own = said(build_stage(ask, model).path, windows, parts)
-        both.append(probabilities(own, windows, build_stage(ask, f"{model}-logits").info["temperature"]))
-    mean = np.zeros((int(windows.starts[-1]), 2))
-    mean[np.concatenate(compared(windows))] = np.log(np.mean(both, axis=0))
-    rows = [(np.array([row]), each[None]) for row, each in enumerate(np.split(mean, windows.starts[1:-1]))]
-    threshold = build_stage(ask, "ensemble").info["null_score_diff_threshold"]
-    expected = windows.decided(windows.collected(rows), threshold)
-    with np.load(Path("runs", result.run, "predictions.npz")) as file:
-        outputs = file["ensemble/dev"]
-    np.testing.assert_allclose(outputs, expected, rtol=1e-4, atol=1e-4)
-    assert result.ensemble is not None and len(result.ensemble.teachers) == 2
-    assert result.ensemble.scores["dev"]["exact_match"] == pytest.approx(100 * expected[:, 4].mean())
-    assert result.ensemble.scores["dev"]["f1_span"] == pytest.approx(100 * expected[:, 5].mean())
-    first, second = result.ensemble.teachers
-    assert first.scores == result.models[0].scores and second.predictions == "teacher-2"
+    assert counts == [windows_of("tiny.yaml", "train").lengths.sum()] * 2, "once in each of both"

@@ -52,29 +52,29 @@ def refused(*teachers: str, **fields: Any) -> str:
 def test_a_student_with_another_tokenizer(world: Path) -> None:
     """It learns from answers, whose positions are mapped to its tokens, but not from states at tokens."""
     assert not plan("tiny.yaml", task="asked.yaml", student="./bytes").shares_tokenizer
-    told = refused("tiny.yaml", student="./bytes", recipe="distilbert", overrides=())
-    assert "hidden_cosine compares states per token" in told and "choose recipe logits" in told
+    message = refused("tiny.yaml", student="./bytes", recipe="distilbert", overrides=())
+    assert "hidden_cosine compares states per token" in message and "choose recipe logits" in message
 
 
 def test_several_teachers_answer_in_the_student_s_windows(world: Path) -> None:
     """Keys depend on the windows' tokenizer and length; states of several teachers cannot be compared."""
 
-    def found(*teachers: str, **fields: Any) -> dict[str, str]:
+    def stage_keys(*teachers: str, **fields: Any) -> dict[str, str]:
         return keys(plan(*teachers, task="asked.yaml", **fields))
 
-    both = found("tiny.yaml", "./bytes")
+    both = stage_keys("tiny.yaml", "./bytes")
     assert {"teacher-logits", "teacher-2-logits", "ensemble"} <= both.keys()
-    assert found("tiny.yaml", "./bytes", student="distil-1l")["ensemble"] == both["ensemble"]
-    other = found("tiny.yaml", "./bytes", student="./bytes")
-    turned = found("./bytes", "tiny.yaml")  # a student without its own tokenizer uses the first teacher's
+    assert stage_keys("tiny.yaml", "./bytes", student="distil-1l")["ensemble"] == both["ensemble"]
+    other = stage_keys("tiny.yaml", "./bytes", student="./bytes")
+    turned = stage_keys("./bytes", "tiny.yaml")  # a student without its own tokenizer uses the first teacher's
     assert other["teacher"] == both["teacher"]
     for name in ("teacher-logits", "teacher-2-logits", "ensemble"):
         assert other[name] != both[name]
     assert turned["ensemble"] == other["ensemble"]
-    longer = found("tiny.yaml", "./bytes", overrides=("distill.max_length=20",))
+    longer = stage_keys("tiny.yaml", "./bytes", overrides=("distill.max_length=20",))
     assert longer["ensemble-20"] != both["ensemble"]
-    told = refused("tiny.yaml", "./words", recipe="distilbert", overrides=())
-    assert "hidden_cosine compares states inside one teacher, and there are 2" in told
+    message = refused("tiny.yaml", "./words", recipe="distilbert", overrides=())
+    assert "hidden_cosine compares states inside one teacher, and there are 2" in message
 
 
 def test_long_contexts_count_as_their_windows(world: Path) -> None:
@@ -82,8 +82,8 @@ def test_long_contexts_count_as_their_windows(world: Path) -> None:
 
     def work(epochs: int, *teachers: str) -> Any:
         settings = (f"distill.epochs={epochs}", "distill.max_steps=null", "distill.batch_size=4")
-        found = plan(*teachers, task="asked.yaml", overrides=settings)
-        return next(each for each in estimate([found], world / "runs", assume=True).work if each.stage == "distill")
+        run_plan = plan(*teachers, task="asked.yaml", overrides=settings)
+        return next(each for each in estimate([run_plan], world / "runs", assume=True).work if each.stage == "distill")
 
     alone = plan("tiny.yaml", task="asked.yaml")
     questions = len(alone.task.data.train)

@@ -83,13 +83,13 @@ def test_what_has_grown_is_read_before_the_fine_tuning(world: Path, small: Path)
     assert not planned.notes
     assert planned.checkpoint("teacher") == "teacher"
     (world / "again").mkdir()
-    found = made(world / "again", planned, "tokenize", "grow", "finetune", "general")
-    assert found["grown"].info == {"masked_lm_head": True}
-    grown, tuned = (load_file(found[name].path / "model.safetensors") for name in ("grown", "teacher"))
+    artifacts = made(world / "again", planned, "tokenize", "grow", "finetune", "general")
+    assert artifacts["grown"].info == {"masked_lm_head": True}
+    grown, tuned = (load_file(artifacts[name].path / "model.safetensors") for name in ("grown", "teacher"))
     shared = [name for name in grown if name.startswith("bert.encoder")]
     assert len(shared) == 32
     assert all(torch.allclose(grown[name], tuned[name], atol=1e-9) for name in shared)
-    assert found["encoder"].info["steps"] == 2
+    assert artifacts["encoder"].info["steps"] == 2
 
 
 def test_tables_are_the_small_models(world: Path, small: Path):
@@ -109,11 +109,11 @@ def test_tables_are_the_small_models(world: Path, small: Path):
     state.pop("cls.predictions.decoder.bias", None)
     save_file(state, small / "model.safetensors", metadata={"format": "pt"})
     planned = plan(world)
-    told = {name: planned.teacher.config[name] for name in ("vocab_size", "type_vocab_size", "pad_token_id")}
-    assert told == {"vocab_size": 72, "type_vocab_size": 3, "pad_token_id": 4}
+    fields = {name: planned.teacher.config[name] for name in ("vocab_size", "type_vocab_size", "pad_token_id")}
+    assert fields == {"vocab_size": 72, "type_vocab_size": 3, "pad_token_id": 4}
     (world / "again").mkdir()
-    found = made(world / "again", planned, "tokenize", "pretrain")["pretrained"]
-    assert load_file(found.path / "model.safetensors")["bert.embeddings.word_embeddings.weight"].shape == (72, 32)
+    artifact = made(world / "again", planned, "tokenize", "pretrain")["pretrained"]
+    assert load_file(artifact.path / "model.safetensors")["bert.embeddings.word_embeddings.weight"].shape == (72, 32)
 
 
 def test_nothing_grows_from_what_is_yet_to_grow_but_its_words_serve(world: Path, small: Path):

@@ -33,8 +33,8 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_each_teacher_has_its_stages_and_the_first_is_the_teacher(world: Path):
-    found = plan("tiny.yaml", "./bytes", "./words")
-    assert [node.label for node in found.nodes] == [
+    trio = plan("tiny.yaml", "./bytes", "./words")
+    assert [node.label for node in trio.nodes] == [
         "finetune teacher",
         "export teacher-fp32",
         "finetune teacher-2",
@@ -47,15 +47,15 @@ def test_each_teacher_has_its_stages_and_the_first_is_the_teacher(world: Path):
         "export student-fp32",
         "quantize student-int8",
     ]
-    assert found.name.startswith("logits-tiny+2-tiny-task-seed0-")
-    by_id = {node.id: node for node in found.nodes}
+    assert trio.name.startswith("logits-tiny+2-tiny-task-seed0-")
+    by_id = {node.id: node for node in trio.nodes}
     assert by_id["student"].inputs == {"teacher": "teacher", "ensemble": "ensemble"}
     assert sorted(by_id["ensemble"].inputs.values()) == ["teacher-2-logits", "teacher-3-logits", "teacher-logits"]
-    assert found.checkpoint("teacher") == "teacher"
-    assert found.models == ("teacher-fp32", "student-fp32", "student-int8")
-    assert str(found.sizes["teacher-2"].architecture) == "roberta"
-    assert found.sizes_of(by_id["teacher-2"]) == found.sizes["teacher-2"]
-    assert found.source_of(by_id["teacher-3"]).card.name == "words"
+    assert trio.checkpoint("teacher") == "teacher"
+    assert trio.models == ("teacher-fp32", "student-fp32", "student-int8")
+    assert str(trio.sizes["teacher-2"].architecture) == "roberta"
+    assert trio.sizes_of(by_id["teacher-2"]) == trio.sizes["teacher-2"]
+    assert trio.source_of(by_id["teacher-3"]).card.name == "words"
 
 
 def test_a_table_of_another_length_is_called_once(world: Path):
@@ -79,15 +79,15 @@ def test_the_ensemble_depends_on_every_teacher_and_not_on_their_order(world: Pat
     assert one["student"] != turned["student"]  # its weights start from the first teacher
     three = keys(plan("tiny.yaml", "./bytes", "./words"))
     other = keys(plan("tiny.yaml", "./words"))
-    assert len({found["ensemble"] for found in (one, three, other)}) == 3
+    assert len({plan_keys["ensemble"] for plan_keys in (one, three, other)}) == 3
     assert three["teacher-2-logits"] == one["teacher-2-logits"]  # made once for both
     changed = keys(plan("tiny.yaml", "./bytes", overrides=("finetune.max_steps=3", "distill.max_steps=3")))
     assert changed["ensemble"] != one["ensemble"]
 
 
 def test_seeds_have_teachers_of_their_own_unless_there_is_a_base_seed(world: Path):
-    own = [keys(found) for found in plan_all(request("tiny.yaml", "./bytes", seeds=(0, 1)))]
-    shared = [keys(found) for found in plan_all(request("tiny.yaml", "./bytes", seeds=(0, 1), base_seed=0))]
+    own = [keys(each) for each in plan_all(request("tiny.yaml", "./bytes", seeds=(0, 1)))]
+    shared = [keys(each) for each in plan_all(request("tiny.yaml", "./bytes", seeds=(0, 1), base_seed=0))]
     assert own[0]["teacher-2"] != own[1]["teacher-2"]
     assert own[0]["ensemble"] != own[1]["ensemble"]
     assert shared[0]["ensemble"] == shared[1]["ensemble"] == own[0]["ensemble"]
@@ -105,14 +105,14 @@ def test_a_recipe_may_name_several_and_a_command_overrides_them(world: Path):
 
 
 def test_what_results_and_commands_name(world: Path):
-    found, alone = plan("tiny.yaml", "./bytes"), plan("tiny.yaml")
-    assert resolved_recipe(found)["teacher"] == ["tiny", "bytes"]
+    pair, alone = plan("tiny.yaml", "./bytes"), plan("tiny.yaml")
+    assert resolved_recipe(pair)["teacher"] == ["tiny", "bytes"]
     assert resolved_recipe(alone)["teacher"] == "tiny"
-    assert "--teacher tiny.yaml --teacher ./bytes --" in command_line(request("tiny.yaml", "./bytes"), found)
-    assert result_key(found) != result_key(alone)
+    assert "--teacher tiny.yaml --teacher ./bytes --" in command_line(request("tiny.yaml", "./bytes"), pair)
+    assert result_key(pair) != result_key(alone)
     options: Any = {"student": "narrow.yaml", "overrides": list(STEPS), "precision": "fp32"}
     (python,) = compress.plan("logits", tasks="task.yaml", teacher=["tiny.yaml", "./bytes"], **options)
-    assert keys(python) == keys(found)
+    assert keys(python) == keys(pair)
 
 
 def test_the_resolved_recipe_leaves_to_cards_what_teachers_do_not_share(world: Path):
@@ -120,13 +120,13 @@ def test_the_resolved_recipe_leaves_to_cards_what_teachers_do_not_share(world: P
     Path("other.yaml").write_text(
         TEACHER.replace("name: tiny", "name: other").replace("batch_size: 8", "batch_size: 4")
     )
-    found = plan("tiny.yaml", "other.yaml", overrides=())
-    document = resolved_recipe(found)
+    pair = plan("tiny.yaml", "other.yaml", overrides=())
+    document = resolved_recipe(pair)
     settings = document["stages"][0]["finetune"]
     assert "batch_size" not in settings
     assert settings["learning_rate"] == 1e-3
     again = Recipe.model_validate_json(json.dumps(document))
-    assert keys(plan("tiny.yaml", "other.yaml", recipe=again, overrides=())) == keys(found)
+    assert keys(plan("tiny.yaml", "other.yaml", recipe=again, overrides=())) == keys(pair)
     assert resolved_recipe(plan("tiny.yaml", recipe=again, overrides=()))["stages"][0]["finetune"]["batch_size"] == 8
 
 
@@ -134,13 +134,13 @@ RATES = "finetune.learning_rate=[1e-3, 2e-3]"
 
 
 def test_each_teacher_chooses_its_own_rate_and_shares_the_choice_with_runs_of_it_alone(world: Path):
-    found, turned = (plan(*names, overrides=(RATES, *STEPS)) for names in (PAIR, PAIR[::-1]))
+    pair, turned = (plan(*names, overrides=(RATES, *STEPS)) for names in (PAIR, PAIR[::-1]))
     alone = keys(plan("./bytes", overrides=(RATES, *STEPS)))
-    assert found.candidates == {f"{name}-lr{rate}" for name in ("teacher", "teacher-2") for rate in ("0.001", "0.002")}
-    assert keys(found)["teacher-2"] == alone["teacher"]
-    assert keys(found)["ensemble"] == keys(turned)["ensemble"]
-    told = [note.partition(",")[0] for note in found.notes if "candidates" in note]
-    assert told == ["finetune of tiny: 2 candidates", "finetune of bytes: 2 candidates"]
+    assert pair.candidates == {f"{name}-lr{rate}" for name in ("teacher", "teacher-2") for rate in ("0.001", "0.002")}
+    assert keys(pair)["teacher-2"] == alone["teacher"]
+    assert keys(pair)["ensemble"] == keys(turned)["ensemble"]
+    starts = [note.partition(",")[0] for note in pair.notes if "candidates" in note]
+    assert starts == ["finetune of tiny: 2 candidates", "finetune of bytes: 2 candidates"]
 
 
 def test_a_training_may_be_a_candidate_of_two_teachers(world: Path):
@@ -155,17 +155,17 @@ def test_a_training_may_be_a_candidate_of_two_teachers(world: Path):
     options: Any = {"overrides": ("distill.learning_rate=1e-3",)}
     by_id = {node.id: node for node in plan(low, high, **options).nodes}
     assert [*by_id["teacher-2"].inputs.values()] == ["teacher-lr0.002", "teacher-2-lr0.003"]
-    found = plan("tiny.yaml", low, **options)
-    assert found.candidates == {"teacher-2-lr0.002"}  # not the first teacher, which is a candidate too
+    pair = plan("tiny.yaml", low, **options)
+    assert pair.candidates == {"teacher-2-lr0.002"}  # not the first teacher, which is a candidate too
 
 
 def test_texts_of_another_length_have_a_table_of_their_own(world: Path):
     cut = ("prediction.max_length=16", "intermediate.enabled=false", "general.enabled=false", "augment.copies=1")
-    found = plan("tiny.yaml", "./bytes", recipe="tinybert", overrides=cut)
-    assert "ensemble-16" in keys(found)
-    node = next(node for node in found.nodes if node.id == "prediction")
+    pair = plan("tiny.yaml", "./bytes", recipe="tinybert", overrides=cut)
+    assert "ensemble-16" in keys(pair)
+    node = next(node for node in pair.nodes if node.id == "prediction")
     assert node.inputs["ensemble"] == "ensemble-16"
-    logits = next(node for node in found.nodes if node.id == "teacher-2-logits-16")
+    logits = next(node for node in pair.nodes if node.id == "teacher-2-logits-16")
     assert logits.inputs == {"teacher": "teacher-2", "augmented": "augmented"}
 
 
@@ -175,18 +175,18 @@ def test_the_estimate_counts_what_each_teacher_says_once(world: Path):
 
     two, three = work("tiny.yaml", "./bytes"), work("tiny.yaml", "./bytes", "./words")
     assert two.keys() == {"finetune teacher", "finetune teacher-2", "distill student"}
-    found = plan("tiny.yaml", "./bytes", "./words")
-    length = mean_length(found, 24, found.teachers["teacher-3"])
+    trio = plan("tiny.yaml", "./bytes", "./words")
+    length = mean_length(trio, 24, trio.teachers["teacher-3"])
     added = three["distill student"] - two["distill student"]
-    assert added == pytest.approx(108 * found.sizes["teacher-3"].flops_per_example(length))
+    assert added == pytest.approx(108 * trio.sizes["teacher-3"].flops_per_example(length))
 
 
 def test_on_a_gpu_no_teacher_is_beside_a_student_that_reads_a_table(world: Path):
     """They have predicted and were removed; on a CPU, the first one is still in memory."""
-    found = plan("tiny.yaml", "./bytes")
-    student = next(node for node in found.nodes if node.id == "student")
-    on_cpu, on_gpu = (stage_memory(found, student, gpu=gpu).teacher for gpu in (False, True))
-    assert (on_cpu, on_gpu) == (4 * found.sizes["teacher"].parameters, 0)
+    pair = plan("tiny.yaml", "./bytes")
+    student = next(node for node in pair.nodes if node.id == "student")
+    on_cpu, on_gpu = (stage_memory(pair, student, gpu=gpu).teacher for gpu in (False, True))
+    assert (on_cpu, on_gpu) == (4 * pair.sizes["teacher"].parameters, 0)
     alone = plan("tiny.yaml")
     student = next(node for node in alone.nodes if node.id == "student")
     assert stage_memory(alone, student, gpu=True).teacher == on_cpu
@@ -200,23 +200,23 @@ def test_a_stage_that_reads_no_table_is_estimated_as_with_one_teacher(world: Pat
         for names in (("tiny.yaml", "./words"), ("tiny.yaml",))
     )
 
-    def work(found: Plan) -> Work:
-        return next(each for each in estimate([found], Path("runs")).work if "qat" in each.label)
+    def work(run_plan: Plan) -> Work:
+        return next(each for each in estimate([run_plan], Path("runs")).work if "qat" in each.label)
 
     assert work(several).flops == work(alone).flops
-    memories = [stage_memory(found, found.nodes[-3], gpu=True) for found in (several, alone)]
+    memories = [stage_memory(run_plan, run_plan.nodes[-3], gpu=True) for run_plan in (several, alone)]
     assert several.nodes[-3].kind.name == "quantize_aware"
     assert memories[0] == memories[1] and memories[0].teacher > 0
 
 
 def test_a_teacher_that_guesses_is_named_and_one_that_is_better_is_not(world: Path):
-    found = plan("tiny.yaml", "./bytes")
-    context = Context(found.task, "fp32", 1, Listener())
-    guess = constant_score(found.task.data)
+    pair = plan("tiny.yaml", "./bytes")
+    context = Context(pair.task, "fp32", 1, Listener())
+    guess = constant_score(pair.task.data)
     for name, points in (("teacher", guess + 0.1), ("teacher-2", guess), ("student", guess)):
-        node = next(node for node in found.nodes if node.id == name)
+        node = next(node for node in pair.nodes if node.id == name)
         artifact: Any = SimpleNamespace(info={"tuning_score": points}, describe={})
-        say_whether_it_learnt(found, node, artifact, context)
+        say_whether_it_learnt(pair, node, artifact, context)
     teacher, student = context.notices
     assert teacher.startswith(f"teacher bytes scores {guess:.1f} on the tuning split")
     assert (
@@ -227,13 +227,13 @@ def test_a_teacher_that_guesses_is_named_and_one_that_is_better_is_not(world: Pa
 
 
 def test_whether_it_learnt_is_said_from_the_manifest_without_reading_data(world: Path):
-    found = plan("tiny.yaml", "./bytes")
-    context = Context(found.task, "fp32", 1, Listener())
-    node = next(node for node in found.nodes if node.id == "teacher")
+    pair = plan("tiny.yaml", "./bytes")
+    context = Context(pair.task, "fp32", 1, Listener())
+    node = next(node for node in pair.nodes if node.id == "teacher")
     described = recorded_guess(node, {"tuning_score": 70.0}, context)
-    assert described == {"constant_score": constant_score(found.task.data)}
+    assert described == {"constant_score": constant_score(pair.task.data)}
     unread = Context(plan("tiny.yaml", "./bytes").task, "fp32", 1, Listener())
     for points in (-1.0, 101.0):
         artifact: Any = SimpleNamespace(info={"tuning_score": points}, describe=described)
-        say_whether_it_learnt(found, node, artifact, unread)
+        say_whether_it_learnt(pair, node, artifact, unread)
     assert len(unread.notices) == 1 and "data" not in vars(unread.task)

@@ -37,16 +37,16 @@ def refused(*teachers: str, **fields: Any) -> str:
 def test_the_same_teacher_twice(world: Path):
     shutil.copytree("bytes", "copy")
     for twice in (("tiny.yaml", "tiny.yaml"), ("./bytes", "./copy"), ("tiny.yaml", "./bytes", "./bytes")):
-        told = refused(*twice)
-        assert "is given twice: an earlier teacher has the same weights and settings" in told
-        assert "`compress checkpoint RUN --stage teacher -o DIR`" in told
+        message = refused(*twice)
+        assert "is given twice: an earlier teacher has the same weights and settings" in message
+        assert "`compress checkpoint RUN --stage teacher -o DIR`" in message
 
 
 def test_folders_of_one_name_are_told_apart(world: Path):
     shutil.copytree("words", "elsewhere/bytes")
-    found = plan("./bytes", "./elsewhere/bytes", "tiny.yaml")
-    assert names_of(found.teachers) == {"teacher": "bytes", "teacher-2": "bytes (teacher-2)", "teacher-3": "tiny"}
-    assert plan_document(found, Path("runs"))["teachers"] == ["bytes", "bytes (teacher-2)", "tiny"]
+    trio = plan("./bytes", "./elsewhere/bytes", "tiny.yaml")
+    assert names_of(trio.teachers) == {"teacher": "bytes", "teacher-2": "bytes (teacher-2)", "teacher-3": "tiny"}
+    assert plan_document(trio, Path("runs"))["teachers"] == ["bytes", "bytes (teacher-2)", "tiny"]
 
 
 def test_one_card_with_other_settings_is_another_teacher(world: Path):
@@ -57,8 +57,8 @@ def test_one_card_with_other_settings_is_another_teacher(world: Path):
 
 
 def test_a_recipe_without_a_student(world: Path):
-    told = refused("tiny.yaml", "./bytes", recipe="int8", student=None, overrides=())
-    assert told == (
+    message = refused("tiny.yaml", "./bytes", recipe="int8", student=None, overrides=())
+    assert message == (
         "recipe int8 makes no student from a card, which several teachers (tiny, bytes) are for: give one --teacher, or choose a recipe "
         "with a student, such as logits"
     )
@@ -73,33 +73,33 @@ def test_a_recipe_without_a_student(world: Path):
     ],
 )
 def test_losses_that_look_inside_a_teacher(world: Path, recipe: str, stage: str, loss: str):
-    told = refused("tiny.yaml", "./words", recipe=recipe, overrides=())
-    assert told.startswith(
+    message = refused("tiny.yaml", "./words", recipe=recipe, overrides=())
+    assert message.startswith(
         f"recipe {recipe}, stage {stage}: {loss} compares states inside one teacher, and there are 2; "
     )
-    answers, _, advice = told.rpartition("): ")
+    answers, _, advice = message.rpartition("): ")
     assert {"soft_target", "hard_label", "soft_cross_entropy"} <= set(answers.rpartition("(")[2].split(", "))
     assert advice == "choose recipe logits, or give one --teacher"
 
 
 def test_without_those_losses_the_same_recipe_works(world: Path):
     losses = "distill.losses=[{name: soft_target, weight: 5.0}, {name: hidden_cosine, weight: 0.0}]"
-    found = plan("tiny.yaml", "./words", recipe="distilbert", overrides=(losses,))
-    assert "ensemble" in next(node for node in found.nodes if node.id == "student").inputs
+    pair = plan("tiny.yaml", "./words", recipe="distilbert", overrides=(losses,))
+    assert "ensemble" in next(node for node in pair.nodes if node.id == "student").inputs
 
 
 def test_a_student_that_learns_from_labels_alone_reads_no_table(world: Path):
     """As in a row of an ablation; the ensemble's scores are still reported."""
-    found = plan("tiny.yaml", "./bytes", overrides=("distill.losses=[{name: hard_label}]",))
-    assert next(node for node in found.nodes if node.id == "student").inputs == {"teacher": "teacher"}
-    assert "ensemble" in keys(found)
+    pair = plan("tiny.yaml", "./bytes", overrides=("distill.losses=[{name: hard_label}]",))
+    assert next(node for node in pair.nodes if node.id == "student").inputs == {"teacher": "teacher"}
+    assert "ensemble" in keys(pair)
 
 
 def test_a_kind_of_task_whose_answers_have_no_mean(world: Path, monkeypatch: pytest.MonkeyPatch):
     kinds = {name: replace(kind, mean=None) for name, kind in TASK_KINDS.items()}
     monkeypatch.setattr("compress.pipeline.stages.ensemble.TASK_KINDS", kinds)
-    told = refused("tiny.yaml", "./bytes")
-    assert told == (
+    message = refused("tiny.yaml", "./bytes")
+    assert message == (
         "task tiny-task: answers of several teachers (tiny, bytes) to a classification task cannot be averaged; give one --teacher"
     )
     assert keys(plan("tiny.yaml"))
@@ -107,23 +107,23 @@ def test_a_kind_of_task_whose_answers_have_no_mean(world: Path, monkeypatch: pyt
 
 def test_a_teacher_with_too_few_positions(world: Path):
     encoder_folder(Path("short"), positions=20)
-    told = refused("tiny.yaml", "./short")
+    message = refused("tiny.yaml", "./short")
     assert (
-        told == "task tiny-task: max_length is 24 tokens and teacher-2 short has 20 positions; "
+        message == "task tiny-task: max_length is 24 tokens and teacher-2 short has 20 positions; "
         "set max_length to at most 20, for files of your own --max-length 20"
     )
     cut = Path("cut.yaml")
     cut.write_text(TASK.replace("max_length: 24", "max_length: 16"))
-    told = refused("tiny.yaml", "./short", task="cut.yaml", overrides=("distill.max_length=24",))
-    assert told.startswith("recipe logits, distill: max_length is 24 tokens and teacher-2 short has 20 positions")
+    message = refused("tiny.yaml", "./short", task="cut.yaml", overrides=("distill.max_length=24",))
+    assert message.startswith("recipe logits, distill: max_length is 24 tokens and teacher-2 short has 20 positions")
 
 
 def test_of_several_with_too_few_positions_the_shortest_is_named(world: Path):
     """The others allow what the shortest allows, so one error is enough."""
     encoder_folder(Path("less"), positions=22)
     encoder_folder(Path("least"), positions=20)
-    told = refused("./less", "./least")
-    assert "teacher-2 least has 20 positions" in told and "--max-length 20" in told
+    message = refused("./less", "./least")
+    assert "teacher-2 least has 20 positions" in message and "--max-length 20" in message
 
 
 def test_a_fine_tuned_teacher_of_other_labels(world: Path):
@@ -131,13 +131,13 @@ def test_a_fine_tuned_teacher_of_other_labels(world: Path):
     shutil.copytree("bytes", "tuned")
     model.config.id2label, model.config.label2id = {0: "good", 1: "bad"}, {"good": 0, "bad": 1}
     model.save_pretrained("tuned")
-    found = plan("tiny.yaml", "./tuned")
-    assert "adopt teacher-2" in [node.label for node in found.nodes]
-    told = [note for note in found.notes if "seen the tuning split" in note]
-    assert [note.partition(",")[0] for note in told] == ["teacher tuned is fine-tuned already", "of several teachers"]
-    assert plan("./tuned", "tiny.yaml").notes[:2] == tuple(told)
+    pair = plan("tiny.yaml", "./tuned")
+    assert "adopt teacher-2" in [node.label for node in pair.nodes]
+    notes = [note for note in pair.notes if "seen the tuning split" in note]
+    assert [note.partition(",")[0] for note in notes] == ["teacher tuned is fine-tuned already", "of several teachers"]
+    assert plan("./tuned", "tiny.yaml").notes[:2] == tuple(notes)
     with pytest.raises(CompressError, match=r"tuned: the checkpoint's labels \['good', 'bad'\] are not the task's"):
-        preflight([found], Path("runs"))
+        preflight([pair], Path("runs"))
     refit = plan("tiny.yaml", "./tuned", refit=True)
     assert "finetune teacher-2" in [node.label for node in refit.nodes]
 

@@ -50,7 +50,7 @@ def world(tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer:
     return tmp_path
 
 
-def request(world: Path, root: str = "runs", **more: Any) -> Request:
+def request_of(world: Path, root: str = "runs", **more: Any) -> Request:
     return Request(
         ("int8",), (str(world / "task.yaml"),), teacher=str(world / "teacher"), root=world / root, precision="fp32",
         threads=1, bench=None, overrides=("quantize.method=dynamic", "finetune.epochs=1"), **more,
@@ -59,11 +59,11 @@ def request(world: Path, root: str = "runs", **more: Any) -> Request:
 
 def stages(root: Path) -> dict[str, dict[str, Any]]:
     """Return key -> hashes of the files of each artefact in a store, without logs, which contain times."""
-    found = {}
+    hashes = {}
     for path in root.joinpath(".store").glob("*/manifest.json"):
         files = json.loads(path.read_text(encoding="utf-8"))["files"]
-        found[path.parent.name] = {name: entry["sha256"] for name, entry in files.items() if name != "log.jsonl"}
-    return found
+        hashes[path.parent.name] = {name: entry["sha256"] for name, entry in files.items() if name != "log.jsonl"}
+    return hashes
 
 
 def wait_for(there: Callable[[], bool], seconds: float) -> None:
@@ -107,29 +107,29 @@ def test_two_processes_come_to_what_one_does(world: Path) -> None:
 
 
 def test_a_further_process_builds_all_that_is_free(world: Path) -> None:
-    asked = replace(request(world), seeds=(0, 1))
-    run._help(asked)
-    plans = plan_all(asked)
-    assert set(stages(asked.root)) == {node.key for plan in plans for node in plan.nodes}
+    request = replace(request_of(world), seeds=(0, 1))
+    run._help(request)
+    plans = plan_all(request)
+    assert set(stages(request.root)) == {node.key for plan in plans for node in plan.nodes}
     heard = Heard()
-    run_all(replace(asked, jobs=2), heard)
+    run_all(replace(request, jobs=2), heard)
     assert [label for label in heard.begun if not label.startswith(("evaluate", "similarity"))] == heard.elsewhere == []
 
 
 def test_processes_do_share(world: Path) -> None:
     """The first process waits in its first stage until another has made one."""
-    asked = replace(request(world), seeds=(0, 1), jobs=2)
+    request = replace(request_of(world), seeds=(0, 1), jobs=2)
 
     class Waiting(Heard):
         def stage(self, label: str, cached: bool) -> None:
             super().stage(label, cached)
             if len(self.begun) == 1:
-                wait_for(lambda: bool(stages(asked.root)), 120)
+                wait_for(lambda: bool(stages(request.root)), 120)
 
     heard = Waiting()
-    results = run_all(asked, heard)
+    results = run_all(request, heard)
     assert heard.elsewhere
-    built = [node.label for plan in plan_all(asked) for node in plan.nodes]
+    built = [node.label for plan in plan_all(request) for node in plan.nodes]
     begun = [label for label in heard.begun if not label.startswith(("evaluate", "similarity"))]
     assert sorted(begun + [label for label, _ in heard.elsewhere]) == sorted(built)
     assert not any(stage.cached for result in results for stage in result.stages)
@@ -138,7 +138,7 @@ def test_processes_do_share(world: Path) -> None:
 def test_a_stage_is_claimed_before_its_inputs_are_read(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Reading inputs takes long because of hashing; two processes that look for work meanwhile must not choose the same stage.
     Threads stand for processes, so nothing is trained: transformers loads one model at a time."""
-    plans = plan_all(replace(request(world), seeds=(0, 1)))
+    plans = plan_all(replace(request_of(world), seeds=(0, 1)))
     begun: list[str] = []
     waited: list[str] = []
 
@@ -161,10 +161,10 @@ def test_a_stage_is_claimed_before_its_inputs_are_read(world: Path, monkeypatch:
 
 
 def test_what_another_process_is_at_is_left_to_it_and_taken_up_where_that_ends(world: Path) -> None:
-    asked = replace(request(world), seeds=(0, 1))
-    plans, heard, cache = plan_all(asked), Heard(), Store(world / "runs/.store")
+    request = replace(request_of(world), seeds=(0, 1))
+    plans, heard, cache = plan_all(request), Heard(), Store(world / "runs/.store")
     contexts = [Context(plan.task, plan.precision, 1, heard) for plan in plans]
-    missing = missing_stages(plans, contexts, asked.root)
+    missing = missing_stages(plans, contexts, request.root)
     first = plans[0].nodes[0].key
     assert next(iter(missing)) == first
     with Store(world / "runs/.store").claimed(first) as mine:  # the other process
@@ -173,50 +173,52 @@ def test_what_another_process_is_at_is_left_to_it_and_taken_up_where_that_ends(w
             assert not too
         work = threading.Thread(target=build_missing, args=(missing, cache, Turns(plans, heard)), daemon=True)
         work.start()
-        wait_for(lambda: set(missing) - set(stages(asked.root)) == {node.key for node in plans[0].nodes}, 120)
+        wait_for(lambda: set(missing) - set(stages(request.root)) == {node.key for node in plans[0].nodes}, 120)
         assert heard.begun == [node.label for node in plans[1].nodes]
     work.join(120)
-    assert set(stages(asked.root)) == set(missing) and not work.is_alive()
+    assert set(stages(request.root)) == set(missing) and not work.is_alive()
     assert heard.begun == [node.label for plan in reversed(plans) for node in plan.nodes] and heard.elsewhere == []
 
 
 def test_what_vanishes_meanwhile_is_made_again(world: Path) -> None:
     """Like a damaged artefact, which is discarded by any process that finds it."""
-    asked = request(world)
-    run_all(asked)
-    (plan,), cache = plan_all(asked), Store(world / "runs/.store")
+    request = request_of(world)
+    run_all(request)
+    (plan,), cache = plan_all(request), Store(world / "runs/.store")
     teacher, *others = (node.key for node in plan.nodes)
     for key in others:
         shutil.rmtree(cache.path(key))
-    missing = missing_stages([plan], [Context(plan.task, plan.precision, 1, Heard())], asked.root)
+    missing = missing_stages([plan], [Context(plan.task, plan.precision, 1, Heard())], request.root)
     assert set(missing) == set(others)
     shutil.rmtree(cache.path(teacher))
     build_missing(missing, cache, Turns([plan], Listener()))
-    assert set(stages(asked.root)) >= {teacher, *others}
+    assert set(stages(request.root)) >= {teacher, *others}
 
 
 def test_what_a_stage_has_to_say_is_said_whoever_built_it(world: Path) -> None:
-    asked = replace(request(world), overrides=("quantize.method=dynamic", "quantize.word_bits=4", "finetune.epochs=1"))
-    run._help(asked)
-    (result,) = run_all(asked)
+    request = replace(
+        request_of(world), overrides=("quantize.method=dynamic", "quantize.word_bits=4", "finetune.epochs=1")
+    )
+    run._help(request)
+    (result,) = run_all(request)
     assert [line for line in result.settings["notices"] if "4 bits are not used here" in line]
 
 
 def test_the_chain_of_one_run_has_all_cores(world: Path) -> None:
-    plans = plan_all(replace(request(world), seeds=(0, 1, 2)))
+    plans = plan_all(replace(request_of(world), seeds=(0, 1, 2)))
     assert [most_at_once(plans[:count], world / "runs") for count in (1, 3)] == [1, 3]
-    run_all(request(world))
+    run_all(request_of(world))
     assert most_at_once(plans, world / "runs") == 2
 
 
 def test_what_is_interrupted_goes_on_with_as_many_threads(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One of two seeds is done, so one process has all the work; with the other's cores it would end with other weights."""
     monkeypatch.setattr("compress.pipeline.request.usable_cores", lambda: 4)
-    asked = replace(request(world), seeds=(0, 1), jobs=2, threads=None)
+    request = replace(request_of(world), seeds=(0, 1), jobs=2, threads=None)
     monkeypatch.setattr(run, "Helpers", lambda *anything: nullcontext(Mock()))
-    whole = [result.settings["threads"] for result in run_all(replace(asked, root=world / "whole"))]
-    run_all(replace(asked, seeds=(0,), jobs=1, threads=2))
-    rest = run_all(asked)[1].settings["threads"]
+    whole = [result.settings["threads"] for result in run_all(replace(request, root=world / "whole"))]
+    run_all(replace(request, seeds=(0,), jobs=1, threads=2))
+    rest = run_all(request)[1].settings["threads"]
     assert (whole, rest) == ([2, 2], 2)
 
 
@@ -249,11 +251,11 @@ def test_ctrl_c_ends_all_processes_and_the_same_command_continues(world: Path) -
 
 
 def test_what_another_process_has_made_is_heard_of_once(world: Path) -> None:
-    asked = replace(request(world), seeds=(0, 1))
-    plans, heard = plan_all(asked), Heard()
+    request = replace(request_of(world), seeds=(0, 1))
+    plans, heard = plan_all(request), Heard()
     contexts = [Context(plan.task, plan.precision, 1, heard) for plan in plans]
-    missing = missing_stages(plans, contexts, asked.root)
-    run_all(request(world))
+    missing = missing_stages(plans, contexts, request.root)
+    run_all(request_of(world))
     build_missing(missing, Store(world / "runs/.store"), Turns(plans, heard))
     assert heard.elsewhere == [(node.label, plans[0].name) for node in plans[0].nodes]
     assert heard.begun == [node.label for node in plans[1].nodes]
@@ -264,17 +266,17 @@ def test_what_another_process_has_made_is_heard_of_once(world: Path) -> None:
 
 def test_an_error_names_its_run(world: Path) -> None:
     """The error is that of the process that continues, whichever met it first."""
-    asked = replace(
-        request(world), seeds=(0, 1), jobs=2, overrides=("quantize.method=dynamic", "finetune.learning_rate=1e30")
+    request = replace(
+        request_of(world), seeds=(0, 1), jobs=2, overrides=("quantize.method=dynamic", "finetune.learning_rate=1e30")
     )
     with pytest.raises(CompressError, match=r"^int8-teacher-\S+-seed0-\w{6}: "):
-        run_all(asked)
+        run_all(request)
 
 
 @pytest.mark.parametrize("jobs", [0, 1025])
 def test_a_number_of_processes_that_nobody_means_is_refused(world: Path, jobs: int) -> None:
     with pytest.raises(CompressError, match=f"^jobs: expected 1 to 1024, found {jobs}$"):
-        run_all(request(world, jobs=jobs))
+        run_all(request_of(world, jobs=jobs))
     assert not (world / "runs").exists()
 
 
@@ -282,4 +284,4 @@ def test_under_torchrun_it_is_refused(world: Path, monkeypatch: pytest.MonkeyPat
     for name, value in (("RANK", "0"), ("LOCAL_RANK", "0"), ("WORLD_SIZE", "2")):
         monkeypatch.setenv(name, value)
     with pytest.raises(CompressError, match=r"^--jobs: under torchrun"):
-        plan_all(request(world, jobs=2))
+        plan_all(request_of(world, jobs=2))

@@ -49,15 +49,15 @@ def test_a_teacher_without_a_head_has_one_trained_first(world: Path):
     planned = plan(world, "augment.enabled=false")
     reads = {node.id: node.inputs for node in planned.nodes}
     assert reads["encoder"]["masked_lm"] == "masked-lm"
-    found = made(world, planned, "tokenize", "masked_lm", "general")
-    assert set(first_losses(found["encoder"].path)) == {"masked_soft_target", "masked_lm", "hidden_cosine"}
+    artifacts = made(world, planned, "tokenize", "masked_lm", "general")
+    assert set(first_losses(artifacts["encoder"].path)) == {"masked_soft_target", "masked_lm", "hidden_cosine"}
 
 
 def test_the_encoder_of_a_new_head_is_a_trained_copy_that_the_general_stage_starts_from(world: Path):
-    found = made(
+    artifacts = made(
         world, plan(world, "augment.enabled=false", "general.learning_rate=1.0e-12"), "tokenize", "masked_lm", "general"
     )
-    folders = (world / "teacher", found["masked-lm"].path, found["encoder"].path)
+    folders = (world / "teacher", artifacts["masked-lm"].path, artifacts["encoder"].path)
     encoders: list[Any] = [load_encoder(folder) for folder in folders]
     own, copy, student = encoders
     assert torch.equal(copy.get_input_embeddings().weight, own.get_input_embeddings().weight)

@@ -27,16 +27,16 @@ def test_a_teacher_grows_from_a_smaller_one_and_goes_on_where_that_was(world: Pa
     (world / "again").mkdir()
     planned = plan(world, "pretrain.learning_rate=1e-9", f"pretrain.losses={losses}")
     assert planned.sizes["teacher"].hidden == 32
-    found = made(world / "again", planned, "tokenize", "pretrain", "finetune")
+    artifacts = made(world / "again", planned, "tokenize", "pretrain", "finetune")
     batch = {"input_ids": torch.tensor([[2, 7, 8, 9, 3]])}
     outputs = []
-    for folder in (first.path, found["pretrained"].path):
+    for folder in (first.path, artifacts["pretrained"].path):
         model = AutoModel.from_pretrained(folder).eval()
         with torch.no_grad():
             outputs.append(model(**batch).last_hidden_state)
     torch.testing.assert_close(outputs[1], outputs[0].repeat(1, 1, 2), rtol=1e-4, atol=1e-4)
     if "masked_lm" in losses:
-        known, grown = (part.info["held_out"]["loss"] for part in (first, found["pretrained"]))
+        known, grown = (part.info["held_out"]["loss"] for part in (first, artifacts["pretrained"]))
         assert grown == pytest.approx(known, rel=1e-3)
 
 
@@ -58,14 +58,14 @@ def test_random_weights_begin_with_what_is_counted_in_the_text(world: Path):
     for start in ("random", "cooccurrence"):
         (world / start).mkdir()
         still = ("pretrain.learning_rate=1e-9", "pretrain.max_steps=1", f"pretrain.start={start}")
-        found = made(world / start, plan(world, *still), "tokenize", "pretrain")["pretrained"]
-        losses[start] = found.info["held_out"]["loss"]
-        assert ("start" in found.info) == (start == "cooccurrence")
+        artifact = made(world / start, plan(world, *still), "tokenize", "pretrain")["pretrained"]
+        losses[start] = artifact.info["held_out"]["loss"]
+        assert ("start" in artifact.info) == (start == "cooccurrence")
     assert losses["cooccurrence"] < losses["random"] - 0.1
     tokenizer = Tokenizer.from_file(str(world / "words" / "tokenizer.json"))
     ids = set(tokenizer.encode((world / "text.txt").read_text(), add_special_tokens=False).ids)
-    assert found.info["start"]["words"] == len(ids)
-    assert found.info["start"]["pairs"] > 50
+    assert artifact.info["start"]["words"] == len(ids)
+    assert artifact.info["start"]["pairs"] > 50
     assert plan(world, "pretrain.start=random").nodes[1].key != plan(world).nodes[1].key
 
 
@@ -73,8 +73,8 @@ def test_weights_of_a_checkpoint_do_not_begin_anew(world: Path, tiny_checkpoint:
     text = (world / "text.txt").read_text()
     teacher = encoder_world(world, tiny_checkpoint("bert"), toy_tokenizer, text=text)
     planned = plan(world, teacher=str(teacher))
-    found = made(world, planned, "tokenize", "pretrain")["pretrained"]
-    assert "start" not in found.info
+    artifact = made(world, planned, "tokenize", "pretrain")["pretrained"]
+    assert "start" not in artifact.info
     assert all("start" not in stage["settings"] for stage in plan_document(planned, world)["stages"])
     assert any("start" in stage["settings"] for stage in plan_document(plan(world), world)["stages"])
 
@@ -94,8 +94,8 @@ def test_weights_of_a_checkpoint_do_not_begin_anew(world: Path, tiny_checkpoint:
 def test_a_start_that_does_not_fit_is_refused_before_anything_runs(world: Path, old: str, new: str, problem: str):
     card = world / "own.yaml"
     card.write_text(card.read_text().replace(old, new))
-    told = f"stage pretrain: start: cooccurrence{problem} say --set pretrain.start=random"
-    with pytest.raises(CompressError, match=re.escape(told)):
+    message = f"stage pretrain: start: cooccurrence{problem} say --set pretrain.start=random"
+    with pytest.raises(CompressError, match=re.escape(message)):
         plan(world)
     assert plan(world, "pretrain.start=random").nodes
 
@@ -105,13 +105,13 @@ def test_what_was_counted_is_not_counted_again_by_a_training_that_goes_on(world:
     first = made(world, planned, "tokenize", "pretrain")["pretrained"]
     said: list[str] = []
 
-    class Told(Listener):
+    class Notices(Listener):
         def notice(self, line: str) -> None:
             said.append(line)
 
     monkeypatch.setattr(initial_teacher, "count_pairs", None)
     text, node = planned.nodes[0], planned.nodes[1]
-    context = Context(planned.task, "fp32", 1, Told())
+    context = Context(planned.task, "fp32", 1, Notices())
     inputs = {"text": Artifact(world / f"{text.key}-out", text.key, {})}
     (world / "again").mkdir()
     job = Job(planned, node, inputs, context, world / "again", world / f"{node.key}-work")

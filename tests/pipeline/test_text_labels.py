@@ -48,7 +48,7 @@ def plan(world: Path, *overrides: str) -> Plan:
     return plan_all(request)[0]
 
 
-def made(world: Path, planned: Plan) -> dict[str, Artifact]:
+def artifacts_of(world: Path, planned: Plan) -> dict[str, Artifact]:
     """Run a plan's stages `tokenize` and `general`, and return their artefacts."""
     artifacts: dict[str, Artifact] = {}
     context = Context(planned.task, "fp32", 1, Listener())
@@ -77,7 +77,7 @@ def student_of(world: Path, planned: Plan, artifacts: dict[str, Artifact]) -> An
 )
 def test_the_encoder_is_saved_without_heads_and_its_pooler_goes_on(world: Path, names: tuple[str, ...]):
     planned = plan(world, f"general.losses=[{', '.join('{name: ' + name + '}' for name in names)}]")
-    artifacts = made(world, planned)
+    artifacts = artifacts_of(world, planned)
     encoder = artifacts["encoder"]
     assert encoder.info["pooler_trained"]
     assert encoder.info["steps"] == 3
@@ -88,22 +88,22 @@ def test_the_encoder_is_saved_without_heads_and_its_pooler_goes_on(world: Path, 
     assert {name: tensor.shape for name, tensor in saved.items()} == {
         name: tensor.shape for name, tensor in fresh.state_dict().items()
     }
-    found = student_of(world, planned, artifacts).base_model.state_dict()
-    assert all(torch.equal(found[name], tensor) for name, tensor in saved.items())
+    state = student_of(world, planned, artifacts).base_model.state_dict()
+    assert all(torch.equal(state[name], tensor) for name, tensor in saved.items())
 
 
 def test_a_pooler_that_nothing_trained_stays_behind(world: Path):
     planned = plan(world, "general.losses=[{name: hidden_mse}]", "intermediate.losses=[{name: hidden_mse}]")
-    artifacts = made(world, planned)
+    artifacts = artifacts_of(world, planned)
     assert "pooler_trained" not in artifacts["encoder"].info
     saved = load_file(artifacts["encoder"].path / "model.safetensors")
-    found = student_of(world, planned, artifacts).base_model.state_dict()
-    assert {name for name, tensor in saved.items() if not torch.equal(found[name], tensor)} == {"pooler.weight"}
+    state = student_of(world, planned, artifacts).base_model.state_dict()
+    assert {name for name, tensor in saved.items() if not torch.equal(state[name], tensor)} == {"pooler.weight"}
 
 
 def test_the_order_is_learnt_beside_distillation(world: Path):
     planned = plan(world, "general.losses=[{name: hidden_mse}, {name: sentence_order, weight: 0.5}]")
-    log = (made(world, planned)["encoder"].path / "log.jsonl").read_text().splitlines()
+    log = (artifacts_of(world, planned)["encoder"].path / "log.jsonl").read_text().splitlines()
     assert set(json.loads(log[0])["losses"]) == {"hidden_mse", "sentence_order"}
 
 

@@ -191,14 +191,14 @@ def _checkpoint(world: Path, folder: Path, name: str) -> Path:
 def test_lines_to_calibrate_on_are_single_texts_and_none_of_a_reported_pair(world: Path) -> None:
     path = world / "lines.txt"
     path.write_text("\n".join(f"a line of text {number}" for number in range(40)))
-    given = f"quantize.calibration_text={path}"
-    plan = planned(world, BOTH, given, "quantize.method=static")
+    setting = f"quantize.calibration_text={path}"
+    plan = planned(world, BOTH, setting, "quantize.method=static")
     for node in plan.nodes:
         if node.kind.check is not None:
             node.kind.check(plan, node)
     reported = load_reported(plan.task.spec, plan.task.folder, None).splits["dev"].texts[1][3]
     path.write_text("\n".join([*(f"a line of text {number}" for number in range(40)), reported.upper()]))
-    plan = planned(world, BOTH, given, "quantize.method=static")
+    plan = planned(world, BOTH, setting, "quantize.method=static")
     (last,) = [node for node in plan.nodes if node.id == "student-int8"]
     assert last.kind.check is not None
     with pytest.raises(CompressError, match="1 of 41 texts are in the split `dev`"):

@@ -9,7 +9,7 @@ import pytest
 from compress.pipeline import Request
 
 
-def request(world: Path, *overrides: str, recipe: str = "int8", corpus: bool = False) -> Request:
+def request_of(world: Path, *overrides: str, recipe: str = "int8", corpus: bool = False) -> Request:
     return Request(
         (recipe,), (str(world / "task.yaml"),), teacher=str(world / "teacher"), root=world / "runs", precision="fp32",
         threads=1, bench=None, overrides=(*overrides, "quantize.method=dynamic"),

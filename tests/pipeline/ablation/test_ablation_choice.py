@@ -14,17 +14,17 @@ from compress.pipeline.ablation.run import command_line, trained_student
 
 
 def test_rows_are_chosen_by_label_beside_the_full_one() -> None:
-    found = rows("tinybert", corpus=True)
-    assert [row.label for row in choose(found, ["map top", "without general"])] == [
+    all_rows = rows("tinybert", corpus=True)
+    assert [row.label for row in choose(all_rows, ["map top", "without general"])] == [
         "full",
         "without general",
         "map top",
     ]
-    assert choose(found, []) == found
+    assert choose(all_rows, []) == all_rows
     with pytest.raises(
         CompressError, match=r"no row `map middle`; this recipe has: full, without general, .*map bottom"
     ):
-        choose(found, ["map middle"])
+        choose(all_rows, ["map middle"])
 
 
 def test_the_command_makes_the_same_rows_again(tmp_path: Path) -> None:
@@ -84,5 +84,5 @@ def test_another_student_is_another_on_a_regression_task(tmp_path: Path) -> None
 def test_another_student_needs_no_part_that_could_be_left_out() -> None:
     with pytest.raises(CompressError, match="there is nothing to leave out"):
         rows("tinybert-general", corpus=False)
-    found = chosen_rows("tinybert-general", (), ["student tiny-2l"], corpus=False)
-    assert [(row.label, row.student) for row in found] == [("full", None), ("student tiny-2l", "tiny-2l")]
+    student_rows = chosen_rows("tinybert-general", (), ["student tiny-2l"], corpus=False)
+    assert [(row.label, row.student) for row in student_rows] == [("full", None), ("student tiny-2l", "tiny-2l")]

@@ -62,11 +62,11 @@ def recipe(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.mark.parametrize("name", ["tinybert", "tinybert-small"])
 def test_every_part_of_tinybert_has_its_row(name: str) -> None:
-    found = rows(name, corpus=True)
-    assert [row.label for row in found] == TINYBERT
-    assert len({row.recipe.name for row in found}) == len(found)
-    assert all(row.recipe.name.startswith(f"{name}-") for row in found)
-    assert all(stage.kind != "quantize" for row in found for stage in row.recipe.stages)
+    all_rows = rows(name, corpus=True)
+    assert [row.label for row in all_rows] == TINYBERT
+    assert len({row.recipe.name for row in all_rows}) == len(all_rows)
+    assert all(row.recipe.name.startswith(f"{name}-") for row in all_rows)
+    assert all(stage.kind != "quantize" for row in all_rows for stage in row.recipe.stages)
 
 
 def test_the_full_row_is_the_recipe_without_quantization() -> None:
@@ -80,12 +80,12 @@ def test_a_student_without_a_part_is_trained_as_long(limit: int | None) -> None:
     """As long as the full recipe's plan, wherever the lengths come from: here the teacher's card and the recipe."""
     limits = tuple(f"{name}.max_steps={limit}" for name in ("intermediate", "prediction")) if limit else ()
     overrides = ("prediction.epochs=3", "prediction.evaluate_every=0.5", "augment.copies=4", *limits)
-    found = {row.label: row for row in rows("tinybert-small", ("intermediate.epochs=7", *overrides), corpus=False)}
+    row_of = {row.label: row for row in rows("tinybert-small", ("intermediate.epochs=7", *overrides), corpus=False)}
     request = Request(("tinybert-small",), ("toy-sentiment",), teacher="bert-mini")
 
     def lengths(label: str) -> dict[str, tuple[float, float | None, float]]:
-        full = plan_all(replace(request, recipes=(found["full"].recipe,)))
-        row = found[label] if label == "full" else as_long(found[label], full)
+        full = plan_all(replace(request, recipes=(row_of["full"].recipe,)))
+        row = row_of[label] if label == "full" else as_long(row_of[label], full)
         (plan,) = plan_all(replace(request, recipes=(row.recipe,)))
         specs = {node.id: node.spec for node in plan.nodes if isinstance(node.spec, Distill)}
         return {name: (spec.epochs, spec.max_steps, spec.evaluate_every) for name, spec in specs.items()}
@@ -109,46 +109,46 @@ def test_a_student_without_a_part_is_trained_as_long(limit: int | None) -> None:
 def test_the_passes_of_a_stage_end_where_its_steps_do(limits: tuple[str, ...], steps: int) -> None:
     """With 5,400 examples in batches of 32."""
     overrides = ("intermediate.epochs=7", "prediction.epochs=3", "augment.enabled=false", *limits)
-    found = {row.label: row for row in rows("tinybert-small", overrides, corpus=False)}
+    row_of = {row.label: row for row in rows("tinybert-small", overrides, corpus=False)}
     request = Request(("tinybert-small",), ("toy-sentiment",), teacher="bert-mini")
-    full = plan_all(replace(request, recipes=(found["full"].recipe,)))
-    (plan,) = plan_all(replace(request, recipes=(as_long(found["without intermediate"], full).recipe,)))
+    full = plan_all(replace(request, recipes=(row_of["full"].recipe,)))
+    (plan,) = plan_all(replace(request, recipes=(as_long(row_of["without intermediate"], full).recipe,)))
     (spec,) = (node.spec for node in plan.nodes if isinstance(node.spec, Distill))
     assert total_steps(spec, 169) == steps
 
 
 def test_lengths_of_the_teachers_card_count_too() -> None:
     """The recipe `minilm` takes them from the card; bert-mini's has 2 epochs."""
-    found = {row.label: row for row in rows("minilm", corpus=False)}
+    row_of = {row.label: row for row in rows("minilm", corpus=False)}
     request = Request(("minilm",), ("toy-sentiment",), teacher="bert-mini")
-    full = plan_all(replace(request, recipes=(found["full"].recipe,)))
-    row = as_long(found["without intermediate"], full)
+    full = plan_all(replace(request, recipes=(row_of["full"].recipe,)))
+    row = as_long(row_of["without intermediate"], full)
     (plan,) = plan_all(replace(request, recipes=(row.recipe,)))
     assert [node.spec.epochs for node in plan.nodes if isinstance(node.spec, Distill)] == [4]
 
 
 def test_each_row_changes_its_part_and_nothing_else() -> None:
-    found = by_label("tinybert")
-    assert stage(found["without general"], "general").enabled is False
-    assert stage(found["without augment"], "augment").enabled is False
-    assert stage(found["without intermediate"], "intermediate").enabled is False
-    assert weights(found["without hidden_mse"], "intermediate") == {
+    row_of = by_label("tinybert")
+    assert stage(row_of["without general"], "general").enabled is False
+    assert stage(row_of["without augment"], "augment").enabled is False
+    assert stage(row_of["without intermediate"], "intermediate").enabled is False
+    assert weights(row_of["without hidden_mse"], "intermediate") == {
         "embedding_mse": 1,
         "hidden_mse": 0,
         "attention_mse": 1,
     }
-    both = weights(found["without hidden_mse and attention_mse"], "intermediate")
+    both = weights(row_of["without hidden_mse and attention_mse"], "intermediate")
     assert both == {"embedding_mse": 1, "hidden_mse": 0, "attention_mse": 0}
-    assert weights(found["without soft_cross_entropy"], "prediction") == {"hard_label": 1}
-    assert stage(found["without soft_cross_entropy"], "intermediate").enabled is True
-    plain = found["without intermediate and soft_cross_entropy"]
+    assert weights(row_of["without soft_cross_entropy"], "prediction") == {"hard_label": 1}
+    assert stage(row_of["without soft_cross_entropy"], "intermediate").enabled is True
+    plain = row_of["without intermediate and soft_cross_entropy"]
     assert (stage(plain, "intermediate").enabled, weights(plain, "prediction")) == (False, {"hard_label": 1})
-    assert stage(found["map top"], "intermediate").layer_map == "top"
-    full = {stage.id: stage for stage in found["full"].recipe.stages}
-    for row in found.values():
+    assert stage(row_of["map top"], "intermediate").layer_map == "top"
+    full = {stage.id: stage for stage in row_of["full"].recipe.stages}
+    for row in row_of.values():
         changed = {stage.id for stage in row.recipe.stages if stage != full[stage.id]}
         assert len(changed) == {"full": 0, plain.label: 2}.get(row.label, 1)
-        assert weights(row, "general") == weights(found["full"], "general")
+        assert weights(row, "general") == weights(row_of["full"], "general")
 
 
 def test_without_plain_text_or_with_a_stage_switched_off_there_is_no_row_for_it() -> None:
@@ -174,8 +174,8 @@ def test_the_map_of_the_recipe_is_no_row_and_uniform_is_one_beside_another() -> 
 
 def test_rows_follow_from_the_recipe(recipe: Callable[..., Path]) -> None:
     mine = recipe(f"distill: {LAYERS % ('', 'layer_map: bottom')}", f"distill: {ANSWERS}")
-    found = by_label(mine)
-    assert [*found] == [
+    row_of = by_label(mine)
+    assert [*row_of] == [
         "full",
         "without hidden_mse",
         "without embedding_mse",
@@ -185,7 +185,7 @@ def test_rows_follow_from_the_recipe(recipe: Callable[..., Path]) -> None:
         "map uniform",
         "map top",
     ]
-    assert weights(found["without soft_target"], "answers") == {"hard_label": 0.5}
+    assert weights(row_of["without soft_target"], "answers") == {"hard_label": 0.5}
     assert [*by_label("minilm", corpus=False)] == [
         "full",
         "without intermediate",
@@ -202,9 +202,9 @@ def test_a_loss_without_weight_is_no_part(recipe: Callable[..., Path]) -> None:
 
 def test_long_names_stay_names(recipe: Callable[..., Path]) -> None:
     mine = recipe(f"distill: {LAYERS % ('', 'epochs: 1')}", f"distill: {ANSWERS}", name="a" * 64)
-    found = [row.recipe.name for row in rows(str(mine), corpus=False)]
-    assert max(map(len, found)) == 64
-    assert len(set(found)) == len(found)
+    names = [row.recipe.name for row in rows(str(mine), corpus=False)]
+    assert max(map(len, names)) == 64
+    assert len(set(names)) == len(names)
 
 
 def test_a_recipe_without_parts_is_refused() -> None:

@@ -68,15 +68,15 @@ def request_(tmp_path: Path) -> Request:
 @pytest.fixture
 def ran(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
     """Record the requests instead of running them."""
-    asked: list[Request] = []
-    monkeypatch.setattr(ablation, "run_all", lambda request, listener: asked.append(request) or [])
-    return asked
+    requests: list[Request] = []
+    monkeypatch.setattr(ablation, "run_all", lambda request, listener: requests.append(request) or [])
+    return requests
 
 
 def test_rows_run_one_after_the_other_without_latency(request_: Request, ran: list[Request]) -> None:
     notices = Notices()
-    found = choose(rows("tinybert", corpus=True), ["without general", "without augment", "map top"])
-    results = run_rows(found, request_, notices)
+    selection = choose(rows("tinybert", corpus=True), ["without general", "without augment", "map top"])
+    results = run_rows(selection, request_, notices)
     assert [*results] == ["full", "without augment", "map top"]  # random weights teach nothing on plain text
     assert notices.lines == [
         "without general: changes nothing here, and is left out",
@@ -84,8 +84,8 @@ def test_rows_run_one_after_the_other_without_latency(request_: Request, ran: li
         "row 2 of 3: without augment",
         "row 3 of 3: map top",
     ]
-    made = [recipe.name for request in ran for recipe in request.recipes if isinstance(recipe, Recipe)]
-    assert made == [row.recipe.name for row in found if row.label in results]
+    names = [recipe.name for request in ran for recipe in request.recipes if isinstance(recipe, Recipe)]
+    assert names == [row.recipe.name for row in selection if row.label in results]
     assert all((request.bench, request.overrides, request.seeds) == (None, (), (0, 1)) for request in ran)
 
 
@@ -96,13 +96,13 @@ def test_gold_scores_in_place_of_soft_targets_are_no_row_for_regression(
     (tmp_path / "pairs.yaml").write_text(REGRESSION, encoding="utf-8")
     pairs = replace(request_, tasks=(str(tmp_path / "pairs.yaml"),))
     labels = ["without augment", "without soft_cross_entropy", "without intermediate and soft_cross_entropy"]
-    found, notices = choose(rows("tinybert", corpus=True), labels), Notices()
-    assert [*run_rows(found, pairs, notices)] == ["full", labels[0], labels[2]]
+    selection, notices = choose(rows("tinybert", corpus=True), labels), Notices()
+    assert [*run_rows(selection, pairs, notices)] == ["full", labels[0], labels[2]]
     assert notices.lines[0] == "without soft_cross_entropy: changes nothing here, and is left out"
 
-    found, notices = choose(found, labels[1:2]), Notices()
+    selection, notices = choose(selection, labels[1:2]), Notices()
     both = replace(pairs, tasks=(*request_.tasks, *pairs.tasks))
-    assert [*run_rows(found, both, notices)] == ["full", labels[1]]
+    assert [*run_rows(selection, both, notices)] == ["full", labels[1]]
     assert notices.lines[0] == "without soft_cross_entropy: changes nothing on pairs"
 
     heavier = rows("tinybert", ["prediction.losses=[{name: soft_cross_entropy, weight: 2.0}]"], corpus=True)

@@ -56,12 +56,12 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_run_measures_its_student_once_and_its_report_shows_it(world: Path) -> None:
     command = ("run", "distilbert", *COMMAND)
     result = result_of(*command, cwd=world)
-    found = result.similarity
-    assert found is not None
-    assert (found.model, found.split, found.left_out) == ("student", "tuning", ())
-    assert found.texts == result.task.data.rows["tuning"]
-    assert found.tokens > 3 * found.texts
-    assert 0 < np.min(found.states) <= np.max(found.states) <= 1
+    similarity = result.similarity
+    assert similarity is not None
+    assert (similarity.model, similarity.split, similarity.left_out) == ("student", "tuning", ())
+    assert similarity.texts == result.task.data.rows["tuning"]
+    assert similarity.tokens > 3 * similarity.texts
+    assert 0 < np.min(similarity.states) <= np.max(similarity.states) <= 1
     assert "by CKA, student layers 0 and 1 are nearest" in (world / "runs" / result.run / "report.md").read_text()
     again = compress(*command, "--set", "quantize.method=static", cwd=world)
     assert again.returncode == 0
@@ -70,18 +70,18 @@ def test_a_run_measures_its_student_once_and_its_report_shows_it(world: Path) ->
 
 @pytest.mark.slow
 def test_a_pruned_teacher_is_compared_with_the_whole_one(world: Path) -> None:
-    found = result_of("run", "alone.yaml", *COMMAND, cwd=world).similarity
-    assert found is not None
-    assert found.model.startswith("teacher-")
-    assert found.states[0][0] == 1  # the embeddings are unchanged
-    assert 0 < np.max(np.diag(np.array(found.states))[1:]) <= 1
+    similarity = result_of("run", "alone.yaml", *COMMAND, cwd=world).similarity
+    assert similarity is not None
+    assert similarity.model.startswith("teacher-")
+    assert similarity.states[0][0] == 1  # the embeddings are unchanged
+    assert 0 < np.max(np.diag(np.array(similarity.states))[1:]) <= 1
 
 
 @pytest.mark.slow
 def test_a_student_with_other_tokens_is_left_out_by_name(world: Path) -> None:
-    found = result_of(
+    similarity = result_of(
         "run", "logits", *COMMAND, "--student", "./bytes", "--set", "distill.max_steps=2", cwd=world
     ).similarity
-    assert found is not None
-    assert found.left_out == ("states and attention, as student and teacher cut texts into different tokens",)
-    assert not found.states
+    assert similarity is not None
+    assert similarity.left_out == ("states and attention, as student and teacher cut texts into different tokens",)
+    assert not similarity.states

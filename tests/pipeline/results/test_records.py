@@ -73,8 +73,8 @@ def test_what_earlier_code_made_keeps_its_record(world: Path, monkeypatch: pytes
     later = run(world, "export.opset=23")
     assert later.code == NEW
     assert [model.code for model in later.models] == [NEW]
-    made = {stage.kind: stage.code for stage in later.stages}
-    assert made == dict.fromkeys(made, OLD) | {"export teacher-fp32": NEW}
+    codes = {stage.kind: stage.code for stage in later.stages}
+    assert codes == dict.fromkeys(codes, OLD) | {"export teacher-fp32": NEW}
     assert later.task.data.tuning == first.task.data.tuning
     assert len(str(later.task.data.tuning)) == 64
 

@@ -15,52 +15,52 @@ FP32 = np.array([[4, 0, 0], [0, 1, 0], [0, 0, 3], [2, 0, 0]], np.float32)
 INT8 = np.array([[4, 0, 0], [1.5, 1, 0], [0, 4, 3], [0, 0, 2]], np.float32)
 
 
-def made(fp32: np.ndarray, int8: np.ndarray, gold: np.ndarray) -> Fidelity:
+def fidelity_of(fp32: np.ndarray, int8: np.ndarray, gold: np.ndarray) -> Fidelity:
     names, kind = ((), "regression") if fp32.shape[1] == 1 else (LABELS, "classification")
     return fidelity(fp32, int8, gold, names, kind=TASK_KINDS[kind], reference="student-fp32", split="dev", delta=DELTA)
 
 
 def test_flips_have_rows_names_and_whom_gold_agrees_with() -> None:
-    found = made(FP32, INT8, np.array([0, 0, 2, 1]))
-    assert [(flip.row, flip.fp32, flip.int8, flip.gold) for flip in found.flipped] == [
+    of_int8 = fidelity_of(FP32, INT8, np.array([0, 0, 2, 1]))
+    assert [(flip.row, flip.fp32, flip.int8, flip.gold) for flip in of_int8.flipped] == [
         (3, "yes", "maybe", "fp32"),
         (4, "no", "yes", "neither"),
         (2, "maybe", "no", "int8"),
     ]
-    assert found.flipped[0].confidence == pytest.approx(np.exp(3) / (np.exp(3) + 2), abs=1e-4)
-    assert (found.flips, found.flip_rate, found.examples) == (3, 0.75, 4)
-    assert (found.mean_logit_difference, found.worst_logit_difference) == (pytest.approx(9.5 / 12), 4.0)
-    assert (found.reference, found.split, found.delta) == ("student-fp32", "dev", DELTA)
+    assert of_int8.flipped[0].confidence == pytest.approx(np.exp(3) / (np.exp(3) + 2), abs=1e-4)
+    assert (of_int8.flips, of_int8.flip_rate, of_int8.examples) == (3, 0.75, 4)
+    assert (of_int8.mean_logit_difference, of_int8.worst_logit_difference) == (pytest.approx(9.5 / 12), 4.0)
+    assert (of_int8.reference, of_int8.split, of_int8.delta) == ("student-fp32", "dev", DELTA)
 
 
 def test_a_model_beside_itself() -> None:
-    found = made(FP32, FP32.copy(), np.array([0, 1, 2, 2]))
-    assert (found.flips, found.flip_rate, found.flipped) == (0, 0.0, ())
-    assert (found.mean_logit_difference, found.worst_logit_difference) == (0.0, 0.0)
-    assert found.fp32_calibration_error == found.int8_calibration_error
-    assert found.fp32_calibration_error is not None
+    of_itself = fidelity_of(FP32, FP32.copy(), np.array([0, 1, 2, 2]))
+    assert (of_itself.flips, of_itself.flip_rate, of_itself.flipped) == (0, 0.0, ())
+    assert (of_itself.mean_logit_difference, of_itself.worst_logit_difference) == (0.0, 0.0)
+    assert of_itself.fp32_calibration_error == of_itself.int8_calibration_error
+    assert of_itself.fp32_calibration_error is not None
 
 
 def test_regression_decides_nothing() -> None:
-    found = made(np.array([[1.0], [2.0]]), np.array([[1.5], [2.0]]), np.array([1.2, 2.0], np.float32))
-    assert (found.flips, found.flip_rate, found.flipped) == (None, None, ())
-    assert (found.fp32_calibration_error, found.int8_calibration_error) == (None, None)
-    assert (found.mean_logit_difference, found.worst_logit_difference) == (0.25, 0.5)
+    of_int8 = fidelity_of(np.array([[1.0], [2.0]]), np.array([[1.5], [2.0]]), np.array([1.2, 2.0], np.float32))
+    assert (of_int8.flips, of_int8.flip_rate, of_int8.flipped) == (None, None, ())
+    assert (of_int8.fp32_calibration_error, of_int8.int8_calibration_error) == (None, None)
+    assert (of_int8.mean_logit_difference, of_int8.worst_logit_difference) == (0.25, 0.5)
 
 
 def test_disagreements_with_the_teacher_say_what_both_are_sure_of() -> None:
-    found = disagreements(FP32, INT8, np.array([0, 0, 2, 1]), LABELS, TASK_KINDS["classification"])
+    examples = disagreements(FP32, INT8, np.array([0, 0, 2, 1]), LABELS, TASK_KINDS["classification"])
     soft = [np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True) for logits in (FP32, INT8)]
     sure = [each.max(axis=1) for each in soft]
-    assert [(each.row, each.teacher, each.model, each.gold) for each in found] == [
+    assert [(each.row, each.teacher, each.model, each.gold) for each in examples] == [
         (4, "no", "yes", "neither"),
         (3, "yes", "maybe", "teacher"),
         (2, "maybe", "no", "model"),
     ]
-    for each in found:
+    for each in examples:
         assert each.teacher_confidence == pytest.approx(sure[0][each.row - 1], abs=1e-4)
         assert each.model_confidence == pytest.approx(sure[1][each.row - 1], abs=1e-4)
-    lesser = [min(each.teacher_confidence, each.model_confidence) for each in found]
+    lesser = [min(each.teacher_confidence, each.model_confidence) for each in examples]
     assert lesser == sorted(lesser, reverse=True)
 
 

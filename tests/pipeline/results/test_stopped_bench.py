@@ -17,7 +17,7 @@ def test_the_stages_before_are_kept_and_the_message_says_so(tmp_path: Path, monk
     (tmp_path / "tiny.yaml").write_text(TEACHER)
     (tmp_path / "tiny-task.yaml").write_text(TASK)
 
-    def busy(*given: object) -> None:
+    def busy(*arguments: object) -> None:
         raise CheckFailed("bench: teacher-fp32: no answer in 600 s to `load`")
 
     def run(bench: BenchSettings | None) -> None:

@@ -94,14 +94,14 @@ def test_classes_are_put_in_the_tasks_order(
     teacher = checkpoint(MNLI, family=family)
     info = adopt_teacher(teacher, context, tmp_path / "out")
     assert info == {"tuning_score": 100.0, "label_order": [1, 2, 0]}
-    given, adopted = (
+    original, adopted = (
         AutoModelForSequenceClassification.from_pretrained(folder).eval()
         for folder in (teacher.folder or "", tmp_path / "out")
     )
     assert adopted.config.id2label == dict(enumerate(TASK))
     assert adopted.config.label2id == {name: index for index, name in enumerate(TASK)}
     logits = answers(adopted, toy_tokenizer)
-    torch.testing.assert_close(logits, answers(given, toy_tokenizer)[:, [1, 2, 0]], rtol=0, atol=1e-6)  # fp32
+    torch.testing.assert_close(logits, answers(original, toy_tokenizer)[:, [1, 2, 0]], rtol=0, atol=1e-6)  # fp32
     torch.testing.assert_close(logits, torch.eye(3), rtol=0, atol=1e-3)  # the head was solved for this
     assert len(context.notices) == 1
     assert context.notices[0].endswith(f"classes reordered from {list(MNLI)} to the task's {list(TASK)}")

@@ -13,10 +13,10 @@ from compress.pipeline.stages import augment
 
 
 def test_one_that_moved_since_the_plan_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = SimpleNamespace(folder=tmp_path, identity="planned with")
-    monkeypatch.setattr(augment, "resolve_teacher", lambda word: found)
+    source = SimpleNamespace(folder=tmp_path, identity="planned with")
+    monkeypatch.setattr(augment, "resolve_teacher", lambda word: source)
     job: Any = SimpleNamespace(node=SimpleNamespace(outside={"masked_lm": "planned with"}))
     assert augment._planned_checkpoint(job, "acme/lm") == tmp_path
-    found.identity = "another commit"
+    source.identity = "another commit"
     with pytest.raises(CompressError, match=r"^augment\.masked_lm: acme/lm: it changed since this command started"):
         augment._planned_checkpoint(job, "acme/lm")

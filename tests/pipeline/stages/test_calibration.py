@@ -30,7 +30,7 @@ def context_of(generator: str = "sentiment", train: int = 1300) -> Context:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[Encoded]:
+def predicted_texts(monkeypatch: pytest.MonkeyPatch) -> list[Encoded]:
     """Record what is predicted, and predict the first class for each text."""
     texts: list[Encoded] = []
 
@@ -51,17 +51,17 @@ def same(one: list[np.ndarray], other: list[np.ndarray]) -> bool:
 
 
 def test_decisions_are_asked_of_a_thousand_texts_the_tuning_split_first(
-    asked: list[Encoded], toy_tokenizer: Tokenizer, tmp_path: Path
+    predicted_texts: list[Encoded], toy_tokenizer: Tokenizer, tmp_path: Path
 ) -> None:
     context = context_of()
-    found = judged(context, toy_tokenizer, tmp_path)
+    judge = judged(context, toy_tokenizer, tmp_path)
     tuning, train = (context.task.encoded(split, toy_tokenizer, 16) for split in ("tuning", "train"))
-    assert found.texts == {"tuning": len(tuning), "train": 1000 - len(tuning)}
+    assert judge.texts == {"tuning": len(tuning), "train": 1000 - len(tuning)}
     assert 0 < len(tuning) < 1000
-    logits = found.all(tmp_path / "model.onnx")
-    assert len(logits) == sum(found.texts.values()) == 1000
-    assert same(asked[-1].input_ids[: len(tuning)], tuning.input_ids)
-    further = asked[-1].input_ids[len(tuning) :]
+    logits = judge.all(tmp_path / "model.onnx")
+    assert len(logits) == sum(judge.texts.values()) == 1000
+    assert same(predicted_texts[-1].input_ids[: len(tuning)], tuning.input_ids)
+    further = predicted_texts[-1].input_ids[len(tuning) :]
     known = {ids.tobytes() for ids in train.input_ids}
     assert all(ids.tobytes() in known for ids in further)
     mine, all_of_train = (np.quantile([len(ids) for ids in rows], [0, 0.5, 1]) for rows in (further, train.input_ids))
@@ -73,32 +73,36 @@ def test_decisions_are_asked_of_a_thousand_texts_the_tuning_split_first(
     )
 
 
-def test_further_texts_have_no_say_in_points(asked: list[Encoded], toy_tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_further_texts_have_no_say_in_points(
+    predicted_texts: list[Encoded], toy_tokenizer: Tokenizer, tmp_path: Path
+) -> None:
     """Whatever their predictions and labels are."""
     context = context_of()
-    found = judged(context, toy_tokenizer, tmp_path)
-    logits = found.all(tmp_path / "model.onnx")
+    judge = judged(context, toy_tokenizer, tmp_path)
+    logits = judge.all(tmp_path / "model.onnx")
     share = 100 * float(np.mean(context.task.data.tuning.labels == 0))
-    assert found.score(logits) == pytest.approx(share)
-    logits[found.texts["tuning"] :] = [0.0, 1.0]
-    assert found.score(logits) == pytest.approx(share)
-    assert found.lost(found.all(tmp_path / "model.onnx"), logits)["flipped"] == found.texts["train"]
+    assert judge.score(logits) == pytest.approx(share)
+    logits[judge.texts["tuning"] :] = [0.0, 1.0]
+    assert judge.score(logits) == pytest.approx(share)
+    assert judge.lost(judge.all(tmp_path / "model.onnx"), logits)["flipped"] == judge.texts["train"]
 
 
-def test_the_same_texts_are_asked_each_time(asked: list[Encoded], toy_tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_the_same_texts_are_asked_each_time(
+    predicted_texts: list[Encoded], toy_tokenizer: Tokenizer, tmp_path: Path
+) -> None:
     for _ in range(2):
         judged(context_of(), toy_tokenizer, tmp_path).all(tmp_path / "model.onnx")
-    assert same(asked[0].input_ids, asked[1].input_ids)
+    assert same(predicted_texts[0].input_ids, predicted_texts[1].input_ids)
 
 
 def test_a_small_train_split_gives_all_that_it_has(
-    asked: list[Encoded], toy_tokenizer: Tokenizer, tmp_path: Path
+    predicted_texts: list[Encoded], toy_tokenizer: Tokenizer, tmp_path: Path
 ) -> None:
     context = context_of(train=200)
-    found = judged(context, toy_tokenizer, tmp_path)
+    judge = judged(context, toy_tokenizer, tmp_path)
     data = context.task.data
-    assert found.texts == {"tuning": len(data.tuning), "train": len(data.train)}
-    assert len(found.all(tmp_path / "model.onnx")) == 200
+    assert judge.texts == {"tuning": len(data.tuning), "train": len(data.train)}
+    assert len(judge.all(tmp_path / "model.onnx")) == 200
 
 
 @pytest.mark.parametrize(
@@ -106,14 +110,16 @@ def test_a_small_train_split_gives_all_that_it_has(
     [("similarity", {}), ("sentiment", {"method": "smoothquant"}), ("sentiment", {"method": "inc-static"})],
 )
 def test_where_no_goal_is_of_decisions_the_tuning_split_is_enough(
-    generator: str, spec: dict[str, Any], asked: list[Encoded], toy_tokenizer: Tokenizer, tmp_path: Path
+    generator: str, spec: dict[str, Any], predicted_texts: list[Encoded], toy_tokenizer: Tokenizer, tmp_path: Path
 ) -> None:
     context = context_of(generator)
-    found = judged(context, toy_tokenizer, tmp_path, **spec)
-    assert found.texts == {"tuning": len(context.task.data.tuning)}
-    assert len(found.all(tmp_path / "model.onnx")) == found.texts["tuning"]
+    judge = judged(context, toy_tokenizer, tmp_path, **spec)
+    assert judge.texts == {"tuning": len(context.task.data.tuning)}
+    assert len(judge.all(tmp_path / "model.onnx")) == judge.texts["tuning"]
     assert context.notices == []
 
 
-def test_a_smaller_goal_is_asked_of_more_texts(asked: list[Encoded], toy_tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_a_smaller_goal_is_asked_of_more_texts(
+    predicted_texts: list[Encoded], toy_tokenizer: Tokenizer, tmp_path: Path
+) -> None:
     assert sum(judged(context_of(train=2400), toy_tokenizer, tmp_path, max_flips=0.1).texts.values()) == 2000

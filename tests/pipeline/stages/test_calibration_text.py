@@ -27,8 +27,8 @@ def lines(path: Path, texts: list[str]) -> Path:
 
 def task(columns: int, **fields: Any) -> TaskSpec:
     names = ("first", "second")[:columns]
-    given = {"name": "t", "text": names, "label": "label", "metrics": ("accuracy",), **fields}
-    return TaskSpec(**given, files=Files(train="train.csv", dev="dev.csv"))
+    settings = {"name": "t", "text": names, "label": "label", "metrics": ("accuracy",), **fields}
+    return TaskSpec(**settings, files=Files(train="train.csv", dev="dev.csv"))
 
 
 @pytest.mark.parametrize(
@@ -74,22 +74,22 @@ def test_lines_are_examples_and_empty_ones_are_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("texts", "columns", "told"),
+    ("texts", "columns", "message"),
     [
         (["one"] * 31, 1, "expected at least 32 lines of text, found 31"),
         (["one\ttwo"] * 40, 1, "text 1: expected 1 text"),
         (["one\ttwo"] * 3 + ["three"], 2, "text 4: expected 2 text"),
     ],
 )
-def test_what_cannot_serve_is_named(texts: list[str], columns: int, told: str, tmp_path: Path) -> None:
-    with pytest.raises(CompressError, match=told):
+def test_what_cannot_serve_is_named(texts: list[str], columns: int, message: str, tmp_path: Path) -> None:
+    with pytest.raises(CompressError, match=message):
         read_lines(lines(tmp_path / "a.txt", texts), task(columns))
     with pytest.raises(CompressError, match=r"quantize\.calibration_text: .*none\.txt: cannot be read"):
         read_lines(tmp_path / "none.txt", task(1))
 
 
-@pytest.mark.parametrize("told", ["dev 7", "DEV 7", " dev  7 "])
-def test_a_text_of_a_reported_split_is_refused_whatever_its_case_and_spacing(told: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("variant", ["dev 7", "DEV 7", " dev  7 "])
+def test_a_text_of_a_reported_split_is_refused_whatever_its_case_and_spacing(variant: str, tmp_path: Path) -> None:
     dev, mine = [f"dev {number}" for number in range(50)], [f"mine {number}" for number in range(39)]
     for name, texts in {"train": mine, "dev": dev}.items():
         rows = "".join(f"{text},{'yes' if number % 2 else 'no'}\n" for number, text in enumerate(texts))
@@ -99,7 +99,7 @@ def test_a_text_of_a_reported_split_is_refused_whatever_its_case_and_spacing(tol
     source = TaskSource(spec, tmp_path, None)
     refuse_reported("mine.txt", Split((mine,), np.zeros(39)), source)
     with pytest.raises(CompressError, match=r"mine\.txt: 1 of 40 texts are in the split `dev`.* text 40\)"):
-        refuse_reported("mine.txt", Split(([*mine, told],), np.zeros(40)), source)
+        refuse_reported("mine.txt", Split(([*mine, variant],), np.zeros(40)), source)
     with pytest.raises(CompressError, match=r"mine\.txt: 50 of 50 texts"):
         refuse_reported("mine.txt", Split((dev,), np.zeros(50)), source)
 
@@ -116,9 +116,9 @@ def test_a_text_that_changed_since_the_plan_was_made_is_refused(
             if label.startswith("export"):
                 lines(text, [f"a dull film {number}" for number in range(32)])
 
-    given = ("quantize.method=static", f"quantize.calibration_text={text}")
+    overrides = ("quantize.method=static", f"quantize.calibration_text={text}")
     task = str(tmp_path / "task.yaml")
-    request = Request(("int8",), (task,), teacher=str(teacher), overrides=given, root=tmp_path / "runs", bench=None)
+    request = Request(("int8",), (task,), teacher=str(teacher), overrides=overrides, root=tmp_path / "runs", bench=None)
     with pytest.raises(CompressError, match=r"texts\.txt: it changed since this command started"):
         run_all(request, Editing())
 
@@ -130,8 +130,8 @@ def test_it_is_refused_before_anything_is_made(
     task, text = str(tmp_path / "task.yaml"), tmp_path / "texts.txt"
 
     def request() -> Request:
-        given = ("quantize.method=static", f"quantize.calibration_text={text}")
-        return Request(("int8",), (task,), teacher=str(teacher), overrides=given, root=tmp_path / "runs")
+        overrides = ("quantize.method=static", f"quantize.calibration_text={text}")
+        return Request(("int8",), (task,), teacher=str(teacher), overrides=overrides, root=tmp_path / "runs")
 
     lines(text, [f"a fine film {number}" for number in range(32)])
     first = plan_all(request())[0]

@@ -23,22 +23,22 @@ def world(tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer:
 
 
 def test_a_candidate_is_the_training_with_that_value_alone(world: Path):
-    found = plan(world, "finetune.learning_rate=[2e-5, 3e-5]", "finetune.epochs=[3, 4.5]")
+    several = plan(world, "finetune.learning_rate=[2e-5, 3e-5]", "finetune.epochs=[3, 4.5]")
     names = [f"teacher-lr{rate}-epochs{epochs}" for rate in ("2e-05", "3e-05") for epochs in ("3", "4.5")]
     labels = [*(f"finetune {name}" for name in names), "choose teacher", "export teacher-fp32", "quantize teacher-int8"]
-    assert [node.label for node in found.nodes] == labels
-    assert [*found.nodes[4].inputs.values()] == names == sorted(found.candidates)
+    assert [node.label for node in several.nodes] == labels
+    assert [*several.nodes[4].inputs.values()] == names == sorted(several.candidates)
     for name, rate, epochs in zip(names, ("2e-5", "2e-5", "3e-5", "3e-5"), (3, 4.5, 3, 4.5), strict=True):
         alone = plan(world, f"finetune.learning_rate={rate}", f"finetune.epochs={epochs}")
-        assert keys(found)[name] == keys(alone)["teacher"]
+        assert keys(several)[name] == keys(alone)["teacher"]
         assert not alone.candidates and alone.nodes[0].kind.name == "finetune"
-    assert found.checkpoint("teacher") == "teacher"
+    assert several.checkpoint("teacher") == "teacher"
 
 
 def test_one_value_in_a_list_is_that_value(world: Path):
     assert keys(plan(world, "finetune.epochs=[4]")) == keys(plan(world, "finetune.epochs=4"))
-    found = plan(world, "finetune.epochs=[4]", "finetune.learning_rate=[2e-5, 3e-5]")
-    assert [*keys(found)][:3] == ["teacher-lr2e-05", "teacher-lr3e-05", "teacher"]
+    several = plan(world, "finetune.epochs=[4]", "finetune.learning_rate=[2e-5, 3e-5]")
+    assert [*keys(several)][:3] == ["teacher-lr2e-05", "teacher-lr3e-05", "teacher"]
 
 
 def test_the_order_which_decides_between_equals_is_in_the_key_of_the_choice(world: Path):
@@ -48,18 +48,18 @@ def test_the_order_which_decides_between_equals_is_in_the_key_of_the_choice(worl
 
 
 def test_a_task_may_have_values_of_its_own(world: Path):
-    found = plan(
+    several = plan(
         world, "finetune.epochs=[3, 4]", "finetune.per_task.toy.epochs=7", "finetune.learning_rate=[1e-5,2e-5]"
     )
-    assert [*keys(found)][:2] == ["teacher-lr1e-05", "teacher-lr2e-05"]
-    assert {node.spec.epochs for node in found.nodes[:3]} == {7.0}  # type: ignore[attr-defined]
+    assert [*keys(several)][:2] == ["teacher-lr1e-05", "teacher-lr2e-05"]
+    assert {node.spec.epochs for node in several.nodes[:3]} == {7.0}  # type: ignore[attr-defined]
     assert not plan(world, "finetune.epochs=[3, 4]", "finetune.per_task.toy.epochs=7").candidates
 
 
 def test_the_plan_says_what_is_tried_and_what_it_takes(world: Path):
-    found = plan(world, RATES, "finetune.epochs=[2, 3]")
-    megabytes = 4 * found.sizes["teacher"].parameters / 1e6
-    assert found.notes[-1] == (
+    several = plan(world, RATES, "finetune.epochs=[2, 3]")
+    megabytes = 4 * several.sizes["teacher"].parameters / 1e6
+    assert several.notes[-1] == (
         "finetune: 6 candidates, of learning_rate 1e-09, 0.01, 0.003 and epochs 2, 3: the best on the tuning split is chosen, of "
         f"equals the first; their checkpoints, {megabytes:,.0f} MB each, stay in the store"
     )
@@ -94,9 +94,9 @@ def test_a_student_is_trained_with_one_value(world: Path):
         "recipe distilbert, stage distill: learning_rate: card own lists values for `finetune` to choose among, and a student is "
         "trained with one; give it with --set distill.learning_rate=NUMBER"
     )
-    found = plan(world, "distill.learning_rate=1e-4", recipe="distilbert", teacher="own.yaml", student="half.yaml")
-    student = next(node for node in found.nodes if node.id == "student")
-    assert student.inputs["teacher"] == "teacher" and found.candidates
+    with_rate = plan(world, "distill.learning_rate=1e-4", recipe="distilbert", teacher="own.yaml", student="half.yaml")
+    student = next(node for node in with_rate.nodes if node.id == "student")
+    assert student.inputs["teacher"] == "teacher" and with_rate.candidates
 
 
 def test_a_candidate_needs_no_more_room_than_its_checkpoint(world: Path, monkeypatch: pytest.MonkeyPatch):
@@ -113,9 +113,9 @@ def test_a_candidate_needs_no_more_room_than_its_checkpoint(world: Path, monkeyp
 
 
 def test_an_ablation_varies_what_it_varies_without_it(world: Path):
-    found = rows.rows("distilbert", ("finetune.epochs=[2, 3]",), corpus=False)
-    assert len(found) > 2
-    for row in found:
+    all_rows = rows.rows("distilbert", ("finetune.epochs=[2, 3]",), corpus=False)
+    assert len(all_rows) > 2
+    for row in all_rows:
         assert plan(world, recipe=row.recipe, student="half.yaml").candidates == {"teacher-epochs2", "teacher-epochs3"}
 
 

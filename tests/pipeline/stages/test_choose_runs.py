@@ -30,7 +30,7 @@ def world(tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer:
 class Ran(NamedTuple):
     world: Path
     result: Result
-    told: Told
+    listener: Told
     plan: Plan
 
 
@@ -39,9 +39,9 @@ def ran(
     tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer
 ) -> Ran:
     world = made(tmp_path_factory.mktemp("ran"), tiny_checkpoint, toy_tokenizer)
-    asked, told = request(world, *LEARNS, teacher="learner.yaml"), Told()
-    (result,) = run_all(asked, told)
-    return Ran(world, result, told, plan_all(asked)[0])
+    three_rates, listener = request(world, *LEARNS, teacher="learner.yaml"), Told()
+    (result,) = run_all(three_rates, listener)
+    return Ran(world, result, listener, plan_all(three_rates)[0])
 
 
 def test_the_best_of_the_tuning_split_becomes_the_teacher(ran: Ran):
@@ -63,12 +63,14 @@ def test_the_best_of_the_tuning_split_becomes_the_teacher(ran: Ran):
 
 
 def test_progress_and_log_are_by_candidate(ran: Ran):
-    assert ran.told.stages[:4] == [
+    assert ran.listener.stages[:4] == [
         "run finetune teacher-lr1e-09", "run finetune teacher-lr0.01", "run finetune teacher-lr0.003", "run choose teacher"
     ]  # fmt: skip
-    (told,) = [note for note in ran.told.notes if note.startswith("teacher: chosen on the tuning split: lr0.0")]
-    assert told.partition(";")[0].count("lr") == 4
-    assert not [note for note in ran.told.notes if "has learnt nothing" in note]  # although the first candidate has not
+    (note,) = [note for note in ran.listener.notes if note.startswith("teacher: chosen on the tuning split: lr0.0")]
+    assert note.partition(";")[0].count("lr") == 4
+    assert not [
+        note for note in ran.listener.notes if "has learnt nothing" in note
+    ]  # although the first candidate has not
     log = ran.world / "runs" / ran.result.run / "log.jsonl"
     models = [json.loads(line)["model"] for line in log.read_text().splitlines()]
     assert list(dict.fromkeys(models)) == [f"teacher-lr{rate}" for rate in ("1e-09", "0.01", "0.003")]
@@ -80,9 +82,9 @@ def test_the_resolved_recipe_makes_the_same_stages(ran: Ran):
     again = Recipe.model_validate_json(json.dumps(document))
     assert keys(plan(ran.world, recipe=again, teacher="learner.yaml")) == keys(ran.plan)
     assert resolved_recipe(ran.plan) == document
-    told = Told()
-    (result,) = run_all(request(ran.world, recipe=again, teacher="learner.yaml"), told)
-    assert all(line.startswith("cached ") for line in told.stages)
+    listener = Told()
+    (result,) = run_all(request(ran.world, recipe=again, teacher="learner.yaml"), listener)
+    assert all(line.startswith("cached ") for line in listener.stages)
     assert result.models[0].scores == ran.result.models[0].scores
 
 
@@ -98,11 +100,11 @@ def test_the_checkpoints_of_all_can_be_taken_and_the_report_names_them(ran: Ran)
     page = (ran.world / "report" / "report.md").read_text()
     best = ran.result.stages[3].info
     assert f"chosen {best['chosen']}, learning rate 0.0" in page
-    told = (
+    sentence = (
         f"Fine-tuning of learner: the tuning split chose learning rate {best['learning_rate']} among 3 candidates, with "
         f"{best['tuning_score']:.2f} points there."
     )
-    assert f"\n* {told}" in page
+    assert f"\n* {sentence}" in page
 
 
 def test_seeds_that_share_one_teacher_are_told_of_its_choice_once(ran: Ran, tmp_path: Path):
@@ -118,13 +120,13 @@ def test_seeds_that_share_one_teacher_are_told_of_its_choice_once(ran: Ran, tmp_
         }
     )
     shared, alone = [ran.result.model_copy(update={"seed": seed}) for seed in (0, 1, 2)], [ran.result, other]
-    told = f": the tuning split chose learning rate {info['learning_rate']} among 3 candidates"
+    choice = f": the tuning split chose learning rate {info['learning_rate']} among 3 candidates"
     write_report(shared, tmp_path)
     for page in ("report.md", "report.html"):
         assert (tmp_path / page).read_text().count("Fine-tuning of learner") == 1
-        assert f"Fine-tuning of learner{told}" in (tmp_path / page).read_text()
+        assert f"Fine-tuning of learner{choice}" in (tmp_path / page).read_text()
     assert [line.partition(" among")[0] for line in choice_sentences(tasks_of(alone)[0])] == [
-        f"Fine-tuning of learner, seed {seed}{told}".partition(" among")[0] for seed in (0, 1)
+        f"Fine-tuning of learner, seed {seed}{choice}".partition(" among")[0] for seed in (0, 1)
     ]
 
 
@@ -150,19 +152,19 @@ def test_a_damaged_choice_is_made_again_without_training(ran: Ran):
     text = config.read_text()
     config.unlink()
     config.write_text(text.replace("bert", "bort"))
-    told = Told()
-    run_all(request(ran.world, *LEARNS, teacher="learner.yaml"), told)
-    assert [line for line in told.stages if line.startswith("run")] == ["run choose teacher"]
+    listener = Told()
+    run_all(request(ran.world, *LEARNS, teacher="learner.yaml"), listener)
+    assert [line for line in listener.stages if line.startswith("run")] == ["run choose teacher"]
     assert config.read_text() == text
 
 
 def test_of_equals_the_first_is_chosen(world: Path):
-    told = Told()
-    (result,) = run_all(request(world, *BRIEF, "finetune.epochs=[60, 50, 70]"), told)  # each ends after three steps
+    listener = Told()
+    (result,) = run_all(request(world, *BRIEF, "finetune.epochs=[60, 50, 70]"), listener)  # each ends after three steps
     info = result.stages[3].info
     assert len({each["tuning_score"] for each in info["candidates"]}) == 1
     assert (info["chosen"], info["epochs"]) == ("epochs60", 60.0)
-    (note,) = [note for note in told.notes if "chosen on the tuning split" in note]
+    (note,) = [note for note in listener.notes if "chosen on the tuning split" in note]
     assert note.endswith("; a tie with epochs50, epochs70: the first one listed is chosen")
     (sentence,) = choice_sentences(tasks_of([result])[0])
     assert "the tuning split chose epochs 60 among 3 candidates" in sentence
@@ -174,9 +176,9 @@ def test_where_files_cannot_be_linked_they_are_copied(world: Path, monkeypatch: 
         raise PermissionError("no links here")
 
     monkeypatch.setattr("compress.pipeline.stages.choose.os.link", refuse)
-    asked = request(world, *BRIEF, "finetune.epochs=[60, 50]")
-    run_all(asked)
-    ours = keys(plan_all(asked)[0])
+    two_lengths = request(world, *BRIEF, "finetune.epochs=[60, 50]")
+    run_all(two_lengths)
+    ours = keys(plan_all(two_lengths)[0])
     first, chosen = (
         world / "runs" / ".store" / ours[name] / "model.safetensors" for name in ("teacher-epochs60", "teacher")
     )
@@ -185,7 +187,7 @@ def test_where_files_cannot_be_linked_they_are_copied(world: Path, monkeypatch: 
 
 
 def test_a_choice_among_trainings_that_learnt_nothing_is_said(world: Path):
-    told = Told()
-    run_all(request(world, *BRIEF, "finetune.learning_rate=[1e-9, 1e-10]"), told)
-    (note,) = [note for note in told.notes if "has learnt nothing" in note]
+    listener = Told()
+    run_all(request(world, *BRIEF, "finetune.learning_rate=[1e-9, 1e-10]"), listener)
+    (note,) = [note for note in listener.notes if "has learnt nothing" in note]
     assert note.startswith("teacher scores ") and "--set finetune.epochs=N" in note

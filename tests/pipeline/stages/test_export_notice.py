@@ -15,7 +15,7 @@ from compress.pipeline import Listener, Request, run_all
 from compress.results import RESULT, Result
 
 
-class Told(Listener):
+class Notices(Listener):
     def __init__(self) -> None:
         self.notices: list[str] = []
 
@@ -28,7 +28,9 @@ def test_every_run_that_has_the_graph_says_so(
 ) -> None:
     own = export.export_onnx
     monkeypatch.setattr(
-        export, "export_onnx", lambda *given, **named: own(*given, **named) | {"moved_by_rounding": {"8x24": 0.00012}}
+        export,
+        "export_onnx",
+        lambda *arguments, **named: own(*arguments, **named) | {"moved_by_rounding": {"8x24": 0.00012}},
     )
     teacher = encoder_world(tmp_path, tiny_checkpoint("bert"), toy_tokenizer, text="")
     request = Request(
@@ -37,9 +39,9 @@ def test_every_run_that_has_the_graph_says_so(
     )  # fmt: skip
 
     def ran() -> tuple[Result, list[str]]:
-        told = Told()
-        (result,) = run_all(request, told)
-        return result, [line for line in told.notices if "amplifies rounding" in line]
+        listener = Notices()
+        (result,) = run_all(request, listener)
+        return result, [line for line in listener.notices if "amplifies rounding" in line]
 
     result, (said,) = ran()
     assert said.startswith("teacher-fp32: ") and "8x24 random tokens by up to 1.2e-04" in said

@@ -31,5 +31,5 @@ def test_the_whole_model_is_where_its_head_is(world: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(TrainingRun, "train", apart)
     monkeypatch.setattr(teacher_targets, "held_out_loss", checked)
-    found = made(world, plan(world), "tokenize", "pretrain")
-    assert found["pretrained"].info["held_out"]["loss"] > 0
+    artifacts = made(world, plan(world), "tokenize", "pretrain")
+    assert artifacts["pretrained"].info["held_out"]["loss"] > 0

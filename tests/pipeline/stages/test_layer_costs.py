@@ -84,8 +84,8 @@ def test_a_table_of_words_to_time_has_its_padding_token() -> None:
     )  # fmt: skip
     job: Any = SimpleNamespace(context=SimpleNamespace(kind="classification"))
     tokens = timed_tokens(config)
-    made = _random_model(job, config, Shape(2, 1, 16, 1, 16), tokens)
-    assert made.get_input_embeddings().num_embeddings == tokens == 7001
+    model = _random_model(job, config, Shape(2, 1, 16, 1, 16), tokens)
+    assert model.get_input_embeddings().num_embeddings == tokens == 7001
     config.vocab_size, config.pad_token_id = 20, 0
     assert timed_tokens(config) == _FEWEST_TOKENS
 
@@ -121,8 +121,8 @@ def test_the_pruned_model_takes_the_time_that_the_budget_says(tmp_path: Path) ->
             (recipe,), (task,), teacher=teacher, root=tmp_path / "runs", overrides=(setting,), threads=1, bench=None
         )
         pruned = setting != "prune.enabled=false"
-        made = build_stage(words, "teacher-pruned-int8" if pruned else "teacher-int8")
-        files.append(made.path / "model_quantized.onnx")
+        artifact = build_stage(words, "teacher-pruned-int8" if pruned else "teacher-int8")
+        files.append(artifact.path / "model_quantized.onnx")
         points += build_stage(words, "teacher-pruned").info["points"] if pruned else []
     length = round(build_stage(words, "teacher-pruned").info["mean_length"])
     times = _cpu_times(files * 3, length, lambda *_: None)  # other load on the machine only makes a time longer

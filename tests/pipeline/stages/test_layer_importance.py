@@ -106,21 +106,23 @@ def test_train_alone_is_read(world: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_the_student_is_of_these_layers_and_with_all_of_them_it_is_the_teacher(world: Path) -> None:
     for student, layers in (("short", 2), ("whole", 4)):
-        made = chosen(world, student=student)
+        artifact = chosen(world, student=student)
         (plan,) = plan_all(request(world, student=student))
-        card = card_of(plan, {CHOSEN_LAYERS: made})
-        assert (card.init, card.copy_layers) == ("copy", tuple(made.info["copied_layers"]))
-        assert len(made.info["copied_layers"]) == layers
+        card = card_of(plan, {CHOSEN_LAYERS: artifact})
+        assert (card.init, card.copy_layers) == ("copy", tuple(artifact.info["copied_layers"]))
+        assert len(artifact.info["copied_layers"]) == layers
         folder = build_stage(request(world), "teacher", Listener()).path
         teacher: Any = load_classifier(folder, kind="classification", labels=plan.task.data.labels, trained=True)
         built: Any = build_student(card, teacher, plan.sizes["student"]).eval()
-        for mine, theirs in enumerate(made.info["copied_layers"]):
+        for mine, theirs in enumerate(artifact.info["copied_layers"]):
             names = [f"bert.encoder.layer.{number}.output.dense.weight" for number in (mine, theirs)]
             assert torch.equal(built.get_parameter(names[0]), teacher.get_parameter(names[1]))
         ids = torch.arange(5, 17)[None]
         with torch.no_grad():
             assert torch.equal(built(input_ids=ids).logits, teacher.eval()(input_ids=ids).logits) == (layers == 4)
-    assert made.info["dropped"] == [] and made.info["copied_divergence"] == made.info["spaced_divergence"] == 0
+    assert (
+        artifact.info["dropped"] == [] and artifact.info["copied_divergence"] == artifact.info["spaced_divergence"] == 0
+    )
 
 
 def test_plan_result_and_report_say_which_layers_they_are(world: Path) -> None:
@@ -133,9 +135,10 @@ def test_plan_result_and_report_say_which_layers_they_are(world: Path) -> None:
     assert plan_document(plan, world / "said")["copied_layers"] == record["copied_layers"] != []
     line = " and ".join(map(str, record["copied_layers"]))
     for results, seed in (((result,), ""), ((result, result.model_copy(update={"seed": 1})), " (seed 0)")):
-        found = page_of(tasks_of(results)).tasks[0].findings
+        findings = page_of(tasks_of(results)).tasks[0].findings
         assert any(
-            f"starts from the teacher's layers {line}, counted from 0{seed}. On 24 training" in each for each in found
+            f"starts from the teacher's layers {line}, counted from 0{seed}. On 24 training" in each
+            for each in findings
         )
 
 

@@ -73,17 +73,17 @@ def test_a_distill_stage_begins_with_what_the_stage_before_learnt(world: Path, m
         return train(model, objective, *rest, **named)
 
     monkeypatch.setattr(training_run, "train", keep)
-    found = made(world, planned(world), *STAGES)
+    artifacts = made(world, planned(world), *STAGES)
     first, second = (start for start in starts if start)
-    kept = load_file(found["encoder"].path / PROJECTIONS)
+    kept = load_file(artifacts["encoder"].path / PROJECTIONS)
     assert set(kept) == set(first) == set(second) == BOTH
     for name, weight in kept.items():
         assert weight.shape == (32, 16)
         assert torch.equal(second[name], weight)
         assert not torch.equal(first[name], weight)
-    later = load_file(found["intermediate"].path / PROJECTIONS)
+    later = load_file(artifacts["intermediate"].path / PROJECTIONS)
     assert not any(torch.equal(later[name], kept[name]) for name in BOTH)
-    assert not (found["prediction"].path / PROJECTIONS).exists()
+    assert not (artifacts["prediction"].path / PROJECTIONS).exists()
 
 
 def test_a_student_as_wide_as_its_teacher_has_no_file_and_the_key_of_before(
@@ -97,9 +97,9 @@ def test_a_student_as_wide_as_its_teacher_has_no_file_and_the_key_of_before(
         return {node.id: node.key for node in planned(world, *overrides, width=width).nodes}
 
     now = {name: keys(name) for name in chosen}
-    found = made(world, planned(world, width=32), *STAGES)
-    assert {"encoder", "intermediate"} <= found.keys()
-    assert not any((artifact.path / PROJECTIONS).exists() for artifact in found.values())
+    artifacts = made(world, planned(world, width=32), *STAGES)
+    assert {"encoder", "intermediate"} <= artifacts.keys()
+    assert not any((artifact.path / PROJECTIONS).exists() for artifact in artifacts.values())
     for stage in (general, distill):
         monkeypatch.setattr(stage, "described_projections", lambda draft, spec: {})
     before = {name: keys(name) for name in chosen}

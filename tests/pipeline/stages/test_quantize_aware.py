@@ -100,7 +100,7 @@ def test_the_key_has_what_the_training_depends_on(world: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("recipe", "overrides", "found"),
+    ("recipe", "overrides", "message"),
     [
         ("int8", ["quantize.method=qat"], r"quantize.method: qat uses the ranges of a `quantize_aware` stage"),
         ("alone", ["quantize_aware.enabled=false"], r"quantize.method: qat uses the ranges of a `quantize_aware`"),
@@ -126,10 +126,10 @@ def test_the_key_has_what_the_training_depends_on(world: Path) -> None:
     ],
 )
 def test_what_does_not_fit_is_told_before_anything_runs(
-    world: Path, recipe: str, overrides: list[str], found: str
+    world: Path, recipe: str, overrides: list[str], message: str
 ) -> None:
     more = ["quantize_aware.losses=[{name: hidden_mse}]"] if "layer_map" in overrides[0] else []
-    with pytest.raises(CompressError, match=found):
+    with pytest.raises(CompressError, match=message):
         planned(world, recipe, *more, *overrides)
 
 
@@ -148,7 +148,7 @@ class Stopping(Listener):
                 raise StopError
 
 
-def made(plan: Plan, root: Path, listener: Listener) -> dict[str, Artifact]:
+def artifacts_of(plan: Plan, root: Path, listener: Listener) -> dict[str, Artifact]:
     context = Context(plan.task, "fp32", threads=1, listener=listener, checkpoint_seconds=-1)
     return build_nodes(plan, plan.nodes, context, Store(root / ".store"))[0]
 
@@ -164,16 +164,16 @@ def test_it_runs_and_an_interruption_changes_nothing(world: Path, ranges: str) -
 
     (world / "alone.yaml").write_text(TEACHER_ALONE.replace("RANGES", ranges))
     plan = planned(world, "alone")
-    whole = made(plan, world / "whole", Listener())
+    whole = artifacts_of(plan, world / "whole", Listener())
     with pytest.raises(StopError):
-        made(plan, world / "parts", Stopping(3))
+        artifacts_of(plan, world / "parts", Stopping(3))
     again = Stopping(99)
-    parts = made(plan, world / "parts", again)
+    parts = artifacts_of(plan, world / "parts", again)
     assert again.seen == [3, 4, 5, 6]  # the third step was lost before its state was saved
     assert contents(parts["teacher-qat"]) == contents(whole["teacher-qat"])
     folder, info = whole["teacher-qat"].path, whole["teacher-qat"].info
-    found = AutoModelForSequenceClassification.from_pretrained(folder, output_loading_info=True)
-    assert not any(found[1][name] for name in ("missing_keys", "unexpected_keys"))
+    _, loading = AutoModelForSequenceClassification.from_pretrained(folder, output_loading_info=True)
+    assert not any(loading[name] for name in ("missing_keys", "unexpected_keys"))
     spans = json.loads((folder / RANGES_FILE).read_text())
     assert len(spans) == len({name.rpartition("/")[0] for name in spans}) == 10
     assert (folder / FACTORS_FILE).exists() == ("smooth" not in ranges)
@@ -185,34 +185,34 @@ def test_it_runs_and_an_interruption_changes_nothing(world: Path, ranges: str) -
     )
     assert info["steps"] == STEPS
     for name in ("teacher-qat-int8", "teacher-qat-qdq"):
-        told = whole[name].info
-        assert told["calibration_examples"] == 0
-        assert told["int8_matmuls"] == len(spans)
+        int8_info = whole[name].info
+        assert int8_info["calibration_examples"] == 0
+        assert int8_info["int8_matmuls"] == len(spans)
         # Against its own checkpoint: the effect of rounding the trained weights.
-        assert 0 < told["fidelity"]["mean_abs_logit_change"] < 0.1
+        assert 0 < int8_info["fidelity"]["mean_abs_logit_change"] < 0.1
 
 
 def test_it_trains_in_fp32_in_a_run_of_bf16(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """bf16 is no more precise than the int8 values to be learnt."""
-    asked: list[str] = []
+    precisions: list[str] = []
 
     def note(precision: str) -> Any:
-        asked.append(precision)
+        precisions.append(precision)
         return make_accelerator(precision)
 
     monkeypatch.setattr(training_run, "make_accelerator", note)
     plan = planned(world, "alone")
     context = Context(plan.task, "bf16", threads=1, listener=Listener(), checkpoint_seconds=-1)
-    made = build_nodes(plan, plan.nodes, context, Store(world / "bf16" / ".store"))[0]
-    assert made["teacher"].info["precision"] == "bf16"
-    assert made["teacher-qat"].info["precision"] == "fp32"
-    assert asked == ["bf16", "fp32"]
+    artifacts = build_nodes(plan, plan.nodes, context, Store(world / "bf16" / ".store"))[0]
+    assert artifacts["teacher"].info["precision"] == "bf16"
+    assert artifacts["teacher-qat"].info["precision"] == "fp32"
+    assert precisions == ["bf16", "fp32"]
 
 
 @pytest.mark.slow
 def test_a_score_is_learnt_from_the_scores_in_fp32(world: Path) -> None:
     (world / "task.yaml").write_text(REGRESSION)
-    whole = made(planned(world, "alone"), world / "whole", Listener())
+    whole = artifacts_of(planned(world, "alone"), world / "whole", Listener())
     info = whole["teacher-qat"].info
     assert info["fidelity"]["trained"]["flips"] is None
     assert np.isfinite(info["fidelity"]["trained"]["mean_abs_logit_change"])
@@ -242,7 +242,7 @@ def test_ranges_of_another_model_or_none_are_refused(tmp_path: Path) -> None:
 def test_what_a_training_leaves_is_read_as_it_was_written(tmp_path: Path) -> None:
     whole = Trained({"a": Range(-1.5, 2.0)}, {"a": np.array([0.5, 2.0], np.float32)}, {"a": np.array([1, 3])})
     whole.write(tmp_path)
-    found = Trained.read(tmp_path)
-    assert found.ranges == whole.ranges
-    assert (found.factors["a"] == whole.factors["a"]).all()
-    assert (found.channel_repeats["a"] == whole.channel_repeats["a"]).all()
+    copy = Trained.read(tmp_path)
+    assert copy.ranges == whole.ranges
+    assert (copy.factors["a"] == whole.factors["a"]).all()
+    assert (copy.channel_repeats["a"] == whole.channel_repeats["a"]).all()

@@ -80,7 +80,7 @@ class Noticing(Listener):
 def test_the_model_has_relu_and_the_rest_as_before(world: Path, recipe: str, model: str, own: str) -> None:
     heard = Noticing()
     (result,) = run_all(request(world, recipe=recipe), heard)
-    assert [found.name for found in result.models] == ["teacher", *[model] * 2]
+    assert [each.name for each in result.models] == ["teacher", *[model] * 2]
     folder, plan = world / "runs" / result.run, planned(world, recipe=recipe)
     files = json.loads((folder / "models.json").read_text())[f"{model}-int8"]
     node = next(node for node in plan.nodes if node.kind.name == "relu")
@@ -131,7 +131,7 @@ def test_fitted_matrices_make_up_for_the_change(family: str, tmp_path: Path) -> 
     ids = torch.randint(5, 90, (16, 11))
     with torch.no_grad():
         expected, replaced, repaired = (model(input_ids=ids).logits for model in (whole, alone, fitted))
-    away = [float((found - expected).square().mean().sqrt() / expected.std()) for found in (replaced, repaired)]
+    away = [float((logits - expected).square().mean().sqrt() / expected.std()) for logits in (replaced, repaired)]
     assert away[0] > 0.01
     assert away[1] < 0.5 * away[0]
 
@@ -156,7 +156,7 @@ def test_keys_are_of_what_the_stage_depends_on(world: Path) -> None:
     usual = keys()
     assert keys("quantize.method=dynamic")["teacher-relu"] == usual["teacher-relu"]
     others = [keys("relu.examples=24"), keys("finetune.max_steps=1")]
-    assert len({found["teacher-relu"] for found in (usual, *others)}) == 3
+    assert len({variant["teacher-relu"] for variant in (usual, *others)}) == 3
     off = planned(world, "relu.enabled=false")
     assert off.models == ("teacher-fp32", "teacher-int8")
 
@@ -217,6 +217,6 @@ def test_a_stopped_fit_begins_again(world: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.undo()
     once = build_stage(request(world), "teacher-relu")
     again = build_stage(replace(request(world), root=world / "others"), "teacher-relu")
-    weights = [(made.path / "model.safetensors").read_bytes() for made in (once, again)]
+    weights = [(artifact.path / "model.safetensors").read_bytes() for artifact in (once, again)]
     assert weights[0] == weights[1]
     assert np.isfinite(once.info["fitted"])

@@ -61,8 +61,8 @@ def test_the_lines_say_who_uses_them() -> None:
 
 def test_no_recipe_of_the_catalogue_sets_one() -> None:
     specs = [stage.spec for name in catalog.names("recipes") for stage in load_recipe(name).stages]
-    found = [line for spec in specs if isinstance(spec, Quantize) for line in unread_fields(spec, "quantize")]
-    assert not found
+    lines = [line for spec in specs if isinstance(spec, Quantize) for line in unread_fields(spec, "quantize")]
+    assert not lines
 
 
 def test_the_plan_says_so(tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer) -> None:

@@ -49,7 +49,7 @@ def test_keys_are_of_what_the_stage_depends_on(world: Path) -> None:
         keys(plan(world, "vocabulary.min_count=2", corpus=text)),
         keys(plan(world, "finetune.max_steps=1")),
     ]
-    assert len({found[name] for found in others} | {before[name]}) == 5
+    assert len({variant[name] for variant in others} | {before[name]}) == 5
     off = plan(world, "vocabulary.enabled=false")
     assert off.models == ("teacher-fp32", "teacher-int8")
     assert keys(off) == keys(plan(world, name="int8"))

@@ -37,9 +37,9 @@ def test_held_out_text_is_read_in_micro_batches_and_in_less_where_memory_runs_ou
     sizes.clear()
     limit = 1
     (world / "again").mkdir()
-    found = made(world / "again", planned, "tokenize", "pretrain")["pretrained"].info["held_out"]
-    assert found["loss"] == pytest.approx(expected["loss"], rel=1e-6)
-    assert (found["tokens"], found["sequences"]) == (expected["tokens"], expected["sequences"])
+    actual = made(world / "again", planned, "tokenize", "pretrain")["pretrained"].info["held_out"]
+    assert actual["loss"] == pytest.approx(expected["loss"], rel=1e-6)
+    assert (actual["tokens"], actual["sequences"]) == (expected["tokens"], expected["sequences"])
     assert sizes == [3] + [1] * expected["sequences"]
     limit = 0
     (world / "never").mkdir()
@@ -49,7 +49,7 @@ def test_held_out_text_is_read_in_micro_batches_and_in_less_where_memory_runs_ou
 
 
 def test_a_stage_that_had_no_step_left_tells_its_speed(world: Path, monkeypatch: pytest.MonkeyPatch):
-    def fails(*given: Any, **named: Any) -> None:
+    def fails(*arguments: Any, **named: Any) -> None:
         raise RuntimeError("after the last step")
 
     planned = plan(world)
@@ -80,16 +80,16 @@ def test_nothing_is_held_out_where_nothing_is_said_of_it(world: Path):
         )
     ):
         (world / str(number)).mkdir()
-        made_ = made(world / str(number), plan(world, f"pretrain.losses={losses}"), "tokenize", "pretrain")[
+        artifact = made(world / str(number), plan(world, f"pretrain.losses={losses}"), "tokenize", "pretrain")[
             "pretrained"
         ]
-        counts.append(made_.info["sequences"] + made_.info.get("held_out", {}).get("sequences", 0))
-        assert ("held_out" in made_.info) == (number == 2)
+        counts.append(artifact.info["sequences"] + artifact.info.get("held_out", {}).get("sequences", 0))
+        assert ("held_out" in artifact.info) == (number == 2)
     assert len(set(counts)) == 1
 
 
 def test_the_perplexity_of_a_model_that_diverged_is_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(teacher_targets, "_loss_of", lambda model, data, part: (1e4, 5))
     data: Any = SimpleNamespace(text=SimpleNamespace(count=3))
-    found = teacher_targets.held_out_loss(torch.nn.Identity(), data, size=2)
-    assert found["loss"] == 1e4 and 1e300 < found["perplexity"] < math.inf
+    info = teacher_targets.held_out_loss(torch.nn.Identity(), data, size=2)
+    assert info["loss"] == 1e4 and 1e300 < info["perplexity"] < math.inf

@@ -47,8 +47,8 @@ def test_it_is_what_torch_counts_of_a_step(tiny_checkpoint: Callable[[str], Path
     with FlopCounterMode(display=False) as counter:
         masked_text_loss(model, batch()).backward()
     sizes = dimensions(encoder.config.to_dict(), classes=2)
-    found = ROWS * model_flops(sizes, None, length=LENGTH, words=3)
-    assert counter.get_total_flops() == pytest.approx(found, rel=0.01)  # the pooler, which no loss reads
+    expected = ROWS * model_flops(sizes, None, length=LENGTH, words=3)
+    assert counter.get_total_flops() == pytest.approx(expected, rel=0.01)  # the pooler, which no loss reads
 
 
 def test_a_teacher_beside_it_adds_a_forward():
@@ -70,7 +70,7 @@ def test_a_teacher_beside_it_adds_a_forward():
 
 
 @pytest.fixture
-def told(tiny_checkpoint: Callable[[str], Path]) -> Callable[..., dict[str, Any]]:
+def speed_of(tiny_checkpoint: Callable[[str], Path]) -> Callable[..., dict[str, Any]]:
     """Return a function: (objective, teacher?, GPU) -> what is reported for a run at 100 texts a second."""
     model = AutoModelForSequenceClassification.from_pretrained(tiny_checkpoint("bert"))
     half_a_second = Totals(tokens=50 * LENGTH, examples=50, seconds=0.5)
@@ -84,37 +84,37 @@ def told(tiny_checkpoint: Callable[[str], Path]) -> Callable[..., dict[str, Any]
         totals: Totals = half_a_second,
     ) -> dict[str, Any]:
         accelerator: Any = SimpleNamespace(device=torch.device(device), mixed_precision=precision, num_processes=2)
-        found = speed(model, model if teacher else None, objective, totals, accelerator)
-        return {**found, "sizes": model.config.to_dict()}
+        rates = speed(model, model if teacher else None, objective, totals, accelerator)
+        return {**rates, "sizes": model.config.to_dict()}
 
     return say
 
 
-def test_nothing_is_told_of_a_run_that_left_no_line(told: Callable[..., dict[str, Any]]):
-    found = told(Objective((HardLabel(),)), totals=Totals(0, 0, 0))
-    assert (found["tokens_per_second"], found["model_flops_per_second"]) == (None, None)
+def test_nothing_is_told_of_a_run_that_left_no_line(speed_of: Callable[..., dict[str, Any]]):
+    rates = speed_of(Objective((HardLabel(),)), totals=Totals(0, 0, 0))
+    assert (rates["tokens_per_second"], rates["model_flops_per_second"]) == (None, None)
 
 
-def test_flops_are_a_text_s_times_the_texts_a_second(told: Callable[..., dict[str, Any]]):
+def test_flops_are_a_text_s_times_the_texts_a_second(speed_of: Callable[..., dict[str, Any]]):
     objective = Objective((HardLabel(), SoftTarget()))
-    found = told(objective)
-    sizes = dimensions(found["sizes"], classes=3)
-    assert found["model_flops_per_second"] == pytest.approx(100 * model_flops(sizes, None, length=LENGTH))
-    assert "utilisation" not in found
-    beside = told(objective, teacher=True)["model_flops_per_second"]
-    assert beside == pytest.approx(4 / 3 * found["model_flops_per_second"])
-    heads = MaskedLmHeads(masked_lm_around(AutoModel.from_config(bert_config(found["sizes"]))))
+    rates = speed_of(objective)
+    sizes = dimensions(rates["sizes"], classes=3)
+    assert rates["model_flops_per_second"] == pytest.approx(100 * model_flops(sizes, None, length=LENGTH))
+    assert "utilisation" not in rates
+    beside = speed_of(objective, teacher=True)["model_flops_per_second"]
+    assert beside == pytest.approx(4 / 3 * rates["model_flops_per_second"])
+    heads = MaskedLmHeads(masked_lm_around(AutoModel.from_config(bert_config(rates["sizes"]))))
     masked = Objective((MaskedTokens(),), masked_lm=heads)
     expected = 100 * model_flops(sizes, None, length=LENGTH, words=SELECTED * LENGTH)
-    assert told(masked)["model_flops_per_second"] == pytest.approx(expected)
+    assert speed_of(masked)["model_flops_per_second"] == pytest.approx(expected)
 
 
-def test_a_teacher_s_masked_lm_head_counts_where_it_runs(told: Callable[..., dict[str, Any]]):
-    sizes = dimensions((found := told(Objective((HiddenCosine(),)), teacher=True))["sizes"], classes=3)
-    heads = (masked_lm_around(AutoModel.from_config(bert_config(found["sizes"]))) for _ in "ab")
+def test_a_teacher_s_masked_lm_head_counts_where_it_runs(speed_of: Callable[..., dict[str, Any]]):
+    sizes = dimensions((rates := speed_of(Objective((HiddenCosine(),)), teacher=True))["sizes"], classes=3)
+    heads = (masked_lm_around(AutoModel.from_config(bert_config(rates["sizes"]))) for _ in "ab")
     soft = Objective((HiddenCosine(), MaskedSoftTarget()), masked_lm=MaskedLmHeads(*heads))
     head = 2 * SELECTED * LENGTH * sizes.hidden * (sizes.hidden + sizes.vocabulary)  # of one model, forward
-    more = told(soft, teacher=True)["model_flops_per_second"] - found["model_flops_per_second"]
+    more = speed_of(soft, teacher=True)["model_flops_per_second"] - rates["model_flops_per_second"]
     assert more == pytest.approx(100 * (3 + 1) * head)
 
 
@@ -124,12 +124,12 @@ def bert_config(fields: dict[str, Any]) -> Any:
     return BertConfig.from_dict(fields)
 
 
-def test_where_no_layer_runs_nothing_is_said(told: Callable[..., dict[str, Any]]):
-    found = told(Objective((EmbeddingMse(),), widths=(32, 32)), teacher=True)
-    assert found["tokens_per_second"] == 100 * LENGTH
-    assert found["model_flops_per_second"] is None
+def test_where_no_layer_runs_nothing_is_said(speed_of: Callable[..., dict[str, Any]]):
+    rates = speed_of(Objective((EmbeddingMse(),), widths=(32, 32)), teacher=True)
+    assert rates["tokens_per_second"] == 100 * LENGTH
+    assert rates["model_flops_per_second"] is None
     layers = Objective((EmbeddingMse(), HiddenMse(), AttentionMse()), layers=((1, 1),), widths=(32, 32))
-    assert told(layers, teacher=True)["model_flops_per_second"] > 0
+    assert speed_of(layers, teacher=True)["model_flops_per_second"] > 0
 
 
 @pytest.mark.parametrize(
@@ -137,10 +137,10 @@ def test_where_no_layer_runs_nothing_is_said(told: Callable[..., dict[str, Any]]
     [("NVIDIA H200", "bf16", True), ("NVIDIA H200", "no", False), ("NVIDIA GeForce RTX 3090", "bf16", False)],
 )
 def test_a_share_is_told_of_a_gpu_whose_peak_is_known(
-    told: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch, name: str, precision: str, known: bool
+    speed_of: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch, name: str, precision: str, known: bool
 ):
     monkeypatch.setattr(throughput.torch.cuda, "get_device_name", lambda device: name)
-    found = told(Objective((HardLabel(),)), device="cuda", precision=precision)
-    assert ("utilisation" in found) == known
+    rates = speed_of(Objective((HardLabel(),)), device="cuda", precision=precision)
+    assert ("utilisation" in rates) == known
     if known:
-        assert found["utilisation"] == pytest.approx(found["model_flops_per_second"] / 2 / BF16_PEAKS[name])
+        assert rates["utilisation"] == pytest.approx(rates["model_flops_per_second"] / 2 / BF16_PEAKS[name])

@@ -42,12 +42,12 @@ def test_a_point_says_how_near_its_answers_are(world: Path) -> None:
     whole, gold = tuning_logits(world, "teacher")
     bare, _ = tuning_logits(world, "teacher-pruned", "prune.repair=false")
     repaired, _ = tuning_logits(world, "teacher-pruned")
-    for found, other in ((point["divergence"], bare), (point["repaired_divergence"], repaired)):
+    for divergence, other in ((point["divergence"], bare), (point["repaired_divergence"], repaired)):
         of_whole, of_other = log_softmax(whole), log_softmax(other)
         kl = (np.exp(of_whole) * (of_whole - of_other)).sum(1).mean()
-        assert found == pytest.approx(kl, rel=1e-3, abs=1e-9)
-    for found, other in ((point["same"], bare), (point["repaired_same"], repaired)):
-        assert found == pytest.approx((whole.argmax(1) == other.argmax(1)).mean())
+        assert divergence == pytest.approx(kl, rel=1e-3, abs=1e-9)
+    for agreement, other in ((point["same"], bare), (point["repaired_same"], repaired)):
+        assert agreement == pytest.approx((whole.argmax(1) == other.argmax(1)).mean())
     right, before = ((each.argmax(1) == gold).mean() for each in (repaired, whole))
     assert point["delta"]["points"] == pytest.approx(100 * (right - before))
     assert point["delta"]["low"] <= point["delta"]["points"] <= point["delta"]["high"]

@@ -90,7 +90,7 @@ def test_encoders_whose_labels_train_nothing_are_judged_by_obs(world: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("recipe", "overrides", "more", "found"),
+    ("recipe", "overrides", "more", "message"),
     [
         ("alone", ["prune.flops=0.005"], {}, r"stage prune: flops: expected at least 0\.\d+, which one head in one layer"),
         ("alone", ["prune.flops=1"], {}, r"--set prune.flops: expected a number above 0 and below 1 or a list, found the number 1$"),
@@ -116,10 +116,10 @@ def test_encoders_whose_labels_train_nothing_are_judged_by_obs(world: Path) -> N
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_told_before_anything_runs(
-    world: Path, recipe: str, overrides: list[str], more: dict[str, str], found: str
+    world: Path, recipe: str, overrides: list[str], more: dict[str, str], message: str
 ) -> None:
     (world / "vectors.yaml").write_text(EMBEDDING)
-    with pytest.raises(CompressError, match=found):
+    with pytest.raises(CompressError, match=message):
         run_all(request(world, recipe, *overrides, **more))
     assert not (world / "runs").exists()
 
@@ -132,21 +132,21 @@ def test_sizes_fall_from_stage_to_stage(world: Path) -> None:
         .replace("flops: 0.6", "size_mb: 0.045")
     )
     (world / "sizes.yaml").write_text(text)
-    found = r"stage prune-more: size_mb: expected less than the 0\.05 of stage prune before it; found 0\.05$"
-    with pytest.raises(CompressError, match=found):
+    message = r"stage prune-more: size_mb: expected less than the 0\.05 of stage prune before it; found 0\.05$"
+    with pytest.raises(CompressError, match=message):
         run_all(request(world, "sizes", "prune-more.size_mb=0.05"))
 
 
 def test_shares_are_of_what_the_stage_before_leaves(world: Path) -> None:
     """One head is a larger share of a smaller model."""
-    found: dict[tuple[str, ...], float] = {}
+    least_shares: dict[tuple[str, ...], float] = {}
     for before in ("prune.flops=0.8",), ("prune.flops=[0.8,0.4]",), ("prune.latency=0.5", "prune.flops=null"):
-        with pytest.raises(CompressError, match=r"stage prune-more: flops: expected at least") as told:
+        with pytest.raises(CompressError, match=r"stage prune-more: flops: expected at least") as caught:
             run_all(request(world, "gradual", *before, "prune-more.flops=0.001"))
-        match = re.search(r"at least (0\.\d+)( of what is left by stage prune)?, which one head", str(told.value))
+        match = re.search(r"at least (0\.\d+)( of what is left by stage prune)?, which one head", str(caught.value))
         assert match and bool(match[2]) == (before[0] != "prune.latency=0.5")
-        found[before] = float(match[1])
-    of_most, of_less, of_all = found.values()
+        least_shares[before] = float(match[1])
+    of_most, of_less, of_all = least_shares.values()
     assert of_less == pytest.approx(2 * of_most, abs=2e-3) and of_most == pytest.approx(of_all / 0.8, abs=2e-3)
     for share in (of_all / 0.5 + 2e-3, 0.75):  # the latter leaves 0.375
         plan = planned(world, "gradual", "prune.flops=0.5", f"prune-more.flops={share}")
@@ -167,7 +167,7 @@ def test_words_of_4_bits_allow_a_smaller_file(world: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stages", "found"),
+    ("stages", "message"),
     [
         ("[finetune, prune, distill, prune, export]", "give each of several stages of a kind a `name` of its own"),
         ("[finetune, vocabulary, distill, export]", "in the order"),
@@ -175,9 +175,9 @@ def test_words_of_4_bits_allow_a_smaller_file(world: Path) -> None:
         ("[finetune, distill, prune, export]", "`student` and a `distill` stage belong together"),
     ],
 )
-def test_orders_that_make_no_sense_are_refused(world: Path, stages: str, found: str) -> None:
+def test_orders_that_make_no_sense_are_refused(world: Path, stages: str, message: str) -> None:
     (world / "odd.yaml").write_text(f"name: odd\ntitle: Odd\nstages: {stages}\n")
-    with pytest.raises(CompressError, match=found):
+    with pytest.raises(CompressError, match=message):
         planned(world, "odd")
 
 

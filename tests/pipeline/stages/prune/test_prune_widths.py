@@ -37,8 +37,8 @@ def widths(sizes: Dimensions) -> list[tuple[int, int]]:
 
 def outputs(model: Path, inputs: dict[str, np.ndarray]) -> np.ndarray:
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
-    (found,) = session.run(None, {each.name: inputs[each.name] for each in session.get_inputs()})
-    return np.asarray(found)
+    (logits,) = session.run(None, {each.name: inputs[each.name] for each in session.get_inputs()})
+    return np.asarray(logits)
 
 
 @pytest.mark.parametrize(
@@ -76,8 +76,8 @@ def test_these_widths_are_left_and_every_file_of_the_model_works(
         wanted = model(**{name: torch.from_numpy(each) for name, each in inputs.items()}).logits.numpy()
     files = {"fp32": ("model.onnx", 1e-5), "int8": ("model_quantized.onnx", 0.2)}
     for precision, (name, tolerance) in files.items():
-        found = outputs(build_stage(words, f"teacher-pruned-{precision}").path / name, inputs)
-        assert np.abs(found - wanted).max() < tolerance * np.abs(wanted).max()
+        logits = outputs(build_stage(words, f"teacher-pruned-{precision}").path / name, inputs)
+        assert np.abs(logits - wanted).max() < tolerance * np.abs(wanted).max()
 
     write_report([result], world / "report")
     rows = (world / "report/report.md").read_text().splitlines()
@@ -88,8 +88,8 @@ def test_layers_that_stay_alike_are_a_plain_checkpoint(world: Path) -> None:
     folder = made(world, "alone", "prune.neurons=32").path
     config = read_config(folder)
     assert config["intermediate_size"] == 32 and "pruned" not in config
-    model, told = AutoModelForSequenceClassification.from_pretrained(folder, output_loading_info=True)
-    assert not told["missing_keys"] and not told["unexpected_keys"] and not told["mismatched_keys"]
+    model, loading = AutoModelForSequenceClassification.from_pretrained(folder, output_loading_info=True)
+    assert not loading["missing_keys"] and not loading["unexpected_keys"] and not loading["mismatched_keys"]
     assert model.bert.encoder.layer[1].intermediate.dense.out_features == 32
 
 
@@ -137,7 +137,7 @@ def test_the_key_has_the_widths_of_each_layer(world: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "found"),
+    ("settings", "message"),
     [
         (["heads=[1]"], r"stage prune: heads: expected one number, or a list of 2, one for each layer; found a list of 1$"),
         (["neurons=[]"], r"stage prune: neurons: expected one number, or a list of 2, .* found a list of 0$"),
@@ -153,10 +153,12 @@ def test_the_key_has_the_widths_of_each_layer(world: Path) -> None:
         (["neurons=[16, true]"], r"^--set prune.neurons\[1\]: expected a whole number, found `true`$"),
     ],
 )  # fmt: skip
-def test_widths_that_do_not_fit_are_refused_before_anything_runs(world: Path, settings: list[str], found: str) -> None:
-    with pytest.raises(CompressError, match=found) as told:
+def test_widths_that_do_not_fit_are_refused_before_anything_runs(
+    world: Path, settings: list[str], message: str
+) -> None:
+    with pytest.raises(CompressError, match=message) as caught:
         planned(world, "alone", *(f"prune.{each}" for each in settings))
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_widths_behind_widths_are_held_against_what_these_leave(world: Path) -> None:
@@ -182,12 +184,12 @@ def test_a_model_is_pruned_to_widths_in_turns(world: Path) -> None:
 
 
 def test_widths_behind_a_budget_are_refused(world: Path) -> None:
-    found = (
+    message = (
         r"recipe turns, stage prune-more: heads: expected a model whose widths are known; found one that stage prune before it prunes to a "
         r"budget of flops; give that stage widths too, or this one a budget$"
     )
     (world / "turns.yaml").write_text(TURNS.replace("flops: 0.6", "heads: 1"))
-    with pytest.raises(CompressError, match=found):
+    with pytest.raises(CompressError, match=message):
         planned(world, "turns")
     (world / "turns.yaml").write_text(TURNS.replace("flops: 0.7", "heads: 1"))
     assert planned(world, "turns").models[-1] == "student-int8"
