@@ -89,10 +89,10 @@ def amplifying(tmp_path_factory) -> Path:
 
 def test_a_model_that_amplifies_rounding_is_exported_and_this_is_on_record(amplifying: Path, tmp_path: Path) -> None:
     info = export_onnx(amplifying, tmp_path, **TASK)
-    (shape,) = info["moved_by_rounding"]
-    assert shape == "8x24"
-    error, moved = info["parity_max_abs_error"][shape], info["moved_by_rounding"][shape]
-    assert 1e-5 < error <= moved < 1e-3
+    errors, moved = info["parity_max_abs_error"], info["moved_by_rounding"]
+    assert "8x24" in moved
+    for shape, error in errors.items():  # which shapes it takes for this depends on the CPU
+        assert (1e-5 < error <= moved[shape] < 1e-3) if shape in moved else error <= 1e-5, shape
 
 
 def test_a_wrong_graph_of_such_a_model_is_refused(amplifying: Path, tmp_path: Path) -> None:

@@ -1,0 +1,8 @@
+"""Weights whose int8 sums are exact on the CPU at hand, for tests of what quantization costs apart from saturation."""
+
+from __future__ import annotations
+
+from compress.machine import saturates
+
+# A CPU without VNNI adds two products of 8 bits each in 16, which may overflow; with weights of 7 bits it cannot.
+EXACT_SUMS = {"reduce_range": saturates()}
