@@ -64,9 +64,9 @@ def test_arguments_are_checked_before_anything_runs(bundle: Path) -> None:
 def test_graphs_must_be_what_the_files_are(bundle: Path, change: dict[str, Any]) -> None:
     graphs = {name: graph.model_dump() for name, graph in read_bundle(bundle).graphs.items()}
     reseal(bundle, graphs=graphs | {name: graphs["int8"] | fields for name, fields in change.items()})
-    found = failed(verify(bundle))
-    assert list(found) == ["graphs"]
-    assert f"graphs.{next(iter(change))}: expected" in found["graphs"]
+    failures = failed(verify(bundle))
+    assert list(failures) == ["graphs"]
+    assert f"graphs.{next(iter(change))}: expected" in failures["graphs"]
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -254,9 +254,9 @@ def test_int8_answers_may_differ_by_kernel_noise_but_not_by_labels(bundle: Path)
     assert verify(bundle).passed
     _scale_weights(path, -1.0)
     reseal(bundle)
-    found = failed(verify(bundle))
-    assert set(found) == {"probe int8", "int8 against fp32"}
-    assert "use onnx/model.onnx on this CPU" in found["int8 against fp32"]
+    failures = failed(verify(bundle))
+    assert set(failures) == {"probe int8", "int8 against fp32"}
+    assert "use onnx/model.onnx on this CPU" in failures["int8 against fp32"]
 
 
 def test_another_cpu_or_version_is_a_note(bundle: Path) -> None:

@@ -280,8 +280,8 @@ def test_a_config_of_wrong_types(
     toy_tokenizer.save(str(folder / "tokenizer.json"))
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {field: value}))
-    given = ("int8", "--task", task_file, "--teacher", folder, "--out", tmp_path / "runs", "--quiet")
-    assert expected in refused(cli, "run", *given)
+    arguments = ("int8", "--task", task_file, "--teacher", folder, "--out", tmp_path / "runs", "--quiet")
+    assert expected in refused(cli, "run", *arguments)
 
 
 def test_results_that_are_none_hide_no_others(cli: Cli, tmp_path: Path) -> None:

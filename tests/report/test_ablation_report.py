@@ -40,7 +40,7 @@ Rows = dict[str, list[Result]]
 
 
 @pytest.fixture
-def made(fake: Callable[..., Result], run_directory: Callable[..., Result]) -> Callable[..., Rows]:
+def make_rows(fake: Callable[..., Result], run_directory: Callable[..., Result]) -> Callable[..., Rows]:
     """Return a function that makes runs of every row: `without augment` is far worse than `full`, `map top` better, `without hidden_mse`
     equal."""
 
@@ -64,8 +64,8 @@ def ablated(rows: Rows, tmp_path: Path, title: str = "Mine") -> Ablation:
     return ablation_of(rows, title=title, command="compress ablate tinybert", folders=[tmp_path / "runs"])
 
 
-def test_the_folder_keeps_the_answers_that_its_intervals_are_of(made: Callable[..., Rows], tmp_path: Path) -> None:
-    rows, out = made(("one", "two")), tmp_path / "out"
+def test_the_folder_keeps_the_answers_that_its_intervals_are_of(make_rows: Callable[..., Rows], tmp_path: Path) -> None:
+    rows, out = make_rows(("one", "two")), tmp_path / "out"
     assert out / PER_EXAMPLE in write_ablation(ablated(rows, tmp_path), out)
     shutil.rmtree(tmp_path / "runs")
     again = ablation_of(rows, title="Mine", command="compress ablate tinybert", folders=[out])
@@ -91,16 +91,16 @@ def half_width_by_hand(gaps: list[np.ndarray]) -> float:
 
 @pytest.mark.parametrize("tasks", [("one",), ("one", "two")])
 def test_differences_are_paired_over_examples_and_seeds(
-    made: Callable[..., Rows], tmp_path: Path, tasks: tuple[str, ...]
+    make_rows: Callable[..., Rows], tmp_path: Path, tasks: tuple[str, ...]
 ) -> None:
-    rows = made(tasks)
-    found = {entry.label: entry for entry in ablated(rows, tmp_path).entries}
+    rows = make_rows(tasks)
+    entries = {entry.label: entry for entry in ablated(rows, tmp_path).entries}
     hits = {
         label: [np.array([correct(tmp_path, run) for run in runs if run.task.name == task]) for task in tasks]
         for label, runs in rows.items()
     }
-    assert found["full"].mean.delta is None
-    for label, entry in found.items():
+    assert entries["full"].mean.delta is None
+    for label, entry in entries.items():
         assert entry.mean.scores == pytest.approx(100 * np.mean(hits[label], axis=(0, 2)))
         if delta := entry.mean.delta:
             gaps = [100 * (mine.astype(float) - full) for mine, full in zip(hits[label], hits["full"], strict=True)]
@@ -113,22 +113,22 @@ def test_differences_are_paired_over_examples_and_seeds(
 
 
 def test_a_change_that_may_be_chance_on_each_task_is_not_made_certain_by_their_mean(
-    made: Callable[..., Rows], tmp_path: Path
+    make_rows: Callable[..., Rows], tmp_path: Path
 ) -> None:
     entry = next(
-        entry for entry in ablated(made(("one", "two")), tmp_path).entries if entry.label == "without hidden_mse"
+        entry for entry in ablated(make_rows(("one", "two")), tmp_path).entries if entry.label == "without hidden_mse"
     )
     delta = entry.mean.delta
     assert delta and not delta.distinguishable
 
 
-def test_rows_of_other_students_are_called_that(made: Callable[..., Rows], tmp_path: Path) -> None:
-    rows = made()
+def test_rows_of_other_students_are_called_that(make_rows: Callable[..., Rows], tmp_path: Path) -> None:
+    rows = make_rows()
     rows["student other"] = [run.model_copy(update={"student": "other"}) for run in rows.pop("without luck")]
     mixed = ablated(rows, tmp_path)
     alone = ablated({label: rows[label] for label in ("full", "student other")}, tmp_path)
     parts = ablated({label: runs for label, runs in rows.items() if label != "student other"}, tmp_path)
-    titles = [(page_of(found).title, main_table(found).caption) for found in (mixed, alone, parts)]
+    titles = [(page_of(ablation).title, main_table(ablation).caption) for ablation in (mixed, alone, parts)]
     assert titles == [
         ("Mine: what each part is worth", "Mine: the full recipe, and without its parts and with other students"),
         ("Mine: what each student is worth", "Mine: the full recipe, and with other students"),
@@ -137,8 +137,8 @@ def test_rows_of_other_students_are_called_that(made: Callable[..., Rows], tmp_p
     assert [row["student"] for row in ablation_document(alone)["rows"]] == [rows["full"][0].student, "other"]
 
 
-def test_findings_say_what_moved_and_whether_as_published(made: Callable[..., Rows], tmp_path: Path) -> None:
-    worse, better, same, against, caution = findings(ablated(made(), tmp_path))
+def test_findings_say_what_moved_and_whether_as_published(make_rows: Callable[..., Rows], tmp_path: Path) -> None:
+    worse, better, same, against, caution = findings(ablated(make_rows(), tmp_path))
     assert re.fullmatch(
         r"Worse than the full recipe: “without augment” \(−\d+\.\d\d\) and “without luck” \(−\d+\.\d\d\)\.", worse
     )
@@ -151,8 +151,8 @@ def test_findings_say_what_moved_and_whether_as_published(made: Callable[..., Ro
     assert "another teacher, student and data" in caution
 
 
-def test_published_figures_stand_beside_their_own_paper_only(made: Callable[..., Rows], tmp_path: Path) -> None:
-    document = ablation_document(ablated(made(paper="arXiv:1910.01108"), tmp_path))
+def test_published_figures_stand_beside_their_own_paper_only(make_rows: Callable[..., Rows], tmp_path: Path) -> None:
+    document = ablation_document(ablated(make_rows(paper="arXiv:1910.01108"), tmp_path))
     assert document["published"] is None
     assert {row["published_difference"] for row in document["rows"]} == {None}
     assert published_of("https://arxiv.org/abs/1909.10351") is TINYBERT
@@ -171,19 +171,19 @@ def test_published_differences() -> None:
     [(-3, -1, 0.01, "agrees"), (-3, 1, 0.3, NO), (1, 3, 0.01, "disagrees"), (-3, -1, 0.06, NO)],
 )
 def test_directions(
-    made: Callable[..., Rows], tmp_path: Path, low: float, high: float, p: float, expected: str
+    make_rows: Callable[..., Rows], tmp_path: Path, low: float, high: float, p: float, expected: str
 ) -> None:
     """The paper reports -4.7 points for the map `top`."""
-    ablation = ablated(made(), tmp_path)
+    ablation = ablated(make_rows(), tmp_path)
     delta = Delta(points=(low + high) / 2, low=low, high=high, mcnemar_p=None)
     (entry,) = (entry for entry in ablation.entries if entry.label == "map top")
     assert ablation.direction(replace(entry, mean=Measure((80.0,), delta, Corrected(p, 4)))) == expected
 
 
 @pytest.fixture
-def written(made: Callable[..., Rows], tmp_path: Path) -> Path:
+def written(make_rows: Callable[..., Rows], tmp_path: Path) -> Path:
     out = tmp_path / "report"
-    paths = write_ablation(ablated(made(("one", "two")), tmp_path), out)
+    paths = write_ablation(ablated(make_rows(("one", "two")), tmp_path), out)
     assert [path.name for path in paths] == [f"ablation.{kind}" for kind in ("md", "html", "svg", "json")] + [
         PER_EXAMPLE
     ]
@@ -240,21 +240,21 @@ def test_the_data_beside_the_page(written: Path) -> None:
     assert augment["tasks"]["one"]["difference"]["points"] == pytest.approx(gap)
 
 
-def test_the_same_runs_give_the_same_bytes(made: Callable[..., Rows], tmp_path: Path) -> None:
-    rows = made(seeds=1)
+def test_the_same_runs_give_the_same_bytes(make_rows: Callable[..., Rows], tmp_path: Path) -> None:
+    rows = make_rows(seeds=1)
     first, second = (write_ablation(ablated(rows, tmp_path), tmp_path / name) for name in ("a", "b"))
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
 
 
-def test_one_seed_is_said_before_any_number(made: Callable[..., Rows], tmp_path: Path) -> None:
-    ablation = ablated(made(seeds=1), tmp_path)
+def test_one_seed_is_said_before_any_number(make_rows: Callable[..., Rows], tmp_path: Path) -> None:
+    ablation = ablated(make_rows(seeds=1), tmp_path)
     assert any("not that of training again" in warning for warning in page_of(ablation).warnings)
     assert "Mean of the tasks" not in {column.text for column in page_of(ablation).table.columns}
 
 
-def test_the_terminal_shows_differences_below_scores(made: Callable[..., Rows], tmp_path: Path) -> None:
+def test_the_terminal_shows_differences_below_scores(make_rows: Callable[..., Rows], tmp_path: Path) -> None:
     console = Console(width=100, record=True, force_terminal=False)
-    console.print(ablation_table(ablated(made(("one", "two"), seeds=1), tmp_path)))
+    console.print(ablation_table(ablated(make_rows(("one", "two"), seeds=1), tmp_path)))
     text = console.export_text()
     lines = [line.split() for line in text.splitlines()]
     place = next(number for number, line in enumerate(lines) if line[:2] == ["without", "hidden_mse"])
@@ -263,23 +263,23 @@ def test_the_terminal_shows_differences_below_scores(made: Callable[..., Rows], 
     assert "≈ not distinguishable from the full recipe" in text
 
 
-def test_names_with_markup_stay_text(made: Callable[..., Rows], tmp_path: Path) -> None:
-    rows = {label + (NASTY if label != "full" else ""): runs for label, runs in made(seeds=1).items()}
+def test_names_with_markup_stay_text(make_rows: Callable[..., Rows], tmp_path: Path) -> None:
+    rows = {label + (NASTY if label != "full" else ""): runs for label, runs in make_rows(seeds=1).items()}
     out = tmp_path / "report"
     write_ablation(ablated(rows, tmp_path, title=NASTY), out)
     assert (out / "ablation.html").read_text(encoding="utf-8").count("<script>") == 1
     assert "<script>" not in (out / "ablation.md").read_text(encoding="utf-8")
 
 
-def test_rows_of_other_seeds_are_not_compared(made: Callable[..., Rows], tmp_path: Path) -> None:
-    rows = made(seeds=2)
+def test_rows_of_other_seeds_are_not_compared(make_rows: Callable[..., Rows], tmp_path: Path) -> None:
+    rows = make_rows(seeds=2)
     rows["map top"] = rows["map top"][:1]
     with pytest.raises(CompressError, match="rows `full` and `map top` were not run on the same tasks and seeds"):
         ablated(rows, tmp_path)
 
 
-def test_missing_and_foreign_predictions_are_named(made: Callable[..., Rows], tmp_path: Path) -> None:
-    rows = made(seeds=1)
+def test_missing_and_foreign_predictions_are_named(make_rows: Callable[..., Rows], tmp_path: Path) -> None:
+    rows = make_rows(seeds=1)
     file = tmp_path / "runs" / "map-top-sst2-seed0" / "predictions.npz"
     file.write_bytes((tmp_path / "runs" / "without-luck-sst2-seed0" / "predictions.npz").read_bytes())
     with pytest.raises(CompressError, match="do not give the score in the result of map-top-sst2-seed0"):
@@ -289,10 +289,10 @@ def test_missing_and_foreign_predictions_are_named(made: Callable[..., Rows], tm
         ablated(rows, tmp_path)
 
 
-def test_a_folder_that_cannot_be_written_is_named(made: Callable[..., Rows], tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_named(make_rows: Callable[..., Rows], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(CompressError, match=r"file: cannot be written: .*; choose another with --report"):
-        write_ablation(ablated(made(seeds=1), tmp_path), tmp_path / "file")
+        write_ablation(ablated(make_rows(seeds=1), tmp_path), tmp_path / "file")
 
 
 def test_it_imports_no_torch() -> None:

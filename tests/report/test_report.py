@@ -89,7 +89,11 @@ def test_the_page_asks_nothing_of_the_network(html: Elements) -> None:
 
 
 def test_the_page_runs_one_script_and_no_other(html: Elements) -> None:
-    policy = [found["content"] for found in html.of("meta") if found.get("http-equiv") == "Content-Security-Policy"]
+    policy = [
+        attributes["content"]
+        for attributes in html.of("meta")
+        if attributes.get("http-equiv") == "Content-Security-Policy"
+    ]
     (script,) = html.scripts
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     assert policy == [f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data:"]
@@ -104,12 +108,12 @@ def test_styles_ask_nothing_of_the_network(report: Path) -> None:
 
 def test_tables_can_be_read_by_ear(html: Elements) -> None:
     assert len(html.of("caption")) == len(html.of("table")) > 4
-    assert all(found.get("scope") in ("col", "row") for found in html.of("th"))
-    charts = [found for found in html.of("div") if found.get("role") == "img"]
+    assert all(attributes.get("scope") in ("col", "row") for attributes in html.of("th"))
+    charts = [attributes for attributes in html.of("div") if attributes.get("role") == "img"]
     assert len(charts) == 4, "by time and by size, of two tasks"
-    assert all("student int8" in (found["aria-label"] or "") for found in charts)
-    regions = [found for found in html.of("div") if found.get("role") == "region"]
-    assert all(found.get("tabindex") == "0" and found.get("aria-label") for found in regions)
+    assert all("student int8" in (attributes["aria-label"] or "") for attributes in charts)
+    regions = [attributes for attributes in html.of("div") if attributes.get("role") == "region"]
+    assert all(attributes.get("tabindex") == "0" and attributes.get("aria-label") for attributes in regions)
     assert html.of("html") == [{"lang": "en"}]
 
 
@@ -208,8 +212,8 @@ def test_the_speed_of_a_stage_is_in_its_row(
     speed = {"tokens_per_second": 12345.6, "model_flops_per_second": 1.2345e10, "utilisation": 0.4123}
     stages = (result.stages[0].model_copy(update={"info": {"steps": 6129, **speed}}), *result.stages[1:])
     write_report([result.model_copy(update={"stages": stages})], tmp_path)
-    told = "steps 6,129, tokens per second 12,346, model flops per second 1.234e+10, utilisation 0.4123"
-    assert told in (tmp_path / "report.md").read_text(encoding="utf-8")
+    info_text = "steps 6,129, tokens per second 12,346, model flops per second 1.234e+10, utilisation 0.4123"
+    assert info_text in (tmp_path / "report.md").read_text(encoding="utf-8")
 
 
 def test_names_with_markup_stay_text(fake: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,7 +226,7 @@ def test_names_with_markup_stay_text(fake: Callable[..., Result], monkeypatch: p
     html = Elements(render.html_report(page, tasks))
     assert len(html.of("script")) == 1
     assert "".join(html.words).count("<script>alert(1)</script>") > 5
-    assert not any("evil.example" in (value or "") for found in html.of("a") for value in found.values())
+    assert not any("evil.example" in (value or "") for attributes in html.of("a") for value in attributes.values())
     report = render.markdown_report(page, "digest")
     outside = re.sub(r"^(`{3,})\w*\n.*?^\1$", "", report, flags=re.DOTALL | re.MULTILINE)
     assert "<script" not in outside

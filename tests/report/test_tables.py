@@ -27,7 +27,7 @@ def only(results: list[Result], folders: list[Path] | None = None) -> Task:
 
 
 def column(table: Table, name: str) -> list[str]:
-    index = [found.text for found in table.columns].index(name)
+    index = [heading.text for heading in table.columns].index(name)
     return [str(line.cells[index]) for line in table.lines]
 
 
@@ -48,7 +48,7 @@ def test_a_row_per_model_the_shared_teacher_once(fake: Callable[..., Result]) ->
 
 def test_the_numbers_of_a_row(fake: Callable[..., Result]) -> None:
     table = main_table(only([fake()]))
-    row = dict(zip([found.text for found in table.columns], map(str, table.lines[4].cells), strict=True))
+    row = dict(zip([heading.text for heading in table.columns], map(str, table.lines[4].cells), strict=True))
     assert row == {
         "Recipe": "distilbert",
         "Model": "student int8",
@@ -107,12 +107,12 @@ def test_one_comparison_needs_no_correction(fake: Callable[..., Result]) -> None
 
 def test_several_metrics_and_several_splits_have_their_columns(fake: Callable[..., Result]) -> None:
     mrpc, mnli = main_table(only([fake(task="mrpc")])), main_table(only([fake(task="mnli")]))
-    assert [found.text for found in mrpc.columns[2:5]] == ["Accuracy", "F1", "Mean"]
-    assert [found.text for found in mnli.columns[2:4]] == ["Accuracy, dev_matched", "Accuracy, dev_mismatched"]
+    assert [heading.text for heading in mrpc.columns[2:5]] == ["Accuracy", "F1", "Mean"]
+    assert [heading.text for heading in mnli.columns[2:4]] == ["Accuracy, dev_matched", "Accuracy, dev_mismatched"]
 
 
 def test_scores_and_times_stand_before_sizes(fake: Callable[..., Result]) -> None:
-    assert [found.text for found in main_table(only([fake()])).columns] == [
+    assert [heading.text for heading in main_table(only([fake()])).columns] == [
         *("Recipe", "Model", "Accuracy", "Against the teacher", "1 × 32", "1 × 128", "own lengths"),
         *("File", "Parameters", "Per token", "Per example"),
     ]
@@ -135,7 +135,7 @@ def test_runs_without_timing_have_no_latency(fake: Callable[..., Result]) -> Non
     models = tuple(model.model_copy(update={"onnx": None, "torch_eager": None}) for model in result.models)
     task = only([result.model_copy(update={"models": models})])
     assert latency_table(task) is None
-    names = [found.text for found in main_table(task).columns]
+    names = [heading.text for heading in main_table(task).columns]
     assert names[names.index("Against the teacher") + 1 :] == ["File", "Parameters", "Per token", "Per example"]
     assert "speed" not in sentences.findings(task)[0]
 
@@ -243,13 +243,13 @@ def test_runs_timed_with_other_threads_are_rows_of_their_own(fake: Callable[...,
 
 
 def test_machines_that_timed_nothing_have_no_latencies_to_confuse(fake: Callable[..., Result]) -> None:
-    found = []
+    results = []
     for cpu in ("AMD EPYC 9R14", "Intel Xeon 8488C"):
         result = fake(noise=())
         models = tuple(model.model_copy(update={"onnx": None, "torch_eager": None}) for model in result.models)
         machine = result.machine.model_copy(update={"cpu": cpu})
-        found.append(result.model_copy(update={"models": models, "machine": machine}))
-    (warning,) = sentences.warnings(found)
+        results.append(result.model_copy(update={"models": models, "machine": machine}))
+    (warning,) = sentences.warnings(results)
     assert warning.endswith("2 different machines: [A] AMD EPYC 9R14; [B] Intel Xeon 8488C.")
 
 
@@ -300,7 +300,10 @@ def test_runs_of_one_recipe_are_told_apart_by_what_was_set(fake: Callable[..., R
 
     def labels(*fields: dict[str, Any]) -> list[str]:
         stages = [[{"finetune": {"epochs": 3.0}}, {"distill": {"name": "prediction", **each}}] for each in fields]
-        return [variant.label for variant in only([run(f"r{i}", found) for i, found in enumerate(stages)]).variants]
+        return [
+            variant.label
+            for variant in only([run(f"r{i}", recipe_stages) for i, recipe_stages in enumerate(stages)]).variants
+        ]
 
     assert labels({"epochs": 1}, {"epochs": 2}) == ["int8 (prediction.epochs=1)", "int8 (prediction.epochs=2)"]
     assert labels({"a": True, "b": "x"}, {"a": False}) == [
@@ -344,9 +347,9 @@ def test_signs() -> None:
 def test_seeds_have_no_interval_of_their_middle() -> None:
     times: dict[str, Any] = {"batch": 1, "length": 32, "examples_per_second": 500, "speedup": 1, "runs": 30}
     seeds = [Latency(p50=p50, p50_interval=(p50 - 1, p50 + 1), **times) for p50 in (2, 6)]
-    found = median_latency(seeds)
-    assert found is not None
-    assert (found.p50, found.p50_interval, found.runs, found.starts) == (4, None, 30, 1)
+    latency = median_latency(seeds)
+    assert latency is not None
+    assert (latency.p50, latency.p50_interval, latency.runs, latency.starts) == (4, None, 30, 1)
 
 
 def test_cpu_time_has_a_middle_where_every_seed_has_one() -> None:

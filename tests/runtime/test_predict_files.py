@@ -53,11 +53,13 @@ def test_rows_keep_their_columns_and_get_answers(folder: Path, table: Path, tmp_
     done = predict(folder, "--input", table, "--output", out, "--label", "gold")
     assert (done.returncode, done.stderr) == (0, "")
     rows = read(table, ".csv")
-    found = read(out, suffix)
+    answers = read(out, suffix)
     expected = Classifier(folder).predict([row["text"] for row in rows])
-    assert [row["prediction"] for row in found] == [one.label for one in expected]
-    assert [float(row["prediction_score"]) for row in found] == pytest.approx([one.score for one in expected], abs=1e-5)
-    assert [{name: row[name] for name in rows[0]} for row in found] == rows
+    assert [row["prediction"] for row in answers] == [one.label for one in expected]
+    assert [float(row["prediction_score"]) for row in answers] == pytest.approx(
+        [one.score for one in expected], abs=1e-5
+    )
+    assert [{name: row[name] for name in rows[0]} for row in answers] == rows
     assert done.stdout.startswith("200 texts: accuracy 90.00 (")
     assert done.stdout.endswith("; 95% intervals\n")
     low, high = map(float, done.stdout.partition("(")[2].partition(")")[0].split(" to "))
@@ -200,14 +202,14 @@ def test_a_column_of_0_and_1_named_like_a_label_of_that_name_is_refused_too(fold
 
 def test_names_and_lists_of_numbers_are_still_labels(folder: Path, tmp_path: Path) -> None:
     _with_several_labels(folder, ("art", "river"))
-    found = []
+    scores = []
     for number, (one, two) in enumerate([("art", "art|river"), ([0], [0, 1]), ("[0]", "0|1"), (["art"], ["0", "1"])]):
         path = tmp_path / f"{number}.jsonl"
         path.write_text("".join(json.dumps({"text": "a b", "about": each}) + "\n" for each in (one, two, "")))
         done = predict(folder, "-i", path, "--label", "about", "-o", tmp_path / f"{number}.csv")
         assert done.stdout.startswith("3 texts: f1_micro "), done.stderr
-        found.append(done.stdout.partition(";")[0])
-    assert len(set(found)) == 1
+        scores.append(done.stdout.partition(";")[0])
+    assert len(set(scores)) == 1
 
 
 def _with_several_labels(folder: Path, first: tuple[str, ...]) -> str:
@@ -224,8 +226,8 @@ def test_keys_in_another_order_stay_in_their_columns(folder: Path, tmp_path: Pat
     path, out = tmp_path / "in.jsonl", tmp_path / "out.csv"
     path.write_text('{"text": "a b", "id": 7, "note": null}\n{"note": "é", "id": 8, "text": "c"}\n')
     assert predict(folder, "-i", path, "-o", out).returncode == 0
-    found = [(row["text"], row["id"], row["note"]) for row in read(out, ".csv")]
-    assert found == [("a b", "7", "null"), ("c", "8", "é")]
+    rows = [(row["text"], row["id"], row["note"]) for row in read(out, ".csv")]
+    assert rows == [("a b", "7", "null"), ("c", "8", "é")]
 
 
 @pytest.mark.parametrize(
@@ -294,8 +296,8 @@ def test_a_plain_text_file_is_refused_with_the_command_that_answers_its_lines(fo
     assert (done.returncode, done.stdout) == (2, "")
     expected, _, command = done.stderr.partition("; to answer its lines, run: ")
     assert expected.endswith("--input: expected a .csv, .tsv or .jsonl file, found my reviews.txt")
-    _, _, bundle, sign, given = shlex.split(command)
-    assert (bundle, sign, given) == (str(folder), "<", str(path))
+    _, _, bundle, sign, file = shlex.split(command)
+    assert (bundle, sign, file) == (str(folder), "<", str(path))
 
 
 def test_a_file_with_a_header_alone_is_refused(folder: Path, tmp_path: Path) -> None:

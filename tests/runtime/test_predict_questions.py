@@ -19,9 +19,11 @@ PAIRS = [("who is it", "so it is the guy in that text"), ("where", "it is in"), 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    made = finder(tmp_path / "x")
-    describe(made, task={"kind": "span", "unanswerable": True}, text_columns=["question", "context"], max_length=24)
-    return made
+    reader_folder = finder(tmp_path / "x")
+    describe(
+        reader_folder, task={"kind": "span", "unanswerable": True}, text_columns=["question", "context"], max_length=24
+    )
+    return reader_folder
 
 
 def predict(*arguments: object, lines: str = "") -> subprocess.CompletedProcess[str]:
