@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
+from predict_runs import predict
 from reader_toys import finder
-from recipe_runs import compress
 from runtime_toys import describe
 
 from compress.runtime import Reader
@@ -24,10 +23,6 @@ def folder(tmp_path: Path) -> Path:
         reader_folder, task={"kind": "span", "unanswerable": True}, text_columns=["question", "context"], max_length=24
     )
     return reader_folder
-
-
-def predict(*arguments: object, lines: str = "") -> subprocess.CompletedProcess[str]:
-    return compress("predict", *arguments, cwd=Path.cwd(), lines=lines)
 
 
 def test_a_line_for_each_question(folder: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from embedder_toys import WIDTH, averages
-from recipe_runs import compress
+from predict_runs import predict
 from runtime_toys import bag, describe
 
 from compress.cli.vector_files import write_header
@@ -25,10 +25,6 @@ def folder(tmp_path: Path) -> Path:
     embedder_folder = averages(tmp_path / "x")
     describe(embedder_folder, text_columns=["one", "other"], max_length=24, task={"kind": "embedding"})
     return embedder_folder
-
-
-def predict(*arguments: object, lines: str = "") -> subprocess.CompletedProcess[str]:
-    return compress("predict", *arguments, cwd=Path.cwd(), lines=lines)
 
 
 def error_line(done: subprocess.CompletedProcess[str]) -> str:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
-from recipe_runs import compress
+from predict_runs import predict
 from runtime_toys import describe
 from tagger_toys import chain
 
@@ -22,10 +21,6 @@ TEXTS = ["so the guy , in", "so so", "", "in\tthe"]
 def folder(tmp_path: Path) -> Path:
     describe(tagger_folder := chain(tmp_path / "x", says=SAYS, scale=0.1), text_columns=["tokens"], max_length=24)
     return tagger_folder
-
-
-def predict(*arguments: object, lines: str = "") -> subprocess.CompletedProcess[str]:
-    return compress("predict", *arguments, cwd=Path.cwd(), lines=lines)
 
 
 def test_a_line_for_each_text(folder: Path) -> None:
