@@ -17,25 +17,25 @@ from compress.bundle.graph_checks import Verification
 
 @pytest.fixture(scope="session")
 def run_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Run]:
-    made: dict[str, Run] = {}
+    runs: dict[str, Run] = {}
 
     def make(task: str = "toy-sentiment") -> Run:
-        if task not in made:
-            made[task] = make_run(tmp_path_factory.mktemp("run"), task)
-        return made[task]
+        if task not in runs:
+            runs[task] = make_run(tmp_path_factory.mktemp("run"), task)
+        return runs[task]
 
     return make
 
 
 @pytest.fixture(scope="session")
 def bundle_of(tmp_path_factory: pytest.TempPathFactory, run_of: Callable[[str], Run]) -> Callable[[str], Path]:
-    made: dict[str, Path] = {}
+    bundles: dict[str, Path] = {}
 
     def make(task: str = "toy-sentiment") -> Path:
-        if task not in made:
+        if task not in bundles:
             run = run_of(task)
-            made[task] = ship(run.folder, tmp_path_factory.mktemp("bundle") / "out", store=run.store)
-        return made[task]
+            bundles[task] = ship(run.folder, tmp_path_factory.mktemp("bundle") / "out", store=run.store)
+        return bundles[task]
 
     return make
 
@@ -55,8 +55,8 @@ def bundle(bundle_of: Callable[..., Path], tmp_path: Path) -> Path:
 def in_this_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run the checks of `verify` in this process, in tests that are not about its child process."""
 
-    def checks(folder: Path, asked: dict[str, Any]) -> list[Check]:
-        return Verification(folder, read_bundle(folder), **asked).checks()
+    def checks(folder: Path, options: dict[str, Any]) -> list[Check]:
+        return Verification(folder, read_bundle(folder), **options).checks()
 
     if "apart" not in request.fixturenames:
         monkeypatch.setattr(

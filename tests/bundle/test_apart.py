@@ -40,9 +40,9 @@ def test_a_crash_is_a_failed_check_that_names_the_file(
     bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _every_session(tmp_path, monkeypatch, "os.kill(os.getpid(), signal.SIGSEGV)")
-    found = failed(verify(bundle))
-    assert list(found) == ["labels"]
-    assert found["labels"].startswith(f"{bundle}/config.json: its process died (signal 11)")
+    failures = failed(verify(bundle))
+    assert list(failures) == ["labels"]
+    assert failures["labels"].startswith(f"{bundle}/config.json: its process died (signal 11)")
 
 
 @pytest.mark.slow

@@ -45,8 +45,8 @@ def test_the_hubs_own_parser_reads_the_metadata(bundle_of: Callable[[str], Path]
         assert (data.language, data.base_model_relation) == ("en", "quantized")
         (widget,) = data.widget
         assert list(widget) == ["text", "text_pair"][: len(info.text_columns)]
-        found = [result.metric_value for result in data.eval_results or []]
-        assert found == [round(points / 100, 4) for points in info.models["int8"].scores["dev"].values()]
+        metric_values = [result.metric_value for result in data.eval_results or []]
+        assert metric_values == [round(points / 100, 4) for points in info.models["int8"].scores["dev"].values()]
 
 
 def test_no_licence_and_no_base_are_claimed_where_none_is_known(tmp_path: Path) -> None:

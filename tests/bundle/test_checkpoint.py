@@ -16,9 +16,9 @@ from compress.errors import CompressError
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    made = make_run(tmp_path / "made")
-    (made.folder / "checkpoints.json").write_text(json.dumps({"teacher": "c" * 32, "student": "c" * 32}))
-    return made
+    toy_run = make_run(tmp_path / "made")
+    (toy_run.folder / "checkpoints.json").write_text(json.dumps({"teacher": "c" * 32, "student": "c" * 32}))
+    return toy_run
 
 
 def test_it_is_the_stages_files_without_ours(run: Run, tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def real(
             (out / name).write_bytes(tiny_onnx("distilbert", "fast").with_name(name).read_bytes())
         return {}
 
-    made = store.build("c" * 32, checkpoint, describe={})
+    weights = store.build("c" * 32, checkpoint, describe={})
     exported = store.build("e" * 32, graph, describe={})
     store.build(
         "f" * 32,
@@ -67,7 +67,7 @@ def real(
     write_result(
         result.model_copy(update={"task": task, "settings": result.settings | {"max_length": 24}}), invented.folder
     )
-    return Run(invented.folder, store.root, invented.task, made.path)
+    return Run(invented.folder, store.root, invented.task, weights.path)
 
 
 def test_ship_verify_predict(real: Run, tmp_path: Path) -> None:

@@ -138,10 +138,10 @@ def test_every_escape_from_every_place_is_one_line(bundle: Path, outside: Path, 
         path.write_bytes(model.SerializeToString())
         with pytest.raises(CompressError, match="external data") as caught:
             Classifier(bundle, precision="fp32", verify=False)
-        told = str(caught.value)
-        assert told.startswith(str(path)), name
-        assert "\n" not in told, name
-        assert len(told) < 1000, name
+        message = str(caught.value)
+        assert message.startswith(str(path)), name
+        assert "\n" not in message, name
+        assert len(message) < 1000, name
 
 
 @pytest.mark.parametrize("place", keeping(PLACES, ("initializer", "constant", "branch", "function")))
@@ -155,7 +155,7 @@ def test_verify_refuses_them_too(bundle: Path, place: str) -> None:
         PLACES[place](model, _external(said))
         path.write_bytes(model.SerializeToString())
         reseal(bundle)
-        found = failed(verify(bundle))
-        assert list(found) == ["onnx fp32"], name
-        assert "external data" in found["onnx fp32"], name
-        assert "\n" not in found["onnx fp32"], name
+        failures = failed(verify(bundle))
+        assert list(failures) == ["onnx fp32"], name
+        assert "external data" in failures["onnx fp32"], name
+        assert "\n" not in failures["onnx fp32"], name

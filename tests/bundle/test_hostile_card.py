@@ -106,8 +106,8 @@ def test_the_front_matter_is_one_block_with_our_keys(bundle_of: Callable[[str], 
     assert list(front) == list(expected)
     assert front["license"] == one_line(text).lower()
     assert front["base_model"] == front["model-index"][0]["name"] == one_line(text)
-    found: Any = ModelCard(card, ignore_metadata_errors=True).data
-    assert found.license == one_line(text).lower()
+    metadata: Any = ModelCard(card, ignore_metadata_errors=True).data
+    assert metadata.license == one_line(text).lower()
 
 
 def test_what_is_escaped() -> None:

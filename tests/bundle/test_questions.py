@@ -36,13 +36,13 @@ TEXTS = probe_texts(2, unit="question")
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    made = finder(tmp_path / "finder", max_length=48)
-    path = made / "onnx" / "model.onnx"
+    reader_folder = finder(tmp_path / "finder", max_length=48)
+    path = reader_folder / "onnx" / "model.onnx"
     model = onnx.load(path)
     set_metadata(model, {"labels": json.dumps(["start", "end"])})
     onnx.save(model, path)
-    (made / "tokenizer_config.json").write_text(json.dumps({"model_max_length": 48}))
-    return made
+    (reader_folder / "tokenizer_config.json").write_text(json.dumps({"model_max_length": 48}))
+    return reader_folder
 
 
 @pytest.fixture
@@ -69,8 +69,8 @@ def info(folder: Path, bundle_of: Callable[[str], Path]) -> BundleInfo:
 
 
 def checks(folder: Path, info: BundleInfo) -> dict[str, tuple[bool, str]]:
-    found = [check(step.name, step.detail) for step in answer_steps(folder, info)]
-    return {one.name: (one.passed, one.detail) for one in found}
+    outcomes = [check(step.name, step.detail) for step in answer_steps(folder, info)]
+    return {one.name: (one.passed, one.detail) for one in outcomes}
 
 
 def test_the_probe_has_questions_contexts_and_a_context_of_several_windows(folder: Path) -> None:
@@ -185,13 +185,13 @@ def test_places_of_answers_are_no_quantities(info: BundleInfo) -> None:
     answered = np.flatnonzero(own[:, 2] >= own[:, 3])  # the others have no answer, and so no place
     assert len(answered) >= 5
     for count, near in ((4, True), (5, False)):
-        found = own.copy()
-        found[answered[:count], :2] += 300
-        detail, passed = distance(both, "int8", found, own)
+        outputs = own.copy()
+        outputs[answered[:count], :2] += 300
+        detail, passed = distance(both, "int8", outputs, own)
         assert (detail.split(",")[1], passed) == (f" answers changed {count} of 16", near)
-    found = own.copy()
-    found[3, 2] += 100
-    assert not distance(both, "int8", found, own)[1]
+    outputs = own.copy()
+    outputs[3, 2] += 100
+    assert not distance(both, "int8", outputs, own)[1]
     assert not distance(both, "fp32", np.concatenate([own[:, :2] + 1, own[:, 2:]], axis=1), own)[1]
 
 

@@ -55,9 +55,9 @@ def test_an_input_without_a_name_is_refused_before_a_runtime_crashes_at_it(bundl
     _with_an_empty_input(bundle / "onnx" / "model.onnx", kind)
     reseal(bundle)
     expected = f"{kind} node 'last': input 1 has no name, and it may not be left out: refused"
-    found = failed(verify(bundle))
-    assert list(found) == ["onnx fp32"]
-    assert expected in found["onnx fp32"]
+    failures = failed(verify(bundle))
+    assert list(failures) == ["onnx fp32"]
+    assert expected in failures["onnx fp32"]
     with pytest.raises(CompressError, match=expected):
         Classifier(bundle, precision="fp32")
 
@@ -103,12 +103,12 @@ def test_a_pipe_or_device_in_the_place_of_a_file_is_named_and_not_waited_for(bun
         "a device": lambda: path.symlink_to("/dev/zero"),
         "a folder": path.mkdir,
     }
-    for found, make in makes.items():
+    for kind, make in makes.items():
         path.unlink()
         make()
-        with pytest.raises(CompressError, match=f"{name}: expected .*, found {found}"):
+        with pytest.raises(CompressError, match=f"{name}: expected .*, found {kind}"):
             Classifier(bundle)
-        if found == "a folder":
+        if kind == "a folder":
             path.rmdir()
             path.touch()
 

@@ -168,5 +168,5 @@ def test_the_request_of_the_document_gets_the_bundles_answers(
     assert {one["name"]: tuple(one["shape"]) for one in body["inputs"]} == {k: v.shape for k, v in arrays.items()}
     if task == "toy-sentiment":
         expected = Classifier(bundle, threads=1).logits(texts)
-        found = np.asarray(onnxruntime.InferenceSession(place / "1" / "model.onnx").run(["logits"], arrays)[0])
-        np.testing.assert_allclose(found, expected, atol=1e-5)
+        logits = np.asarray(onnxruntime.InferenceSession(place / "1" / "model.onnx").run(["logits"], arrays)[0])
+        np.testing.assert_allclose(logits, expected, atol=1e-5)

@@ -25,7 +25,7 @@ from compress.runtime import Embedder
 
 
 @pytest.fixture(scope="module", params=["mean", "cls"])
-def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+def pooled_bundle(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     root = tmp_path_factory.mktemp("vectors")
     run = make_vector_run(root, request.param)
     return ship(run.folder, root / "bundle", store=run.store), request.param
@@ -48,8 +48,8 @@ def document(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def test_a_bundle_has_what_sentence_transformers_opens(made: tuple[Path, str]) -> None:
-    folder, pooling = made
+def test_a_bundle_has_what_sentence_transformers_opens(pooled_bundle: tuple[Path, str]) -> None:
+    folder, pooling = pooled_bundle
     modules = document(folder / "modules.json")
     assert [(one["idx"], one["path"], one["type"]) for one in modules] == [
         (0, "", "sentence_transformers.models.Transformer"),
@@ -67,26 +67,26 @@ def test_a_bundle_has_what_sentence_transformers_opens(made: tuple[Path, str]) -
     assert "id2label" not in document(folder / "config.json")
 
 
-def test_a_bundle_verifies(made: tuple[Path, str]) -> None:
-    folder, pooling = made
+def test_a_bundle_verifies(pooled_bundle: tuple[Path, str]) -> None:
+    folder, pooling = pooled_bundle
     report = verify(folder)
     assert report.passed, report
-    told = {check.name: check.detail for check in report.checks}
-    assert told["labels"] == "none, as of vectors"
-    assert told["pooling"] == f"{pooling} of {HIDDEN} numbers"
+    details = {check.name: check.detail for check in report.checks}
+    assert details["labels"] == "none, as of vectors"
+    assert details["pooling"] == f"{pooling} of {HIDDEN} numbers"
     for precision in ("fp32", "int8"):
-        assert told[f"states {precision}"].startswith(
+        assert details[f"states {precision}"].startswith(
             f"last_hidden_state, pooled as {pooling}, gives sentence_embedding"
         )
-        assert told[f"probe {precision}"].startswith("smallest cosine 1.0000000 (at least 0.9")
+        assert details[f"probe {precision}"].startswith("smallest cosine 1.0000000 (at least 0.9")
     fp32, int8 = (np.array(read_bundle(folder).probe.logits[name]) for name in ("fp32", "int8"))  # type: ignore[index]
     cosines = (fp32 * int8).sum(axis=1)
     assert cosines.min() < 0.99999
-    assert told["int8 against fp32"] == f"mean cosine {cosines.mean():.5f}, smallest {cosines.min():.5f}"
+    assert details["int8 against fp32"] == f"mean cosine {cosines.mean():.5f}, smallest {cosines.min():.5f}"
 
 
-def test_the_probe_has_whole_vectors(made: tuple[Path, str]) -> None:
-    folder, pooling = made
+def test_the_probe_has_whole_vectors(pooled_bundle: tuple[Path, str]) -> None:
+    folder, pooling = pooled_bundle
     info = read_bundle(folder)
     assert (info.labels, info.pooling, info.text_columns) == ((), pooling, ("sentence1", "sentence2"))
     vectors = np.array(info.probe.logits["int8"])
@@ -100,9 +100,9 @@ def test_scores_are_measured_again_on_the_tasks_pairs(bundle: Path, tmp_path: Pa
 
     path = tmp_path / "task.yaml"
     path.write_text(yaml.safe_dump(TASK.model_dump(mode="json", exclude_none=True, exclude_defaults=True)))
-    told = failed(verify(bundle, task=str(path)))
-    assert set(told) == {"scores fp32", "scores int8"}, "they were invented"
-    assert re.search(r"dev spearman -?\d+\.\d\d \(recorded 50\.00\), dev pearson", told["scores fp32"])
+    failures = failed(verify(bundle, task=str(path)))
+    assert set(failures) == {"scores fp32", "scores int8"}, "they were invented"
+    assert re.search(r"dev spearman -?\d+\.\d\d \(recorded 50\.00\), dev pearson", failures["scores fp32"])
 
 
 def test_the_run_must_say_how_vectors_are_made(tmp_path: Path) -> None:
@@ -117,8 +117,8 @@ def test_another_pooling_beside_the_model_is_seen(bundle: Path) -> None:
     fields = document(path) | {"pooling_mode_mean_tokens": False, "pooling_mode_cls_token": True}
     path.write_text(json.dumps(fields))
     reseal(bundle)
-    told = failed(verify(bundle))
-    assert re.search(r"expected mean of 48 numbers, as config\.json has it, found cls of 48", told["pooling"])
+    failures = failed(verify(bundle))
+    assert re.search(r"expected mean of 48 numbers, as config\.json has it, found cls of 48", failures["pooling"])
 
 
 def test_a_graph_whose_states_are_others_is_seen(bundle: Path) -> None:
@@ -129,9 +129,9 @@ def test_a_graph_whose_states_are_others_is_seen(bundle: Path) -> None:
     identity.op_type = "Exp"
     onnx.save(model, path)
     reseal(bundle)
-    told = failed(verify(bundle))
-    assert set(told) == {"states fp32"}
-    assert "last_hidden_state, pooled as mean, is not sentence_embedding" in told["states fp32"]
+    failures = failed(verify(bundle))
+    assert set(failures) == {"states fp32"}
+    assert "last_hidden_state, pooled as mean, is not sentence_embedding" in failures["states fp32"]
 
 
 def test_a_graph_without_states_is_seen(bundle: Path) -> None:
@@ -152,9 +152,9 @@ def test_vectors_that_turned_are_seen(bundle: Path, turned: float, seen: set[str
         vectors = np.array(rows) + turned * np.roll(rows, 1, axis=1)
         logits[precision] = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).tolist()
     reseal(bundle, probe={"texts": info.probe.texts, "logits": logits})
-    told = failed(verify(bundle))
-    assert set(told) == {f"probe {precision}" for precision in seen}
-    for detail in told.values():
+    failures = failed(verify(bundle))
+    assert set(failures) == {f"probe {precision}" for precision in seen}
+    for detail in failures.values():
         assert re.match(r"smallest cosine 0\.\d+ \(at least 0\.\d+\); this CPU does not compute", detail)
 
 
@@ -195,9 +195,9 @@ def test_the_cards_programs_run_here(bundle: Path) -> None:
     cosines = subprocess.run(
         [sys.executable, "-c", alone], cwd=bundle, capture_output=True, text=True, check=True
     ).stdout
-    found = [float(number) for number in re.findall(r"-?\d+\.\d*", cosines)]
-    assert len(found) == 4
-    np.testing.assert_allclose([found[0], found[3]], 1, atol=1e-5)
+    numbers = [float(number) for number in re.findall(r"-?\d+\.\d*", cosines)]
+    assert len(numbers) == 4
+    np.testing.assert_allclose([numbers[0], numbers[3]], 1, atol=1e-5)
     for program in (sentences, fastembed):
         compile(program, "card", "exec")
     assert 'model_kwargs={"file_name": "onnx/model_quantized.onnx"}' in sentences
@@ -208,8 +208,8 @@ def test_the_cards_programs_run_here(bundle: Path) -> None:
     assert '{ pooling: "mean", normalize: true }' in script
 
 
-def test_the_cards_front_matter(made: tuple[Path, str]) -> None:
-    folder, pooling = made
+def test_the_cards_front_matter(pooled_bundle: tuple[Path, str]) -> None:
+    folder, pooling = pooled_bundle
     card = (folder / "README.md").read_text(encoding="utf-8")
     fields = yaml.safe_load(card.split("---\n")[1])
     assert (fields["library_name"], fields["pipeline_tag"]) == ("sentence-transformers", "sentence-similarity")

@@ -24,7 +24,7 @@ Make = Callable[..., Path]
 
 
 @pytest.fixture(scope="module")
-def made(
+def shared_run_of(
     tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer
 ) -> Callable[[str, str], Path]:
     runs: dict[tuple[str, str], Path] = {}
@@ -39,12 +39,12 @@ def made(
 
 
 @pytest.fixture
-def run_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: Callable[[str, str], Path]) -> Make:
+def run_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared_run_of: Callable[[str, str], Path]) -> Make:
     """Return a function from the families of teacher and student to a copied run's folder here."""
     monkeypatch.chdir(tmp_path)
 
     def copy(teacher: str = "bert", student: str = "distilbert") -> Path:
-        run = made(teacher, student)
+        run = shared_run_of(teacher, student)
         shutil.copytree(run.parent.parent, tmp_path, dirs_exist_ok=True)
         return Path("runs") / run.name
 
@@ -73,14 +73,14 @@ def test_the_weights_are_those_of_the_models(
     """The page rounds to 0.001; the rest of the tolerance is the rounding of other kernels."""
     code, out, err = call(cli, run_of(teacher, student))
     assert (code, out) == (0, "page.html\n"), err
-    found = page_maps(Path("page.html").read_text(encoding="utf-8"))
+    document = page_maps(Path("page.html").read_text(encoding="utf-8"))
     for role, family in zip(("teacher", "student"), (teacher, student), strict=True):
-        assert found[role]["tokens"] == TOKENS
+        assert document[role]["tokens"] == TOKENS
         layers = expected(tiny_checkpoint(family), toy_tokenizer, TEXT)
-        assert len(layers) == len(found[role]["weights"]) > 1
-        for mine, theirs in zip(found[role]["weights"], layers, strict=True):
+        assert len(layers) == len(document[role]["weights"]) > 1
+        for mine, theirs in zip(document[role]["weights"], layers, strict=True):
             np.testing.assert_allclose(mine, theirs, rtol=0, atol=0.0005 + 1e-5)
-    assert found["matched"] == [1, 2]
+    assert document["matched"] == [1, 2]
 
 
 def test_the_page_stands_alone_and_may_be_written_again(cli, run_of: Make) -> None:
@@ -132,8 +132,8 @@ def test_pairs_are_read_where_the_task_has_pairs(cli, run_of: Make) -> None:
     code, _, err = call(cli, run)
     assert code == 2 and "--pair: expected the second text, as task toy-sentiment reads one and other" in err
     assert call(cli, run, "--pair", "good", text="bad").code == 0
-    found = page_maps(Path("page.html").read_text(encoding="utf-8"))
-    assert found["student"]["tokens"] == ["[CLS]", "bad", "[SEP]", "good", "[SEP]"]
+    document = page_maps(Path("page.html").read_text(encoding="utf-8"))
+    assert document["student"]["tokens"] == ["[CLS]", "bad", "[SEP]", "good", "[SEP]"]
 
 
 def test_what_cannot_be_shown_is_one_line(cli, run_of: Make, tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_axe_finds_nothing_and_keys_read_the_weights(cli, run_of: Make, tmp_path
     if program is None or axe is None:
         pytest.skip("needs Chromium and axe-core, as tests/report/test_pages.py does")
     assert call(cli, run_of()).code == 0
-    found = page_maps(Path("page.html").read_text(encoding="utf-8"))
+    document = page_maps(Path("page.html").read_text(encoding="utf-8"))
     with browser.tab(program, tmp_path / "profile") as shown:
         shown.open(tmp_path / "page.html", width=width, dark=dark)
         assert shown.axe(axe) == []
@@ -200,7 +200,7 @@ def test_axe_finds_nothing_and_keys_read_the_weights(cli, run_of: Make, tmp_path
         for key in ("ArrowDown", "End", "ArrowLeft"):
             for kind in ("keyDown", "keyUp"):
                 shown.call("Input.dispatchKeyEvent", type=kind, key=key)
-        mine, theirs = (found[role]["weights"][0][1][1][6] for role in ("student", "teacher"))
+        mine, theirs = (document[role]["weights"][0][1][1][6] for role in ("student", "teacher"))
         assert shown.run(READ) == f"the (2) attends to . (7); teacher: {theirs:.3f}; student: {mine:.3f}"
         table = "[data-role=student] table tbody tr:nth-child(2) td:nth-child(8)"
         assert shown.run(f"document.querySelector({table!r}).textContent") == f"{mine:.3f}"

@@ -44,7 +44,7 @@ def test_json_has_every_measurement_and_profile(cli, model: Path, monkeypatch: p
 def test_pages_are_written_where_they_are_asked_for_and_refused_before_anything_is_measured(
     cli, model: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("compress.bench.measure", lambda *given: planted_row(1.0))
+    monkeypatch.setattr("compress.bench.measure", lambda *arguments: planted_row(1.0))
     code, out, err = cli("bench", model.resolve(), "--shape=1x8", "--out=pages")
     assert code == 0, err
     assert out.splitlines()[-4:] == [f"pages/bench.{kind}" for kind in ("md", "html", "svg", "json")]
@@ -57,7 +57,7 @@ def test_pages_are_written_where_they_are_asked_for_and_refused_before_anything_
     document = json.loads((elsewhere / "bench.json").read_text(encoding="utf-8"))
     assert document["command"].endswith(" -oelsewhere")
 
-    monkeypatch.setattr("compress.bench.measure", lambda *given: pytest.fail("measured"))
+    monkeypatch.setattr("compress.bench.measure", lambda *arguments: pytest.fail("measured"))
     Path("pages/bench.md").write_text("mine", encoding="utf-8")
     code, out, err = cli("bench", model, "-o", "pages")
     assert (code, out) == (2, "")
@@ -112,9 +112,9 @@ def test_a_profile_needs_a_model_of_onnx_runtime(cli, tiny_checkpoint, tmp_path:
     assert (code, out, err) == (2, "", "error: --profile: expected a model run by ONNX Runtime, found none\n")
 
 
-@pytest.mark.parametrize(("control", "told"), [(1.6, True), (1.02, False)])
+@pytest.mark.parametrize(("control", "busy"), [(1.6, True), (1.02, False)])
 def test_a_busy_machine_is_told_below_the_table(
-    cli, model: Path, monkeypatch: pytest.MonkeyPatch, control: float, told: bool
+    cli, model: Path, monkeypatch: pytest.MonkeyPatch, control: float, busy: bool
 ) -> None:
     def runtime(speedup: float) -> Runtime:
         times = {"p50": 1.0, "p90": 1.0, "p99": 1.0, "examples_per_second": 1000.0, "runs": 3}
@@ -122,11 +122,11 @@ def test_a_busy_machine_is_told_below_the_table(
         return Runtime(latency=(row,), peak_memory_bytes=1, load_ms=1, threads=1)
 
     measured = {"model": runtime(1.0), AGAIN: runtime(control)}
-    monkeypatch.setattr("compress.bench.measure", lambda *given: measured)
+    monkeypatch.setattr("compress.bench.measure", lambda *arguments: measured)
     code, out, err = cli("bench", model, "--shape", "1x8")
     assert code == 0, err
     warnings = [line for line in out.splitlines() if line.startswith("The machine was busy")]
-    assert ["1 × 8" in line for line in warnings] == [True] * told
+    assert ["1 × 8" in line for line in warnings] == [True] * busy
 
 
 def planted_row(control: float) -> dict[str, Runtime]:

@@ -152,18 +152,18 @@ def test_probabilities_are_those_of_transformers(bundle: Path) -> None:
         batch = tokenizer(["still near"] * 3, ENDINGS, return_tensors="pt", padding=True)
         expected = model(**{name: value[None] for name, value in batch.items()}).logits.softmax(-1)[0].numpy()
     chooser = Chooser(bundle, precision="fp32")
-    found = chooser.choose("still near", ENDINGS)
-    assert (found.place, found.ending) == (int(expected.argmax()), ENDINGS[int(expected.argmax())])
-    np.testing.assert_allclose(found.probabilities, expected, rtol=1e-4, atol=1e-6)
-    assert found.probability == max(found.probabilities)
+    choice = chooser.choose("still near", ENDINGS)
+    assert (choice.place, choice.ending) == (int(expected.argmax()), ENDINGS[int(expected.argmax())])
+    np.testing.assert_allclose(choice.probabilities, expected, rtol=1e-4, atol=1e-6)
+    assert choice.probability == max(choice.probabilities)
     again = chooser.predict([("still near", ENDINGS), ("once", ENDINGS[:2])])
-    assert again[0].place == found.place and len(again[1].probabilities) == 2
+    assert again[0].place == choice.place and len(again[1].probabilities) == 2
     assert chooser.predict([]) == []
 
 
 def test_of_equal_endings_the_first_given_is_chosen(bundle: Path) -> None:
-    found = Chooser(bundle, precision="fp32").choose("once", ["music", "music"], batch_size=1)
-    assert (found.place, found.probabilities) == (0, (0.5, 0.5))
+    choice = Chooser(bundle, precision="fp32").choose("once", ["music", "music"], batch_size=1)
+    assert (choice.place, choice.probabilities) == (0, (0.5, 0.5))
 
 
 def test_a_stream_is_answered_up_to_a_mistake(bundle: Path) -> None:
@@ -219,18 +219,18 @@ def test_predict_prints_the_ending(cli, bundle: Path) -> None:
 
 
 def test_predict_answers_and_scores_a_file(cli, bundle: Path, folder: Path, result: Result, tmp_path: Path) -> None:
-    told = cli("predict", bundle, "--input", folder / "dev.csv", "--label", "label", "--output", tmp_path / "o.csv")
-    assert told.code == 0, told.err
-    assert "40 questions: accuracy " in told.err + told.out
+    done = cli("predict", bundle, "--input", folder / "dev.csv", "--label", "label", "--output", tmp_path / "o.csv")
+    assert done.code == 0, done.err
+    assert "40 questions: accuracy " in done.err + done.out
     header, first, *_ = csv.reader((tmp_path / "o.csv").read_text(encoding="utf-8").splitlines())
     assert header[-2:] == ["prediction", "prediction_score"] and first[-2].startswith("the ")
     rows = tmp_path / "in.jsonl"
     rows.write_text(
         '{"c": "once", "e": ["the music", "the town"], "right": "A"}\n{"c": "x", "e": ["a", "b", "c"], "right": 2}\n'
     )
-    told = cli("predict", bundle, "--input", rows, "--text", "c", "--pair", "e", "--label", "right")
-    assert told.code == 0 and "2 questions: accuracy " in told.err
-    for line in map(json.loads, told.out.splitlines()):
+    done = cli("predict", bundle, "--input", rows, "--text", "c", "--pair", "e", "--label", "right")
+    assert done.code == 0 and "2 questions: accuracy " in done.err
+    for line in map(json.loads, done.out.splitlines()):
         assert line["prediction"] in line["e"]
 
 
@@ -261,9 +261,9 @@ def test_a_checkpoint_is_adopted_as_a_teacher(bundle: Path, folder: Path, tmp_pa
     (tmp_path / "config.json").write_text(
         json.dumps({k: v for k, v in config.items() if k not in ("id2label", "label2id")})
     )
-    given = options(folder) | {"teacher": str(tmp_path), "root": tmp_path / "runs"}
+    arguments = options(folder) | {"teacher": str(tmp_path), "root": tmp_path / "runs"}
     own = OwnFiles(folder / "train.csv", folder / "dev.csv", max_length=32)
     (plan,) = plan_all(Request(("int8",), (), own=own, teacher=str(tmp_path), root=tmp_path / "runs"))
     assert plan.nodes[0].kind.name == "adopt"
-    (found,) = compress.run("int8", overrides=["quantize.method=dynamic"], **given)  # type: ignore[arg-type]
-    assert found.models[0].scores["dev"]["accuracy"] > 90
+    (run_result,) = compress.run("int8", overrides=["quantize.method=dynamic"], **arguments)  # type: ignore[arg-type]
+    assert run_result.models[0].scores["dev"]["accuracy"] > 90

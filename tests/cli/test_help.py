@@ -71,9 +71,9 @@ def test_a_shell_completes_commands() -> None:
 
 
 def test_no_hint_names_a_package_that_is_not_published() -> None:
-    found = [
+    paths = [
         path
         for path in (ROOT / "compress").rglob("*.py")
         if re.search(r"pip install [^`]*bert-compress", path.read_text())
     ]
-    assert found == []
+    assert paths == []

@@ -141,7 +141,7 @@ def test_a_plan_on_a_gpu_that_computes_bf16_trains_in_it(
             assert plan["precision"] == precision
             keys.setdefault(precision, set()).add(plan["stages"][0]["key"])
         assert json.loads(cli("doctor", "--json").out)["training_precision"] == precision
-    assert {precision: len(found) for precision, found in keys.items()} == {"bf16": 1, "fp32": 1}
+    assert {precision: len(stage_keys) for precision, stage_keys in keys.items()} == {"bf16": 1, "fp32": 1}
     assert keys["bf16"] != keys["fp32"]
 
 

@@ -122,8 +122,8 @@ def test_predict_prints_every_label_and_scores_a_file(cli, bundle: Path, folder:
     assert sorted(part.split()[0] for part in first.split(", ")) == ["art", "traffic"] and second == "-"
     (line,) = cli("predict", bundle, "--json", "the river").out.splitlines()
     assert json.loads(line)["labels"] == ["nature"] and json.loads(line)["label"] == "nature"
-    told = cli("predict", bundle, "--input", folder / "dev.jsonl", "--label", "about", "--output", tmp_path / "o.csv")
-    assert "60 texts: f1_micro" in told.out + told.err
+    done = cli("predict", bundle, "--input", folder / "dev.jsonl", "--label", "about", "--output", tmp_path / "o.csv")
+    assert "60 texts: f1_micro" in done.out + done.err
     written = (tmp_path / "o.csv").read_text().splitlines()
     assert written[0] == "review,about,prediction" and written[1].endswith(']"')
 
@@ -186,10 +186,10 @@ def as_teacher(bundle: Path, folder: Path, tmp_path: Path) -> Iterator[Callable[
 def test_a_head_that_decides_otherwise_is_refused_or_taken_on_purpose(
     as_teacher: Callable[..., Request], kind: str, label: str, problem: str | None, words: str
 ) -> None:
-    asked = as_teacher(kind, label, problem)
+    request = as_teacher(kind, label, problem)
     with pytest.raises(CompressError, match=rf"BertForSequenceClassification {words}, with a head .* give --refit"):
-        plan_all(asked)
-    (plan,) = plan_all(replace(asked, refit=True))
+        plan_all(request)
+    (plan,) = plan_all(replace(request, refit=True))
     assert plan.nodes[0].kind.name == "finetune"
 
 

@@ -55,8 +55,8 @@ def test_a_name_may_begin_with_a_tilde(
     words = ("plan", "int8", "--teacher", "bert-mini", "--json")
     plans = []
     for start in ("./", f"{folder}/"):
-        given = [f"{start}{path.relative_to(folder)}" for path in files]
-        options = ("--train", given[0], "--dev", given[1], "--text", "review", "--label", "stars")
+        names = [f"{start}{path.relative_to(folder)}" for path in files]
+        options = ("--train", names[0], "--dev", names[1], "--text", "review", "--label", "stars")
         done = cli(*words, *options)
         assert done.code == 0, done.err
         plans += json.loads(done.out)

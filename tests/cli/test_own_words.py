@@ -14,8 +14,8 @@ TEXT = "Ada saw Paris ."
 def plan(cli, *words: object) -> dict:
     done = cli("plan", "int8", "--teacher", "bert-mini", "--json", *words)
     assert done.code == 0, done.err
-    (found,) = json.loads(done.out)
-    return found
+    (document,) = json.loads(done.out)
+    return document
 
 
 @pytest.mark.parametrize("form", ["conll", "txt", "lists", "csv", "spans"])

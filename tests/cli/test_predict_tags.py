@@ -16,8 +16,10 @@ from compress.runtime import Tagger
 
 SAYS = {"the": "B-PER", "guy": "I-PER", "in": "B-LOC", "so": "O", ",": "O"}
 WORDS = [["so", "the", "guy", ",", "in"], ["in", "the"], ["so", "so"], ["guy", "in", "the", "guy"]] * 5
-GIVEN = [[SAYS[word] for word in words] for words in WORDS]  # the model's labels
-HOLES = [["O" if (row + place) % 7 == 0 else tag for place, tag in enumerate(tags)] for row, tags in enumerate(GIVEN)]
+PREDICTED = [[SAYS[word] for word in words] for words in WORDS]  # the model's labels
+HOLES = [
+    ["O" if (row + place) % 7 == 0 else tag for place, tag in enumerate(tags)] for row, tags in enumerate(PREDICTED)
+]
 GOLD = [  # in IOB2
     [tag if tag != "I-PER" or tags[:place][-1:] == ["B-PER"] else "B-PER" for place, tag in enumerate(tags)]
     for tags in HOLES
@@ -26,18 +28,18 @@ GOLD = [  # in IOB2
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = chain(tmp_path_factory.mktemp("bundle") / "x", says=SAYS, scale=0.1)
-    describe(made, text_columns=["words"], max_length=24)
-    return made
+    tagger_folder = chain(tmp_path_factory.mktemp("bundle") / "x", says=SAYS, scale=0.1)
+    describe(tagger_folder, text_columns=["words"], max_length=24)
+    return tagger_folder
 
 
-def told(line: str) -> dict[str, float]:
+def scores_in(line: str) -> dict[str, float]:
     assert re.fullmatch(r"65 words: .*; 95% intervals\n", line)
     return {name: float(points) for name, points in re.findall(r"(\w+) ([\d.]+) \([\d.]+ to [\d.]+\)", line)}
 
 
-def expected_scores(gold: list[list[str]], given: list[list[str]]) -> dict[str, float]:
-    scores = {"entity_f1": seqeval.f1_score(gold, given), "accuracy": seqeval.accuracy_score(gold, given)}
+def expected_scores(gold: list[list[str]], predicted: list[list[str]]) -> dict[str, float]:
+    scores = {"entity_f1": seqeval.f1_score(gold, predicted), "accuracy": seqeval.accuracy_score(gold, predicted)}
     return {name: round(100 * float(share), 2) for name, share in scores.items()}
 
 
@@ -46,12 +48,12 @@ def test_a_file_of_a_word_a_line_is_answered_in_its_form_and_scored(cli, folder:
     (tmp_path / "in.conll").write_text("-DOCSTART-\tO\n\n" + conll(texts))
     done = cli("predict", folder, "-i", tmp_path / "in.conll", "-o", tmp_path / "out.conll", "--label", "tags")
     assert (done.code, done.err) == (0, "")
-    assert told(done.out) == expected_scores(GOLD, GIVEN)
+    assert scores_in(done.out) == expected_scores(GOLD, PREDICTED)
     rows = [
         [line.split("\t") for line in text.splitlines()] for text in (tmp_path / "out.conll").read_text().split("\n\n")
     ]
     assert [list(map(tuple, text)) for text in rows if text] == [
-        list(zip(*columns, strict=True)) for columns in zip(WORDS, GOLD, GIVEN, strict=True)
+        list(zip(*columns, strict=True)) for columns in zip(WORDS, GOLD, PREDICTED, strict=True)
     ]
 
 
@@ -62,9 +64,11 @@ def test_words_alone_are_answered_and_go_to_other_forms(cli, folder: Path, tmp_p
     assert cli("predict", folder, "-i", tmp_path / "in.txt", "-o", tmp_path / "out.jsonl").code == 0
     first, *_ = map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())
     assert first["tokens"] == WORDS[0]
-    found = [(each.label, each.text) for each in Tagger(folder).predict([WORDS[0]])[0]]
+    entities = [(each.label, each.text) for each in Tagger(folder).predict([WORDS[0]])[0]]
     assert (
-        [(each["label"], each["text"]) for each in first["prediction"]] == found == [("PER", "the guy"), ("LOC", "in")]
+        [(each["label"], each["text"]) for each in first["prediction"]]
+        == entities
+        == [("PER", "the guy"), ("LOC", "in")]
     )
 
 
@@ -88,7 +92,7 @@ def test_labels_in_any_form_are_scored(cli, folder: Path, tmp_path: Path, form: 
     assert (done.code, done.err) == (0, "")
     if form == "bioes":
         gold = [["B-LOC" if tag == "S-LOC" else tag for tag in tags] for tags in gold]
-    assert told(done.out) == expected_scores(gold, GIVEN)
+    assert scores_in(done.out) == expected_scores(gold, PREDICTED)
 
 
 def test_labels_that_are_no_entities_have_accuracy_alone(cli, tmp_path: Path) -> None:
@@ -150,8 +154,8 @@ def test_a_file_is_not_answered_as_a_text(cli, folder: Path, tmp_path: Path, mon
 
 def test_label_words_gives_every_word(folder: Path) -> None:
     tagger = Tagger(folder)
-    found = list(tagger.label_words(WORDS))
-    assert [[word.label for word in each.labels] for each in found] == GIVEN
-    assert [each.text[start:end] for each in found[:1] for start, end in each.spans] == WORDS[0]
-    assert [tagger.entities(each) for each in found] == tagger.predict(WORDS)
+    labelled = list(tagger.label_words(WORDS))
+    assert [[word.label for word in each.labels] for each in labelled] == PREDICTED
+    assert [each.text[start:end] for each in labelled[:1] for start, end in each.spans] == WORDS[0]
+    assert [tagger.entities(each) for each in labelled] == tagger.predict(WORDS)
     assert set(tagger.labels) == set(LABELS)

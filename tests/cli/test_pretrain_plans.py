@@ -30,8 +30,8 @@ def folder(tmp_path: Path, cli: Cli) -> Path:
 
 
 def plan(cli: Cli, folder: Path, *more: str) -> Any:
-    given = ("--teacher", str(folder / "own.yaml"), "--task", "toy-sentiment", "--corpus", str(folder / "text.txt"))
-    return cli("plan", "bert-pretrain", *given, "--set", "pretrain.max_length=16", *more)
+    arguments = ("--teacher", str(folder / "own.yaml"), "--task", "toy-sentiment", "--corpus", str(folder / "text.txt"))
+    return cli("plan", "bert-pretrain", *arguments, "--set", "pretrain.max_length=16", *more)
 
 
 def test_the_stage_and_its_settings_are_shown_from_any_folder(
@@ -65,8 +65,8 @@ def test_teachers_of_one_vocabulary_share_the_tokens_of_a_text(cli: Cli, folder:
     own = text()
     (folder / "own.yaml").write_text(CARD.replace("layers: 2, hidden: 32", "layers: 3, hidden: 64"))
     assert text() == own
-    given = ("vocab", "--corpus", str(folder / "text.txt"), "--size", "100", "-o", str(folder / "fewer"))
-    assert cli(*given).code == 0
+    arguments = ("vocab", "--corpus", str(folder / "text.txt"), "--size", "100", "-o", str(folder / "fewer"))
+    assert cli(*arguments).code == 0
     (folder / "own.yaml").write_text(CARD.replace("./words", "./fewer"))
     assert text() != own
 

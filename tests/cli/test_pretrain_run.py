@@ -24,8 +24,8 @@ def test_a_teacher_from_text_is_run_and_its_perplexity_told(cli: Cli, tmp_path: 
     text.write_text("\n\n".join(documents) + "\n", encoding="utf-8")
     quick = ("pretrain.batch_size=8", "pretrain.max_steps=4", "pretrain.held_out=0.05", "finetune.max_steps=2")
     settings = [word for field in (*quick, "pretrain.max_length=32") for word in ("--set", field)]
-    given = ("--task", task_file, "--teacher", "bert-mini", "--corpus", text, "--threads", "1", "--no-bench")
-    code, printed, error = cli("run", "bert-pretrain", *given, *settings, "--out", tmp_path / "runs")
+    arguments = ("--task", task_file, "--teacher", "bert-mini", "--corpus", text, "--threads", "1", "--no-bench")
+    code, printed, error = cli("run", "bert-pretrain", *arguments, *settings, "--out", tmp_path / "runs")
     assert code == 0, error
     said = re.search(r"pretrained: perplexity ([\d.]+) of the masked tokens of ([\d,]+) sequences", error)
     assert said is not None, error
@@ -50,8 +50,8 @@ def test_text_that_is_too_short_for_a_later_stage_is_told_before_the_teacher_is_
         "name: two\ntitle: two\nstudent: distil-1l\nstages:\n  - pretrain: {batch_size: 1, max_length: 8, held_out: 0}\n"
         "  - finetune: {max_steps: 1}\n  - general: {losses: [{name: hidden_cosine}], batch_size: 64}\n  - distill\n  - export\n"
     )
-    given = ("--task", task_file, "--teacher", "bert-mini", "--corpus", text, "--threads", "1", "--no-bench")
-    code, _, error = cli("run", recipe, *given, "--out", tmp_path / "runs")
+    arguments = ("--task", task_file, "--teacher", "bert-mini", "--corpus", text, "--threads", "1", "--no-bench")
+    code, _, error = cli("run", recipe, *arguments, "--out", tmp_path / "runs")
     assert code == 2
     assert re.search(r"error: recipe two, stage general: the corpus has \d+ tokens; a batch of 64 sequences", error)
     assert "pretrain pretrained" not in error
@@ -65,7 +65,7 @@ def test_what_learnt_nothing_is_said_again_where_it_is_cached_and_a_run_without_
 ) -> None:
     (tmp_path / "tiny.yaml").write_text(TEACHER)
     teacher = ("--teacher", tmp_path / "tiny.yaml")
-    given = ("run", "int8", "--task", task_file, *teacher, "--threads", "1", "--out", tmp_path / "runs")
+    arguments = ("run", "int8", "--task", task_file, *teacher, "--threads", "1", "--out", tmp_path / "runs")
     settings = (
         "--set",
         "finetune.learning_rate=1e-12",
@@ -74,14 +74,14 @@ def test_what_learnt_nothing_is_said_again_where_it_is_cached_and_a_run_without_
         "--set",
         "quantize.method=dynamic",
     )
-    code, _, error = cli(*given, *settings, *(("--bench-runs", "1") if timed else ("--no-bench",)))
+    code, _, error = cli(*arguments, *settings, *(("--bench-runs", "1") if timed else ("--no-bench",)))
     assert code == 0, error
     assert "teacher scores" in error
     (file,) = (tmp_path / "runs").glob("int8-*/result.json")
     before = json.loads(file.read_text())
     assert bool(before["models"][0]["onnx"]) == timed
     assert any("it has learnt nothing" in line for line in before["settings"]["notices"])
-    code, _, error = cli(*given, *settings, "--no-bench")
+    code, _, error = cli(*arguments, *settings, "--no-bench")
     assert code == 0, error
     assert error.count("it has learnt nothing") == 1
     assert json.loads(file.read_text())["models"] == before["models"]

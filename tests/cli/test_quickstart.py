@@ -17,5 +17,5 @@ def test_one_command_has_all_recipes_and_its_report_is_the_only_shared_one(tmp_p
     assert recipes[-1] == ["distilbert", "int8", "tinybert-small", "albert"]
     assert all(len(names) == 1 for names in recipes[:-1])  # their reports are in the folders of their runs
     settings = tuple(after for word, after in zip(commands[-1], commands[-1][1:], strict=False) if word == "--set")
-    asked = Request(tuple(recipes[-1]), ("toy-sentiment",), teacher="bert-mini", overrides=settings, root=tmp_path)
-    assert [plan.recipe.name for plan in plan_all(asked)] == recipes[-1]
+    request = Request(tuple(recipes[-1]), ("toy-sentiment",), teacher="bert-mini", overrides=settings, root=tmp_path)
+    assert [plan.recipe.name for plan in plan_all(request)] == recipes[-1]

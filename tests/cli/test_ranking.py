@@ -135,9 +135,9 @@ def test_scores_are_those_of_transformers(bundle: Path) -> None:
         expected = model.eval()(**batch).logits[:, 0].numpy()
     ranker = Ranker(bundle, precision="fp32")
     ranked = ranker.rank(query, passages)
-    assert [found.place for found in ranked] == np.argsort(-expected).tolist()
-    np.testing.assert_allclose([found.score for found in ranked], np.sort(expected)[::-1], rtol=1e-4, atol=1e-5)
-    assert [found.passage for found in ranked] == [passages[found.place] for found in ranked]
+    assert [each.place for each in ranked] == np.argsort(-expected).tolist()
+    np.testing.assert_allclose([each.score for each in ranked], np.sort(expected)[::-1], rtol=1e-4, atol=1e-5)
+    assert [each.passage for each in ranked] == [passages[each.place] for each in ranked]
     assert ranker.rank(query, passages, top=1) == ranked[:1] and ranker.rank(query, []) == []
     for answer, score in zip(ranker.predict([(query, passage) for passage in passages]), expected, strict=True):
         assert isinstance(answer, RelevancePrediction)
@@ -147,7 +147,7 @@ def test_scores_are_those_of_transformers(bundle: Path) -> None:
 
 def test_of_equal_scores_the_first_given_comes_first(bundle: Path) -> None:
     ranked = Ranker(bundle, precision="fp32").rank("music", ["once", "the music", "once", "once"], batch_size=1)
-    assert [found.place for found in ranked if found.passage == "once"] == [0, 2, 3]
+    assert [each.place for each in ranked if each.passage == "once"] == [0, 2, 3]
 
 
 @pytest.mark.parametrize(
@@ -193,10 +193,10 @@ def test_predict_prints_scores_and_scores_a_file(cli, bundle: Path, folder: Path
     answer = json.loads(line)
     assert answer["score"] == pytest.approx(float(said.out), abs=1e-4) and 0 < answer["probability"] < 1
     assert "label" not in answer and "scores" not in answer
-    told = cli(
+    done = cli(
         "predict", bundle, "--input", folder / "dev.jsonl", "--label", "relevance", "--output", tmp_path / "o.csv"
     )
-    assert "160 passages: ndcg@10 " in told.err + told.out and "mrr@10 " in told.err + told.out
+    assert "160 passages: ndcg@10 " in done.err + done.out and "mrr@10 " in done.err + done.out
     assert (tmp_path / "o.csv").read_text().splitlines()[0] == "query,passage,relevance,prediction"
 
 

@@ -46,7 +46,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def made(world: Path) -> tuple[dict[str, Any], list[Path]]:
+def reproduction(world: Path) -> tuple[dict[str, Any], list[Path]]:
     """Return the first reproduction's output as JSON, and the report's files before it."""
     before = sorted(world.joinpath("report").rglob("*"))
     done = compress("reproduce", "report", "--json", cwd=world)
@@ -55,7 +55,7 @@ def made(world: Path) -> tuple[dict[str, Any], list[Path]]:
 
 
 @pytest.fixture
-def altered(world: Path, made: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Alter], Path]:
+def altered(world: Path, reproduction: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Alter], Path]:
     """Return a function that makes `report`, in the current folder, with an altered record. `reproduced` has the repeated run."""
 
     def make(alter: Alter) -> Path:
@@ -76,8 +76,8 @@ def figures(out: str) -> list[dict[str, Any]]:
     return run["figures"]
 
 
-def test_a_run_is_made_again_and_all_is_the_same(world: Path, made: tuple[dict[str, Any], list[Path]]) -> None:
-    document, before = made
+def test_a_run_is_made_again_and_all_is_the_same(world: Path, reproduction: tuple[dict[str, Any], list[Path]]) -> None:
+    document, before = reproduction
     (run,) = document["runs"]
     assert run["exact"] and run["stages_from_store"] == 0 and not run["changed_settings"]
     assert document["verdicts"] == {"same": 6}

@@ -122,6 +122,6 @@ def test_such_a_size_is_not_judged(recorded: Result, method: str, factor: float,
     size = round(factor * result.final.file_bytes)
     models = (*result.models[:-1], result.final.model_copy(update={"file_bytes": size}))
     pair = _Pair(result, result.model_copy(update={"models": models}), None, Path())
-    (found,) = (each for each in _figures(pair, result.final, exact=False) if each.name == "file_bytes")
+    (figure,) = (each for each in _figures(pair, result.final, exact=False) if each.name == "file_bytes")
     assert result.final.precision == "int8"
-    assert (found.verdict, found.why) == (verdict, why)
+    assert (figure.verdict, figure.why) == (verdict, why)

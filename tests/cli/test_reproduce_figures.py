@@ -27,15 +27,15 @@ def figures(report: str, task: str, seeds: tuple[int, int], *, exact: bool) -> l
 
 def run_of(report: str, task: str, seed: int) -> Result:
     results = read_results(REPORTS / report / "results.json")
-    (found,) = (each for each in results if (each.recipe["name"], each.task.name, each.seed) == ("logits", task, seed))
-    return found
+    (result,) = (each for each in results if (each.recipe["name"], each.task.name, each.seed) == ("logits", task, seed))
+    return result
 
 
 @pytest.mark.parametrize(("report", "task"), [("base", "mrpc"), ("base", "cola"), ("base-stsb", "stsb")])
 def test_the_same_answers_are_the_same(report: str, task: str) -> None:
     for exact in (True, False):
-        found = figures(report, task, (0, 0), exact=exact)
-        assert found and {(each.verdict, each.changed or 0) for each in found} == {("same", 0)}
+        all_figures = figures(report, task, (0, 0), exact=exact)
+        assert all_figures and {(each.verdict, each.changed or 0) for each in all_figures} == {("same", 0)}
 
 
 @pytest.mark.parametrize(
@@ -48,15 +48,15 @@ def test_the_same_answers_are_the_same(report: str, task: str) -> None:
 )
 def test_each_score_of_another_seed_has_its_interval(report: str, task: str, names: Sequence[str]) -> None:
     before, now = (run_of(report, task, seed) for seed in (0, 1))
-    found = [each for each in figures(report, task, (0, 1), exact=False) if each.split is not None]
-    assert tuple(each.name for each in found) == (*names, *names)
-    for each in found:
+    scores = [each for each in figures(report, task, (0, 1), exact=False) if each.split is not None]
+    assert tuple(each.name for each in scores) == (*names, *names)
+    for each in scores:
         assert each.interval is not None and each.now is not None and each.now != each.recorded
         assert each.interval.points == pytest.approx(each.now - each.recorded, abs=0.01)
         assert each.interval.low < each.interval.points < each.interval.high
         assert each.changed and each.examples == before.task.data.rows["dev"]
     last = [each.headline for each in (before.final, now.final)]
-    assert [found[-len(names)].recorded, found[-len(names)].now] == last
+    assert [scores[-len(names)].recorded, scores[-len(names)].now] == last
 
 
 def test_an_equal_score_by_other_answers_is_judged_by_these(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,13 +66,13 @@ def test_an_equal_score_by_other_answers_is_judged_by_these(monkeypatch: pytest.
     load = comparing.load_answers
 
     def swapped(*words: Any) -> tuple[list[np.ndarray], np.ndarray]:
-        (found,), gold = load(*words)
-        right = found.argmax(-1) == gold
+        (logits,), gold = load(*words)
+        right = logits.argmax(-1) == gold
         one, other = (
             next(i for i in range(len(gold)) if right[i] == wanted and gold[i] == 1) for wanted in (True, False)
         )
         calls.append(0)
-        return ([found[_swap(len(gold), one, other)]] if len(calls) % 2 == 0 else [found]), gold
+        return ([logits[_swap(len(gold), one, other)]] if len(calls) % 2 == 0 else [logits]), gold
 
     calls: list[int] = []
     monkeypatch.setattr(comparing, "load_answers", swapped)
@@ -89,9 +89,9 @@ def _swap(count: int, one: int, other: int) -> np.ndarray:
 
 
 def test_by_the_same_code_another_seed_differs() -> None:
-    found = figures("base", "mrpc", (0, 1), exact=True)
-    assert {each.verdict for each in found if each.split is not None} == {"differs"}
-    assert all(each.interval is None for each in found)
+    all_figures = figures("base", "mrpc", (0, 1), exact=True)
+    assert {each.verdict for each in all_figures if each.split is not None} == {"differs"}
+    assert all(each.interval is None for each in all_figures)
 
 
 def score(p: float, low: float) -> Figure:
@@ -100,16 +100,16 @@ def score(p: float, low: float) -> Figure:
 
 
 @pytest.mark.parametrize(
-    ("found", "verdict"),
+    ("figure", "verdict"),
     [
         (score(0.04, 0.1), "differs"),
         (score(0.06, 0.1), "within its interval"),  # by the correction for multiple comparisons
         (score(0.01, -0.1), "within its interval"),
     ],
 )
-def test_an_interval_and_its_corrected_p_decide(found: Figure, verdict: str) -> None:
-    assert found.interval is not None
-    assert comparing._judge_figure(found, iter([found.interval.p])).verdict == verdict
+def test_an_interval_and_its_corrected_p_decide(figure: Figure, verdict: str) -> None:
+    assert figure.interval is not None
+    assert comparing._judge_figure(figure, iter([figure.interval.p])).verdict == verdict
 
 
 def test_scores_are_shown_with_the_digits_that_tell_them_apart() -> None:

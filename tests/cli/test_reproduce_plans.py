@@ -94,20 +94,20 @@ def test_of_a_command_for_many_runs_each_result_has_its_own(recorded: Callable[.
         for task in ("task.yaml", "toy-sentiment")
         for seed in (0, 2)
     ]
-    made = [recorded(COMMAND, maker) for maker in makers]
+    results = [recorded(COMMAND, maker) for maker in makers]
     documents = [
-        result.model_copy(update={"run": str(number)}).model_dump(mode="json") for number, result in enumerate(made)
+        result.model_copy(update={"run": str(number)}).model_dump(mode="json") for number, result in enumerate(results)
     ]
     Path("report", "result.json").unlink()
     Path("report", "results.json").write_text(json.dumps(documents))
-    found = reruns_here()
-    precision = made[0].settings["precision"]
-    assert [rerun.plan.name for rerun in found] == [
+    all_reruns = reruns_here()
+    precision = results[0].settings["precision"]
+    assert [rerun.plan.name for rerun in all_reruns] == [
         plan_all(replace(maker, precision=precision))[0].name for maker in makers
     ]
-    assert {rerun.request.bench for rerun in found} == {None}
-    assert {rerun.request.precision for rerun in found} == {precision}
-    assert {rerun.request.threads for rerun in found} == {made[0].settings["threads"]}
+    assert {rerun.request.bench for rerun in all_reruns} == {None}
+    assert {rerun.request.precision for rerun in all_reruns} == {precision}
+    assert {rerun.request.threads for rerun in all_reruns} == {results[0].settings["threads"]}
 
 
 def test_what_two_results_ask_for_is_run_once(recorded: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,15 +115,15 @@ def test_what_two_results_ask_for_is_run_once(recorded: Callable[..., Result], m
         "compress run int8 -t task.yaml --teacher bert-mini", Request(("int8",), ("task.yaml",), "bert-mini")
     )
     (rerun,) = reruns_here()
-    asked: list[Request] = []
+    requests: list[Request] = []
 
     def run_all(request: Request, listener: Listener) -> list[Result]:
-        asked.append(request)
+        requests.append(request)
         return [result]
 
     monkeypatch.setattr(reruns, "run_all", run_all)
     assert rerun_all([rerun, rerun], Listener()) == [result, result]
-    assert asked == [rerun.request]
+    assert requests == [rerun.request]
 
 
 def test_files_of_ones_own_may_lie_elsewhere_by_now(recorded: Callable[..., Result]) -> None:

@@ -74,9 +74,11 @@ def test_answers_on_record_give_the_mean_and_the_report_shows_each_set(world: Pa
     assert "Scores are on the whole of small and large; the headline score is the mean over these." in page
     run = read_result(runs[0])
     for file in (runs[0] / "predictions.npz", world / "out" / PER_EXAMPLE):
-        (found,), gold = load_answers(file, run, [run.final.predictions])
+        (answers,), gold = load_answers(file, run, [run.final.predictions])
         assert len(gold) == sum(SETS.values())
-        assert metric_of(run, run.final, found, gold, file)(found, gold) == pytest.approx(run.final.headline, abs=0.01)
+        assert metric_of(run, run.final, answers, gold, file)(answers, gold) == pytest.approx(
+            run.final.headline, abs=0.01
+        )
 
 
 @pytest.mark.slow

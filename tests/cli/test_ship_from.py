@@ -44,9 +44,9 @@ def _known(result: Result) -> Result:
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a finished run in `runs` and its store."""
     folder = tmp_path_factory.mktemp("finished")
-    made = make_run(folder)
-    shutil.move(made.store, folder / "runs" / ".store")
-    write_result(_known(read_result(made.folder)), made.folder)
+    toy_run = make_run(folder)
+    shutil.move(toy_run.store, folder / "runs" / ".store")
+    write_result(_known(read_result(toy_run.folder)), toy_run.folder)
     return folder
 
 
@@ -70,9 +70,9 @@ def listing() -> list[str]:
 @pytest.mark.parametrize("source", ["report", *slow("report/result.json", "runs", "run", "runs/bag-*")])
 def test_the_model_that_meets_the_limits_is_shipped(cli: Cli, world: Path, source: str) -> None:
     place = world if source == "run" else source
-    found = cli("ship", "--from", place, "--max-latency-ms", 3, "--min-score", 88, "-o", "out")
-    assert found.code == 0 and Path(found.out.strip()) == Path("out").resolve()
-    assert found.err.startswith("With at most 3 ms") and "bag, student int8 (tuning 90.00 points" in found.err
+    done = cli("ship", "--from", place, "--max-latency-ms", 3, "--min-score", 88, "-o", "out")
+    assert done.code == 0 and Path(done.out.strip()) == Path("out").resolve()
+    assert done.err.startswith("With at most 3 ms") and "bag, student int8 (tuning 90.00 points" in done.err
     assert cli("verify", "out").code == 0
 
 
@@ -96,24 +96,24 @@ def test_the_bundle_is_that_of_the_command_which_a_report_prints(
 
 def test_where_none_meets_the_limits_one_line_names_the_nearest(cli: Cli, world: Path) -> None:
     before = listing()
-    found = cli("ship", "--from", "report", "--max-latency-ms", 1.9, "--min-score", 92, "-o", "out")
-    assert found.code == 2 and found.out == "" and len(found.err.strip().splitlines()) == 1
+    done = cli("ship", "--from", "report", "--max-latency-ms", 1.9, "--min-score", 92, "-o", "out")
+    assert done.code == 2 and done.out == "" and len(done.err.strip().splitlines()) == 1
     for words in (
         "report: With at most 1.9 ms for a text of 32 tokens, at least 92 points on the tuning split",
         "no model meets this; the nearest is bag, student int8",
         "It misses --max-latency-ms: expected at most 1.9 ms, found 2",
         "It misses --min-score: expected at least 92 points, found 90",
     ):
-        assert words in found.err
+        assert words in done.err
     assert listing() == before
 
 
 def test_a_report_whose_runs_are_gone_says_so(cli: Cli, world: Path) -> None:
     shutil.rmtree("runs")
     before = listing()
-    found = cli("ship", "--from", "report", "--max-latency-ms", 3, "-o", "out")
-    assert found.code == 2 and len(found.err.strip().splitlines()) == 1
-    assert f"report: run {world.name}, which it recommends, is not in it, beside it or in runs" in found.err
+    done = cli("ship", "--from", "report", "--max-latency-ms", 3, "-o", "out")
+    assert done.code == 2 and len(done.err.strip().splitlines()) == 1
+    assert f"report: run {world.name}, which it recommends, is not in it, beside it or in runs" in done.err
     assert listing() == before
 
 
@@ -129,8 +129,8 @@ def test_a_run_that_is_another_by_now_is_not_taken_for_the_recommended_one(cli: 
     result = read_result(world)
     smaller = result.final.model_copy(update={"file_bytes": 17})
     write_result(result.model_copy(update={"models": (*result.models[:-1], smaller)}), world)
-    found = cli("ship", "--from", "report", "--max-latency-ms", 3, "-o", "out")
-    assert found.code == 2 and "is another run than the one that report recommends; make the report again" in found.err
+    done = cli("ship", "--from", "report", "--max-latency-ms", 3, "-o", "out")
+    assert done.code == 2 and "is another run than the one that report recommends; make the report again" in done.err
 
 
 @pytest.mark.parametrize(
@@ -148,8 +148,8 @@ def test_a_run_that_is_another_by_now_is_not_taken_for_the_recommended_one(cli: 
     ],
 )  # fmt: skip
 def test_what_does_not_go_together_is_refused(cli: Cli, world: Path, arguments: list[str], words: str) -> None:
-    found = cli("ship", *(str(world) if each == "RUN" else each for each in arguments), "-o", "out")
-    assert found.code == 2 and words in found.err and not Path("out").exists()
+    done = cli("ship", *(str(world) if each == "RUN" else each for each in arguments), "-o", "out")
+    assert done.code == 2 and words in done.err and not Path("out").exists()
 
 
 def test_a_report_of_several_tasks_is_refused_with_the_way_out(cli: Cli, world: Path) -> None:
@@ -157,6 +157,6 @@ def test_a_report_of_several_tasks_is_refused_with_the_way_out(cli: Cli, world: 
     task = result.task.model_copy(update={"name": "other", "title": "Other"})
     Path("runs/other").mkdir()
     write_result(result.model_copy(update={"run": "other", "task": task}), Path("runs/other"))
-    found = cli("ship", "--from", "runs", "--max-latency-ms", 3, "-o", "out")
-    assert found.code == 2 and "--from takes results of one task, found" in found.err and "and Other" in found.err
-    assert f"; name one run, such as {Path('runs') / world.name}" in found.err
+    done = cli("ship", "--from", "runs", "--max-latency-ms", 3, "-o", "out")
+    assert done.code == 2 and "--from takes results of one task, found" in done.err and "and Other" in done.err
+    assert f"; name one run, such as {Path('runs') / world.name}" in done.err

@@ -24,8 +24,8 @@ def teachers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., P
 def document(cli: Cli, *words: str) -> dict[str, Any]:
     code, out, error = cli("plan", *words, *TASK, "--json")
     assert code == 0, error
-    (found,) = json.loads(out)
-    return found
+    (plan,) = json.loads(out)
+    return plan
 
 
 def test_what_the_table_of_words_costs_is_said(cli: Cli, teachers: Callable[..., Path]) -> None:
@@ -43,14 +43,14 @@ def test_what_the_table_of_words_costs_is_said(cli: Cli, teachers: Callable[...,
 def test_what_the_student_cannot_keep_is_a_note_each(cli: Cli, teachers: Callable[..., Path], tmp_path: Path) -> None:
     teachers("electra")
     (tmp_path / "plain.yaml").write_text("{name: plain, title: A plain BERT, architecture: bert, layers: 2}")
-    found = document(cli, "distilbert", "--teacher", "./electra", "--student", "plain.yaml")
-    notes = [note for note in found["notes"] if note.startswith("student ")]
+    plan = document(cli, "distilbert", "--teacher", "./electra", "--student", "plain.yaml")
+    notes = [note for note in plan["notes"] if note.startswith("student ")]
     assert notes == [
         "student plain: embeddings 16 wide behind a matrix become tables 32 wide that approximate them; losses on embeddings and "
         "hidden states make up for the rest",
         "student plain: the classifier's first layer is the teacher's with tanh in place of gelu",
     ]
-    assert found["models"]["student"]["architecture"].startswith("bert 2 x 32")
+    assert plan["models"]["student"]["architecture"].startswith("bert 2 x 32")
     own = document(cli, "distilbert", "--teacher", "./electra")
     assert not [note for note in own["notes"] if note.startswith("student ")]
     assert own["models"]["student"]["architecture"].startswith("electra 1 x 32")
@@ -173,10 +173,10 @@ def test_a_shallow_teacher_s_student_is_copied_layers_and_the_plan_says_so(
     """If the recipe uses a pre-trained one for deeper teachers, and the command names none."""
     teachers("bert")
     words = ("logits", "--teacher", "./bert")
-    told = (
+    copied_note = (
         "student distil-1l: for a teacher of 4 layers it starts from copied layers, not from a pre-trained encoder; "
         "give one with --student DIR or --student CARD, such as minilm-l6"
     )
-    assert document(cli, *words)["notes"].count(told) == 1
+    assert document(cli, *words)["notes"].count(copied_note) == 1
     for others in ((*words, "--student", "distil-1l"), ("distilbert", *words[1:])):
         assert not any("pre-trained encoder" in note for note in document(cli, *others)["notes"])

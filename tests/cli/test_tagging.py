@@ -118,8 +118,8 @@ def test_entities_are_those_of_transformers(bundle: Path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(bundle)
     expected = pipeline("token-classification", model=model, tokenizer=tokenizer, aggregation_strategy="first")(text)
     (entities,) = Tagger(bundle, precision="fp32").tag([text])
-    found = [(entity.label, entity.start, entity.end) for entity in entities]
-    assert found == [(each["entity_group"], each["start"], each["end"]) for each in expected]
+    spans = [(entity.label, entity.start, entity.end) for entity in entities]
+    assert spans == [(each["entity_group"], each["start"], each["end"]) for each in expected]
     assert [entity.label for entity in entities] == ["NATURE", "PLACE", "ART"]
 
 

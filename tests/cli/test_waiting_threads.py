@@ -24,10 +24,10 @@ def openmp() -> Path:
     """Return torch's OpenMP library, which reads its settings when loaded and can print them."""
     spec = find_spec("torch")
     assert spec is not None and spec.origin is not None
-    found = sorted((Path(spec.origin).parent / "lib").glob("libgomp*.so*"))
-    if not found:
+    libraries = sorted((Path(spec.origin).parent / "lib").glob("libgomp*.so*"))
+    if not libraries:
         pytest.skip("this torch brings no libgomp")
-    return found[0]
+    return libraries[0]
 
 
 @pytest.mark.parametrize(("before", "after"), [(None, "PASSIVE"), ("ACTIVE", "ACTIVE")])

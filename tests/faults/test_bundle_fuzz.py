@@ -33,7 +33,7 @@ def _fuzz(whole: Path, folder: Path, seed: int, count: int) -> dict[str, int]:
     worker: Worker | None = None
     bad: list[str] = []
     try:
-        for told, name, data in cases(whole, seed, count):
+        for damage, name, data in cases(whole, seed, count):
             damaged(whole, folder, info, name, data)
             for do, arguments in (("verify", {}), ("predict", {"name": name})):
                 worker = worker or Worker([sys.executable, str(CHILD)], environment(1), SECONDS)
@@ -44,14 +44,14 @@ def _fuzz(whole: Path, folder: Path, seed: int, count: int) -> dict[str, int]:
                     worker = None
                     counts["crashed"] += 1
                     if name not in GRAPHS or do == "predict":
-                        bad.append(f"{told}: {do}: {error}"[:500])
+                        bad.append(f"{damage}: {do}: {error}"[:500])
                     continue
                 except CompressError as error:  # an exception other than CompressError: a traceback
-                    bad.append(f"{told}: {do}: {error}"[:500])
+                    bad.append(f"{damage}: {do}: {error}"[:500])
                     continue
                 counts["refused" if outcome else "answered"] += 1
                 lines = [outcome] if isinstance(outcome, str) else outcome or []
-                bad += [f"{told}: {do}: {line[:300]!r}" for line in lines if "\n" in line or len(line) > LONGEST]
+                bad += [f"{damage}: {do}: {line[:300]!r}" for line in lines if "\n" in line or len(line) > LONGEST]
     finally:
         if worker is not None:
             worker.__exit__()

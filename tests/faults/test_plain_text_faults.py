@@ -65,9 +65,9 @@ def trainer(tmp_path_factory: pytest.TempPathFactory, toy_tokenizer: Tokenizer) 
     ):
         (folder / name).write_text(content)
     (folder / "text.txt").write_text(text + "\n")
-    found = trainer_of(folder)
-    yield found
-    found.close()
+    forks = trainer_of(folder)
+    yield forks
+    forks.close()
 
 
 @pytest.mark.slow

@@ -107,10 +107,10 @@ def damage(run: Path, what: str, document: Any, arrays: dict[str, np.ndarray], n
 def any_array(rng: random.Random) -> np.ndarray:
     value = any_value(rng)
     try:
-        found = np.array([value] * EXAMPLES)
+        array = np.array([value] * EXAMPLES)
     except (ValueError, OverflowError):
         return np.zeros(0)
-    return found if found.dtype.kind in "fiub" else np.zeros((EXAMPLES, 0))
+    return array if array.dtype.kind in "fiub" else np.zeros((EXAMPLES, 0))
 
 
 def use(run: Path, *, drawn: bool) -> None:

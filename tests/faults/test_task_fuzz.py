@@ -89,9 +89,11 @@ def written(table: list[Any], suffix: str) -> bytes:
 
 def squad(table: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the rows as a SQuAD document."""
-    asked = [{"question": row.get("hypothesis"), "answers": row.get("answers"), "id": n} for n, row in enumerate(table)]
+    questions = [
+        {"question": row.get("hypothesis"), "answers": row.get("answers"), "id": n} for n, row in enumerate(table)
+    ]
     contexts = [row.get("premise") for row in table]
-    return {"data": [{"paragraphs": [{"context": c, "qas": [q]}]} for c, q in zip(contexts, asked, strict=True)]}
+    return {"data": [{"paragraphs": [{"context": c, "qas": [q]}]} for c, q in zip(contexts, questions, strict=True)]}
 
 
 def parquet(columns: dict[str, list[Any]]) -> bytes:

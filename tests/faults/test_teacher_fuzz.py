@@ -25,9 +25,9 @@ def test_whole_teachers_are_used(teachers: Teachers):
 
 def check(teachers: Teachers, capfd: pytest.CaptureFixture[str], first: int, count: int) -> None:
     capfd.readouterr()
-    refused, found = findings(teachers, 0, first, count)
+    refused, failures = findings(teachers, 0, first, count)
     said = capfd.readouterr()
-    assert not found, "\n".join(f"{finding.case}\n  {finding.problem}" for finding in found)
+    assert not failures, "\n".join(f"{finding.case}\n  {finding.problem}" for finding in failures)
     assert said.out + said.err == ""
     assert count // 5 < refused < count  # neither all pass nor all fail
 

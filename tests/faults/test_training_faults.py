@@ -66,9 +66,9 @@ def recipe(tmp_path_factory: pytest.TempPathFactory, toy_tokenizer: Tokenizer) -
 
 @pytest.fixture(scope="module")
 def trainer(recipe: Path) -> Iterator[Forks]:
-    found = trainer_of(recipe)
-    yield found
-    found.close()
+    forks = trainer_of(recipe)
+    yield forks
+    forks.close()
 
 
 @pytest.fixture(scope="module")
@@ -76,12 +76,12 @@ def whole(trainer: Forks, tmp_path_factory: pytest.TempPathFactory) -> tuple[dic
     """The artefacts of a run without a fault, and their keys."""
     root = tmp_path_factory.mktemp("whole") / "root"
     assert trainer.run(root) == 0, lines(root, "errors")
-    found = outcome(root)
-    assert [len(each["log"]) for each in found.values()] == [STEPS, STEPS]
-    assert set(found["student"]["files"]) >= {"config.json", "model.safetensors", "tokenizer.json"}
+    artefacts = outcome(root)
+    assert [len(each["log"]) for each in artefacts.values()] == [STEPS, STEPS]
+    assert set(artefacts["student"]["files"]) >= {"config.json", "model.safetensors", "tokenizer.json"}
     keys = [path.name for path in (root / ".store").iterdir() if not path.name.startswith(".")]
     assert len(keys) == 2
-    return found, keys
+    return artefacts, keys
 
 
 def test_the_same_run_again_is_bit_identical_and_dropout_is_on(

@@ -37,21 +37,21 @@ def check(commands: Commands, name: str, root: Path, code: int, reason: str, see
         assert said.count("\n") == 1, said
         assert reason in said
         assert len(said) < 600
-    found = seen or root
+    place = seen or root
     if name == "force in two steps":
-        recover(found / "bundle")  # the disk may have refused the rollback, too
+        recover(place / "bundle")  # the disk may have refused the rollback, too
     if name.startswith("force"):
-        assert bundle_in(found / "bundle") in ("student", "teacher")
-    check_whole(found, commands.expected[name])
-    assert leftovers(found) == []
+        assert bundle_in(place / "bundle") in ("student", "teacher")
+    check_whole(place, commands.expected[name])
+    assert leftovers(place) == []
 
 
 def refuse(commands: Commands, name: str, root: Path, write: int, code: int) -> int:
     commands.start_from(name, root)
-    found = commands.give(name, root, write=write, code=code)
-    check(commands, name, root, found, os.strerror(code))
+    exit_code = commands.give(name, root, write=write, code=code)
+    check(commands, name, root, exit_code, os.strerror(code))
     commands.again(name, root)
-    return found
+    return exit_code
 
 
 def points(commands: Commands) -> list[tuple[str, int, int]]:
@@ -70,11 +70,11 @@ def test_a_few_refused_writes(commands: Commands, tmp_path: Path, name: str) -> 
 
 @pytest.mark.slow
 def test_a_hundred_refused_writes(commands: Commands, tmp_path: Path) -> None:
-    found = [
+    exit_codes = [
         refuse(commands, name, tmp_path / f"{name}-{write}-{code}", write, code)
         for name, write, code in random.Random(0).sample(points(commands), 100)
     ]
-    assert found.count(2) > 90
+    assert exit_codes.count(2) > 90
 
 
 @pytest.mark.parametrize("name", ["run", "ship", *slow("report", "force")])

@@ -15,8 +15,8 @@ from compress.processes.helpers import Helpers
 def test_helpers_share_the_trials_and_are_waited_for(tmp_path: Path) -> None:
     with Helpers(work_beside, (tmp_path / "s", 6), 2):
         pass
-    found = toy_search(tmp_path / "s").finished()
-    assert len([trial for trial in found if trial.same_as is None]) == 6
+    trials = toy_search(tmp_path / "s").finished()
+    assert len([trial for trial in trials if trial.same_as is None]) == 6
     computed = (tmp_path / "s" / "computed").read_text().splitlines()
     assert len(computed) == len(set(computed)) == 6
 

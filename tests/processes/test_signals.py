@@ -34,8 +34,8 @@ except Interrupted as stop:
 
 @pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
 def test_a_signal_in_a_finalizer_of_which_python_drops_what_is_raised_still_stops(name: str, code: int):
-    found = subprocess.run([sys.executable, "-c", LOST.format(name=name)], capture_output=True, text=True, timeout=20)
-    assert (found.returncode, found.stderr) == (code, "")
+    done = subprocess.run([sys.executable, "-c", LOST.format(name=name)], capture_output=True, text=True, timeout=20)
+    assert (done.returncode, done.stderr) == (code, "")
 
 
 def test_what_else_a_finalizer_raises_is_shown_as_ever():
@@ -44,9 +44,9 @@ def test_what_else_a_finalizer_raises_is_shown_as_ever():
         "signals.install()",
         "type('Broken', (), {'__del__': lambda self: 1 / 0})()",
     )
-    found = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, timeout=20)
-    assert found.returncode == 0
-    assert "ZeroDivisionError" in found.stderr
+    done = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, timeout=20)
+    assert done.returncode == 0
+    assert "ZeroDivisionError" in done.stderr
 
 
 CLASS = """
@@ -68,9 +68,9 @@ cli.main()
 
 
 def test_a_signal_in_the_middle_of_a_class_statement_ends_the_command_as_any():
-    found = subprocess.run([sys.executable, "-c", CLASS], capture_output=True, text=True, timeout=20)
-    assert found.returncode == 130
-    assert found.stderr.startswith("error: interrupted; ")
+    done = subprocess.run([sys.executable, "-c", CLASS], capture_output=True, text=True, timeout=20)
+    assert done.returncode == 130
+    assert done.stderr.startswith("error: interrupted; ")
 
 
 @pytest.fixture

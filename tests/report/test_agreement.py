@@ -61,8 +61,8 @@ def test_shares_by_class_and_by_length(fake: Make, run_directory: Make, tmp_path
 def test_a_mean_over_seeds_each_with_its_own_teacher(fake: Make, run_directory: Make, tmp_path: Path) -> None:
     results = [run_directory(fake("int8", seed=seed)) for seed in range(3)]
     table = table_of(results, tmp_path / "runs")
-    found = [arrays_of(tmp_path / "runs", result) for result in results]
-    same = [each["teacher-int8/dev"].argmax(1) == each["teacher-fp32/dev"].argmax(1) for each in found]
+    predictions = [arrays_of(tmp_path / "runs", result) for result in results]
+    same = [each["teacher-int8/dev"].argmax(1) == each["teacher-fp32/dev"].argmax(1) for each in predictions]
     assert table is not None and len(table.lines) == 1
     assert table.lines[0].cells[2].text == f"{100 * np.mean(same):.1f}%"
 

@@ -33,10 +33,10 @@ def test_no_token_is_markup_and_weights_keep_three_digits(tmp_path: Path) -> Non
         and "<i>run" not in page
         and "</script>a" not in page
     )
-    found = page_maps(page)
+    document = page_maps(page)
     for role, maps in zip(("teacher", "student"), pair, strict=True):
-        assert found[role]["tokens"] == list(maps.tokens)
-        for mine, theirs in zip(found[role]["weights"], maps.weights, strict=True):
+        assert document[role]["tokens"] == list(maps.tokens)
+        for mine, theirs in zip(document[role]["weights"], maps.weights, strict=True):
             assert theirs is not None
             np.testing.assert_allclose(mine, theirs, rtol=0, atol=0.0005 + 1e-12)
 

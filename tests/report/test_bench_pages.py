@@ -19,7 +19,7 @@ from compress.report.bench.tables import main_table, memory_table, sweep_table
 from .bench_toys import measurements
 
 
-def found(title: str, fixed: str, sweeps: list[Sweep]) -> Sweep:
+def sweep_of(title: str, fixed: str, sweeps: list[Sweep]) -> Sweep:
     return next(sweep for sweep in sweeps if (sweep.title, sweep.fixed) == (title, fixed))
 
 
@@ -52,17 +52,17 @@ def test_a_tasks_own_lengths_are_neither_a_length_nor_a_batch() -> None:
 
 def test_figures_are_cpu_time_on_one_thread_and_the_clocks_on_several() -> None:
     sweeps = sweeps_of(measurements())
-    cpu = found("CPU time over lengths", "one text at a time, 1 thread", sweeps)
+    cpu = sweep_of("CPU time over lengths", "one text at a time, 1 thread", sweeps)
     assert figures(cpu, "student") == [
         (16, pytest.approx(7.2), pytest.approx((6.48, 7.92))),
         (64, pytest.approx(28.8), pytest.approx((25.92, 31.68))),
     ]
-    clock = found("Latency over lengths", "one text at a time, 2 threads", sweeps)
+    clock = sweep_of("Latency over lengths", "one text at a time, 2 threads", sweeps)
     assert figures(clock, "teacher") == [(16, 8, pytest.approx((6.4, 10))), (64, 32, pytest.approx((25.6, 40)))]
-    text = found("Latency per text over batch sizes", "16 tokens, 2 threads", sweeps)
+    text = sweep_of("Latency per text over batch sizes", "16 tokens, 2 threads", sweeps)
     assert [x for x, _, _ in figures(text, "teacher")] == [1, 8]
     assert {y for _, y, _ in figures(text, "teacher")} == {8}  # eight texts take eight times as long
-    threads = found("Throughput over threads", "batches of 8, 16 tokens", sweeps)
+    threads = sweep_of("Throughput over threads", "batches of 8, 16 tokens", sweeps)
     assert figures(threads, "teacher") == [
         (1, 62.5, pytest.approx((50, 78.125))),
         (2, 125, pytest.approx((100, 156.25))),

@@ -19,10 +19,10 @@ from compress.results import Latency, ModelResult, Result, Runtime
 def loaded(fake: Callable[..., Result]) -> Result:
     """Return results as from a busy machine: int8 is 2.73 times as fast in CPU time, and seems 9.7 times as fast in wall-clock time."""
 
-    def row(found: Latency, speedup: float, cpu_speedup: float) -> Latency:
-        ms = 10.0 if found.length == 32 else 30.0
+    def row(latency: Latency, speedup: float, cpu_speedup: float) -> Latency:
+        ms = 10.0 if latency.length == 32 else 30.0
         changes = {"p50": 40 / speedup, "speedup": speedup, "cpu_p50": ms / cpu_speedup, "cpu_speedup": cpu_speedup}
-        return found.model_copy(update=changes)
+        return latency.model_copy(update=changes)
 
     def timed(runtime: Runtime | None, *speedups: float) -> Runtime | None:
         if runtime is None:
@@ -31,10 +31,10 @@ def loaded(fake: Callable[..., Result]) -> Result:
             update={"threads": 1, "latency": tuple(row(one, *speedups) for one in runtime.latency)}
         )
 
-    def model(found: ModelResult) -> ModelResult:
-        speedups = (9.7, 2.73) if found.precision == "int8" else (1.0, 1.0)
-        return found.model_copy(
-            update={"onnx": timed(found.onnx, *speedups), "torch_eager": timed(found.torch_eager, 0.5, 0.5)}
+    def model(plain: ModelResult) -> ModelResult:
+        speedups = (9.7, 2.73) if plain.precision == "int8" else (1.0, 1.0)
+        return plain.model_copy(
+            update={"onnx": timed(plain.onnx, *speedups), "torch_eager": timed(plain.torch_eager, 0.5, 0.5)}
         )
 
     result = fake()
@@ -112,5 +112,5 @@ def test_a_tradeoff_goes_by_a_latency_that_can_be_trusted(loaded: Result) -> Non
 
 def test_the_plot_shows_a_time_that_can_be_trusted_if_there_is_one(loaded: Result) -> None:
     shapes = [(row.batch, row.length) for row in loaded.noise]
-    tasks = [tasks_of([doubted(loaded, *found)], [])[0] for found in ((), ((1, 32),), shapes)]
+    tasks = [tasks_of([doubted(loaded, *rows)], [])[0] for rows in ((), ((1, 32),), shapes)]
     assert [shape_of(task) for task in tasks] == [(1, 32), (1, 128), (1, 32)]

@@ -131,8 +131,8 @@ def test_times_of_a_busy_machine_are_used_with_a_word_of_warning(fake: Made) -> 
     run = single_threaded(fake())
     assert not any("busy" in line for line in recommend(tasks_of([run]), Limits(max_latency_ms=50)).lines)
     noise = tuple(row.model_copy(update={"cpu_speedup": 0.5}) for row in run.noise)
-    found = recommend(tasks_of([run.model_copy(update={"noise": noise})]), Limits(max_latency_ms=50))
-    (line,) = (line for line in found.lines if "busy" in line)
+    recommendation = recommend(tasks_of([run.model_copy(update={"noise": noise})]), Limits(max_latency_ms=50))
+    (line,) = (line for line in recommendation.lines if "busy" in line)
     assert "distilbert, student int8" in line and "--rebench" in line
 
 

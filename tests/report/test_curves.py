@@ -42,7 +42,7 @@ def logged(fake: Callable[..., Result], run_directory: Callable[..., Result], tm
 
 def test_each_term_and_the_score_by_step(logged: Callable[..., Any]) -> None:
     (task,), folder = logged(lines("teacher", 4, every=2))
-    ((training,),) = [found.trainings for found in curves.curves_of(task, [folder])]
+    ((training,),) = [recipe_curves.trainings for recipe_curves in curves.curves_of(task, [folder])]
     assert training.losses == {
         "soft_target": [(1, 512.0), (2, 256.0), (3, 128.0), (4, 64.0)],
         "hard_label": [(step, 0.25) for step in (1, 2, 3, 4)],
@@ -52,7 +52,7 @@ def test_each_term_and_the_score_by_step(logged: Callable[..., Any]) -> None:
 
 def test_a_long_line_is_thinned_to_means_and_keeps_its_last_step(logged: Callable[..., Any]) -> None:
     (task,), folder = logged(lines("teacher", 1000))
-    ((training,),) = [found.trainings for found in curves.curves_of(task, [folder])]
+    ((training,),) = [recipe_curves.trainings for recipe_curves in curves.curves_of(task, [folder])]
     soft = training.losses["soft_target"]
     assert 100 < len(soft) <= 120
     assert soft[-1][0] == 1000
@@ -69,7 +69,7 @@ def test_cut_and_foreign_lines_are_passed_over(logged: Callable[..., Any]) -> No
     ]
     broken += ['{"model": "teacher", "step": 3, "losses": {"hard_label": NaN}, "tuning": Infinity}', "[" * 100_000]
     (task,), folder = logged([*lines("teacher", 1), *broken])
-    ((training,),) = [found.trainings for found in curves.curves_of(task, [folder])]
+    ((training,),) = [recipe_curves.trainings for recipe_curves in curves.curves_of(task, [folder])]
     assert training.losses == {"soft_target": [(1, 512.0)], "hard_label": [(1, 0.25)]}
     assert training.tuning == []
 
@@ -77,8 +77,8 @@ def test_cut_and_foreign_lines_are_passed_over(logged: Callable[..., Any]) -> No
 def test_in_words_each_training_of_each_seed(logged: Callable[..., Any]) -> None:
     both = [*lines("teacher", 3, every=3), *lines("student", 2)]
     (task,), folder = logged(both, both)
-    (found,) = curves.curves_of(task, [folder])
-    assert curves.describe(found) == (
+    (recipe_curves,) = curves.curves_of(task, [folder])
+    assert curves.describe(recipe_curves) == (
         "Training curves: distilbert on SST-2. "
         "teacher, seed 0, 3 steps: soft_target from 512 to 128, hard_label from 0.250 to 0.250; tuning score 80.03 at the end. "
         "student, seed 0, 2 steps: soft_target from 512 to 256, hard_label from 0.250 to 0.250. "
@@ -90,8 +90,8 @@ def test_in_words_each_training_of_each_seed(logged: Callable[..., Any]) -> None
 @pytest.mark.parametrize("steps", [1, 30, *slow(12_345)])
 def test_the_picture_has_every_term_and_its_labels_stand_apart(steps: int, logged: Callable[..., Any]) -> None:
     (task,), folder = logged([*lines("teacher", steps), *lines("student", steps, every=1)])
-    (found,) = curves.curves_of(task, [folder])
-    drawn = svg([curves.chart(found)])
+    (recipe_curves,) = curves.curves_of(task, [folder])
+    drawn = svg([curves.chart(recipe_curves)])
     assert faults(drawn) == []
     for words in ("teacher: loss terms, weighted", "student: tuning split", ">soft_target<", ">hard_label<"):
         assert words in drawn
@@ -100,7 +100,7 @@ def test_the_picture_has_every_term_and_its_labels_stand_apart(steps: int, logge
 def test_they_stand_in_the_page_where_the_log_is(logged: Callable[..., Any], tmp_path: Path) -> None:
     tasks, folder = logged(lines("teacher", 30))
     (task,) = page_of(tasks, [folder]).tasks
-    assert [found.title for found in task.curves] == ["Training curves: distilbert on SST-2"]
+    assert [recipe_curves.title for recipe_curves in task.curves] == ["Training curves: distilbert on SST-2"]
     results = collect([folder])
     write_report(results, tmp_path / "out", folders=[folder])
     page = tmp_path / "out" / "report.html"

@@ -55,19 +55,19 @@ def drawn() -> str:
 
 def visible(picture: str) -> Counter:
     """Count the visible elements, shapes with a path and words, with their inherited style and lengths in hundredths of a pixel."""
-    found: Counter = Counter()
+    counts: Counter = Counter()
 
     def walk(element: ElementTree.Element, style: dict[str, str]) -> None:
         style = style | {name: value for name, value in element.items() if name in STYLE}
         kind = element.tag.rpartition("}")[2]
         if kind in ("path", "line", "rect", "text") and element.get("d", "M1") not in ("", "M0,0h0v0h0Z"):
             shape = [_hundredths(element.get(name, USUAL.get(name, ""))) for name in SHAPE]
-            found[(kind, element.text, *shape, *(style.get(name, USUAL.get(name)) for name in STYLE))] += 1
+            counts[(kind, element.text, *shape, *(style.get(name, USUAL.get(name)) for name in STYLE))] += 1
         for child in element:
             walk(child, style)
 
     walk(ElementTree.fromstring(picture), {})
-    return found
+    return counts
 
 
 def _hundredths(lengths: str) -> str:
@@ -96,13 +96,13 @@ def test_charts_are_those_that_altair_makes() -> None:
     mine = [mark("point", rows, encoding, size=9, fill=None), mark("line", rows, encoding)]
     theirs = [base.mark_point(size=9, fill=None), base.mark_line()]
     other = mark("rule", [{"a": 3}], {"x": channel("a:N")}, aria=False)
-    for made, expected in (
+    for actual, expected in (
         (layer_charts(*mine, width=90), alt.layer(*theirs).properties(width=90)),
         (layer_charts(mine[0], other), alt.layer(theirs[0], lone)),
         (charts_beside(layer_charts(*mine), other, spacing=9), alt.hconcat(alt.layer(*theirs), lone, spacing=9)),
         (charts_below(other, mine[1]), alt.vconcat(lone, theirs[1])),
     ):
-        assert made == {name: part for name, part in expected.to_dict().items() if name not in ("$schema", "config")}
+        assert actual == {name: part for name, part in expected.to_dict().items() if name not in ("$schema", "config")}
 
 
 def test_charts_of_a_report_are_in_order(realistic: list[Result]) -> None:

@@ -46,9 +46,9 @@ def measured(result: Result, flips: int = 9, *, decided: bool = True, first: flo
 
 def of(results: list[Result]) -> Section:
     (task,) = tasks_of(results)
-    found = section(task)
-    assert found is not None
-    return found
+    page_section = section(task)
+    assert page_section is not None
+    return page_section
 
 
 def rows(table: Table) -> list[dict[str, str]]:
@@ -92,11 +92,11 @@ def test_the_details_of_a_model(fake: Callable[..., Result]) -> None:
 
 
 def test_twenty_flips_are_listed_and_all_are_counted(fake: Callable[..., Result]) -> None:
-    found = of([measured(fake(), 33)])
-    flips = found.details[0].tables[0]
+    page_section = of([measured(fake(), 33)])
+    flips = page_section.details[0].tables[0]
     assert [row["Row"] for row in rows(flips)] == [str(row) for row in range(100, 120)]
     assert flips.caption.endswith("(20 of 33)")
-    assert rows(found.table)[0]["Flips"] == "33 (3.8%)"
+    assert rows(page_section.table)[0]["Flips"] == "33 (3.8%)"
     assert "(" not in of([measured(fake(), 20)]).details[0].tables[0].caption
 
 
@@ -129,9 +129,9 @@ def test_exact_answers_lost_and_gained_stand_beside_the_flips(fake: Callable[...
 
 def test_every_seed_is_shown(fake: Callable[..., Result]) -> None:
     results = [measured(fake(seed=seed), 21 * seed, first=30.0 + seed) for seed in (1, 0)]
-    found = of(results)
-    assert [(row["Seed"], row["Flips"]) for row in rows(found.table)] == [("0", "0 (0.0%)"), ("1", "21 (2.4%)")]
-    flips, parts, _ = found.details[0].tables
+    page_section = of(results)
+    assert [(row["Seed"], row["Flips"]) for row in rows(page_section.table)] == [("0", "0 (0.0%)"), ("1", "21 (2.4%)")]
+    flips, parts, _ = page_section.details[0].tables
     assert {row["Seed"] for row in rows(flips)} == {"1"}
     assert flips.caption.endswith("(20 a seed; all in the result file)")
     assert [str(column) for column in parts.columns] == ["Part", "dB, seed 0", "dB, seed 1"]
@@ -139,10 +139,10 @@ def test_every_seed_is_shown(fake: Callable[..., Result]) -> None:
 
 
 def test_regression_has_no_flips_and_no_calibration_error(fake: Callable[..., Result]) -> None:
-    found = of([measured(fake(task="stsb"), decided=False)])
-    assert {"Flips", "Calibration error"}.isdisjoint(column.text for column in found.table.columns)
-    assert all(len(line.cells) == len(found.table.columns) for line in found.table.lines)
-    assert [table.caption.split(" ")[0] for table in found.details[0].tables] == ["Signal", "What"]
+    page_section = of([measured(fake(task="stsb"), decided=False)])
+    assert {"Flips", "Calibration error"}.isdisjoint(column.text for column in page_section.table.columns)
+    assert all(len(line.cells) == len(page_section.table.columns) for line in page_section.table.lines)
+    assert [table.caption.split(" ")[0] for table in page_section.details[0].tables] == ["Signal", "What"]
 
 
 def test_results_of_before_have_no_section(fake: Callable[..., Result]) -> None:

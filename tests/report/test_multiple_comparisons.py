@@ -49,8 +49,8 @@ def test_p_of_no_difference_is_1_and_mcnemars_goes_before() -> None:
 @pytest.mark.parametrize("seed", range(8))
 def test_alone_a_difference_is_below_05_where_its_interval_leaves_out_0(name: str, seed: int) -> None:
     base, other, gold = two_models(name, 90, seed)
-    found = delta(headline_of(name), base, other, gold)
-    if found.distinguishable:
-        assert p_of(found) < 0.05
+    difference = delta(headline_of(name), base, other, gold)
+    if difference.distinguishable:
+        assert p_of(difference) < 0.05
     elif name != "accuracy":  # its exact test finds some differences that the interval does not
-        assert p_of(found) > 0.05 - 1e-9
+        assert p_of(difference) > 0.05 - 1e-9

@@ -75,12 +75,12 @@ def test_other_weights_of_a_pretrained_student(fake: Make) -> None:
 
 def test_other_weights_of_a_second_teacher(fake: Make) -> None:
     one = fake(origin=origin("1"))
-    found = [
+    runs = [
         one.model_copy(update={"seed": int(second), "ensemble": ensemble(one, origin("1"), origin(second))})
         for second in "23"
     ]
     name = "distilbert"
-    assert rows(*found) == [(f"{name} (22222222)", (2,)), (f"{name} (33333333)", (3,))]
+    assert rows(*runs) == [(f"{name} (22222222)", (2,)), (f"{name} (33333333)", (3,))]
 
 
 def test_machines_keep_their_letters_alone(fake: Make) -> None:

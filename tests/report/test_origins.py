@@ -47,18 +47,18 @@ def test_one_code_one_teacher_one_text(fake: Make) -> None:
 def test_what_other_code_made_is_named(fake: Make) -> None:
     one, two = recorded(fake(), stage=EARLIER), recorded(fake(seed=1), stage=None)
     two = two.model_copy(update={"timed_by": EARLIER})
-    found = rows(one, two)
+    origins = rows(one, two)
     earlier = "Made earlier, by 0.1.0, commit dddddddddddd with changes, source cccccccccccc"
-    assert found[earlier] == "finetune model, latencies"
-    assert found["Made earlier, by code that was not recorded"] == "finetune model"
+    assert origins[earlier] == "finetune model, latencies"
+    assert origins["Made earlier, by code that was not recorded"] == "finetune model"
     assert codes([one, two]) == [NOW, EARLIER]
 
 
 def test_runs_of_several_codes_are_told_apart(fake: Make) -> None:
     one, two = recorded(fake()), recorded(fake(seed=1), code=EARLIER, stage=EARLIER)
-    found = rows(one, two)
-    assert found[f"Code ({one.run})"] == str(NOW)
-    assert found[f"Code ({two.run})"] == str(EARLIER)
+    origins = rows(one, two)
+    assert origins[f"Code ({one.run})"] == str(NOW)
+    assert origins[f"Code ({two.run})"] == str(EARLIER)
 
 
 def test_a_result_of_before_says_nothing_of_it(fake: Make) -> None:

@@ -138,9 +138,9 @@ def test_the_readmes_table_names_subsets_and_leaves_common_texts_to_the_report(f
         "3 of 9 dev texts also stand in train",
         "near to train (x): dev 1 of 9 (11.1%)",
     )
-    found = fake()
-    data = found.task.data.model_copy(update={"notes": notes})
-    below = markdown_table([found.model_copy(update={"task": found.task.model_copy(update={"data": data})})])
+    result = fake()
+    data = result.task.data.model_copy(update={"notes": notes})
+    below = markdown_table([result.model_copy(update={"task": result.task.model_copy(update={"data": data})})])
     assert notes[0] in below and "SST-2 (subset)" in below and "also stand in train, or nearly" in below
     assert notes[1] not in below and notes[2] not in below
-    assert "nearly" not in markdown_table([found]) and "subset" not in markdown_table([found])
+    assert "nearly" not in markdown_table([result]) and "subset" not in markdown_table([result])

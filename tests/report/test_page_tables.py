@@ -47,9 +47,9 @@ def test_a_heading_sorts_its_table_and_the_third_time_puts_it_back(kind: str, pa
 
 
 def _number(text: str) -> float:
-    found = re.match(r"[+-]?\d+(\.\d+)?", text.replace(",", "").replace("−", "-"))
-    assert found, text
-    return float(found[0])
+    match = re.match(r"[+-]?\d+(\.\d+)?", text.replace(",", "").replace("−", "-"))
+    assert match, text
+    return float(match[0])
 
 
 @pytest.mark.slow
@@ -86,11 +86,11 @@ def test_a_long_table_is_filtered_by_words(pages: dict[str, Path], tab: Any) -> 
       field.dispatchEvent(new Event('input'));
       return [{ROWS}, table.tBodies[0].rows.length, line.querySelector('[role=status]').textContent];
     }})"""
-    found, every, count = shown.run(f"{script}('  ')")
-    whole = json.loads(found)
+    rows_json, every, count = shown.run(f"{script}('  ')")
+    whole = json.loads(rows_json)
     assert len(whole) == every > 7 and count == ""
     word = whole[2][0].split()[0]
-    found, _, count = shown.run(f"{script}({json.dumps(word.upper())})")
-    left = json.loads(found)
+    rows_json, _, count = shown.run(f"{script}({json.dumps(word.upper())})")
+    left = json.loads(rows_json)
     assert 0 < len(left) < every and left == [row for row in whole if word.casefold() in " ".join(row).casefold()]
     assert count == f"{len(left)} of {every}"

@@ -20,24 +20,24 @@ class Page(HTMLParser):
 
     def __init__(self, html: str) -> None:
         super().__init__()
-        self.found: list[tuple[str, dict[str, str], tuple[str, ...]]] = []
+        self.elements: list[tuple[str, dict[str, str], tuple[str, ...]]] = []
         self._open: list[str] = []
         self.feed(html)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, {name: value or "" for name, value in attrs}, tuple(self._open)))
+        self.elements.append((tag, {name: value or "" for name, value in attrs}, tuple(self._open)))
         if tag not in VOID:
             self._open.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, {name: value or "" for name, value in attrs}, tuple(self._open)))
+        self.elements.append((tag, {name: value or "" for name, value in attrs}, tuple(self._open)))
 
     def handle_endtag(self, tag: str) -> None:
         while self._open and self._open.pop() != tag:
             pass
 
     def of(self, *tags: str) -> list[dict[str, str]]:
-        return [attributes for tag, attributes, _ in self.found if tag in tags]
+        return [attributes for tag, attributes, _ in self.elements if tag in tags]
 
 
 def test_a_numbered_name_is_not_one_that_is_there() -> None:
@@ -58,7 +58,7 @@ def read(pages: dict[str, Path], kind: str) -> Page:
 @KINDS
 def test_no_two_regions_have_one_name(kind: str, pages: dict[str, Path]) -> None:
     page = read(pages, kind)
-    regions = [attributes for _, attributes, _ in page.found if attributes.get("role") == "region"]
+    regions = [attributes for _, attributes, _ in page.elements if attributes.get("role") == "region"]
     names = Counter(attributes["aria-label"] for attributes in regions)
     assert len(names) > 3
     assert [name for name, count in names.items() if count > 1] == []
@@ -67,16 +67,16 @@ def test_no_two_regions_have_one_name(kind: str, pages: dict[str, Path]) -> None
 @KINDS
 def test_what_scrolls_can_be_reached_by_keys(kind: str, pages: dict[str, Path]) -> None:
     page = read(pages, kind)
-    scrolling = [found for found in page.of("div") if found.get("class") in ("scroll", "chart")]
+    scrolling = [attributes for attributes in page.of("div") if attributes.get("class") in ("scroll", "chart")]
     scrolling += page.of("pre")
     assert len(scrolling) > 3
-    assert all(found.get("tabindex") == "0" and found.get("aria-label") for found in scrolling)
+    assert all(attributes.get("tabindex") == "0" and attributes.get("aria-label") for attributes in scrolling)
 
 
 @KINDS
 def test_every_part_can_be_linked_to(kind: str, pages: dict[str, Path]) -> None:
     page = read(pages, kind)
-    ids = [attributes["id"] for _, attributes, _ in page.found if "id" in attributes]
+    ids = [attributes["id"] for _, attributes, _ in page.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
     headings = [attributes.get("id") for attributes in page.of("h2", "h3")]
     assert headings and None not in headings
@@ -91,10 +91,10 @@ def test_every_mark_has_its_label_without_a_script(kind: str, pages: dict[str, P
     page = read(pages, kind)
     marks = [
         attributes
-        for tag, attributes, _ in page.found
+        for tag, attributes, _ in page.elements
         if tag == "path" and attributes.get("aria-roledescription") == "point"
     ]
-    titles = [around for tag, _, around in page.found if tag == "title" and "svg" in around]
+    titles = [around for tag, _, around in page.elements if tag == "title" and "svg" in around]
     assert len(marks) == len(titles) > 1
     assert all(around[-1] == "path" for around in titles)
     assert all(": " in mark["aria-label"] and "undefined" not in mark["aria-label"] for mark in marks)
@@ -110,7 +110,7 @@ def test_colours_of_a_chart_are_those_that_follow_the_page(kind: str, pages: dic
     page = read(pages, kind)
     used = {
         (name, attributes[name])
-        for _, attributes, around in page.found
+        for _, attributes, around in page.elements
         if "svg" in around
         for name in ("fill", "stroke")
         if attributes.get(name, "none") not in ("none", "transparent") and attributes.get("stroke-width") != "0"
@@ -126,7 +126,7 @@ def test_colours_of_a_chart_are_those_that_follow_the_page(kind: str, pages: dic
 @KINDS
 def test_a_command_has_its_button_that_shows_with_the_script(kind: str, pages: dict[str, Path]) -> None:
     buttons = read(pages, kind).of("button")
-    assert buttons and all(found["class"] == "copy" and "hidden" in found for found in buttons)
+    assert buttons and all(attributes["class"] == "copy" and "hidden" in attributes for attributes in buttons)
 
 
 @pytest.mark.slow

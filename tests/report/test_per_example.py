@@ -49,8 +49,8 @@ def regression(result: Result, folder: Path) -> Result:
 @pytest.fixture
 def runs(fake: Make, run_directory: Make, tmp_path: Path) -> list[Result]:
     """Return three seeds of a classification and of a regression."""
-    found = [run_directory(fake(seed=seed)) for seed in range(3)]
-    return found + [regression(fake(task="stsb", seed=seed), tmp_path / "runs") for seed in range(3)]
+    classifications = [run_directory(fake(seed=seed)) for seed in range(3)]
+    return classifications + [regression(fake(task="stsb", seed=seed), tmp_path / "runs") for seed in range(3)]
 
 
 def pages(folder: Path) -> dict[str, bytes]:
@@ -200,9 +200,9 @@ def packed(**arrays: object) -> bytes:
 def test_a_copy_that_cannot_be_right_is_told(fake: Make, tmp_path: Path, content: bytes, message: str) -> None:
     run = fake().model_copy(update={"run": "RUN"})
     (tmp_path / PER_EXAMPLE).write_bytes(content)
-    with pytest.raises(CompressError, match=message) as told:
+    with pytest.raises(CompressError, match=message) as caught:
         load_answers(find_predictions(run, [tmp_path]) or tmp_path, run, ["student-fp32"])
-    assert str(tmp_path / PER_EXAMPLE) in str(told.value)
+    assert str(tmp_path / PER_EXAMPLE) in str(caught.value)
 
 
 @pytest.mark.parametrize(

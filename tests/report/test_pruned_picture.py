@@ -60,8 +60,8 @@ def drawn(*records: PruningRecord) -> str:
 
 def cells(picture: str) -> dict[tuple[int, int], bool]:
     """Return (layer, head) -> whether it is kept."""
-    found = re.findall(r'aria-label="Layer (\d+), head (\d+): (stays|taken out)"', picture)
-    return {(int(layer), int(head)): state == "stays" for layer, head, state in found}
+    heads = re.findall(r'aria-label="Layer (\d+), head (\d+): (stays|taken out)"', picture)
+    return {(int(layer), int(head)): state == "stays" for layer, head, state in heads}
 
 
 @pytest.mark.parametrize(("layers", "heads"), [(12, 12), (2, 4), (1, 1)])
@@ -103,8 +103,11 @@ def test_several_budgets_are_a_curve_with_the_whole_models_score() -> None:
     assert dataset[0]["data"]["values"] == [{"y": 90}]
     intervals = [(row["y"], row["low"], row["high"]) for row in dataset[1]["data"]["values"] if "low" in row]
     assert intervals == [(88, 87, 89), (86, 87, 89)]
-    told = pruned_picture.describe(tasks(curve))
-    assert "Stage first, tuning score by share of the layers' FLOPs: 88.00 at 0.75; 86.00 at 0.5; whole 90.00." in told
+    description = pruned_picture.describe(tasks(curve))
+    assert (
+        "Stage first, tuning score by share of the layers' FLOPs: 88.00 at 0.75; 86.00 at 0.5; whole 90.00."
+        in description
+    )
 
 
 def test_without_a_repair_the_interval_is_at_the_pruned_models_score() -> None:

@@ -35,9 +35,9 @@ def test_the_bins_are_those_of_a_loop() -> None:
         if inside:
             mean, share = (sum(each[at] for at in inside) / len(inside) for each in (SURE, RIGHT))
             expected.append((number, len(inside), mean, share))
-    found = reliability(SURE, RIGHT)
-    assert [each[:2] for each in found] == [each[:2] for each in expected]
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    bins = reliability(SURE, RIGHT)
+    assert [each[:2] for each in bins] == [each[:2] for each in expected]
+    np.testing.assert_allclose(bins, expected, rtol=1e-12)
     gaps = sum(count * abs(share - mean) for _, count, mean, share in expected)
     assert calibration_error(SURE, RIGHT) == pytest.approx(100 * gaps / len(SURE), rel=1e-12)
 
@@ -61,9 +61,9 @@ def test_seeds_are_pooled_decision_by_decision(fake: Callable[..., Result]) -> N
     half = slice(250), slice(250, 500)
     runs = [with_bins(fake(seed=seed), slice(500), slice(500), half[seed]) for seed in (0, 1)]
     (task,) = tasks_of(runs)
-    for found, expected in zip(pool_bins(task.rows[-1]), bins_of(SURE, RIGHT), strict=True):
-        assert (found.number, found.examples) == (expected.number, expected.examples)
-        assert (found.confidence, found.right) == pytest.approx((expected.confidence, expected.right))
+    for pooled, expected in zip(pool_bins(task.rows[-1]), bins_of(SURE, RIGHT), strict=True):
+        assert (pooled.number, pooled.examples) == (expected.number, expected.examples)
+        assert (pooled.confidence, pooled.right) == pytest.approx((expected.confidence, expected.right))
 
 
 def test_the_pages_have_the_picture_and_its_figures_in_words(fake: Callable[..., Result], tmp_path: Path) -> None:

@@ -44,8 +44,11 @@ def test_it_has_every_product_of_the_searched_models_alone(tmp_path: Path) -> No
 
 
 def test_in_words_the_worst_come_first_with_what_became_of_them() -> None:
-    told = sensitivity.describe(tasks())
-    assert "layer.1.down 0.900 (fp32 fallback); layer.0.down 0.100 (int8, range of each run); layer.0.up 0.0200" in told
+    description = sensitivity.describe(tasks())
+    assert (
+        "layer.1.down 0.900 (fp32 fallback); layer.0.down 0.100 (int8, range of each run); layer.0.up 0.0200"
+        in description
+    )
 
 
 def test_a_score_has_another_measure_and_an_unsearched_model_no_picture() -> None:

@@ -51,7 +51,7 @@ def assembled(folder: Path, outputs: dict[str, np.ndarray]) -> tuple[ModelResult
         for label in outputs
         for name, precision in [label.split("-")]
     ]
-    made: Any = SimpleNamespace(
+    material: Any = SimpleNamespace(
         models=models,
         reported=SimpleNamespace(data=data),
         gold={"dev": GOLD},
@@ -60,7 +60,7 @@ def assembled(folder: Path, outputs: dict[str, np.ndarray]) -> tuple[ModelResult
         measured_by=lambda label: None,
         artifacts={label: SimpleNamespace(info={}) for label in outputs},
     )
-    return tuple(assemble._model_result(plan, context, model, made) for model in models)  # type: ignore[arg-type]
+    return tuple(assemble._model_result(plan, context, model, material) for model in models)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -134,12 +134,12 @@ def test_rows_of_an_ablation_are_positive_where_they_beat_the_full_recipe(
         "better": [run(seed, "better", student_int8=930) for seed in range(seeds)],
         "worse": [run(seed, "worse", student_int8=700) for seed in range(seeds)],
     }
-    found = ablation_of(rows, title="Mine", command="compress ablate mine", folders=[tmp_path / "runs"])
-    document = {row["label"]: row for row in ablation_document(found)["rows"]}
+    ablation = ablation_of(rows, title="Mine", command="compress ablate mine", folders=[tmp_path / "runs"])
+    document = {row["label"]: row for row in ablation_document(ablation)["rows"]}
     for label, points in (("better", 8), ("worse", -15)):
         for difference in (document[label]["mean"]["difference"], document[label]["tasks"]["sst2"]["difference"]):
             assert difference["points"] == pytest.approx(points)
             assert np.sign(difference["low"]) == np.sign(difference["high"]) == np.sign(points)
-    worse, better, *_ = findings(found)
+    worse, better, *_ = findings(ablation)
     assert worse == "Worse than the full recipe: “worse” (−15.00)."
     assert better == "Better than the full recipe: “better” (+8.00)."

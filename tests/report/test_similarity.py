@@ -21,14 +21,14 @@ from .conftest import COMPARED as FULL
 STATES, ATTENTION = FULL.states, FULL.attention
 
 
-def compared(fake: Callable[..., Result], found: LayerSimilarity = FULL, seed: int = 0) -> Result:
-    return fake(seed=seed).model_copy(update={"similarity": found})
+def compared(fake: Callable[..., Result], layers: LayerSimilarity = FULL, seed: int = 0) -> Result:
+    return fake(seed=seed).model_copy(update={"similarity": layers})
 
 
 def section(*results: Result) -> similarity.Section:
-    found = similarity.section(tasks_of(results))
-    assert found is not None
-    return found
+    page_section = similarity.section(tasks_of(results))
+    assert page_section is not None
+    return page_section
 
 
 def test_the_sentences_name_the_nearest_layer_of_each(fake: Callable[..., Result]) -> None:
@@ -41,16 +41,16 @@ def test_the_sentences_name_the_nearest_layer_of_each(fake: Callable[..., Result
 
 def test_of_several_seeds_the_first_one_is_shown_and_named(fake: Callable[..., Result]) -> None:
     other = FULL.model_copy(update={"tokens": 1})
-    found = section(compared(fake), compared(fake, other, seed=1))
-    assert all(sentence.startswith("distilbert, SST-2, seed 0: ") for sentence in found.sentences)
-    assert len(found.tables) == 2
+    page_section = section(compared(fake), compared(fake, other, seed=1))
+    assert all(sentence.startswith("distilbert, SST-2, seed 0: ") for sentence in page_section.sentences)
+    assert len(page_section.tables) == 2
 
 
 def test_a_seed_of_before_is_passed_over(fake: Callable[..., Result]) -> None:
     tasks = tasks_of([fake(), compared(fake, seed=1)])
-    found = similarity.section(tasks)
-    assert found is not None and len(similarity.charts(tasks)) == 1
-    assert all(sentence.startswith("distilbert, SST-2, seed 1: ") for sentence in found.sentences)
+    page_section = similarity.section(tasks)
+    assert page_section is not None and len(similarity.charts(tasks)) == 1
+    assert all(sentence.startswith("distilbert, SST-2, seed 1: ") for sentence in page_section.sentences)
 
 
 def test_every_figure_stands_in_a_table_and_in_a_cell_of_its_map(fake: Callable[..., Result]) -> None:
@@ -72,10 +72,10 @@ def test_layers_without_heads_and_what_is_left_out(fake: Callable[..., Result]) 
     rows = ((None, None, None), ATTENTION[1])
     problem = "the student's attention in layer 1, where pruning left no heads"
     result = compared(fake, FULL.model_copy(update={"attention": rows, "left_out": (problem,)}))
-    found = section(result)
-    assert "student layer 2 is nearest to teacher layer 3 (0.02 bits apart)" in found.sentences[1]
-    assert found.sentences[2] == f"distilbert, SST-2: not compared: {problem}."
-    assert [str(cell) for cell in found.tables[1].lines[0].cells] == ["1", "–", "–", "–"]
+    page_section = section(result)
+    assert "student layer 2 is nearest to teacher layer 3 (0.02 bits apart)" in page_section.sentences[1]
+    assert page_section.sentences[2] == f"distilbert, SST-2: not compared: {problem}."
+    assert [str(cell) for cell in page_section.tables[1].lines[0].cells] == ["1", "–", "–", "–"]
     picture = svg(similarity.charts(tasks_of([result])), columns=1)
     assert len(re.findall(r"<text[^>]*>0\.\d\d</text>", picture)) == 12 + 3
 

@@ -3,32 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
+from report_tables import column, only
 
-from compress.errors import CompressError
-from compress.metrics import ClassHeadline
 from compress.report import numbers, sentences
-from compress.report.details import environment
-from compress.report.page import page_of, tasks_of
-from compress.report.runs import Task, median_latency
-from compress.report.tables import Table, latency_table, main_table, times_of
+from compress.report.page import page_of
+from compress.report.tables import latency_table, main_table, times_of
 from compress.results import Latency, Result
 from compress.results.fidelity import Delta
-from compress.significance import paired_bootstrap_seeds
-
-
-def only(results: list[Result], folders: list[Path] | None = None) -> Task:
-    (task,) = tasks_of(results, folders or [])
-    return task
-
-
-def column(table: Table, name: str) -> list[str]:
-    index = [found.text for found in table.columns].index(name)
-    return [str(line.cells[index]) for line in table.lines]
 
 
 def test_a_row_per_model_the_shared_teacher_once(fake: Callable[..., Result]) -> None:
@@ -48,7 +31,7 @@ def test_a_row_per_model_the_shared_teacher_once(fake: Callable[..., Result]) ->
 
 def test_the_numbers_of_a_row(fake: Callable[..., Result]) -> None:
     table = main_table(only([fake()]))
-    row = dict(zip([found.text for found in table.columns], map(str, table.lines[4].cells), strict=True))
+    row = dict(zip([heading.text for heading in table.columns], map(str, table.lines[4].cells), strict=True))
     assert row == {
         "Recipe": "distilbert",
         "Model": "student int8",
@@ -107,12 +90,12 @@ def test_one_comparison_needs_no_correction(fake: Callable[..., Result]) -> None
 
 def test_several_metrics_and_several_splits_have_their_columns(fake: Callable[..., Result]) -> None:
     mrpc, mnli = main_table(only([fake(task="mrpc")])), main_table(only([fake(task="mnli")]))
-    assert [found.text for found in mrpc.columns[2:5]] == ["Accuracy", "F1", "Mean"]
-    assert [found.text for found in mnli.columns[2:4]] == ["Accuracy, dev_matched", "Accuracy, dev_mismatched"]
+    assert [heading.text for heading in mrpc.columns[2:5]] == ["Accuracy", "F1", "Mean"]
+    assert [heading.text for heading in mnli.columns[2:4]] == ["Accuracy, dev_matched", "Accuracy, dev_mismatched"]
 
 
 def test_scores_and_times_stand_before_sizes(fake: Callable[..., Result]) -> None:
-    assert [found.text for found in main_table(only([fake()])).columns] == [
+    assert [heading.text for heading in main_table(only([fake()])).columns] == [
         *("Recipe", "Model", "Accuracy", "Against the teacher", "1 × 32", "1 × 128", "own lengths"),
         *("File", "Parameters", "Per token", "Per example"),
     ]
@@ -135,7 +118,7 @@ def test_runs_without_timing_have_no_latency(fake: Callable[..., Result]) -> Non
     models = tuple(model.model_copy(update={"onnx": None, "torch_eager": None}) for model in result.models)
     task = only([result.model_copy(update={"models": models})])
     assert latency_table(task) is None
-    names = [found.text for found in main_table(task).columns]
+    names = [heading.text for heading in main_table(task).columns]
     assert names[names.index("Against the teacher") + 1 :] == ["File", "Parameters", "Per token", "Per example"]
     assert "speed" not in sentences.findings(task)[0]
 
@@ -146,170 +129,6 @@ def test_what_shrinks_and_what_does_not_is_said(fake: Callable[..., Result]) -> 
         "int8, teacher int8 shrinks file size to 26% and latency at 1 × 128 to 31% of the teacher's; "
         "it does not shrink parameters (100%) and FLOPs per token (100%)."
     )
-
-
-def test_seeds_are_mean_and_spread_and_times_their_median(fake: Callable[..., Result]) -> None:
-    results = [fake(seed=seed) for seed in (2, 0, 1)]
-    task = only(results)
-    scores = [result.models[2].headline for result in results]
-    assert task.variants[0].seeds == (0, 1, 2)
-    assert column(main_table(task), "Accuracy")[4] == f"{np.mean(scores):.2f} ± {np.std(scores, ddof=1):.2f}"
-    slow = results[0].models[0].onnx
-    assert slow is not None
-    tripled = tuple(latency.model_copy(update={"p50": latency.p50 * 3}) for latency in slow.latency)
-    changed = results[0].models[0].model_copy(update={"onnx": slow.model_copy(update={"latency": tripled})})
-    outlier = results[0].model_copy(update={"models": (changed, *results[0].models[1:])})
-    timing = only([outlier, *results[1:]]).baseline.latency((1, 32))
-    assert timing is not None
-    assert timing.p50 == slow.latency[0].p50
-
-
-def test_without_predictions_seeds_go_by_their_spread_and_own_intervals(fake: Callable[..., Result]) -> None:
-    """Two seeds, −1.03 and +0.97: the variance of their mean is 2² / 2 / 2 = 1 over seeds, plus that of the examples of one seed, from
-    the widths 2.64 and 7 of their intervals. The critical value is between the normal one and Student's t."""
-    results = [fake(seed=seed) for seed in range(2)]
-    shifted = results[1].models[2].model_copy(update={"delta": Delta(points=0.97, low=-5, high=2, mcnemar_p=None)})
-    results[1] = results[1].model_copy(update={"models": (*results[1].models[:2], shifted)})
-    delta = only(results).rows[4].delta
-    of_examples = ((2.64 / 3.91993) ** 2 + (7 / 3.91993) ** 2) / 2
-    share = 1 / (1 + of_examples)
-    half = (1.95996 + (12.7062 - 1.95996) * 5 * share**2 / (1 + 4 * share**2)) * (1 + of_examples) ** 0.5
-    assert delta is not None
-    assert (delta.points, delta.low, delta.high) == pytest.approx((-0.03, -0.03 - half, -0.03 + half), abs=1e-3)
-    assert "spread of the seeds and their own intervals" in page_of(tasks_of(results)).reading[-1]
-
-
-def test_with_predictions_seeds_are_resampled_together(
-    fake: Callable[..., Result], run_directory: Callable[..., Result], tmp_path: Path
-) -> None:
-    results = [run_directory(fake(seed=seed)) for seed in range(3)]
-    runs = tmp_path / "runs"
-    pairs, gold = [], np.zeros(0)
-    for result in results:
-        with np.load(runs / result.run / "predictions.npz") as arrays:
-            pairs.append((arrays["teacher-fp32/dev"], arrays["student-int8/dev"]))
-            gold = arrays["gold/dev"]
-    expected = paired_bootstrap_seeds(ClassHeadline(("accuracy",)), pairs, gold)
-    for folders in ([runs], [runs / result.run for result in results]):
-        delta = only(results, folders).rows[4].delta
-        assert delta is not None
-        assert (delta.points, delta.low, delta.high) == expected
-    assert "predictions of all seeds" in page_of(tasks_of(results, [runs]), [runs]).reading[-1]
-
-
-def test_predictions_of_another_run_are_refused(
-    fake: Callable[..., Result], run_directory: Callable[..., Result], tmp_path: Path
-) -> None:
-    results = [run_directory(fake(seed=seed)) for seed in range(2)]
-    wrong = results[1].models[2].model_copy(update={"headline": 12.0})
-    results[1] = results[1].model_copy(update={"models": (*results[1].models[:2], wrong)})
-    with pytest.raises(CompressError, match=r"seed1-a1b2c3/predictions\.npz: its student-int8 do not give the score"):
-        tasks_of(results, [tmp_path / "runs"])
-
-
-def test_different_machines_are_a_warning_and_rows_of_their_own(fake: Callable[..., Result]) -> None:
-    one = fake()
-    other = fake(machine=one.machine.model_copy(update={"cpu": "Intel Xeon 8488C"}))
-    task = only([one, other])
-    (warning,) = sentences.warnings([one, other])
-    assert "[A] AMD EPYC 9R14; [B] Intel Xeon 8488C. Latencies of different machines cannot be compared" in warning
-    assert {row.recipe for row in task.rows} == {"distilbert [A]", "distilbert [B]"}
-    assert sentences.lede([one, other]) == ""
-
-
-def test_fewer_cores_do_not_make_another_machine(fake: Callable[..., Result]) -> None:
-    one = fake(seed=0)
-    cores = one.machine.cores - 1
-    fewer = fake(
-        seed=1,
-        machine=one.machine.model_copy(update={"cores": cores}),
-        settings={**one.settings, "threads": cores},
-    )
-    assert sentences.warnings([fewer, one]) == []
-    assert len(only([fewer, one]).variants) == 1
-    assert dict(environment([fewer, one]))["Machine"] == dict(environment([one]))["Machine"]
-
-
-def test_runs_timed_with_other_threads_are_rows_of_their_own(fake: Callable[..., Result]) -> None:
-    one, other = fake(), fake("int8")
-    quicker = [
-        model.model_copy(update={"onnx": model.onnx and model.onnx.model_copy(update={"threads": 2})})
-        for model in other.models
-    ]
-    other = other.model_copy(update={"models": tuple(quicker)})
-    task = only([one, other])
-    assert [row.name for row in task.rows].count("teacher fp32") == 4  # for each run, plus PyTorch eager
-    assert "threads: compare only models of equal threads" in " ".join(sentences.warnings([one, other]))
-
-
-def test_machines_that_timed_nothing_have_no_latencies_to_confuse(fake: Callable[..., Result]) -> None:
-    found = []
-    for cpu in ("AMD EPYC 9R14", "Intel Xeon 8488C"):
-        result = fake(noise=())
-        models = tuple(model.model_copy(update={"onnx": None, "torch_eager": None}) for model in result.models)
-        machine = result.machine.model_copy(update={"cpu": cpu})
-        found.append(result.model_copy(update={"models": models, "machine": machine}))
-    (warning,) = sentences.warnings(found)
-    assert warning.endswith("2 different machines: [A] AMD EPYC 9R14; [B] Intel Xeon 8488C.")
-
-
-def without_times(result: Result) -> Result:
-    models = tuple(model.model_copy(update={"onnx": None, "torch_eager": None}) for model in result.models)
-    return result.model_copy(update={"models": models, "noise": ()})
-
-
-def on_another_machine(result: Result) -> Result:
-    return result.model_copy(
-        update={
-            "machine": result.machine.model_copy(update={"cpu": "Intel Xeon 8488C"}),
-            "settings": {**result.settings, "precision": "bf16"},
-        }
-    )
-
-
-def test_tasks_of_two_machines_that_are_timed_on_one_share_the_names_of_rows(fake: Callable[..., Result]) -> None:
-    one = fake()
-    other = one.model_copy(update={"task": one.task.model_copy(update={"name": "mrpc", "title": "MRPC"})})
-    other = on_another_machine(other)
-    untimed = [one, without_times(other)]
-    assert {row.recipe for task in tasks_of(untimed) for row in task.rows if row.recipe} == {"distilbert"}
-    (warning,) = sentences.warnings(untimed)
-    assert f"{one.task.title} on [A] AMD EPYC 9R14, trained in {one.settings['precision']}" in warning
-    assert "MRPC on [B] Intel Xeon 8488C, trained in bf16" in warning
-    assert warning.endswith("All times are of [A].")
-    assert sentences.lede(untimed) == sentences.lede([one])
-    timed = [one, other]
-    assert {row.recipe for task in tasks_of(timed) for row in task.rows if row.recipe} == {
-        "distilbert [A]",
-        "distilbert [B]",
-    }
-    assert "Latencies of different machines cannot be compared" in sentences.warnings(timed)[0]
-
-
-def test_one_recipe_run_in_several_ways_is_told_apart(fake: Callable[..., Result]) -> None:
-    other = fake(teacher="bert-base", student="distilbert-6l", run="x")
-    labels = [variant.label for variant in only([fake(), other]).variants]
-    assert labels == ["distilbert (minilm-l6)", "distilbert (bert-base)"]
-    changed = fake(run="y").model_copy(update={"recipe": {**fake().recipe, "precision": "bf16"}})
-    assert [variant.label for variant in only([fake(), changed]).variants] == ["distilbert", "distilbert #2"]
-
-
-def test_runs_of_one_recipe_are_told_apart_by_what_was_set(fake: Callable[..., Result]) -> None:
-    def run(name: str, stages: list[dict[str, Any]]) -> Result:
-        return fake(run=name).model_copy(update={"recipe": {"name": "int8", "stages": stages}})
-
-    def labels(*fields: dict[str, Any]) -> list[str]:
-        stages = [[{"finetune": {"epochs": 3.0}}, {"distill": {"name": "prediction", **each}}] for each in fields]
-        return [variant.label for variant in only([run(f"r{i}", found) for i, found in enumerate(stages)]).variants]
-
-    assert labels({"epochs": 1}, {"epochs": 2}) == ["int8 (prediction.epochs=1)", "int8 (prediction.epochs=2)"]
-    assert labels({"a": True, "b": "x"}, {"a": False}) == [
-        "int8 (prediction.a=true, prediction.b=x)",
-        "int8 (prediction.a=false)",
-    ]
-    assert labels({"losses": ["x" * 80]}, {"losses": []}) == ["int8", "int8 #2"]
-    without = [run("a", [{"augment": {"copies": 20}}, {"export": {}}]), run("b", [{"export": {}}])]
-    assert [variant.label for variant in only(without).variants] == ["int8", "int8 (without augment)"]
 
 
 @pytest.mark.parametrize(
@@ -339,24 +158,3 @@ def test_signs() -> None:
     ]
     assert [numbers.seconds(value) for value in (4.24, 192, 7500)] == ["4.2 s", "3 min 12 s", "2 h 05 min"]
     assert [numbers.times(value) for value in (5.12, 1.0, 0.451)] == ["5.1×", "1.0×", "0.45×"]
-
-
-def test_seeds_have_no_interval_of_their_middle() -> None:
-    times: dict[str, Any] = {"batch": 1, "length": 32, "examples_per_second": 500, "speedup": 1, "runs": 30}
-    seeds = [Latency(p50=p50, p50_interval=(p50 - 1, p50 + 1), **times) for p50 in (2, 6)]
-    found = median_latency(seeds)
-    assert found is not None
-    assert (found.p50, found.p50_interval, found.runs, found.starts) == (4, None, 30, 1)
-
-
-def test_cpu_time_has_a_middle_where_every_seed_has_one() -> None:
-    times: dict[str, Any] = {"batch": 1, "length": 32, "p90": 3, "p99": 4, "examples_per_second": 500, "speedup": 1}
-    times["runs"] = 30
-    seeds = [Latency(p50=p50, cpu_p50=p50 / 2, cpu_speedup=1, **times) for p50 in (1, 2, 9)]
-    middle_of_all = median_latency(seeds)
-    assert middle_of_all is not None
-    assert (middle_of_all.p50, middle_of_all.cpu_p50) == (2, 1)
-    older = seeds[0].model_copy(update={"cpu_p50": None, "cpu_speedup": None})
-    with_an_older = median_latency([older, *seeds[1:]])
-    assert with_an_older is not None
-    assert (with_an_older.p50, with_an_older.cpu_p50, with_an_older.cpu_speedup) == (2, None, None)

@@ -65,8 +65,8 @@ def test_the_teacher_stays_over_tasks_and_may_be_recommended(fake: Make) -> None
     teacher, *others = over_tasks(tasks)
     assert teacher.label == "teacher fp32" and teacher.is_baseline and not any(each.is_baseline for each in others)
     assert [len(row.models) for row in teacher.rows] == [2, 1]
-    found = recommend(tasks, Limits(None, 100.0, 90.0))
-    assert not found.missed and "points on the tuning split: teacher fp32 (" in found.lines[0]
+    recommendation = recommend(tasks, Limits(None, 100.0, 90.0))
+    assert not recommendation.missed and "points on the tuning split: teacher fp32 (" in recommendation.lines[0]
 
 
 def test_the_table_over_tasks_has_the_seeds_if_they_are_not_the_same(fake: Make) -> None:

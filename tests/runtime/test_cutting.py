@@ -37,8 +37,8 @@ def test_the_tokens_are_those_of_the_whole(name: str, monkeypatch: pytest.Monkey
         whole = texts[0] if len(texts) == 1 else (texts[0], texts[1])
         short = cutters[length].cut(whole)
         cut += short != whole
-        expected, found = own.encode_batch([whole])[0], own.encode_batch([short])[0]
-        assert (found.ids, found.type_ids) == (expected.ids, expected.type_ids), repr(texts)
+        expected, actual = own.encode_batch([whole])[0], own.encode_batch([short])[0]
+        assert (actual.ids, actual.type_ids) == (expected.ids, expected.type_ids), repr(texts)
     assert cut > 15
 
 

@@ -30,13 +30,13 @@ def folder(tmp_path: Path) -> Path:
 
 def test_vectors_are_those_of_each_text_alone(folder: Path) -> None:
     embedder = Embedder(folder, threads=1)
-    found = embedder.embed(TEXTS)
-    assert found.dtype == np.float32
-    assert found.shape == (len(TEXTS), WIDTH)
-    np.testing.assert_allclose(found, expected(TEXTS), **EXACT)
+    vectors = embedder.embed(TEXTS)
+    assert vectors.dtype == np.float32
+    assert vectors.shape == (len(TEXTS), WIDTH)
+    np.testing.assert_allclose(vectors, expected(TEXTS), **EXACT)
     for options in ({"batch_size": 1}, {"batch_size": 3}, {"tokens": 30}):
-        np.testing.assert_allclose(embedder.embed(TEXTS, **options), found, **EXACT)
-    np.testing.assert_allclose(list(embedder.vectors(iter(TEXTS), window=5)), found, **EXACT)
+        np.testing.assert_allclose(embedder.embed(TEXTS, **options), vectors, **EXACT)
+    np.testing.assert_allclose(list(embedder.vectors(iter(TEXTS), window=5)), vectors, **EXACT)
 
 
 def test_a_bare_text_and_none(folder: Path) -> None:
@@ -211,16 +211,16 @@ def test_a_config_without_a_width_is_refused(tmp_path: Path, size: Any) -> None:
 
 def test_openvino_gives_the_same(folder: Path) -> None:
     pytest.importorskip("openvino")
-    found = Embedder(folder, runtime="openvino", threads=1).embed(TEXTS)
-    np.testing.assert_allclose(found, expected(TEXTS), **EXACT)
+    vectors = Embedder(folder, runtime="openvino", threads=1).embed(TEXTS)
+    np.testing.assert_allclose(vectors, expected(TEXTS), **EXACT)
 
 
 def test_several_threads_may_ask_one(folder: Path) -> None:
     embedder = Embedder(folder, threads=1)
     whole = embedder.embed(TEXTS)
     with ThreadPoolExecutor(4) as pool:
-        for found in pool.map(embedder.embed, [TEXTS] * 8):
-            np.testing.assert_array_equal(found, whole)
+        for vectors in pool.map(embedder.embed, [TEXTS] * 8):
+            np.testing.assert_array_equal(vectors, whole)
 
 
 def test_it_runs_without_torch_and_pydantic(folder: Path) -> None:

@@ -27,15 +27,15 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def hashed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A list that gets an entry for every file that is hashed."""
-    made: list[str] = []
+    digests: list[str] = []
     real = hashlib.file_digest
 
     def digest(file, name: str):
-        made.append(name)
+        digests.append(name)
         return real(file, name)
 
     monkeypatch.setattr(hashlib, "file_digest", digest)
-    return made
+    return digests
 
 
 def kept(cache: Path) -> list[Path]:

@@ -45,8 +45,8 @@ def test_threads_may_share_it(folder: Path) -> None:
     expected = [model.logits([text] * (i + 1)) for i, text in enumerate(SINGLES)]
     with ThreadPoolExecutor(8) as pool:
         for _ in range(5):
-            found = pool.map(lambda i: model.logits([SINGLES[i]] * (i + 1)), range(len(SINGLES)))
-            for one, other in zip(found, expected, strict=True):
+            logits = pool.map(lambda i: model.logits([SINGLES[i]] * (i + 1)), range(len(SINGLES)))
+            for one, other in zip(logits, expected, strict=True):
                 np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
 
 

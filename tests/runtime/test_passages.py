@@ -44,7 +44,7 @@ def test_windows_hold_the_whole_context_and_each_token_may_begin_an_answer_in_on
         cut = Passages(own, length)([question], [context])
         whole = own.encode(context, add_special_tokens=False).ids
         best: dict[int, tuple[int, int]] = {}
-        asked = cut.encodings[0].ids[: cut.readable(0)[0]]
+        question_ids = cut.encodings[0].ids[: cut.readable(0)[0]]
         room = length - special - cut.encodings[0].sequence_ids.count(0)
         step = room - min(max(room // 4, 1), room - 1)
         owned: list[int] = []
@@ -52,7 +52,7 @@ def test_windows_hold_the_whole_context_and_each_token_may_begin_an_answer_in_on
             first, end, cls = cut.readable(window)
             assert len(encoding) <= length
             assert cls == 0
-            assert encoding.ids[:first] == asked
+            assert encoding.ids[:first] == question_ids
             assert encoding.ids[first:end] == whole[window * step : window * step + room]
             for place in range(end - first):
                 side = min(place, end - first - 1 - place)
@@ -70,14 +70,14 @@ def test_best_spans_are_those_of_a_plain_search_in_any_order_of_windows(name: st
     own, rng, numbers = TOKENIZERS[name](), random.Random(name), np.random.default_rng(0)
     questions, contexts = [odd(rng)[:15] for _ in range(40)], [odd(rng) for _ in range(40)]
     cut = Passages(own, 24, answer_tokens=4)(questions, contexts)
-    found = logits(cut, numbers)
+    window_logits = logits(cut, numbers)
     best = Best(cut.without_encodings(), most=5)
-    for window in numbers.permutation(len(found)):
-        best.add(np.array([window]), found[window][None])
+    for window in numbers.permutation(len(window_logits)):
+        best.add(np.array([window]), window_logits[window][None])
     outputs = best.outputs(impossible=False)
     assert outputs.dtype == np.float32
     for question, context in enumerate(contexts):
-        expected = plain_search(cut, question, context, found)
+        expected = plain_search(cut, question, context, window_logits)
         assert best.n_best(question, 3) == [(*place, score) for place, score in expected[:3]]
         if expected:
             assert tuple(outputs[question, :3]) == (*expected[0][0], np.float32(expected[0][1]))
@@ -86,11 +86,13 @@ def test_best_spans_are_those_of_a_plain_search_in_any_order_of_windows(name: st
         for start, end, _ in best.n_best(question, 5):
             assert context[start:end] == context[start:end].strip() != ""
     none = best.outputs(impossible=True)[:, 3]
-    expected_none = [min(found[i][0].sum() for i in np.flatnonzero(cut.question == each)) for each in range(40)]
+    expected_none = [min(window_logits[i][0].sum() for i in np.flatnonzero(cut.question == each)) for each in range(40)]
     np.testing.assert_array_equal(none, np.array(expected_none, np.float32))
 
 
-def plain_search(cut: Cut, question: int, context: str, found: list[np.ndarray]) -> list[tuple[tuple[int, int], float]]:
+def plain_search(
+    cut: Cut, question: int, context: str, window_logits: list[np.ndarray]
+) -> list[tuple[tuple[int, int], float]]:
     scores: dict[tuple[int, int], float] = {}
     for window in np.flatnonzero(cut.question == question).tolist():
         first, end, _ = cut.readable(window)
@@ -102,18 +104,18 @@ def plain_search(cut: Cut, question: int, context: str, found: list[np.ndarray])
                 a, b = offsets[start][0], offsets[last][1]
                 whole = context[a:b]
                 place = a + len(whole) - len(whole.lstrip()), b - len(whole) + len(whole.rstrip())
-                score = float(np.float32(found[window][start, 0] + found[window][last, 1]))
+                score = float(np.float32(window_logits[window][start, 0] + window_logits[window][last, 1]))
                 scores[place] = max(score, scores.get(place, -np.inf))
     return sorted(scores.items(), key=lambda item: (-item[1], item[0]))
 
 
 def test_a_batch_of_windows_is_as_one_after_another() -> None:
     cut = Passages(wordpiece(True, True), 16)(["a", "film"], ["good film. " * 20, "bad"])
-    found = np.random.default_rng(1).normal(size=(len(cut.encodings), 16, 2)).astype(np.float32)
+    window_logits = np.random.default_rng(1).normal(size=(len(cut.encodings), 16, 2)).astype(np.float32)
     together, apart = Best(cut), Best(cut)
-    together.add(np.arange(len(found)), found)
-    for window in range(len(found)):
-        apart.add(np.array([window]), found[window : window + 1])
+    together.add(np.arange(len(window_logits)), window_logits)
+    for window in range(len(window_logits)):
+        apart.add(np.array([window]), window_logits[window : window + 1])
     np.testing.assert_array_equal(together.outputs(impossible=True), apart.outputs(impossible=True))
 
 
@@ -190,11 +192,11 @@ def test_threads_do_not_cut_for_one_another() -> None:
 def answered(question: str, context: str, places: Mapping[int, tuple[float, float]], **options: int) -> Best:
     """Search the logits of a model that gives 0 except at these tokens of its one window."""
     cut = Passages(wordpiece(True, True), 64, **options)([question], [context])
-    found = np.zeros((1, len(cut.encodings[0]), 2), np.float32)
+    window_logits = np.zeros((1, len(cut.encodings[0]), 2), np.float32)
     for place, both in places.items():
-        found[0, place] = both
+        window_logits[0, place] = both
     best = Best(cut)
-    best.add(np.array([0]), found)
+    best.add(np.array([0]), window_logits)
     return best
 
 

@@ -17,8 +17,8 @@ PROGRAM = [sys.executable, "-c", "from compress.cli import main; main()", "predi
 
 
 def predict(*arguments: object, lines: str | bytes = "") -> subprocess.CompletedProcess[bytes]:
-    given = lines.encode() if isinstance(lines, str) else lines
-    return subprocess.run([*PROGRAM, *map(str, arguments)], input=given, capture_output=True)
+    stdin = lines.encode() if isinstance(lines, str) else lines
+    return subprocess.run([*PROGRAM, *map(str, arguments)], input=stdin, capture_output=True)
 
 
 def test_lines_of_stdin_are_answered_in_order(folder: Path) -> None:
@@ -39,8 +39,8 @@ def test_the_line_that_is_no_utf8_is_named_wherever_blocks_end(folder: Path, tmp
         rows = good if header else '{"text": "a é b"}\n' * 3000
         path.write_bytes((header + rows).encode() + bad)
         done = predict(folder, "--input", path, "--output", out)
-        told = f"{path}:{line}: expected UTF-8 text, found byte 0xe9; save the file as UTF-8"
-        assert (done.returncode, done.stderr.decode().strip()) == (2, f"error: {told}")
+        message = f"{path}:{line}: expected UTF-8 text, found byte 0xe9; save the file as UTF-8"
+        assert (done.returncode, done.stderr.decode().strip()) == (2, f"error: {message}")
         assert not out.exists()
 
 

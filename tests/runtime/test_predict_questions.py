@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
+from predict_runs import predict
 from reader_toys import finder
-from recipe_runs import compress
 from runtime_toys import describe
 
 from compress.runtime import Reader
@@ -19,13 +18,11 @@ PAIRS = [("who is it", "so it is the guy in that text"), ("where", "it is in"), 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    made = finder(tmp_path / "x")
-    describe(made, task={"kind": "span", "unanswerable": True}, text_columns=["question", "context"], max_length=24)
-    return made
-
-
-def predict(*arguments: object, lines: str = "") -> subprocess.CompletedProcess[str]:
-    return compress("predict", *arguments, cwd=Path.cwd(), lines=lines)
+    reader_folder = finder(tmp_path / "x")
+    describe(
+        reader_folder, task={"kind": "span", "unanswerable": True}, text_columns=["question", "context"], max_length=24
+    )
+    return reader_folder
 
 
 def test_a_line_for_each_question(folder: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from embedder_toys import WIDTH, averages
-from recipe_runs import compress
+from predict_runs import predict
 from runtime_toys import bag, describe
 
 from compress.cli.vector_files import write_header
@@ -22,16 +22,12 @@ TEXTS = ["a short text", "", "some words", "it is cut then"]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    made = averages(tmp_path / "x")
-    describe(made, text_columns=["one", "other"], max_length=24, task={"kind": "embedding"})
-    return made
+    embedder_folder = averages(tmp_path / "x")
+    describe(embedder_folder, text_columns=["one", "other"], max_length=24, task={"kind": "embedding"})
+    return embedder_folder
 
 
-def predict(*arguments: object, lines: str = "") -> subprocess.CompletedProcess[str]:
-    return compress("predict", *arguments, cwd=Path.cwd(), lines=lines)
-
-
-def told(done: subprocess.CompletedProcess[str]) -> str:
+def error_line(done: subprocess.CompletedProcess[str]) -> str:
     """Check that the command was refused, and return its one line."""
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
@@ -78,9 +74,9 @@ def test_vectors_of_a_column_go_to_a_numpy_file(folder: Path, tmp_path: Path) ->
     out = tmp_path / "out.npy"
     done = predict(folder, "-i", rows_file(tmp_path / "in.jsonl"), "-o", out, "--text", "one")
     assert (done.returncode, done.stderr, done.stdout) == (0, "", f"{out}: 4 vectors of {WIDTH}\n")
-    found = np.load(out)
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, Embedder(folder).embed(TEXTS), rtol=0, atol=1e-6)
+    vectors = np.load(out)
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(vectors, Embedder(folder).embed(TEXTS), rtol=0, atol=1e-6)
 
 
 def test_lines_of_a_text_file_get_a_vector_each(folder: Path, tmp_path: Path) -> None:
@@ -98,8 +94,8 @@ def test_rows_of_pairs_get_cosines_and_their_correlation(folder: Path, tmp_path:
     vectors = Embedder(folder).embed(TEXTS)
     expected = (vectors * vectors[::-1]).sum(axis=1)
     with out.open() as file:
-        found = [float(row["prediction"]) for row in csv.DictReader(file)]
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+        cosines = [float(row["prediction"]) for row in csv.DictReader(file)]
+    np.testing.assert_allclose(cosines, expected, atol=1e-6)
     assert done.stdout.startswith("4 pairs: spearman ")
 
 
@@ -123,13 +119,13 @@ def test_pairs_without_a_score_are_answered_and_counted(folder: Path, tmp_path: 
         assert len([float(row["prediction"]) for row in csv.DictReader(file)]) == len(rows)
 
 
-@pytest.mark.parametrize(("score", "told"), [("", "no pair has a score"), ("3", "all scores are 3")])
-def test_scores_without_a_correlation_are_not_told_as_0(folder: Path, tmp_path: Path, score: str, told: str) -> None:
+@pytest.mark.parametrize(("score", "reason"), [("", "no pair has a score"), ("3", "all scores are 3")])
+def test_scores_without_a_correlation_are_not_told_as_0(folder: Path, tmp_path: Path, score: str, reason: str) -> None:
     out = tmp_path / "out.csv"
     (tmp_path / "in.csv").write_text("one,other,score\n" + f"a,b,{score}\nc,d,{score}\n")
     done = predict(folder, "-i", tmp_path / "in.csv", "-o", out, "--label", "score")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"error: nothing can be scored: {told}; the answers are in {out}\n"
+    assert done.stderr == f"error: nothing can be scored: {reason}; the answers are in {out}\n"
     assert len(out.read_text().splitlines()) == 3
 
 
@@ -137,8 +133,8 @@ def test_rows_of_one_text_get_vectors(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     done = predict(folder, "-i", rows_file(tmp_path / "in.jsonl"), "-o", out, "--text", "other")
     assert (done.returncode, done.stderr) == (0, "")
-    found = [json.loads(line)["prediction"] for line in out.read_text().splitlines()]
-    np.testing.assert_allclose(found, Embedder(folder).embed(TEXTS[::-1]), atol=1e-7)
+    vectors = [json.loads(line)["prediction"] for line in out.read_text().splitlines()]
+    np.testing.assert_allclose(vectors, Embedder(folder).embed(TEXTS[::-1]), atol=1e-7)
 
 
 @pytest.mark.parametrize(
@@ -153,24 +149,26 @@ def test_rows_of_one_text_get_vectors(folder: Path, tmp_path: Path) -> None:
 )
 def test_what_does_not_fit_is_refused(folder: Path, tmp_path: Path, options: tuple[str, ...], message: str) -> None:
     options = tuple(str(tmp_path / option) if option.startswith("x.") else option for option in options)
-    assert message in told(predict(folder, "-i", rows_file(tmp_path / "in.jsonl"), *options))
+    assert message in error_line(predict(folder, "-i", rows_file(tmp_path / "in.jsonl"), *options))
     assert not list(tmp_path.glob("x.*"))
 
 
 def test_a_numpy_file_that_is_there_is_kept(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "x.npy"
     out.write_text("mine")
-    assert "exists already" in told(predict(folder, "-i", rows_file(tmp_path / "in.jsonl"), "-o", out, "--text", "one"))
+    assert "exists already" in error_line(
+        predict(folder, "-i", rows_file(tmp_path / "in.jsonl"), "-o", out, "--text", "one")
+    )
     assert out.read_text() == "mine"
 
 
 def test_a_file_without_rows_leaves_nothing(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text("text\n")
-    assert "no examples" in told(predict(folder, "-i", tmp_path / "in.csv", "-o", tmp_path / "x.npy"))
+    assert "no examples" in error_line(predict(folder, "-i", tmp_path / "in.csv", "-o", tmp_path / "x.npy"))
     assert not (tmp_path / "x.npy").exists()
 
 
 def test_others_have_no_vectors(tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text("text\na text\n")
     done = predict(bag(tmp_path / "bag"), "-i", tmp_path / "in.csv", "-o", tmp_path / "x.npy")
-    assert "gives no vectors; expected a .csv, .tsv or .jsonl file" in told(done)
+    assert "gives no vectors; expected a .csv, .tsv or .jsonl file" in error_line(done)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
-from recipe_runs import compress
+from predict_runs import predict
 from runtime_toys import describe
 from tagger_toys import chain
 
@@ -20,19 +19,15 @@ TEXTS = ["so the guy , in", "so so", "", "in\tthe"]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    describe(made := chain(tmp_path / "x", says=SAYS, scale=0.1), text_columns=["tokens"], max_length=24)
-    return made
-
-
-def predict(*arguments: object, lines: str = "") -> subprocess.CompletedProcess[str]:
-    return compress("predict", *arguments, cwd=Path.cwd(), lines=lines)
+    describe(tagger_folder := chain(tmp_path / "x", says=SAYS, scale=0.1), text_columns=["tokens"], max_length=24)
+    return tagger_folder
 
 
 def test_a_line_for_each_text(folder: Path) -> None:
     done = predict(folder, lines="\n".join(TEXTS))
     expected = [
-        ", ".join(f"{one.text} ({one.label} {one.score:.4f})" for one in found) or "-"
-        for found in Tagger(folder).predict(TEXTS)
+        ", ".join(f"{one.text} ({one.label} {one.score:.4f})" for one in entities) or "-"
+        for entities in Tagger(folder).predict(TEXTS)
     ]
     assert done.stdout.splitlines() == expected
     assert expected[0].startswith("the guy (PER ")
@@ -66,12 +61,12 @@ def test_rows_get_a_column_of_entities(folder: Path, tmp_path: Path, suffix: str
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "")
     lines = out.read_text().splitlines()
     if suffix == ".jsonl":
-        found = [json.loads(line)["prediction"] for line in lines]
+        predictions = [json.loads(line)["prediction"] for line in lines]
     else:
         table = csv.DictReader(lines, delimiter={".csv": ",", ".tsv": "\t"}[suffix])
-        found = [json.loads(row["prediction"]) for row in table]
+        predictions = [json.loads(row["prediction"]) for row in table]
     expected = Tagger(folder).predict(TEXTS)
-    assert [[(one["text"], one["label"], one["start"]) for one in each] for each in found] == [
+    assert [[(one["text"], one["label"], one["start"]) for one in each] for each in predictions] == [
         [(one.text, one.label, one.start) for one in each] for each in expected
     ]
 

@@ -38,54 +38,54 @@ def expected(question: str, context: str) -> tuple[tuple[int, int] | None, float
     """Return (place, score, none) from the table of logits and the whole context's tokens: windows change nothing if a token's logits do
     not depend on its context."""
     own, table = wordpiece(120), rows(SAYS, 0.1)
-    found = own.encode(context, add_special_tokens=False)
+    encoding = own.encode(context, add_special_tokens=False)
     best: tuple[float, tuple[int, int] | None] = NEVER, None
-    for first in range(len(found)):
-        for last in range(first, min(first + 30, len(found))):
-            score = table[found.ids[first], 0] + table[found.ids[last], 1]
+    for first in range(len(encoding)):
+        for last in range(first, min(first + 30, len(encoding))):
+            score = table[encoding.ids[first], 0] + table[encoding.ids[last], 1]
             if score > best[0]:
-                best = score, (found.offsets[first][0], found.offsets[last][1])
+                best = score, (encoding.offsets[first][0], encoding.offsets[last][1])
     return best[1], float(best[0]), float(table[own.token_to_id("[CLS]")].sum())
 
 
 def test_an_answer(folder: Path) -> None:
-    found = Reader(folder, threads=1).answer(*PAIR)
-    assert (found.answer, found.start, found.end) == ("the guy", 9, 16)
-    assert PAIR[1][found.start : found.end] == found.answer
-    assert 0.99 < found.score <= 1
+    answer = Reader(folder, threads=1).answer(*PAIR)
+    assert (answer.answer, answer.start, answer.end) == ("the guy", 9, 16)
+    assert PAIR[1][answer.start : answer.end] == answer.answer
+    assert 0.99 < answer.score <= 1
 
 
 def test_answers_are_those_of_a_plain_search_whatever_the_windows_and_batches(tmp_path: Path) -> None:
     """Answers have at most as many tokens as two windows share, so that one window contains them; longer ones may be in no small window."""
     reader = Reader(finder(tmp_path / "x", max_length=200), threads=1)
-    given = [
+    examples = [
         *pairs(60),
         PAIR,
         ("", "the guy"),
         ("x " * 90, "so the guy in"),
         ("who", "a " * 300 + "the guy , " + "b " * 300),
     ]
-    outputs = reader.outputs(given, impossible=False)
+    outputs = reader.outputs(examples, impossible=False)
     assert outputs.dtype == np.float32
-    raw = reader.outputs(given, impossible=True)
-    for pair, row, other in zip(given, outputs, raw, strict=True):
+    raw = reader.outputs(examples, impossible=True)
+    for pair, row, other in zip(examples, outputs, raw, strict=True):
         place, score, none = expected(*pair)
         assert (row[0], row[1]) == (place or (0, 0)), pair
         np.testing.assert_allclose(row[2:], [score, NEVER], rtol=1e-6)
         assert other[3] == np.float32(none)
         assert tuple(other[:2]) == ((0, 0) if none > score else tuple(row[:2]))
     for options in ({"batch_size": 1}, {"tokens": 30}, {"batch_size": 3, "tokens": 900}):
-        np.testing.assert_array_equal(reader.outputs(given, impossible=False, **options), outputs)
+        np.testing.assert_array_equal(reader.outputs(examples, impossible=False, **options), outputs)
     assert (raw[:, 3] > raw[:, 2]).any()
 
 
 def test_each_is_answered_alone_and_in_a_stream_as_together(folder: Path) -> None:
-    reader, given = Reader(folder, threads=1), [*pairs(30), PAIR]
-    together = reader.predict(given)
-    assert list(reader.answers(iter(given), window=4)) == together
-    assert [reader.answer(*pair) for pair in given] == together
+    reader, examples = Reader(folder, threads=1), [*pairs(30), PAIR]
+    together = reader.predict(examples)
+    assert list(reader.answers(iter(examples), window=4)) == together
+    assert [reader.answer(*pair) for pair in examples] == together
     with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(lambda pair: reader.answer(*pair), given)) == together
+        assert list(pool.map(lambda pair: reader.answer(*pair), examples)) == together
     assert list(reader.answers(PAIR)) == [together[-1]]
     assert list(reader.answers([])) == []
     assert reader.outputs([]).shape == (0, 4)
@@ -137,9 +137,11 @@ def test_outputs_are_found_by_name(tmp_path: Path, swapped: bool) -> None:
 
 def test_openvino_answers_the_same(folder: Path) -> None:
     pytest.importorskip("openvino")
-    given = [*pairs(20), PAIR]
-    expected = Reader(folder, threads=1).outputs(given, impossible=True)
-    np.testing.assert_allclose(Reader(folder, runtime="openvino").outputs(given, impossible=True), expected, rtol=1e-5)
+    examples = [*pairs(20), PAIR]
+    expected = Reader(folder, threads=1).outputs(examples, impossible=True)
+    np.testing.assert_allclose(
+        Reader(folder, runtime="openvino").outputs(examples, impossible=True), expected, rtol=1e-5
+    )
 
 
 def test_what_is_no_pair_is_named_after_what_was_before(folder: Path) -> None:

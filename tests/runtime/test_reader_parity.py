@@ -29,8 +29,8 @@ class TorchEngine:
         import torch
 
         with torch.inference_mode():
-            found = self.model(**{name: torch.from_numpy(values) for name, values in batch.items()})
-        return torch.stack([found.start_logits, found.end_logits], dim=-1).numpy()
+            outputs = self.model(**{name: torch.from_numpy(values) for name, values in batch.items()})
+        return torch.stack([outputs.start_logits, outputs.end_logits], dim=-1).numpy()
 
 
 @pytest.fixture
@@ -56,8 +56,8 @@ def searched(model: Any, tokenizer: Any, question: str, context: str) -> list[fl
     )
     names = ("input_ids", "attention_mask", "token_type_ids")
     with torch.inference_mode():
-        found = model(**{name: cut[name] for name in names})
-    starts, ends = found.start_logits.numpy(), found.end_logits.numpy()
+        outputs = model(**{name: cut[name] for name in names})
+    starts, ends = outputs.start_logits.numpy(), outputs.end_logits.numpy()
     inside = [[i for i, text in enumerate(cut.sequence_ids(w)) if text == 1] for w in range(len(starts))]
     most: dict[int, tuple[int, int]] = {}
     for window, places in enumerate(inside):
@@ -88,11 +88,11 @@ def test_the_same_answers_as_transformers_and_torch(tmp_path: Path, model: Any) 
         (" ".join(rng.choices(WORDS, k=rng.randint(1, 5))), " ".join(rng.choices(WORDS, k=rng.randint(1, 120))))
         for _ in range(40)
     ]
-    found = reader.outputs(pairs, impossible=True)
+    outputs = reader.outputs(pairs, impossible=True)
     expected = np.array([searched(model, tokenizer, *pair) for pair in pairs])
-    np.testing.assert_allclose(found[:, 2:], expected[:, 2:], atol=1e-4, rtol=1e-4)
+    np.testing.assert_allclose(outputs[:, 2:], expected[:, 2:], atol=1e-4, rtol=1e-4)
     none = expected[:, 3] > expected[:, 2]
-    np.testing.assert_array_equal(found[:, :2], np.where(none[:, None], 0, expected[:, :2]))
-    assert len({tuple(row) for row in found[:, :2].tolist()}) > 20, "answers must stand in many places"
+    np.testing.assert_array_equal(outputs[:, :2], np.where(none[:, None], 0, expected[:, :2]))
+    assert len({tuple(row) for row in outputs[:, :2].tolist()}) > 20, "answers must stand in many places"
     best = [reader.answer(*pair) for pair in pairs]
     assert [(one.start, one.end) for one in best] == [tuple(row) for row in expected[:, :2].astype(int).tolist()]

@@ -28,9 +28,9 @@ def alone(model: Classifier, texts: list[str]) -> list[Prediction]:
     return [model.predict([text])[0] for text in texts]
 
 
-def same(found: list[Prediction], expected: list[Prediction]) -> None:
-    assert [one.label for one in found] == [one.label for one in expected]
-    np.testing.assert_allclose([one.score for one in found], [one.score for one in expected], rtol=1e-5)
+def same(actual: list[Prediction], expected: list[Prediction]) -> None:
+    assert [one.label for one in actual] == [one.label for one in expected]
+    np.testing.assert_allclose([one.score for one in actual], [one.score for one in expected], rtol=1e-5)
 
 
 def test_a_stream_gets_the_answers_of_a_list_in_its_order(folder: Path) -> None:
@@ -78,11 +78,11 @@ def test_nothing_gives_nothing(folder: Path) -> None:
 
 def collected(answers: Iterator[Prediction], error: type[Exception], match: str) -> int:
     """Return the number of answers before the error."""
-    found = []
+    before_error = []
     with pytest.raises(error, match=match):
         for answer in answers:
-            found.append(answer)
-    return len(found)
+            before_error.append(answer)
+    return len(before_error)
 
 
 @pytest.mark.parametrize("bad", [0, 5, 256, 700])
@@ -163,7 +163,9 @@ def test_a_stream_that_is_left_leaves_nothing_behind(folder: Path) -> None:
 def test_logits_are_of_the_texts_alone_however_they_come(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model, texts, batches = Classifier(folder, threads=1), list(ragged(700)), []
     ran = model._run
-    monkeypatch.setattr(model, "_run", lambda found, engine: batches.append(len(found)) or ran(found, engine))
+    monkeypatch.setattr(
+        model, "_run", lambda encodings, engine: batches.append(len(encodings)) or ran(encodings, engine)
+    )
     model.logits(texts)
     as_list = list(batches)
     batches.clear()

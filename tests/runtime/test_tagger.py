@@ -1,4 +1,4 @@
-"""Tagger: the answers of transformers, words and entities with their places in a text, long texts in windows."""
+"""Tagger: words and entities with their places in a text, long texts in windows, streams."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from runtime_toys import SINGLES, WORDS, tokenizer_file
-from tagger_toys import LABELS, SAYS, chain
+from runtime_toys import SINGLES, WORDS
+from tagger_toys import SAYS, chain
 
 from compress.errors import CheckFailed, CompressError
 from compress.runtime import Entity, Tagger
@@ -35,140 +35,8 @@ def ragged(count: int) -> Iterator[str]:
         yield " ".join(chr(ord("a") + (number + i) % 26) for i in range(number * 7 % 41))
 
 
-def told(answers: list[Entity]) -> list[tuple[str, str]]:
-    return [(found.text, found.label) for found in answers]
-
-
-@pytest.fixture(scope="module")
-def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
-    """A BertForTokenClassification as a folder, and the model itself."""
-    import torch
-    from transformers import BertConfig, BertForTokenClassification
-
-    from compress.export.fast import build_fast
-    from compress.graphs.model_files import write_model
-
-    torch.manual_seed(0)
-    folder, names = tmp_path_factory.mktemp("exported"), {number: str(name) for number, name in enumerate(LABELS)}
-    size: dict[str, Any] = {"vocab_size": 120, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
-    size |= {"intermediate_size": 64, "max_position_embeddings": 24, "initializer_range": 0.5}
-    config = BertConfig(**size, id2label=names, label2id={name: i for i, name in names.items()})
-    model = BertForTokenClassification(config).eval()
-    model.save_pretrained(folder)
-    graph = build_fast(model, kind="tagging")
-    assert graph is not None
-    write_model(graph, folder / "model.onnx")
-    tokenizer_file(folder / "tokenizer.json")
-    return folder, model
-
-
-def test_the_same_logits_as_transformers_and_torch(exported: tuple[Path, Any]) -> None:
-    """Compares each word's first token, in texts that fit: fp32 on both sides, with another order of summation."""
-    import torch
-    from transformers import BertTokenizer
-
-    folder, model = exported
-    texts = [" ".join(WORDS[: i % 7]) for i in range(20)]
-    split = [text.split() for text in texts]
-    inputs = BertTokenizer.from_pretrained(folder)(split, is_split_into_words=True, padding=True, return_tensors="pt")
-    with torch.inference_mode():
-        logits = model(**inputs).logits.numpy()
-    expected = np.array(
-        [logits[row, inputs.word_ids(row).index(word)] for row, words in enumerate(split) for word in range(len(words))]
-    )
-    tagger = Tagger(folder, threads=1)
-    for options in ({}, {"batch_size": 1}, {"batch_size": 3}, {"tokens": 30}):
-        np.testing.assert_allclose(tagger.logits(texts, **options), expected, atol=1e-4, rtol=1e-4)
-    np.testing.assert_allclose(tagger.logits(split), expected, atol=1e-4, rtol=1e-4)
-    assert len(set(expected.argmax(axis=1))) > 1, "the words must not all get the same answer"
-
-
-def test_entities_are_those_of_transformers_pipeline(exported: tuple[Path, Any]) -> None:
-    """For each of its aggregation strategies, and token by token. Its words end at spaces."""
-    from transformers import BertTokenizer, pipeline
-
-    folder, model = exported
-    ask = pipeline("token-classification", model=model, tokenizer=BertTokenizer.from_pretrained(folder), device="cpu")
-    tagger = Tagger(folder, threads=1)
-    several, decided = 0, set()
-    for text in (" ".join(WORDS[i : i + 6]).replace(",", "so") for i in range(9)):
-        for strategy in get_args(Aggregation):
-            expected: Any = ask(text, aggregation_strategy=strategy)
-            if strategy == "none":  # every token; the first of each word is compared
-                expected = [one for one in expected if not one["word"].startswith("##")]
-            (found,) = tagger.tag(text, aggregation=strategy)
-            assert tagger.predict(text, aggregation=strategy) == [found]
-            decided.add((strategy, tuple((one.label, one.start) for one in found)))
-            name = "entity" if strategy == "none" else "entity_group"
-            assert [(one.label, one.start) for one in found] == [(one[name], one["start"]) for one in expected]
-            np.testing.assert_allclose([one.score for one in found], [one["score"] for one in expected], rtol=1e-3)
-            several += sum(" " in one.text for one in found)
-    assert several > 3
-    first, average, largest = (
-        {answers for each, answers in decided if each == name} for name in ("first", "average", "max")
-    )
-    assert first != average and first != largest, "the other tokens must matter"
-
-
-HOSTILE = [
-    ["Café", "cafe\u0301", "ÀÉÎ", "Straße", "until"],
-    ["a\u00adb", "\u200d", "e\u0301\u0301", "so", "\u0301", "text"],
-    ["雨が降る", "ветер", "x,y", "[SEP]", "i\u0307t"],
-    ["\U0001f600", "words\ufe0f", "\ud55c\uae00", "\u1112\u1161\u11ab", "\ufb01t"],
-    ["a\u00a0b", "(some)", "\u202eit\u202c", "more\u0000", "\u0e01\u0e33"],
-]
-
-
-@pytest.mark.parametrize("strategy", ["first", "average", "max"])
-def test_hostile_words_are_decided_as_transformers_decides_their_tokens(
-    exported: tuple[Path, Any], strategy: Any
-) -> None:
-    """Applies its rule for a word to the tokens that its tokenizer assigns to each word of a list."""
-    import torch
-    from transformers import BertTokenizer, pipeline
-    from transformers.pipelines.token_classification import AggregationStrategy
-
-    folder, model = exported
-    tokenizer = BertTokenizer.from_pretrained(folder)
-    decide: Any = pipeline("token-classification", model=model, tokenizer=tokenizer, device="cpu")
-    tagger, sizes = Tagger(folder, threads=1), []
-    for words in HOSTILE:
-        inputs = tokenizer(words, is_split_into_words=True, return_tensors="pt")
-        assert inputs["input_ids"].shape[1] <= 24, "one window"
-        with torch.inference_mode():
-            scores = model(**inputs).logits[0].softmax(-1).numpy()
-        names = inputs.tokens()
-        (found,) = tagger.label_words([words], aggregation=strategy)
-        for number, answer in enumerate(found.labels):
-            own = [place for place, word in enumerate(inputs.word_ids()) if word == number]
-            tokens = [{"scores": scores[place], "word": names[place], "start": 0, "end": 0} for place in own]
-            sizes.append(len(own))
-            if not own:
-                assert answer.label == "O"
-                continue
-            expected = decide.aggregate_word(tokens, AggregationStrategy(strategy))
-            assert answer.label == expected["entity"], (words[number], names)
-            assert answer.score == pytest.approx(expected["score"], rel=1e-3)
-    assert 0 in sizes and sum(size > 1 for size in sizes) > 5
-
-
-def test_tokens_of_words_in_windows_are_decided_as_by_hand(exported: tuple[Path, Any]) -> None:
-    """In a long text, a word gets the mean, or the most confident, of its tokens in the window that decides its first token."""
-    folder, _ = exported
-    tagger = Tagger(folder, threads=1)
-    text = " ".join(WORDS[number % len(WORDS)] for number in range(60))
-    spans = tagger.words(text)
-    cut = tagger._windower([text], spans)
-    assert len(cut.encodings) > 3 and (cut.places.last > cut.places.position).any()
-    tokens = [softmax(found[0]) for encoding in cut.encodings for _, found in tagger._runs([encoding], None, None)]
-    expected = {"average": [], "max": []}
-    for window, first, last in zip(cut.places.window, cut.places.position, cut.places.last, strict=True):
-        own = tokens[window][first : last + 1]
-        expected["average"].append(own.mean(axis=0).max())
-        expected["max"].append(own.max())
-    for strategy, scores in expected.items():
-        (found,) = tagger.label_words(text, aggregation=strategy)  # type: ignore[arg-type]
-        np.testing.assert_allclose([one.score for one in found.labels], scores, rtol=1e-4)
+def texts_and_labels(answers: list[Entity]) -> list[tuple[str, str]]:
+    return [(entity.text, entity.label) for entity in answers]
 
 
 def test_the_unpadded_form_answers_padded_batches(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,13 +52,19 @@ def test_the_unpadded_form_answers_padded_batches(folder: Path, monkeypatch: pyt
 
 def test_entities_stand_where_they_are_in_the_text(folder: Path) -> None:
     tagger = Tagger(folder)
-    (found,) = tagger.tag(ENTITIES)
-    assert told(found) == [("the guy", "PER"), ("in", "LOC"), ("in that", "LOC"), ("the", "PER"), ("the", "PER")]
-    assert all(ENTITIES[one.start : one.end] == one.text for one in found)
-    assert [one.start for one in found] == [3, 11, 19, 29, 33]
+    (entities,) = tagger.tag(ENTITIES)
+    assert texts_and_labels(entities) == [
+        ("the guy", "PER"),
+        ("in", "LOC"),
+        ("in that", "LOC"),
+        ("the", "PER"),
+        ("the", "PER"),
+    ]
+    assert all(ENTITIES[one.start : one.end] == one.text for one in entities)
+    assert [one.start for one in entities] == [3, 11, 19, 29, 33]
     (alone,) = tagger.tag(ENTITIES, aggregation="none")
-    assert told(alone)[:4] == [("the", "B-PER"), ("guy", "I-PER"), ("in", "B-LOC"), ("in", "B-LOC")]
-    assert found[0].score == pytest.approx((alone[0].score + alone[1].score) / 2)
+    assert texts_and_labels(alone)[:4] == [("the", "B-PER"), ("guy", "I-PER"), ("in", "B-LOC"), ("in", "B-LOC")]
+    assert entities[0].score == pytest.approx((alone[0].score + alone[1].score) / 2)
 
 
 def test_scores_are_the_softmax_of_the_logits(folder: Path) -> None:
@@ -198,8 +72,8 @@ def test_scores_are_the_softmax_of_the_logits(folder: Path) -> None:
     text = " ".join(WORDS)
     best = softmax(tagger.logits(text)).max(axis=1)
     labels = tagger.logits(text).argmax(axis=1)
-    (found,) = tagger.tag(text, aggregation="none")
-    np.testing.assert_allclose([one.score for one in found], best[labels != 0], rtol=1e-9)
+    (entities,) = tagger.tag(text, aggregation="none")
+    np.testing.assert_allclose([one.score for one in entities], best[labels != 0], rtol=1e-9)
 
 
 def test_a_text_may_be_a_list_of_words(folder: Path) -> None:
@@ -209,11 +83,11 @@ def test_a_text_may_be_a_list_of_words(folder: Path) -> None:
     joined = " ".join(words)
     assert [joined[start:end] for start, end in spans] == words
     assert tagger.logits([words]).shape == (8, 5)
-    (found,) = tagger.tag([words])
-    assert all(joined[one.start : one.end] == one.text for one in found)
-    assert ("the guy", "PER") in told(found)
-    assert ("in that", "LOC") in told(found)
-    assert tagger.predict([tuple(words), joined])[0] == found
+    (entities,) = tagger.tag([words])
+    assert all(joined[one.start : one.end] == one.text for one in entities)
+    assert ("the guy", "PER") in texts_and_labels(entities)
+    assert ("in that", "LOC") in texts_and_labels(entities)
+    assert tagger.predict([tuple(words), joined])[0] == entities
 
 
 def test_one_row_for_each_word_of_all_texts(folder: Path) -> None:
@@ -253,8 +127,8 @@ def test_a_long_text_is_answered_as_in_one_piece(folder: Path, tmp_path: Path) -
 def test_parts_of_speech_are_one_answer_per_word(tmp_path: Path) -> None:
     tagger = Tagger(chain(tmp_path / "x", labels=("ADJ", "NOUN", "VERB"), says={"the": "NOUN", "guy": "NOUN"}))
     for aggregation in get_args(Aggregation):
-        (found,) = tagger.tag("the guy the", aggregation=aggregation)
-        assert told(found) == [("the", "NOUN"), ("guy", "NOUN"), ("the", "NOUN")]
+        (entities,) = tagger.tag("the guy the", aggregation=aggregation)
+        assert texts_and_labels(entities) == [("the", "NOUN"), ("guy", "NOUN"), ("the", "NOUN")]
 
 
 def test_other_schemes_of_prefixes(tmp_path: Path) -> None:
@@ -312,7 +186,7 @@ def test_a_stream_is_answered_while_it_is_read(folder: Path) -> None:
 
     answers = Tagger(folder).tag(endless(), window=3)
     assert read == 0
-    assert told(next(answers)) == [("the guy", "PER")]
+    assert texts_and_labels(next(answers)) == [("the guy", "PER")]
     assert read == 3
     with pytest.raises(CompressError, match="expected texts in a list or a stream, found int"):
         Tagger(folder).tag(7)  # type: ignore[arg-type]
@@ -324,8 +198,8 @@ def test_threads_may_share_it(folder: Path) -> None:
     tagger, texts = Tagger(folder, threads=1), list(ragged(60))
     expected = tagger.predict(texts)
     with ThreadPoolExecutor(8) as pool:
-        for found in pool.map(lambda _: tagger.predict(texts), range(16)):
-            assert found == expected
+        for answers in pool.map(lambda _: tagger.predict(texts), range(16)):
+            assert answers == expected
 
 
 def test_the_same_answers_in_openvino(folder: Path) -> None:

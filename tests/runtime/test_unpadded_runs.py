@@ -35,26 +35,26 @@ def folder(tiny_checkpoint: Callable[[str], Path], tiny_onnx: Callable[..., Path
 @pytest.fixture
 def ran(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, float]]:
     """Record (file, share of padding) of every run."""
-    found: list[tuple[str, float]] = []
+    runs: list[tuple[str, float]] = []
     run = OnnxRuntime.run
 
     def spy(self: OnnxRuntime, batch: dict[str, np.ndarray]) -> np.ndarray:
-        found.append((self.path.name, 1 - float(batch["attention_mask"].mean())))
+        runs.append((self.path.name, 1 - float(batch["attention_mask"].mean())))
         return run(self, batch)
 
     monkeypatch.setattr(OnnxRuntime, "run", spy)
-    return found
+    return runs
 
 
 def test_padded_batches_are_run_unpadded_and_the_others_not(folder: Path, ran: list[tuple[str, float]]) -> None:
     model = Classifier(folder, threads=1)
-    found = model.predict(RAGGED, tokens=300)
+    predictions = model.predict(RAGGED, tokens=300)
     assert {name for name, _ in ran} == {"model.onnx", "model_unpadded.onnx"}
     assert all((share >= unpadded.FROM) == (name == "model_unpadded.onnx") for name, share in ran)
     ran.clear()
     expected = [model.predict([text])[0] for text in RAGGED]
     assert {name for name, _ in ran} == {"model.onnx"}
-    for one, other in zip(found, expected, strict=True):
+    for one, other in zip(predictions, expected, strict=True):
         assert one.label == other.label
         assert one.score == pytest.approx(other.score, abs=1e-6)
 
@@ -112,11 +112,11 @@ def test_one_that_does_not_belong_is_left_alone_with_a_warning(
     expected = damage(folder)
     model = Classifier(folder, threads=1)
     with pytest.warns(UserWarning, match=re.escape(expected)):
-        found = model.predict(RAGGED, tokens=300)
-    assert len(found) == len(RAGGED)
+        predictions = model.predict(RAGGED, tokens=300)
+    assert len(predictions) == len(RAGGED)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert model.predict(RAGGED, tokens=300) == found
+        assert model.predict(RAGGED, tokens=300) == predictions
     assert {name for name, _ in ran} == {"model.onnx"}
 
 
@@ -162,5 +162,5 @@ def test_threads_open_it_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
     with ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(lambda _: model.predict(RAGGED, tokens=300), range(8)))
     assert len(opened) == 1
-    for found in answers:
-        assert [prediction.label for prediction in found] == [model.labels[row.argmax()] for row in expected]
+    for predictions in answers:
+        assert [prediction.label for prediction in predictions] == [model.labels[row.argmax()] for row in expected]

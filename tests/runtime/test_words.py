@@ -58,12 +58,12 @@ def test_spans_are_in_order_apart_and_leave_out_no_letter() -> None:
 
 def whole(own: Tokenizer, text: str) -> tuple[list[int], np.ndarray]:
     """Return (ids of a text that is not cut, without special tokens; the number of each word's first token), by a plain loop."""
-    found = own.encode(text, add_special_tokens=False)
+    encoding = own.encode(text, add_special_tokens=False)
     first = [
-        next((i for i, (a, b) in enumerate(found.offsets) if b > a and a < end and b > start), NOWHERE)
+        next((i for i, (a, b) in enumerate(encoding.offsets) if b > a and a < end and b > start), NOWHERE)
         for start, end in word_spans(text)
     ]
-    return found.ids, np.array(first, np.int64)
+    return encoding.ids, np.array(first, np.int64)
 
 
 @EACH
@@ -81,8 +81,8 @@ def test_windows_of_any_length_give_each_word_its_first_token(name: str) -> None
         room = length - special
         step = room - min(max(room // 4, 1), room - 1)
         read = cut.places.window != NOWHERE
-        found = np.where(read, cut.places.window * step + cut.places.position - special // 2, NOWHERE)
-        np.testing.assert_array_equal(found, expected, err_msg=repr(odd))
+        actual = np.where(read, cut.places.window * step + cut.places.position - special // 2, NOWHERE)
+        np.testing.assert_array_equal(actual, expected, err_msg=repr(odd))
         for number, encoding in enumerate(cut.encodings):
             assert len(encoding) <= length
             assert (
@@ -147,7 +147,7 @@ def test_words_that_become_no_token_are_nowhere() -> None:
     own = wordpiece(True, True)
     texts = ["\u0301", "good \u0301 film", "\u200d a", "a \ue000", ""]
     places = [[(0, 1)], [(0, 4), (5, 6), (7, 11)], [(0, 1), (2, 3)], [(0, 1), (2, 3)], []]
-    spans = [np.array(found, np.int64).reshape(-1, 2) for found in places]
+    spans = [np.array(each, np.int64).reshape(-1, 2) for each in places]
     cut = Windower(own, 10)(texts, spans)
     assert cut.places.window.tolist() == [NOWHERE, 1, NOWHERE, 1, NOWHERE, 2, 3, NOWHERE]
     assert cut.places.position.tolist() == [NOWHERE, 1, NOWHERE, 2, NOWHERE, 1, 1, NOWHERE]
@@ -196,10 +196,10 @@ def test_words_are_looked_for_near_each_window_alone(monkeypatch: pytest.MonkeyP
     looked: list[int] = []
     near = words_module._tokens
 
-    def counted(*given: Any, **more: Any) -> Any:
-        found = near(*given, **more)
-        looked.append(len(found[1]))
-        return found
+    def counted(*arguments: Any, **more: Any) -> Any:
+        positions = near(*arguments, **more)
+        looked.append(len(positions[1]))
+        return positions
 
     monkeypatch.setattr(words_module, "_tokens", counted)
     count, windower = 4_000, Windower(wordpiece(True, True), 16)

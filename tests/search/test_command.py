@@ -57,10 +57,10 @@ def test_a_search_ends_with_a_front_a_choice_and_the_command_that_ships_it(place
 
 def test_what_is_too_large_by_its_parameters_is_refused_before_any_training(place: Path) -> None:
     own = ("--task", "tiny-task.yaml", "--teacher", "tiny.yaml", "-o", "small")
-    found = compress("search", "int8", "distilbert", "--max-size-mb", "0.001", "--trials", "2", *own, cwd=place)
-    assert found.returncode == 2
-    assert "no trial was measured; trial 0 was refused: --max-size-mb" in found.stderr
-    assert "; trial 1 was refused: --max-size-mb" in found.stderr  # it has another size, so another reason
+    done = compress("search", "int8", "distilbert", "--max-size-mb", "0.001", "--trials", "2", *own, cwd=place)
+    assert done.returncode == 2
+    assert "no trial was measured; trial 0 was refused: --max-size-mb" in done.stderr
+    assert "; trial 1 was refused: --max-size-mb" in done.stderr  # it has another size, so another reason
     assert not (place / "small" / ".store").exists()
 
 
@@ -68,11 +68,11 @@ def test_students_vary_for_each_recipe_that_has_one_whatever_its_stages_are_call
     """The distill stages of minilm have names, and prune-distil's trains no student."""
     axes = ("--try", "student=[distil-1l, tiny-2l]", "--trials", "9")
     own = ("--task", "tiny-task.yaml", "--teacher", "tiny.yaml", "-o", "students")
-    found = compress("search", "minilm", "prune-distil", "--max-size-mb", "0.001", *axes, *own, cwd=place)
-    assert "no trial was measured" in found.stderr
+    done = compress("search", "minilm", "prune-distil", "--max-size-mb", "0.001", *axes, *own, cwd=place)
+    assert "no trial was measured" in done.stderr
     tried = [
         line.rpartition("recipe=")[2].strip()
-        for line in found.stderr.splitlines()
+        for line in done.stderr.splitlines()
         if "trial " in line and "recipe=" in line
     ]
     assert {"minilm student=distil-1l", "minilm student=tiny-2l", "prune-distil"} == set(tried)
@@ -81,9 +81,9 @@ def test_students_vary_for_each_recipe_that_has_one_whatever_its_stages_are_call
 @pytest.mark.slow
 def test_what_is_too_slow_by_its_shape_is_refused_before_any_training(place: Path) -> None:
     own = ("--task", "tiny-task.yaml", "--teacher", "tiny.yaml", "-o", "slow")
-    found = _call(place, "int8", "--max-latency-ms", "0.000001", "--trials", "1", *own)
-    assert found.returncode == 2
-    assert "no trial was measured" in found.stderr
+    done = _call(place, "int8", "--max-latency-ms", "0.000001", "--trials", "1", *own)
+    assert done.returncode == 2
+    assert "no trial was measured" in done.stderr
     assert not (place / "slow" / ".store").exists()
     (row,) = json.loads((place / "slow" / "search" / "latencies.json").read_text()).values()
     assert row["precision"] == "int8" and row["cpu_ms"] > 0.000001
@@ -119,7 +119,7 @@ def _stages(folder: Path) -> dict[str, int]:
     return {path.parent.name: path.stat().st_mtime_ns for path in (folder / ".store").glob("[0-9a-f]*/manifest.json")}
 
 
-def _found(folder: Path) -> dict[str, Any]:
+def _summary(folder: Path) -> dict[str, Any]:
     document = json.loads((folder / "search" / "search.json").read_text())
     models = [{k: v for k, v in model.items() if k not in ("command", "run")} for model in document["front"]]
     return {"trials": document["trials"], "front": models, "choice": document["choice"]}
@@ -128,7 +128,7 @@ def _found(folder: Path) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def unkilled(place: Path) -> dict[str, Any]:
     assert _begin(place, "unkilled").wait(300) == 0
-    return _found(place / "unkilled")
+    return _summary(place / "unkilled")
 
 
 @pytest.mark.slow
@@ -142,7 +142,7 @@ def test_a_search_that_is_killed_twice_ends_as_one_that_was_not(place: Path, unk
         kept = _stages(folder) | kept
     assert len(kept) >= 4
     assert _begin(place, "killed").wait(300) == 0
-    assert _found(folder) == unkilled
+    assert _summary(folder) == unkilled
     assert kept.items() <= _stages(folder).items()  # none was made again
 
 
@@ -162,8 +162,8 @@ def test_processes_that_share_a_search_end_with_ctrl_c_and_finish_it_together(
     assert _begin(place, "shared", "-j", "2").wait(300) == 0
     assert kept.items() <= _stages(folder).items()
     # All four combinations are tried, in an order that varies with two processes.
-    found = [sorted((t["score"], t["size_mb"]) for t in each["trials"]) for each in (_found(folder), unkilled)]
-    assert found[0] == found[1]
+    trials = [sorted((t["score"], t["size_mb"]) for t in each["trials"]) for each in (_summary(folder), unkilled)]
+    assert trials[0] == trials[1]
 
 
 @pytest.mark.slow
@@ -175,9 +175,9 @@ def test_a_folder_of_another_search_is_refused(
 ) -> None:
     own = ("--task", "tiny-task.yaml", "--teacher", "tiny.yaml", "-o", "unkilled")
     other = "fp32" if training_precision() == "bf16" else "bf16"  # not this machine's default
-    found = _call(place, *SPACE, *(word.format(other=other) for word in words), *own)
-    assert found.returncode == 2
-    assert f"holds another search: {named}" in found.stderr
+    done = _call(place, *SPACE, *(word.format(other=other) for word in words), *own)
+    assert done.returncode == 2
+    assert f"holds another search: {named}" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -194,19 +194,19 @@ def test_a_folder_of_another_search_is_refused(
     ],
 )
 def test_wrong_input_is_refused_and_nothing_written(place: Path, words: tuple[str, ...], message: str) -> None:
-    found = compress("search", *words, "--task", "tiny-task.yaml", "--teacher", "tiny.yaml", "-o", "refused", cwd=place)
-    assert found.returncode == 2
-    assert message in found.stderr
-    assert "Traceback" not in found.stderr
+    done = compress("search", *words, "--task", "tiny-task.yaml", "--teacher", "tiny.yaml", "-o", "refused", cwd=place)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
     assert not (place / "refused").exists()
 
 
 def test_values_that_do_not_fit_each_other_are_named_by_the_options_that_gave_them(place: Path) -> None:
     budgets = ("--try", "prune.flops=[0.5]", "--try", "prune.size_mb=[0.2]")
     own = ("--task", "tiny-task.yaml", "--teacher", "tiny.yaml", "-o", "budgets")
-    found = compress("search", "prune-int8", *LIMITS, *budgets, *own, cwd=place)
-    assert found.returncode == 2
-    assert "trial 0 was refused: --try prune.flops: expected one budget" in found.stderr
+    done = compress("search", "prune-int8", *LIMITS, *budgets, *own, cwd=place)
+    assert done.returncode == 2
+    assert "trial 0 was refused: --try prune.flops: expected one budget" in done.stderr
 
 
 @pytest.mark.slow
@@ -215,9 +215,9 @@ def test_workers_that_ray_starts_share_a_search(place: Path, unkilled: dict[str,
     example = Path(__file__).parents[2] / "examples" / "search_on_ray.py"
     own = ("--task", "tiny-task.yaml", "--teacher", "tiny.yaml", "--threads", "1", "-o", "ray")
     command = [sys.executable, str(example), "--workers", "2", "--", *SPACE, *own]
-    found = subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=400)
-    assert found.returncode == 0, found.stderr
-    assert "choice: trial" in found.stdout
-    both = [sorted((t["score"], t["size_mb"]) for t in each["trials"]) for each in (_found(place / "ray"), unkilled)]
+    done = subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=400)
+    assert done.returncode == 0, done.stderr
+    assert "choice: trial" in done.stdout
+    both = [sorted((t["score"], t["size_mb"]) for t in each["trials"]) for each in (_summary(place / "ray"), unkilled)]
     assert both[0] == both[1]
     assert len(_stages(place / "ray")) == len(_stages(place / "unkilled"))  # none was made twice

@@ -34,16 +34,16 @@ def _plan(place: Path, recipe: str, *overrides: str) -> Plan:
 
 
 def test_a_shape_is_measured_once(tmp_path: Path) -> None:
-    asked: list[float] = []
+    measurements: list[float] = []
 
     def measure() -> float:
-        asked.append(float(len(asked)))
-        return asked[-1]
+        measurements.append(float(len(measurements)))
+        return measurements[-1]
 
     for _ in range(2):
         table = Latencies(tmp_path)
         assert [table.get({"layers": layers}, measure) for layers in (2, 4, 2)] == [0.0, 1.0, 0.0]
-    assert len(asked) == 2
+    assert len(measurements) == 2
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"a": 1}', '{"a": {"cpu_ms": "fast"}}'])
@@ -80,9 +80,9 @@ def test_the_least_size_goes_by_the_bits_of_a_word(place: Path) -> None:
     def least(bits: int) -> float:
         plan = _plan(place, "int8", f"quantize.word_bits={bits}")
         large = replace(plan, sizes={name: replace(each, vocabulary=30_522) for name, each in plan.sizes.items()})
-        told = search_run._too_large(large, known_sizes(large), Limits(max_size_mb=0.001))
-        assert told is not None
-        return float(told.removesuffix(" MB by its parameters").rpartition(" ")[2])
+        reason = search_run._too_large(large, known_sizes(large), Limits(max_size_mb=0.001))
+        assert reason is not None
+        return float(reason.removesuffix(" MB by its parameters").rpartition(" ")[2])
 
     width = _plan(place, "int8").sizes["teacher"].embedding
     assert least(8) - least(4) == pytest.approx(0.95 * 30_522 * (width / 2 + 1 - width / 32) / 1e6, rel=0.01)

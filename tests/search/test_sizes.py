@@ -85,14 +85,14 @@ PLANS = {
 
 def _left(plan: Plan) -> list[Dimensions]:
     """Return every size of the last model that the plan's stages may leave one after the other, found by trying all."""
-    found = [plan.sizes[plan.models[-1].rpartition("-")[0]]]
+    sizes = [plan.sizes[plan.models[-1].rpartition("-")[0]]]
     for node in plan.nodes:
         spec = node.spec
         if isinstance(spec, Vocabulary):
-            found = [replace(each, vocabulary=tokens) for each in found for tokens in _tokens_left(plan, spec)]
+            sizes = [replace(each, vocabulary=tokens) for each in sizes for tokens in _tokens_left(plan, spec)]
         elif isinstance(spec, Prune):
-            found = [shape for each in found for shape in _shapes(each) if _is_allowed(plan, spec, each, shape)]
-    return found
+            sizes = [shape for each in sizes for shape in _shapes(each) if _is_allowed(plan, spec, each, shape)]
+    return sizes
 
 
 def _tokens_left(plan: Plan, spec: Vocabulary) -> set[int]:
@@ -212,9 +212,9 @@ def test_a_file_that_is_too_large_at_its_smallest_is_refused_before_any_training
 ) -> None:
     limit = 0.9 * least_mb(plan := _plan(place, recipe, setting), known_sizes(plan).least)
     own = ("--task", "tiny-task.yaml", "--teacher", "tiny.yaml", "--set", setting, "-o", str(tmp_path))
-    found = compress("search", recipe, "--max-size-mb", f"{limit:.6f}", "--trials", "1", *own, cwd=place)
-    assert found.returncode == 2
-    assert "trial 0 was refused: --max-size-mb" in found.stderr
+    done = compress("search", recipe, "--max-size-mb", f"{limit:.6f}", "--trials", "1", *own, cwd=place)
+    assert done.returncode == 2
+    assert "trial 0 was refused: --max-size-mb" in done.stderr
     assert not (tmp_path / ".store").exists()
 
 
@@ -234,8 +234,8 @@ def test_what_a_run_leaves_is_not_below_what_was_foreseen(
 ) -> None:
     plan = _plan(place, recipe, setting)
     own = ("--task", "tiny-task.yaml", "--teacher", "tiny.yaml", "--set", setting, "-o", str(tmp_path))
-    found = compress("search", recipe, "--max-size-mb", "9", "--max-latency-ms", "9", "--trials", "1", *own, cwd=place)
-    assert found.returncode == 0, found.stderr
+    done = compress("search", recipe, "--max-size-mb", "9", "--max-latency-ms", "9", "--trials", "1", *own, cwd=place)
+    assert done.returncode == 0, done.stderr
     (trial,) = json.loads((tmp_path / "search" / "search.json").read_text())["trials"]
     least = least_mb(plan, known_sizes(plan).least)
     assert 0.95 * least <= trial["size_mb"]

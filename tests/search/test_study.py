@@ -50,11 +50,11 @@ def test_a_search_that_stops_in_each_trial_goes_on_as_if_it_had_not(tmp_path: Pa
 
     while True:
         try:
-            found = toy_search(tmp_path / "stopped").run(TRIALS, work)
+            trials = toy_search(tmp_path / "stopped").run(TRIALS, work)
             break
         except Stop:
             continue
-    assert found == _whole(tmp_path / "whole")
+    assert trials == _whole(tmp_path / "whole")
     assert len(done) == len({str(sorted(point.items())) for point in done})
 
 
@@ -65,23 +65,23 @@ def test_an_axis_of_a_stage_counts_only_where_the_recipe_has_the_stage(tmp_path:
 
 
 def test_a_refused_trial_keeps_its_reason(tmp_path: Path) -> None:
-    found = _distinct(toy_search(tmp_path / "s").run(2, lambda number, point: Outcome(refused="too large")))
-    assert [trial.refused for trial in found] == ["too large", "too large"]
+    trials = _distinct(toy_search(tmp_path / "s").run(2, lambda number, point: Outcome(refused="too large")))
+    assert [trial.refused for trial in trials] == ["too large", "too large"]
 
 
 def test_a_repeated_point_uses_up_no_trial(tmp_path: Path) -> None:
-    found = _whole(tmp_path / "s")
-    assert len(_distinct(found)) == TRIALS < len(found)
-    assert len({str(trial.point) for trial in _distinct(found)}) == TRIALS
-    by_number = {trial.number: trial for trial in found}
-    for trial in found:
+    trials = _whole(tmp_path / "s")
+    assert len(_distinct(trials)) == TRIALS < len(trials)
+    assert len({str(trial.point) for trial in _distinct(trials)}) == TRIALS
+    by_number = {trial.number: trial for trial in trials}
+    for trial in trials:
         if trial.same_as is not None:
             assert (trial.point, trial.values) == (by_number[trial.same_as].point, by_number[trial.same_as].values)
 
 
 def test_a_search_ends_once_every_point_was_tried(tmp_path: Path) -> None:
-    found = toy_search(tmp_path / "s").run(1000, lambda number, point: compute(point))
-    assert len(_distinct(found)) == 8 * 2 + 2
+    trials = toy_search(tmp_path / "s").run(1000, lambda number, point: compute(point))
+    assert len(_distinct(trials)) == 8 * 2 + 2
 
 
 def test_a_folder_of_another_search_is_refused(tmp_path: Path) -> None:

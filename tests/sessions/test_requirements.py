@@ -32,8 +32,8 @@ from compress.spec.quantization import Quantize
     ],
 )
 def test_the_newest_part_counts(opset: int, ir_version: int, oldest: str | None) -> None:
-    found = Structure(ir_version=ir_version, opsets={"": opset, "com.microsoft": 1})
-    assert requirements(found) == Requirements(oldest, opset, ir_version)
+    structure = Structure(ir_version=ir_version, opsets={"": opset, "com.microsoft": 1})
+    assert requirements(structure) == Requirements(oldest, opset, ir_version)
 
 
 def test_an_operator_may_have_come_after_its_opset() -> None:

@@ -1,0 +1,106 @@
+"""Verification of what a bundle's graphs answer: recorded answers, scores measured again, the task they are of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from bundle_making import failed, reseal
+
+from compress.bundle import read_bundle, verify
+from compress.errors import CompressError
+
+
+def _scale_weights(path: Path, factor: float) -> None:
+    model = onnx.load(str(path))
+    tensor = next(tensor for tensor in model.graph.initializer if tensor.name == "second")
+    values = onnx.numpy_helper.to_array(tensor) * np.float32(factor)
+    tensor.CopyFrom(onnx.numpy_helper.from_array(values, "second"))
+    path.write_bytes(model.SerializeToString())
+
+
+def test_fp32_answers_may_differ_by_rounding_and_no_more(bundle: Path) -> None:
+    path = bundle / "onnx" / "model.onnx"
+    _scale_weights(path, 1 + 1e-5)
+    reseal(bundle)
+    assert verify(bundle).passed
+    _scale_weights(path, 1.002)
+    reseal(bundle)
+    assert "largest difference" in failed(verify(bundle))["probe fp32"]
+
+
+def test_int8_answers_may_differ_by_kernel_noise_but_not_by_labels(bundle: Path) -> None:
+    path = bundle / "onnx" / "model_quantized.onnx"
+    _scale_weights(path, 1.02)
+    reseal(bundle)
+    assert verify(bundle).passed
+    _scale_weights(path, -1.0)
+    reseal(bundle)
+    failures = failed(verify(bundle))
+    assert set(failures) == {"probe int8", "int8 against fp32"}
+    assert "use onnx/model.onnx on this CPU" in failures["int8 against fp32"]
+
+
+def test_another_cpu_or_version_is_a_note(bundle: Path) -> None:
+    info = read_bundle(bundle)
+    machine = info.verified_on.model_dump() | {"isa": ("avx2", "amx_int8")}
+    reseal(bundle, verified_on=machine, versions=info.versions | {"onnxruntime": "1.30.0"})
+    report = verify(bundle)
+    assert report.passed
+    assert "amx_int8" in report.notes[0]
+    assert "made with onnxruntime 1.30.0" in report.notes[1]
+
+
+@pytest.mark.parametrize("task", ["toy-sentiment", "toy-similarity"])
+def test_scores_are_measured_again(bundle_of: Callable[[str], Path], task: str) -> None:
+    report = verify(bundle_of(task), task=task, threads=1)
+    assert report.passed, report
+    info = read_bundle(bundle_of(task))
+    scores = {check.name: check.detail for check in report.checks if check.name.startswith("scores")}
+    assert set(scores) == {"scores fp32", "scores int8"}
+    for metric, points in info.models["int8"].scores["dev"].items():
+        assert f"dev {metric} {points:.2f} (recorded {points:.2f})" in scores["scores int8"]
+
+
+def test_a_score_that_is_off_by_more_than_half_a_point_fails(bundle: Path) -> None:
+    info = read_bundle(bundle)
+    models = {precision: model.model_dump() for precision, model in info.models.items()}
+    models["int8"]["scores"] = {"dev": {"accuracy": info.models["int8"].scores["dev"]["accuracy"] + 0.6}}
+    models["fp32"]["scores"] = {"dev": {"accuracy": info.models["fp32"].scores["dev"]["accuracy"] + 0.4}}
+    reseal(bundle, models=models)
+    assert "within 0.5 points" in failed(verify(bundle, task="toy-sentiment", threads=1))["scores int8"]
+    assert set(failed(verify(bundle, task="toy-sentiment", threads=1))) == {"scores int8"}
+
+
+def test_scores_that_the_bundle_does_not_record_are_refused(bundle: Path, tmp_path: Path) -> None:
+    rows = "text,label\n" + "a good film,positive\na bad film,negative\n" * 8
+    (tmp_path / "rows.csv").write_text(rows)
+    task = "name: mine\ntext: [text]\nlabel: label\nmetrics: [f1_macro]\nfiles: {train: rows.csv, dev: rows.csv}\n"
+    (tmp_path / "mine.yaml").write_text(task)
+    with pytest.raises(CompressError, match=r"metrics: expected some of accuracy, of which .* found f1_macro"):
+        verify(bundle, task=tmp_path / "mine.yaml")
+
+
+def test_scores_are_measured_also_when_the_probe_differs(bundle: Path) -> None:
+    _scale_weights(bundle / "onnx" / "model.onnx", 1.01)
+    reseal(bundle)
+    report = verify(bundle, task="toy-sentiment", threads=1)
+    assert set(failed(report)) == {"probe fp32"}
+    assert [check.name for check in report.checks][-2:] == ["scores fp32", "scores int8"]
+
+
+def test_a_task_that_is_not_the_bundles_is_the_users_mistake(bundle: Path) -> None:
+    for task, expected in (("toy-similarity", "found regression of 2"), ("nope", "no task 'nope'")):
+        with pytest.raises(CompressError, match=expected) as caught:
+            verify(bundle, task=task)
+        assert caught.value.exit_code == 2
+
+
+def test_the_bundle_may_not_name_a_task_file(bundle: Path, tmp_path: Path) -> None:
+    info = read_bundle(bundle)
+    reseal(bundle, task=info.task.model_dump() | {"name": str(tmp_path / "evil.yaml")})
+    with pytest.raises(CompressError, match="is not built in; give its file with --task"):
+        verify(bundle, data_dir=tmp_path)
