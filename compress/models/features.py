@@ -161,8 +161,8 @@ def first_layer_inputs(model: Any, inputs: Batch) -> tuple[tuple[Any, ...], dict
     handle = layers_of(model)[0].register_forward_pre_hook(stop, with_kwargs=True)
     try:
         model(**inputs)
-    except _Enough as found:
-        return found.inputs
+    except _Enough as stopped:
+        return stopped.inputs
     finally:
         handle.remove()
     raise RuntimeError(f"{type(model).__name__} does not run its first layer")

