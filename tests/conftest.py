@@ -70,10 +70,10 @@ def one_thread_again() -> Iterator[None]:
 def tiny_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Return a function from family to checkpoint folder (config.json, model.safetensors), with every weight and bias random and dropout
     on. All tests share it: to change one, copy it."""
-    made: dict[str, Path] = {}
+    checkpoints: dict[str, Path] = {}
 
     def make(family: str) -> Path:
-        if family not in made:
+        if family not in checkpoints:
             import torch
             from transformers import AutoModelForSequenceClassification
 
@@ -82,10 +82,10 @@ def tiny_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str],
             with torch.no_grad():
                 for parameter in model.parameters():  # larger than the default, so that every part matters
                     parameter.add_(torch.randn_like(parameter) * 0.1)
-            made[family] = tmp_path_factory.mktemp(f"checkpoint-{family}")
-            model.save_pretrained(made[family])
-        assert {path.name for path in made[family].iterdir()} == {"config.json", "model.safetensors"}
-        return made[family]
+            checkpoints[family] = tmp_path_factory.mktemp(f"checkpoint-{family}")
+            model.save_pretrained(checkpoints[family])
+        assert {path.name for path in checkpoints[family].iterdir()} == {"config.json", "model.safetensors"}
+        return checkpoints[family]
 
     return make
 

@@ -111,10 +111,10 @@ def test_textbrewer_compares_alike(peers: Any, outputs: Any) -> None:
 
 def test_shares_of_padding(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(PEERS.parent)
-    found = importlib.import_module("padding").shares(np.array([8] * 32 + [32] * 32))
-    assert found["ours"] == 0
-    assert found["longest"] == pytest.approx(1 - 20 / 128)
-    assert found["random"] == pytest.approx(1 - 20 / 32)  # each half has a long text
+    shares = importlib.import_module("padding").shares(np.array([8] * 32 + [32] * 32))
+    assert shares["ours"] == 0
+    assert shares["longest"] == pytest.approx(1 - 20 / 128)
+    assert shares["random"] == pytest.approx(1 - 20 / 32)  # each half has a long text
 
 
 def test_a_users_lines(peers: Any, tmp_path: Path) -> None:

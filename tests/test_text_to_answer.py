@@ -39,9 +39,9 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_ragged_texts_are_the_same_each_time(peers: Any, words: Path) -> None:
-    made = peers("ragged_texts").ragged_texts(words, 50)
-    assert made == peers("ragged_texts").ragged_texts(words, 50)
-    assert len({*made}) == 50
+    texts = peers("ragged_texts").ragged_texts(words, 50)
+    assert texts == peers("ragged_texts").ragged_texts(words, 50)
+    assert len({*texts}) == 50
 
 
 def test_ragged_texts_have_words_of_the_vocabulary_in_the_numbers_said(peers: Any, words: Path) -> None:

@@ -41,22 +41,22 @@ TIMED = ("int8", "tinybert-int8-auto")  # a teacher alone, and a search; for tim
 def arguments(recipe: str) -> tuple[str, ...]:
     # After three training steps every decision is close, so no flip goal could be met.
     goal = ("--set", "quantize.max_flips=100", "--set", "quantize.max_drop=100")
-    given = ("run", recipe, "--task", "task.yaml", "--teacher", "tiny.yaml", "--threads", "1")
-    given += ("--bench-runs", "1") if recipe in TIMED else ("--no-bench",)
+    words = ("run", recipe, "--task", "task.yaml", "--teacher", "tiny.yaml", "--threads", "1")
+    words += ("--bench-runs", "1") if recipe in TIMED else ("--no-bench",)
     without_text = ("--set", "pretrain.enabled=false") if recipe.endswith("-pretrain") else ()
-    return given + without_text + (goal if recipe.endswith("-auto") else ())
+    return words + without_text + (goal if recipe.endswith("-auto") else ())
 
 
 @pytest.fixture(scope="module")
 def run(world: Path) -> Run:
     """Return a function from recipe to its run's folder and result, run once."""
-    made: dict[str, tuple[Path, Result]] = {}
+    runs: dict[str, tuple[Path, Result]] = {}
 
     def make(recipe: str) -> tuple[Path, Result]:
-        if recipe not in made:
+        if recipe not in runs:
             result = result_of(*arguments(recipe), cwd=world)
-            made[recipe] = world / "runs" / result.run, result
-        return made[recipe]
+            runs[recipe] = world / "runs" / result.run, result
+        return runs[recipe]
 
     return make
 
@@ -126,14 +126,14 @@ def check_fidelity(result: Result, arrays: Mapping[str, np.ndarray]) -> None:
     assert [model.fidelity is None for model in result.models] == [model.precision == "fp32" for model in result.models]
     if result.final.fidelity is None:
         return
-    found = result.final.fidelity
-    assert found.reference == f"{result.final.name}-fp32"
-    fp32, int8 = (arrays[f"{name}/dev"] for name in (found.reference, result.final.predictions))
-    own = next(model for model in result.models if model.predictions == found.reference)
-    assert found.delta.points == pytest.approx(result.final.headline - own.headline)
-    assert {flip.row - 1 for flip in found.flipped} == set(np.flatnonzero(fp32.argmax(1) != int8.argmax(1)))
-    assert found.worst_logit_difference == pytest.approx(np.abs(fp32 - int8).max())
-    assert found.worst_logit_difference > 0
+    fidelity = result.final.fidelity
+    assert fidelity.reference == f"{result.final.name}-fp32"
+    fp32, int8 = (arrays[f"{name}/dev"] for name in (fidelity.reference, result.final.predictions))
+    own = next(model for model in result.models if model.predictions == fidelity.reference)
+    assert fidelity.delta.points == pytest.approx(result.final.headline - own.headline)
+    assert {flip.row - 1 for flip in fidelity.flipped} == set(np.flatnonzero(fp32.argmax(1) != int8.argmax(1)))
+    assert fidelity.worst_logit_difference == pytest.approx(np.abs(fp32 - int8).max())
+    assert fidelity.worst_logit_difference > 0
     noise, kept = (result.final.info[name] for name in ("signal_to_noise_db", "stayed_fp32"))
     assert len(noise) > result.final.info["int8_matmuls"]
     assert {name for name in kept if ".absorbed/" not in name} <= set(noise)  # these have a matrix for each head
@@ -154,8 +154,10 @@ def test_recipes_share_the_teacher(run: Run, world: Path) -> None:
     _, first = run("distilbert")
     _, second = run("int8")
     assert first.stages[0].key == second.stages[0].key
-    made = [json.loads(path.read_text()) for path in (world / "runs" / ".store").glob("*/manifest.json")]
-    assert [manifest["key"] for manifest in made if manifest["describe"]["kind"] == "finetune"] == [first.stages[0].key]
+    manifests = [json.loads(path.read_text()) for path in (world / "runs" / ".store").glob("*/manifest.json")]
+    assert [manifest["key"] for manifest in manifests if manifest["describe"]["kind"] == "finetune"] == [
+        first.stages[0].key
+    ]
 
 
 def test_a_flipped_byte_in_the_store_is_noticed_and_rebuilt(run: Run, world: Path) -> None:
@@ -271,7 +273,7 @@ def test_a_recipe_that_differs_in_its_int8_shares_all_artefacts_before(world: Pa
         for name in (longer, shorter)
     ]
     keys = [{node.id: (node.kind.name, node.key) for node in plan.nodes} for plan in plans]
-    until = [{name: key for name, (kind, key) in found.items() if kind != "quantize"} for found in keys]
+    until = [{name: key for name, (kind, key) in each.items() if kind != "quantize"} for each in keys]
     assert len(until[0]) > 4
     assert until[0] == until[1]
     assert keys[0] != keys[1]

@@ -87,11 +87,11 @@ def learn(
         with torch.no_grad():
             return {**compute_features(other, batch, ["hidden[-1]"]), "logits": table[torch.from_numpy(indices)]}
 
-    def told(report: StepReport) -> None:
+    def record(report: StepReport) -> None:
         reports.append(report)
         on_step(report)
 
-    fit(model, settings, folder / "work", objective=objective, teacher=teacher, on_step=told, **more)
+    fit(model, settings, folder / "work", objective=objective, teacher=teacher, on_step=record, **more)
     learnt = weights(model, objective)
     digest = [tensor.tolist() for name, tensor in learnt.items() if not (more.get("split") and name.startswith("0."))]
     assert ranks.gather(digest) == [digest] * ranks.count()
@@ -112,11 +112,11 @@ def losses(folder: Path, *, split: bool = False, precision: str = "fp32") -> Non
             return collate(self, indices)
 
         TaskBatches.collate = noted
-        found = learn(place, settings, split=split, precision=precision)
+        step_losses = learn(place, settings, split=split, precision=precision)
         TaskBatches.collate = collate
         (place / f"ids-{ranks.rank()}.json").write_text(json.dumps(ids))
         if ranks.is_first():
-            (place / "losses.json").write_text(json.dumps(found))
+            (place / "losses.json").write_text(json.dumps(step_losses))
 
 
 def faults(folder: Path, *, step: int = 0, number: int = 0, who: tuple[int, ...] = (), **options: Any) -> None:
@@ -198,13 +198,13 @@ def features(folder: Path, *, family: str, headed: bool) -> None:
 
 def _read_out(model: Any, batch: dict[str, Tensor], wanted: list[str]) -> Tensor:
     """Return a sum over the batch's examples of what the model computed."""
-    found = compute_features(model, batch, wanted)
-    words = found.pop("words", None)
-    total = torch.stack([value.square().sum() for value in found.values()]).sum()
+    outputs = compute_features(model, batch, wanted)
+    words = outputs.pop("words", None)
+    total = torch.stack([value.square().sum() for value in outputs.values()]).sum()
     return (
         total
         if words is None
-        else nn.functional.linear(found["hidden[-1]"][..., : words.shape[1]], words).logsumexp(-1).sum() + total
+        else nn.functional.linear(outputs["hidden[-1]"][..., : words.shape[1]], words).logsumexp(-1).sum() + total
     )
 
 
@@ -245,7 +245,7 @@ def command(
         terms = forward(self, student, teacher, batch)
         return {name: term * (float("nan") if len(calls) == 2 else 1) for name, term in terms.items()}
 
-    def failing(*given: Any) -> Any:
+    def failing(*_: Any) -> Any:
         if fail:
             raise CompressError("the export cannot be done")
         for pid in pids:
@@ -264,8 +264,8 @@ def command(
 
 def child(scenario: str, folder: Path, options: dict[str, Any], rank: int, count: int, port: int) -> int:
     if count > 1:
-        told = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count}
-        os.environ.update({name: str(value) for name, value in told.items()})
+        variables = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count}
+        os.environ.update({name: str(value) for name, value in variables.items()})
         os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     with (folder / f"said-{rank}").open("a") as said:
         os.dup2(said.fileno(), 1)
