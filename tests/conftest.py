@@ -1,4 +1,5 @@
 """Tiny random models of each family: checkpoints, made once per test process, and exported graphs, made once for all processes.
+And the modules of benchmarks/peers.
 
 No test reaches the network or a GPU (results are compared bit by bit, on the CPU). Shapes in the losses' signatures are checked at run
 time.
@@ -6,6 +7,7 @@ time.
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -129,3 +131,10 @@ def tiny_onnx(tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Callabl
         return out / "model.onnx"
 
     return make
+
+
+@pytest.fixture
+def peers(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
+    """Return a function from name to module of benchmarks/peers."""
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "benchmarks/peers")
+    return importlib.import_module

@@ -21,12 +21,6 @@ PAIRS = ((1, 2), (2, 4), (3, 6))
 
 
 @pytest.fixture
-def peers(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(PEERS)
-    return importlib.import_module
-
-
-@pytest.fixture
 def outputs() -> tuple[Any, Any, torch.Tensor]:
     """Return outputs of a three-layer student and its six-layer teacher, and the mask of two texts, one of them padded."""
     generator = torch.Generator().manual_seed(0)

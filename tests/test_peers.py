@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,6 @@ from compress.errors import CompressError
 from compress.quantize.methods import QUANTIZERS
 
 PEERS = Path(__file__).parents[1] / "benchmarks/peers"
-
-
-@pytest.fixture
-def peers(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(PEERS)
-    return importlib.import_module
 
 
 def test_ragged_texts_are_short_and_the_same_each_time(peers: Any):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import shutil
 import sys
 import time
@@ -17,12 +16,6 @@ import pytest
 from compress.processes.children import run
 
 PEERS = Path(__file__).parents[1] / "benchmarks/peers"
-
-
-@pytest.fixture
-def peers(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(PEERS)
-    return importlib.import_module
 
 
 def test_openvino_s_telemetry_is_off_in_every_child(peers: Any, tmp_path: Path) -> None:

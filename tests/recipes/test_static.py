@@ -1,4 +1,4 @@
-"""Recipe static, from a teacher to a bundle: single texts and pairs, words, text vectors; its errors and keys."""
+"""Recipe static, from a teacher to a bundle: single texts and pairs, words, text vectors."""
 
 from __future__ import annotations
 
@@ -11,93 +11,21 @@ import pytest
 import torch
 from family_teachers import teacher_of
 from plain_teachers import plain_teacher
-from recipe_runs import TASK, TEACHER
 from recipe_runs import compress as command
+from static_toys import BRIEF, SMALL, plan, static_world
 from transformers import AutoModel, AutoModelForSequenceClassification, AutoModelForTokenClassification, AutoTokenizer
 
 import compress
 from compress.bundle import ship, verify
-from compress.errors import CompressError
 from compress.models.static_model import register
-from compress.pipeline import BenchSettings, Plan, Request, plan_all
+from compress.pipeline import BenchSettings
 from compress.results import Result
 from compress.runtime import Classifier, Embedder, Tagger
-
-EASY = """
-name: easy
-text: [sentence]
-label: label
-labels: [negative, positive]
-metrics: [accuracy]
-max_length: 24
-files: {train: train.csv, dev: dev.csv}
-"""
-PAIRS = """
-name: tiny-pairs
-text: [premise, hypothesis]
-label: label
-labels: [entailment, neutral, contradiction]
-metrics: [accuracy]
-max_length: 24
-synthetic: {generator: entailment, train: 120, dev: 40}
-"""
-SCORES = """
-name: tiny-scores
-kind: regression
-text: [sentence1, sentence2]
-label: score
-metrics: [pearson, spearman]
-max_length: 24
-synthetic: {generator: similarity, train: 120, dev: 40}
-"""
-TAGS = """
-name: tiny-tags
-kind: tagging
-text: [tokens]
-label: tags
-labels: [O, B-X, I-X]
-metrics: [entity_f1]
-files: {train: train.conll, dev: dev.conll}
-max_length: 16
-"""
-VECTORS = """
-name: tiny-vectors
-kind: embedding
-text: [sentence1, sentence2]
-label: score
-metrics: [spearman]
-max_length: 24
-synthetic: {generator: similarity, train: 120, dev: 40}
-"""
-QUESTIONS = """
-name: tiny-questions
-kind: span
-text: [question, context]
-label: answers
-metrics: [exact_match]
-max_length: 24
-files: {train: train.jsonl, dev: dev.jsonl}
-"""
-SMALL = "name: small\ntitle: Small\narchitecture: static\nhidden: 16\nintermediate: 8\ninit: {init}\n{more}"
-BRIEF = ("distill.max_steps=3", "distill.batch_size=8")
 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("static")
-    (folder / "tiny.yaml").write_text(TEACHER)
-    tasks = {"texts": TASK, "easy": EASY, "pairs": PAIRS, "scores": SCORES, "tags": TAGS}
-    for name, task in (tasks | {"vectors": VECTORS, "questions": QUESTIONS}).items():
-        (folder / f"{name}.yaml").write_text(task)
-    for split in ("train", "dev"):
-        (folder / f"{split}.jsonl").write_text(
-            '{"question": "who", "context": "ada came", "answers": {"text": ["ada"], "answer_start": [0]}}\n' * 20
-        )
-        (folder / f"{split}.conll").write_text("".join(f"good B-X\nfilm{n} I-X\nbad O\n\n" for n in range(40)))
-        rows = [f"{split} film {n} was {('bad', 'good')[n % 2]},{('negative', 'positive')[n % 2]}" for n in range(160)]
-        (folder / f"{split}.csv").write_text("\n".join(["sentence,label", *rows]))
-    (folder / "text.txt").write_text("the film is good .\n\n" * 100)
-    return folder
+    return static_world(tmp_path_factory.mktemp("static"))
 
 
 def run(world: Path, recipe: str = "static", *overrides: str, task: str = "texts", **options: Any) -> Result:
@@ -110,11 +38,6 @@ def run(world: Path, recipe: str = "static", *overrides: str, task: str = "texts
     }
     (result,) = compress.run(recipe, tasks=str(world / f"{task}.yaml"), overrides=overrides, **(defaults | options))
     return result
-
-
-def plan(world: Path, *overrides: str, recipe: str = "static", task: str = "texts", **options: Any) -> Plan:
-    fields = {"teacher": str(world / "tiny.yaml"), "root": world / "runs", "precision": "fp32"} | options
-    return plan_all(Request((recipe,), (str(world / f"{task}.yaml"),), overrides=overrides, **fields))[0]
 
 
 def stage_folder(world: Path, result: Result, label: str) -> Path:
@@ -304,76 +227,3 @@ def test_so_does_one_from_whose_weights_no_student_starts(world: Path, family: s
     steps = ("finetune.max_steps=2", "finetune.batch_size=8", *BRIEF)
     result = run(world, "static", *steps, task="pairs", teacher=str(world / family))
     assert result.final.precision == "int8"
-
-
-def keys(plan: Plan) -> dict[str, str]:
-    return {node.id: node.key for node in plan.nodes}
-
-
-def test_the_table_s_key_is_of_what_it_depends_on(world: Path) -> None:
-    before = keys(plan(world))
-    later = keys(plan(world, "distill.learning_rate=0.1", "distill.max_length=12"))
-    assert later["token_vectors"] == before["token_vectors"] and later["student"] != before["student"]
-    assert keys(plan(world, seeds=(1,), base_seed=0))["token_vectors"] == before["token_vectors"]
-    for more in ("hidden: 16", "static: {rarity: 0.1}", "static: {states: mean}"):
-        (world / "own.yaml").write_text(f"name: own\ntitle: Own\narchitecture: static\ninit: static\n{more}\n")
-        own = keys(plan(world, student=str(world / "own.yaml")))
-        assert own["token_vectors"] != before["token_vectors"] and own["teacher"] == before["teacher"]
-    assert keys(plan(world, "finetune.epochs=2"))["token_vectors"] != before["token_vectors"]
-
-
-GENERAL = """
-name: {name}
-title: With a stage that reads layers
-teacher: minilm-l6
-student: static-256
-stages:
-  - finetune:
-{stages}
-  - distill: {{losses: [{{name: soft_target}}]}}
-  - export:
-  - quantize:
-"""
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"task": "questions"}, "student static-256 has no layer that combines question and context"),
-        ({"task": "vectors", "overrides": ["quantize.method=auto"]}, "with no matmuls for method `auto` to choose among"),
-        ({"task": "vectors", "overrides": ["quantize.embeddings=false"]}, "`embeddings: false` keeps it in fp32"),
-        ({"overrides": ["distill.losses=[{name: hidden_mse}]"]}, "hidden_mse: a static student has no layers"),
-        ({"overrides": ["distill.losses=[{name: embedding_mse}]"]}, "embedding_mse: a static student has no layers"),
-        ({"recipe": "distilbert", "student": "static-256"}, "hidden_cosine: a static student has no layers"),
-        ({"recipe": "minilm", "student": "static-256"}, "relation_kl: a static student has no layers"),
-        ({"recipe": "tinybert", "student": "static-256"}, "a static student has no layers, and so no states to compare"),
-        ({"recipe": "distilbert-int8-qat", "student": "static-256", "overrides": ["distill.losses=[{name: soft_target}]"]},
-         "trains layers for int8, and a static has none"),
-    ],
-)  # fmt: skip
-def test_what_a_static_student_cannot_do_is_refused_by_name(world: Path, changes: dict[str, Any], message: str) -> None:
-    reads_text = changes.get("recipe") == "tinybert"
-    options = {"corpus": (str(world / "text.txt"),)} if reads_text else {}
-    options |= {name: changes[name] for name in ("student",) if name in changes}
-    with pytest.raises(CompressError, match=message):
-        plan(
-            world,
-            *changes.get("overrides", ()),
-            recipe=changes.get("recipe", "static"),
-            task=changes.get("task", "texts"),
-            **options,
-        )
-
-
-def test_without_layers_nothing_is_learnt_of_plain_text(world: Path) -> None:
-    (world / "general.yaml").write_text(
-        GENERAL.format(name="general", stages="  - general: {losses: [{name: hidden_mse}]}")
-    )
-    teacher_of("bert", world / "bert")
-    with pytest.raises(CompressError, match=r"stage general.*hidden_mse: a static student has no layers"):
-        plan(
-            world,
-            recipe=str(world / "general.yaml"),
-            teacher=str(world / "bert"),
-            corpus=(str(world / "text.txt"),),
-        )

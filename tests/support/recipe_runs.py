@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -31,6 +32,9 @@ metrics: [accuracy]
 max_length: 24
 synthetic: {generator: sentiment, train: 120, dev: 40}
 """
+TIMED = ("int8", "tinybert-int8-auto")  # a teacher alone, and a search; for timing, the others are the same
+
+Run = Callable[[str], tuple[Path, Result]]
 
 
 @cache
@@ -64,6 +68,16 @@ def result_of(*arguments: object, cwd: Path) -> Result:
     assert done.returncode == 0, done.stderr
     (document,) = json.loads(done.stdout)
     return Result.model_validate(document)
+
+
+def arguments(recipe: str) -> tuple[str, ...]:
+    """Return the words of the command that runs the recipe, with latency if it is in `TIMED`."""
+    # After three training steps every decision is close, so no flip goal could be met.
+    goal = ("--set", "quantize.max_flips=100", "--set", "quantize.max_drop=100")
+    words = ("run", recipe, "--task", "task.yaml", "--teacher", "tiny.yaml", "--threads", "1")
+    words += ("--bench-runs", "1") if recipe in TIMED else ("--no-bench",)
+    without_text = ("--set", "pretrain.enabled=false") if recipe.endswith("-pretrain") else ()
+    return words + without_text + (goal if recipe.endswith("-auto") else ())
 
 
 def is_quantized(result: Result) -> bool:
