@@ -1,4 +1,5 @@
 """Tiny random models of each family: checkpoints, made once per test process, and exported graphs, made once for all processes.
+And the modules of benchmarks/peers.
 
 No test reaches the network or a GPU (results are compared bit by bit, on the CPU). Shapes in the losses' signatures are checked at run
 time.
@@ -6,6 +7,7 @@ time.
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -70,10 +72,10 @@ def one_thread_again() -> Iterator[None]:
 def tiny_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Return a function from family to checkpoint folder (config.json, model.safetensors), with every weight and bias random and dropout
     on. All tests share it: to change one, copy it."""
-    made: dict[str, Path] = {}
+    checkpoints: dict[str, Path] = {}
 
     def make(family: str) -> Path:
-        if family not in made:
+        if family not in checkpoints:
             import torch
             from transformers import AutoModelForSequenceClassification
 
@@ -82,10 +84,10 @@ def tiny_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str],
             with torch.no_grad():
                 for parameter in model.parameters():  # larger than the default, so that every part matters
                     parameter.add_(torch.randn_like(parameter) * 0.1)
-            made[family] = tmp_path_factory.mktemp(f"checkpoint-{family}")
-            model.save_pretrained(made[family])
-        assert {path.name for path in made[family].iterdir()} == {"config.json", "model.safetensors"}
-        return made[family]
+            checkpoints[family] = tmp_path_factory.mktemp(f"checkpoint-{family}")
+            model.save_pretrained(checkpoints[family])
+        assert {path.name for path in checkpoints[family].iterdir()} == {"config.json", "model.safetensors"}
+        return checkpoints[family]
 
     return make
 
@@ -129,3 +131,10 @@ def tiny_onnx(tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Callabl
         return out / "model.onnx"
 
     return make
+
+
+@pytest.fixture
+def peers(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
+    """Return a function from name to module of benchmarks/peers."""
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "benchmarks/peers")
+    return importlib.import_module

@@ -66,26 +66,26 @@ def test_exact_match_and_f1_are_of_the_best_gold_answer(answer: str, gold: list[
 
 
 def outputs(exact: list[float], f1: list[float]) -> np.ndarray:
-    made = np.zeros((len(exact), 6), np.float32)
-    made[:, 2] = 1
-    made[:, 4], made[:, 5] = exact, f1
-    return made
+    rows = np.zeros((len(exact), 6), np.float32)
+    rows[:, 2] = 1
+    rows[:, 4], rows[:, 5] = exact, f1
+    return rows
 
 
 def test_a_headline_is_the_mean_over_questions() -> None:
-    made, gold = outputs([1, 0, 0, 1], [1, 0.5, 0, 1]), np.ones(4, np.int8)
-    assert AnswersHeadline(("exact_match",))(made, gold) == 50
-    assert AnswersHeadline(("f1_span",))(made, gold) == 62.5
-    assert BOTH(made, gold) == 56.25
+    answers, gold = outputs([1, 0, 0, 1], [1, 0.5, 0, 1]), np.ones(4, np.int8)
+    assert AnswersHeadline(("exact_match",))(answers, gold) == 50
+    assert AnswersHeadline(("f1_span",))(answers, gold) == 62.5
+    assert BOTH(answers, gold) == 56.25
     with pytest.raises(CompressError, match="predictions for each of the 3 examples"):
-        BOTH(made, gold[:3])
+        BOTH(answers, gold[:3])
     with pytest.raises(CompressError, match="among exact_match, f1_span; found"):
         AnswersHeadline(("exact_match", "f1"))
 
 
 def test_no_answer_is_given_where_it_is_likelier() -> None:
-    found = np.array([[3, 9, 2.0, 1.0], [3, 9, 1.0, 2.0], [3, 9, 1.0, 1.0], [5, 6, -8, -1e9]], np.float32)
-    assert given_answers(found).tolist() == [[3, 9], [0, 0], [3, 9], [5, 6]]
+    answers = np.array([[3, 9, 2.0, 1.0], [3, 9, 1.0, 2.0], [3, 9, 1.0, 1.0], [5, 6, -8, -1e9]], np.float32)
+    assert given_answers(answers).tolist() == [[3, 9], [0, 0], [3, 9], [5, 6]]
 
 
 def test_models_differ_where_a_metric_of_the_task_does() -> None:
@@ -119,17 +119,17 @@ def test_resamples_are_the_metric_of_drawn_contexts(metrics: tuple[str, ...]) ->
     base, other, gold = drawn(1), drawn(2), contexts(80)
     metric = AnswersHeadline(metrics)
     assert metric.changed([(base, other)], gold) >= FEWEST
-    found = metric.resampled([(base, other)], gold, 40, np.random.default_rng(3))
+    resamples = metric.resampled([(base, other)], gold, 40, np.random.default_rng(3))
     questions = [np.flatnonzero(gold == number) for number in np.unique(gold)]
     draws = np.random.default_rng(3).integers(len(questions), size=(40, len(questions)))  # as `draws` draws them
     samples = [np.concatenate([questions[context] for context in sample]) for sample in draws]
-    for place, given in enumerate((base, other)):
-        assert found[place] == pytest.approx([metric(given[rows], gold[rows]) for rows in samples], abs=1e-9)
+    for place, each in enumerate((base, other)):
+        assert resamples[place] == pytest.approx([metric(each[rows], gold[rows]) for rows in samples], abs=1e-9)
     apart = metric.resampled([(base, other)], np.ones(80, np.int8), 40, np.random.default_rng(3))
     rows = np.random.default_rng(3).integers(80, size=(40, 80))
     assert apart[0] == pytest.approx([metric(base[sample], gold) for sample in rows], abs=1e-9), "of no known context"
     beside = metric.resampled([(base, other)], np.tile(gold[:, None], (1, 6)), 40, np.random.default_rng(3))
-    assert np.array_equal(beside, found)
+    assert np.array_equal(beside, resamples)
 
 
 def test_questions_of_a_context_err_together_and_intervals_are_wider() -> None:
@@ -162,37 +162,37 @@ def test_one_change_is_not_told_from_chance_and_many_are() -> None:
     assert points == 0 and -1.5 < low < 0 < high < 1.5
 
 
-def asked(seed: int, count: int = 120) -> tuple[np.ndarray, np.ndarray]:
+def confident_answers(seed: int, count: int = 120) -> tuple[np.ndarray, np.ndarray]:
     """Return outputs of a model that is too confident in spans, and gold; a third of the questions have no answer."""
     rng = np.random.default_rng(seed)
     f1 = np.where(rng.random(count) < 1 / 3, 0, rng.choice([0, 0.5, 1], count))
-    made = outputs((f1 == 1).tolist(), f1.tolist())
-    made[:, :2] = 3, 7
+    answers = outputs((f1 == 1).tolist(), f1.tolist())
+    answers[:, :2] = 3, 7
     gold = 2 * np.arange(1, count + 1) + (rng.random(count) < 2 / 3)
-    made[gold % 2 == 0, 4:] = 0
-    made[:, 2] = rng.normal(6, 2, count)
-    made[:, 3] = made[:, 2] - 3 + 2 * rng.normal(size=count) + 2 * (gold % 2 == 0)
-    return made, gold
+    answers[gold % 2 == 0, 4:] = 0
+    answers[:, 2] = rng.normal(6, 2, count)
+    answers[:, 3] = answers[:, 2] - 3 + 2 * rng.normal(size=count) + 2 * (gold % 2 == 0)
+    return answers, gold
 
 
 @pytest.mark.parametrize("metrics", [("exact_match",), ("exact_match", "f1_span")])
 @pytest.mark.parametrize("seed", range(4))
 def test_no_threshold_is_better_than_the_chosen_one(seed: int, metrics: tuple[str, ...]) -> None:
-    made, gold = asked(seed)
+    answers, gold = confident_answers(seed)
     metric = AnswersHeadline(metrics)
-    threshold = best_threshold(made, gold, metric)
-    margins = made[:, 3].astype(float) - made[:, 2]
+    threshold = best_threshold(answers, gold, metric)
+    margins = answers[:, 3].astype(float) - answers[:, 2]
     tried = [0.0, *(margins - 1e-3), *(margins + 1e-3), margins.min() - 1, margins.max() + 1]
-    reached = {by: score_at(metric, made, gold, by) for by in tried}
-    found = metric(apply_threshold(made, gold, threshold), gold)
-    assert found == pytest.approx(score_at(metric, made, gold, threshold))
-    assert found == pytest.approx(max(reached.values())) and found > reached[0.0]
+    reached = {by: score_at(metric, answers, gold, by) for by in tried}
+    score = metric(apply_threshold(answers, gold, threshold), gold)
+    assert score == pytest.approx(score_at(metric, answers, gold, threshold))
+    assert score == pytest.approx(max(reached.values())) and score > reached[0.0]
 
 
-def score_at(metric: AnswersHeadline, made: np.ndarray, gold: np.ndarray, threshold: float) -> float:
+def score_at(metric: AnswersHeadline, answers: np.ndarray, gold: np.ndarray, threshold: float) -> float:
     """Return the score, computed question by question."""
     points = []
-    for row, answered in zip(made, gold % 2, strict=True):
+    for row, answered in zip(answers, gold % 2, strict=True):
         none = row[3] - row[2] > threshold
         scores = {"exact_match": row[4], "f1_span": row[5]}
         points += [float(not answered) if none else scores[name] for name in metric.metrics]
@@ -200,35 +200,35 @@ def score_at(metric: AnswersHeadline, made: np.ndarray, gold: np.ndarray, thresh
 
 
 def test_where_no_threshold_is_better_it_is_zero() -> None:
-    made, gold = asked(0)
-    made[:, 3] = np.where(gold % 2, made[:, 2] - 1, made[:, 2] + 1)
-    assert best_threshold(made, gold, BOTH) == 0
-    always = made.copy()
+    answers, gold = confident_answers(0)
+    answers[:, 3] = np.where(gold % 2, answers[:, 2] - 1, answers[:, 2] + 1)
+    assert best_threshold(answers, gold, BOTH) == 0
+    always = answers.copy()
     always[:, 3] = -1e9
     assert best_threshold(always, gold, BOTH) == 0
     assert np.array_equal(apply_threshold(always, gold, 2.5), always), "there is always an answer"
 
 
 def test_a_context_without_words_and_a_score_that_is_none_move_no_threshold() -> None:
-    made, gold = asked(1)
-    expected = best_threshold(made, gold, BOTH)
-    odd = np.tile(made[:1], (2, 1))
+    answers, gold = confident_answers(1)
+    expected = best_threshold(answers, gold, BOTH)
+    odd = np.tile(answers[:1], (2, 1))
     odd[0, :4], odd[1, 2:4] = (0, 0, -1e9, 1), np.nan
-    more = np.concatenate([made, odd])
-    found = best_threshold(more, np.append(gold, [2, 2]), BOTH)
-    assert found == expected
-    after = apply_threshold(more, np.append(gold, [2, 2]), found)
-    assert after[-2].tolist() == [0, 0, -1e9, pytest.approx(1 - found), 1, 1] and np.isnan(after[-1, 2:4]).all()
+    more = np.concatenate([answers, odd])
+    threshold = best_threshold(more, np.append(gold, [2, 2]), BOTH)
+    assert threshold == expected
+    after = apply_threshold(more, np.append(gold, [2, 2]), threshold)
+    assert after[-2].tolist() == [0, 0, -1e9, pytest.approx(1 - threshold), 1, 1] and np.isnan(after[-1, 2:4]).all()
 
 
 def test_what_is_decided_is_given() -> None:
-    made, gold = asked(2)
+    answers, gold = confident_answers(2)
     for threshold in (-2.0, 0.0, 1.5):
-        after = apply_threshold(made, gold, threshold)
-        none = made[:, 3] - threshold > made[:, 2]
+        after = apply_threshold(answers, gold, threshold)
+        none = answers[:, 3] - threshold > answers[:, 2]
         assert 0 < none.sum() < len(none)
-        assert np.array_equal(given_answers(after), np.where(none[:, None], 0, made[:, :2]).astype(int))
-        assert np.array_equal(after[~none, 4:], made[~none, 4:])
+        assert np.array_equal(given_answers(after), np.where(none[:, None], 0, answers[:, :2]).astype(int))
+        assert np.array_equal(after[~none, 4:], answers[~none, 4:])
         assert np.array_equal(after[none, 4], (gold % 2 == 0)[none])
 
 
@@ -244,7 +244,7 @@ def test_exact_answers_lost_and_gained_are_counted_apart() -> None:
 
 
 def test_a_tie_of_the_span_and_none_is_answered_at_zero() -> None:
-    made = np.zeros((3, ANSWER_OUTPUTS), np.float32)
-    made[:, :2], made[:, 2], made[:, 3] = (3, 7), 5, (5, 4, 6)
-    made[:2, 4:] = 1
-    assert best_threshold(made, np.array([3, 5, 6]), BOTH) == 0
+    answers = np.zeros((3, ANSWER_OUTPUTS), np.float32)
+    answers[:, :2], answers[:, 2], answers[:, 3] = (3, 7), 5, (5, 4, 6)
+    answers[:2, 4:] = 1
+    assert best_threshold(answers, np.array([3, 5, 6]), BOTH) == 0

@@ -125,8 +125,8 @@ def test_what_will_be_done_is_said_in_order(planned: Any, tmp_path: Path) -> Non
 def test_what_will_not_fit_is_named(planned: Any) -> None:
     late = planned("--minutes 0.01 --recipe int8")
     assert late[3].endswith("LIKELY OUT OF TIME")
-    (told,) = (line for line in late if "would do" in line)
-    enough = planned(f"--minutes {told.split()[1]} --recipe int8")
+    (advice,) = (line for line in late if "would do" in line)
+    enough = planned(f"--minutes {advice.split()[1]} --recipe int8")
     assert not any("LIKELY OUT OF TIME" in line for line in enough)
     assert "LIKELY OUT OF MEMORY" in planned("--minutes 600 --recipe int8 --no-pretrain", room=1e6)[3]
     refused = planned("--minutes 600 --recipe distilbert --recipe int8 --no-pretrain --set distill.enabled=false")[3]
@@ -185,11 +185,11 @@ def test_recipes_are_run_again_where_their_teacher_was_pretrained_otherwise(
 
     monkeypatch.setattr(state.Campaign, "_run", run)
     for rate in ("1e-3", "1e-3", "2e-3"):
-        asked = argparse.Namespace(
+        arguments = argparse.Namespace(
             minutes=5, share=0.5, teacher="bert-mini", corpus=["t"], task=["toy-sentiment"], recipe=["int8"],
             set=[f"pretrain.learning_rate={rate}"], no_pretrain=False, probe_steps=2, precision=None, data_dir=None, out=tmp_path,
         )  # fmt: skip
-        campaign = state.Campaign(asked)
+        campaign = state.Campaign(arguments)
         steps.run_recipes(campaign, steps.pretrained_teacher(campaign))
         assert campaign.complete
     assert started == ["probe", "pretrain", "int8 toy-sentiment"] * 2

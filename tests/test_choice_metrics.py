@@ -27,8 +27,8 @@ def test_without_ties_it_is_the_share_of_right_answers() -> None:
     outputs, gold = rng.normal(size=(50, 4)), rng.integers(0, 4, 50)
     right = outputs.argmax(1) == gold
     assert ACCURACY(outputs, gold) == pytest.approx(100 * right.mean())
-    found = ACCURACY.correct(outputs, gold)
-    assert found is not None and found.tolist() == right.tolist()
+    correct = ACCURACY.correct(outputs, gold)
+    assert correct is not None and correct.tolist() == right.tolist()
     assert ACCURACY.correct(OUTPUTS, GOLD) is None
 
 
@@ -79,6 +79,6 @@ def test_the_mean_of_teachers_is_of_probabilities() -> None:
     kind = TASK_KINDS["choice"]
     assert kind.mean is not None
     first, second = np.array([[1.0, 0.0, NEVER]]), np.array([[0.0, 3.0, NEVER]])
-    found = np.exp(kind.mean([first, second]))
+    probabilities = np.exp(kind.mean([first, second]))
     each = [np.exp(one[:, :2]) / np.exp(one[:, :2]).sum() for one in (first, second)]
-    np.testing.assert_allclose(found, np.append(np.mean(each, axis=0), [[0]], axis=1), atol=1e-12)
+    np.testing.assert_allclose(probabilities, np.append(np.mean(each, axis=0), [[0]], axis=1), atol=1e-12)

@@ -15,11 +15,11 @@ def graph() -> dict[str, set[str]]:
     for path in sources():
         words = ["compress", *path.relative_to(PACKAGE).with_suffix("").parts]
         modules[".".join(words).removesuffix(".__init__")] = path
-    found: dict[str, set[str]] = {}
+    edges: dict[str, set[str]] = {}
     for module, path in modules.items():
         names = {next((name for name in prefixes(item.name) if name in modules), module) for item in imports(path)}
-        found[module] = names - {module}
-    return found
+        edges[module] = names - {module}
+    return edges
 
 
 def prefixes(name: str) -> Iterator[str]:
@@ -34,7 +34,7 @@ def circles(edges: Mapping[str, set[str]]) -> list[list[str]]:
     number: dict[str, int] = {}
     lowest: dict[str, int] = {}
     stack: list[str] = []
-    found: list[list[str]] = []
+    components: list[list[str]] = []
 
     def visit(module: str) -> None:
         number[module] = lowest[module] = len(number)
@@ -47,14 +47,14 @@ def circles(edges: Mapping[str, set[str]]) -> list[list[str]]:
         if lowest[module] == number[module]:
             start = stack.index(module)
             if len(stack) > start + 1:
-                found.append(sorted(stack[start:]))
+                components.append(sorted(stack[start:]))
             del stack[start:]
 
     sys.setrecursionlimit(10_000)
     for module in edges:
         if module not in number:
             visit(module)
-    return found
+    return components
 
 
 def test_circles_are_found() -> None:

@@ -30,9 +30,9 @@ def test_threads_share_a_part_of_the_work(cores: Any) -> None:
 def test_one_worker_is_a_queue_with_a_constant_service_time(load: float, cores: Any) -> None:
     """Its mean wait is load * service / (2 * (1 - load)), by Pollaczek and Khinchine."""
     service = 4.0
-    found = cores.waits(1, service, load / service, 300_000, seed=3)
-    assert found.min() == pytest.approx(service)
-    assert np.mean(found) - service == pytest.approx(load * service / (2 * (1 - load)), rel=0.05)
+    waits = cores.waits(1, service, load / service, 300_000, seed=3)
+    assert waits.min() == pytest.approx(service)
+    assert np.mean(waits) - service == pytest.approx(load * service / (2 * (1 - load)), rel=0.05)
 
 
 def test_as_many_workers_as_requests_make_nobody_wait(cores: Any) -> None:

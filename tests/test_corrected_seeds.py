@@ -18,7 +18,7 @@ def false_alarms(
 ) -> float:
     """Return the share of families with a false alarm; the seeds' standard deviation is 1. `by_seeds`: use the p that accounts for it;
     otherwise only the interval, as if its ends were at the normal quantile."""
-    rng, found, shared = np.random.default_rng(11), 0, examples_sd**2
+    rng, alarms, shared = np.random.default_rng(11), 0, examples_sd**2
     for _ in range(families):
         observed = rng.normal(0, examples_sd, (size, tasks, 1)) + rng.normal(0, 1, (size, tasks, seeds))
         widths = half_width(observed, shared)
@@ -31,8 +31,8 @@ def false_alarms(
             for model, halves in zip(observed, widths, strict=True)
         ]  # fmt: skip
         marks = correct_family(deltas)
-        found += any(delta.distinguishable and mark.distinguishable for delta, mark in zip(deltas, marks, strict=True))
-    return found / families
+        alarms += any(delta.distinguishable and mark.distinguishable for delta, mark in zip(deltas, marks, strict=True))
+    return alarms / families
 
 
 @pytest.mark.parametrize(
@@ -46,8 +46,8 @@ def test_one_family_in_twenty_at_most_has_a_false_difference(
     seeds: int, examples_sd: float, size: int, tasks: int
 ) -> None:
     families = 600
-    found = false_alarms(seeds, examples_sd, size, families, tasks=tasks)
-    assert found <= 0.05 + 2.5 * (0.05 * 0.95 / families) ** 0.5
+    share = false_alarms(seeds, examples_sd, size, families, tasks=tasks)
+    assert share <= 0.05 + 2.5 * (0.05 * 0.95 / families) ** 0.5
 
 
 @pytest.mark.parametrize(("size", "least"), [(6, 0.15), *slow((10, 0.23))])
@@ -70,9 +70,9 @@ def test_p_of_the_limits() -> None:
 
 
 def test_without_predictions_p_goes_by_the_spread_of_the_seeds_too() -> None:
-    found = recorded_over_seeds([Delta(points=p, low=p - 1, high=p + 1, mcnemar_p=None) for p in (-1.0, -5.0)])
-    assert found.seeds_p is not None and found.seeds_p > 0.05
-    assert not found.distinguishable
+    delta = recorded_over_seeds([Delta(points=p, low=p - 1, high=p + 1, mcnemar_p=None) for p in (-1.0, -5.0)])
+    assert delta.seeds_p is not None and delta.seeds_p > 0.05
+    assert not delta.distinguishable
 
 
 def test_a_comparison_without_others_goes_by_its_interval_alone() -> None:

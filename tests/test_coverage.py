@@ -65,13 +65,13 @@ def coverage(examples: int, runs: int) -> dict[tuple[float, int], float]:
             answers = right(hard, seed_sd, rng).astype(np.int8)
             for seeds in SEEDS:
                 held.setdefault((seed_sd, seeds), []).append(covered(answers[:, :, 1] - answers[:, :, 0], seeds))
-    return {cell: float(np.concatenate(found).mean()) for cell, found in held.items()}
+    return {cell: float(np.concatenate(parts).mean()) for cell, parts in held.items()}
 
 
-def outside(found: dict[tuple[float, int], float], runs: int) -> dict[tuple[float, int], float]:
+def outside(shares: dict[tuple[float, int], float], runs: int) -> dict[tuple[float, int], float]:
     """Return the cells outside .93 to .97 by more than two standard errors of the simulation."""
     slack = 2 * np.sqrt(0.95 * 0.05 / runs)
-    return {cell: share for cell, share in found.items() if not LOWEST - slack <= share <= HIGHEST + slack}
+    return {cell: share for cell, share in shares.items() if not LOWEST - slack <= share <= HIGHEST + slack}
 
 
 def test_the_simulated_world_is_like_real_pairs_of_models() -> None:
@@ -84,16 +84,16 @@ def test_the_simulated_world_is_like_real_pairs_of_models() -> None:
 
 @pytest.mark.parametrize(("examples", "runs"), [(277, 2000), *slow((872, 1000), (10_000, 200))])
 def test_coverage_of_every_cell(examples: int, runs: int) -> None:
-    found = coverage(examples, runs)
-    assert len(found) == len(SEED_SD) * len(SEEDS)
-    assert outside(found, runs) == {}, found
+    shares = coverage(examples, runs)
+    assert len(shares) == len(SEED_SD) * len(SEEDS)
+    assert outside(shares, runs) == {}, shares
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("examples", "runs"), [(277, 40_000), (872, 20_000), (10_000, 4000)])
 def test_coverage_of_every_cell_in_full(examples: int, runs: int) -> None:
-    found = coverage(examples, runs)
-    assert outside(found, runs) == {}, found
+    shares = coverage(examples, runs)
+    assert outside(shares, runs) == {}, shares
 
 
 @pytest.mark.parametrize("seeds", [2, 3, 4, 5, 6, 10, 30])

@@ -21,12 +21,6 @@ PAIRS = ((1, 2), (2, 4), (3, 6))
 
 
 @pytest.fixture
-def peers(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(PEERS)
-    return importlib.import_module
-
-
-@pytest.fixture
 def outputs() -> tuple[Any, Any, torch.Tensor]:
     """Return outputs of a three-layer student and its six-layer teacher, and the mask of two texts, one of them padded."""
     generator = torch.Generator().manual_seed(0)
@@ -111,10 +105,10 @@ def test_textbrewer_compares_alike(peers: Any, outputs: Any) -> None:
 
 def test_shares_of_padding(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(PEERS.parent)
-    found = importlib.import_module("padding").shares(np.array([8] * 32 + [32] * 32))
-    assert found["ours"] == 0
-    assert found["longest"] == pytest.approx(1 - 20 / 128)
-    assert found["random"] == pytest.approx(1 - 20 / 32)  # each half has a long text
+    shares = importlib.import_module("padding").shares(np.array([8] * 32 + [32] * 32))
+    assert shares["ours"] == 0
+    assert shares["longest"] == pytest.approx(1 - 20 / 128)
+    assert shares["random"] == pytest.approx(1 - 20 / 32)  # each half has a long text
 
 
 def test_a_users_lines(peers: Any, tmp_path: Path) -> None:

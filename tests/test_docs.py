@@ -94,11 +94,11 @@ def test_the_default_teachers_of_recipes_are_as_told() -> None:
     chosen = {name: str(catalog.load_recipe(name).teacher) for name in catalog.names("recipes")}
     others = {name for name, teacher in chosen.items() if teacher != "minilm-l6"}
     drawn = {name for name in others if load_teacher(chosen[name]).random is not None}
-    told = re.search(
+    match = re.search(
         r"`minilm-l6`, but `bert-base` in (.+), and one of random\nweights in those that pre-train",
         (ROOT / "docs/recipes.md").read_text(encoding="utf-8"),
     )
-    assert told is not None
-    assert {name for name, teacher in chosen.items() if teacher == "bert-base"} == set(re.findall(r"`(.+?)`", told[1]))
-    assert others - drawn == set(re.findall(r"`(.+?)`", told[1]))
+    assert match is not None
+    assert {name for name, teacher in chosen.items() if teacher == "bert-base"} == set(re.findall(r"`(.+?)`", match[1]))
+    assert others - drawn == set(re.findall(r"`(.+?)`", match[1]))
     assert drawn == {name for name in chosen if name.endswith("-pretrain")}

@@ -27,15 +27,15 @@ def make(lengths: list[int], seed: int = 0) -> Encoded:
 def test_every_example_gets_its_own_logits(family: str, tiny_onnx, monkeypatch) -> None:
     encoded = make([3, 24, 1, 9, 9, 17, 2, 24, 5, 11] * 3)
     monkeypatch.setattr("compress.evaluate.TOKENS", 60)  # many chunks
-    found = predict_onnx(tiny_onnx(family, "fast"), encoded, pad_id=1 if family == "roberta" else 0, threads=1)
-    assert found.shape == (30, 3)
-    assert found.dtype == np.float32
+    logits = predict_onnx(tiny_onnx(family, "fast"), encoded, pad_id=1 if family == "roberta" else 0, threads=1)
+    assert logits.shape == (30, 3)
+    assert logits.dtype == np.float32
     session = open_session(tiny_onnx(family, "fast"), threads=1)
     for row, (ids, types) in enumerate(zip(encoded.input_ids, encoded.token_type_ids, strict=True)):
         feed = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": types}
         feed = {value.name: feed[value.name][None].astype(np.int64) for value in session.get_inputs()}
-        np.testing.assert_allclose(found[row], np.asarray(session.run(None, feed)[0])[0], atol=1e-5)
-    assert len(np.unique(found.round(4), axis=0)) == 30  # different texts, different logits
+        np.testing.assert_allclose(logits[row], np.asarray(session.run(None, feed)[0])[0], atol=1e-5)
+    assert len(np.unique(logits.round(4), axis=0)) == 30  # different texts, different logits
 
 
 def test_segments_reach_the_graph(tiny_onnx) -> None:

@@ -23,8 +23,8 @@ def flips(fp32: np.ndarray, int8: np.ndarray) -> list[int]:
 
 
 def calibration(logits: np.ndarray, gold: np.ndarray, **bins: int) -> float:
-    found = softmax(logits)
-    return calibration_error(found.max(axis=1), found.argmax(axis=1) == gold, **bins)
+    probabilities = softmax(logits)
+    return calibration_error(probabilities.max(axis=1), probabilities.argmax(axis=1) == gold, **bins)
 
 
 def test_a_model_beside_itself_differs_in_nothing() -> None:

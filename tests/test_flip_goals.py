@@ -52,8 +52,8 @@ def test_the_interval_is_that_of_clopper_and_pearson(flips: int, texts: int) -> 
 
 def info(**changes: Any) -> dict[str, Any]:
     reached = {"drop": 0.12, "flips": 0.2, "flipped": 2, "flips_interval": [0.0242, 0.7205]}
-    found = {"goal": {"drop": 0.5, "flips": 0.2}, "reached": reached, "texts": {"tuning": 249, "train": 751}}
-    return found | changes
+    fields = {"goal": {"drop": 0.5, "flips": 0.2}, "reached": reached, "texts": {"tuning": 249, "train": 751}}
+    return fields | changes
 
 
 def test_an_outcome_says_on_how_many_texts_and_how_sure() -> None:

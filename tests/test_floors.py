@@ -103,12 +103,12 @@ class A:
         import numpy
 """
     path = PACKAGE / "training" / "imaginary.py"
-    found = [
+    entries = [
         Import("training/imaginary.py", node.lineno, name, when)
         for node, when in walk(ast.parse(text), "start")
         for name in names(node, ["compress", *path.relative_to(PACKAGE).parts[:-1]])
     ]
-    assert [(item.name, item.when, item.part) for item in found] == [
+    assert [(item.name, item.when, item.part) for item in entries] == [
         ("compress.errors.CompressError", "start", "errors"),
         ("compress.store", "start", "store"),
         ("torch.nn", "start", None),
@@ -223,9 +223,9 @@ def test_only_the_command_line_prints():
     assert not printed
 
 
-def loaded_by(module: str, found: set[str]) -> str | None:
-    """Return those of `found` that importing `module` in a fresh process loads, or None."""
-    code = f"import sys, {module}; print(*(set(sys.modules) & {found!r}))"
+def loaded_by(module: str, modules: set[str]) -> str | None:
+    """Return those of `modules` that importing `module` in a fresh process loads, or None."""
+    code = f"import sys, {module}; print(*(set(sys.modules) & {modules!r}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=PACKAGE.parent)
     return done.stdout.strip() or None
 

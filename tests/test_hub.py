@@ -51,13 +51,13 @@ def server() -> Iterator[ThreadingHTTPServer]:
         def log_message(self, *args: object) -> None: ...  # type: ignore[override]
 
     ended = threading.Event()
-    found = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=found.serve_forever, daemon=True)
+    httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=httpd.serve_forever, daemon=True)
     thread.start()
-    yield found
+    yield httpd
     ended.set()
-    found.shutdown()
-    found.server_close()
+    httpd.shutdown()
+    httpd.server_close()
     thread.join()
 
 
@@ -99,24 +99,24 @@ def test_an_interrupted_download_goes_on(
     """The hub's client returns a commit's folder as cached, even if files are missing."""
     folder = shutil.copytree(tiny_checkpoint("bert"), tmp_path / "cached")
     (folder / "tokenizer.json").touch()
-    asked: list[bool] = []
+    local_only: list[bool] = []
 
     def download(name: str, *, local_files_only: bool, **_: object) -> str:
-        asked.append(local_files_only)
+        local_only.append(local_files_only)
         if not local_files_only:
             (folder / f"{missing}.rest").rename(folder / missing)
         return str(folder)
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", download)
     for reachable in (False, True):
-        monkeypatch.setattr("compress.models.checkpoint_location.is_reachable", lambda found=reachable: found)
+        monkeypatch.setattr("compress.models.checkpoint_location.is_reachable", lambda answer=reachable: answer)
         if not reachable:
             assert fetch("teacher t", "a/b", COMMIT, "") == folder
             (folder / missing).rename(folder / f"{missing}.rest")
             with pytest.raises(CompressError, match="is not in the hub's cache"):
                 fetch("teacher t", "a/b", COMMIT, "")
     assert fetch("teacher t", "a/b", COMMIT, "") == folder
-    assert asked == [True, True, True, False]
+    assert local_only == [True, True, True, False]
 
 
 def test_inside_cache_only_nothing_is_asked() -> None:

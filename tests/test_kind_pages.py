@@ -44,7 +44,7 @@ def commands(page: str) -> list[list[str]]:
 def test_every_kind_has_a_page_of_the_same_sections() -> None:
     assert set(PAGES) == set(KINDS)
     sections = {kind: re.findall(r"^## (.+)", page, re.MULTILINE) for kind, page in PAGES.items()}
-    assert all(found == sections["classification"] for found in sections.values()), sections
+    assert all(titles == sections["classification"] for titles in sections.values()), sections
 
 
 @pytest.mark.parametrize("page", ["docs/tasks.md", "docs/README.md"])
@@ -55,9 +55,9 @@ def test_the_page_lists_every_kind(page: str) -> None:
 
 @pytest.mark.parametrize("kind", PAGES)
 def test_its_commands_are_read(kind: str) -> None:
-    found = commands(PAGES[kind])
-    assert {name for name, *_ in found} == {"run", "ship", "verify", "predict"}
-    for name, *words in found:
+    lines = commands(PAGES[kind])
+    assert {name for name, *_ in lines} == {"run", "ship", "verify", "predict"}
+    for name, *words in lines:
         COMMANDS[name].make_context(name, words)
 
 

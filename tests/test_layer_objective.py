@@ -73,8 +73,8 @@ def test_layers_add_up_and_one_projection_serves_them_all(batch: dict[str, Tenso
             for mine, theirs in LAYERS
         ]).sum(),
     }  # fmt: skip
-    found = objective(student, teacher, batch)
-    assert {name: term.item() for name, term in found.items()} == pytest.approx(
+    losses = objective(student, teacher, batch)
+    assert {name: term.item() for name, term in losses.items()} == pytest.approx(
         {name: term.item() for name, term in expected.items()}, rel=1e-6
     )
 

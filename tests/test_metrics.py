@@ -45,9 +45,9 @@ def test_weights_score_as_the_repeated_examples_do(name: str) -> None:
     base, _, gold = two_models(name, 50, 1)
     weights = next(draws(50, 20, np.random.default_rng(0)))
     points = CorrelationHeadline((name,)).of_weights([base[:, 0], gold], weights)[0]
-    for counts, found in zip(weights.astype(int), points, strict=True):
+    for counts, point in zip(weights.astype(int), points, strict=True):
         repeated = np.repeat(np.arange(50), counts)
-        assert found == pytest.approx(reference(name)(base[repeated], gold[repeated]), abs=1e-9)
+        assert point == pytest.approx(reference(name)(base[repeated], gold[repeated]), abs=1e-9)
 
 
 def test_constant_predictions_score_nothing() -> None:

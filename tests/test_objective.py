@@ -55,15 +55,15 @@ def test_a_term_of_weight_zero_costs_nothing(features: Any):
 
 
 @pytest.mark.parametrize(
-    ("losses", "found"),
+    ("losses", "pattern"),
     [
         ((), r"\[\]"),
         ((HardLabel(weight=0),), r"\[\]"),
         ((SoftTarget(), SoftTarget(temperature=4)), "'soft_target', 'soft_"),
     ],
 )
-def test_no_loss_at_all_and_the_same_one_twice_are_refused(losses: Any, found: str):
-    with pytest.raises(CompressError, match=f"losses: expected different ones, at least one .*found .*{found}"):
+def test_no_loss_at_all_and_the_same_one_twice_are_refused(losses: Any, pattern: str):
+    with pytest.raises(CompressError, match=f"losses: expected different ones, at least one .*found .*{pattern}"):
         Objective(losses)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +15,6 @@ from compress.quantize.methods import QUANTIZERS
 PEERS = Path(__file__).parents[1] / "benchmarks/peers"
 
 
-@pytest.fixture
-def peers(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(PEERS)
-    return importlib.import_module
-
-
 def test_ragged_texts_are_short_and_the_same_each_time(peers: Any):
     lengths = peers("inputs").ragged_lengths()
     assert (len(lengths), max(lengths)) == (128, 64)
@@ -33,9 +26,9 @@ def test_groups_hold_every_sequence_once_within_the_tokens(peers: Any):
     inputs = peers("inputs")
     lengths = [5, 9, 64, 20, 20, 3, 33]
     for tokens in (40, 64, 500):
-        made = inputs.groups(lengths, tokens)
-        assert sorted(index for group in made for index in group) == list(range(len(lengths)))
-        assert all(len(group) == 1 or len(group) * lengths[group[0]] <= tokens for group in made)
+        groups = inputs.groups(lengths, tokens)
+        assert sorted(index for group in groups for index in group) == list(range(len(lengths)))
+        assert all(len(group) == 1 or len(group) * lengths[group[0]] <= tokens for group in groups)
     assert inputs.groups(lengths, inputs.WHOLE) == [list(range(len(lengths)))]
 
 
@@ -142,10 +135,10 @@ def test_the_default_form_is_what_a_recipe_without_settings_makes(
     peers: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Compares the settings of its file with those of the recipe `int8`."""
-    asked: dict[str, Any] = {}
-    monkeypatch.setattr("compress.export.export_onnx", lambda source, out, **how: asked.update(how))
+    settings: dict[str, Any] = {}
+    monkeypatch.setattr("compress.export.export_onnx", lambda source, out, **how: settings.update(how))
     monkeypatch.setattr(
-        "compress.quantize.quantize_onnx", lambda source, out, spec, **how: asked.update(how, spec=spec)
+        "compress.quantize.quantize_onnx", lambda source, out, spec, **how: settings.update(how, spec=spec)
     )
     ours = peers("ours")
     assert next(iter(ours.VARIANTS)) == ours.DEFAULT  # the one that is timed twice
@@ -153,11 +146,11 @@ def test_the_default_form_is_what_a_recipe_without_settings_makes(
     (tmp_path / "checkpoint/config.json").write_text('{"architectures": ["BertForSequenceClassification"]}')
     ours.convert(ours.DEFAULT, tmp_path, tmp_path)
     specs = {stage.kind: stage.spec for stage in load_recipe("int8").stages}
-    assert asked["spec"] == specs["quantize"]
+    assert settings["spec"] == specs["quantize"]
     assert specs["export"].graph == "auto"  # the fast graph for a BERT
-    assert (asked["graph"], asked["opset"]) == ("fast", specs["export"].opset)
-    assert asked["int8_format"] in (None, QUANTIZERS[specs["quantize"].method].int8_format)
-    assert len(asked["feeds"]) == ours._CALIBRATION
+    assert (settings["graph"], settings["opset"]) == ("fast", specs["export"].opset)
+    assert settings["int8_format"] in (None, QUANTIZERS[specs["quantize"].method].int8_format)
+    assert len(settings["feeds"]) == ours._CALIBRATION
 
 
 def test_the_default_form_stands_in_brackets_beside_the_fastest(peers: Any, result: dict[str, Any]) -> None:
@@ -197,8 +190,8 @@ def test_a_new_measurement_replaces_its_like_alone(peers: Any, tmp_path: Path, r
     assert path.read_bytes() == before
     names = ["amd-avx2", "intel-avx2-avx512_vnni", "intel-avx2-avx512_vnni-amx_int8"]
     assert sorted(file.stem for file in tmp_path.iterdir()) == names
-    found = [(each["date"], [(run["kind"], run["threads"]) for run in each["runs"]]) for each in filed.filed(tmp_path)]
-    assert found == [
+    runs = [(each["date"], [(run["kind"], run["threads"]) for run in each["runs"]]) for each in filed.filed(tmp_path)]
+    assert runs == [
         ("2026-01-01", [("classification", 1)]),
         ("2026-01-03", [("classification", 2)]),
         ("2026-01-02", [("classification", 1), ("tagging", 1)]),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import shutil
 import sys
 import time
@@ -17,12 +16,6 @@ import pytest
 from compress.processes.children import run
 
 PEERS = Path(__file__).parents[1] / "benchmarks/peers"
-
-
-@pytest.fixture
-def peers(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(PEERS)
-    return importlib.import_module
 
 
 def test_openvino_s_telemetry_is_off_in_every_child(peers: Any, tmp_path: Path) -> None:
@@ -44,8 +37,8 @@ def test_an_environment_that_hangs_is_given_up(peers: Any, tmp_path: Path, monke
     environments, candidates = peers("environments"), peers("candidates")
     monkeypatch.setattr(environments.sys, "executable", str(program))
     monkeypatch.setattr(environments, "_SECONDS", 0.2)
-    found, missing = candidates.interpreters(["pytorch"], tmp_path / "environments", lambda *words: None)
-    assert list(found) == [candidates.OURS]
+    pythons, missing = candidates.interpreters(["pytorch"], tmp_path / "environments", lambda *words: None)
+    assert list(pythons) == [candidates.OURS]
     assert {*missing} == {*peers("pytorch").VARIANTS}
     assert all(reason.startswith("no environment: ") for reason in missing.values())
     assert "had not ended after 0.2 s" in missing["PyTorch eager"]
@@ -74,8 +67,8 @@ def test_a_conversion_that_hangs_is_killed_and_listed(peers: Any, tmp_path: Path
     candidates = peers("candidates")
     (tmp_path / "checkpoint").mkdir()
     (tmp_path / "checkpoint/model.safetensors").write_bytes(b"weights")
-    made, failed = candidates.convert_all(tmp_path, {"ctranslate2_int8": hanging}, lambda *words: None, seconds=1)
-    assert made == []
+    variants, failed = candidates.convert_all(tmp_path, {"ctranslate2_int8": hanging}, lambda *words: None, seconds=1)
+    assert variants == []
     assert failed.keys() == {"CTranslate2 int8"}
     assert "no answer in 1 s to `convert`" in failed["CTranslate2 int8"]
     assert_gone(tmp_path / "pids")
@@ -132,11 +125,11 @@ def test_a_candidate_that_hangs_is_killed_and_the_others_are_measured(
         return cell(children, *arguments)
 
     monkeypatch.setattr(measuring, "_cell", impatient)
-    found = measuring.measure(listed, head, reference, 1, 1, lambda *words: None, seconds=60)
-    assert found["cells"]["1x32"].keys() == {"mine", measuring.AGAIN}
-    assert "no answer in 0.3 s to `run`" in found["failed"]["hangs"]
+    measurement = measuring.measure(listed, head, reference, 1, 1, lambda *words: None, seconds=60)
+    assert measurement["cells"]["1x32"].keys() == {"mine", measuring.AGAIN}
+    assert "no answer in 0.3 s to `run`" in measurement["failed"]["hangs"]
     assert_gone(tmp_path / "pids")
-    assert "* **hangs**: no answer in 0.3 s to `run`" in peers("report")._missing(found["failed"])
+    assert "* **hangs**: no answer in 0.3 s to `run`" in peers("report")._missing(measurement["failed"])
 
 
 @pytest.mark.parametrize("flags", [("avx2", "avx512_vnni"), ("avx2", "avx512_bf16")])
@@ -147,13 +140,13 @@ def test_bf16_is_measured_where_the_cpu_has_it_and_said_where_not(
     monkeypatch.setattr(candidates, "isa", lambda: flags)
     monkeypatch.setattr(candidates, "_convert", lambda *_: None)
     pythons = {peer: Path(sys.executable) for peer in ("openvino_nncf", "pytorch")}
-    made, failed = candidates.convert_all(tmp_path, pythons, lambda *words: None)
+    variants, failed = candidates.convert_all(tmp_path, pythons, lambda *words: None)
     bf16 = {*peers("openvino_nncf").NEEDS_BF16, *peers("pytorch").NEEDS_BF16}
     assert len(bf16) == 4
     has = "avx512_bf16" in flags
     assert failed == ({} if has else dict.fromkeys(failed, candidates.NO_BF16))
     assert {*failed} == (set() if has else bf16)
-    assert bf16 <= {candidate.name for candidate in made} if has else bf16.isdisjoint(c.name for c in made)
+    assert bf16 <= {candidate.name for candidate in variants} if has else bf16.isdisjoint(c.name for c in variants)
 
 
 def test_every_start_has_processes_of_its_own(peers: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,10 +161,10 @@ def test_every_start_has_processes_of_its_own(peers: Any, tmp_path: Path, monkey
     count = len(inputs.checked().ids)
     reference = np.stack([np.zeros(count), np.linspace(-1, 1, count)], 1)
     head = peers("heads").HEADS["classification"]
-    found = measuring.measure(listed, head, reference, 1, 2, lambda *words: None, seconds=60, starts=3)
-    cell = found["cells"]["1x32"]
+    measurement = measuring.measure(listed, head, reference, 1, 2, lambda *words: None, seconds=60, starts=3)
+    cell = measurement["cells"]["1x32"]
     assert {name: len(each["samples"]) for name, each in cell.items()} == dict.fromkeys(
         ("mine", measuring.AGAIN), 2 * 3 * 5
     )
-    assert "once" in found["failed"]
+    assert "once" in measurement["failed"]
     assert len((tmp_path / "pids").read_text().split()) == 3 * 2 + 2

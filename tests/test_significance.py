@@ -41,8 +41,8 @@ def discordant(examples: int, base_only: int, other_only: int, seed: int = 0) ->
     return base, other, gold
 
 
-def excludes_zero(found: Interval) -> bool:
-    return not found[1] <= 0 <= found[2]
+def excludes_zero(bounds: Interval) -> bool:
+    return not bounds[1] <= 0 <= bounds[2]
 
 
 def interval(delta: Delta) -> Interval:
@@ -100,7 +100,7 @@ def test_few_changes_are_no_difference_where_mcnemar_finds_none(base_only: int, 
 @pytest.mark.parametrize("examples", [40, 872])
 def test_an_interval_without_zero_agrees_with_mcnemars_exact_test(examples: int) -> None:
     """On every small table, the interval never finds more than the exact test, and rarely less."""
-    found, missed = 0, 0
+    differences, missed = 0, 0
     for base_only in range(15):
         for other_only in (0, 1, 2, 3, 5, 8, 12):
             models = discordant(examples, base_only, other_only)
@@ -108,15 +108,15 @@ def test_an_interval_without_zero_agrees_with_mcnemars_exact_test(examples: int)
             significant = mcnemar(models[0].argmax(1) == models[2], models[1].argmax(1) == models[2]) < 0.05
             assert interval[1] <= interval[0] <= interval[2] and interval[1] < interval[2]
             assert significant or not excludes_zero(interval), (base_only, other_only)
-            found, missed = found + significant, missed + (significant and not excludes_zero(interval))
-    assert found >= 30 and missed <= 0.1 * found
+            differences, missed = differences + significant, missed + (significant and not excludes_zero(interval))
+    assert differences >= 30 and missed <= 0.1 * differences
 
 
 @pytest.mark.parametrize("metrics", [("f1",), ("f1_macro",), ("matthews",), ("accuracy", "f1")])
 def test_other_metrics_find_no_more_than_a_swap_test(metrics: tuple[str, ...]) -> None:
     """On random small tables. The swap test is exact, the interval approximate: its .05 may be .08 in the swap test."""
     rng, metric = np.random.default_rng(0), ClassHeadline(metrics)
-    found = 0
+    differences = 0
     for trial in range(60):
         examples = int(rng.choice([40, 100, 277, 872]))
         base_only, other_only = rng.integers(14, size=2) * (1, trial % 3)
@@ -124,10 +124,10 @@ def test_other_metrics_find_no_more_than_a_swap_test(metrics: tuple[str, ...]) -
         interval = paired_bootstrap(metric, *models, samples=1000)
         assert interval[1] <= interval[0] <= interval[2] and interval[1] < interval[2]
         if excludes_zero(interval):
-            found += 1
+            differences += 1
             assert base_only + other_only >= FEWEST
             assert swap_test(metric, models, rng) < 0.08
-    assert found > 10
+    assert differences > 10
 
 
 @pytest.mark.parametrize("name", CLASSIFICATION + REGRESSION)

@@ -96,9 +96,9 @@ def test_false_alarms_coverage_and_power(name: str, place: int) -> None:
         [compared(metric, *world.draw(SIZES[place], (0.0, each), rng)) for _ in range(world.runs)]
         for each in (0.0, drop)
     )
-    false = np.mean([found.distinguishable for found in null])
-    covered = np.mean([found.low <= truth <= found.high for found in real])
-    power = np.mean([found.distinguishable for found in real])
+    false = np.mean([delta.distinguishable for delta in null])
+    covered = np.mean([delta.low <= truth <= delta.high for delta in real])
+    power = np.mean([delta.distinguishable for delta in real])
     message = f"effect {truth:.2f} points: false alarms {false:.3f}, coverage {covered:.3f}, power {power:.3f}"
     assert false <= FALSE + allowance(FALSE, world.runs), message
     assert LOWEST <= covered <= HIGHEST, message
@@ -113,9 +113,9 @@ def test_a_family_of_six_has_no_more_false_alarms_than_one(name: str) -> None:
     alarms = []
     for _ in range(1000):
         base, *others, gold = world.draw(SIZES[0], (0.0,) * 7, rng)
-        found = [compared(metric, base, other, gold) for other in others]
-        corrected = holm([p_of(each) for each in found])
-        alone = [each.distinguishable for each in found]
+        deltas = [compared(metric, base, other, gold) for other in others]
+        corrected = holm([p_of(each) for each in deltas])
+        alone = [each.distinguishable for each in deltas]
         alarms.append((any(alone), any(out and p < FALSE for out, p in zip(alone, corrected, strict=True))))
     alone, family = np.mean(alarms, axis=0)
     assert family <= FALSE + allowance(FALSE, len(alarms)), (alone, family)

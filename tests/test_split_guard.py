@@ -60,20 +60,20 @@ def reachable(files: Iterable[str]) -> set[str]:
         file = left.pop()
         if file not in seen:
             seen.add(file)
-            left += [found for item in ALL if item.file == file and item.part and (found := file_of(item.name))]
+            left += [path for item in ALL if item.file == file and item.part and (path := file_of(item.name))]
     return seen
 
 
 def test_no_stage_comes_to_what_measures_through_its_imports() -> None:
     """Checks the pipeline; the floors below cannot import it."""
-    found = {file for file in reachable(FIRST_OF_STAGES) if file != "pipeline/__init__.py"}
+    files = {file for file in reachable(FIRST_OF_STAGES) if file != "pipeline/__init__.py"}
     assert {
         "pipeline/stages/calibration.py",
         "pipeline/training/teacher_targets.py",
         "training/loop.py",
         "quantize/mixed_precision.py",
-    } <= found
-    assert not found & MEASURES
+    } <= files
+    assert not files & MEASURES
 
 
 def test_what_trains_is_no_more_than_its_type_says(tmp_path: Path) -> None:
@@ -84,13 +84,13 @@ def test_what_trains_is_no_more_than_its_type_says(tmp_path: Path) -> None:
 
 def texts_in(root: Any) -> set[str]:
     """Return every string that can be reached from `root` through attributes and containers."""
-    found: set[str] = set()
+    texts: set[str] = set()
     seen: set[int] = set()
     left = [root]
     while left:
         value = left.pop()
         if isinstance(value, str):
-            found.add(value)
+            texts.add(value)
         elif id(value) not in seen and not isinstance(value, type):
             seen.add(id(value))
             keep.append(value)
@@ -100,7 +100,7 @@ def texts_in(root: Any) -> set[str]:
                 left += [*value]
             elif type(value).__module__.startswith("compress"):
                 left += [*vars(value).values()]
-    return found
+    return texts
 
 
 keep: list[Any] = []  # so that no id is reused
@@ -124,9 +124,9 @@ def test_no_reported_text_can_be_reached_from_what_a_stage_is_given(tmp_path: Pa
     context = Context(plan.task, "fp32", 1, Listener())
     assert context.task.data.labels == ("0", "1")
     assert context.task.reported_rows(context.task.data.tuning) == {"dev": ()}
-    found = texts_in((plan, context))
-    assert "the train film 0 is bad" in found
-    assert not {text for text in found if text.startswith("the dev film")}
+    texts = texts_in((plan, context))
+    assert "the train film 0 is bad" in texts
+    assert not {text for text in texts if text.startswith("the dev film")}
     assert "the dev film 0 is bad" in texts_in(ReportedSource.of(plan.task).data)
     assert not isinstance(plan.task, ReportedSource) and not issubclass(ReportedSource, TaskSource)
 

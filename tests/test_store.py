@@ -246,9 +246,9 @@ def test_an_artefact_made_anew_takes_the_place_of_the_old_one(store: Store):
         (out / "figures.json").write_bytes(b"2")
         return {"steps": 4}
 
-    made = store.build(KEY, other, describe={"kind": "test"}, anew=True)
-    assert (names(made.path), made.info) == (["figures.json", "manifest.json"], {"steps": 4})
-    assert store.build(KEY, refuse, describe={}) == made == Store(store.root).find(KEY)
+    new = store.build(KEY, other, describe={"kind": "test"}, anew=True)
+    assert (names(new.path), new.info) == (["figures.json", "manifest.json"], {"steps": 4})
+    assert store.build(KEY, refuse, describe={}) == new == Store(store.root).find(KEY)
 
 
 def test_what_fails_to_be_made_anew_leaves_the_old_one(store: Store):

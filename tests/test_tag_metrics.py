@@ -21,13 +21,13 @@ NAMES = ("O", "B-LOC", "I-LOC", "B-PER", "I-PER", "B-ORG-X", "I-ORG-X")
 SHARES = (0.4, 0.1, 0.15, 0.1, 0.15, 0.05, 0.05)
 
 
-def made(seed: int, texts: int = 60) -> tuple[np.ndarray, np.ndarray, list[int]]:
+def noisy_outputs(seed: int, texts: int = 60) -> tuple[np.ndarray, np.ndarray, list[int]]:
     """Return outputs that are right for three words in four, gold, and the number of words of each text."""
     rng = np.random.default_rng(seed)
     sizes = rng.integers(0, 9, texts).tolist()
     gold = [rng.choice(len(NAMES), size, p=SHARES) for size in sizes]
-    given = [np.where(rng.random(len(ids)) < 0.75, ids, rng.choice(len(NAMES), len(ids))) for ids in gold]
-    return np.eye(len(NAMES))[np.concatenate(given)], concatenate_labels(gold), sizes
+    answers = [np.where(rng.random(len(ids)) < 0.75, ids, rng.choice(len(NAMES), len(ids))) for ids in gold]
+    return np.eye(len(NAMES))[np.concatenate(answers)], concatenate_labels(gold), sizes
 
 
 def names_of(ids: np.ndarray, sizes: list[int]) -> list[list[str]]:
@@ -46,23 +46,26 @@ def test_gold_keeps_where_texts_begin() -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_metrics_agree_with_seqeval(seed: int) -> None:
-    outputs, gold, sizes = made(seed)
+    outputs, gold, sizes = noisy_outputs(seed)
     ids = split_labels(gold)[0]
-    true, given = names_of(ids, sizes), names_of(outputs.argmax(1), sizes)
+    true, predictions = names_of(ids, sizes), names_of(outputs.argmax(1), sizes)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # seqeval warns about types that are never predicted
-        expected = {"entity_f1": seqeval.f1_score(true, given), "accuracy": seqeval.accuracy_score(true, given)}
-        report: Any = seqeval.classification_report(true, given, output_dict=True)
+        expected = {
+            "entity_f1": seqeval.f1_score(true, predictions),
+            "accuracy": seqeval.accuracy_score(true, predictions),
+        }
+        report: Any = seqeval.classification_report(true, predictions, output_dict=True)
     for name, share in expected.items():
         assert TagsHeadline((name,), NAMES)(outputs, gold) == pytest.approx(100 * share, abs=1e-9), name
     both = TagsHeadline(("entity_f1", "accuracy"), NAMES)(outputs, gold)
     assert both == pytest.approx(50 * sum(expected.values()), abs=1e-9)
     scores = type_scores(outputs, gold, NAMES)
     assert list(scores) == ["LOC", "ORG-X", "PER"]
-    for name, found in scores.items():
+    for name, score in scores.items():
         row = report[name]
-        assert found.entities == row["support"]
-        assert (found.precision, found.recall, found.f1) == pytest.approx(
+        assert score.entities == row["support"]
+        assert (score.precision, score.recall, score.f1) == pytest.approx(
             tuple(100 * row[key] for key in ("precision", "recall", "f1-score")), abs=1e-9
         )
 
@@ -70,43 +73,43 @@ def test_metrics_agree_with_seqeval(seed: int) -> None:
 def strict_entities(labels: list[str]) -> set[tuple[int, int, str]]:
     """Return (first, end, type) like seqeval's `scheme.IOB2`: an entity begins only at B-, continues at I- of its type, and ends at any
     other tag."""
-    found = set()
+    spans = set()
     for first, label in enumerate(labels):
         if label.startswith("B-"):
             end = first + 1
             while end < len(labels) and labels[end] == f"I-{label[2:]}":
                 end += 1
-            found.add((first, end, label[2:]))
-    return found
+            spans.add((first, end, label[2:]))
+    return spans
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_strict_f1_agrees_with_seqeval_and_with_its_rules_written_out(seed: int) -> None:
-    outputs, gold, sizes = made(seed)
-    true, given = names_of(split_labels(gold)[0], sizes), names_of(outputs.argmax(1), sizes)
+    outputs, gold, sizes = noisy_outputs(seed)
+    true, predictions = names_of(split_labels(gold)[0], sizes), names_of(outputs.argmax(1), sizes)
     theirs = [
         [{(text, *one) for one in strict_entities(labels)} for text, labels in enumerate(each)]
-        for each in (true, given)
+        for each in (true, predictions)
     ]
     mine, answered = (set().union(*texts) for texts in theirs)
     expected = 200 * len(mine & answered) / (len(mine) + len(answered))
-    found = TagsHeadline(("entity_f1_strict",), NAMES)(outputs, gold)
-    assert found == pytest.approx(expected, abs=1e-9)
+    f1 = TagsHeadline(("entity_f1_strict",), NAMES)(outputs, gold)
+    assert f1 == pytest.approx(expected, abs=1e-9)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        assert found == pytest.approx(100 * seqeval.f1_score(true, given, mode="strict", scheme=IOB2), abs=1e-9)
-        report: Any = seqeval.classification_report(true, given, mode="strict", scheme=IOB2, output_dict=True)
-    assert abs(found - TagsHeadline(("entity_f1",), NAMES)(outputs, gold)) > 0.1
+        assert f1 == pytest.approx(100 * seqeval.f1_score(true, predictions, mode="strict", scheme=IOB2), abs=1e-9)
+        report: Any = seqeval.classification_report(true, predictions, mode="strict", scheme=IOB2, output_dict=True)
+    assert abs(f1 - TagsHeadline(("entity_f1",), NAMES)(outputs, gold)) > 0.1
     for name, each in type_scores(outputs, gold, NAMES, strict=True).items():
         assert (each.f1, each.entities) == (pytest.approx(100 * report[name]["f1-score"]), report[name]["support"])
 
 
 def test_an_entity_that_no_b_begins_counts_by_the_usual_rule_alone() -> None:
     gold = concatenate_labels([np.array([3, 4, 0, 1])])  # B-PER I-PER O B-LOC
-    given = np.eye(7)[[4, 4, 0, 1]]  # I-PER I-PER O B-LOC
-    assert TagsHeadline(("entity_f1",), NAMES)(given, gold) == 100
-    assert TagsHeadline(("entity_f1_strict",), NAMES)(given, gold) == pytest.approx(200 / 3)
-    assert TagsHeadline(("entity_f1", "entity_f1_strict"), NAMES)(given, gold) == pytest.approx(250 / 3)
+    outputs = np.eye(7)[[4, 4, 0, 1]]  # I-PER I-PER O B-LOC
+    assert TagsHeadline(("entity_f1",), NAMES)(outputs, gold) == 100
+    assert TagsHeadline(("entity_f1_strict",), NAMES)(outputs, gold) == pytest.approx(200 / 3)
+    assert TagsHeadline(("entity_f1", "entity_f1_strict"), NAMES)(outputs, gold) == pytest.approx(250 / 3)
 
 
 def test_an_entity_never_runs_into_the_next_text() -> None:
@@ -121,7 +124,7 @@ def test_nothing_gold_and_nothing_given_is_no_division_by_zero() -> None:
 
 @pytest.mark.parametrize("metrics", [("entity_f1",), ("accuracy",), ("entity_f1_strict", "accuracy", "entity_f1")])
 def test_resamples_are_the_metric_of_drawn_texts(metrics: tuple[str, ...]) -> None:
-    outputs, gold, sizes = made(2)
+    outputs, gold, sizes = noisy_outputs(2)
     sizes = [size for size in sizes if size]
     other = outputs[np.random.default_rng(5).permutation(len(outputs))]
     metric = TagsHeadline(metrics, NAMES)
@@ -131,8 +134,8 @@ def test_resamples_are_the_metric_of_drawn_texts(metrics: tuple[str, ...]) -> No
     counts = np.random.default_rng(9).integers(len(sizes), size=(50, len(sizes)))  # as `draws` draws them
     for sample, texts in enumerate(counts):
         rows = np.concatenate([words[text] for text in texts])
-        for place, given in enumerate((outputs, other)):
-            assert drawn[place, sample] == pytest.approx(metric(given[rows], gold[rows]), abs=1e-9)
+        for place, each in enumerate((outputs, other)):
+            assert drawn[place, sample] == pytest.approx(metric(each[rows], gold[rows]), abs=1e-9)
 
 
 def test_words_differ_and_texts_change() -> None:
@@ -147,7 +150,7 @@ def test_words_differ_and_texts_change() -> None:
 
 @pytest.mark.parametrize("metric", ["entity_f1", "entity_f1_strict", "accuracy"])
 def test_one_flip_is_not_told_from_chance_and_many_are(metric: str) -> None:
-    outputs, gold, _ = made(3, texts=300)
+    outputs, gold, _ = noisy_outputs(3, texts=300)
     right, scored = np.eye(7)[split_labels(gold)[0]], TagsHeadline((metric,), NAMES)
     once = outputs.copy()
     wrong = np.flatnonzero((outputs != right).any(1))
@@ -159,7 +162,7 @@ def test_one_flip_is_not_told_from_chance_and_many_are(metric: str) -> None:
 
 
 def test_equal_answers_have_an_interval_with_a_width() -> None:
-    outputs, gold, _ = made(4, texts=200)
+    outputs, gold, _ = noisy_outputs(4, texts=200)
     for name in ("entity_f1", "entity_f1_strict", "accuracy"):
         points, low, high = paired_bootstrap(TagsHeadline((name,), NAMES), outputs, outputs, gold)
         assert points == 0 and -1.5 < low < 0 < high < 1.5
@@ -195,11 +198,12 @@ def test_the_runtime_joins_words_to_the_entities_that_are_scored() -> None:
     names, rng = ("O", "B-A", "I-A", "B-B", "I-B"), np.random.default_rng(5)
     for _ in range(200):
         ids = rng.integers(0, 5, rng.integers(1, 12))
-        found = chunks(ids, np.arange(len(ids)) == 0, names)
+        reference = chunks(ids, np.arange(len(ids)) == 0, names)
         spans = np.stack([np.arange(len(ids)), np.arange(1, len(ids) + 1)], axis=1)
         words = [Prediction(names[label], 1.0) for label in ids]
-        given = entities("x" * len(ids), spans, words, joined=True)
+        actual = entities("x" * len(ids), spans, words, joined=True)
         expected = [
-            (first, last + 1, "AB"[kind]) for first, last, kind in zip(found.first, found.last, found.type, strict=True)
+            (first, last + 1, "AB"[kind])
+            for first, last, kind in zip(reference.first, reference.last, reference.type, strict=True)
         ]
-        assert [(each.start, each.end, each.label) for each in given] == expected
+        assert [(each.start, each.end, each.label) for each in actual] == expected

@@ -55,13 +55,13 @@ def test_the_order_is_told_from_the_pooled_output_and_needs_no_teacher(encoder: 
     assert (objective.student_features, objective.teacher_features) == ({"pooled"}, frozenset())
     assert objective.means_over == {"sentence_order": "examples"}
     batch = batch_of()
-    found = terms(objective, encoder, batch)["sentence_order"]
+    loss = terms(objective, encoder, batch)["sentence_order"]
     head = objective.heads["sentence_order"]
     inputs = {name: batch[name] for name in ("input_ids", "attention_mask", "token_type_ids")}
     logits = head(encoder(**inputs).pooler_output)
     assert logits.shape == (3, 2)
-    assert found.item() == pytest.approx(3 * segment_pair_loss(logits, batch["sentence_order"]).item(), rel=1e-6)
-    found.backward()
+    assert loss.item() == pytest.approx(3 * segment_pair_loss(logits, batch["sentence_order"]).item(), rel=1e-6)
+    loss.backward()
     assert all(parameter.grad is not None and parameter.grad.any() for parameter in head.parameters())
     assert all(
         parameter.grad is not None and parameter.grad.any()
@@ -98,10 +98,10 @@ def test_masked_tokens_beside_the_order_in_one_objective(encoder: Any):
     assert objective.student_features == {"pooled", "hidden[-1]", "words"}
     assert objective.means_over == {"masked_lm": "tokens", "sentence_order": "examples"}
     batch = batch_of()
-    found = terms(objective, encoder, batch)
-    assert set(found) == {"masked_lm", "sentence_order"}
-    assert found["masked_lm"].item() == pytest.approx(2 * masked_text_loss(model, batch).item(), rel=1e-5)  # fp32
-    torch.stack(list(found.values())).sum().backward()
+    losses = terms(objective, encoder, batch)
+    assert set(losses) == {"masked_lm", "sentence_order"}
+    assert losses["masked_lm"].item() == pytest.approx(2 * masked_text_loss(model, batch).item(), rel=1e-5)  # fp32
+    torch.stack(list(losses.values())).sum().backward()
     own, others = ({id(p) for p in module.parameters()} for module in (objective, encoder))
     assert not own & others
     assert all(parameter.grad is not None for parameter in objective.parameters())
@@ -161,7 +161,7 @@ def test_the_triple_loss_is_that_of_whole_models(heads: tuple[Any, Any]):
     assert objective.student_features == {"hidden[-1]", "words"}
     assert objective.teacher_features == {"hidden[-1]"}
     assert objective.means_over == dict.fromkeys(("masked_soft_target", "masked_lm", "hidden_cosine"), "tokens")
-    found = both(objective, student, teacher, batch)
+    losses = both(objective, student, teacher, batch)
     inputs = {name: batch[name] for name in ("input_ids", "attention_mask", "token_type_ids")}
     with torch.no_grad():
         theirs = teacher(**inputs).logits.double()
@@ -172,9 +172,9 @@ def test_the_triple_loss_is_that_of_whole_models(heads: tuple[Any, Any]):
         p, q = (torch.softmax(scores[row, place] / 2, -1) for scores in (theirs, mine))
         total, count = total + 4 * float((p * (p / q).log()).sum()), count + 1
     assert count == 3
-    assert found["masked_soft_target"].item() == pytest.approx(5 * total / count, rel=1e-4)  # fp32 logits
-    assert found["masked_lm"].item() == pytest.approx(2 * masked_text_loss(student, batch).item(), rel=1e-5)
-    torch.stack(list(found.values())).sum().backward()
+    assert losses["masked_soft_target"].item() == pytest.approx(5 * total / count, rel=1e-4)  # fp32 logits
+    assert losses["masked_lm"].item() == pytest.approx(2 * masked_text_loss(student, batch).item(), rel=1e-5)
+    torch.stack(list(losses.values())).sum().backward()
     assert all(parameter.grad is None for parameter in teacher.parameters())
     assert all(parameter.grad is not None for parameter in objective.parameters())
     assert not {id(each) for each in objective.parameters()} & {id(each) for each in teacher.parameters()}
@@ -185,9 +185,9 @@ def test_a_student_that_is_its_teacher_has_nothing_to_learn_of_it(tiny_checkpoin
     student, teacher = (masked_lm_around(AutoModel.from_pretrained(tiny_checkpoint("bert"))).eval() for _ in range(2))
     assert both(triple(student, teacher), student, teacher, batch_of())["masked_soft_target"].item() > 1e-4
     copy_head(teacher, student)
-    found = both(triple(student, teacher), student, teacher, batch_of())
-    assert found["masked_soft_target"].item() == 0
-    assert found["hidden_cosine"].item() == pytest.approx(0, abs=1e-6)
+    losses = both(triple(student, teacher), student, teacher, batch_of())
+    assert losses["masked_soft_target"].item() == 0
+    assert losses["hidden_cosine"].item() == pytest.approx(0, abs=1e-6)
 
 
 def test_the_vocabulary_is_scored_once_and_at_hidden_tokens_alone(heads: tuple[Any, Any]):
@@ -202,9 +202,9 @@ def test_the_vocabulary_is_scored_once_and_at_hidden_tokens_alone(heads: tuple[A
 def test_without_hidden_tokens_the_triple_loss_is_the_cosine(heads: tuple[Any, Any]):
     batch = batch_of()
     batch["labels"] = torch.full_like(batch["labels"], -100)
-    found = both(triple(*heads), *heads, batch)
-    assert (found["masked_soft_target"].item(), found["masked_lm"].item()) == (0, 0)
-    assert found["hidden_cosine"].item() > 0
+    losses = both(triple(*heads), *heads, batch)
+    assert (losses["masked_soft_target"].item(), losses["masked_lm"].item()) == (0, 0)
+    assert losses["hidden_cosine"].item() > 0
 
 
 def test_the_vocabulary_is_multiplied_in_the_precision_of_the_training_and_the_losses_are_not(
@@ -213,11 +213,11 @@ def test_the_vocabulary_is_multiplied_in_the_precision_of_the_training_and_the_l
     seen: list[torch.dtype] = []
     handles = [decoder(model).register_forward_hook(lambda m, i, out: seen.append(out.dtype)) for model in heads]
     with torch.autocast("cpu", torch.bfloat16):
-        found = both(triple(*heads), *heads, batch_of())
+        losses = both(triple(*heads), *heads, batch_of())
     for handle in handles:
         handle.remove()
     assert seen == [torch.bfloat16] * 2
-    assert {value.dtype for value in found.values()} == {torch.float32}
+    assert {value.dtype for value in losses.values()} == {torch.float32}
     expected = both(triple(*heads), *heads, batch_of())
-    for name, value in found.items():
+    for name, value in losses.items():
         assert value.item() == pytest.approx(expected[name].item(), rel=0.05), name

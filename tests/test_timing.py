@@ -31,25 +31,25 @@ def test_cpu_time_is_the_headline_of_one_thread_alone() -> None:
 
 
 def test_a_quiet_machine_is_not_doubted() -> None:
-    found = doubts([latency(speedup=1.05, cpu_speedup=0.97)], [runtime(latency(wall=1.08))])
-    assert found.warning(SHAPES, cpu=True) is None
-    assert found.warning(SHAPES, cpu=False) is None
+    verdict = doubts([latency(speedup=1.05, cpu_speedup=0.97)], [runtime(latency(wall=1.08))])
+    assert verdict.warning(SHAPES, cpu=True) is None
+    assert verdict.warning(SHAPES, cpu=False) is None
 
 
 @pytest.mark.parametrize("ratio", [1.63, 1 / 1.63])
 def test_a_control_in_wall_time_that_is_off_leaves_cpu_time(ratio: float) -> None:
-    found = doubts([latency(speedup=ratio)], [runtime(latency())])
-    assert not found.of_headline(cpu=True)
-    assert f"{ratio:.2f} at 1 × 32" in str(found.warning(SHAPES, cpu=True))
-    assert "trust CPU time, not wall time" in str(found.warning(SHAPES, cpu=True))
-    assert "trust no time" in str(found.warning(SHAPES, cpu=False))
+    verdict = doubts([latency(speedup=ratio)], [runtime(latency())])
+    assert not verdict.of_headline(cpu=True)
+    assert f"{ratio:.2f} at 1 × 32" in str(verdict.warning(SHAPES, cpu=True))
+    assert "trust CPU time, not wall time" in str(verdict.warning(SHAPES, cpu=True))
+    assert "trust no time" in str(verdict.warning(SHAPES, cpu=False))
 
 
 def test_wall_time_far_beyond_cpu_time_is_told() -> None:
-    found = doubts([latency()], [runtime(latency()), runtime(latency(wall=3.6))])
-    assert "wall time over CPU time is 3.60 at 1 × 32" in str(found.warning(SHAPES, cpu=True))
-    assert not found.of_headline(cpu=True)
-    assert found.of_headline(cpu=False)
+    verdict = doubts([latency()], [runtime(latency()), runtime(latency(wall=3.6))])
+    assert "wall time over CPU time is 3.60 at 1 × 32" in str(verdict.warning(SHAPES, cpu=True))
+    assert not verdict.of_headline(cpu=True)
+    assert verdict.of_headline(cpu=False)
 
 
 def test_of_several_threads_wall_time_may_differ_from_cpu_time() -> None:
@@ -57,13 +57,13 @@ def test_of_several_threads_wall_time_may_differ_from_cpu_time() -> None:
 
 
 def test_a_control_in_cpu_time_that_is_off_leaves_nothing() -> None:
-    found = doubts([latency(cpu_speedup=1.2)], [runtime(latency())])
-    assert found.of_headline(cpu=True)
-    assert "trust no time" in str(found.warning(SHAPES, cpu=True))
+    verdict = doubts([latency(cpu_speedup=1.2)], [runtime(latency())])
+    assert verdict.of_headline(cpu=True)
+    assert "trust no time" in str(verdict.warning(SHAPES, cpu=True))
 
 
 def test_only_the_shapes_that_are_off_are_doubted() -> None:
     other = latency().model_copy(update={"length": 128})
-    found = doubts([latency(cpu_speedup=1.2), other], [runtime(latency(), other)])
-    assert list(found.of_headline(cpu=True)) == [(1, 32)]
-    assert found.warning([(1, 128)], cpu=True) is None
+    verdict = doubts([latency(cpu_speedup=1.2), other], [runtime(latency(), other)])
+    assert list(verdict.of_headline(cpu=True)) == [(1, 32)]
+    assert verdict.warning([(1, 128)], cpu=True) is None

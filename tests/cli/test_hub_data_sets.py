@@ -60,9 +60,9 @@ def change_commit(commit: str) -> None:
 def test_a_download_is_used_and_not_repeated(hub: Endpoint, planned: Any) -> None:
     assert rows(planned()) == 64
     assert len(hub.fetched(".parquet")) == 2
-    hub.asked.clear()
+    hub.requests.clear()
     assert rows(planned()) == 64
-    assert hub.asked == []
+    assert hub.requests == []
 
 
 def test_a_run_measures_what_it_downloaded(hub: Endpoint, cli: Any) -> None:
@@ -74,7 +74,7 @@ def test_a_run_measures_what_it_downloaded(hub: Endpoint, cli: Any) -> None:
     text = path.read_text()
     assert f"acme/tiny-bert@{COMMIT}" in json.loads(text)["command"]
     assert f'"revision":"{COMMIT}"' in text.replace(" ", "")
-    hub.asked.clear()
+    hub.requests.clear()
     assert cli(*command)[0] == 0
     assert hub.fetched() == []
 
@@ -90,10 +90,10 @@ def test_offline_the_cache_does(hub: Endpoint, refused: Any, planned: Any, monke
     assert time.monotonic() - begun < 5
     offline(False)
     planned()
-    hub.asked.clear()
+    hub.requests.clear()
     offline(True)
     assert rows(planned()) == 64
-    assert hub.asked == []
+    assert hub.requests == []
 
 
 @pytest.mark.parametrize("why", ["offline", "gated", *slow("gone", "failing")])
@@ -165,7 +165,7 @@ def test_a_gated_data_set(hub: Endpoint, refused: Any, planned: Any, monkeypatch
     assert f"it is gated, and the token has no access to it: ask for access at {page}" in refused()
     monkeypatch.setenv("HF_TOKEN", "hf_right")
     assert rows(planned()) == 64
-    assert {one.token for one in hub.asked if one.host == "localhost"} == {None}
+    assert {one.token for one in hub.requests if one.host == "localhost"} == {None}
 
 
 def test_a_loading_script_is_refused_and_never_run(hub: Endpoint, refused: Any) -> None:
@@ -192,7 +192,7 @@ def test_a_broken_download_goes_on_where_it_was(hub: Endpoint, planned: Any, ref
     hub.short[train] = hub.datasets[DATA].commits[COMMIT][train][:-10]
     assert "a file came with another size than the hub names" in refused()
     hub.short.clear()
-    hub.asked.clear()
+    hub.requests.clear()
     hub.cuts[train] = [2 * CHUNK + 7]
     assert rows(planned()) == 64
     assert [one.range for one in hub.fetched(train)] == [None, f"bytes={2 * CHUNK}-"]
@@ -229,6 +229,6 @@ def test_a_corpus_streams_its_commit_and_no_other(hub: Endpoint, planned: Any) -
     planned()  # fills a cache that `datasets` would use for any commit
     with pytest.raises(CompressError, match=rf"^data set {DATA}: cannot be read: it has no revision {LATER}; "):
         lines(LATER)
-    hub.asked.clear()
+    hub.requests.clear()
     assert len(lines(COMMIT)) == 64
-    assert hub.asked == []
+    assert hub.requests == []

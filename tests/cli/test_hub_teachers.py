@@ -60,12 +60,12 @@ def test_a_download_is_used_and_not_repeated(hub: Endpoint, planned: Any) -> Non
     first = planned()
     assert weights() == files(hub)[WEIGHTS]
     assert len(hub.fetched()) == 3
-    hub.asked.clear()
+    hub.requests.clear()
     assert planned()["stages"] == first["stages"]
     assert hub.fetched() == []
-    hub.asked.clear()
+    hub.requests.clear()
     assert planned(f"{TEACHER}@{COMMIT}")["stages"] == first["stages"]
-    assert hub.asked == []
+    assert hub.requests == []
 
 
 def test_what_another_program_left_is_made_whole(hub: Endpoint, planned: Any) -> None:
@@ -75,9 +75,9 @@ def test_what_another_program_left_is_made_whole(hub: Endpoint, planned: Any) ->
         hf_hub_download(TEACHER, name, revision=COMMIT)
     planned(f"{TEACHER}@{COMMIT}")
     assert len(hub.fetched("modules.json")) == 1
-    hub.asked.clear()
+    hub.requests.clear()
     planned(f"{TEACHER}@{COMMIT}")
-    assert hub.asked == []
+    assert hub.requests == []
 
 
 def test_what_another_program_left_is_used_where_the_hub_gives_no_more(hub: Endpoint, planned: Any) -> None:
@@ -111,7 +111,7 @@ def test_a_download_that_keeps_breaking_is_told_and_the_command_goes_on_later(
     assert "the same command fetches the files that are missing" in said
     assert 0 < len(hub.fetched(WEIGHTS)) < 12
     hub.cuts.clear()
-    hub.asked.clear()
+    hub.requests.clear()
     planned()
     assert weights() == files(hub)[WEIGHTS]
     assert len(hub.fetched()) == 1  # complete files are not fetched again
@@ -151,7 +151,7 @@ def test_a_gated_teacher(hub: Endpoint, refused: Any, planned: Any, monkeypatch:
     assert f"it is gated, and the token has no access to it: ask for access at {page}" in refused()
     monkeypatch.setenv("HF_TOKEN", "hf_right")
     planned()
-    assert {one.token for one in hub.asked if one.host == "localhost"} == {None}  # the host of large files
+    assert {one.token for one in hub.requests if one.host == "localhost"} == {None}  # the host of large files
 
 
 def test_a_private_teacher(hub: Endpoint, refused: Any, planned: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,9 +212,9 @@ def test_offline_the_cache_does(hub: Endpoint, refused: Any, planned: Any, monke
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     planned()
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    hub.asked.clear()
+    hub.requests.clear()
     planned()
-    assert hub.asked == []
+    assert hub.requests == []
 
 
 def test_a_branch_that_moves_is_another_commit_and_said(hub: Endpoint, planned: Any) -> None:

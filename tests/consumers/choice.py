@@ -19,14 +19,14 @@ Question = tuple[str, list[str]]
 
 def questions(count: int, seed: int) -> list[Question]:
     """Return contexts, every fifth too long, with two to four endings."""
-    rng, made = np.random.default_rng(seed), []
+    rng, examples = np.random.default_rng(seed), []
     for number in range(count):
         endings = [" ".join(rng.choice(OTHERS, size=size)) for size in (3, 4, 5, 6)[: 2 + number % 3]]
         place = int(rng.integers(len(endings)))
         endings[place] += f" {RIGHT}"
         context = " ".join(rng.choice(OTHERS, size=40 if number % 5 == 4 else 6))
-        made.append((context, endings))
-    return made
+        examples.append((context, endings))
+    return examples
 
 
 QUESTIONS = questions(20, seed=1)
@@ -36,10 +36,10 @@ FITTING = [question for number, question in enumerate(QUESTIONS) if number % 5 !
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     world = tmp_path_factory.mktemp("choices")
-    for name, made in (("train", questions(300, seed=0)), ("dev", QUESTIONS)):
+    for name, examples in (("train", questions(300, seed=0)), ("dev", QUESTIONS)):
         rows = (
             {"context": context, "endings": endings, "label": [RIGHT in one.split(" ") for one in endings].index(True)}
-            for context, endings in made
+            for context, endings in examples
         )
         (world / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return shipped(world, CHOICE_TASK, steps=150)
@@ -51,8 +51,8 @@ def check_endings(rows: list[list[float]], questions: list[Question], bundle: Pa
     assert [int(np.argmax(row)) for row in rows] == [one.place for one in expected]
     assert len({one.place for one in expected}) > 2
     pairs = [(context, ending) for context, endings in questions for ending in endings]
-    found = [[logit] for row in rows for logit in row]
-    check(found, np.asarray(chooser.logits(pairs, batch_size=1)), share_of(file))
+    logits = [[logit] for row in rows for logit in row]
+    check(logits, np.asarray(chooser.logits(pairs, batch_size=1)), share_of(file))
 
 
 @pytest.mark.parametrize("file", FILES)

@@ -46,8 +46,8 @@ def test_the_texts_are_twenty_different_ones() -> None:
 def test_onnxruntime(version: str, file: str, bundle: Path, tmp_path: Path) -> None:
     numpy = "numpy<2" if version.startswith("1.17.") else "numpy"  # built against numpy 1
     needs = (f"onnxruntime=={version}" if version else "onnxruntime", numpy, "tokenizers")
-    found = by_python(needs, "onnxruntime_alone.py", bundle, TEXTS, file, tmp_path)
-    check(found, classifier_logits(bundle, file), share_of(file))
+    logits = by_python(needs, "onnxruntime_alone.py", bundle, TEXTS, file, tmp_path)
+    check(logits, classifier_logits(bundle, file), share_of(file))
 
 
 @pytest.mark.parametrize("file", FILES)
@@ -61,26 +61,26 @@ def test_optimum_and_cross_encoder(needs: str, program: str, file: str, bundle: 
 @pytest.mark.parametrize("file", FILES)
 def test_openvino(file: str, bundle: Path, tmp_path: Path) -> None:
     share = FP32 if file == "model.onnx" else OPENVINO_INT8
-    found = by_python(("openvino", "tokenizers", "numpy"), "openvino_alone.py", bundle, TEXTS, file, tmp_path)
-    check(found, classifier_logits(bundle, file), share)
+    logits = by_python(("openvino", "tokenizers", "numpy"), "openvino_alone.py", bundle, TEXTS, file, tmp_path)
+    check(logits, classifier_logits(bundle, file), share)
 
 
 @pytest.mark.parametrize("file", ["model.onnx", "model_qdq.onnx"])
 def test_tract(file: str, bundle: Path, tmp_path: Path) -> None:
     """Only fp32 and the portable int8 file: it lacks the operators of ONNX Runtime's own int8 file."""
-    found = by_python(("tract", "tokenizers", "numpy"), "tract_alone.py", bundle, TEXTS, file, tmp_path)
-    check(found, classifier_logits(bundle, file), share_of(file))
+    logits = by_python(("tract", "tokenizers", "numpy"), "tract_alone.py", bundle, TEXTS, file, tmp_path)
+    check(logits, classifier_logits(bundle, file), share_of(file))
 
 
 @pytest.mark.parametrize("file", ["model.onnx", "model_quantized.onnx", "default"])
 @pytest.mark.parametrize("version", JS_VERSIONS)
 def test_transformers_js(version: str, file: str, bundle: Path, tmp_path: Path) -> None:
     """In Node. The default is int8, from config.json."""
-    found = by_node(version, "transformers_js.mjs", bundle, TEXTS, file, tmp_path)
+    logits = by_node(version, "transformers_js.mjs", bundle, TEXTS, file, tmp_path)
     opened = "model_quantized.onnx" if file == "default" else file
     if file == "default":
-        assert found != by_node(version, "transformers_js.mjs", bundle, TEXTS, "model.onnx", tmp_path)
-    check(found, classifier_logits(bundle, opened), share_of(opened))
+        assert logits != by_node(version, "transformers_js.mjs", bundle, TEXTS, "model.onnx", tmp_path)
+    check(logits, classifier_logits(bundle, opened), share_of(opened))
 
 
 @pytest.mark.parametrize("file", ["model.onnx", "model_quantized.onnx", "default"])
@@ -98,7 +98,7 @@ def test_transformers_js_in_a_browser(version: str, file: str, bundle: Path, tmp
     with served(place) as address, tab(program, tmp_path / "profile") as page:
         page.open(f"{address}/page.html")
         call = f"program.answers({json.dumps(TEXTS)}, {json.dumps(file)})"
-        found = page.run(f"import('/transformers_js_web.mjs').then(program => {call})")
+        document = page.run(f"import('/transformers_js_web.mjs').then(program => {call})")
         assert all(url.startswith((address, "blob:", "data:")) for url in page.requests())
     opened = "model_quantized.onnx" if file == "default" else file
-    check(json.loads(found), classifier_logits(bundle, opened), share_of(opened))
+    check(json.loads(document), classifier_logits(bundle, opened), share_of(opened))

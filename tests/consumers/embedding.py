@@ -55,9 +55,9 @@ def static(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return shipped(tmp_path_factory.mktemp("static"), VECTOR_TASK, *options, recipe="static", steps=None)
 
 
-def check_vectors(found: Any, bundle: Path, file: str) -> None:
+def check_vectors(vectors: Any, bundle: Path, file: str) -> None:
     expected = Embedder(bundle, precision=FILES[file], threads=1).embed(TEXTS, batch_size=1)
-    check(found, expected, share_of(file), least=0.2, what="number of a vector")
+    check(vectors, expected, share_of(file), least=0.2, what="number of a vector")
 
 
 @pytest.mark.parametrize("file", FILES)
@@ -74,8 +74,8 @@ def test_static_sentence_encoders(file: str, static: Path, tmp_path: Path) -> No
     texts = [*TEXTS, ""]
     expected = Embedder(static, precision=FILES[file], threads=1).embed(texts, batch_size=1)
     assert not expected[-1].any()
-    found = by_python("fastembed", "fastembed_custom.py", static, texts, file, tmp_path)
-    check(found, expected, share_of(file), least=0.2, what="number of a vector")
+    vectors = by_python("fastembed", "fastembed_custom.py", static, texts, file, tmp_path)
+    check(vectors, expected, share_of(file), least=0.2, what="number of a vector")
 
 
 @pytest.mark.parametrize("file", JS_FILES)

@@ -29,9 +29,9 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def check_labels(rows: list[dict[str, float]], bundle: Path, file: str) -> None:
     expected = Classifier(bundle, precision=FILES[file], threads=1).predict(TEXTS, batch_size=1)
     numbers: list[Any] = [[answer.scores[label] for label in LABELS] for answer in expected]
-    found = [[row[label] for label in LABELS] for row in rows]
-    check(found, np.array(numbers), share_of(file), least=0.5, what="probability")
-    assert any(sum(row) > 1.5 for row in found), "several labels of a text"
+    probabilities = [[row[label] for label in LABELS] for row in rows]
+    check(probabilities, np.array(numbers), share_of(file), least=0.5, what="probability")
+    assert any(sum(row) > 1.5 for row in probabilities), "several labels of a text"
 
 
 @pytest.mark.parametrize("file", FILES)

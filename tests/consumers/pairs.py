@@ -44,12 +44,12 @@ def cut_joined(bundle: Path) -> np.ndarray:
     return np.array(rows, np.float32)
 
 
-def check_cut(found: Any, bundle: Path, *, joined: bool) -> None:
+def check_cut(rows: Any, bundle: Path, *, joined: bool) -> None:
     """Check that long pairs were cut in one way and not in the other: at the end of the `joined` texts, or the longer text first, like
     ours."""
     longest = np.asarray(Classifier(bundle, precision="fp32", threads=1).logits([(one, two) for one, two in PAIRS]))
     other, same = (longest, cut_joined(bundle)) if joined else (cut_joined(bundle), longest)
-    far, near = (np.abs(np.array(found) - logits).max(axis=1) for logits in (other, same))
+    far, near = (np.abs(np.array(rows) - logits).max(axis=1) for logits in (other, same))
     print(f"difference of a logit: at most {near.max():.1g}; cut otherwise at least {far.min():.1g}")
     assert near.max() < 1e-6 < far.min() / 20
 

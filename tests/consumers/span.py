@@ -20,7 +20,7 @@ ANSWERS = {"good": "the film", "bad": "a dull end"}
 OTHERS = ("is", "not", "and")  # one token each
 
 
-def asked(count: int, seed: int) -> list[tuple[str, str]]:
+def question_pairs(count: int, seed: int) -> list[tuple[str, str]]:
     """Return one-word questions, and contexts that contain the answer to each once."""
     rng, pairs = np.random.default_rng(seed), []
     for number in range(count):
@@ -29,13 +29,13 @@ def asked(count: int, seed: int) -> list[tuple[str, str]]:
     return pairs
 
 
-QUESTIONS = asked(20, seed=1)
+QUESTIONS = question_pairs(20, seed=1)
 
 
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     world = tmp_path_factory.mktemp("spans")
-    for name, pairs in (("train", asked(300, seed=0)), ("dev", QUESTIONS)):
+    for name, pairs in (("train", question_pairs(300, seed=0)), ("dev", QUESTIONS)):
         rows = [
             {"question": question, "context": context, "answers": [{"text": text, "answer_start": context.index(text)}]}
             for question, context in pairs
@@ -49,9 +49,9 @@ def check_logits(rows: list[dict[str, Any]], reader: Reader, file: str) -> None:
     """Compare the logits of all tokens, including special ones."""
     cut = Passages(reader.tokenizer, reader.settings.max_length)(*map(list, zip(*QUESTIONS, strict=True)))
     assert cut.question.tolist() == list(range(len(QUESTIONS))), "each context fits into one window"
-    ours = {int(chunk[0]): found[0] for chunk, found in reader._runs(cut.encodings, 1, None)}
-    found = np.concatenate([np.array(row["logits"]).T for row in rows])
-    check(found, np.concatenate([ours[number] for number in range(len(QUESTIONS))]), share_of(file))
+    ours = {int(chunk[0]): outputs[0] for chunk, outputs in reader._runs(cut.encodings, 1, None)}
+    logits = np.concatenate([np.array(row["logits"]).T for row in rows])
+    check(logits, np.concatenate([ours[number] for number in range(len(QUESTIONS))]), share_of(file))
 
 
 @pytest.mark.parametrize("file", FILES)
@@ -88,7 +88,7 @@ def test_scores_are_those_of_transformers(tmp_path: Path) -> None:
         return dice.choice([" ", "  ", "\n", "\u2003"]).join(dice.choices(words, k=dice.choice([0, 1, 1, 2, 3, 5])))
 
     rows = [(text(), [text() for _ in range(dice.randrange(4))]) for _ in range(2000)]
-    found = by_python(OPTIMUM, "squad_scores.py", tmp_path, rows, "", tmp_path)
-    np.testing.assert_allclose(found, [answer_scores(*row) for row in rows], rtol=0, atol=1e-12)
-    assert all(sum(row == kind for row in found) > 50 for kind in ([1, 1], [0, 0])), "right ones and wrong ones"
-    assert sum(0 < f1 < 1 for _, f1 in found) > 200
+    scores = by_python(OPTIMUM, "squad_scores.py", tmp_path, rows, "", tmp_path)
+    np.testing.assert_allclose(scores, [answer_scores(*row) for row in rows], rtol=0, atol=1e-12)
+    assert all(sum(row == kind for row in scores) > 50 for kind in ([1, 1], [0, 0])), "right ones and wrong ones"
+    assert sum(0 < f1 < 1 for _, f1 in scores) > 200

@@ -27,10 +27,10 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return shipped(world, WORD_TASK, steps=150)
 
 
-def check_words(found: Any, bundle: Path, file: str) -> None:
+def check_words(logits: Any, bundle: Path, file: str) -> None:
     expected = Tagger(bundle, precision=FILES[file], threads=1).logits(TEXTS, batch_size=1)
     assert len(expected) == sum(len(text.split(" ")) for text in TEXTS)
-    check(found, expected, share_of(file))
+    check(logits, expected, share_of(file))
 
 
 @pytest.mark.parametrize("file", FILES)

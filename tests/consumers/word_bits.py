@@ -45,8 +45,8 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("version", ONNXRUNTIMES, ids=lambda version: version or "latest")
 def test_onnxruntime(version: str, file: str, bundle: Path, tmp_path: Path) -> None:
     needs = (f"onnxruntime=={version}" if version else "onnxruntime", "numpy", "tokenizers")
-    found = by_python(needs, "onnxruntime_alone.py", bundle, TEXTS, file, tmp_path)
-    check(found, classifier_logits(bundle, file), share_of(file))
+    logits = by_python(needs, "onnxruntime_alone.py", bundle, TEXTS, file, tmp_path)
+    check(logits, classifier_logits(bundle, file), share_of(file))
 
 
 @pytest.mark.parametrize("file", FILES)
@@ -59,8 +59,8 @@ def test_optimum_and_cross_encoder(needs: str, program: str, file: str, bundle: 
 
 @pytest.mark.parametrize("file", FILES)
 def test_openvino(file: str, bundle: Path, tmp_path: Path) -> None:
-    found = by_python(("openvino", "tokenizers", "numpy"), "openvino_alone.py", bundle, TEXTS, file, tmp_path)
-    check(found, classifier_logits(bundle, file), OPENVINO_INT8)
+    logits = by_python(("openvino", "tokenizers", "numpy"), "openvino_alone.py", bundle, TEXTS, file, tmp_path)
+    check(logits, classifier_logits(bundle, file), OPENVINO_INT8)
 
 
 @pytest.mark.parametrize("version", JS_VERSIONS)

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import torch
 from default_suite import covering, keeping
-from pretrain_toys import made
 from pretrain_toys import plan as plan_of
+from pretrain_toys import run_stages
 from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification, AutoTokenizer
 
 from compress.corpus import corpus_sources, train_vocabulary
@@ -67,7 +67,7 @@ def test_masked_tokens_are_learnt_from_nothing(teach, family: str):
     folder = teach(family)
     rate = ("pretrain.learning_rate=5e-3", "pretrain.max_steps=60", "pretrain.epochs=100")
     planned = plan(folder, "pretrain.start=random", *rate)
-    artifact = made(folder, planned, "tokenize", "pretrain")["pretrained"]
+    artifact = run_stages(folder, planned, "tokenize", "pretrain")["pretrained"]
     log = [json.loads(line) for line in (artifact.path / "log.jsonl").read_text().splitlines()]
     rows = planned.sizes["teacher"].vocabulary
     assert log[0]["losses"]["masked_lm"] == pytest.approx(math.log(rows), rel=0.05)
@@ -79,7 +79,7 @@ def test_the_pretrained_checkpoint_is_its_familys_own(teach, family: str):
     """transformers computes the same loss at the masked positions, and the same tokens."""
     folder = teach(family)
     planned = plan(folder)
-    artifact = made(folder, planned, "tokenize", "pretrain")["pretrained"]
+    artifact = run_stages(folder, planned, "tokenize", "pretrain")["pretrained"]
     config = read_config(artifact.path)
     assert config["architectures"] == [f"{NAMES[family]}ForMaskedLM"]
     assert usable_positions(config) == 32
@@ -100,7 +100,7 @@ def test_the_pretrained_checkpoint_is_its_familys_own(teach, family: str):
 def test_pairs_are_read_by_every_family(teach, family: str, pairs: str):
     folder = teach(family)
     losses = f"pretrain.losses=[{{name: masked_lm, whole_words: true}}, {{name: {pairs}}}]"
-    artifact = made(folder, plan(folder, losses), "tokenize", "pretrain")["pretrained"]
+    artifact = run_stages(folder, plan(folder, losses), "tokenize", "pretrain")["pretrained"]
     log = [json.loads(line) for line in (artifact.path / "log.jsonl").read_text().splitlines()]
     assert log[0]["losses"][pairs] == pytest.approx(math.log(2), abs=0.1)
 
@@ -110,7 +110,7 @@ def test_it_is_fine_tuned_exported_and_quantized(teach, family: str):
     folder = teach(family)
     (folder / "task.yaml").write_text((folder / "task.yaml").read_text().replace("train: 40", "train: 160"))
     planned = plan(folder, "quantize.method=static", "quantize.calibration_examples=32")
-    artifacts = made(folder, planned, "tokenize", "pretrain", "finetune", "export", "quantize")
+    artifacts = run_stages(folder, planned, "tokenize", "pretrain", "finetune", "export", "quantize")
     teacher = artifacts["teacher"].path
     model = AutoModelForSequenceClassification.from_pretrained(teacher).eval()
     assert type(model).__name__ == f"{NAMES[family]}ForSequenceClassification"
@@ -129,7 +129,7 @@ def test_without_a_tokenizer_it_has_the_embedded_tasks_words(teach, family: str)
     planned = plan(teach(family, ", vocabulary: 400"), "pretrain.enabled=false", corpus=())
     kinds = {"roberta": "BPE", "albert": "WordPiece"}
     assert json.loads(planned.teacher.tokenizer.to_str())["model"]["type"] == kinds[family]
-    model = made(teach(family, ", vocabulary: 400"), planned, "finetune")["teacher"].path
+    model = run_stages(teach(family, ", vocabulary: 400"), planned, "finetune")["teacher"].path
     config = read_config(model)
     assert config["pad_token_id"] == {"roberta": 1, "albert": 0}[family]
     assert config["bos_token_id"] == {"roberta": 0, "albert": 2}[family]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from pretrain_toys import CARD, made, plan
+from pretrain_toys import CARD, plan, run_stages
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
 from transformers import AutoModelForMaskedLM
@@ -27,7 +27,7 @@ from compress.spec.stages import Distill
 def test_the_stages_come_in_order_and_the_fine_tuning_begins_with_what_the_text_taught(world: Path):
     planned = plan(world)
     assert [node.id for node in planned.nodes][:4] == ["text", "pretrained", "teacher", "teacher-fp32"]
-    artifacts = made(world, planned, "tokenize", "pretrain", "finetune")
+    artifacts = run_stages(world, planned, "tokenize", "pretrain", "finetune")
     before, after = (load_file(artifacts[name].path / "model.safetensors") for name in ("pretrained", "teacher"))
     shared = [name for name in before if name.startswith("bert.encoder")]
     assert shared
@@ -38,7 +38,7 @@ def test_the_stages_come_in_order_and_the_fine_tuning_begins_with_what_the_text_
 
 def test_the_checkpoint_is_a_masked_language_model_that_transformers_loads(world: Path):
     said: list[str] = []
-    artifact = made(world, plan(world), "tokenize", "pretrain", notices=said)["pretrained"]
+    artifact = run_stages(world, plan(world), "tokenize", "pretrain", notices=said)["pretrained"]
     assert has_masked_lm_head(artifact.path)
     model, loading = AutoModelForMaskedLM.from_pretrained(artifact.path, output_loading_info=True)
     assert not loading["missing_keys"]
@@ -58,7 +58,9 @@ def test_it_learns_and_the_perplexity_of_text_that_it_has_not_seen_falls(world: 
         rate = ("pretrain.learning_rate=5e-3", f"pretrain.max_steps={steps}", "pretrain.epochs=100")
         folder = world / str(steps)
         folder.mkdir()
-        losses.append(made(folder, plan(world, *rate), "tokenize", "pretrain")["pretrained"].info["held_out"]["loss"])
+        losses.append(
+            run_stages(folder, plan(world, *rate), "tokenize", "pretrain")["pretrained"].info["held_out"]["loss"]
+        )
     assert losses[1] < 0.8 * losses[0]
 
 
@@ -71,7 +73,7 @@ def test_it_learns_and_the_perplexity_of_text_that_it_has_not_seen_falls(world: 
     ],
 )
 def test_the_objectives_combine(world: Path, losses: str, head: bool):
-    artifact = made(world, plan(world, f"pretrain.losses={losses}"), "tokenize", "pretrain")["pretrained"]
+    artifact = run_stages(world, plan(world, f"pretrain.losses={losses}"), "tokenize", "pretrain")["pretrained"]
     log = [json.loads(line) for line in (artifact.path / "log.jsonl").read_text().splitlines()]
     assert all(name in losses for name in log[0]["losses"])
     assert has_masked_lm_head(artifact.path) == head
@@ -93,14 +95,14 @@ def test_text_that_is_too_short_is_told_with_the_stage_and_the_files(world: Path
         with pytest.raises(
             CompressError, match=f"recipe bert-pretrain, stage pretrain: {problem}.*; the text is {text}$"
         ):
-            made(folder, plan(world, *overrides), "tokenize", "pretrain")
+            run_stages(folder, plan(world, *overrides), "tokenize", "pretrain")
 
 
 def test_a_checkpoint_goes_on_with_its_own_head(world: Path):
-    first = made(world, plan(world), "tokenize", "pretrain")["pretrained"]
+    first = run_stages(world, plan(world), "tokenize", "pretrain")["pretrained"]
     again = plan(world, "pretrain.learning_rate=1e-9", teacher=str(first.path))
     (world / "again").mkdir()
-    second = made(world / "again", again, "tokenize", "pretrain")["pretrained"]
+    second = run_stages(world / "again", again, "tokenize", "pretrain")["pretrained"]
     before, after = (load_file(folder / "model.safetensors") for folder in (first.path, second.path))
     before.pop("bert.pooler.dense.weight", None)
     before.pop("bert.pooler.dense.bias", None)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from pretrain_toys import CARD, GROWN, made, plan
+from pretrain_toys import CARD, GROWN, plan, run_stages
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 
@@ -30,7 +30,7 @@ def test_the_first_token_trains_where_another_one_is_the_padding(byte_world: Pat
     special = special_ids(planned.teacher.tokenizer)
     assert (special.cls, special.pad) == (0, 1)
     assert planned.teacher.config["pad_token_id"] == 1
-    table = load_file(made(byte_world, planned, "tokenize", "pretrain")["pretrained"].path / "model.safetensors")
+    table = load_file(run_stages(byte_world, planned, "tokenize", "pretrain")["pretrained"].path / "model.safetensors")
     rows = next(tensor for name, tensor in table.items() if name.endswith("word_embeddings.weight"))
     assert rows[0].any()  # of <s>, which begins every text
     assert not rows[1].any()  # the padding row starts at zero and is not trained
@@ -63,7 +63,7 @@ STUDENT = "name: tiny\ntitle: tiny\narchitecture: bert\nlayers: 1\nhidden: 16\nh
 @pytest.fixture
 def small(world: Path) -> Path:
     """Train a masked language model of 2 x 16, from which `own.yaml` grows to 2 x 32."""
-    folder = made(world, plan(world), "tokenize", "pretrain")["pretrained"].path
+    folder = run_stages(world, plan(world), "tokenize", "pretrain")["pretrained"].path
     (world / "own.yaml").write_text(GROWN.format(folder, 32, 4))
     (world / "tiny.yaml").write_text(STUDENT)
     return folder
@@ -83,7 +83,7 @@ def test_what_has_grown_is_read_before_the_fine_tuning(world: Path, small: Path)
     assert not planned.notes
     assert planned.checkpoint("teacher") == "teacher"
     (world / "again").mkdir()
-    artifacts = made(world / "again", planned, "tokenize", "grow", "finetune", "general")
+    artifacts = run_stages(world / "again", planned, "tokenize", "grow", "finetune", "general")
     assert artifacts["grown"].info == {"masked_lm_head": True}
     grown, tuned = (load_file(artifacts[name].path / "model.safetensors") for name in ("grown", "teacher"))
     shared = [name for name in grown if name.startswith("bert.encoder")]
@@ -112,7 +112,7 @@ def test_tables_are_the_small_models(world: Path, small: Path):
     fields = {name: planned.teacher.config[name] for name in ("vocab_size", "type_vocab_size", "pad_token_id")}
     assert fields == {"vocab_size": 72, "type_vocab_size": 3, "pad_token_id": 4}
     (world / "again").mkdir()
-    artifact = made(world / "again", planned, "tokenize", "pretrain")["pretrained"]
+    artifact = run_stages(world / "again", planned, "tokenize", "pretrain")["pretrained"]
     assert load_file(artifact.path / "model.safetensors")["bert.embeddings.word_embeddings.weight"].shape == (72, 32)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from pretrain_toys import made
+from pretrain_toys import run_stages
 from tokenizers import Tokenizer
 from worlds import encoder_world
 
@@ -49,12 +49,12 @@ def test_a_teacher_without_a_head_has_one_trained_first(world: Path):
     planned = plan(world, "augment.enabled=false")
     reads = {node.id: node.inputs for node in planned.nodes}
     assert reads["encoder"]["masked_lm"] == "masked-lm"
-    artifacts = made(world, planned, "tokenize", "masked_lm", "general")
+    artifacts = run_stages(world, planned, "tokenize", "masked_lm", "general")
     assert set(first_losses(artifacts["encoder"].path)) == {"masked_soft_target", "masked_lm", "hidden_cosine"}
 
 
 def test_the_encoder_of_a_new_head_is_a_trained_copy_that_the_general_stage_starts_from(world: Path):
-    artifacts = made(
+    artifacts = run_stages(
         world, plan(world, "augment.enabled=false", "general.learning_rate=1.0e-12"), "tokenize", "masked_lm", "general"
     )
     folders = (world / "teacher", artifacts["masked-lm"].path, artifacts["encoder"].path)
@@ -69,12 +69,12 @@ def test_the_encoder_of_a_new_head_is_a_trained_copy_that_the_general_stage_star
 
 def test_a_teachers_own_head_serves_and_the_student_begins_with_it(world: Path):
     """A student with all of its teacher's layers starts equal to the teacher, so that the soft targets are already met."""
-    masked = made(world, plan(world, "augment.enabled=false"), "tokenize", "masked_lm")["masked-lm"].path
+    masked = run_stages(world, plan(world, "augment.enabled=false"), "tokenize", "masked_lm")["masked-lm"].path
     (world / "half.yaml").write_text(STUDENT.replace("layers: 1", "layers: 2"))
     (world / "again").mkdir()
     planned = plan(world, "augment.enabled=false", "general.dropout=0", teacher=str(masked))
     assert not any(node.id == "masked-lm" for node in planned.nodes)
-    losses = first_losses(made(world / "again", planned, "tokenize", "general")["encoder"].path)
+    losses = first_losses(run_stages(world / "again", planned, "tokenize", "general")["encoder"].path)
     assert losses["masked_soft_target"] == pytest.approx(0, abs=1e-4)  # fp32
     assert losses["hidden_cosine"] == pytest.approx(0, abs=1e-4)
     assert losses["masked_lm"] > 0.1

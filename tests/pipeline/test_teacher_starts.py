@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from pretrain_toys import GROWN, made, plan
+from pretrain_toys import GROWN, plan, run_stages
 from tokenizers import Tokenizer
 from transformers import AutoModel
 from worlds import encoder_world
@@ -22,12 +22,12 @@ from compress.store import Artifact
 
 @pytest.mark.parametrize("losses", ["[{name: masked_lm}]", "[{name: next_sentence}]"])
 def test_a_teacher_grows_from_a_smaller_one_and_goes_on_where_that_was(world: Path, losses: str):
-    first = made(world, plan(world, f"pretrain.losses={losses}"), "tokenize", "pretrain")["pretrained"]
+    first = run_stages(world, plan(world, f"pretrain.losses={losses}"), "tokenize", "pretrain")["pretrained"]
     (world / "own.yaml").write_text(GROWN.format(first.path, 32, 4))
     (world / "again").mkdir()
     planned = plan(world, "pretrain.learning_rate=1e-9", f"pretrain.losses={losses}")
     assert planned.sizes["teacher"].hidden == 32
-    artifacts = made(world / "again", planned, "tokenize", "pretrain", "finetune")
+    artifacts = run_stages(world / "again", planned, "tokenize", "pretrain", "finetune")
     batch = {"input_ids": torch.tensor([[2, 7, 8, 9, 3]])}
     outputs = []
     for folder in (first.path, artifacts["pretrained"].path):
@@ -41,7 +41,7 @@ def test_a_teacher_grows_from_a_smaller_one_and_goes_on_where_that_was(world: Pa
 
 
 def test_what_a_small_model_cannot_grow_into_is_found_at_once(world: Path):
-    first = made(world, plan(world), "tokenize", "pretrain")["pretrained"]
+    first = run_stages(world, plan(world), "tokenize", "pretrain")["pretrained"]
     (world / "own.yaml").write_text(GROWN.format(first.path, 24, 3))
     with pytest.raises(CompressError, match=r"teacher own: random\.hidden: expected a multiple of the 16"):
         plan(world)
@@ -58,7 +58,7 @@ def test_random_weights_begin_with_what_is_counted_in_the_text(world: Path):
     for start in ("random", "cooccurrence"):
         (world / start).mkdir()
         still = ("pretrain.learning_rate=1e-9", "pretrain.max_steps=1", f"pretrain.start={start}")
-        artifact = made(world / start, plan(world, *still), "tokenize", "pretrain")["pretrained"]
+        artifact = run_stages(world / start, plan(world, *still), "tokenize", "pretrain")["pretrained"]
         losses[start] = artifact.info["held_out"]["loss"]
         assert ("start" in artifact.info) == (start == "cooccurrence")
     assert losses["cooccurrence"] < losses["random"] - 0.1
@@ -73,7 +73,7 @@ def test_weights_of_a_checkpoint_do_not_begin_anew(world: Path, tiny_checkpoint:
     text = (world / "text.txt").read_text()
     teacher = encoder_world(world, tiny_checkpoint("bert"), toy_tokenizer, text=text)
     planned = plan(world, teacher=str(teacher))
-    artifact = made(world, planned, "tokenize", "pretrain")["pretrained"]
+    artifact = run_stages(world, planned, "tokenize", "pretrain")["pretrained"]
     assert "start" not in artifact.info
     assert all("start" not in stage["settings"] for stage in plan_document(planned, world)["stages"])
     assert any("start" in stage["settings"] for stage in plan_document(plan(world), world)["stages"])
@@ -102,7 +102,7 @@ def test_a_start_that_does_not_fit_is_refused_before_anything_runs(world: Path, 
 
 def test_what_was_counted_is_not_counted_again_by_a_training_that_goes_on(world: Path, monkeypatch: pytest.MonkeyPatch):
     planned = plan(world)
-    first = made(world, planned, "tokenize", "pretrain")["pretrained"]
+    first = run_stages(world, planned, "tokenize", "pretrain")["pretrained"]
     said: list[str] = []
 
     class Notices(Listener):

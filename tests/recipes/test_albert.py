@@ -62,7 +62,9 @@ def checkpoint(world: Path, stage: str) -> tuple[dict[str, Any], set[str]]:
     from safetensors import safe_open
 
     manifests = (path.read_text() for path in (world / "runs" / ".store").glob("*/manifest.json"))
-    (key,) = (told["key"] for told in map(json.loads, manifests) if told["describe"]["label"].startswith(stage))
+    (key,) = (
+        manifest["key"] for manifest in map(json.loads, manifests) if manifest["describe"]["label"].startswith(stage)
+    )
     folder = world / "runs" / ".store" / key
     with safe_open(folder / "model.safetensors", framework="np") as file:
         return json.loads((folder / "config.json").read_text()), set(file.keys())

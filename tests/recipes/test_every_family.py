@@ -83,8 +83,8 @@ def _student(family: str, recipe: str) -> str | None:
 )
 def test_a_teacher_becomes_a_student_in_int8(world: Path, family: str, recipe: str) -> None:
     result = run(world, family, recipe, student=_student(family, recipe))
-    made = {stage.kind: world / "runs/.store" / stage.key for stage in result.stages}
-    last = [folder for kind, folder in made.items() if kind.startswith("distill ")][-1]
+    folders = {stage.kind: world / "runs/.store" / stage.key for stage in result.stages}
+    last = [folder for kind, folder in folders.items() if kind.startswith("distill ")][-1]
     expected = {"albert": "albert"}.get(recipe, family)
     expected = "distilbert" if (family, recipe) == ("bert", "distilbert") else expected
     assert read_config(last)["model_type"] == expected
@@ -93,8 +93,8 @@ def test_a_teacher_becomes_a_student_in_int8(world: Path, family: str, recipe: s
     assert result.final.flops_per_token < result.models[0].flops_per_token
     assert has_masked_lm_head(world / family) == (family in WITH_MASKED_LM)
     if recipe == "tinybert-small":
-        assert ("masked_lm masked-lm" in made) == (family not in WITH_MASKED_LM)
-        assert (made["augment augmented"] / "augmented.jsonl").stat().st_size > 0
+        assert ("masked_lm masked-lm" in folders) == (family not in WITH_MASKED_LM)
+        assert (folders["augment augmented"] / "augmented.jsonl").stat().st_size > 0
 
 
 @pytest.mark.slow
@@ -127,14 +127,14 @@ def test_a_bert_with_the_teachers_tokenizer_is_shipped_and_asked(world: Path, fa
     result = run(world, family, "distilbert", student="plain.yaml")
     bundle = ship(world / "runs" / result.run, tmp_path / "bundle", store=world / "runs/.store")
     assert all(check.passed for check in verify(bundle).checks)
-    asked = ["the film is good", "the acting is not good and the story is bad ."]
+    sentences = ["the film is good", "the acting is not good and the story is bad ."]
     (last,) = [stage.key for stage in result.stages if stage.kind == "distill student"]
     folder = world / "runs/.store" / last
     model = AutoModelForSequenceClassification.from_pretrained(folder).eval()
     assert model.config.model_type == "bert"
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    inputs = tokenizer(asked, return_tensors="pt", padding=True, truncation=True, max_length=16)  # as in the task
+    inputs = tokenizer(sentences, return_tensors="pt", padding=True, truncation=True, max_length=16)  # as in the task
     with torch.no_grad():
         expected = model(**inputs).logits.numpy()
-        model(**tokenizer(*asked, return_tensors="pt", truncation=True))  # a pair, segments and all
-    np.testing.assert_allclose(Classifier(bundle, precision="fp32").logits(asked), expected, atol=1e-5)
+        model(**tokenizer(*sentences, return_tensors="pt", truncation=True))  # a pair, segments and all
+    np.testing.assert_allclose(Classifier(bundle, precision="fp32").logits(sentences), expected, atol=1e-5)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -11,54 +11,18 @@ import onnx
 import pytest
 import yaml
 from default_suite import keeping
-from recipe_runs import TASK, TEACHER, check_layers, compress, is_quantized, result_of
+from recipe_runs import TASK, TIMED, Run, arguments, check_layers, compress, is_quantized, result_of
 from tokenizers import Tokenizer
 
 from compress.catalog import names
-from compress.pipeline import Request, plan_all
-from compress.results import Result, read_result
+from compress.results import Result
 from compress.spec.task import TaskSpec
 from compress.tasks import load_reported
-
-Run = Callable[[str], tuple[Path, Result]]
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("world")
-    (folder / "tiny.yaml").write_text(TEACHER, encoding="utf-8")
-    (folder / "task.yaml").write_text(TASK, encoding="utf-8")
-    return folder
-
 
 DEFAULT = (  # one of each way to a small model; the others run the same stages, longer or in another order
     *("distilbert", "int8", "logits", "minilm", "tinybert-small"),
     *("albert-int8", "prune-int8", "static", "vocabulary-int8"),
 )
-TIMED = ("int8", "tinybert-int8-auto")  # a teacher alone, and a search; for timing, the others are the same
-
-
-def arguments(recipe: str) -> tuple[str, ...]:
-    # After three training steps every decision is close, so no flip goal could be met.
-    goal = ("--set", "quantize.max_flips=100", "--set", "quantize.max_drop=100")
-    given = ("run", recipe, "--task", "task.yaml", "--teacher", "tiny.yaml", "--threads", "1")
-    given += ("--bench-runs", "1") if recipe in TIMED else ("--no-bench",)
-    without_text = ("--set", "pretrain.enabled=false") if recipe.endswith("-pretrain") else ()
-    return given + without_text + (goal if recipe.endswith("-auto") else ())
-
-
-@pytest.fixture(scope="module")
-def run(world: Path) -> Run:
-    """Return a function from recipe to its run's folder and result, run once."""
-    made: dict[str, tuple[Path, Result]] = {}
-
-    def make(recipe: str) -> tuple[Path, Result]:
-        if recipe not in made:
-            result = result_of(*arguments(recipe), cwd=world)
-            made[recipe] = world / "runs" / result.run, result
-        return made[recipe]
-
-    return make
 
 
 @pytest.mark.parametrize("recipe", keeping(names("recipes"), DEFAULT))
@@ -126,48 +90,17 @@ def check_fidelity(result: Result, arrays: Mapping[str, np.ndarray]) -> None:
     assert [model.fidelity is None for model in result.models] == [model.precision == "fp32" for model in result.models]
     if result.final.fidelity is None:
         return
-    found = result.final.fidelity
-    assert found.reference == f"{result.final.name}-fp32"
-    fp32, int8 = (arrays[f"{name}/dev"] for name in (found.reference, result.final.predictions))
-    own = next(model for model in result.models if model.predictions == found.reference)
-    assert found.delta.points == pytest.approx(result.final.headline - own.headline)
-    assert {flip.row - 1 for flip in found.flipped} == set(np.flatnonzero(fp32.argmax(1) != int8.argmax(1)))
-    assert found.worst_logit_difference == pytest.approx(np.abs(fp32 - int8).max())
-    assert found.worst_logit_difference > 0
+    fidelity = result.final.fidelity
+    assert fidelity.reference == f"{result.final.name}-fp32"
+    fp32, int8 = (arrays[f"{name}/dev"] for name in (fidelity.reference, result.final.predictions))
+    own = next(model for model in result.models if model.predictions == fidelity.reference)
+    assert fidelity.delta.points == pytest.approx(result.final.headline - own.headline)
+    assert {flip.row - 1 for flip in fidelity.flipped} == set(np.flatnonzero(fp32.argmax(1) != int8.argmax(1)))
+    assert fidelity.worst_logit_difference == pytest.approx(np.abs(fp32 - int8).max())
+    assert fidelity.worst_logit_difference > 0
     noise, kept = (result.final.info[name] for name in ("signal_to_noise_db", "stayed_fp32"))
     assert len(noise) > result.final.info["int8_matmuls"]
     assert {name for name in kept if ".absorbed/" not in name} <= set(noise)  # these have a matrix for each head
-
-
-def test_the_same_command_again_computes_nothing(run: Run, world: Path) -> None:
-    folder, result = run("int8")
-    before = (folder / "result.json").read_bytes()
-    again = compress(*arguments("int8"), cwd=world)
-    assert again.returncode == 0, again.stderr
-    assert "run     " not in again.stderr
-    assert again.stderr.count("cached  ") == len(result.stages) + len(result.models) + 1
-    assert (folder / "result.json").read_bytes() == before
-    assert f"runs/{result.run}" in again.stdout
-
-
-def test_recipes_share_the_teacher(run: Run, world: Path) -> None:
-    _, first = run("distilbert")
-    _, second = run("int8")
-    assert first.stages[0].key == second.stages[0].key
-    made = [json.loads(path.read_text()) for path in (world / "runs" / ".store").glob("*/manifest.json")]
-    assert [manifest["key"] for manifest in made if manifest["describe"]["kind"] == "finetune"] == [first.stages[0].key]
-
-
-def test_a_flipped_byte_in_the_store_is_noticed_and_rebuilt(run: Run, world: Path) -> None:
-    _, result = run("distilbert")
-    key = next(stage.key for stage in result.stages if stage.kind == "quantize student-int8")
-    graph = world / "runs" / ".store" / key / "model_quantized.onnx"
-    intact = graph.read_bytes()
-    graph.write_bytes(intact[:100] + bytes([intact[100] ^ 1]) + intact[101:])
-    again = compress(*arguments("distilbert"), cwd=world)
-    assert again.returncode == 0, again.stderr
-    assert "run     quantize student-int8" in again.stderr
-    assert graph.read_bytes() == intact
 
 
 def test_ship_verify_predict(run: Run, world: Path, tmp_path: Path) -> None:
@@ -249,62 +182,3 @@ def test_a_report_of_several_runs(run: Run, world: Path, tmp_path: Path) -> None
     page = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
     assert "distilbert" in page
     assert "int8" in page
-
-
-def test_from_python_the_result_is_typed(run: Run, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import compress as package
-    from compress.pipeline import BenchSettings
-
-    _, result = run("int8")
-    monkeypatch.chdir(world)
-    (again,) = package.run(
-        "int8", tasks=["task.yaml"], teacher="tiny.yaml", root="runs", threads=1, bench=BenchSettings(runs=1)
-    )
-    assert isinstance(again, Result)
-    assert again == result
-
-
-@pytest.mark.parametrize(("longer", "shorter"), [("tinybert-int8-auto", "tinybert-small"), ("albert-int8", "albert")])
-def test_a_recipe_that_differs_in_its_int8_shares_all_artefacts_before(world: Path, longer: str, shorter: str) -> None:
-    plans = [
-        plan_all(Request((name,), (str(world / "task.yaml"),), teacher=str(world / "tiny.yaml")))[0]
-        for name in (longer, shorter)
-    ]
-    keys = [{node.id: (node.kind.name, node.key) for node in plan.nodes} for plan in plans]
-    until = [{name: key for name, (kind, key) in found.items() if kind != "quantize"} for found in keys]
-    assert len(until[0]) > 4
-    assert until[0] == until[1]
-    assert keys[0] != keys[1]
-
-
-def test_latency_is_measured_anew_where_that_is_asked_for(run: Run, world: Path) -> None:
-    folder, first = run("int8")
-    words = (*arguments("int8"), "--json")
-    anew = compress(*words, "--rebench", cwd=world)
-    result = Result.model_validate(json.loads(anew.stdout)[0])
-    assert [model.onnx for model in result.models] != [model.onnx for model in first.models], anew.stderr
-    for left, right in zip(result.models, first.models, strict=True):
-        assert left.model_copy(update={"onnx": right.onnx, "torch_eager": right.torch_eager}) == right
-    assert result.command == first.command
-    assert read_result(folder) == result  # and the next run finds it
-    assert Result.model_validate(json.loads(compress(*words, cwd=world).stdout)[0]) == result
-
-
-def test_latency_is_not_measured_anew_and_left_out(world: Path) -> None:
-    done = compress(*arguments("logits"), "--rebench", cwd=world)
-    assert done.returncode == 2
-    assert "--no-bench" in done.stderr
-
-
-@pytest.mark.slow
-def test_without_latency_the_rest_is_the_same(run: Run, world: Path) -> None:
-    _, timed = run("int8")
-    done = compress(*arguments("int8"), "--no-bench", "--json", "--out", "untimed", cwd=world)
-    assert done.returncode == 0, done.stderr
-    result = Result.model_validate(json.loads(done.stdout)[0])
-    assert [model.scores for model in result.models] == [model.scores for model in timed.models]
-    assert [model.fidelity for model in result.models] == [model.fidelity for model in timed.models]
-    assert all(model.onnx is None and model.torch_eager is None for model in result.models)
-    assert "--no-bench" in result.command
-    report = (world / "untimed" / result.run / "report.md").read_text(encoding="utf-8")
-    assert "latency of every model" not in report

@@ -65,14 +65,14 @@ def world(folder: Path, *, turned: bool) -> Path:
     folder.mkdir()
     (folder / "tiny.yaml").write_text(TEACHER, encoding="utf-8")
     (folder / "task.yaml").write_text(TASK, encoding="utf-8")
-    made = generate(Synthetic(generator="sentiment", train=120, dev=40))
-    dev = made["dev"]
+    splits = generate(Synthetic(generator="sentiment", train=120, dev=40))
+    dev = splits["dev"]
     if turned:
         other = {"negative": "positive", "positive": "negative"}
         dev = [(" ".join(reversed(str(text).split())), other[str(label)]) for text, label in dev]
-    write(folder / "train.csv", made["train"])
+    write(folder / "train.csv", splits["train"])
     write(folder / "dev.csv", dev)
-    (folder / "text.txt").write_text("".join(f"{text}\n\n" for text, _ in made["train"]) * 8, encoding="utf-8")
+    (folder / "text.txt").write_text("".join(f"{text}\n\n" for text, _ in splits["train"]) * 8, encoding="utf-8")
     return folder
 
 
@@ -97,17 +97,17 @@ def run(recipe: str, folder: Path, student: str | None = None, *overrides: str) 
     return result
 
 
-def made(folder: Path, result: Result) -> dict[str, str]:
+def hashed_files(folder: Path, result: Result) -> dict[str, str]:
     """Map the files of each stage to their hashes, without time, key and place in the store and the log."""
-    found = {}
+    hashes = {}
     for stage in result.stages:
         home = folder / "runs" / ".store" / stage.key
         for path in sorted(path for path in home.rglob("*") if path.is_file()):
             name = path.relative_to(home).as_posix()
             if name not in ("manifest.json", "log.jsonl"):
-                found[f"{stage.kind}: {name}"] = hashlib.sha256(path.read_bytes()).hexdigest()
-        found[f"{stage.kind}: info"] = json.dumps(timeless(stage.info), sort_keys=True)
-    return found
+                hashes[f"{stage.kind}: {name}"] = hashlib.sha256(path.read_bytes()).hexdigest()
+        hashes[f"{stage.kind}: info"] = json.dumps(timeless(stage.info), sort_keys=True)
+    return hashes
 
 
 def timeless(value: Any) -> Any:
@@ -120,7 +120,7 @@ def timeless(value: Any) -> Any:
 def test_other_labels_and_texts_in_dev_change_no_file(recipe: str, tmp_path: Path) -> None:
     folders = [world(tmp_path / name, turned=name == "turned") for name in ("plain", "turned")]
     first, second = (run(recipe, folder) for folder in folders)
-    files = [made(folder, result) for folder, result in zip(folders, (first, second), strict=True)]
+    files = [hashed_files(folder, result) for folder, result in zip(folders, (first, second), strict=True)]
     assert {name for name in files[0] if files[0][name] != files[1].get(name)} == set()
     assert files[0].keys() == files[1].keys()
     assert any(name.endswith(".safetensors") for name in files[0]) and any(".onnx" in name for name in files[0])
@@ -135,7 +135,7 @@ def test_other_labels_and_texts_in_dev_do_not_change_which_teacher_is_chosen(tmp
     chosen = [next(stage.info for stage in result.stages if stage.kind == "choose teacher") for result in results]
     assert len(chosen[0]["candidates"]) == 3
     assert chosen[0] == chosen[1]
-    files = [made(folder, result) for folder, result in zip(folders, results, strict=True)]
+    files = [hashed_files(folder, result) for folder, result in zip(folders, results, strict=True)]
     assert files[0] == files[1]
     assert results[0].models[0].scores != results[1].models[0].scores  # dev differs
 
@@ -144,6 +144,6 @@ def test_other_labels_and_texts_in_dev_do_not_change_which_teacher_is_chosen(tmp
 def test_a_student_with_another_tokenizer_sees_nothing_of_dev(tmp_path: Path) -> None:
     student = encoder_folder(tmp_path / "bytes")
     folders = [world(tmp_path / name, turned=name == "turned") for name in ("plain", "turned")]
-    files = [made(folder, run("logits", folder, str(student))) for folder in folders]
+    files = [hashed_files(folder, run("logits", folder, str(student))) for folder in folders]
     assert files[0] == files[1]
     assert any("student" in name and name.endswith(".safetensors") for name in files[0])

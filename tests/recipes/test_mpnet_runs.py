@@ -105,9 +105,9 @@ def test_layers_are_distilled_on_text_and_on_the_task(
 ) -> None:
     more = ("augment.copies=1",) if recipe.startswith("tinybert") else ()
     result = run(world, recipe, student, *overrides, *more, corpus=(str(world / "text.txt"),))
-    made = {stage.kind: stage.key for stage in result.stages}
-    assert {"general encoder", "distill intermediate", "distill prediction"} <= set(made)
-    assert read_config(world / "runs/.store" / made["distill prediction"])["model_type"] == "mpnet"
+    keys = {stage.kind: stage.key for stage in result.stages}
+    assert {"general encoder", "distill intermediate", "distill prediction"} <= set(keys)
+    assert read_config(world / "runs/.store" / keys["distill prediction"])["model_type"] == "mpnet"
     assert result.final.info["int8_matmuls"] > 0
 
 

@@ -87,7 +87,7 @@ def test_each_model_is_timed_on_its_own_tokens(world: Path, monkeypatch: pytest.
     )
     with pytest.raises(CompressError, match="seen"):
         run_all(request)
-    found = {candidate.name: candidate.lengths for candidate in seen}
-    assert len(found["teacher-fp32"]) == len(found["student-fp32"]) == 12
-    assert sum(found["student-fp32"]) != sum(found["teacher-fp32"])
-    assert found["student-int8"] == found["student-torch"] == found["student-fp32"]
+    lengths = {candidate.name: candidate.lengths for candidate in seen}
+    assert len(lengths["teacher-fp32"]) == len(lengths["student-fp32"]) == 12
+    assert sum(lengths["student-fp32"]) != sum(lengths["teacher-fp32"])
+    assert lengths["student-int8"] == lengths["student-torch"] == lengths["student-fp32"]

@@ -90,23 +90,23 @@ def test_it_becomes_a_bundle_in_int8(
     kind = "finetune teacher" if recipe == "int8" else "distill student"
     (key,) = [stage.key for stage in result.stages if stage.kind == kind]
     assert read_config(store / key)["model_type"] == model
-    asked = ["the film is good", "the acting is not good and the story is bad ."]
-    expected = logits(store / key, asked)
-    np.testing.assert_allclose(Classifier(bundle, precision="fp32").logits(asked), expected, atol=1e-5)  # fp32
+    sentences = ["the film is good", "the acting is not good and the story is bad ."]
+    expected = logits(store / key, sentences)
+    np.testing.assert_allclose(Classifier(bundle, precision="fp32").logits(sentences), expected, atol=1e-5)  # fp32
 
 
-def logits(checkpoint: Path, asked: list[str]) -> np.ndarray:
+def logits(checkpoint: Path, sentences: list[str]) -> np.ndarray:
     """Return the checkpoint's logits by torch, each text alone."""
     model = load_classifier(checkpoint, kind="classification", labels=("negative", "positive"), trained=True).eval()
-    encoded = encode(load_tokenizer(checkpoint), Split((asked,), np.zeros(len(asked), np.int64)), 16)
+    encoded = encode(load_tokenizer(checkpoint), Split((sentences,), np.zeros(len(sentences), np.int64)), 16)
     from compress.models.features import compute_features
 
-    found = []
-    for row in range(len(asked)):
+    rows = []
+    for row in range(len(sentences)):
         batch = {name: torch.from_numpy(array) for name, array in collate(encoded, np.array([row]), 0).items()}
         with torch.no_grad():
-            found.append(compute_features(model, batch, ("logits",))["logits"].numpy())
-    return np.concatenate(found)
+            rows.append(compute_features(model, batch, ("logits",))["logits"].numpy())
+    return np.concatenate(rows)
 
 
 def plan(world: Path, family: str, recipe: str, student: str | None, *overrides: str) -> Plan:
@@ -118,16 +118,16 @@ def plan(world: Path, family: str, recipe: str, student: str | None, *overrides:
         corpus=(str(world / "text.txt"),) if recipe in ("minilm", "tinybert", "distilbert-general") else (),
         overrides=overrides,
     )
-    (found,) = plan_all(request)
-    preflight([found], world / "runs")
-    return found
+    (planned,) = plan_all(request)
+    preflight([planned], world / "runs")
+    return planned
 
 
 @pytest.mark.parametrize("family", ["deberta-v2", "xlnet"])
 def test_the_plan_says_that_the_graph_is_the_plain_one(world: Path, family: str) -> None:
-    found = plan(world, family, "int8", None)
-    assert [note.partition(":")[0] for note in found.notes] == ["teacher"]
-    assert f"this {family} is of none of them" in found.notes[0]
+    planned = plan(world, family, "int8", None)
+    assert [note.partition(":")[0] for note in planned.notes] == ["teacher"]
+    assert f"this {family} is of none of them" in planned.notes[0]
 
 
 @pytest.mark.parametrize(

@@ -76,8 +76,8 @@ def world(
     (folder / "roberta.yaml").write_text(CARD.format("roberta", "./words").replace("name: tiny-", "name: "))
     for name, card in STUDENTS.items():
         (folder / f"{name}.yaml").write_text(card)
-    made = compress("vocab", "--corpus", "text.txt", "--kind", "bpe", "--size", 300, "-o", "words", cwd=folder)
-    assert made.returncode == 0, made.stderr
+    done = compress("vocab", "--corpus", "text.txt", "--kind", "bpe", "--size", 300, "-o", "words", cwd=folder)
+    assert done.returncode == 0, done.stderr
     return folder
 
 
@@ -106,8 +106,10 @@ def test_its_presets_can_be_said(recipe: str) -> None:
     header = " ".join(line.removeprefix("#") for line in text.splitlines() if line.startswith("#"))
     gpu, cpu = re.split("One GPU-hour|Two CPU-hours", header)[1:]
     for preset in (gpu, cpu):
-        told = re.findall(r"--set (\S+=\S+)", preset)
-        spec = next(stage.spec for stage in load_recipe(recipe, told).stages if stage.kind in ("pretrain", "general"))
+        overrides = re.findall(r"--set (\S+=\S+)", preset)
+        spec = next(
+            stage.spec for stage in load_recipe(recipe, overrides).stages if stage.kind in ("pretrain", "general")
+        )
         assert spec.epochs == 1
         millions = re.search(r": (\d+) million", preset)
         assert millions is not None

@@ -37,8 +37,8 @@ def test_it_runs_in_a_few_steps(world: Path) -> None:
     short = [f"{stage}.max_steps=2" for stage in ("finetune", "recover", "again")]
     short += [f"{stage}.examples=24" for stage in ("first", "second")]
     sets = [word for each in short for word in ("--set", each)]
-    given = ("--task", "task.yaml", "--teacher", "tiny.yaml", "--threads", "1", "--no-bench")
-    done = compress("run", "twice.yaml", *given, *sets, cwd=world)
+    options = ("--task", "task.yaml", "--teacher", "tiny.yaml", "--threads", "1", "--no-bench")
+    done = compress("run", "twice.yaml", *options, *sets, cwd=world)
     assert done.returncode == 0, done.stderr
     (file,) = (world / "runs").glob("twice-*/result.json")
     result = json.loads(file.read_text(encoding="utf-8"))

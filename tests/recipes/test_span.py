@@ -112,8 +112,8 @@ def test_a_bundle_of_questions_without_an_answer(world: Path) -> None:
     context = "small river music " * 40
     done = compress("predict", "out", "which word comes after small", "--pair", context, "--json", cwd=world)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["answer"] == context[told["start"] : told["end"]]
+    answer = json.loads(done.stdout)
+    assert answer["answer"] == context[answer["start"] : answer["end"]]
     report = (world / "runs" / result.run / "report.md").read_text()
     assert "Exact match" in report and "Answer F1" in report
     assert "whole contexts are drawn" in report
@@ -135,7 +135,7 @@ def test_train_says_whether_there_may_be_no_answer(world: Path) -> None:
         assert compress("ship", Path("runs", result.run), "-o", out, cwd=world).returncode == 0
         reader = Reader(out, precision="fp32", threads=1)
         paragraphs = json.loads((world / "dev2.json").read_text())["data"][0]["paragraphs"]
-        pairs = [(asked["question"], each["context"]) for each in paragraphs for asked in each["qas"]]
+        pairs = [(question["question"], each["context"]) for each in paragraphs for question in each["qas"]]
         with np.load(world / "runs" / result.run / "predictions.npz") as file:
             scored = file["teacher-fp32/dev"]
         assert reader.settings.impossible is impossible

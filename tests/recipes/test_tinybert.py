@@ -115,7 +115,7 @@ def test_the_plan_prints_the_layer_map_and_what_is_left_out(world: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("more", "found"),
+    ("more", "message"),
     [
         (("--corpus", "nothing.txt"), "nothing.txt"),
         (("--set", "intermediate.layer_map=middle"), "layer_map"),
@@ -124,12 +124,12 @@ def test_the_plan_prints_the_layer_map_and_what_is_left_out(world: Path) -> None
     ],
 )
 def test_wrong_input_is_told_in_a_line_and_nothing_is_written(
-    world: Path, tmp_path: Path, more: tuple[str, ...], found: str
+    world: Path, tmp_path: Path, more: tuple[str, ...], message: str
 ) -> None:
     done = compress(*arguments("random"), *more, "--out", tmp_path / "runs", cwd=world)
     assert done.returncode == 2, done.stderr
     errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     assert len(errors) == 1
-    assert found in errors[0]
+    assert message in errors[0]
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "runs").exists()

@@ -78,9 +78,9 @@ def test_a_teacher_that_guesses_is_named_in_the_result(world: Path, result: Resu
         for teacher in result.ensemble.teachers
         if teacher.tuning_score <= guess
     ]
-    told = [notice for notice in result.settings["notices"] if "weighs as much" in notice]
-    assert told == guessing
-    assert told
+    notices = [notice for notice in result.settings["notices"] if "weighs as much" in notice]
+    assert notices == guessing
+    assert notices
 
 
 def test_the_second_teacher_can_be_taken_out_and_says_what_was_scored(
@@ -156,8 +156,8 @@ def test_a_bundle_names_all_teachers(world: Path, result: Result, tmp_path: Path
     assert ensemble is not None
     licences = ("Apache-2.0", "unknown")
     for teacher, licence in zip(ensemble.teachers, licences, strict=True):
-        found = f"{teacher.temperature:.2f} | {teacher.tuning_score:.2f} | {teacher.headline:.2f} |"
-        assert f"\n| {teacher.name} | {licence} | {found}\n" in card
+        cells = f"{teacher.temperature:.2f} | {teacher.tuning_score:.2f} | {teacher.headline:.2f} |"
+        assert f"\n| {teacher.name} | {licence} | {cells}\n" in card
     assert f"\n| the teachers' mean | | – | {ensemble.tuning_score:.2f} | {ensemble.headline:.2f} |\n" in card
     assert f"The student learnt the teachers' mean: {ensemble.headline:.2f} points" in card
     compress("ship", world / "runs" / result.run, "-o", tmp_path / "first", "--model", "teacher", cwd=world)

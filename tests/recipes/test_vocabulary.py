@@ -34,8 +34,8 @@ def shipped(world: Path, result: Result, out: Path, **options: Any) -> Path:
 
 def check_same_answers(world: Path, result: Result) -> None:
     """Check that all of dev has the same answers, if all of it has the same tokens as before."""
-    found = record(result).reported["dev"]
-    assert found.same == found.texts > 0
+    comparison = record(result).reported["dev"]
+    assert comparison.same == comparison.texts > 0
     before, after = (predictions(world, result, label) for label in ("teacher-fp32", "teacher-vocabulary-fp32"))
     np.testing.assert_array_equal(before, after)
 
@@ -46,27 +46,27 @@ def test_a_text_whose_tokens_stay_is_answered_as_before_to_the_bit(
 ) -> None:
     recipes, settings = ("int8", "vocabulary-int8"), (f"quantize.method={method}", f"quantize.word_bits={bits}")
     before, after = (run(world, name, *settings, task="long", teacher="long-teacher") for name in recipes)
-    found = record(after)
-    assert 1024 < found.tokens < 0.9 * found.tokens_before
-    assert (found.seen["train"].same, found.seen["train"].unknown_after) == (found.seen["train"].texts, 0.0)
-    assert 30 <= found.reported["dev"].same < found.reported["dev"].texts == 64
+    vocab = record(after)
+    assert 1024 < vocab.tokens < 0.9 * vocab.tokens_before
+    assert (vocab.seen["train"].same, vocab.seen["train"].unknown_after) == (vocab.seen["train"].texts, 0.0)
+    assert 30 <= vocab.reported["dev"].same < vocab.reported["dev"].texts == 64
     bundles = [shipped(world, result, tmp_path / name) for name, result in (("before", before), ("after", after))]
     old, new = (Tokenizer.from_file(str(bundle / "tokenizer.json")) for bundle in bundles)
     lines = [line.partition(",")[0] for line in (world / "long-dev.csv").read_text().splitlines()[1:]]
     alike = [line for line in lines if old.encode(line).tokens == new.encode(line).tokens]
-    assert len(alike) == found.reported["dev"].same
+    assert len(alike) == vocab.reported["dev"].same
     for precision in ("fp32", "int8"):
         first, second = (Classifier(bundle, precision=precision) for bundle in bundles)
         for line in alike[:20]:
             np.testing.assert_array_equal(first.logits([line]), second.logits([line]))
-    assert f"It knows {found.tokens:,} of {found.tokens_before:,} tokens" in (bundles[1] / "README.md").read_text()
+    assert f"It knows {vocab.tokens:,} of {vocab.tokens_before:,} tokens" in (bundles[1] / "README.md").read_text()
     cards = [(bundle / "README.md").read_text() for bundle in bundles]
     assert "It knows" not in cards[0]
     packed = "vectors has 4 bits in `onnx/model_quantized.onnx`"
     assert [packed in card for card in cards] == [bits == 4] * 2
     whole, fewer = ((bundle / "onnx/model_quantized.onnx").stat().st_size for bundle in bundles)
     assert fewer < whole
-    assert found.files_before[f"{after.final.name}-int8"] == pytest.approx(whole, abs=64)  # the sizes have other digits
+    assert vocab.files_before[f"{after.final.name}-int8"] == pytest.approx(whole, abs=64)  # the sizes have other digits
 
 
 def test_a_table_that_has_become_short_is_held_against_one_of_4_bits(world: Path) -> None:
@@ -81,16 +81,16 @@ def test_a_table_that_has_become_short_is_held_against_one_of_4_bits(world: Path
 
 def test_the_result_has_the_sizes_of_what_was_made(world: Path) -> None:
     result = run(world, "vocabulary-int8")
-    found, teacher = record(result), result.models[0]
+    vocab, teacher = record(result), result.models[0]
     labels = ["teacher-fp32", "teacher-vocabulary-fp32", "teacher-vocabulary-int8"]
     assert [each.predictions for each in result.models] == labels
     (key,) = [stage.key for stage in result.stages if stage.kind == "vocabulary teacher-vocabulary"]
     folder = world / "runs/.store" / key
     theirs: Any = AutoModelForSequenceClassification.from_pretrained(folder)
-    assert theirs.config.vocab_size == found.tokens == len(AutoTokenizer.from_pretrained(folder))
-    assert theirs.num_parameters() == result.final.parameters == teacher.parameters - (300 - found.tokens) * 32
-    assert found.files_before["teacher-vocabulary-fp32"] == teacher.file_bytes
-    assert set(found.seen) == {"train", "tuning"} and set(found.reported) == {"dev"}
+    assert theirs.config.vocab_size == vocab.tokens == len(AutoTokenizer.from_pretrained(folder))
+    assert theirs.num_parameters() == result.final.parameters == teacher.parameters - (300 - vocab.tokens) * 32
+    assert vocab.files_before["teacher-vocabulary-fp32"] == teacher.file_bytes
+    assert set(vocab.seen) == {"train", "tuning"} and set(vocab.reported) == {"dev"}
     names = {path.name for path in folder.iterdir()} - {"manifest.json"}
     assert names == {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
 
@@ -148,12 +148,12 @@ def test_teachers_of_other_families_and_algorithms(world: Path, tmp_path: Path, 
 def test_students_have_fewer_words_too(world: Path, tmp_path: Path, student: str, stages: str, method: str) -> None:
     path = recipe(world, f"words-{method}", stages, student=student, method=method)
     result = run(world, path, "distill.max_steps=2", "distill.batch_size=8")
-    found = record(result)
+    vocab = record(result)
     assert [each.predictions for each in result.models] == ["teacher-fp32", "student-fp32", "student-int8"]
-    assert found.model == "student" and set(found.files_before) == {"student-fp32", "student-int8"}
+    assert vocab.model == "student" and set(vocab.files_before) == {"student-fp32", "student-int8"}
     bundle = shipped(world, result, tmp_path / "bundle", with_checkpoint=True)
     config = json.loads((bundle / "config.json").read_text())
-    assert config["vocab_size"] == found.tokens < found.tokens_before
+    assert config["vocab_size"] == vocab.tokens < vocab.tokens_before
     if student == "static-256":
         own = Tokenizer.from_file(str(bundle / "tokenizer.json"))
         assert {own.token_to_id("[CLS]"), own.token_to_id("[SEP]")} <= set(config["special_token_ids"])
@@ -165,9 +165,9 @@ def test_tasks_of_words_of_questions_and_of_vectors(world: Path, task: str) -> N
     if not (world / "bert").exists():
         teacher_of("bert", world / "bert")
     result = run(world, "vocabulary-int8", task=task, teacher="bert")
-    found = record(result)
-    assert found.tokens < found.tokens_before
-    assert found.seen["train"].same == found.seen["train"].texts > 0
+    vocab = record(result)
+    assert vocab.tokens < vocab.tokens_before
+    assert vocab.seen["train"].same == vocab.seen["train"].texts > 0
     check_same_answers(world, result)
 
 

@@ -53,13 +53,13 @@ def change(run: Path, how: Any) -> None:
 def page_maps(page: str) -> dict[str, Any]:
     """Return the data of an attention page, its weights decoded independently: for each role a list of [head, query, key]."""
     (text,) = re.findall(r'<script type="application/json" id="maps">(.*?)</script>', page, re.DOTALL)
-    found = json.loads(text)
+    maps = json.loads(text)
     for role in ("teacher", "student"):
-        model, length = found[role], len(found[role]["tokens"])
+        model, length = maps[role], len(maps[role]["tokens"])
         layers = []
         for heads, letters in zip(model["heads"], model["weights"], strict=True):
-            digits = np.array([found["digits"].index(letter) for letter in letters], int).reshape(-1, 2)
-            steps = (digits @ [64, 1]) / found["steps"]
+            digits = np.array([maps["digits"].index(letter) for letter in letters], int).reshape(-1, 2)
+            steps = (digits @ [64, 1]) / maps["steps"]
             layers.append(steps.reshape(heads, length, length))
         model["weights"] = layers
-    return found
+    return maps

@@ -26,7 +26,7 @@ _FLAGS = (
 
 
 def chromium() -> str | None:
-    return next((found for name in _NAMES if (found := shutil.which(name))), None)
+    return next((path for name in _NAMES if (path := shutil.which(name))), None)
 
 
 def axe_file() -> Path | None:
@@ -36,8 +36,8 @@ def axe_file() -> Path | None:
         return Path(named)
     npm = shutil.which("npm")
     root = subprocess.run([npm, "root", "-g"], capture_output=True, text=True).stdout.strip() if npm else ""
-    found = Path(root) / "axe-core" / "axe.min.js"
-    return found if root and found.is_file() else None
+    script = Path(root) / "axe-core" / "axe.min.js"
+    return script if root and script.is_file() else None
 
 
 class Tab:
@@ -75,7 +75,7 @@ class Tab:
         return json.loads(line)
 
     def wait(self, event: str) -> None:
-        while not any(found.get("method") == event for found in self.events):
+        while not any(message.get("method") == event for message in self.events):
             self.events.append(self._read())
 
     def open(self, page: Path | str, *, width: int = 1280, dark: bool = False, scripts: bool = True) -> None:
@@ -94,28 +94,28 @@ class Tab:
 
     def run(self, script: str) -> Any:
         """Evaluate a script, await its result and return it."""
-        found = self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
-        if "exceptionDetails" in found:
-            raise RuntimeError(str(found["exceptionDetails"]))
-        return found["result"].get("value")
+        reply = self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
+        if "exceptionDetails" in reply:
+            raise RuntimeError(str(reply["exceptionDetails"]))
+        return reply["result"].get("value")
 
     def requests(self) -> list[str]:
         """Return the URLs that the page requested, without its own."""
-        sent = [found["params"] for found in self.events if found.get("method") == "Network.requestWillBeSent"]
+        sent = [message["params"] for message in self.events if message.get("method") == "Network.requestWillBeSent"]
         return [each["request"]["url"] for each in sent if each.get("type") != "Document"]
 
     def errors(self) -> list[str]:
         """Return the exceptions of the page's scripts."""
-        thrown = [found for found in self.events if found.get("method") == "Runtime.exceptionThrown"]
-        return [json.dumps(found["params"]["exceptionDetails"])[:500] for found in thrown]
+        thrown = [message for message in self.events if message.get("method") == "Runtime.exceptionThrown"]
+        return [json.dumps(message["params"]["exceptionDetails"])[:500] for message in thrown]
 
     def axe(self, script: Path) -> list[str]:
         """Return `rule: target` for every violation, best practices included."""
         self.run(script.read_text(encoding="utf-8") + ";0")
-        found = self.run("axe.run(document).then(found => JSON.stringify(found.violations))")
+        violations = self.run("axe.run(document).then(found => JSON.stringify(found.violations))")
         return [
             f"{violation['id']}: {node['target']} {node['html'][:120]}"
-            for violation in json.loads(found)
+            for violation in json.loads(violations)
             for node in violation["nodes"]
         ]
 

@@ -31,13 +31,13 @@ def cases(whole: Path, seed: int, count: int) -> Iterator[tuple[str, str, bytes]
         name = rng.choice((*DOCUMENTS, *GRAPHS, *GRAPHS))
         data = (whole / name).read_bytes()
         if name in GRAPHS and rng.random() < 0.7:
-            told, changed = _graph(data, rng)
+            description, changed = _graph(data, rng)
         elif name in DOCUMENTS and rng.random() < 0.7:
-            told, document = next(mutations.documents(json.loads(data), rng.getrandbits(32), 1))
+            description, document = next(mutations.documents(json.loads(data), rng.getrandbits(32), 1))
             changed = _text(document)
         else:
-            told, changed = next(mutations.bytes_(data, rng.getrandbits(32), 1))
-        yield f"{seed}/{number}: {name}: {told}", name, changed
+            description, changed = next(mutations.bytes_(data, rng.getrandbits(32), 1))
+        yield f"{seed}/{number}: {name}: {description}", name, changed
 
 
 def _text(document: Any) -> bytes:
@@ -55,8 +55,8 @@ def _graph(data: bytes, rng: random.Random) -> tuple[str, bytes]:
 
 def _names(model: onnx.ModelProto) -> list[str]:
     graph = model.graph
-    made = [name for node in graph.node for name in node.output]
-    return ["", *made, *(one.name for one in (*graph.input, *graph.initializer)), "unknown"]
+    outputs = [name for node in graph.node for name in node.output]
+    return ["", *outputs, *(one.name for one in (*graph.input, *graph.initializer)), "unknown"]
 
 
 def _rewire(model: onnx.ModelProto, rng: random.Random) -> None:

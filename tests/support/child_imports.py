@@ -22,9 +22,9 @@ def imported(*commands: list[str]) -> set[str]:
     """Return the modules that a process imports when it runs these commands one after the other.
 
     No GPU is visible, because `--precision auto` would ask torch about it."""
-    given = [sys.executable, "-c", CHILD, json.dumps(commands)]
+    command = [sys.executable, "-c", CHILD, json.dumps(commands)]
     done = subprocess.run(
-        given, capture_output=True, text=True, timeout=120, env=os.environ | {"CUDA_VISIBLE_DEVICES": ""}
+        command, capture_output=True, text=True, timeout=120, env=os.environ | {"CUDA_VISIBLE_DEVICES": ""}
     )
     assert done.returncode == 0, done.stderr
     return set(done.stderr.rpartition("imported:")[2].split())

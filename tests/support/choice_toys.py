@@ -32,7 +32,7 @@ random: {layers: 1, hidden: 32, heads: 2, intermediate: 64, vocabulary: 300, max
 """
 
 
-def made(folder: Path, tiny_checkpoint: Callable[[str], Path], tokenizer: Tokenizer) -> Path:
+def choice_world(folder: Path, tiny_checkpoint: Callable[[str], Path], tokenizer: Tokenizer) -> Path:
     """Write two teachers without a head, a student, and a task that is learnt within a few steps if the learning rate is high
     enough."""
     encoder_world(folder, tiny_checkpoint("bert"), tokenizer, text="a film\n")

@@ -52,7 +52,7 @@ def make(out: Path, work: Path) -> dict[str, Any]:
 def finish(result: results.Result, request: Any, _: Any) -> list[results.Result]:
     """Do what `run_all` does for a plan with one stage whose models all give the same predictions."""
     cache = Store(request.root / ".store")
-    made = cache.build(KEY, make, describe={})
+    artifact = cache.build(KEY, make, describe={})
     spec: Any = SimpleNamespace(kind="classification", headline="first")
     dev: Any = SimpleNamespace(labels=np.arange(1000) % 2, texts=())
     reported: Any = SimpleNamespace(
@@ -62,7 +62,7 @@ def finish(result: results.Result, request: Any, _: Any) -> list[results.Result]
     task = SimpleNamespace(spec=SimpleNamespace(kind="classification"))
     context: Any = SimpleNamespace(listener=NOBODY, task=task)
     models = [
-        SimpleNamespace(label=model.predictions, onnx=made.path / "model.onnx", checkpoint=made)
+        SimpleNamespace(label=model.predictions, onnx=artifact.path / "model.onnx", checkpoint=artifact)
         for model in result.models
     ]
     logits = np.random.default_rng(0).normal(size=(1000, 2)).astype(np.float32)
@@ -82,19 +82,19 @@ def finish(result: results.Result, request: Any, _: Any) -> list[results.Result]
     return [run._run(plan, request, context, reported, cache)]
 
 
-def arguments(do: str, made: Run, root: Path) -> list[str]:
-    bundle = ["ship", str(made.folder), "-o", str(root / "bundle"), "--store", str(made.store)]
+def arguments(do: str, toy_run: Run, root: Path) -> list[str]:
+    bundle = ["ship", str(toy_run.folder), "-o", str(root / "bundle"), "--store", str(toy_run.store)]
     return {
         "run": ["run", "distilbert", "--task", "toy-sentiment", "--out", str(root / "runs"), "--no-bench", "-q"],
-        "report": ["report", str(made.folder), "-o", str(root / "report")],
+        "report": ["report", str(toy_run.folder), "-o", str(root / "report")],
         "old": [*bundle, "--model", "teacher"],
         "ship": bundle,
         "force": [*bundle, "--force"],
     }[do]
 
 
-def command(harm: dict[str, Any], made: Run, root: Path) -> int:
-    sys.argv = ["compress", *arguments(harm["do"], made, root)]
+def command(harm: dict[str, Any], toy_run: Run, root: Path) -> int:
+    sys.argv = ["compress", *arguments(harm["do"], toy_run, root)]
     for _ in range(harm.get("times", 1)):
         try:
             cli.main()
@@ -106,7 +106,7 @@ def command(harm: dict[str, Any], made: Run, root: Path) -> int:
     return 0
 
 
-def child(made: Run, result: results.Result, folder: Path, root: Path, harm: dict[str, Any]) -> int:
+def child(toy_run: Run, result: results.Result, folder: Path, root: Path, harm: dict[str, Any]) -> int:
     root.mkdir(exist_ok=True)
     sys.stdout = io.StringIO()
     sys.stderr = (folder / f"{root.name}.errors").open("w", buffering=1)
@@ -118,12 +118,12 @@ def child(made: Run, result: results.Result, folder: Path, root: Path, harm: dic
         setattr(module, name, value)
     disk_faults.install(harm, root)
     counts = disk_faults.count(root) if "count" in harm else None
-    code = command(harm, made, root)
+    code = command(harm, toy_run, root)
     if counts:
         (folder / f"{root.name}.count").write_text(f"{counts[0]}\n{counts[1]}\n")
     return code
 
 
 if __name__ == "__main__":
-    made = make_run(Path(sys.argv[1]) / "made")
-    serve(partial(child, made, results.read_result(made.folder)))
+    toy_run = make_run(Path(sys.argv[1]) / "made")
+    serve(partial(child, toy_run, results.read_result(toy_run.folder)))

@@ -56,14 +56,14 @@ class Commands:
 
 
 def commands_in(forks: Forks, folder: Path) -> Commands:
-    found = Commands(forks, folder, {}, {}, {})
+    commands = Commands(forks, folder, {}, {}, {})
     for name in HARMS:
         root = folder / f"expected-{name}"
-        found.start_from(name, root)
-        assert found.give(name, root, count=True) == 0, found.said(root)
-        found.expected[name] = tree(root)
-        found.touches[name], found.writes[name] = map(int, (folder / f"{root.name}.count").read_text().split())
-    return found
+        commands.start_from(name, root)
+        assert commands.give(name, root, count=True) == 0, commands.said(root)
+        commands.expected[name] = tree(root)
+        commands.touches[name], commands.writes[name] = map(int, (folder / f"{root.name}.count").read_text().split())
+    return commands
 
 
 def tree(root: Path) -> dict[str, str]:

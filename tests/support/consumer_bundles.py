@@ -79,7 +79,7 @@ def shipped(world: Path, task: str, *options: str, recipe: str = "int8", steps: 
     run`."""
     (world / "tiny.yaml").write_text(TEACHER, encoding="utf-8")
     (world / "task.yaml").write_text(task, encoding="utf-8")
-    given = [
+    words = [
         "--task",
         "task.yaml",
         "--threads",
@@ -90,10 +90,10 @@ def shipped(world: Path, task: str, *options: str, recipe: str = "int8", steps: 
         "quantize.portable=true",
         *options,
     ]
-    given += [] if "--teacher" in options else ["--teacher", "tiny.yaml"]
+    words += [] if "--teacher" in options else ["--teacher", "tiny.yaml"]
     for field in (f"max_steps={steps}", "epochs=40", "learning_rate=0.003") if steps else ():
-        given += ["--set", f"finetune.{field}"]
-    done = compress("run", recipe, *given, cwd=world)
+        words += ["--set", f"finetune.{field}"]
+    done = compress("run", recipe, *words, cwd=world)
     assert done.returncode == 0, done.stderr
     (document,) = json.loads(done.stdout)
     done = compress("ship", world / "runs" / document["run"], "-o", world / "bundle", cwd=world)

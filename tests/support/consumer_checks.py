@@ -35,8 +35,8 @@ def by_python(
     """Return the program's answers about `texts` from the model file `file`, run in an environment with only these requirements.
     `folder`: where the program may write."""
     python = python_with(*([requirements] if isinstance(requirements, str) else requirements))
-    given = _written(texts, folder)
-    return _answers([str(python), str(PROGRAMS / program), str(bundle), str(given), file], folder)
+    path = _written(texts, folder)
+    return _answers([str(python), str(PROGRAMS / program), str(bundle), str(path), file], folder)
 
 
 def by_node(version: str, program: str, bundle: Path, texts: Sequence[Any], file: str, folder: Path) -> Any:
@@ -71,9 +71,9 @@ def share_of(file: str) -> float:
     return FP32 if file == "model.onnx" else INT8
 
 
-def check(found: Any, expected: np.ndarray, share: float, *, least: float = 1, what: str = "logit") -> None:
-    """Check that `found` equals `expected` within `share` of its range, which must exceed `least` in some column."""
-    numbers, spread = np.array(found, np.float32), float(np.ptp(expected, axis=0).max())
+def check(answers: Any, expected: np.ndarray, share: float, *, least: float = 1, what: str = "logit") -> None:
+    """Check that `answers` equals `expected` within `share` of its range, which must exceed `least` in some column."""
+    numbers, spread = np.array(answers, np.float32), float(np.ptp(expected, axis=0).max())
     assert spread > least, "answers that are nearly the same for every text would agree with anything"
     assert numbers.shape == expected.shape
     difference = np.abs(numbers - expected).max()

@@ -42,9 +42,9 @@ def averages(
     inputs = ("input_ids", "attention_mask")
     shapes = {"last_hidden_state": ["batch", "length", width], "sentence_embedding": ["batch", width]}
     typed = [helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "length"]) for name in inputs]
-    given = [helper.make_tensor_value_info(n, TensorProto.FLOAT, shapes[n]) for n in outputs or shapes]
+    typed_outputs = [helper.make_tensor_value_info(n, TensorProto.FLOAT, shapes[n]) for n in outputs or shapes]
     tensors = [numpy_helper.from_array(value, name) for name, value in constants.items()]
-    graph = helper.make_graph(nodes, "averages", typed, given, tensors)
+    graph = helper.make_graph(nodes, "averages", typed, typed_outputs, tensors)
     (folder / "onnx").mkdir(parents=True)
     onnx.save(
         helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10),

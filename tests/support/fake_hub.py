@@ -54,10 +54,10 @@ class Hub:
         return 200, {}
 
     def create(self, body: bytes) -> tuple[int, Any]:
-        asked = json.loads(body)
-        name = f"{asked['organization']}/{asked['name']}"
+        fields = json.loads(body)
+        name = f"{fields['organization']}/{fields['name']}"
         known = name in self.repositories
-        self.repositories.setdefault(name, Repository(asked.get("visibility") == "private"))
+        self.repositories.setdefault(name, Repository(fields.get("visibility") == "private"))
         return 409 if known else 200, {"url": f"{self.url}/{name}"}
 
     def info(self, body: bytes, name: str) -> tuple[int, Any]:
@@ -78,9 +78,11 @@ class Hub:
         return 200, {"files": modes}
 
     def batch(self, body: bytes, name: str) -> tuple[int, Any]:
-        asked = json.loads(body)["objects"]
+        entries = json.loads(body)["objects"]
         action = {"upload": {"href": f"{self.url}/large/OID"}, "verify": {"href": f"{self.url}/verify"}}
-        objects = [entry | {"actions": json.loads(json.dumps(action).replace("OID", entry["oid"]))} for entry in asked]
+        objects = [
+            entry | {"actions": json.loads(json.dumps(action).replace("OID", entry["oid"]))} for entry in entries
+        ]
         return 200, {"transfer": "basic", "objects": objects}
 
     def upload(self, body: bytes, oid: str) -> tuple[int, Any]:
@@ -88,8 +90,8 @@ class Hub:
         return 200 if hashlib.sha256(body).hexdigest() == oid else 400, {}
 
     def verify(self, body: bytes) -> tuple[int, Any]:
-        asked = json.loads(body)
-        return 200 if len(self.large.get(asked["oid"], b"")) == asked["size"] else 404, {}
+        entry = json.loads(body)
+        return 200 if len(self.large.get(entry["oid"], b"")) == entry["size"] else 404, {}
 
     def commit(self, body: bytes, name: str) -> tuple[int, Any]:
         one, files = self.repositories[name], dict(self.repositories[name].files)

@@ -80,9 +80,9 @@ def artefact(folder: Path, info: dict[str, Any]) -> dict[str, Any]:
 def outcome(root: Path) -> dict[str, Any]:
     """Return what the processes that finished in `root` got from the store. There may be several, since one can be killed just as
     it finishes; all must agree."""
-    found, *more = (json.loads(done.read_text()) for done in root.parent.glob(f"{root.name}.done-*"))
-    assert all(other == found for other in more)
-    return {name: artefact(Path(each["path"]), each["info"]) for name, each in found.items()}
+    artefacts, *more = (json.loads(done.read_text()) for done in root.parent.glob(f"{root.name}.done-*"))
+    assert all(other == artefacts for other in more)
+    return {name: artefact(Path(each["path"]), each["info"]) for name, each in artefacts.items()}
 
 
 def kill_soon(trainer: Forks, root: Path, dice: random.Random) -> int:

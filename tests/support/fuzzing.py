@@ -35,19 +35,19 @@ class Finding:
 
 def findings(cases: Iterable[Case]) -> tuple[int, list[Finding]]:
     """Return (how many cases were refused, the cases that neither succeeded nor were refused cleanly)."""
-    refused, found = 0, []
+    refused, failures = 0, []
     for said, use in cases:
         start = time.process_time()
         try:
             use()
         except CompressError as error:
             refused += 1
-            found += [Finding(said, problem)] if (problem := _unreadable(str(error))) else []
+            failures += [Finding(said, problem)] if (problem := _unreadable(str(error))) else []
         except Exception as error:
-            found.append(Finding(said, f"{type(error).__name__}: {error!s:.200} at {_place(error)}"))
+            failures.append(Finding(said, f"{type(error).__name__}: {error!s:.200} at {_place(error)}"))
         if (taken := time.process_time() - start) > LONG:
-            found.append(Finding(said, f"took {taken:.0f} s"))
-    return refused, found
+            failures.append(Finding(said, f"took {taken:.0f} s"))
+    return refused, failures
 
 
 def _unreadable(message: str) -> str:
@@ -65,8 +65,8 @@ def _place(error: BaseException) -> str:
 
 def check(cases: Iterable[Case], count: int) -> None:
     """Check that all `count` cases are accepted or refused, and that both occur."""
-    refused, found = findings(cases)
-    assert not found, f"{len(found)} of {count}:\n" + "\n".join(map(str, found[:20]))
+    refused, failures = findings(cases)
+    assert not failures, f"{len(failures)} of {count}:\n" + "\n".join(map(str, failures[:20]))
     assert count // 20 < refused < count, f"{refused} of {count} refused"
 
 

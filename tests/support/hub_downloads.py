@@ -35,7 +35,7 @@ _FILE = re.compile(rf"/(?:(dataset)s/)?{_NAME}/resolve/([^/]+)/(.+)")
 _BLOB = re.compile(r"/blobs/([0-9a-f]{64})")
 
 
-class Asked(NamedTuple):
+class Request(NamedTuple):
     method: str
     path: str
     host: str
@@ -74,25 +74,25 @@ class Endpoint:
     ranges: bool = True
     silent: str | None = None
     ended: Event = field(default_factory=Event)
-    asked: list[Asked] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
     _blobs: dict[str, tuple[str, bytes]] = field(default_factory=dict)
 
     @property
     def tries(self) -> int:
         """Return how often the client requested the same thing, at most."""
-        return max(Counter((one.method, one.path) for one in self.asked).values(), default=0)
+        return max(Counter((one.method, one.path) for one in self.requests).values(), default=0)
 
-    def fetched(self, name: str = "") -> list[Asked]:
+    def fetched(self, name: str = "") -> list[Request]:
         """Return the requests for the contents of files whose name ends with `name`."""
         digests = {digest for digest, (file, _) in self._blobs.items() if file.endswith(name)}
         return [
             one
-            for one in self.asked
+            for one in self.requests
             if one.method == "GET"
             and (one.path.rpartition("/")[2] in digests or (_FILE.fullmatch(one.path) and one.path.endswith(name)))
         ]
 
-    def answer(self, request: Asked) -> Answer:
+    def answer(self, request: Request) -> Answer:
         path = unquote(request.path)
         for part, status in self.fails.items():
             if part in f"{request.method} {path}":
@@ -102,18 +102,18 @@ class Endpoint:
         for pattern, reply in ((_INFO, self._info), (_TREE, self._tree), (_FILE, self._file)):
             if match := pattern.fullmatch(path):
                 kind, name, *rest = match.groups()
-                found = (self.datasets if kind == "dataset" else self.models).get(name)
-                refused = _refusal(found, request.token, rest[0], contents=pattern is _FILE)
-                return refused or reply(request, name, found, *rest)  # type: ignore[arg-type]
+                repository = (self.datasets if kind == "dataset" else self.models).get(name)
+                refused = _refusal(repository, request.token, rest[0], contents=pattern is _FILE)
+                return refused or reply(request, name, repository, *rest)  # type: ignore[arg-type]
         return _json(200 if path == "/" else 404, {})
 
-    def _info(self, request: Asked, name: str, found: Repository, revision: str | None) -> Answer:
-        commit = _commit(found, revision or "main")
-        files = [{"rfilename": file} for file in found.commits[commit]]
+    def _info(self, request: Request, name: str, repository: Repository, revision: str | None) -> Answer:
+        commit = _commit(repository, revision or "main")
+        files = [{"rfilename": file} for file in repository.commits[commit]]
         return _json(200, {"id": name, "sha": commit, "private": False, "siblings": files})
 
-    def _tree(self, request: Asked, name: str, found: Repository, revision: str, folder: str | None) -> Answer:
-        files = found.commits[_commit(found, revision)]
+    def _tree(self, request: Request, name: str, repository: Repository, revision: str, folder: str | None) -> Answer:
+        files = repository.commits[_commit(repository, revision)]
         entries: list[dict[str, Any]] = []
         for path, content in files.items():
             if folder is None or path.startswith(f"{folder}/"):
@@ -125,10 +125,10 @@ class Endpoint:
         folders = sorted({path.rpartition("/")[0] for path in files if "/" in path})
         return _json(200, entries + [{"type": "directory", "path": path, "oid": "c" * 40} for path in folders])
 
-    def _file(self, request: Asked, name: str, found: Repository, revision: str, file: str) -> Answer:
-        commit = _commit(found, revision)
+    def _file(self, request: Request, name: str, repository: Repository, revision: str, file: str) -> Answer:
+        commit = _commit(repository, revision)
         of_commit = {"X-Repo-Commit": commit}
-        if (content := found.commits[commit].get(file)) is None:
+        if (content := repository.commits[commit].get(file)) is None:
             return _json(404, {"error": "Entry not found"}, of_commit | {"X-Error-Code": "EntryNotFound"})
         if not file.endswith(LARGE):
             answer = self._contents(request, file, content)
@@ -139,7 +139,7 @@ class Endpoint:
         place = f"{self.url.replace('127.0.0.1', 'localhost')}/blobs/{digest}"
         return Answer(302, of_commit | linked | {"Location": place, "Content-Length": "0"})
 
-    def _contents(self, request: Asked, file: str, content: bytes) -> Answer:
+    def _contents(self, request: Request, file: str, content: bytes) -> Answer:
         content = self.short.get(file, content)
         start = re.fullmatch(r"bytes=(\d+)-(\d*)", request.range or "")
         if start is None or not self.ranges:
@@ -157,23 +157,27 @@ class Endpoint:
         return self.cuts[file].pop(0) if self.cuts.get(file) else None
 
 
-def _refusal(found: Repository | None, token: str | None, revision: str | None, *, contents: bool) -> Answer | None:
+def _refusal(
+    repository: Repository | None, token: str | None, revision: str | None, *, contents: bool
+) -> Answer | None:
     """Return the hub's reply if something does not exist or the token may not read it. A private repository appears not to
     exist."""
-    if found is None or (found.tokens is not None and not found.gated and token not in found.tokens):
+    if repository is None or (
+        repository.tokens is not None and not repository.gated and token not in repository.tokens
+    ):
         code = 404 if token else 401
         said = {"X-Error-Code": "RepoNotFound", "X-Error-Message": "Repository not found"}
         return _json(code, {"error": "Repository not found"}, said)
-    if found.gated and contents and (found.tokens is None or token not in found.tokens):
+    if repository.gated and contents and (repository.tokens is None or token not in repository.tokens):
         said = {"X-Error-Code": "GatedRepo", "X-Error-Message": "Access to this model is restricted"}
         return _json(403 if token else 401, {"error": "Access to this model is restricted"}, said)
-    if _commit(found, revision or "main") not in found.commits:
+    if _commit(repository, revision or "main") not in repository.commits:
         return _json(404, {"error": "Invalid rev id"}, {"X-Error-Code": "RevisionNotFound"})
     return None
 
 
-def _commit(found: Repository, revision: str) -> str:
-    return found.refs.get(unquote(revision), revision)
+def _commit(repository: Repository, revision: str) -> str:
+    return repository.refs.get(unquote(revision), revision)
 
 
 def _json(status: int, document: Any, headers: dict[str, str] | None = None) -> Answer:
@@ -203,8 +207,8 @@ def endpoint() -> Iterator[Endpoint]:
             token = (self.headers.get("Authorization") or "").removeprefix("Bearer ") or None
             path = urlsplit(self.path).path
             host = (self.headers.get("Host") or "").partition(":")[0]
-            request = Asked(self.command, path, host, token, self.headers.get("Range"))
-            hub.asked.append(request)
+            request = Request(self.command, path, host, token, self.headers.get("Range"))
+            hub.requests.append(request)
             if hub.silent is not None and hub.silent in path:
                 hub.ended.wait(10)
             status, headers, content = hub.answer(request)

@@ -69,4 +69,4 @@ def names(node: ast.Import | ast.ImportFrom, package: list[str]) -> list[str]:
     return [f"{module}.{alias.name}" for alias in node.names]
 
 
-ALL = [found for path in sources() for found in imports(path)]
+ALL = [each for path in sources() for each in imports(path)]

@@ -39,7 +39,7 @@ def vectors(model: Any) -> np.ndarray:
 
 def expected(family: str, pooling: str, weights: Mapping[int, float]) -> np.ndarray:
     """Return the vectors computed by hand, one text at a time. `weights`: index into transformers' hidden states -> weight."""
-    model, inputs, found = encoder(family, pooling), batch(), []
+    model, inputs, rows = encoder(family, pooling), batch(), []
     names = [name for name in inputs if name != "token_type_ids" or family not in ("distilbert", "mpnet", "roberta")]
     for row, length in enumerate(LENGTHS):
         with torch.no_grad():
@@ -47,8 +47,8 @@ def expected(family: str, pooling: str, weights: Mapping[int, float]) -> np.ndar
             states: Any = model(**one, output_hidden_states=True).hidden_states
         mixed = np.sum([weight * states[place][0].numpy() for place, weight in weights.items()], axis=0)
         vector = mixed[0] if pooling == "cls" else mixed.mean(axis=0)
-        found.append(vector / np.linalg.norm(vector))
-    return np.stack(found)
+        rows.append(vector / np.linalg.norm(vector))
+    return np.stack(rows)
 
 
 def check_graphs(checkpoint: Path, folder: Path, wanted: np.ndarray, *, plain: bool = True) -> None:
@@ -62,8 +62,8 @@ def check_graphs(checkpoint: Path, folder: Path, wanted: np.ndarray, *, plain: b
     for name, graph in graphs.items():
         assert graph is not None
         write_model(graph, folder / f"{name}.onnx")
-        (found,) = _run(folder / f"{name}.onnx", "sentence_embedding")
-        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5, err_msg=name)
+        (actual,) = _run(folder / f"{name}.onnx", "sentence_embedding")
+        np.testing.assert_allclose(actual, wanted, rtol=0, atol=1e-5, err_msg=name)
 
 
 def int8_outputs(checkpoint: Path, folder: Path, method: Any) -> list[np.ndarray]:

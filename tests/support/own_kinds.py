@@ -32,8 +32,8 @@ def own_files(folder: Path, suffix: str, **more: Any) -> dict[str, Any]:
 
 
 def finished(options: dict[str, Any]) -> Result:
-    (found,) = compress.run("int8", overrides=["quantize.method=static"], **options)
-    return found
+    (result,) = compress.run("int8", overrides=["quantize.method=static"], **options)
+    return result
 
 
 def shipped(folder: Path, result: Result) -> Path:

@@ -8,7 +8,6 @@ codes. Each fork prints to FOLDER/said-RANK.
 from __future__ import annotations
 
 import contextlib
-import copy
 import dataclasses
 import json
 import os
@@ -16,23 +15,17 @@ import signal
 import socket
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from safetensors.torch import save_file
+from sharded_features import features
 from torch import Tensor, nn
 from training_toys import classifier_bias, fit, toy_model, weights
-from transformers import (
-    AlbertConfig,
-    AlbertForSequenceClassification,
-    BertConfig,
-    BertForMaskedLM,
-    BertForSequenceClassification,
-    DistilBertConfig,
-    DistilBertForSequenceClassification,
-)
+from transformers import BertForMaskedLM, BertForSequenceClassification
 
 from compress import cli
 from compress.errors import CompressError
@@ -47,8 +40,7 @@ from compress.pipeline.training import teacher_targets
 from compress.processes import ranks, signals
 from compress.spec.stages import Training
 from compress.tasks import TaskBatches
-from compress.training import StepReport, make_accelerator, sharding
-from compress.training.parts import full_tensor, local_part
+from compress.training import StepReport
 
 IMPORTED = (BertForMaskedLM, BertForSequenceClassification, teacher_targets, training_run)
 SETTINGS = {
@@ -87,11 +79,11 @@ def learn(
         with torch.no_grad():
             return {**compute_features(other, batch, ["hidden[-1]"]), "logits": table[torch.from_numpy(indices)]}
 
-    def told(report: StepReport) -> None:
+    def record(report: StepReport) -> None:
         reports.append(report)
         on_step(report)
 
-    fit(model, settings, folder / "work", objective=objective, teacher=teacher, on_step=told, **more)
+    fit(model, settings, folder / "work", objective=objective, teacher=teacher, on_step=record, **more)
     learnt = weights(model, objective)
     digest = [tensor.tolist() for name, tensor in learnt.items() if not (more.get("split") and name.startswith("0."))]
     assert ranks.gather(digest) == [digest] * ranks.count()
@@ -112,11 +104,11 @@ def losses(folder: Path, *, split: bool = False, precision: str = "fp32") -> Non
             return collate(self, indices)
 
         TaskBatches.collate = noted
-        found = learn(place, settings, split=split, precision=precision)
+        step_losses = learn(place, settings, split=split, precision=precision)
         TaskBatches.collate = collate
         (place / f"ids-{ranks.rank()}.json").write_text(json.dumps(ids))
         if ranks.is_first():
-            (place / "losses.json").write_text(json.dumps(found))
+            (place / "losses.json").write_text(json.dumps(step_losses))
 
 
 def faults(folder: Path, *, step: int = 0, number: int = 0, who: tuple[int, ...] = (), **options: Any) -> None:
@@ -131,81 +123,6 @@ def faults(folder: Path, *, step: int = 0, number: int = 0, who: tuple[int, ...]
 
     settings = Training(epochs=2, batch_size=8, learning_rate=1e-3, evaluate_every=0.75)
     learn(folder, settings, dropout=0.1, on_step=harm, evaluate=classifier_bias, checkpoint_seconds=-1, **options)
-
-
-def _family(name: str) -> Any:
-    """Return a classifier with three layers and two classes; its odd number of words cannot be halved between two processes."""
-    shape: dict[str, Any] = {"vocab_size": 13, "max_position_embeddings": 16, "num_labels": 2}
-    wide: dict[str, Any] = {
-        "hidden_size": 16,
-        "num_hidden_layers": 3,
-        "num_attention_heads": 2,
-        "intermediate_size": 32,
-    }
-    torch.manual_seed(3)
-    if name == "distilbert":
-        config = DistilBertConfig(dim=16, n_layers=3, n_heads=2, hidden_dim=32, **shape)
-        return DistilBertForSequenceClassification(config)
-    if name == "bert":
-        return BertForSequenceClassification(BertConfig(**shape, **wide))
-    groups = {"albert": 1, "albert of three blocks": 3}[name]
-    return AlbertForSequenceClassification(AlbertConfig(**shape, **wide, embedding_size=8, num_hidden_groups=groups))
-
-
-WANTED = (["logits"], ["embeddings"], ["hidden[1]", "scores[0]"], ["values[2]"], ["hidden[-1]", "words"])
-
-
-def features(folder: Path, *, family: str, headed: bool) -> None:
-    """Compare the features and gradients of a model and of its sharded copy, without dropout."""
-    model = _family(family).eval()
-    model = model if headed else model.base_model
-    split: Any = sharding.split(model, lambda placed: placed, make_accelerator("fp32").device)
-    held = sum(local_part(parameter).numel() for parameter in split.parameters())
-    every, count = ranks.gather(held), ranks.count()
-    assert sum(every) == sum(parameter.numel() for parameter in model.parameters())
-    assert max(every) < 1.3 * sum(every) / count
-    ids = torch.randint(5, 13, (2 * count, 9), generator=torch.Generator().manual_seed(1))
-    batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "token_type_ids": torch.zeros_like(ids)}
-    mine = {name: values[ranks.rank() :: count] for name, values in batch.items()}
-    for wanted in WANTED[0 if headed else 1 :]:
-        model.zero_grad(set_to_none=True)
-        split.zero_grad(set_to_none=True)
-        _read_out(model, batch, wanted).backward()
-        for half in (0, 1):  # two forward passes before a step
-            _read_out(split, {name: values[half : half + 1] for name, values in mine.items()}, wanted).backward()
-        theirs = dict(split.named_parameters())
-        for name, parameter in model.named_parameters():
-            if parameter.grad is not None:
-                gathered = full_tensor(theirs[name].grad)
-                torch.testing.assert_close(gathered, parameter.grad, rtol=1e-4, atol=1e-5, msg=f"{wanted}: {name}")
-        norm = nn.utils.get_total_norm([p.grad for p in model.parameters() if p.grad is not None])
-        torch.testing.assert_close(sharding.clip(list(split.parameters()), 0.5), norm)
-        nn.utils.clip_grad_norm_(model.parameters(), 0.5)
-        for name, parameter in model.named_parameters():
-            assert (theirs[name].grad is None) == (parameter.grad is None), f"{wanted}: {name}"
-            if parameter.grad is not None:
-                torch.testing.assert_close(
-                    full_tensor(theirs[name].grad), parameter.grad, rtol=1e-4, atol=1e-5, msg=name
-                )
-    with torch.no_grad():
-        for parameter in split.parameters():
-            local_part(parameter).add_(1.0)
-    raised = copy.deepcopy(model)
-    sharding.gather(split, raised)
-    for after, before in zip(raised.parameters(), model.parameters(), strict=True):
-        torch.testing.assert_close(after, before + 1.0)
-
-
-def _read_out(model: Any, batch: dict[str, Tensor], wanted: list[str]) -> Tensor:
-    """Return a sum over the batch's examples of what the model computed."""
-    found = compute_features(model, batch, wanted)
-    words = found.pop("words", None)
-    total = torch.stack([value.square().sum() for value in found.values()]).sum()
-    return (
-        total
-        if words is None
-        else nn.functional.linear(found["hidden[-1]"][..., : words.shape[1]], words).logsumexp(-1).sum() + total
-    )
 
 
 def no_memory(folder: Path) -> None:
@@ -245,7 +162,7 @@ def command(
         terms = forward(self, student, teacher, batch)
         return {name: term * (float("nan") if len(calls) == 2 else 1) for name, term in terms.items()}
 
-    def failing(*given: Any) -> Any:
+    def failing(*_: Any) -> Any:
         if fail:
             raise CompressError("the export cannot be done")
         for pid in pids:
@@ -262,16 +179,21 @@ def command(
     cli.main()
 
 
+SCENARIOS: dict[str, Callable[..., None]] = {
+    scenario.__name__: scenario for scenario in (losses, faults, features, no_memory, leave, command)
+}
+
+
 def child(scenario: str, folder: Path, options: dict[str, Any], rank: int, count: int, port: int) -> int:
     if count > 1:
-        told = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count}
-        os.environ.update({name: str(value) for name, value in told.items()})
+        variables = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count}
+        os.environ.update({name: str(value) for name, value in variables.items()})
         os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     with (folder / f"said-{rank}").open("a") as said:
         os.dup2(said.fileno(), 1)
         os.dup2(said.fileno(), 2)
         try:
-            globals()[scenario](folder, **options)
+            SCENARIOS[scenario](folder, **options)
         except SystemExit as end:
             return int(end.code or 0)
         except BaseException as error:
@@ -303,7 +225,7 @@ def answer(scenario: str, folder: str, count: int, options: dict[str, Any]) -> l
 def main() -> None:
     torch.set_num_threads(1)
     if "RANK" in os.environ:
-        globals()[sys.argv[1]](Path(sys.argv[2]))
+        SCENARIOS[sys.argv[1]](Path(sys.argv[2]))
         return
     print("ready", flush=True)
     for line in sys.stdin:

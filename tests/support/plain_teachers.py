@@ -57,22 +57,24 @@ def plain_classifier(family: str, words: int = 90, *, noise: float = 0.1, tags: 
     """Return a classifier for batches padded on the right, of the package's class. Every weight gets `noise`, to be larger than
     transformers' initial values. `tags`: a token classifier."""
     auto = AutoModelForTokenClassification if tags else AutoModelForSequenceClassification
-    return _made(auto, plain_config(family, words, **fields), noise)
+    return _noisy_model(auto, plain_config(family, words, **fields), noise)
 
 
 def plain_reader(family: str) -> Any:
     """Like `plain_classifier`, with a question answering head."""
     named = {0: "start", 1: "end"}
     labels = {"id2label": named, "label2id": {name: number for number, name in named.items()}}
-    return _made(AutoModelForQuestionAnswering, plain_config(family, **labels), 0.1)
+    return _noisy_model(AutoModelForQuestionAnswering, plain_config(family, **labels), 0.1)
 
 
 def plain_chooser(family: str) -> Any:
     """Like `plain_classifier`, with a multiple choice head."""
-    return _made(AutoModelForMultipleChoice, plain_config(family, id2label={0: "score"}, label2id={"score": 0}), 0.1)
+    return _noisy_model(
+        AutoModelForMultipleChoice, plain_config(family, id2label={0: "score"}, label2id={"score": 0}), 0.1
+    )
 
 
-def _made(auto: Any, config: Any, noise: float) -> Any:
+def _noisy_model(auto: Any, config: Any, noise: float) -> Any:
     torch.manual_seed(7)
     kind = usable_class(type(auto.from_config(config, attn_implementation="eager")), config)
     model = kind._from_config(config, attn_implementation="eager").eval()

@@ -47,9 +47,9 @@ class OnCuda(Tensor):
         if _waits(func, args):
             _note(func.overloadpacket.__name__)
         with _no_dispatch():
-            found = func(*args, **kwargs)
-        given = {id(tensor) for tensor in tree_iter((args, kwargs)) if isinstance(tensor, Tensor)}
-        return tree_map(lambda each: _labelled(each) if id(each) not in given else each, found)
+            outputs = func(*args, **kwargs)
+        inputs = {id(tensor) for tensor in tree_iter((args, kwargs)) if isinstance(tensor, Tensor)}
+        return tree_map(lambda each: _labelled(each) if id(each) not in inputs else each, outputs)
 
 
 _notes: Counter[str] = Counter()
@@ -135,16 +135,16 @@ def _moved(func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         if isinstance(word, Tensor):
             target, rest[place] = word.device, word.dtype
             break
-    found = tensor
+    operand = tensor
     if target is not None and _is_cuda(target) != isinstance(tensor, OnCuda):
         if isinstance(tensor, OnCuda):
             _note("to cpu")
-            found = _unlabelled(tensor)
+            operand = _unlabelled(tensor)
         else:
             if blocking or not getattr(tensor, "_pinned", False):
                 _note("to cuda")
-            found = _labelled(tensor.detach().clone()).requires_grad_(tensor.requires_grad)
-    return func(found, *rest, **kwargs) if name == "to" and (rest or kwargs) else found
+            operand = _labelled(tensor.detach().clone()).requires_grad_(tensor.requires_grad)
+    return func(operand, *rest, **kwargs) if name == "to" and (rest or kwargs) else operand
 
 
 def _read(func: Any, name: str, args: Any, kwargs: Any) -> Any:
@@ -193,6 +193,6 @@ def pretend_cuda() -> Iterator[None]:
 def waits() -> Iterator[Counter[str]]:
     """Count the synchronizations with the GPU by `file:function what`; the counts are filled in when the context closes."""
     _notes.clear()
-    found: Counter[str] = Counter()
-    yield found
-    found.update(_notes)
+    counts: Counter[str] = Counter()
+    yield counts
+    counts.update(_notes)

@@ -34,17 +34,17 @@ def plan(world: Path, *overrides: str, recipe: str = "bert-pretrain", **changes:
     )[0]
 
 
-def made(world: Path, planned: Plan, *kinds: str, notices: list[str] | None = None) -> dict[str, Artifact]:
+def run_stages(world: Path, planned: Plan, *kinds: str, notices: list[str] | None = None) -> dict[str, Artifact]:
     """Run the plan's stages of these kinds in order and return their artefacts; their notices are appended to `notices`."""
-    found: dict[str, Artifact] = {}
+    artefacts: dict[str, Artifact] = {}
     context = Context(planned.task, "fp32", 1, Listener(), notices=[] if notices is None else notices)
     for node in planned.nodes:
         if node.kind.name in kinds:
             out, work = (world / f"{node.key}-{what}" for what in ("out", "work"))
             out.mkdir()
             work.mkdir()
-            inputs = {role: found[name] for role, name in node.inputs.items()}
-            found[node.id] = Artifact(
+            inputs = {role: artefacts[name] for role, name in node.inputs.items()}
+            artefacts[node.id] = Artifact(
                 out, node.key, dict(node.kind.run(Job(planned, node, inputs, context, out, work)))
             )
-    return found
+    return artefacts

@@ -98,6 +98,6 @@ def planned(world: Path, recipe: str, *overrides: str, **more: str) -> Plan:
     return plan_all(request(world, recipe, *overrides, **more))[0]
 
 
-def made(world: Path, recipe: str, *overrides: str, student: str | None = None) -> Artifact:
+def build_pruned(world: Path, recipe: str, *overrides: str, student: str | None = None) -> Artifact:
     words = request(world, recipe, *overrides, student=student)
     return build_stage(words, "teacher-pruned" if student is None else "student-pruned")

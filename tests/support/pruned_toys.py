@@ -36,11 +36,11 @@ def whole(family: str) -> Any:
 def padded_batches(count: int = 12) -> list[dict[str, torch.Tensor]]:
     """Return batches of eight texts, one of them padded."""
     random = torch.Generator().manual_seed(3)
-    found = []
+    batches = []
     for length in range(4, 4 + count):
         ids = torch.randint(5, 60, (8, length), generator=random)
         mask = torch.ones_like(ids)
         mask[0, 3:] = 0
         ids[mask == 0] = 1
-        found.append({"input_ids": ids, "attention_mask": mask, "token_type_ids": torch.zeros_like(ids)})
-    return found
+        batches.append({"input_ids": ids, "attention_mask": mask, "token_type_ids": torch.zeros_like(ids)})
+    return batches

@@ -24,8 +24,8 @@ LENGTHS = (14, 9, 3, 1, 14, 7)
 def logits(path: Path, feed: dict[str, np.ndarray]) -> np.ndarray:
     """Return the logits [batch, length, 2], computed with ONNX Runtime only."""
     session = open_session(path, threads=1)
-    found = session.run(OUTPUTS, {value.name: feed[value.name] for value in session.get_inputs()})
-    return np.stack([np.asarray(side) for side in found], axis=-1)
+    sides = session.run(OUTPUTS, {value.name: feed[value.name] for value in session.get_inputs()})
+    return np.stack([np.asarray(side) for side in sides], axis=-1)
 
 
 def traced_of(family: str) -> Traced:

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -31,6 +32,9 @@ metrics: [accuracy]
 max_length: 24
 synthetic: {generator: sentiment, train: 120, dev: 40}
 """
+TIMED = ("int8", "tinybert-int8-auto")  # a teacher alone, and a search; for timing, the others are the same
+
+Run = Callable[[str], tuple[Path, Result]]
 
 
 @cache
@@ -50,9 +54,9 @@ def compress(*arguments: object, cwd: Path, lines: str = "") -> subprocess.Compl
     server, words = _server(), list(map(str, arguments))
     assert server.stdin is not None and server.stdout is not None
     with tempfile.TemporaryDirectory() as folder:
-        given, *files = [Path(folder, name) for name in ("stdin", "stdout", "stderr")]
-        given.write_text(lines, encoding="utf-8")
-        server.stdin.write(f"{json.dumps([words, *map(str, (cwd, given, *files))])}\n")
+        stdin, *files = [Path(folder, name) for name in ("stdin", "stdout", "stderr")]
+        stdin.write_text(lines, encoding="utf-8")
+        server.stdin.write(f"{json.dumps([words, *map(str, (cwd, stdin, *files))])}\n")
         server.stdin.flush()
         code = int(server.stdout.readline())
         return subprocess.CompletedProcess(["compress", *words], code, *(file.read_text("utf-8") for file in files))
@@ -66,13 +70,23 @@ def result_of(*arguments: object, cwd: Path) -> Result:
     return Result.model_validate(document)
 
 
+def arguments(recipe: str) -> tuple[str, ...]:
+    """Return the words of the command that runs the recipe, with latency if it is in `TIMED`."""
+    # After three training steps every decision is close, so no flip goal could be met.
+    goal = ("--set", "quantize.max_flips=100", "--set", "quantize.max_drop=100")
+    words = ("run", recipe, "--task", "task.yaml", "--teacher", "tiny.yaml", "--threads", "1")
+    words += ("--bench-runs", "1") if recipe in TIMED else ("--no-bench",)
+    without_text = ("--set", "pretrain.enabled=false") if recipe.endswith("-pretrain") else ()
+    return words + without_text + (goal if recipe.endswith("-auto") else ())
+
+
 def is_quantized(result: Result) -> bool:
     """Return whether the recipe quantizes, after a check: if so, the last model has int8 operators and is compared with its fp32
     file; if not, it is that file."""
     wanted, final = any("quantize" in stage for stage in result.recipe["stages"]), result.final
     steps = sum(final.info.get(key, 0) for key in ("int8_matmuls", "int8_gathers"))
-    found = (final.precision, final.fidelity is not None, steps > 0)
-    assert found == (("int8", True, True) if wanted else ("fp32", False, False))
+    actual = (final.precision, final.fidelity is not None, steps > 0)
+    assert actual == (("int8", True, True) if wanted else ("fp32", False, False))
     return wanted
 
 
@@ -81,16 +95,17 @@ def check_layers(result: Result) -> None:
     model, the reason why there are none."""
     sizes = {model.name: model.architecture for model in result.models if model.precision == "fp32"}
     teacher, *others = sizes
-    found = result.similarity
-    assert (found is not None) == bool(others)
-    if found is None:
+    similarity = result.similarity
+    assert (similarity is not None) == bool(others)
+    if similarity is None:
         return
-    assert found.model == others[-1]
-    if sizes[found.model].startswith("table"):
-        assert found.left_out == ("states and attention, as static models have no layers",) and not found.states
+    assert similarity.model == others[-1]
+    if sizes[similarity.model].startswith("table"):
+        assert similarity.left_out == ("states and attention, as static models have no layers",)
+        assert not similarity.states
         return
-    layers, columns = (int(sizes[name].partition(" x ")[0]) for name in (found.model, teacher))
-    assert found.texts <= found.tokens and found.tokens
-    assert (len(found.states), len(found.states[0])) == (layers + 1, columns + 1)
-    assert (len(found.attention), len(found.attention[0])) == (layers, columns)
-    assert found.states[0][0] > 0.5
+    layers, columns = (int(sizes[name].partition(" x ")[0]) for name in (similarity.model, teacher))
+    assert similarity.texts <= similarity.tokens and similarity.tokens
+    assert (len(similarity.states), len(similarity.states[0])) == (layers + 1, columns + 1)
+    assert (len(similarity.attention), len(similarity.attention[0])) == (layers, columns)
+    assert similarity.states[0][0] > 0.5

@@ -40,19 +40,19 @@ def run(tree: Path, recipe: str, world: Path, *, text: bool) -> str | None:
 def stages(root: Path, recipe: str) -> dict[str, dict[str, str]]:
     """Return stage -> file -> SHA-256 of the recipe's one run; `answers` are the logits."""
     (result,) = root.glob(f"{recipe}-tiny-tiny-task-*/result.json")
-    found: dict[str, dict[str, str]] = {}
+    hashes: dict[str, dict[str, str]] = {}
     for stage in json.loads(result.read_text())["stages"]:
         manifest = json.loads((root / ".store" / stage["key"] / "manifest.json").read_text())
         files = manifest["files"]
-        found[stage["kind"]] = {
+        hashes[stage["kind"]] = {
             name: entry if isinstance(entry, str) else entry["sha256"]
             for name, entry in sorted(files.items())
             if name != "log.jsonl"
         }
-        found[stage["kind"]]["(key)"] = stage["key"]
+        hashes[stage["kind"]]["(key)"] = stage["key"]
     with np.load(result.with_name("predictions.npz")) as arrays:
-        found["answers"] = {name: hashlib.sha256(arrays[name].tobytes()).hexdigest() for name in arrays.files}
-    return found
+        hashes["answers"] = {name: hashlib.sha256(arrays[name].tobytes()).hexdigest() for name in arrays.files}
+    return hashes
 
 
 def compare(old: dict[str, dict[str, str]], new: dict[str, dict[str, str]]) -> list[str]:
@@ -70,16 +70,16 @@ def main() -> int:
     parser.add_argument("new", type=Path)
     parser.add_argument("--work", type=Path)
     parser.add_argument("--recipes", nargs="*")
-    given = parser.parse_args()
-    world = given.work or Path(tempfile.mkdtemp())
+    options = parser.parse_args()
+    world = options.work or Path(tempfile.mkdtemp())
     world.mkdir(exist_ok=True)
     (world / "tiny.yaml").write_text(TEACHER)
     (world / "task.yaml").write_text(TASK)
     documents = [" ".join(SENTENCES[(i + j) % 3] for j in range(4)) for i in range(60)]
     (world / "text.txt").write_text("\n\n".join(documents) + "\n")
-    trees = [given.old.resolve(), given.new.resolve()]
+    trees = [options.old.resolve(), options.new.resolve()]
     both = set.intersection(*({path.stem for path in (tree / "recipes").glob("*.yaml")} for tree in trees))
-    recipes = given.recipes or sorted(both)
+    recipes = options.recipes or sorted(both)
     failed = False
     for recipe in recipes:
         for text in (False, True):

@@ -18,8 +18,8 @@ def encoder(family: str, pooling: str = "mean") -> Any:
     torch.manual_seed(5)
     model = plain_classifier(family, tags=True) if family in ("deberta-v2", "xlnet") else tagger_of(family)
     config = type(model.config).from_dict(model.config.to_dict() | {"sentence_pooling": pooling})
-    found = model_from(HEADS["embedding"], config).eval()
+    embedder = model_from(HEADS["embedding"], config).eval()
     with torch.no_grad():
-        for parameter in found.parameters():  # larger than transformers' initial weights, so that every part matters
+        for parameter in embedder.parameters():  # larger than transformers' initial weights, so that every part matters
             parameter.add_(torch.randn_like(parameter) * 0.1)
-    return found
+    return embedder

@@ -37,6 +37,6 @@ def logits_of(path: Path, feeds: Feeds) -> np.ndarray:
     return np.concatenate([np.asarray(session.run(["logits"], {n: feed[n] for n in names})[0]) for feed in feeds])
 
 
-def logits(made: ModelProto, folder: Path, feeds: Feeds) -> np.ndarray:
-    write_model(made, folder / "m.onnx")
+def logits(model: ModelProto, folder: Path, feeds: Feeds) -> np.ndarray:
+    write_model(model, folder / "m.onnx")
     return logits_of(folder / "m.onnx", feeds)

@@ -31,8 +31,8 @@ def whole(root: Path) -> bool:
     """Return whether the artefact is absent, or present and correct in every byte."""
     if not Store(root).path(KEY).exists():
         return True
-    found = Store(root).find(KEY)
-    return found is not None and (found.path / "model.bin").read_bytes() == CONTENT
+    artifact = Store(root).find(KEY)
+    return artifact is not None and (artifact.path / "model.bin").read_bytes() == CONTENT
 
 
 def killed_everywhere(base: Path, damaged: bool, step: int) -> dict:
@@ -53,8 +53,8 @@ def killed_everywhere(base: Path, damaged: bool, step: int) -> dict:
             return states
         assert os.WTERMSIG(status) == signal.SIGKILL
         states["kills"] += 1
-        found = Store(root).find(KEY)
-        states["found_after_kill"] += found is not None
+        artifact = Store(root).find(KEY)
+        states["found_after_kill"] += artifact is not None
         states["halves"] += not (damaged or whole(root))
         Store(root).build(KEY, make, describe={})
         states["unrepaired"] += not (whole(root) and Store(root).find(KEY))

@@ -30,29 +30,29 @@ def boxes(svg: str) -> tuple[Box, list[Box]]:
     """Return the box of the picture, and that of every text in it."""
     root = ElementTree.fromstring(svg)
     whole = Box("", 0, 0, float(root.attrib["width"]), float(root.attrib["height"]))
-    found: list[Box] = []
-    _walk(root, 0.0, 0.0, False, {}, found)
-    return whole, found
+    labels: list[Box] = []
+    _walk(root, 0.0, 0.0, False, {}, labels)
+    return whole, labels
 
 
 def faults(svg: str) -> list[str]:
     """Return the labels that are cut by the edge or an ellipsis, that overlap, or whose `aria-label` has `undefined`, NaN or
     null."""
-    whole, found = boxes(svg)
-    assert found
+    whole, labels = boxes(svg)
+    assert labels
     outside = [
         f"cut: {box}"
-        for box in found
+        for box in labels
         if box.left < 0 or box.top < 0 or box.right > whole.right or box.bottom > whole.bottom
     ]
-    shortened = [f"shortened: {box.text}" for box in found if "…" in box.text]
-    overlapping = [f"{a} on {b}" for a, b in combinations(found, 2) if a.overlaps(b)]
+    shortened = [f"shortened: {box.text}" for box in labels if "…" in box.text]
+    overlapping = [f"{a} on {b}" for a, b in combinations(labels, 2) if a.overlaps(b)]
     unsaid = re.findall(r'aria-label="[^"]*(?:undefined|NaN|null)[^"]*"', svg)
     return [*outside, *shortened, *overlapping, *unsaid]
 
 
 def _walk(
-    element: ElementTree.Element, x: float, y: float, turned: bool, inherited: dict[str, str], found: list[Box]
+    element: ElementTree.Element, x: float, y: float, turned: bool, inherited: dict[str, str], labels: list[Box]
 ) -> None:
     inherited = {**inherited, **{name: element.attrib[name] for name in _INHERITED if name in element.attrib}}
     for kind, first, second in _STEP.findall(element.attrib.get("transform", "")):
@@ -64,10 +64,10 @@ def _walk(
         else:
             x, y = x + float(first), y + float(second or 0)
     if element.tag.endswith("}text"):
-        found += _lines(element, x, y, turned, inherited)
+        labels += _lines(element, x, y, turned, inherited)
     for child in element:
         if not element.tag.endswith("}text"):
-            _walk(child, x, y, turned, inherited, found)
+            _walk(child, x, y, turned, inherited, labels)
 
 
 def _lines(element: ElementTree.Element, x: float, y: float, turned: bool, inherited: dict[str, str]) -> list[Box]:
@@ -76,13 +76,13 @@ def _lines(element: ElementTree.Element, x: float, y: float, turned: bool, inher
     size = float(inherited["font-size"].removesuffix("px"))
     spans = [child for child in element if child.tag.endswith("tspan")]
     texts = [(child.text or "", float(child.attrib.get("dy", 0))) for child in spans] or [(element.text or "", 0.0)]
-    made, down = [], 0.0
+    lines, down = [], 0.0
     for text, step in texts:
         down += step
         width = len(text) * size * _WIDTH
         start = {"start": 0.0, "middle": -width / 2, "end": -width}[inherited.get("text-anchor", "start")]
         if turned:
-            made.append(Box(text, x + down - size * 0.8, y - start - width, x + down + size * 0.2, y - start))
+            lines.append(Box(text, x + down - size * 0.8, y - start - width, x + down + size * 0.2, y - start))
         else:
-            made.append(Box(text, x + start, y + down - size * 0.8, x + start + width, y + down + size * 0.2))
-    return [box for box in made if box.text]
+            lines.append(Box(text, x + start, y + down - size * 0.8, x + start + width, y + down + size * 0.2))
+    return [box for box in lines if box.text]

@@ -16,13 +16,13 @@ PEOPLE, PLACES = ("Ada", "Grace Hopper", "Alan Mathison Turing"), ("Paris", "New
 
 def sentences(split: str, count: int = 30) -> list[tuple[list[str], list[str]]]:
     """Return words and IOB2 tags; every third text has no entity."""
-    made = []
+    rows = []
     for number in range(count):
         person, place = PEOPLE[number % 3].split(), PLACES[number % 2].split()
         words = [split, f"{number}", ":", *person, "saw", *place, "."]
         tags = ["O", "O", "O", *marked("PER", len(person)), "O", *marked("LOC", len(place)), "O"]
-        made.append((words, ["O"] * len(words) if number % 3 == 2 else tags))
-    return made
+        rows.append((words, ["O"] * len(words) if number % 3 == 2 else tags))
+    return rows
 
 
 def marked(kind: str, words: int) -> list[str]:
@@ -55,7 +55,7 @@ def written(folder: Path, train: str, dev: str, suffix: str = ".conll") -> tuple
 
 def tagging(**fields: Any) -> TaskSpec:
     """Return a task of `names.conll` and `dev.conll`, unless `fields` name other data."""
-    given = {
+    all_fields = {
         "name": "names",
         "kind": "tagging",
         "text": ("tokens",),
@@ -63,9 +63,9 @@ def tagging(**fields: Any) -> TaskSpec:
         "metrics": ("entity_f1",),
         **fields,
     }
-    if not {"files", "hub"} & given.keys():
-        given["files"] = Files(train="names.conll", dev="dev.conll")
-    return TaskSpec(**given)
+    if not {"files", "hub"} & all_fields.keys():
+        all_fields["files"] = Files(train="names.conll", dev="dev.conll")
+    return TaskSpec(**all_fields)
 
 
 def read(folder: Path, **fields: Any) -> tuple[TrainingData, ReportedData]:

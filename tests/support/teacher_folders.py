@@ -141,7 +141,7 @@ def damage(teachers: Teachers, seed: int, first: int, count: int) -> Iterator[tu
 
 def findings(teachers: Teachers, seed: int, first: int, count: int) -> tuple[int, list[Finding]]:
     """Return how many damaged teachers were refused, and those that were neither used nor refused cleanly."""
-    refused, found = 0, []
+    refused, failures = 0, []
     for case, name, path, data in damage(teachers, seed, first, count):
         whole, started = path.read_bytes(), time.process_time()
         path.write_bytes(data)
@@ -150,13 +150,13 @@ def findings(teachers: Teachers, seed: int, first: int, count: int) -> tuple[int
         except CompressError as error:
             refused += 1
             if error.exit_code != 2 or "\n" in str(error) or len(str(error)) > 5000:
-                found.append(Finding(case, f"no clean refusal: {error!r:.300}"))
+                failures.append(Finding(case, f"no clean refusal: {error!r:.300}"))
         except BaseException as error:  # a panic in a Rust library is not an Exception
             if isinstance(error, KeyboardInterrupt):
                 raise
-            found.append(Finding(case, f"{type(error).__name__}: {error!s:.300}"))
+            failures.append(Finding(case, f"{type(error).__name__}: {error!s:.300}"))
         finally:
             path.write_bytes(whole)
         if (took := time.process_time() - started) > SLOW:
-            found.append(Finding(case, f"took {took:.0f} s"))
-    return refused, found
+            failures.append(Finding(case, f"took {took:.0f} s"))
+    return refused, failures

@@ -40,9 +40,9 @@ def request(*teachers: str, task: str = "task.yaml", recipe: Any = "logits", **f
 
 
 def plan(*teachers: str, **fields: Any) -> Plan:
-    (found,) = plan_all(request(*teachers, **fields))
-    return found
+    (planned,) = plan_all(request(*teachers, **fields))
+    return planned
 
 
-def keys(found: Plan) -> dict[str, str]:
-    return {node.id: node.key for node in found.nodes}
+def keys(planned: Plan) -> dict[str, str]:
+    return {node.id: node.key for node in planned.nodes}

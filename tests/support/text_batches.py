@@ -10,11 +10,11 @@ import numpy as np
 def batches(seed: int, count: int, vocabulary: int = 120, length: int = 20) -> list[dict[str, Any]]:
     """Return batches of eight texts of different lengths in two segments, as arrays."""
     random = np.random.default_rng(seed)
-    made = []
+    arrays = []
     for _ in range(count):
         lengths = np.array([length, *random.integers(4, length, size=7)])
         mask = (np.arange(length) < lengths[:, None]).astype(np.int64)
         ids = random.integers(5, vocabulary, size=(8, length)) * mask
         types = (np.arange(length) > lengths[:, None] // 2).astype(np.int64) * mask
-        made.append({"input_ids": ids, "attention_mask": mask, "token_type_ids": types})
-    return made
+        arrays.append({"input_ids": ids, "attention_mask": mask, "token_type_ids": types})
+    return arrays

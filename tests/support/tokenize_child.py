@@ -65,8 +65,8 @@ def killed_everywhere(text: Path, base: Path) -> dict[str, int]:
             return states
         assert os.WTERMSIG(status) == signal.SIGKILL
         states["kills"] += 1
-        files, found = tokenize_in_a_child(text, root)
-        states["resumed"] += found > 0
+        files, resumed = tokenize_in_a_child(text, root)
+        states["resumed"] += resumed > 0
         states["different"] += files != reference
 
 
@@ -80,8 +80,8 @@ def tokenize_in_a_child(text: Path, root: Path) -> tuple[dict[str, str], int]:
             json.dump(tokenize(text, root, 2), out)
         os._exit(0)
     os.close(writing)
-    with os.fdopen(reading) as told:
-        answer = json.load(told)
+    with os.fdopen(reading) as pipe:
+        answer = json.load(pipe)
     os.waitpid(child, 0)
     return answer
 

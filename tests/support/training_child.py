@@ -80,10 +80,10 @@ def child(folder: Path, root: Path, harm: dict[str, Any]) -> int:
     signals.install()
     with root.with_suffix(".errors").open("a") as errors:
         try:
-            found = build(folder, root, harm)
-            told = root.with_suffix(f".telling-{os.getpid()}")
-            told.write_text(json.dumps(found))
-            told.rename(root.with_suffix(f".done-{os.getpid()}"))  # complete or absent, as a kill may come right here
+            artefacts = build(folder, root, harm)
+            path = root.with_suffix(f".telling-{os.getpid()}")
+            path.write_text(json.dumps(artefacts))
+            path.rename(root.with_suffix(f".done-{os.getpid()}"))  # complete or absent, as a kill may come right here
         except (CompressError, Interrupted) as error:
             errors.write(f"{error}\n")
             return error.exit_code

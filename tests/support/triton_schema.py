@@ -44,16 +44,16 @@ _MESSAGES = {
 def model_config() -> Any:
     """Return an empty `ModelConfig`."""
     file = descriptor_pb2.FileDescriptorProto(name="model_config.proto", package="inference", syntax="proto3")
-    made: dict[str, descriptor_pb2.DescriptorProto] = {}
+    messages: dict[str, descriptor_pb2.DescriptorProto] = {}
     for name in sorted(_MESSAGES, key=lambda name: name.count(".")):
         outer, _, inner = name.rpartition(".")
-        made[name] = made[outer].nested_type.add(name=inner) if outer else file.message_type.add(name=name)
+        messages[name] = messages[outer].nested_type.add(name=inner) if outer else file.message_type.add(name=name)
         for field, (number, kind) in _MESSAGES[name].items():
-            _add_field(made[name], field, number, kind)
-    made["ModelConfig.ParametersEntry"].options.map_entry = True
+            _add_field(messages[name], field, number, kind)
+    messages["ModelConfig.ParametersEntry"].options.map_entry = True
     for name, values in _ENUMS.items():
         outer, _, inner = name.rpartition(".")
-        enum = made[outer].enum_type.add(name=inner) if outer else file.enum_type.add(name=name)
+        enum = messages[outer].enum_type.add(name=inner) if outer else file.enum_type.add(name=name)
         for value, number in values.items():
             enum.value.add(name=value, number=number)
     pool = descriptor_pool.DescriptorPool()

@@ -104,10 +104,14 @@ def _long_teacher(folder: Path) -> None:
 def run(
     world: Path, recipe: str, *overrides: str, task: str = "texts", teacher: str = "tiny.yaml", **more: Any
 ) -> Result:
-    given = {"root": world / "runs", "threads": 1, "precision": "fp32", "bench": None, **more}
+    options = {"root": world / "runs", "threads": 1, "precision": "fp32", "bench": None, **more}
     brief = () if teacher == "tiny.yaml" else BRIEF
     (result,) = compress.run(
-        recipe, tasks=str(world / f"{task}.yaml"), teacher=str(world / teacher), overrides=(*brief, *overrides), **given
+        recipe,
+        tasks=str(world / f"{task}.yaml"),
+        teacher=str(world / teacher),
+        overrides=(*brief, *overrides),
+        **options,
     )
     return result
 

@@ -18,8 +18,10 @@ _SYLLABLES = tuple(first + second for first in "bdfklmnprst" for second in ("a",
 def words(count: int = 3000) -> list[str]:
     """Return `count` distinct words of one to four syllables."""
     rng = random.Random(5)
-    found = dict.fromkeys("".join(rng.choices(_SYLLABLES, k=rng.choice((1, 2, 2, 3, 3, 4)))) for _ in range(3 * count))
-    return [*found][:count]
+    candidates = dict.fromkeys(
+        "".join(rng.choices(_SYLLABLES, k=rng.choice((1, 2, 2, 3, 3, 4)))) for _ in range(3 * count)
+    )
+    return [*candidates][:count]
 
 
 def sentences(count: int, *, seed: int, known: list[str] | None = None) -> list[str]:
@@ -56,19 +58,19 @@ def _trained(algorithm: str) -> Tokenizer:
         letters = sorted({letter for line in lines for letter in line if not letter.isspace()})
         return bert_tokenizer(wordpiece(lines, letters, 2500))
     if algorithm == "BPE":
-        found = byte_level(lines, 2500)
-        found.add_special_tokens(["<s>", "<pad>", "</s>", "<unk>", "<mask>"])
-        return found
-    found = Tokenizer(models.Unigram())
-    found.normalizer = normalizers.NFKC()
-    found.pre_tokenizer = pre_tokenizers.Metaspace()
+        bpe = byte_level(lines, 2500)
+        bpe.add_special_tokens(["<s>", "<pad>", "</s>", "<unk>", "<mask>"])
+        return bpe
+    unigram = Tokenizer(models.Unigram())
+    unigram.normalizer = normalizers.NFKC()
+    unigram.pre_tokenizer = pre_tokenizers.Metaspace()
     front = ["<s>", "<pad>", "</s>", "<unk>"]
-    found.train_from_iterator(
+    unigram.train_from_iterator(
         lines,
         trainers.UnigramTrainer(vocab_size=2500, special_tokens=front, unk_token="<unk>", show_progress=False),
     )
-    found.add_special_tokens([*front, "<mask>"])
-    ends = [(end, found.token_to_id(end)) for end in ("<s>", "</s>")]
+    unigram.add_special_tokens([*front, "<mask>"])
+    ends = [(end, unigram.token_to_id(end)) for end in ("<s>", "</s>")]
     pair = "<s> $A </s> </s> $B </s>"
-    found.post_processor = processors.TemplateProcessing(single="<s> $A </s>", pair=pair, special_tokens=ends)
-    return found
+    unigram.post_processor = processors.TemplateProcessing(single="<s> $A </s>", pair=pair, special_tokens=ends)
+    return unigram

@@ -16,10 +16,10 @@ def wrong_head(head: GraphHead, part: str, *, unpadded: bool) -> GraphHead:
 
     def wrong(right: Callable[..., str]) -> Callable[..., str]:
         def write(*parts: Any) -> str:
-            made, writer = right(*parts), parts[0]
+            output, writer = right(*parts), parts[0]
             if unpadded != (type(parts[-1]).__name__ == "Unpadded"):
-                return made
-            return writer.op("Mul", [made, writer.weight("wrong", np.array(1.01, np.float32))], "wrong")
+                return output
+            return writer.op("Mul", [output, writer.weight("wrong", np.array(1.01, np.float32))], "wrong")
 
         return write
 

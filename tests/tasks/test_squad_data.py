@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
-from span_files import Asked, jsonl, questions, records, span_task, squad, written
+from span_files import Question, jsonl, questions, records, span_task, squad, written
 
 from compress.errors import CompressError
 from compress.spec.task import Files, Hub, TaskSpec
@@ -28,11 +28,11 @@ TRAIN, DEV = questions("train"), questions("dev", 4)
 HARD_TRAIN, HARD_DEV = questions("train", impossible=True), questions("dev", 4, impossible=True)
 
 
-def spans(rows: list[Asked]) -> list[list[list[int]]]:
+def spans(rows: list[Question]) -> list[list[list[int]]]:
     return [[[start, start + len(text)] for text, start in answers] for _, _, answers in rows]
 
 
-def check(spec: TaskSpec, folder: Path, train: list[Asked], dev: list[Asked]) -> TrainingData:
+def check(spec: TaskSpec, folder: Path, train: list[Question], dev: list[Question]) -> TrainingData:
     data, reported = load_training(spec, folder, None), load_reported(spec, folder, None)
     split = reported.splits["dev"]
     assert split.texts == ([question for question, _, _ in dev], [context for _, context, _ in dev])
@@ -162,7 +162,7 @@ def test_a_split_without_any_answer_is_refused(tmp_path: Path) -> None:
 def test_long_answers_are_allowed_and_noted(tmp_path: Path) -> None:
     context = " ".join(f"word{n}" for n in range(40))
     long, short = (context, 0), ("word3 word4", context.index("word3"))
-    rows: list[Asked] = [*TRAIN, ("Which?", context, [long]), ("And?", context, [long, short])]
+    rows: list[Question] = [*TRAIN, ("Which?", context, [long]), ("And?", context, [long, short])]
     written(tmp_path, squad(rows), squad(DEV))
     notes = load_training(span_task(), tmp_path, None).notes
     assert notes == (

@@ -19,5 +19,5 @@ TextEmbedding.add_custom_model(
     model_file=f"onnx/{file}",
 )
 model = TextEmbedding("local/bundle", specific_model_path=folder, threads=1)
-given = json.loads(Path(texts).read_text(encoding="utf-8"))
-print(json.dumps([vector.tolist() for vector in model.embed(given, batch_size=1)]))
+documents = json.loads(Path(texts).read_text(encoding="utf-8"))
+print(json.dumps([vector.tolist() for vector in model.embed(documents, batch_size=1)]))

@@ -15,6 +15,6 @@ rows = []
 for question, context in json.loads(Path(texts).read_text(encoding="utf-8")):
     outputs = model(**tokenizer(question, context, truncation="only_second", return_tensors="pt"))
     logits = [outputs.start_logits[0].tolist(), outputs.end_logits[0].tolist()]
-    found = reader(question=question, context=context, max_answer_len=30, align_to_words=False)
-    rows.append({"logits": logits, "answer": found["answer"], "start": found["start"], "end": found["end"]})
+    answer = reader(question=question, context=context, max_answer_len=30, align_to_words=False)
+    rows.append({"logits": logits, "answer": answer["answer"], "start": answer["start"], "end": answer["end"]})
 print(json.dumps(rows))

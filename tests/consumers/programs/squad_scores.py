@@ -11,5 +11,5 @@ rows = json.loads(Path(sys.argv[2]).read_text(encoding="utf-8"))
 examples = [
     SimpleNamespace(qas_id=number, answers=[{"text": each} for each in gold]) for number, (_, gold) in enumerate(rows)
 ]
-scores = get_raw_scores(examples, {number: given for number, (given, _) in enumerate(rows)})
+scores = get_raw_scores(examples, {number: answer for number, (answer, _) in enumerate(rows)})
 print(json.dumps([[each[number] for each in scores] for number in range(len(rows))]))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from choice_toys import RATES, keys, made, plan
+from choice_toys import RATES, choice_world, keys, plan
 from tokenizers import Tokenizer
 
 from compress.errors import CompressError
@@ -19,7 +19,7 @@ from compress.pipeline.preflight import preflight
 
 @pytest.fixture
 def world(tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer) -> Path:
-    return made(tmp_path, tiny_checkpoint, toy_tokenizer)
+    return choice_world(tmp_path, tiny_checkpoint, toy_tokenizer)
 
 
 def test_a_candidate_is_the_training_with_that_value_alone(world: Path):

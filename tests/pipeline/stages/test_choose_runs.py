@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from choice_toys import BRIEF, LEARNS, Told, keys, made, plan, request
+from choice_toys import BRIEF, LEARNS, Told, choice_world, keys, plan, request
 from tokenizers import Tokenizer
 
 from compress.bundle import ship, take_checkpoint
@@ -24,7 +24,7 @@ from compress.spec.recipe import Recipe
 
 @pytest.fixture
 def world(tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer) -> Path:
-    return made(tmp_path, tiny_checkpoint, toy_tokenizer)
+    return choice_world(tmp_path, tiny_checkpoint, toy_tokenizer)
 
 
 class Ran(NamedTuple):
@@ -38,7 +38,7 @@ class Ran(NamedTuple):
 def ran(
     tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer
 ) -> Ran:
-    world = made(tmp_path_factory.mktemp("ran"), tiny_checkpoint, toy_tokenizer)
+    world = choice_world(tmp_path_factory.mktemp("ran"), tiny_checkpoint, toy_tokenizer)
     three_rates, listener = request(world, *LEARNS, teacher="learner.yaml"), Told()
     (result,) = run_all(three_rates, listener)
     return Ran(world, result, listener, plan_all(three_rates)[0])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from pretrain_toys import made, plan
+from pretrain_toys import plan, run_stages
 
 from compress.pipeline.training import teacher_targets
 from compress.pipeline.training.run import TrainingRun
@@ -31,5 +31,5 @@ def test_the_whole_model_is_where_its_head_is(world: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(TrainingRun, "train", apart)
     monkeypatch.setattr(teacher_targets, "held_out_loss", checked)
-    artifacts = made(world, plan(world), "tokenize", "pretrain")
+    artifacts = run_stages(world, plan(world), "tokenize", "pretrain")
     assert artifacts["pretrained"].info["held_out"]["loss"] > 0

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from pretrain_toys import made
+from pretrain_toys import run_stages
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
 from worlds import encoder_world
@@ -73,7 +73,7 @@ def test_a_distill_stage_begins_with_what_the_stage_before_learnt(world: Path, m
         return train(model, objective, *rest, **named)
 
     monkeypatch.setattr(training_run, "train", keep)
-    artifacts = made(world, planned(world), *STAGES)
+    artifacts = run_stages(world, planned(world), *STAGES)
     first, second = (start for start in starts if start)
     kept = load_file(artifacts["encoder"].path / PROJECTIONS)
     assert set(kept) == set(first) == set(second) == BOTH
@@ -97,7 +97,7 @@ def test_a_student_as_wide_as_its_teacher_has_no_file_and_the_key_of_before(
         return {node.id: node.key for node in planned(world, *overrides, width=width).nodes}
 
     now = {name: keys(name) for name in chosen}
-    artifacts = made(world, planned(world, width=32), *STAGES)
+    artifacts = run_stages(world, planned(world, width=32), *STAGES)
     assert {"encoder", "intermediate"} <= artifacts.keys()
     assert not any((artifact.path / PROJECTIONS).exists() for artifact in artifacts.values())
     for stage in (general, distill):

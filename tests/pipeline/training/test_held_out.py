@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from pretrain_toys import made, plan
+from pretrain_toys import plan, run_stages
 
 from compress.errors import CompressError
 from compress.pipeline.plan import Context, Job, Listener
@@ -32,19 +32,19 @@ def test_held_out_text_is_read_in_micro_batches_and_in_less_where_memory_runs_ou
 
     monkeypatch.setattr(teacher_targets, "masked_text_loss", loss)
     planned = plan(world, "pretrain.micro_batch_size=3")
-    expected = made(world, planned, "tokenize", "pretrain")["pretrained"].info["held_out"]
+    expected = run_stages(world, planned, "tokenize", "pretrain")["pretrained"].info["held_out"]
     assert max(sizes) == 3
     sizes.clear()
     limit = 1
     (world / "again").mkdir()
-    actual = made(world / "again", planned, "tokenize", "pretrain")["pretrained"].info["held_out"]
+    actual = run_stages(world / "again", planned, "tokenize", "pretrain")["pretrained"].info["held_out"]
     assert actual["loss"] == pytest.approx(expected["loss"], rel=1e-6)
     assert (actual["tokens"], actual["sequences"]) == (expected["tokens"], expected["sequences"])
     assert sizes == [3] + [1] * expected["sequences"]
     limit = 0
     (world / "never").mkdir()
     with pytest.raises(CompressError, match="out of memory with one held-out sequence"):
-        made(world / "never", planned, "tokenize", "pretrain")
+        run_stages(world / "never", planned, "tokenize", "pretrain")
     assert len([*(world / "never").glob("*-work/state/state.safetensors")]) == 1  # the trained state is kept
 
 
@@ -53,7 +53,7 @@ def test_a_stage_that_had_no_step_left_tells_its_speed(world: Path, monkeypatch:
         raise RuntimeError("after the last step")
 
     planned = plan(world)
-    (text,) = made(world, planned, "tokenize").values()
+    (text,) = run_stages(world, planned, "tokenize").values()
     node = next(node for node in planned.nodes if node.kind.name == "pretrain")
     out, work = world / "o", world / "w"
     out.mkdir()
@@ -80,7 +80,7 @@ def test_nothing_is_held_out_where_nothing_is_said_of_it(world: Path):
         )
     ):
         (world / str(number)).mkdir()
-        artifact = made(world / str(number), plan(world, f"pretrain.losses={losses}"), "tokenize", "pretrain")[
+        artifact = run_stages(world / str(number), plan(world, f"pretrain.losses={losses}"), "tokenize", "pretrain")[
             "pretrained"
         ]
         counts.append(artifact.info["sequences"] + artifact.info.get("held_out", {}).get("sequences", 0))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from default_suite import slow
-from prune_runs import TEACHER_ALONE, made, planned, request
+from prune_runs import TEACHER_ALONE, build_pruned, planned, request
 
 from compress.errors import CompressError
 from compress.pipeline import Plan
@@ -19,12 +19,12 @@ from compress.pruning.budget import narrowest
 
 
 def test_a_list_of_budgets_is_a_curve_whose_last_point_goes_on(world: Path) -> None:
-    artifact = made(world, "alone", "prune.flops=[0.8,0.6,0.5]")
+    artifact = build_pruned(world, "alone", "prune.flops=[0.8,0.6,0.5]")
     points = artifact.info["points"]
     assert [point["budget"] for point in points] == [0.8, 0.6, 0.5]
     assert [point["flops"] for point in points] == sorted((point["flops"] for point in points), reverse=True)
     assert all(point["flops"] <= point["budget"] for point in points)
-    alone = made(world, "alone")
+    alone = build_pruned(world, "alone")
     assert points[-1] == alone.info["points"][0]
     files = [(each.path / "model.safetensors").read_bytes() for each in (artifact, alone)]
     assert files[0] == files[1]
@@ -136,9 +136,9 @@ def test_time_is_measured_once_and_the_budget_is_of_the_whole_model(
     with monkeypatch.context() as broken:
         broken.setattr(scores, "mask_gradients", lambda *words, **more: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            made(world, "alone", "prune.latency=0.9")
-    (point,) = made(world, "alone", "prune.latency=0.9").info["points"]
+            build_pruned(world, "alone", "prune.latency=0.9")
+    (point,) = build_pruned(world, "alone", "prune.latency=0.9").info["points"]
     assert len(measured) == 1 and measured[0] > 6
     assert point["reached"] <= 0.9 and point["flops"] < 0.9
     with pytest.raises(CompressError, match=r"prune: latency: expected at least 0\.\d+, which one head in one layer"):
-        made(world, "alone", "prune.latency=0.05")
+        build_pruned(world, "alone", "prune.latency=0.05")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from default_suite import slow
-from prune_runs import TEACHER_ALONE, made, planned, request
+from prune_runs import TEACHER_ALONE, build_pruned, planned, request
 
 from compress.cli.plans import plan_documents
 from compress.models.checkpoints import load_classifier, load_tokenizer, pad_id
@@ -59,7 +59,7 @@ KINDS: dict[str, tuple[str, Callable[[int], dict[str, Any]]]] = {
 
 
 def test_what_is_left_costs_no_more_than_the_budget(world: Path) -> None:
-    artifact = made(world, "alone")
+    artifact = build_pruned(world, "alone")
     info, sizes = artifact.info, dimensions(read_config(artifact.path), classes=2)
     plan = planned(world, "alone")
     share = sizes.layers_flops(info["mean_length"]) / plan.sizes["teacher"].layers_flops(info["mean_length"])
@@ -116,15 +116,15 @@ def test_progress_says_which_pass_it_is(world: Path, score: str, judging: str) -
 
 def test_the_error_of_layers_needs_no_gradient(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scores, "mask_gradients", lambda *words, **more: 1 / 0)
-    made(world, "alone", "prune.score=obs")
+    build_pruned(world, "alone", "prune.score=obs")
     with pytest.raises(ZeroDivisionError):
-        made(world, "alone")
+        build_pruned(world, "alone")
 
 
 def test_without_a_repair_the_kept_weights_are_those_of_the_model(world: Path) -> None:
     from safetensors.numpy import load_file
 
-    artifact = made(world, "alone", "prune.repair=false")
+    artifact = build_pruned(world, "alone", "prune.repair=false")
     whole = build_stage(request(world, "alone"), "teacher")
     assert artifact.info["points"][0]["repaired"] is None
     before, after = (load_file(each.path / "model.safetensors") for each in (whole, artifact))

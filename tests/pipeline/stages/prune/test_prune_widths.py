@@ -10,7 +10,7 @@ import onnxruntime
 import pytest
 import torch
 from default_suite import slow
-from prune_runs import FILES, made, planned, request
+from prune_runs import FILES, build_pruned, planned, request
 from safetensors.numpy import load_file
 from transformers import AutoModelForSequenceClassification
 
@@ -85,7 +85,7 @@ def test_these_widths_are_left_and_every_file_of_the_model_works(
 
 
 def test_layers_that_stay_alike_are_a_plain_checkpoint(world: Path) -> None:
-    folder = made(world, "alone", "prune.neurons=32").path
+    folder = build_pruned(world, "alone", "prune.neurons=32").path
     config = read_config(folder)
     assert config["intermediate_size"] == 32 and "pruned" not in config
     model, loading = AutoModelForSequenceClassification.from_pretrained(folder, output_loading_info=True)
@@ -99,7 +99,7 @@ def test_the_best_by_the_scores_stay(world: Path, monkeypatch: pytest.MonkeyPatc
     losses = [random.permutation(units) + 1.0 for units in (2, 64, 2, 64)]
     planted = [FisherScores(torch.diag(torch.from_numpy(each).sqrt().float())) for each in losses]
     monkeypatch.setitem(prune._SCORES, "fisher", lambda job, model, data: (planted, 24))
-    artifact = made(world, "alone", "prune.heads=[1, 2]", "prune.neurons=[16, 48]", "prune.repair=false")
+    artifact = build_pruned(world, "alone", "prune.heads=[1, 2]", "prune.neurons=[16, 48]", "prune.repair=false")
     (point,) = artifact.info["points"]
     assert point["heads"] == [[int(losses[0].argmax())], [0, 1]]
     before, after = (
@@ -119,7 +119,7 @@ def test_the_plan_shows_them_and_the_sizes_that_they_leave(world: Path, capsys: 
     shown = capsys.readouterr().out
     assert "heads [1, 2], neurons [48, 16], examples 24" in shown
     assert "2 x 32, 1–2 heads, FFN 16–48" in shown
-    made(world, "alone", *words)
+    build_pruned(world, "alone", *words)
     (known,) = plan_documents([planned(world, "alone", *words)], world / "runs")
     assert known["models"] == document["models"]
     (document,) = plan_documents([planned(world, "alone", "prune.neurons=32")], world / "runs")
