@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from exact_sums import EXACT_SUMS
+from exact_sums import SEVEN_BITS
 from onnx import ModelProto, NodeProto, helper, numpy_helper
 from small_graphs import Feeds, every_row, logits, logits_of, model_of
 
@@ -209,7 +209,9 @@ def test_a_neuron_that_is_louder_than_all_others_no_longer_coarsens_their_weight
         error(
             tmp_path,
             model(),
-            Quantize(embeddings=False, calibration="minmax", alpha=0.9, outlier_splitting=split, **EXACT_SUMS),
+            Quantize(
+                embeddings=False, calibration="minmax", alpha=0.9, outlier_splitting=split, reduce_range=SEVEN_BITS
+            ),
         )
         for split in (False, True)
     )
@@ -225,7 +227,7 @@ def test_none_is_split_where_none_sticks_out() -> None:
 
 
 def test_a_mix_that_gives_the_product_back_has_no_copies_and_corrections_that_fit(tmp_path: Path) -> None:
-    how = Quantize(embeddings=False, bias_correction=True, percentile=99.5, **EXACT_SUMS)
+    how = Quantize(embeddings=False, bias_correction=True, percentile=99.5, reduce_range=SEVEN_BITS)
     params = compute_params(model(), PLAN, "static", how, feeds(), smoothed=True)
     assert len(params.corrections[FIRST]) == HIDDEN
     exact = run(model(), tmp_path)
@@ -259,7 +261,9 @@ def test_layers_that_share_a_bias_alone_are_split_each_in_its_way(tmp_path: Path
 
 def test_a_search_tries_split_products_alone_and_tells_what_the_file_has(tmp_path: Path) -> None:
     source = model()
-    how = Quantize(method="auto", embeddings=False, bias_correction=True, max_drop=0, max_flips=0, **EXACT_SUMS)
+    how = Quantize(
+        method="auto", embeddings=False, bias_correction=True, max_drop=0, max_flips=0, reduce_range=SEVEN_BITS
+    )
     write_model(source, tmp_path / "fp32.onnx")
     lost = iter([1.0, 0.0])  # the drops of the mixes: all int8, then with one matmul in fp32
 

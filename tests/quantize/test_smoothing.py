@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from exact_sums import EXACT_SUMS
+from exact_sums import SEVEN_BITS
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 from small_graphs import Feeds, every_row, logits, model_of
 
@@ -143,7 +143,7 @@ def test_the_minor_side_of_an_input_takes_few_levels(
     exact, shares, errors = run(made, tmp_path), [], []
     for minor_side_weights in (smoothing.MINOR_SIDE_WEIGHTS, (1.0,)):
         monkeypatch.setattr(smoothing, "MINOR_SIDE_WEIGHTS", minor_side_weights)
-        how = Quantize(method="smoothquant", embeddings=False, calibration="minmax", alpha=1.0, **EXACT_SUMS)
+        how = Quantize(method="smoothquant", embeddings=False, calibration="minmax", alpha=1.0, reduce_range=SEVEN_BITS)
         params = compute_params(made, PLAN, "static", how, feeds(), smoothed=how.method == "smoothquant")
         assert bool(params.minor_side_weights) == (len(minor_side_weights) > 1)
         assert params.summary().get("minor_side_weights", {}) == params.minor_side_weights
@@ -213,7 +213,7 @@ def test_a_whole_model_with_copies_and_its_unpadded_form(
     monkeypatch.setattr(smoothing, "_SPLIT_GAIN", 10.0)  # tiny random models have no outlier channels
     source = tiny_onnx(family, "fast")
     given = padded()
-    spec = Quantize(alpha=0.5, portable=True, **EXACT_SUMS)
+    spec = Quantize(alpha=0.5, portable=True, reduce_range=SEVEN_BITS)
     info = quantize_onnx(source, tmp_path, spec, feeds=given)  # compares the unpadded form
     assert set(info["channels_added"].values()) == {16}
     layers = sum(node.op_type == "Gelu" for node in onnx.load(source).graph.node)

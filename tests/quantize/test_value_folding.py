@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 import pytest
 from default_suite import covering
-from exact_sums import EXACT_SUMS
+from exact_sums import SEVEN_BITS
 from family_teachers import LABELS, classifier_of
 from onnx import ModelProto, helper, numpy_helper
 from plain_teachers import plain_classifier
@@ -206,7 +206,7 @@ def test_the_noise_of_divided_values_is_that_of_whole_ones(
     feeds = [{key: value.numpy() for key, value in example(describe(MODELS["bert"]()), 8, 24).items()}]
     for fold in (fold_into_values, lambda graph, factors: set()):
         monkeypatch.setattr(smoothing, "fold_into_values", fold)
-        quantize_onnx(path, tmp_path, Quantize(alpha=0.5, **EXACT_SUMS), feeds=feeds)
+        quantize_onnx(path, tmp_path, Quantize(alpha=0.5, reduce_range=SEVEN_BITS), feeds=feeds)
         found.append(signal_to_noise(path, tmp_path / "model_quantized.onnx", feeds))
     assert list(found[0]) == list(found[1])
     values = [name for name in found[0] if "self.value/" in name]

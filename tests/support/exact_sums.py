@@ -4,5 +4,5 @@ from __future__ import annotations
 
 from compress.machine import saturates
 
-# A CPU without VNNI adds two products of 8 bits each in 16, which may overflow; with weights of 7 bits it cannot.
-EXACT_SUMS = {"reduce_range": saturates()}
+# A CPU without VNNI adds two products of 8 bits each in 16, which may overflow; with weights of 7 bits (`reduce_range`) it cannot.
+SEVEN_BITS = saturates()
