@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from compress.machine import saturates
 
 # A CPU without VNNI adds two products of 8 bits each in 16, which may overflow; with weights of 7 bits it cannot.
-EXACT_SUMS = {"reduce_range": saturates()}
+EXACT_SUMS: dict[str, Any] = {"reduce_range": saturates()}
