@@ -52,16 +52,16 @@ def test_rows_are_complete_and_speedups_are_against_the_same_rounds(tiny_onnx, c
     ]
     spec = BenchSpec(shapes=((1, 8), (4, 16)), lengths=(3, 5, 7), runs=4, warmup=1)
     seen: list[tuple[str, int, int]] = []
-    found = measure(candidates, spec, lambda *progress: seen.append(progress))
-    assert list(found) == ["teacher", "student", AGAIN]
-    for name, runtime in found.items():
+    runtimes = measure(candidates, spec, lambda *progress: seen.append(progress))
+    assert list(runtimes) == ["teacher", "student", AGAIN]
+    for name, runtime in runtimes.items():
         assert [(row.batch, row.length) for row in runtime.latency] == [(1, 8), (4, 16), (0, 0)]
         assert [row.runs for row in runtime.latency] == [4, 4, 6]  # the three lengths twice: 4 runs or more
         assert runtime.threads == 1
         assert runtime.engine == f"onnxruntime {version('onnxruntime')}"
         assert runtime.load_ms > 0
         assert 10e6 < runtime.peak_memory_bytes < 1e9
-        for row, base in zip(runtime.latency, found["teacher"].latency, strict=True):
+        for row, base in zip(runtime.latency, runtimes["teacher"].latency, strict=True):
             assert row.p50 > 0
             assert (row.p90, row.p99, row.starts) == (None, None, 1)  # too few runs to know them
             assert row.speedup == pytest.approx(base.p50 / row.p50)
@@ -82,9 +82,9 @@ def test_a_run_times_the_shapes_that_bench_does() -> None:
 @pytest.mark.slow
 def test_torch_eager_is_measured_beside_onnx(tiny_onnx, tiny_checkpoint) -> None:
     candidates = [Candidate("onnx", tiny_onnx("bert"), "onnx"), Candidate("torch", tiny_checkpoint("bert"), "torch")]
-    found = measure(candidates, BenchSpec(shapes=((2, 8),), runs=3, warmup=1))
-    assert found["torch"].latency[0].runs == 3
-    assert found["torch"].peak_memory_bytes > 1.5 * found["onnx"].peak_memory_bytes  # torch itself
+    runtimes = measure(candidates, BenchSpec(shapes=((2, 8),), runs=3, warmup=1))
+    assert runtimes["torch"].latency[0].runs == 3
+    assert runtimes["torch"].peak_memory_bytes > 1.5 * runtimes["onnx"].peak_memory_bytes  # torch itself
 
 
 class FakeChild:
@@ -133,20 +133,20 @@ TWO = [Candidate("slow", Path("a"), "onnx"), Candidate("fast", Path("b"), "onnx"
 
 
 def test_every_round_holds_each_candidate_once_in_changing_order(fake) -> None:
-    found = measure(TWO, BenchSpec(shapes=((1, 8),), runs=20, warmup=3))
+    runtimes = measure(TWO, BenchSpec(shapes=((1, 8),), runs=20, warmup=3))
     rounds = [tuple(name for name, _, _ in fake.calls[start : start + 3]) for start in range(0, len(fake.calls), 3)]
     assert len(rounds) == 3 + 20
     assert all(set(names) == {"slow", "fast", AGAIN} for names in rounds)
     assert len(set(rounds)) > 1
-    row = found["fast"].latency[0]
+    row = runtimes["fast"].latency[0]
     assert (row.p50, row.speedup, row.runs, row.examples_per_second) == (1, 4, 20, 1000)
     assert (row.cpu_p50, row.cpu_speedup) == (0.5, 8)
-    assert found[AGAIN].latency[0].speedup == 1
+    assert runtimes[AGAIN].latency[0].speedup == 1
 
 
 def test_the_time_limit_cuts_large_batches_and_says_so(fake) -> None:
-    found = measure(TWO, BenchSpec(shapes=((2000, 8), (1, 8)), runs=30, warmup=5))
-    large, single = found["slow"].latency
+    runtimes = measure(TWO, BenchSpec(shapes=((2000, 8), (1, 8)), runs=30, warmup=5))
+    large, single = runtimes["slow"].latency
     assert large.runs == rounds.MIN_RUNS  # 18 s per round: two would exceed the 30 s, but three are the minimum
     assert single.runs == 30
 
@@ -181,16 +181,16 @@ def test_a_noisy_baseline_goes_on_though_ratios_are_known(fake) -> None:
     assert fast.half_width > 0.05 > fast.speedup_half_width
 
 
-def _rows_of(found: dict[str, Runtime]) -> list[Any]:
+def _rows_of(runtimes: dict[str, Runtime]) -> list[Any]:
     """Return the only row of each model."""
-    return [runtime.latency[0] for runtime in found.values()]
+    return [runtime.latency[0] for runtime in runtimes.values()]
 
 
 def test_own_lengths_are_measured_one_text_at_a_time(fake) -> None:
-    found = measure(TWO, BenchSpec(shapes=(), lengths=(8, 8, 8, 3), runs=2, warmup=0))
+    runtimes = measure(TWO, BenchSpec(shapes=(), lengths=(8, 8, 8, 3), runs=2, warmup=0))
     assert sorted(length for name, _, length in fake.calls if name == "fast") == [3, 8, 8, 8]
     assert {batch for _, batch, _ in fake.calls} == {1}
-    assert [(row.batch, row.length, row.runs) for row in found["fast"].latency] == [(0, 0, 4)]
+    assert [(row.batch, row.length, row.runs) for row in runtimes["fast"].latency] == [(0, 0, 4)]
 
 
 def test_candidates_with_tokenizers_of_their_own_read_the_same_texts(fake) -> None:
@@ -206,8 +206,8 @@ def test_candidates_with_tokenizers_of_their_own_read_the_same_texts(fake) -> No
 
 
 def test_no_cpu_time_gives_no_speedup(fake) -> None:
-    found = measure([TWO[0], Candidate("idle", Path("b"), "onnx")], BenchSpec(shapes=((1, 8),), runs=1))
-    assert (found["idle"].latency[0].cpu_p50, found["idle"].latency[0].cpu_speedup) == (0, None)
+    runtimes = measure([TWO[0], Candidate("idle", Path("b"), "onnx")], BenchSpec(shapes=((1, 8),), runs=1))
+    assert (runtimes["idle"].latency[0].cpu_p50, runtimes["idle"].latency[0].cpu_speedup) == (0, None)
 
 
 @pytest.mark.parametrize("candidates", [[], [TWO[0], TWO[0]], [Candidate(AGAIN, Path("a"), "onnx")]])

@@ -13,11 +13,11 @@ from compress.errors import CompressError
 
 def test_it_is_measured_beside_onnx_runtime_and_says_its_precision(tiny_onnx) -> None:
     path = tiny_onnx("bert")
-    found = measure(find_candidates([str(path), f"openvino-f32:{path}"]), BenchSpec(((2, 8),), (3, 5), runs=2))
-    onnx, other, _ = found
-    assert list(found) == [onnx, f"openvino-f32:{onnx}", AGAIN]
-    assert found[other].engine == f"openvino {openvino.__version__.split('-')[0]}, f32"
-    assert [row.runs for row in found[other].latency] == [2, 2]
+    runtimes = measure(find_candidates([str(path), f"openvino-f32:{path}"]), BenchSpec(((2, 8),), (3, 5), runs=2))
+    onnx, other, _ = runtimes
+    assert list(runtimes) == [onnx, f"openvino-f32:{onnx}", AGAIN]
+    assert runtimes[other].engine == f"openvino {openvino.__version__.split('-')[0]}, f32"
+    assert [row.runs for row in runtimes[other].latency] == [2, 2]
 
 
 def test_a_precision_that_the_cpu_lacks_is_refused(tiny_onnx) -> None:

@@ -32,8 +32,8 @@ def names(*words: object) -> list[str]:
 def test_a_bundle_gives_all_its_graphs(world: Path) -> None:
     shutil.copy(world / "x/plain/model.onnx", world / "b/sst2/onnx/model_qdq.onnx")
     assert names("b/sst2") == ["sst2/model", "sst2/model_qdq", "sst2/model_quantized"]
-    found = find_candidates(["a/sst2"])
-    assert [(one.name, one.path, one.runtime) for one in found] == [
+    candidates = find_candidates(["a/sst2"])
+    assert [(one.name, one.path, one.runtime) for one in candidates] == [
         ("sst2/model", Path("a/sst2/onnx/model.onnx"), "onnx"),
         ("sst2/model_quantized", Path("a/sst2/onnx/model_quantized.onnx"), "onnx"),
     ]
@@ -65,8 +65,8 @@ def test_two_links_to_different_files_keep_their_names(world: Path) -> None:
 
 def test_a_checkpoint_is_run_by_torch(tiny_checkpoint) -> None:
     folder = tiny_checkpoint("bert")
-    (found,) = find_candidates([f"torch:{folder}"])
-    assert (found.name, found.path, found.runtime) == (f"torch:{folder.name}", folder, "torch")
+    (candidate,) = find_candidates([f"torch:{folder}"])
+    assert (candidate.name, candidate.path, candidate.runtime) == (f"torch:{folder.name}", folder, "torch")
 
 
 @pytest.mark.parametrize(

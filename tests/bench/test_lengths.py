@@ -50,24 +50,24 @@ def test_they_are_those_of_the_tuning_split_and_never_of_the_reported_one(
     task: str, tmp_path: Path, toy_tokenizer: Tokenizer
 ) -> None:
     graph = bundle(tmp_path / "out", toy_tokenizer) / "onnx" / "model.onnx"
-    (found,) = with_lengths(candidates(graph), task, None)
+    (candidate,) = with_lengths(candidates(graph), task, None)
     spec, folder = resolve_task(task)
     tuning = load_training(spec, folder, None).tuning
     everything = encode(toy_tokenizer, tuning, 16).lengths
-    assert found.lengths == tuple(everything[sample_indices(len(everything))])
-    assert len(found.lengths) == SAMPLE
-    assert len(set(found.lengths)) > 3
-    assert max(found.lengths) < 16  # a text of 30 words would fill it
+    assert candidate.lengths == tuple(everything[sample_indices(len(everything))])
+    assert len(candidate.lengths) == SAMPLE
+    assert len(set(candidate.lengths)) > 3
+    assert max(candidate.lengths) < 16  # a text of 30 words would fill it
 
 
 @pytest.mark.parametrize("count", [0, 1, 63, 64, 65, 127, 191, 249, 872])
 def test_texts_are_spread_evenly_over_all_of_the_split(count: int) -> None:
-    found = sample_indices(count)
-    assert len(found) == min(count, SAMPLE)
-    ends = [*found, count]
+    indices = sample_indices(count)
+    assert len(indices) == min(count, SAMPLE)
+    ends = [*indices, count]
     steps = {after - before for before, after in pairwise(ends)}
     assert not steps or max(steps) - min(steps) <= 1
-    assert found.tolist()[:1] == [0] * (count > 0)
+    assert indices.tolist()[:1] == [0] * (count > 0)
 
 
 def test_each_bundle_counts_with_its_own_tokenizer_and_limit(
@@ -105,12 +105,12 @@ def test_without_a_tokenizer_or_for_another_task_it_is_one_line(
 
 
 def test_rows_of_a_batch_are_padded_and_masked() -> None:
-    made = inputs([2, 4], vocabulary=50)
-    assert made["attention_mask"].tolist() == [[1, 1, 0, 0], [1, 1, 1, 1]]
-    assert made["input_ids"].shape == (2, 4)
-    assert made["input_ids"][0, 2:].tolist() == [0, 0]
-    assert all(array.dtype == np.int64 for array in made.values())
-    assert 0 <= made["input_ids"].min() <= made["input_ids"].max() < 50
+    batch = inputs([2, 4], vocabulary=50)
+    assert batch["attention_mask"].tolist() == [[1, 1, 0, 0], [1, 1, 1, 1]]
+    assert batch["input_ids"].shape == (2, 4)
+    assert batch["input_ids"][0, 2:].tolist() == [0, 0]
+    assert all(array.dtype == np.int64 for array in batch.values())
+    assert 0 <= batch["input_ids"].min() <= batch["input_ids"].max() < 50
 
 
 def test_a_graph_is_given_the_inputs_that_it_names() -> None:

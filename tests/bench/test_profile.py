@@ -53,9 +53,9 @@ def fast(tiny_checkpoint, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out / "model.onnx"
 
 
-def macs_of(found: list[Operator], group: str) -> dict[str, int]:
+def macs_of(nodes: list[Operator], group: str) -> dict[str, int]:
     counts: dict[str, int] = {}
-    for operator in found:
+    for operator in nodes:
         for precision, count in operator.macs.items():
             if operator.group == group:
                 counts[precision] = counts.get(precision, 0) + count
@@ -63,33 +63,33 @@ def macs_of(found: list[Operator], group: str) -> dict[str, int]:
 
 
 def test_the_arithmetic_of_an_fp32_graph_is_as_counted_by_hand(tiny_onnx) -> None:
-    runs, found = operators(tiny_onnx("bert"), [8] * 3)
+    runs, nodes = operators(tiny_onnx("bert"), [8] * 3)
     assert runs >= 3
-    assert macs_of(found, FP32) == {"fp32": weight_macs(3, 8) + head_macs(3)}
-    assert macs_of(found, ATTENTION) == {"fp32": both_attention_products(3, 8)}
-    assert macs_of(found, INT8) == macs_of(found, REST) == {}
-    assert sum(operator.op == "Softmax" and operator.group == ATTENTION for operator in found) == LAYERS
-    assert len({operator.name for operator in found}) == len(found)
-    assert all(operator.milliseconds >= 0 for operator in found)
+    assert macs_of(nodes, FP32) == {"fp32": weight_macs(3, 8) + head_macs(3)}
+    assert macs_of(nodes, ATTENTION) == {"fp32": both_attention_products(3, 8)}
+    assert macs_of(nodes, INT8) == macs_of(nodes, REST) == {}
+    assert sum(operator.op == "Softmax" and operator.group == ATTENTION for operator in nodes) == LAYERS
+    assert len({operator.name for operator in nodes}) == len(nodes)
+    assert all(operator.milliseconds >= 0 for operator in nodes)
 
 
 def test_the_arithmetic_of_an_int8_graph_is_told_apart_by_precision(int8: Path) -> None:
-    _, found = operators(int8, [8])
-    assert macs_of(found, INT8) == {"int8": weight_macs(1, 8)}
-    assert macs_of(found, FP32) == {"fp32": head_macs(1)}
-    assert macs_of(found, ATTENTION) == {"fp32": both_attention_products(1, 8)}
+    _, nodes = operators(int8, [8])
+    assert macs_of(nodes, INT8) == {"int8": weight_macs(1, 8)}
+    assert macs_of(nodes, FP32) == {"fp32": head_macs(1)}
+    assert macs_of(nodes, ATTENTION) == {"fp32": both_attention_products(1, 8)}
 
 
 def test_fused_attention_counts_what_its_two_products_did(fast: Path) -> None:
-    _, found = operators(fast, [8])
-    fused = [operator for operator in found if operator.op == "Attention"]
+    _, nodes = operators(fast, [8])
+    fused = [operator for operator in nodes if operator.op == "Attention"]
     assert len(fused) == LAYERS - 1  # the last layer's keys and values are absorbed
     assert all(operator.group == ATTENTION for operator in fused)
     whole = both_attention_products(1, 8) // LAYERS
     assert [operator.macs["fp32"] for operator in fused] == [whole]
     # One query: scores and context of each head over 8 states of the whole width, and the absorbed keys and values.
     heads = 2
-    every = sum(sum(operator.macs.values()) for operator in found)
+    every = sum(sum(operator.macs.values()) for operator in nodes)
     others = (LAYERS - 1) * 8 * (4 * WIDTH * WIDTH + 2 * WIDTH * INNER) + 2 * WIDTH * WIDTH + 2 * WIDTH * INNER
     assert every == whole + others + head_macs(1) + 2 * WIDTH * WIDTH + 2 * heads * 8 * WIDTH
 
@@ -123,40 +123,45 @@ def test_rates_are_measured_and_make_the_floor() -> None:
 
 
 def test_shares_and_distances_come_from_the_operators() -> None:
-    found = [
+    nodes = [
         Operator("a", "MatMulIntegerToFloat", INT8, 1.0, {"int8": 2_000_000}),
         Operator("b", "MatMulIntegerToFloat", INT8, 3.0, {"int8": 4_000_000}),
         Operator("c", "Gemm", FP32, 1.0, {"fp32": 1_000_000}),
         Operator("d", "MatMul", ATTENTION, 2.0, {"fp32": 1_000_000}),
         Operator("e", "Gelu", REST, 1.0),
     ]
-    made = summary((1, 8), 20, found, 10.0, {"int8": 6e9, "fp32": 1e9})
-    assert [(kind.op, kind.count, kind.milliseconds, kind.macs) for kind in made.kinds[:2]] == [
+    shape_profile = summary((1, 8), 20, nodes, 10.0, {"int8": 6e9, "fp32": 1e9})
+    assert [(kind.op, kind.count, kind.milliseconds, kind.macs) for kind in shape_profile.kinds[:2]] == [
         ("MatMulIntegerToFloat", 2, 4.0, 6_000_000),
         ("MatMul", 1, 2.0, 1_000_000),
     ]
-    assert made.groups == {INT8: 0.5, ATTENTION: 0.25, FP32: 0.125, REST: 0.125}
-    assert made.gemm_share == 0.625
-    assert made.macs == {"int8": 6_000_000, "fp32": 2_000_000}
-    assert (made.operators_ms, made.matmuls_ms, made.whole_ms) == (8, 5, 10)
-    assert (made.floor_ms, made.matmuls_floor_ms) == (pytest.approx(3), pytest.approx(2))
-    assert (made.matmuls_over_floor, made.whole_over_floor) == (pytest.approx(2.5), pytest.approx(10 / 3))
+    assert shape_profile.groups == {INT8: 0.5, ATTENTION: 0.25, FP32: 0.125, REST: 0.125}
+    assert shape_profile.gemm_share == 0.625
+    assert shape_profile.macs == {"int8": 6_000_000, "fp32": 2_000_000}
+    assert (shape_profile.operators_ms, shape_profile.matmuls_ms, shape_profile.whole_ms) == (8, 5, 10)
+    assert (shape_profile.floor_ms, shape_profile.matmuls_floor_ms) == (pytest.approx(3), pytest.approx(2))
+    assert (shape_profile.matmuls_over_floor, shape_profile.whole_over_floor) == (
+        pytest.approx(2.5),
+        pytest.approx(10 / 3),
+    )
 
 
 def test_a_profile_has_every_shape_and_its_shares_sum_to_one(int8: Path, tiny_onnx) -> None:
     both = [Candidate("fp32", tiny_onnx("bert"), "onnx"), Candidate("int8", int8, "onnx")]
-    found = profile([*both, Candidate("torch", Path("not/opened"), "torch")], ((1, 8), (2, 12)))
-    assert list(found) == ["fp32", "int8"]
-    for name, profiles in found.items():
-        assert [(made.batch, made.length) for made in profiles] == [(1, 8), (2, 12)]
-        for made in profiles:
-            assert sum(kind.share for kind in made.kinds) == pytest.approx(1)
-            assert sum(made.groups.values()) == pytest.approx(1)
-            assert sum(kind.milliseconds for kind in made.kinds) == pytest.approx(made.operators_ms)
-            assert sum(kind.macs for kind in made.kinds) == sum(made.macs.values())
-            assert made.whole_ms > 0
-            assert made.matmuls_over_floor == pytest.approx(made.matmuls_ms / made.matmuls_floor_ms)
-            assert (INT8 in made.groups) == (name == "int8")
+    by_model = profile([*both, Candidate("torch", Path("not/opened"), "torch")], ((1, 8), (2, 12)))
+    assert list(by_model) == ["fp32", "int8"]
+    for name, profiles in by_model.items():
+        assert [(shape_profile.batch, shape_profile.length) for shape_profile in profiles] == [(1, 8), (2, 12)]
+        for shape_profile in profiles:
+            assert sum(kind.share for kind in shape_profile.kinds) == pytest.approx(1)
+            assert sum(shape_profile.groups.values()) == pytest.approx(1)
+            assert sum(kind.milliseconds for kind in shape_profile.kinds) == pytest.approx(shape_profile.operators_ms)
+            assert sum(kind.macs for kind in shape_profile.kinds) == sum(shape_profile.macs.values())
+            assert shape_profile.whole_ms > 0
+            assert shape_profile.matmuls_over_floor == pytest.approx(
+                shape_profile.matmuls_ms / shape_profile.matmuls_floor_ms
+            )
+            assert (INT8 in shape_profile.groups) == (name == "int8")
 
 
 @pytest.mark.slow

@@ -99,7 +99,7 @@ def test_processes_are_started_anew_and_their_times_pooled(planted) -> None:
     planted.milliseconds = lambda name, start: (10.0, 20.0, 40.0)[start] / (2 if name == "fast" else 1)
     seen: list[tuple[str, int, int]] = []
     spec = BenchSpec(((1, 8), (2, 8)), warmup=2, rigor=Rigor(90, 0.01, 3))
-    found = measure(TWO, spec, lambda *progress: seen.append(progress))
+    runtimes = measure(TWO, spec, lambda *progress: seen.append(progress))
     assert len(planted.started) == len(planted.ended) == 9
     assert [planted.started.count(name) for name in ("slow", "fast", AGAIN)] == [3, 3, 3]
     assert seen == [
@@ -112,11 +112,11 @@ def test_processes_are_started_anew_and_their_times_pooled(planted) -> None:
         ("shapes timed", 6, 6),
     ]
     assert [planted.runs.count(("fast", start, (8,))) for start in range(3)] == [32, 32, 32]  # two are warm-up
-    single, batch = found["slow"].latency
+    single, batch = runtimes["slow"].latency
     assert (single.runs, batch.runs, single.starts) == (90, 45, 3)
     assert (single.p50, single.p90, single.p99) == (20, 40, None)  # from the pooled times
-    assert found["fast"].latency[0].speedup == 2
-    assert (found["slow"].peak_memory_bytes, found["slow"].load_ms) == (3, 20)
+    assert runtimes["fast"].latency[0].speedup == 2
+    assert (runtimes["slow"].peak_memory_bytes, runtimes["slow"].load_ms) == (3, 20)
 
 
 def test_own_lengths_go_round_over_all_starts(planted) -> None:
@@ -191,5 +191,5 @@ def control(wall: float, cpu: float | None) -> Latency:
 
 def test_a_planted_slow_copy_is_too_noisy(planted) -> None:
     planted.milliseconds = lambda name, start: 33.6 if name == AGAIN else 32.0
-    found: dict[str, Runtime] = measure(TWO, BenchSpec(((1, 8), (2, 8)), warmup=0, rigor=Rigor(100, 0.1, 2)))
-    assert too_noisy(found[AGAIN].latency) == {(1, 8), (2, 8)}
+    runtimes: dict[str, Runtime] = measure(TWO, BenchSpec(((1, 8), (2, 8)), warmup=0, rigor=Rigor(100, 0.1, 2)))
+    assert too_noisy(runtimes[AGAIN].latency) == {(1, 8), (2, 8)}

@@ -17,14 +17,14 @@ from compress.export.forms import FORMS
 @pytest.fixture(scope="session")
 def reader_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Return a function: family -> folder of a tiny question answering checkpoint."""
-    made: dict[str, Path] = {}
+    folders: dict[str, Path] = {}
 
     def make(family: str) -> Path:
-        if family not in made:
-            made[family] = tmp_path_factory.mktemp(f"reader-{family}")
+        if family not in folders:
+            folders[family] = tmp_path_factory.mktemp(f"reader-{family}")
             model = plain_reader(family) if family in FORMS else reader_of(family)
-            model.save_pretrained(made[family])
-        return made[family]
+            model.save_pretrained(folders[family])
+        return folders[family]
 
     return make
 
@@ -34,14 +34,14 @@ def reader_graph(
     reader_checkpoint: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[..., Path]:
     """Return a function: (family, form, opset) -> model.onnx."""
-    made: dict[tuple[str, str, int], Path] = {}
+    paths: dict[tuple[str, str, int], Path] = {}
 
     def make(family: str, form: str = "fast", opset: int = 20) -> Path:
         place = family, form, opset
-        if place not in made:
+        if place not in paths:
             folder = tmp_path_factory.mktemp("graph")
             export_onnx(reader_checkpoint(family), folder, graph=form, **{**TASK, "opset": opset})
-            made[place] = folder / "model.onnx"
-        return made[place]
+            paths[place] = folder / "model.onnx"
+        return paths[place]
 
     return make

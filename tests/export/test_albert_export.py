@@ -29,7 +29,7 @@ FORMS = {"all": 1, "groups": 2, "none": LAYERS}  # sharing -> number of blocks
 forms = pytest.mark.parametrize("form", ["all", "groups", "none"])
 
 
-class Made(NamedTuple):
+class AlbertModels(NamedTuple):
     torch: Any
     fp32: Path
     int8: Path
@@ -54,18 +54,18 @@ def albert(form: str) -> Any:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Made]:
-    known: dict[str, Made] = {}
+def albert_models(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], AlbertModels]:
+    by_form: dict[str, AlbertModels] = {}
 
-    def make(form: str) -> Made:
-        if form not in known:
+    def make(form: str) -> AlbertModels:
+        if form not in by_form:
             folder = tmp_path_factory.mktemp(f"albert-{form}")
             model = albert(form)
             model.save_pretrained(folder)
             export_onnx(folder, folder, **TASK)
             info = quantize_onnx(folder / "model.onnx", folder, Quantize(method="dynamic"))
-            known[form] = Made(model, folder / "model.onnx", folder / "model_quantized.onnx", info)
-        return known[form]
+            by_form[form] = AlbertModels(model, folder / "model.onnx", folder / "model_quantized.onnx", info)
+        return by_form[form]
 
     return make
 
@@ -85,52 +85,56 @@ def matrices(form: str, least: int = 0) -> list[tuple[int, int]]:
     return sorted([*tables, *own, *block * FORMS[form]])
 
 
-def flat(found: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    return sorted(tuple(sorted(shape)) for shape in found)
+def flat(tensor_shapes: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    return sorted(tuple(sorted(shape)) for shape in tensor_shapes)
 
 
 @pytest.mark.slow
 @forms
-def test_each_shared_weight_is_stored_once(made: Callable[[str], Made], form: str) -> None:
-    found = made(form)
+def test_each_shared_weight_is_stored_once(albert_models: Callable[[str], AlbertModels], form: str) -> None:
+    models = albert_models(form)
     classifier = (len(LABELS), HIDDEN)
-    assert flat(shapes(found.fp32, (TensorProto.FLOAT,))) == flat([*matrices(form), classifier])
-    assert flat(shapes(found.int8, (TensorProto.INT8, TensorProto.UINT8))) == flat(matrices(form, least=16))
+    assert flat(shapes(models.fp32, (TensorProto.FLOAT,))) == flat([*matrices(form), classifier])
+    assert flat(shapes(models.int8, (TensorProto.INT8, TensorProto.UINT8))) == flat(matrices(form, least=16))
     scales = [(rows, 1) for rows in TABLES if rows >= 16]
     segments = (2, EMBEDDING)
-    assert flat(shapes(found.int8, (TensorProto.FLOAT,))) == flat([classifier, segments, *scales])
-    floats = sum(numpy_helper.to_array(t).size for t in onnx.load(found.fp32).graph.initializer if t.data_type == 1)
-    assert 0 <= floats - found.torch.num_parameters() < 50  # and a few constants, such as the mask's
+    assert flat(shapes(models.int8, (TensorProto.FLOAT,))) == flat([classifier, segments, *scales])
+    floats = sum(numpy_helper.to_array(t).size for t in onnx.load(models.fp32).graph.initializer if t.data_type == 1)
+    assert 0 <= floats - models.torch.num_parameters() < 50  # and a few constants, such as the mask's
 
 
 @pytest.mark.slow
 @forms
-def test_every_product_with_a_weight_is_int8_but_the_classifier(made: Callable[[str], Made], form: str) -> None:
-    found = made(form)
-    before, after = (matmuls(onnx.load(path).graph) for path in (found.fp32, found.int8))
+def test_every_product_with_a_weight_is_int8_but_the_classifier(
+    albert_models: Callable[[str], AlbertModels], form: str
+) -> None:
+    models = albert_models(form)
+    before, after = (matmuls(onnx.load(path).graph) for path in (models.fp32, models.int8))
     assert len(before.fp32) == 6 * LAYERS + 3  # each use is its own matmul; projection, pooler, classifier
-    assert len(after.int8) == found.info["int8_matmuls"] == 6 * LAYERS + 1
-    assert found.info["weight_only_matmuls"] == 1  # the pooler
-    assert found.info["expected_fp32"] == ["classifier/Gemm"]
+    assert len(after.int8) == models.info["int8_matmuls"] == 6 * LAYERS + 1
+    assert models.info["weight_only_matmuls"] == 1  # the pooler
+    assert models.info["expected_fp32"] == ["classifier/Gemm"]
     assert len(after.fp32) == 2
-    assert (found.info["int8_gathers"], found.info["fp32_gathers"]) == (2, 1)  # the segments' two rows
+    assert (models.info["int8_gathers"], models.info["fp32_gathers"]) == (2, 1)  # the segments' two rows
     assert len(after.activation) == 2 * LAYERS
 
 
 @pytest.mark.slow
 @forms
-def test_torch_onnx_and_int8_agree_over_lengths_and_batches(made: Callable[[str], Made], form: str) -> None:
+def test_torch_onnx_and_int8_agree_over_lengths_and_batches(
+    albert_models: Callable[[str], AlbertModels], form: str
+) -> None:
     """fp32 agrees to rounding, 1e-4 for logits near 1. int8: a weight is off by up to 1/254 of its channel's largest and an
     activation by 1/510 of its tensor's range, about 1 % for each of 24 successive matmuls, 32 wide: on average below 35 % of the
     logits' spread over texts, as for the other families."""
-    found = made(form)
-    sessions = [open_session(path, threads=1) for path in (found.fp32, found.int8)]
+    models = albert_models(form)
+    sessions = [open_session(path, threads=1) for path in (models.fp32, models.int8)]
     errors, logits = [], []
     for length in range(1, POSITIONS + 1):
         for batch in (1, 3):
-            inputs = example(describe(found.torch), batch, length)
+            inputs = example(describe(models.torch), batch, length)
             with torch.inference_mode():
-                wanted = found.torch(**inputs).logits.numpy()
+                wanted = models.torch(**inputs).logits.numpy()
             fed = {name: value.numpy() for name, value in inputs.items()}
             fp32, int8 = (np.asarray(session.run(None, fed)[0]) for session in sessions)
             assert fp32.shape == int8.shape == (batch, len(LABELS))
@@ -179,9 +183,9 @@ def test_a_turned_weight_that_is_an_output_stays() -> None:
 
 
 @pytest.mark.slow
-def test_no_transpose_of_a_stored_weight_is_left(made: Callable[[str], Made]) -> None:
+def test_no_transpose_of_a_stored_weight_is_left(albert_models: Callable[[str], AlbertModels]) -> None:
     """The exporter keeps those of large shared weights; here the size threshold is not reached."""
-    graph = onnx.load(made("all").fp32).graph
+    graph = onnx.load(albert_models("all").fp32).graph
     stored = {tensor.name for tensor in graph.initializer}
     assert not [node.name for node in graph.node if node.op_type == "Transpose" and node.input[0] in stored]
 

@@ -36,8 +36,8 @@ def checkpoint(family: str, folder: Path) -> Any:
 
 def run(path: Path, inputs: dict[str, Any]) -> np.ndarray:
     session = open_session(path, threads=1)
-    (found,) = session.run(["logits"], {value.name: inputs[value.name].numpy() for value in session.get_inputs()})
-    return np.asarray(found)
+    (logits,) = session.run(["logits"], {value.name: inputs[value.name].numpy() for value in session.get_inputs()})
+    return np.asarray(logits)
 
 
 def agrees(model: Any, path: Path) -> None:
@@ -46,9 +46,9 @@ def agrees(model: Any, path: Path) -> None:
         inputs = example(traced, batch, length)
         with torch.inference_mode():
             expected = traced.model(**inputs).logits.numpy()
-        found = run(path, inputs)
-        assert found.shape == expected.shape == (batch, 1)
-        np.testing.assert_allclose(found, expected, rtol=0, atol=5e-6)  # fp32, sums in another order
+        logits = run(path, inputs)
+        assert logits.shape == expected.shape == (batch, 1)
+        np.testing.assert_allclose(logits, expected, rtol=0, atol=5e-6)  # fp32, sums in another order
 
 
 @pytest.mark.parametrize(("family", "opset"), covering(FAST, [20, 23], ["mpnet"]))

@@ -41,11 +41,11 @@ def test_graph_agrees_with_torch_on_shapes_the_export_did_not_check(family: str,
         inputs = example(describe(model), batch, length)
         with torch.inference_mode():
             expected = model(**inputs).logits.numpy()
-        found = run(tiny_onnx(family), inputs)
-        assert found.dtype == np.float32
+        logits = run(tiny_onnx(family), inputs)
+        assert logits.dtype == np.float32
         assert np.abs(expected).max() > 0.03  # far above the tolerance, so that zeros would not pass
         # fp32 sums in another order, logits of order 1 (sdpa here, eager in the graph).
-        np.testing.assert_allclose(found, expected, atol=2e-5)
+        np.testing.assert_allclose(logits, expected, atol=2e-5)
 
 
 @families
@@ -95,11 +95,11 @@ def test_graph_holds_nothing_it_does_not_need(family: str, tiny_onnx) -> None:
 def test_weight_products_are_named_after_their_modules(family: str, tiny_checkpoint, tiny_onnx) -> None:
     model = AutoModelForSequenceClassification.from_pretrained(tiny_checkpoint(family))
     linears = {name for name, module in model.named_modules() if isinstance(module, torch.nn.Linear)}
-    found = {
+    nodes = {
         n.name.split("/")[0]: n for n in onnx.load(tiny_onnx(family)).graph.node if n.op_type in ("MatMul", "Gemm")
     }
-    assert linears <= set(found)
-    assert all(found[name].input[1] == f"{name}.weight" for name in linears)
+    assert linears <= set(nodes)
+    assert all(nodes[name].input[1] == f"{name}.weight" for name in linears)
     info = json.loads((tiny_onnx(family).parent / "info.json").read_text())
     uses = 2 if family == "albert" else 1  # two layers share one block's six matmuls
     shared = sum("albert_layers" in name for name in linears)

@@ -63,15 +63,15 @@ def built(model: Any, path: Path, opset: int = 20) -> Path:
 
 def worst(model: Any, path: Path, shapes: list[tuple[int, int]] | None = None) -> float:
     """Return the largest error of the logits over shapes with ragged padding."""
-    session, found = open_session(path, threads=1), []
+    session, errors = open_session(path, threads=1), []
     for batch, length in shapes or SHAPES:
         inputs = example(describe(model), batch, length)
         with torch.inference_mode():
             expected = model(**inputs).logits.numpy()
         logits = np.asarray(session.run(["logits"], {name: value.numpy() for name, value in inputs.items()})[0])
         assert logits.shape == expected.shape
-        found.append(np.abs(logits - expected).max())
-    return float(max(found))
+        errors.append(np.abs(logits - expected).max())
+    return float(max(errors))
 
 
 @pytest.mark.parametrize("opset", OPSETS)
@@ -179,9 +179,10 @@ def test_int8_products_and_their_agreement(
     info = export_onnx(tiny_checkpoint(family), tmp_path, **TASK)
     assert info["graph"] == "fast"
     assert info["opset"] == 20
-    found = quantize_onnx(tmp_path / "model.onnx", tmp_path, Quantize(method="dynamic"))
-    assert (found["weight_only_matmuls"], found["fp32_matmuls"]) == (3, 1)  # keys, values and pooler; classifier
-    assert found["int8_matmuls"] == info["weight_matmuls"] - 4
+    int8_info = quantize_onnx(tmp_path / "model.onnx", tmp_path, Quantize(method="dynamic"))
+    # keys, values and pooler; classifier
+    assert (int8_info["weight_only_matmuls"], int8_info["fp32_matmuls"]) == (3, 1)
+    assert int8_info["int8_matmuls"] == info["weight_matmuls"] - 4
     model = AutoModelForSequenceClassification.from_pretrained(tiny_checkpoint(family)).eval()
     quantize_onnx(tiny_onnx(family), tmp_path / "plain", Quantize(method="dynamic"))
     errors = [worst(model, folder / "model_quantized.onnx") for folder in (tmp_path, tmp_path / "plain")]
@@ -243,8 +244,8 @@ def test_a_task_of_single_texts_needs_no_segments(
     export_onnx(tiny_checkpoint(family), tmp_path / "pairs", **TASK)
     ids = np.arange(5, 29).reshape(2, 12)
     full = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
-    found = []
+    logits = []
     for path in (tmp_path / "model.onnx", tmp_path / "pairs/model.onnx"):
         session = open_session(path)
-        found.append(session.run(["logits"], {v.name: full[v.name] for v in session.get_inputs()})[0])
-    np.testing.assert_allclose(*found, atol=1e-6)
+        logits.append(session.run(["logits"], {v.name: full[v.name] for v in session.get_inputs()})[0])
+    np.testing.assert_allclose(*logits, atol=1e-6)

@@ -31,13 +31,13 @@ Checkpoint = Callable[[str, str], Path]
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
     """Return a function: (family, what is kept) -> folder of a pruned checkpoint."""
-    made: dict[tuple[str, str], Path] = {}
+    folders: dict[tuple[str, str], Path] = {}
 
     def make(family: str, kept: str) -> Path:
-        if (family, kept) not in made:
-            made[family, kept] = tmp_path_factory.mktemp(f"pruned-{family}")
-            without_units(whole(family), *KEPT[kept]).save_pretrained(made[family, kept])
-        return made[family, kept]
+        if (family, kept) not in folders:
+            folders[family, kept] = tmp_path_factory.mktemp(f"pruned-{family}")
+            without_units(whole(family), *KEPT[kept]).save_pretrained(folders[family, kept])
+        return folders[family, kept]
 
     return make
 
@@ -80,9 +80,9 @@ def test_nothing_is_computed_for_a_part_that_is_not_there(family: str, checkpoin
 
 def quantized(spec: Quantize, form: str | None, folder: Path, inputs: dict[str, np.ndarray]) -> tuple[np.ndarray, int]:
     """Return the logits of the int8 file, and the number of int8 matmuls."""
-    found = quantize_onnx(folder / "model.onnx", folder, spec, int8_format=form, feeds=[inputs])
+    info = quantize_onnx(folder / "model.onnx", folder, spec, int8_format=form, feeds=[inputs])
     path = folder / ("model_qdq.onnx" if form == "qdq" else "model_quantized.onnx")
-    return run_logits(open_session(path), inputs), found["int8_matmuls"]
+    return run_logits(open_session(path), inputs), info["int8_matmuls"]
 
 
 @pytest.mark.parametrize(("kept", "form"), covering(KEPT, ["static", "dynamic", "qdq", "smoothquant"]))
@@ -94,7 +94,7 @@ def test_int8_is_near_fp32(family: str, kept: str, form: str, checkpoint: Checkp
     with torch.inference_mode():
         expected = model(**example(describe(model), 3, 9)).logits.numpy()
     spec = Quantize.model_validate({"method": "static" if form == "qdq" else form})
-    found, matmuls = quantized(spec, "static" if form == "smoothquant" else form, tmp_path, inputs)
+    logits, matmuls = quantized(spec, "static" if form == "smoothquant" else form, tmp_path, inputs)
     # the pooler, the classifier, and keys and values of a last layer with attention have int8 weights only
     assert matmuls == info["weight_matmuls"] - (4 if KEPT[kept][0][1] else 2)
-    assert np.abs(found - expected).max() < 0.1 * np.abs(expected).max()
+    assert np.abs(logits - expected).max() < 0.1 * np.abs(expected).max()

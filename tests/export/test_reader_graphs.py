@@ -46,10 +46,10 @@ def test_every_family_agrees_with_torch(family: str, opset: int, reader_graph: C
             with torch.inference_mode():
                 output = traced.model(**inputs)
             expected = torch.stack([output.start_logits, output.end_logits], -1).numpy()
-            found, mask = logits(path, arrays(inputs)), inputs["attention_mask"].numpy()
-            assert found.shape == (batch, length, 2)
+            actual, mask = logits(path, arrays(inputs)), inputs["attention_mask"].numpy()
+            assert actual.shape == (batch, length, 2)
             # fp32 sums in another order, logits of order 1
-            np.testing.assert_allclose(real_rows(found, mask), real_rows(expected, mask), rtol=0, atol=2e-6)
+            np.testing.assert_allclose(real_rows(actual, mask), real_rows(expected, mask), rtol=0, atol=2e-6)
 
 
 PLAIN = ("modernbert", "bert", "albert", "distilbert", "roberta", "electra", "mpnet", "ernie")
@@ -77,9 +77,9 @@ def test_a_form_computes_what_the_model_does(family: str) -> None:
         inputs = example(traced, batch, length)
         real = inputs["attention_mask"].bool()
         with torch.no_grad():
-            found, expected = form(**inputs), logits_of(model, model(**inputs), inputs["attention_mask"])
-        assert found.shape == expected.shape == (batch, length, 2)
-        torch.testing.assert_close(found[real], expected[real], rtol=0, atol=2e-6)  # fp32 sums in another order
+            actual, expected = form(**inputs), logits_of(model, model(**inputs), inputs["attention_mask"])
+        assert actual.shape == expected.shape == (batch, length, 2)
+        torch.testing.assert_close(actual[real], expected[real], rtol=0, atol=2e-6)  # fp32 sums in another order
 
 
 @pytest.mark.slow
@@ -121,9 +121,9 @@ def test_the_unpadded_form_has_a_row_for_each_token_up_to_the_last_layer(
 
 def test_no_weight_of_the_last_layer_is_absorbed_and_the_pooler_is_gone(reader_graph: Callable[..., Path]) -> None:
     model = onnx.load(reader_graph("bert"))
-    found = matmuls(model.graph)
-    assert not found.stacked
-    assert len(found.fp32) == 6 * LAYERS + 1
+    matmul_names = matmuls(model.graph)
+    assert not matmul_names.stacked
+    assert len(matmul_names.fp32) == 6 * LAYERS + 1
     assert head_matmuls(model.graph) == output_matmuls(model.graph) == ("qa_outputs/MatMul",)
     assert not [node.name for node in model.graph.node if "pooler" in node.name]
 
@@ -178,8 +178,8 @@ class _Windows(Encoded):
 
     def collected(self, parts: Any) -> np.ndarray:
         outputs = np.zeros((len(self), 2 * int(self.lengths.max())), np.float32)
-        for rows, found in parts:
-            for row, each in zip(rows, found, strict=True):
+        for rows, part in parts:
+            for row, each in zip(rows, part, strict=True):
                 outputs[row, : 2 * self.lengths[row]] = each[: self.lengths[row]].ravel()
         return outputs
 
@@ -200,5 +200,5 @@ def test_a_split_is_predicted_alike_by_torch_and_by_the_graph(reader_graph: Call
 
 
 def test_what_is_run_has_the_logits_side_by_side(reader_graph: Callable[..., Path]) -> None:
-    found = run_logits(open_session(reader_graph("bert")), texts())
-    assert np.array_equal(found, logits(reader_graph("bert"), texts()))
+    outputs = run_logits(open_session(reader_graph("bert")), texts())
+    assert np.array_equal(outputs, logits(reader_graph("bert"), texts()))

@@ -49,11 +49,11 @@ def test_all_matmuls_but_the_last_become_int8(
     if int8_format == "dynamic":  # dynamic ranges agree only without padding, which would change them
         feed |= {"attention_mask": np.ones_like(feed["attention_mask"]), "input_ids": feed["input_ids"] + 5}
     mask = feed["attention_mask"]
-    found, exact = (real_rows(logits(path, feed), mask) for path in (tmp_path / name, source))
-    assert 0 < np.abs(found - exact).max() < 0.2 * np.abs(exact).max()
+    int8, exact = (real_rows(logits(path, feed), mask) for path in (tmp_path / name, source))
+    assert 0 < np.abs(int8 - exact).max() < 0.2 * np.abs(exact).max()
     if int8_format != "qdq":
         other = real_rows(logits(tmp_path / "model_quantized_unpadded.onnx", feed), mask)
-        np.testing.assert_allclose(found, other, atol=2e-3)
+        np.testing.assert_allclose(int8, other, atol=2e-3)
 
 
 @pytest.mark.parametrize("side", [0, 1])
@@ -83,10 +83,10 @@ def test_an_int8_file_whose_logits_are_not_finite_is_refused(reader_graph: Calla
 
 def test_the_noise_of_int8_is_told_of_every_layer(reader_graph: Callable[..., Path], tmp_path: Path) -> None:
     quantize_onnx(reader_graph("bert"), tmp_path, Quantize(method="dynamic"), int8_format="static", feeds=[texts()])
-    found = signal_to_noise(reader_graph("bert"), tmp_path / "model_quantized.onnx", [texts()])
-    assert "qa_outputs/MatMul" in found
-    assert sum("output.dense" in name for name in found) == 2 * LAYERS
-    assert all(value is not None and value > 5 for value in found.values())
+    decibels = signal_to_noise(reader_graph("bert"), tmp_path / "model_quantized.onnx", [texts()])
+    assert "qa_outputs/MatMul" in decibels
+    assert sum("output.dense" in name for name in decibels) == 2 * LAYERS
+    assert all(value is not None and value > 5 for value in decibels.values())
 
 
 def test_a_simulated_file_gives_start_and_end_side_by_side(reader_graph: Callable[..., Path], tmp_path: Path) -> None:
@@ -94,9 +94,9 @@ def test_a_simulated_file_gives_start_and_end_side_by_side(reader_graph: Callabl
     quantize_onnx(reader_graph("bert"), tmp_path, spec, int8_format="static", feeds=[texts()])
     path, short = tmp_path / "model_quantized.onnx", {name: value[:2, :9] for name, value in texts().items()}
     feeds = [texts(), short]
-    for feed, found in zip(feeds, simulate(path, feeds, saturating=False), strict=True):
-        assert found.shape == (*feed["input_ids"].shape, 2)
-        mine, expected = (real_rows(each, feed["attention_mask"]) for each in (found, logits(path, feed)))
+    for feed, outputs in zip(feeds, simulate(path, feeds, saturating=False), strict=True):
+        assert outputs.shape == (*feed["input_ids"].shape, 2)
+        mine, expected = (real_rows(each, feed["attention_mask"]) for each in (outputs, logits(path, feed)))
         assert np.median(np.abs(mine - expected)) < 1e-4  # rarely a value rounds the other way
 
 
@@ -115,12 +115,12 @@ def test_a_model_in_training_for_int8_computes_what_its_file_does(
     spans = calibrate(written, sources, [feed], method="minmax", percentile=100)
     quant = FakeQuant(form, {name: (span.low, span.high) for name, span in spans.items()}, ranges="learned")
     with fake_quantized(model, quant), torch.no_grad():
-        given = {name: torch.from_numpy(value) for name, value in feed.items()}
-        found = logits_of(model, model(**given), given["attention_mask"]).numpy()
+        tensors = {name: torch.from_numpy(value) for name, value in feed.items()}
+        model_logits = logits_of(model, model(**tensors), tensors["attention_mask"]).numpy()
     ranges = {name: Range(*ends) for name, ends in quant.input_ranges().items()}
     info = quantize_onnx(reader_graph(family), tmp_path, spec, trained=Trained(ranges, {}, {}))
     assert info["int8_matmuls"] == len(ranges)
     mask = feed["attention_mask"]
     int8 = real_rows(logits(tmp_path / "model_quantized.onnx", feed), mask)
     # Both round alike; rarely a value that fp32 sums in another order falls half-way and rounds the other way.
-    assert np.median(np.abs(real_rows(found, mask) - int8)) < 1e-4
+    assert np.median(np.abs(real_rows(model_logits, mask) - int8)) < 1e-4

@@ -36,29 +36,29 @@ def feed(length: int = 9) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("family", ["bert", "xlnet"])
 def test_a_program_gives_start_and_end(family: str, tmp_path: Path) -> None:
-    found = program(family, tmp_path)
-    tensors = [torch.from_numpy(feed()[name]) for name in found.inputs]
+    reader_program = program(family, tmp_path)
+    tensors = [torch.from_numpy(feed()[name]) for name in reader_program.inputs]
     with torch.no_grad():
-        outputs, logits = found.module(*tensors), found.logits(found.module, tensors)
-        given, model = dict(zip(found.inputs, tensors, strict=True)), found.traced.model
-        expected = logits_of(model, model(**given), given["attention_mask"])
+        outputs, logits = reader_program.module(*tensors), reader_program.logits(reader_program.module, tensors)
+        inputs, model = dict(zip(reader_program.inputs, tensors, strict=True)), reader_program.traced.model
+        expected = logits_of(model, model(**inputs), inputs["attention_mask"])
     assert [each.shape for each in outputs] == [(3, 9), (3, 9)]
     real = torch.from_numpy(feed()["attention_mask"]).bool()
     torch.testing.assert_close(logits[real], expected[real], rtol=0, atol=2e-6)  # fp32 sums in another order
 
 
-def trial(found: Program, folded: onnx.ModelProto) -> Any:
-    return Trial(found.module, folded, folded, QuantizationPlan((), (), (), ()), {})
+def trial(reader_program: Program, folded: onnx.ModelProto) -> Any:
+    return Trial(reader_program.module, folded, folded, QuantizationPlan((), (), (), ()), {})
 
 
 @pytest.mark.slow
 def test_the_graph_of_a_program_is_held_against_both_of_its_outputs(tmp_path: Path) -> None:
-    found = program("bert", tmp_path)
-    graph = found.graph(found.module)
+    reader_program = program("bert", tmp_path)
+    graph = reader_program.graph(reader_program.module)
     assert [output.name for output in graph.graph.output] == ["start_logits", "end_logits"]
-    _check_program(trial(found, graph), found, feed())
+    _check_program(trial(reader_program, graph), reader_program, feed())
     (bias,) = [tensor for tensor in graph.graph.initializer if tensor.name == "qa_outputs.bias"]
     moved = onnx.numpy_helper.to_array(bias) + np.array([0, 1], np.float32)  # of the end only
     bias.CopyFrom(onnx.numpy_helper.from_array(moved, bias.name))
     with pytest.raises(CheckFailed, match=r"logits are 0\.5 from those of neural-compressor's program on average"):
-        _check_program(trial(found, graph), found, feed())
+        _check_program(trial(reader_program, graph), reader_program, feed())

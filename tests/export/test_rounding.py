@@ -61,8 +61,8 @@ def test_float64_is_nearer_than_rounding_moves(family: str, tiny_checkpoint) -> 
     inputs = example(traced, 3, 19)
     exact, moved = exact_answers(traced.model, inputs)
     with torch.inference_mode():
-        found = traced.model(**inputs).logits.numpy()
-    assert 0 < np.abs(found - exact).max() <= moved.max() < 1e-5
+        fp32 = traced.model(**inputs).logits.numpy()
+    assert 0 < np.abs(fp32 - exact).max() <= moved.max() < 1e-5
 
 
 @pytest.fixture(scope="module")

@@ -90,16 +90,16 @@ def test_its_table_becomes_int8_by_rows(checkpoint: Path, method: str) -> None:
 @pytest.mark.parametrize("graph", ["fast", *slow("plain")])
 def test_its_table_can_have_4_bits(checkpoint: Path, graph: str) -> None:
     path, _ = exported(checkpoint, graph)
-    found = {}
+    by_bits = {}
     for bits in (8, 4):
         name = f"{bits}.onnx"
         info = quantize_onnx(path, path.parent, Quantize(method="dynamic", word_bits=bits), name=name)
         assert (info["int8_gathers"], info["int4_gathers"]) == ((1, 0) if bits == 8 else (0, 1))
-        found[bits] = logits(path.with_name(name)), info["bytes"]
+        by_bits[bits] = logits(path.with_name(name)), info["bytes"]
     saved = 4000 * (32 + 1 - (32 // 2 + 1))
-    assert found[8][1] - found[4][1] == pytest.approx(saved, abs=4000)  # and a few more operators
+    assert by_bits[8][1] - by_bits[4][1] == pytest.approx(saved, abs=4000)  # and a few more operators
     full = logits(path)
-    assert 0 < np.abs(found[4][0] - found[8][0]).max() < 0.2 * np.abs(full).max()
+    assert 0 < np.abs(by_bits[4][0] - by_bits[8][0]).max() < 0.2 * np.abs(full).max()
 
 
 def test_it_has_no_unpadded_form(checkpoint: Path) -> None:
@@ -145,8 +145,8 @@ def test_taggers_and_sentence_encoders_answer_as_torch_does(
     with torch.no_grad():
         expected = compute_features(model, inputs, ["logits"])["logits"].numpy()
     real = (ids != 0) if kind == "tagging" else slice(None)
-    found = outputs(path, "logits" if kind == "tagging" else "sentence_embedding", ids)
-    np.testing.assert_allclose(found[real], expected[real], atol=1e-5)  # fp32 sums in another order
+    actual = outputs(path, "logits" if kind == "tagging" else "sentence_embedding", ids)
+    np.testing.assert_allclose(actual[real], expected[real], atol=1e-5)  # fp32 sums in another order
 
 
 @pytest.mark.parametrize("vocabulary", [4000, 100])  # short tables are stored around their centre

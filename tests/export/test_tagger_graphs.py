@@ -46,16 +46,16 @@ LENGTHS = (14, 9, 3, 1, 14, 7)
 @pytest.fixture(scope="session")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Return a function: family -> folder of a tiny token classification checkpoint."""
-    made: dict[str, Path] = {}
+    folders: dict[str, Path] = {}
 
     def make(family: str) -> Path:
-        if family not in made:
-            made[family] = tmp_path_factory.mktemp(f"tagger-{family}")
+        if family not in folders:
+            folders[family] = tmp_path_factory.mktemp(f"tagger-{family}")
             model = (
                 tagger_of(family) if family in FAST or family == "modernbert" else plain_classifier(family, tags=True)
             )
-            model.save_pretrained(made[family])
-        return made[family]
+            model.save_pretrained(folders[family])
+        return folders[family]
 
     return make
 
@@ -63,15 +63,15 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path
 @pytest.fixture(scope="session")
 def graph(checkpoint: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """Return a function: (family, form, opset) -> model.onnx."""
-    made: dict[tuple[str, str, int], Path] = {}
+    paths: dict[tuple[str, str, int], Path] = {}
 
     def make(family: str, form: str = "fast", opset: int = 20) -> Path:
         place = family, form, opset
-        if place not in made:
+        if place not in paths:
             folder = tmp_path_factory.mktemp("graph")
             export_onnx(checkpoint(family), folder, graph=form, **{**TASK, "opset": opset})
-            made[place] = folder / "model.onnx"
-        return made[place]
+            paths[place] = folder / "model.onnx"
+        return paths[place]
 
     return make
 
@@ -104,10 +104,10 @@ def test_every_family_agrees_with_torch(family: str, opset: int, graph: Callable
             inputs = example(traced, batch, length)
             with torch.inference_mode():
                 expected = traced.model(**inputs).logits.numpy()
-            found, mask = logits(path, arrays(inputs)), inputs["attention_mask"].numpy()
-            assert found.shape == (batch, length, len(LABELS))
+            actual, mask = logits(path, arrays(inputs)), inputs["attention_mask"].numpy()
+            assert actual.shape == (batch, length, len(LABELS))
             # fp32 sums in another order, logits of order 1
-            np.testing.assert_allclose(real_rows(found, mask), real_rows(expected, mask), rtol=0, atol=2e-6)
+            np.testing.assert_allclose(real_rows(actual, mask), real_rows(expected, mask), rtol=0, atol=2e-6)
 
 
 PLAIN = ("albert", "bert", "modernbert", "distilbert", "roberta", "electra", "mpnet", "ernie")
@@ -131,9 +131,9 @@ def test_a_form_computes_what_the_model_does(family: str) -> None:
         inputs = example(traced, batch, length)
         real = inputs["attention_mask"].bool()
         with torch.no_grad():
-            found, expected = form(**inputs), model(**inputs).logits
-        assert found.shape == expected.shape
-        torch.testing.assert_close(found[real], expected[real], rtol=0, atol=2e-6)  # fp32 sums in another order
+            actual, expected = form(**inputs), model(**inputs).logits
+        assert actual.shape == expected.shape
+        torch.testing.assert_close(actual[real], expected[real], rtol=0, atol=2e-6)  # fp32 sums in another order
 
 
 @pytest.mark.slow
@@ -171,9 +171,9 @@ def test_the_unpadded_form_has_a_row_for_each_token_up_to_the_classifier(
 
 def test_no_weight_of_the_last_layer_is_absorbed_and_the_pooler_is_gone(graph: Callable[..., Path]) -> None:
     model = onnx.load(graph("bert"))
-    found = matmuls(model.graph)
-    assert not found.stacked
-    assert len(found.fp32) == 6 * LAYERS + 1
+    matmul_names = matmuls(model.graph)
+    assert not matmul_names.stacked
+    assert len(matmul_names.fp32) == 6 * LAYERS + 1
     assert head_matmuls(model.graph) == output_matmuls(model.graph) == ("classifier/MatMul",)
     assert not [node.name for node in model.graph.node if "pooler" in node.name]
 
@@ -219,9 +219,9 @@ def test_all_matmuls_but_the_classifier_s_become_int8(
     if int8_format == "dynamic":  # dynamic ranges agree only without padding, which would change them
         feed |= {"attention_mask": np.ones_like(feed["attention_mask"]), "input_ids": feed["input_ids"] + 5}
     mask = feed["attention_mask"]
-    found, other, exact = (real_rows(logits(path, feed), mask) for path in (padded, unpadded, source))
-    np.testing.assert_allclose(found, other, atol=2e-3)
-    assert 0 < np.abs(found - exact).max() < 0.2 * np.abs(exact).max()
+    int8, other, exact = (real_rows(logits(path, feed), mask) for path in (padded, unpadded, source))
+    np.testing.assert_allclose(int8, other, atol=2e-3)
+    assert 0 < np.abs(int8 - exact).max() < 0.2 * np.abs(exact).max()
 
 
 def test_an_int8_form_that_differs_at_a_real_token_is_refused(graph: Callable[..., Path], tmp_path: Path) -> None:
@@ -242,11 +242,13 @@ def test_the_noise_of_int8_is_told_of_every_layer_and_not_of_padding(
     feed = texts()
     quantize_onnx(graph("bert"), tmp_path, Quantize(method="dynamic"), int8_format="static", feeds=[feed])
     other = {**feed, "input_ids": np.where(feed["attention_mask"], feed["input_ids"], 50)}
-    found, again = (signal_to_noise(graph("bert"), tmp_path / "model_quantized.onnx", [each]) for each in (feed, other))
-    assert found == again
-    assert "classifier/MatMul" in found
-    assert sum("output.dense" in name for name in found) == 2 * LAYERS
-    assert all(value is not None and value > 5 for value in found.values())
+    decibels, again = (
+        signal_to_noise(graph("bert"), tmp_path / "model_quantized.onnx", [each]) for each in (feed, other)
+    )
+    assert decibels == again
+    assert "classifier/MatMul" in decibels
+    assert sum("output.dense" in name for name in decibels) == 2 * LAYERS
+    assert all(value is not None and value > 5 for value in decibels.values())
 
 
 def test_a_simulated_file_gives_the_logits_of_every_token(graph: Callable[..., Path], tmp_path: Path) -> None:
@@ -254,9 +256,9 @@ def test_a_simulated_file_gives_the_logits_of_every_token(graph: Callable[..., P
     quantize_onnx(graph("bert"), tmp_path, spec, int8_format="static", feeds=[texts()])
     path, short = tmp_path / "model_quantized.onnx", {name: value[:2, :9] for name, value in texts().items()}
     feeds = [texts(), short]
-    for feed, found in zip(feeds, simulate(path, feeds, saturating=False), strict=True):
-        assert found.shape == (*feed["input_ids"].shape, len(LABELS))
-        mine, expected = (real_rows(each, feed["attention_mask"]) for each in (found, logits(path, feed)))
+    for feed, outputs in zip(feeds, simulate(path, feeds, saturating=False), strict=True):
+        assert outputs.shape == (*feed["input_ids"].shape, len(LABELS))
+        mine, expected = (real_rows(each, feed["attention_mask"]) for each in (outputs, logits(path, feed)))
         assert np.median(np.abs(mine - expected)) < 1e-4  # rarely a value rounds the other way
 
 
@@ -274,11 +276,11 @@ def test_a_model_in_training_for_int8_computes_what_its_file_does(
     spans = calibrate(written, sources, [feed], method="minmax", percentile=100)
     quant = FakeQuant(form, {name: (span.low, span.high) for name, span in spans.items()}, ranges="learned")
     with fake_quantized(model, quant), torch.no_grad():
-        found = model(**{name: torch.from_numpy(value) for name, value in feed.items()}).logits.numpy()
+        model_logits = model(**{name: torch.from_numpy(value) for name, value in feed.items()}).logits.numpy()
     ranges = {name: Range(*ends) for name, ends in quant.input_ranges().items()}
     info = quantize_onnx(graph(family), tmp_path, spec, trained=Trained(ranges, {}, {}))
     assert info["int8_matmuls"] == len(ranges)
     mask = feed["attention_mask"]
     int8 = real_rows(logits(tmp_path / "model_quantized.onnx", feed), mask)
     # Both round alike; rarely a value that fp32 sums in another order falls half-way and rounds the other way.
-    assert np.median(np.abs(real_rows(found, mask) - int8)) < 1e-4
+    assert np.median(np.abs(real_rows(model_logits, mask) - int8)) < 1e-4

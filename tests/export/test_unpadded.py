@@ -100,8 +100,8 @@ def test_the_products_have_a_row_for_each_token_and_none_for_padding(
     graph.graph.output.extend(onnx.helper.make_tensor_value_info(name, 1, None) for name in [*wide, *first])
     write_model(graph, tmp_path / "m.onnx")
     session = open_session(tmp_path / "m.onnx")
-    found = session.run([*wide, *first], {v.name: inputs[v.name].numpy() for v in session.get_inputs()})
-    assert [np.asarray(array).shape[:2] for array in found] == [(1, tokens)] * len(wide) + [(3, 1)]
+    products = session.run([*wide, *first], {v.name: inputs[v.name].numpy() for v in session.get_inputs()})
+    assert [np.asarray(array).shape[:2] for array in products] == [(1, tokens)] * len(wide) + [(3, 1)]
 
 
 def test_the_axis_of_a_cumulative_sum_is_a_scalar(tiny_onnx: Callable[..., Path]) -> None:

@@ -49,13 +49,13 @@ CLOSE = 1e-6  # fp32 sums in another order, vectors of length 1
 @pytest.fixture(scope="session")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """Return a function: (family, pooling) -> folder of a tiny checkpoint."""
-    made: dict[tuple[str, str], Path] = {}
+    folders: dict[tuple[str, str], Path] = {}
 
     def make(family: str, pooling: str = "mean") -> Path:
-        if (family, pooling) not in made:
-            made[family, pooling] = tmp_path_factory.mktemp(f"encoder-{family}")
-            encoder(family, pooling).save_pretrained(made[family, pooling])
-        return made[family, pooling]
+        if (family, pooling) not in folders:
+            folders[family, pooling] = tmp_path_factory.mktemp(f"encoder-{family}")
+            encoder(family, pooling).save_pretrained(folders[family, pooling])
+        return folders[family, pooling]
 
     return make
 
@@ -63,15 +63,15 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
 @pytest.fixture(scope="session")
 def graph(checkpoint: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """Return a function: (family, pooling, form, opset) -> model.onnx."""
-    made: dict[tuple[str, str, str, int], Path] = {}
+    paths: dict[tuple[str, str, str, int], Path] = {}
 
     def make(family: str, pooling: str = "mean", form: str = "fast", opset: int = 20) -> Path:
         place = family, pooling, form, opset
-        if place not in made:
+        if place not in paths:
             folder = tmp_path_factory.mktemp("graph")
             export_onnx(checkpoint(family, pooling), folder, graph=form, **{**TASK, "opset": opset})
-            made[place] = folder / "model.onnx"
-        return made[place]
+            paths[place] = folder / "model.onnx"
+        return paths[place]
 
     return make
 
@@ -84,8 +84,8 @@ def vectors(path: Path, feed: dict[str, np.ndarray], output: str = "sentence_emb
 def expected(model: Any, feed: dict[str, np.ndarray]) -> np.ndarray:
     batch = {"token_type_ids": np.zeros_like(feed["input_ids"]), **feed}
     with torch.no_grad():
-        found = compute_features(model, {n: torch.from_numpy(v) for n, v in batch.items()}, ("logits",))["logits"]
-    return found.numpy()
+        logits = compute_features(model, {n: torch.from_numpy(v) for n, v in batch.items()}, ("logits",))["logits"]
+    return logits.numpy()
 
 
 def texts() -> dict[str, np.ndarray]:
@@ -105,9 +105,9 @@ def test_every_family_agrees_with_torch(family: str, pooling: str, opset: int, g
         path = graph(family, pooling, "fast", opset).with_name(name)
         for batch, length in SHAPES:
             feed = {key: value.numpy() for key, value in example(traced, batch, length).items()}
-            found = vectors(path, feed)
-            assert found.shape == (batch, model.config.hidden_size)
-            np.testing.assert_allclose(found, expected(model, feed), rtol=0, atol=CLOSE)
+            embeddings = vectors(path, feed)
+            assert embeddings.shape == (batch, model.config.hidden_size)
+            np.testing.assert_allclose(embeddings, expected(model, feed), rtol=0, atol=CLOSE)
 
 
 @pytest.mark.parametrize("form", ["fast", *slow("plain")])
@@ -148,10 +148,10 @@ def test_a_form_computes_what_the_model_does(family: str) -> None:
     for batch, length in SHAPES:
         inputs = example(traced, batch, length)
         with torch.no_grad():
-            states, found = form(**inputs)
+            states, embeddings = form(**inputs)
             goal = compute_features(model, inputs, ("logits",))["logits"]
         assert states.shape == (batch, length, model.config.hidden_size)
-        torch.testing.assert_close(found, goal, rtol=0, atol=CLOSE)
+        torch.testing.assert_close(embeddings, goal, rtol=0, atol=CLOSE)
 
 
 @pytest.mark.slow
@@ -168,8 +168,8 @@ def test_a_form_s_graph_is_exported_and_becomes_int8(
 
 def test_no_matmul_is_a_classifier_s(graph: Callable[..., Path]) -> None:
     model = onnx.load(graph("bert"))
-    found = matmuls(model.graph)
-    assert not found.stacked and len(found.fp32) == 6 * LAYERS
+    matmul_names = matmuls(model.graph)
+    assert not matmul_names.stacked and len(matmul_names.fp32) == 6 * LAYERS
     assert head_matmuls(model.graph) == output_matmuls(model.graph) == ()
 
 
@@ -182,11 +182,11 @@ def test_a_wrong_graph_is_not_kept_and_the_message_names_the_part(
 
     def wrong(right: Callable[..., str], kind: str) -> Callable[..., str]:
         def write(*parts: Any) -> str:
-            made, writer = right(*parts), parts[0]
+            output, writer = right(*parts), parts[0]
             tokens = next(each for each in parts if type(each).__name__ in ("Padded", "Unpadded"))
             if unpadded != (type(tokens).__name__ == "Unpadded"):
-                return made
-            return writer.op(kind, [made, writer.weight("wrong", np.array(1.01, np.float32))], "wrong")
+                return output
+            return writer.op(kind, [output, writer.weight("wrong", np.array(1.01, np.float32))], "wrong")
 
         return write
 
@@ -212,25 +212,25 @@ def test_all_matmuls_become_int8(family: str, int8_format: str, graph: Callable[
     padded, unpadded = (tmp_path / f"model_quantized{form}.onnx" for form in ("", "_unpadded"))
     if int8_format == "dynamic":  # dynamic ranges agree only without padding, which would change them
         feed |= {"attention_mask": np.ones_like(feed["attention_mask"]), "input_ids": feed["input_ids"] + 5}
-    found, other, exact = (vectors(path, feed) for path in (padded, unpadded, source))
-    np.testing.assert_allclose(found, other, atol=2e-3)
-    cosines = (found * exact).sum(1)
+    int8, other, exact = (vectors(path, feed) for path in (padded, unpadded, source))
+    np.testing.assert_allclose(int8, other, atol=2e-3)
+    cosines = (int8 * exact).sum(1)
     assert 0.98 < cosines.min() < 1
 
 
 def test_the_first_token_s_matmuls_become_int8_too(graph: Callable[..., Path], tmp_path: Path) -> None:
     info = quantize_onnx(graph("bert", "cls"), tmp_path, Quantize(method="dynamic"))
     assert info["int8_matmuls"] + info["weight_only_matmuls"] == 6 * LAYERS and info["fp32_matmuls"] == 0
-    found, exact = (vectors(path, texts()) for path in (tmp_path / "model_quantized.onnx", graph("bert", "cls")))
-    assert (found * exact).sum(1).min() > 0.98
+    int8, exact = (vectors(path, texts()) for path in (tmp_path / "model_quantized.onnx", graph("bert", "cls")))
+    assert (int8 * exact).sum(1).min() > 0.98
 
 
 def test_a_simulated_file_gives_the_vectors(graph: Callable[..., Path], tmp_path: Path) -> None:
     spec = Quantize(method="dynamic", reduce_range=True)  # 7 bits: no saturation on any CPU
     quantize_onnx(graph("bert"), tmp_path, spec, int8_format="static", feeds=[texts()])
     path = tmp_path / "model_quantized.onnx"
-    (found,) = simulate(path, [texts()], saturating=False)
-    assert np.median(np.abs(found - vectors(path, texts()))) < 1e-4  # rarely a value rounds the other way
+    (embeddings,) = simulate(path, [texts()], saturating=False)
+    assert np.median(np.abs(embeddings - vectors(path, texts()))) < 1e-4  # rarely a value rounds the other way
 
 
 MIX = [0.2, *[0.8 / LAYERS] * LAYERS]
@@ -251,20 +251,20 @@ def test_a_model_in_training_for_int8_computes_what_its_file_does(
     spans = calibrate(written, sources, [feed], method="minmax", percentile=100)
     quant = FakeQuant(form, {name: (span.low, span.high) for name, span in spans.items()}, ranges="learned")
     with fake_quantized(model, quant):
-        found = expected(model, feed)
+        embeddings = expected(model, feed)
     ranges = {name: Range(*ends) for name, ends in quant.input_ranges().items()}
     info = quantize_onnx(tmp_path / "model.onnx", tmp_path, spec, trained=Trained(ranges, {}, {}))
     assert info["int8_matmuls"] == len(ranges)
     last = f"layer.{LAYERS - 1}."
     assert all(use.first == (pooling == "cls" and last in use.name) for use in form.uses)
     # Both round alike; rarely a value that fp32 sums in another order falls half-way and rounds the other way.
-    assert np.median(np.abs(found - vectors(tmp_path / "model_quantized.onnx", feed))) < 1e-4
+    assert np.median(np.abs(embeddings - vectors(tmp_path / "model_quantized.onnx", feed))) < 1e-4
 
 
 def test_a_split_s_outputs_are_torch_s(graph: Callable[..., Path]) -> None:
     rng = np.random.default_rng(0)
     rows = [rng.integers(7, 80, size).astype(np.int32) for size in (5, 9, 3, 12, 7, 4)]
     encoded = EncodedTexts(rows, [np.zeros(len(row), np.int8) for row in rows], np.arange(3, dtype=np.float32))
-    found, goal = predict_onnx(graph("bert"), encoded, 0), predict_logits(encoder("bert"), encoded, 0)
-    assert found.shape == (3, 1 + 2 * encoder("bert").config.hidden_size)
-    np.testing.assert_allclose(found, goal, rtol=0, atol=2 * CLOSE)  # sums of products of two vectors
+    outputs, goal = predict_onnx(graph("bert"), encoded, 0), predict_logits(encoder("bert"), encoded, 0)
+    assert outputs.shape == (3, 1 + 2 * encoder("bert").config.hidden_size)
+    np.testing.assert_allclose(outputs, goal, rtol=0, atol=2 * CLOSE)  # sums of products of two vectors

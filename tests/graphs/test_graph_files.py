@@ -34,6 +34,6 @@ def test_a_model_beyond_protobuf_s_limit_is_one_line_and_leaves_no_file(tmp_path
 def test_a_gemm_that_scales_or_turns_its_input_stays(options: dict[str, Any], kinds: list[str]) -> None:
     weight = np.ones((8, 8), np.float32)
     node = helper.make_node("Gemm", ["x", "w", "b"], ["logits"], name="product", **options)
-    made = model_of([node], {"x": weight, "w": weight, "b": weight[0]}, 8)
-    split_gemms(made.graph, {"product"})
-    assert [each.op_type for each in made.graph.node] == kinds
+    model = model_of([node], {"x": weight, "w": weight, "b": weight[0]}, 8)
+    split_gemms(model.graph, {"product"})
+    assert [each.op_type for each in model.graph.node] == kinds

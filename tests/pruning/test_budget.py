@@ -80,9 +80,9 @@ def test_a_choice_costs_no_more_than_it_may(seed: int, share: float) -> None:
     costs = TABLE.costs(SIZES)
     kept = choose(scores(seed), costs, share * costs.whole)
     heads, neurons = ([len(each) for each in part] for part in (kept.heads, kept.neurons))
-    found = costs.of(shape(heads, neurons))
-    assert found <= share * costs.whole
-    assert found > share * costs.whole - 4.5  # no step of the table is larger
+    cost = costs.of(shape(heads, neurons))
+    assert cost <= share * costs.whole
+    assert cost > share * costs.whole - 4.5  # no step of the table is larger
     assert 48 not in neurons[:2]  # 64 neurons take no longer
     if share > 0.5:
         assert (heads[2], neurons[2]) == (4, 64)  # reducing the last layer gains little
@@ -100,11 +100,11 @@ def test_below_a_head_in_every_layer_whole_parts_go(share: float) -> None:
 @pytest.mark.parametrize("share", [0.3, 0.5, 0.9])
 def test_a_layer_of_which_nothing_is_left_stays_so(share: float) -> None:
     pruned = replace(SIZES, pruned=shape([0, 3, 1], [64, 0, 16]))
-    found = scores(0)
+    unit_scores = scores(0)
     for place, units in enumerate((0, 64, 3, 0, 1, 16)):
-        found[place] = FisherScores(found[place].gradients[:, :units])
+        unit_scores[place] = FisherScores(unit_scores[place].gradients[:, :units])
     for costs in (TABLE.costs(pruned), flops_costs(pruned, 9)):
-        kept = choose(found, costs, max(costs.least, share * costs.whole))
+        kept = choose(unit_scores, costs, max(costs.least, share * costs.whole))
         assert kept.heads[0] == kept.neurons[1] == [] and any(kept.heads)
         assert costs.of(shape([len(each) for each in kept.heads], [len(each) for each in kept.neurons])) <= costs.whole
 
@@ -144,7 +144,7 @@ def test_of_given_widths_the_units_stay_that_lose_the_least(seed: int) -> None:
     losses = [random.permutation(8) + 1.0 for _ in range(4)]
     counts = [3, 5, 8, 0]
     kept = best_units([FisherScores(torch.diag(torch.from_numpy(each))) for each in losses], counts)
-    found = [kept.heads[0], kept.neurons[0], kept.heads[1], kept.neurons[1]]
-    for units, loss, count in zip(found, losses, counts, strict=True):
+    parts = [kept.heads[0], kept.neurons[0], kept.heads[1], kept.neurons[1]]
+    for units, loss, count in zip(parts, losses, counts, strict=True):
         best = max(combinations(range(8), count), key=lambda places: float((loss[list(places)] ** 2).sum()))
         assert units == list(best)

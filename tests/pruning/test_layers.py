@@ -34,15 +34,15 @@ def logits(model: Any) -> torch.Tensor:
 
 
 def test_one_layer_after_the_other_goes_the_one_that_costs_the_least_then() -> None:
-    found = [*rounds_to(2, 5, divergence)]
+    rounds = [*rounds_to(2, 5, divergence)]
     left = {*range(5)}
-    for each in found:  # by trying all layers in each round
+    for each in rounds:  # by trying all layers in each round
         assert each.dropped == min(sorted(left), key=lambda layer: divergence(tuple(left - {layer})))
         assert dict(zip(each.layers, each.divergences, strict=True)) == {
             layer: divergence(tuple(left - {layer})) for layer in left
         }
         left.remove(each.dropped)
-    assert [each.dropped for each in found] == [1, 4, 2]
+    assert [each.dropped for each in rounds] == [1, 4, 2]
     assert [*rounds_to(5, 5, divergence)] == []
 
 
@@ -77,9 +77,9 @@ def test_a_model_of_some_layers_answers_as_the_student_copied_from_them(family: 
             card, teacher, student_dimensions(card, dimensions(teacher.config.to_dict(), classes=3))
         )
         with layers_alone(teacher, kept):
-            found = logits(teacher)
-        torch.testing.assert_close(found, logits(student), rtol=0, atol=1e-6)  # the same kernels, in another module
-        assert torch.equal(found, before) == (len(kept) == 4)
+            answers = logits(teacher)
+        torch.testing.assert_close(answers, logits(student), rtol=0, atol=1e-6)  # the same kernels, in another module
+        assert torch.equal(answers, before) == (len(kept) == 4)
     assert torch.equal(logits(teacher), before) and teacher.config.num_hidden_layers == 4
 
 

@@ -38,7 +38,7 @@ def inputs_of(units: list[int], size: int) -> list[int]:
     return [unit * size + each for unit in units for each in range(size)]
 
 
-def found(weight: np.ndarray, root: np.ndarray, size: int) -> RemovalOrder:
+def removal_order(weight: np.ndarray, root: np.ndarray, size: int) -> RemovalOrder:
     return RemovalOrder(*removals(torch.from_numpy(weight), torch.from_numpy(root @ root.T), size))
 
 
@@ -46,7 +46,7 @@ def found(weight: np.ndarray, root: np.ndarray, size: int) -> RemovalOrder:
 @pytest.mark.parametrize("seed", range(5))
 def test_errors_are_those_of_least_squares_on_what_is_left(inputs: int, size: int, seed: int) -> None:
     weight, root = planted(inputs, seed)
-    order, units = found(weight, root, size), inputs // size
+    order, units = removal_order(weight, root, size), inputs // size
     assert sorted(order.order) == list(range(units))
     for count in range(units + 1):
         wanted = refitted_error(weight, root, inputs_of(order.kept(count), size))
@@ -57,7 +57,7 @@ def test_errors_are_those_of_least_squares_on_what_is_left(inputs: int, size: in
 @pytest.mark.parametrize("seed", range(5))
 def test_each_unit_that_goes_is_the_one_whose_loss_costs_least(inputs: int, size: int, seed: int) -> None:
     weight, root = planted(inputs, seed)
-    order, left = found(weight, root, size).order, list(range(inputs // size))
+    order, left = removal_order(weight, root, size).order, list(range(inputs // size))
     for unit in order:
         errors = {one: refitted_error(weight, root, inputs_of([u for u in left if u != one], size)) for one in left}
         assert unit == min(errors, key=errors.__getitem__)
@@ -68,7 +68,7 @@ def test_a_unit_that_another_stands_for_goes_first_although_its_weights_are_the_
     weight, root = planted(6)
     root[4] = root[1] + 1e-3 * root[4]
     weight[:, 4] *= 10
-    order = found(weight, root, 1)
+    order = removal_order(weight, root, 1)
     assert order.order[0] in (1, 4)
     assert order.errors[1] < 1e-3 * order.errors[2]
 
@@ -154,9 +154,9 @@ def test_a_layer_with_many_useless_units_is_not_free(units: range) -> None:
     model, alone = whole("bert"), whole("bert")
     scaled(model, 0, "output", slice(units.start, units.stop), 0.0)
     scaled(alone, 0, "output", slice(units.start, units.stop), 1e-6)
-    found, wanted = (removal_orders(each, padded_batches(), first_token=True)[0] for each in (model, alone))
-    assert found.errors[3] == pytest.approx(0) and found.errors[4] == pytest.approx(wanted.errors[4], rel=1e-3)
-    assert found.errors[4] > 1e-3
+    order, wanted = (removal_orders(each, padded_batches(), first_token=True)[0] for each in (model, alone))
+    assert order.errors[3] == pytest.approx(0) and order.errors[4] == pytest.approx(wanted.errors[4], rel=1e-3)
+    assert order.errors[4] > 1e-3
 
 
 def test_neurons_that_never_change_do_not_hide_what_the_others_are_for() -> None:
@@ -176,9 +176,9 @@ def last_states(
     computed without our code."""
     states, read = [], []
     for batch in batches:
-        found: list[torch.Tensor] = []
+        captures: list[torch.Tensor] = []
         handle = layer_part(model, layer, part).register_forward_pre_hook(
-            lambda _, inputs, to=found: to.append(inputs[0])
+            lambda _, inputs, to=captures: to.append(inputs[0])
         )
         with torch.no_grad():
             output = model.bert(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"])
@@ -187,7 +187,7 @@ def last_states(
         first = torch.zeros_like(real)
         first[:, 0] = True
         states.append(output.last_hidden_state[first if first_token else real])
-        read.append(found[0][first if first_token and layer == 1 else real])
+        read.append(captures[0][first if first_token and layer == 1 else real])
     return torch.cat(states), torch.cat(read).double()
 
 
@@ -217,8 +217,8 @@ def test_padding_changes_nothing() -> None:
     others = [{name: value.clone() for name, value in batch.items()} for batch in batches]
     for batch in others:
         batch["input_ids"][batch["attention_mask"] == 0] = 9
-    found, again = (removal_orders(model, each, first_token=False) for each in (batches, others))
-    for one, other in zip(found, again, strict=True):
+    orders, again = (removal_orders(model, each, first_token=False) for each in (batches, others))
+    for one, other in zip(orders, again, strict=True):
         assert one.order == other.order and np.allclose(one.errors, other.errors)
 
 

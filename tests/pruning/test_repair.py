@@ -58,7 +58,7 @@ def test_a_repaired_model_is_nearer_to_the_whole_one(family: str):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_what_a_fit_does_not_read_is_not_run(family: str, monkeypatch: pytest.MonkeyPatch):
     """The feed-forward part is skipped while attention is fitted, and the result is equal to the last bit."""
-    found, runs = list[dict[str, torch.Tensor]](), list[float]()
+    states, runs = list[dict[str, torch.Tensor]](), list[float]()
     seen = repair.inputs_seen
     for whole_layers in (False, True):
         model, counts = whole(family), list[int]()
@@ -68,10 +68,10 @@ def test_what_a_fit_does_not_read_is_not_run(family: str, monkeypatch: pytest.Mo
             if whole_layers:
                 patch.setattr(repair, "inputs_seen", lambda *words, **_: seen(*words))
             repair.repair(pruned, model, padded_batches(), first_token=True)
-        found.append(pruned.state_dict())
+        states.append(pruned.state_dict())
         runs.append(len(counts) / len(padded_batches()))
     assert runs == [2, 3]
-    assert all(torch.equal(value, found[1][name]) for name, value in found[0].items())
+    assert all(torch.equal(value, states[1][name]) for name, value in states[0].items())
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -133,13 +133,13 @@ def test_further_texts_are_fitted_to_by_the_last_layer_alone():
         runs.append(1)
         return batches[1:]
 
-    found = []
+    weights = []
     for held, more in ((batches, tuple), (batches[:1], further), (batches[:1], tuple)):
         pruned = without_units(model, [range(4), HEADS[1]], [range(64), NEURONS[1]])
         repair.repair(pruned, model, held, first_token=True, further=more)
-        found.append([layer_part(pruned, 1, part).weight for part in ("output", "down")])
+        weights.append([layer_part(pruned, 1, part).weight for part in ("output", "down")])
     assert runs, "the further texts were asked for"
-    for every, some, few in zip(*found, strict=True):
+    for every, some, few in zip(*weights, strict=True):
         assert torch.allclose(some, every, atol=1e-5)  # the same sums, up to float32's rounding of the states
         assert not torch.allclose(few, every, atol=1e-2)
 

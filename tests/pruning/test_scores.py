@@ -48,15 +48,15 @@ def test_gradients_are_those_of_finite_differences(family: str):
     model, data = whole(family).double(), texts()
     every = [row for step in range(len(data)) for row in data.indices(step)]
     with torch.autocast("cpu", enabled=False):
-        found = mask_gradients(model, Objective((HardLabel(),)), data, examples=len(every))
-    assert found[1].heads.shape == (12, 4) and found[1].neurons.shape == (12, 64)
+        layer_gradients = mask_gradients(model, Objective((HardLabel(),)), data, examples=len(every))
+    assert layer_gradients[1].heads.shape == (12, 4) and layer_gradients[1].neurons.shape == (12, 64)
     step = 1e-4
     for part, gradients, columns, unit in (
-        ("output", found[0].heads, slice(8, 16), 1),
-        ("output", found[1].heads, slice(24, 32), 3),
-        ("down", found[1].neurons, slice(17, 18), 17),
+        ("output", layer_gradients[0].heads, slice(8, 16), 1),
+        ("output", layer_gradients[1].heads, slice(24, 32), 3),
+        ("down", layer_gradients[1].neurons, slice(17, 18), 17),
     ):
-        layer = 0 if gradients is found[0].heads else 1
+        layer = 0 if gradients is layer_gradients[0].heads else 1
         for place in (0, 5, 11):
             scaled(model, layer, part, columns, 1 + step)
             above = loss_of(model, data, every[place])
@@ -72,11 +72,11 @@ def test_a_useless_head_and_neuron_come_last_and_the_model_stays_as_it_was():
     scaled(model, 0, "down", slice(40, 41), 0.0)
     before = {name: value.clone() for name, value in model.state_dict().items()}
     steps: list[tuple[int, int]] = []
-    found = mask_gradients(
+    layer_gradients = mask_gradients(
         model, Objective((HardLabel(),)), data, examples=6, on_progress=lambda *step: steps.append(step)
     )
-    assert len(found[0].heads) == 6 and steps == [(4, 6), (6, 6)]
-    heads, neurons = importance(found[1].heads), importance(found[0].neurons)
+    assert len(layer_gradients[0].heads) == 6 and steps == [(4, 6), (6, 6)]
+    heads, neurons = importance(layer_gradients[1].heads), importance(layer_gradients[0].neurons)
     assert int(heads.argmin()) == 2 and float(heads[2]) == 0 < float(heads.max())
     assert int(neurons.argmin()) == 40 and float(neurons[40]) == 0
     assert model.training and all(parameter.requires_grad for parameter in model.parameters())
@@ -104,11 +104,13 @@ def test_a_model_without_parts_is_scored_by_what_it_has(family: str):
     scaled(model, 0, "down", slice(16, 64), 0.0)
     scaled(model, 1, "output", slice(8, 16), 0.0)
     scaled(model, 1, "down", slice(None), 0.0)
-    found, wanted = (mask_gradients(each, Objective((HardLabel(),)), texts(), examples=12) for each in (pruned, model))
-    assert [each.shape[1] for layer in found for each in (layer.heads, layer.neurons)] == [0, 16, 3, 0]
-    assert torch.allclose(found[0].neurons, wanted[0].neurons[:, :16], atol=1e-6)
-    assert torch.allclose(found[1].heads, wanted[1].heads[:, heads[1]], atol=1e-6)
-    lost = [float(part.lost(np.array([0]))[0]) for part in fisher_scores(found)]
+    layer_gradients, wanted = (
+        mask_gradients(each, Objective((HardLabel(),)), texts(), examples=12) for each in (pruned, model)
+    )
+    assert [each.shape[1] for layer in layer_gradients for each in (layer.heads, layer.neurons)] == [0, 16, 3, 0]
+    assert torch.allclose(layer_gradients[0].neurons, wanted[0].neurons[:, :16], atol=1e-6)
+    assert torch.allclose(layer_gradients[1].heads, wanted[1].heads[:, heads[1]], atol=1e-6)
+    lost = [float(part.lost(np.array([0]))[0]) for part in fisher_scores(layer_gradients)]
     assert lost[0] == lost[3] == 0 < min(lost[1:3])
 
 
@@ -132,13 +134,13 @@ def test_other_losses_have_gradients_too(kind: KindName):
     model.classifier = torch.nn.Linear(32, 1)
     data.encoded.labels[:] = 1
     labelled = Encoded(data.encoded.input_ids, data.encoded.token_type_ids, data.encoded.labels.astype(np.float32))
-    found = mask_gradients(
+    layer_gradients = mask_gradients(
         model,
         Objective((HardLabel(),), kind=kind),
         TaskBatches(labelled, batch_size=4, pad_id=1, seed=0),
         examples=8,
     )
-    assert float(importance(found[0].heads).sum()) > 0
+    assert float(importance(layer_gradients[0].heads).sum()) > 0
 
 
 def test_a_word_counts_alike_in_every_batch():

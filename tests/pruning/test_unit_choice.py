@@ -22,10 +22,10 @@ def test_the_choice_loses_the_least_of_all_under_the_budget(seed: int):
         for choice in product(*map(range, (3, 4, 2, 3)))
         if sum(int(cost[option]) for cost, option in zip(costs, choice, strict=True)) <= budget
     }
-    found = least_loss(losses, costs, budget)
-    assert (found is None) == (not every)
-    if found is not None:
-        assert every[tuple(found)] == pytest.approx(min(every.values()))
+    best = least_loss(losses, costs, budget)
+    assert (best is None) == (not every)
+    if best is not None:
+        assert every[tuple(best)] == pytest.approx(min(every.values()))
 
 
 def test_widths_keep_what_matters_and_honour_the_budget():
@@ -67,9 +67,9 @@ def test_of_all_choices_with_empty_parts_the_best_is_found_that_has_a_head(seed:
 
     every = every_choice(sizes, lambda choice: cost(choice) <= budget and bool(choice[0] or choice[2]))
     widths = [Widths(np.arange(len(each)), each.astype(float)) for each in costs]
-    found = tuple(choose_widths(losses, widths, budget, one_of=[0, 2]))
-    assert found in every
-    assert loss(found) == pytest.approx(min(map(loss, every)))
+    best = tuple(choose_widths(losses, widths, budget, one_of=[0, 2]))
+    assert best in every
+    assert loss(best) == pytest.approx(min(map(loss, every)))
 
 
 def test_a_part_that_loses_nothing_goes_even_where_there_is_room():
@@ -105,8 +105,8 @@ def test_units_that_go_are_exchanged_while_that_loses_less(seed: int):
     random = np.random.default_rng(seed)
     gradients = random.normal(size=(40, 9))
     for keep in range(9):
-        found = rearrange_units(gradients, keep)
-        assert found == by_exchanges(gradients, keep) and len(found) == keep
+        units = rearrange_units(gradients, keep)
+        assert units == by_exchanges(gradients, keep) and len(units) == keep
     assert rearrange_units(gradients, 9) == list(range(9))
 
 

@@ -82,20 +82,20 @@ def feeds() -> Feeds:
     return every_row(200, texts=10)
 
 
-def run(made: ModelProto, folder: Path) -> np.ndarray:
-    return logits(made, folder, feeds())
+def run(onnx_model: ModelProto, folder: Path) -> np.ndarray:
+    return logits(onnx_model, folder, feeds())
 
 
-def stored(made: ModelProto, name: str) -> np.ndarray:
-    return numpy_helper.to_array(next(tensor for tensor in made.graph.initializer if tensor.name == name))
+def stored(onnx_model: ModelProto, name: str) -> np.ndarray:
+    return numpy_helper.to_array(next(tensor for tensor in onnx_model.graph.initializer if tensor.name == name))
 
 
 def channel_repeats(**counts: int) -> np.ndarray:
     """Return how often each of `HIDDEN` channels occurs; n5=3: channel 5 three times."""
-    found = np.ones(HIDDEN, np.int64)
+    repeats = np.ones(HIDDEN, np.int64)
     for name, count in counts.items():
-        found[int(name[1:])] = count
-    return found
+        repeats[int(name[1:])] = count
+    return repeats
 
 
 @pytest.mark.parametrize("per_channel", [True, False])
@@ -129,8 +129,8 @@ def test_copies_go_where_they_lower_the_scales() -> None:
     weight[4, 0] = 0.9  # in one column only
     assert list(count_repeats(weight, 0)) == [1] * 6
     assert list(count_repeats(weight, 1)) == [1, 1, 2, 1, 1, 1]
-    found = count_repeats(weight, 9)
-    assert found.sum() == 15
+    repeats = count_repeats(weight, 9)
+    assert repeats.sum() == 15
     best = max(
         (tuple(np.bincount(pick, minlength=6) + 1) for pick in np.ndindex(*[6] * 3)),
         key=lambda counts: -((weight / np.array(counts)[:, None]).max(0) ** 2).sum(),
@@ -152,13 +152,13 @@ def test_widths_stay_a_multiple_of_sixteen() -> None:
 
 def test_outputs_are_the_same_in_fp32_and_the_old_channels_come_first(tmp_path: Path) -> None:
     counts = channel_repeats(n5=7, n9=2)
-    made = split_channels(model(), {SECOND: counts}, **INT8)
-    assert run(made, tmp_path) == pytest.approx(run(model(), tmp_path), rel=1e-5, abs=2e-5)
-    wide = stored(made, "w_split")
+    split_model = split_channels(model(), {SECOND: counts}, **INT8)
+    assert run(split_model, tmp_path) == pytest.approx(run(model(), tmp_path), rel=1e-5, abs=2e-5)
+    wide = stored(split_model, "w_split")
     assert wide.shape == (WIDTH, HIDDEN + 7)
     assert (wide[:, :HIDDEN] == stored(model(), "w")).all()
     assert (wide[:, HIDDEN:-1] == wide[:, [5]]).all()
-    assert not {"w", "v", "b"} & {tensor.name for tensor in made.graph.initializer}
+    assert not {"w", "v", "b"} & {tensor.name for tensor in split_model.graph.initializer}
     assert split_before(model(), {SECOND: counts}).keys() == {FIRST}
 
 
@@ -167,9 +167,9 @@ def test_repeats_of_a_shared_layer_have_their_weights_once(tmp_path: Path) -> No
     names = [SECOND, f"{SECOND}_1", f"{SECOND}_2"]
     plan = replace(PLAN, int8=tuple(node.name for node in source.graph.node if node.op_type == "MatMul"))
     assert splittable(source, plan) == {"v"}
-    made = split_channels(source, dict.fromkeys(names, channel_repeats(n5=4)), **INT8)
-    assert len(made.graph.initializer) == len(source.graph.initializer)
-    assert run(made, tmp_path) == pytest.approx(run(source, tmp_path), rel=1e-4, abs=1e-4)
+    split_model = split_channels(source, dict.fromkeys(names, channel_repeats(n5=4)), **INT8)
+    assert len(split_model.graph.initializer) == len(source.graph.initializer)
+    assert run(split_model, tmp_path) == pytest.approx(run(source, tmp_path), rel=1e-4, abs=1e-4)
     # One repeat stays fp32: the original weights are kept beside the split ones, and the weight is not splittable.
     assert splittable(source, without_matmuls(plan, names[:1])) == set()
     part = split_channels(source, dict.fromkeys(names[1:], channel_repeats(n5=4)), **INT8)
@@ -234,10 +234,10 @@ def test_a_mix_that_gives_the_product_back_has_no_copies_and_corrections_that_fi
     errors = []
     for fp32_fallbacks in ([], [SECOND], [FIRST]):
         plan = without_matmuls(PLAN, fp32_fallbacks)
-        made = params.applied(model(), plan, how)
-        errors.append(np.abs(run(made, tmp_path) - exact).mean() / np.abs(exact).mean())
-        (first,) = (node for node in made.graph.node if node.name in (FIRST, f"{FIRST}_quant"))
-        (width,) = (tensor.dims[1] for tensor in made.graph.initializer if tensor.name == first.input[1])
+        int8_model = params.applied(model(), plan, how)
+        errors.append(np.abs(run(int8_model, tmp_path) - exact).mean() / np.abs(exact).mean())
+        (first,) = (node for node in int8_model.graph.node if node.name in (FIRST, f"{FIRST}_quant"))
+        (width,) = (tensor.dims[1] for tensor in int8_model.graph.initializer if tensor.name == first.input[1])
         assert width == (HIDDEN if fp32_fallbacks == [SECOND] else HIDDEN + 16)
     assert max(errors) < 0.05
 
@@ -250,13 +250,13 @@ def test_layers_that_share_a_bias_alone_are_split_each_in_its_way(tmp_path: Path
             "f"
         )
         source.graph.initializer.append(numpy_helper.from_array(own, f"{name}2"))
-    for made in source.graph.node:
-        if made.name in (f"{FIRST}_1", f"{SECOND}_1"):
-            made.input[1] += "2"
+    for node in source.graph.node:
+        if node.name in (f"{FIRST}_1", f"{SECOND}_1"):
+            node.input[1] += "2"
     counts = {SECOND: channel_repeats(n5=4), f"{SECOND}_1": channel_repeats(n7=3, n300=2)}
-    made = split_channels(source, counts, **INT8)
-    assert len({tensor.name for tensor in made.graph.initializer}) == len(made.graph.initializer)
-    assert run(made, tmp_path) == pytest.approx(run(source, tmp_path), rel=1e-4, abs=1e-4)
+    split_model = split_channels(source, counts, **INT8)
+    assert len({tensor.name for tensor in split_model.graph.initializer}) == len(split_model.graph.initializer)
+    assert run(split_model, tmp_path) == pytest.approx(run(source, tmp_path), rel=1e-4, abs=1e-4)
 
 
 def test_a_search_tries_split_products_alone_and_tells_what_the_file_has(tmp_path: Path) -> None:
@@ -282,13 +282,13 @@ def test_a_search_tries_split_products_alone_and_tells_what_the_file_has(tmp_pat
         folder=tmp_path,
     )
     judged = SimpleNamespace(**{**vars(evaluator), "lost": lambda fp32, logits: {"drop": next(lost)}})
-    found = search(source, tmp_path / "fp32.onnx", PLAN, how, feeds(), judged)  # type: ignore[arg-type]
-    (back,) = found.info["fp32_fallbacks"]
-    assert found.info["goal_met"]
-    assert set(found.info["divergence"]) == {FIRST, SECOND}
-    assert max(how["static"] for how in found.info["divergence"].values()) < 0.01
-    assert found.info.get("channels_added", {}) == ({} if back == SECOND else {SECOND: 16})
-    assert back not in found.info["alphas"]
+    quantization = search(source, tmp_path / "fp32.onnx", PLAN, how, feeds(), judged)  # type: ignore[arg-type]
+    (back,) = quantization.info["fp32_fallbacks"]
+    assert quantization.info["goal_met"]
+    assert set(quantization.info["divergence"]) == {FIRST, SECOND}
+    assert max(how["static"] for how in quantization.info["divergence"].values()) < 0.01
+    assert quantization.info.get("channels_added", {}) == ({} if back == SECOND else {SECOND: 16})
+    assert back not in quantization.info["alphas"]
 
 
 def test_tokens_of_which_nothing_comes_do_not_hide_an_outlier() -> None:

@@ -21,7 +21,7 @@ def test_answers_flip_as_a_whole_and_only_logits_are_compared_as_numbers(tmp_pat
         logits=lambda outputs: outputs[:, 2:4],
     )
     score = lambda outputs: 100.0 if outputs is FP32 else 75.0  # noqa: E731
-    found = Evaluator(
+    losses = Evaluator(
         few=lambda path: FP32,
         all=lambda path: FP32,
         score_few=score,
@@ -32,8 +32,8 @@ def test_answers_flip_as_a_whole_and_only_logits_are_compared_as_numbers(tmp_pat
         kind=kind,
         folder=tmp_path,
     ).lost(FP32, INT8)
-    assert (found["drop"], found["flipped"], found["flips"]) == (25.0, 1, 25.0)
-    assert found["mean_logit_difference"] == 0.125  # two of eight logits differ by a half
+    assert (losses["drop"], losses["flipped"], losses["flips"]) == (25.0, 1, 25.0)
+    assert losses["mean_logit_difference"] == 0.125  # two of eight logits differ by a half
 
 
 def test_of_other_kinds_all_outputs_are_logits() -> None:

@@ -95,9 +95,9 @@ def test_all_products_but_the_classifier_are_int8_and_so_are_weights_and_tables(
     info, _, path = bert
     check_model(path)
     model = onnx.load(path)
-    found = matmuls(model.graph)
+    matmul_names = matmuls(model.graph)
     head = ("bert.pooler.dense/Gemm", "classifier/Gemm")  # the first one has int8 weights
-    assert (len(found.int8), found.fp32, len(found.activation)) == (12, head, 4)
+    assert (len(matmul_names.int8), matmul_names.fp32, len(matmul_names.activation)) == (12, head, 4)
     counts = [info[f"{kind}_matmuls"] for kind in ("int8", "weight_only", "fp32")]
     assert (info["int8_format"], counts) == ("qdq", [12, 1, 1])
     assert set(info["stayed_fp32"]) == {*head, SEGMENTS}
@@ -162,9 +162,9 @@ def test_a_search_gives_products_back_and_says_whether_that_was_enough(
     return to it."""
     source = tiny_onnx("bert", "fast")
     # Planted drops: all int8 loses 3 points, the first fallback 1, the next 2.
-    asked = iter([3.0, 1.0, 2.0, 1.0])
+    drops = iter([3.0, 1.0, 2.0, 1.0])
     fp32 = logits(source, feed(32, 12, seed=1))
-    points = evaluator(tmp_path, lambda found: 50.0 if np.array_equal(found, fp32) else 50.0 - next(asked))
+    points = evaluator(tmp_path, lambda outputs: 50.0 if np.array_equal(outputs, fp32) else 50.0 - next(drops))
     first, second = SECOND.format(0), SECOND.format(1)
     monkeypatch.setattr("compress.quantize.inc_tuning._candidates", lambda model, int8: [(), (first,), (first, second)])
     info = quantized(tiny_checkpoint("bert"), source, tmp_path, points, exclude=("pooler", "word_embeddings"))
@@ -172,11 +172,11 @@ def test_a_search_gives_products_back_and_says_whether_that_was_enough(
     assert [lost["drop"] for lost in info["tried"]] == [3.0, 1.0, 2.0]
     assert info["reached"]["drop"] == 1.0
     assert info["fp32_fallbacks"] == [f"{first}/MatMul"]
-    found = matmuls(onnx.load(tmp_path / "model_quantized.onnx").graph)
-    assert set(found.fp32) == {f"{first}/MatMul", "bert.pooler.dense/Gemm", "classifier/Gemm"}
-    assert (len(found.int8), info["fp32_gathers"]) == (11, 2)
+    matmul_names = matmuls(onnx.load(tmp_path / "model_quantized.onnx").graph)
+    assert set(matmul_names.fp32) == {f"{first}/MatMul", "bert.pooler.dense/Gemm", "classifier/Gemm"}
+    assert (len(matmul_names.int8), info["fp32_gathers"]) == (11, 2)
     reasons = info["stayed_fp32"]
-    assert set(reasons) == {*found.fp32, "bert.embeddings.word_embeddings/Gather", SEGMENTS}
+    assert set(reasons) == {*matmul_names.fp32, "bert.embeddings.word_embeddings/Gather", SEGMENTS}
     assert "pooler" in reasons["bert.pooler.dense/Gemm"]
 
 

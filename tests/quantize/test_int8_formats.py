@@ -77,11 +77,11 @@ def test_a_product_is_the_product_of_the_rounded(int8_format: str, bias: bool, t
         (float(STATES.min()), float(STATES.max())) if int8_format == "dynamic" else (-3.0, 4.0)
     )  # 4.0 clips some values
     model = to_int8_graph(linear(bias), PLAN, {NAME: int8_format}, ranges={NAME: Range(low, high)}, reduce_range=True)
-    found = run(model, tmp_path, {"x": STATES})
+    product = run(model, tmp_path, {"x": STATES})
     expected = rounded(STATES.astype(float), low, high) @ channels(WEIGHT.astype(float)) + (BIAS if bias else 0)
     # fp32 may round a value half-way between two either way: one step of one input, times its largest weight.
-    assert np.quantile(np.abs(found - expected), 0.9) < 1e-4
-    assert np.abs(found - expected).max() < (high - low) / 255 * np.abs(WEIGHT).max() * 2
+    assert np.quantile(np.abs(product - expected), 0.9) < 1e-4
+    assert np.abs(product - expected).max() < (high - low) / 255 * np.abs(WEIGHT).max() * 2
 
 
 def test_inputs_are_turned_into_levels_once(tiny_onnx: Callable[..., Path], tmp_path: Path) -> None:
@@ -118,12 +118,12 @@ def test_zero_is_a_level_of_every_range(low: float, high: float, zero: int) -> N
 
 
 def feeds(count: int = 4) -> list[dict[str, np.ndarray]]:
-    found = []
+    batches = []
     for number in range(count):
         ids = np.random.default_rng(number).integers(5, 120, (3, 9))
         mask = (np.arange(9) < np.array([[9], [6], [2 + number]])).astype(np.int64)
-        found.append({"input_ids": ids * mask, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)})
-    return found
+        batches.append({"input_ids": ids * mask, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)})
+    return batches
 
 
 @pytest.mark.parametrize("opset", [20, 23])
@@ -134,7 +134,7 @@ def test_ranges_hold_their_share_of_the_real_tokens_values(
     """With opset 20 the states are [length, batch, width]."""
     model = onnx.load(tiny_onnx("bert", "fast", opset))
     name = next(node.output[0] for node in model.graph.node if node.op_type == "LayerNormalization")
-    (found,) = calibrate(model, [name], feeds(), percentile=percentile).values()
+    (span,) = calibrate(model, [name], feeds(), percentile=percentile).values()
     model.graph.output.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, None))
     session = open_session_of(model)
     taken = [name_.name for name_ in session.get_inputs()]
@@ -147,8 +147,8 @@ def test_ranges_hold_their_share_of_the_real_tokens_values(
     values = np.concatenate(kept).ravel()
     share = (100 - percentile) / 2
     wanted = np.percentile(values, [share, 100 - share])
-    assert [found.low, found.high] == pytest.approx(wanted.tolist(), abs=0.05 if percentile < 100 else 1e-6)
-    inside = ((values >= found.low) & (values <= found.high)).mean()
+    assert [span.low, span.high] == pytest.approx(wanted.tolist(), abs=0.05 if percentile < 100 else 1e-6)
+    inside = ((values >= span.low) & (values <= span.high)).mean()
     assert inside >= percentile / 100
 
 
@@ -210,9 +210,9 @@ def test_the_portable_file_has_standard_operators_alone(tiny_onnx: Callable[...,
     assert kinds["MatMulInteger"] == 0
     assert len(matmuls(model.graph).int8) == 10
     static = quantize_onnx(tiny_onnx("bert", "fast"), tmp_path, Quantize(method="static"), feeds=feeds())
-    found = Counter(node.op_type for node in onnx.load(tmp_path / "model_quantized.onnx").graph.node)
-    assert found["MatMulIntegerToFloat"] == static["int8_matmuls"] == 10
-    assert found["QuantizeLinear"] == 8
+    static_kinds = Counter(node.op_type for node in onnx.load(tmp_path / "model_quantized.onnx").graph.node)
+    assert static_kinds["MatMulIntegerToFloat"] == static["int8_matmuls"] == 10
+    assert static_kinds["QuantizeLinear"] == 8
 
 
 @pytest.mark.parametrize("int8_format", ["static", "qdq"])
@@ -264,8 +264,8 @@ def test_a_gemm_is_taken_apart_or_left_alone(options: dict[str, Any], taken: boo
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
     split_gemms(model.graph, {"linear/Gemm"})
     plan = QuantizationPlan(int8=("linear/Gemm",), weight_only=(), kept=(), tables=())
-    made = to_int8_graph(model, plan, {"linear/Gemm": "dynamic"}, reduce_range=True)
-    assert len(matmuls(made.graph).int8) == taken
-    found = run(made, tmp_path, {"x": STATES[0]})
+    int8_model = to_int8_graph(model, plan, {"linear/Gemm": "dynamic"}, reduce_range=True)
+    assert len(matmuls(int8_model.graph).int8) == taken
+    product = run(int8_model, tmp_path, {"x": STATES[0]})
     expected = options.get("alpha", 1) * STATES[0] @ WEIGHT + BIAS
-    assert np.abs(found - expected).max() < (0.03 if taken else 1e-6) * np.abs(expected).max()
+    assert np.abs(product - expected).max() < (0.03 if taken else 1e-6) * np.abs(expected).max()

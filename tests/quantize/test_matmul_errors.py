@@ -21,27 +21,29 @@ def errors(power: float, least: np.ndarray | None = None) -> np.ndarray | None:
 
 
 def test_the_error_is_that_of_both_operands_rounded() -> None:
-    found, expected = errors(0.5), np.zeros(len(STATES))
+    row_errors, expected = errors(0.5), np.zeros(len(STATES))
     factors = np.sqrt(np.abs(REACH).max(0))
     smoothed = STATES / factors
     step = (smoothed.max() - smoothed.min()) / 255
     for exact in MATMULS:
         weight = factors[:, None] * exact.weight
         scale = np.abs(weight).max(0) / 127
-        made = np.rint(smoothed / step) * step @ (np.rint(weight / scale) * scale)
+        product = np.rint(smoothed / step) * step @ (np.rint(weight / scale) * scale)
         squares = (exact.output.astype(float) ** 2).sum(1)
-        expected += ((made - exact.output) ** 2).sum(1) / (squares + np.median(squares))
-    assert found is not None
-    assert found.sum() == pytest.approx(expected.sum(), rel=0.02)  # a value may round the other way
+        expected += ((product - exact.output) ** 2).sum(1) / (squares + np.median(squares))
+    assert row_errors is not None
+    assert row_errors.sum() == pytest.approx(expected.sum(), rel=0.02)  # a value may round the other way
 
 
 def test_what_is_no_better_is_left_and_what_is_better_is_finished() -> None:
-    sums = {power: float(found.sum()) for power in (0.0, 0.5, 0.9, 1.0) if (found := errors(power)) is not None}
+    sums = {
+        power: float(row_errors.sum()) for power in (0.0, 0.5, 0.9, 1.0) if (row_errors := errors(power)) is not None
+    }
     for one in sums:
         for other in sums:
-            found = errors(other, least=errors(one))
-            assert (found is None) == (sums[other] >= sums[one])
-            assert found is None or float(found.sum()) == sums[other]
+            row_errors = errors(other, least=errors(one))
+            assert (row_errors is None) == (sums[other] >= sums[one])
+            assert row_errors is None or float(row_errors.sum()) == sums[other]
 
 
 def test_clearly_worse_is_seen_on_few_tokens(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,14 +38,14 @@ def test_a_method_says_what_its_files_depend_on(name: str) -> None:
 
 
 def test_a_mistake_in_a_method_is_told_beside_the_others_with_its_line(tmp_path: Path) -> None:
-    found = mistakes(tmp_path, "method: statics, percentile: 5")
-    assert found[0].startswith("6: stages[2].quantize.method: expected one of `dynamic`, ")
-    assert found[0].endswith("found the text 'statics'; did you mean `static`?")
-    assert found[1].startswith("6: stages[2].quantize.percentile: ")
-    (found_,) = mistakes(tmp_path, "method: inc-static, reduce_range: true")
-    assert found_.startswith("6: stages[2].quantize.reduce_range: neural-compressor's weights have 8 bits")
-    (found_,) = mistakes(tmp_path, "method: qat")
-    assert found_.startswith("6: stages[2].quantize.method: qat uses the ranges of a `quantize_aware` stage")
+    problems = mistakes(tmp_path, "method: statics, percentile: 5")
+    assert problems[0].startswith("6: stages[2].quantize.method: expected one of `dynamic`, ")
+    assert problems[0].endswith("found the text 'statics'; did you mean `static`?")
+    assert problems[1].startswith("6: stages[2].quantize.percentile: ")
+    (problem,) = mistakes(tmp_path, "method: inc-static, reduce_range: true")
+    assert problem.startswith("6: stages[2].quantize.reduce_range: neural-compressor's weights have 8 bits")
+    (problem,) = mistakes(tmp_path, "method: qat")
+    assert problem.startswith("6: stages[2].quantize.method: qat uses the ranges of a `quantize_aware` stage")
 
 
 def test_what_is_made_in_python_is_checked_too() -> None:

@@ -28,11 +28,11 @@ FRAGILE = "bert.encoder.layer.0.output.dense/MatMul"
 
 
 def batches() -> list[dict[str, np.ndarray]]:
-    found = []
+    feeds = []
     for number in range(6):
         ids = np.random.default_rng(number).integers(5, 120, (8, 9))
-        found.append({"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)})
-    return found
+        feeds.append({"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)})
+    return feeds
 
 
 def answers(path: Path) -> np.ndarray:
@@ -44,13 +44,13 @@ def answers(path: Path) -> np.ndarray:
 def times(path: Path) -> Mapping[str, float]:
     """Return times as a profile would: int8 halves the time of every matmul."""
     graph = onnx.load(path).graph
-    found = matmuls(graph)
-    return dict.fromkeys(found.fp32, 2.0) | dict.fromkeys(found.int8, 1.0)
+    matmul_names = matmuls(graph)
+    return dict.fromkeys(matmul_names.fp32, 2.0) | dict.fromkeys(matmul_names.int8, 1.0)
 
 
 def evaluator(folder: Path, **changes: Any) -> Evaluator:
     folder.mkdir(exist_ok=True)
-    made = Evaluator(
+    base = Evaluator(
         few=answers,
         all=answers,
         score_few=lambda logits: 100.0,
@@ -63,7 +63,7 @@ def evaluator(folder: Path, **changes: Any) -> Evaluator:
         kind=TASK_KINDS["classification"],
         folder=folder,
     )
-    return replace(made, **changes)
+    return replace(base, **changes)
 
 
 @pytest.fixture
@@ -93,22 +93,22 @@ def fragile(tiny_onnx: Callable[..., Path], tmp_path: Path) -> Path:
     return path
 
 
-def quantized(source: Path, out: Path, asked: Evaluator, **spec: Any) -> dict[str, Any]:
+def quantized(source: Path, out: Path, judge: Evaluator, **spec: Any) -> dict[str, Any]:
     how = Quantize(method="auto", reduce_range=True, **spec)
-    return quantize_onnx(source, out, how, feeds=batches(), evaluator=asked)
+    return quantize_onnx(source, out, how, feeds=batches(), evaluator=judge)
 
 
 def test_what_is_fragile_ranks_first_and_goes_back(fragile: Path, tmp_path: Path) -> None:
     info = quantized(fragile, tmp_path / "out", evaluator(tmp_path / "work"), max_flips=5)
-    divergence = {name: min(found.values()) for name, found in info["divergence"].items()}
+    divergence = {name: min(by_format.values()) for name, by_format in info["divergence"].items()}
     assert max(divergence, key=lambda name: divergence[name]) == FRAGILE
     assert info["fp32_fallbacks"][0] == FRAGILE
     assert info["goal_met"]
     assert info["reached"]["flips"] <= 5
     assert info["stayed_fp32"][FRAGILE] == FALLBACK
-    made = matmuls(onnx.load(tmp_path / "out" / FILES["static"]).graph)
-    assert FRAGILE in made.fp32
-    assert len(made.int8) == info["int8_matmuls"] == len(divergence) - len(info["fp32_fallbacks"])
+    matmul_names = matmuls(onnx.load(tmp_path / "out" / FILES["static"]).graph)
+    assert FRAGILE in matmul_names.fp32
+    assert len(matmul_names.int8) == info["int8_matmuls"] == len(divergence) - len(info["fp32_fallbacks"])
     flips = answers(fragile).argmax(1) != answers(tmp_path / "out" / FILES["static"]).argmax(1)
     assert 100 * flips.mean() == pytest.approx(info["reached"]["flips"], abs=1e-3)
 
@@ -118,7 +118,7 @@ def test_the_points_that_a_product_alone_loses_are_told(fragile: Path, tmp_path:
     expected = answers(fragile).argmax(1)
     agreed = evaluator(tmp_path / "work", score_few=lambda logits: float(100 * (logits.argmax(1) == expected).mean()))
     info = quantized(fragile, tmp_path / "out", agreed, max_flips=5)
-    lost = {name: min(found.values()) for name, found in info["drop_alone"].items()}
+    lost = {name: min(by_format.values()) for name, by_format in info["drop_alone"].items()}
     assert lost.keys() == info["divergence"].keys()
     assert max(lost, key=lambda name: lost[name]) == FRAGILE
     assert lost[FRAGILE] > 5
@@ -132,8 +132,8 @@ def test_a_goal_that_is_met_at_once_gives_nothing_back(fragile: Path, tmp_path: 
 def test_where_no_mix_meets_the_goal_the_nearest_is_kept_and_what_is_in_the_way_named(
     fragile: Path, tmp_path: Path
 ) -> None:
-    asked = evaluator(tmp_path / "work", score=lambda logits: float(100 - np.abs(logits - answers(fragile)).max()))
-    info = quantized(fragile, tmp_path / "out", asked, max_flips=100, max_drop=0)
+    judge = evaluator(tmp_path / "work", score=lambda logits: float(100 - np.abs(logits - answers(fragile)).max()))
+    info = quantized(fragile, tmp_path / "out", judge, max_flips=100, max_drop=0)
     assert not info["goal_met"]
     assert info["blocking_matmuls"][0] == FRAGILE
     assert FRAGILE in info["fp32_fallbacks"]
@@ -161,11 +161,11 @@ def test_an_interrupted_search_goes_on_to_the_same_answer(calls: int, fragile: P
         )
     assert not list((tmp_path / "again").glob("*"))
     known = json.loads((tmp_path / "work-2" / "search.json").read_text()) if calls > 1 else {}
-    asked = 0
+    runs = 0
 
     def counted(path: Path) -> np.ndarray:
-        nonlocal asked
-        asked += 1
+        nonlocal runs
+        runs += 1
         return answers(path)
 
     again = quantized(
@@ -174,7 +174,7 @@ def test_an_interrupted_search_goes_on_to_the_same_answer(calls: int, fragile: P
     assert again == whole
     first, second = ((tmp_path / name / FILES["static"]).read_bytes() for name in ("whole", "again"))
     assert first == second
-    assert asked <= 2 * len(whole["divergence"]) + whole["mixes_tried"] + 3 - len(known)
+    assert runs <= 2 * len(whole["divergence"]) + whole["mixes_tried"] + 3 - len(known)
 
 
 @pytest.mark.parametrize(
@@ -233,8 +233,8 @@ def test_each_use_of_a_shared_weight_is_timed_by_itself(tiny_onnx: Callable[...,
         integer = {"MatMulInteger", "MatMulIntegerToFloat"}
         return {node.name: 1.0 if node.op_type in integer else 3.0 for node in nodes if "MatMul" in node.op_type}
 
-    asked = evaluator(tmp_path / "work", times=timed)
-    info = quantized(tiny_onnx("albert", "fast"), tmp_path / "out", asked, max_flips=100, max_drop=100)
+    judge = evaluator(tmp_path / "work", times=timed)
+    info = quantized(tiny_onnx("albert", "fast"), tmp_path / "out", judge, max_flips=100, max_drop=100)
     assert any(name.endswith("_1") for name in info["saved_ms"])
     assert set(info["saved_ms"].values()) == {2.0}
 
@@ -243,9 +243,9 @@ def test_each_use_of_a_shared_weight_is_timed_by_itself(tiny_onnx: Callable[...,
 @pytest.mark.parametrize("left", ['{"saved": ', "", "[]"])
 def test_notes_that_are_not_whole_are_made_again(left: str, fragile: Path, tmp_path: Path) -> None:
     whole = quantized(fragile, tmp_path / "whole", evaluator(tmp_path / "work-1"), max_flips=5)
-    asked = evaluator(tmp_path / "work-2")
+    judge = evaluator(tmp_path / "work-2")
     (tmp_path / "work-2" / "search.json").write_text(left)
-    assert quantized(fragile, tmp_path / "again", asked, max_flips=5) == whole
+    assert quantized(fragile, tmp_path / "again", judge, max_flips=5) == whole
 
 
 @pytest.mark.parametrize(("dynamic", "better"), [(0.51, "static"), (0.49, "dynamic")])

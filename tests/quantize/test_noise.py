@@ -59,10 +59,10 @@ def test_decibels_by_hand_with_the_bias_and_without_padding(repeats: int, tmp_pa
     coarse = np.rint(WEIGHT * 4) / 4
     other = TABLE.copy()
     other[40] += 100  # the padding token's row
-    found = measured(tmp_path, toy(WEIGHT), toy(coarse, table=other), repeats)
+    decibels = measured(tmp_path, toy(WEIGHT), toy(coarse, table=other), repeats)
     states = TABLE[IDS][MASK.astype(bool)].astype(np.float64)
     signal, noise = np.square(states @ WEIGHT + BIAS).sum(), np.square(states @ (WEIGHT - coarse)).sum()
-    assert found == {"linear/MatMul": pytest.approx(10 * np.log10(signal / noise), abs=0.01)}
+    assert decibels == {"linear/MatMul": pytest.approx(10 * np.log10(signal / noise), abs=0.01)}
 
 
 def test_copies_of_repeated_channels_do_not_count(tmp_path: Path) -> None:
@@ -74,10 +74,10 @@ def test_copies_of_repeated_channels_do_not_count(tmp_path: Path) -> None:
 
 def test_a_signal_that_is_gone_is_a_number(tmp_path: Path) -> None:
     nothing = toy(np.zeros_like(WEIGHT), np.zeros_like(BIAS))
-    (found,) = measured(tmp_path, nothing, toy(WEIGHT)).values()
-    assert found is not None
-    assert np.isfinite(found)
-    assert found < -1000
+    (decibels,) = measured(tmp_path, nothing, toy(WEIGHT)).values()
+    assert decibels is not None
+    assert np.isfinite(decibels)
+    assert decibels < -1000
 
 
 def test_what_the_other_graph_lacks_is_left_out(tmp_path: Path) -> None:
@@ -108,13 +108,13 @@ def test_every_product_and_norm_is_measured(
     """In every int8_format, so that none renames a part."""
     source = tiny_onnx(family, graph)
     quantize_onnx(source, tmp_path, Quantize(method="dynamic"), int8_format=int8_format, feeds=feeds())
-    found = signal_to_noise(source, tmp_path / FILES[int8_format], feeds())
+    decibels = signal_to_noise(source, tmp_path / FILES[int8_format], feeds())
     model = onnx.load(source)
     wanted = {*matmuls(model.graph).fp32}
     wanted |= {node.name for node in model.graph.node if node.op_type == "LayerNormalization"}
-    assert set(found) == wanted
-    values = [value for value in found.values() if value is not None]
-    assert len(values) == len(found)
+    assert set(decibels) == wanted
+    values = [value for value in decibels.values() if value is not None]
+    assert len(values) == len(decibels)
     assert 5 < min(values) < max(values) < 70  # 8 bits at width 16: above plain noise and below fp32's rounding
 
 
@@ -124,8 +124,8 @@ def test_coarser_weights_are_noisier(tiny_onnx: Make, tmp_path: Path) -> None:
     for name, per_channel in (("fine", True), ("coarse", False)):
         # With more than 7 bits a CPU without VNNI may saturate, which is another noise.
         quantize_onnx(source, tmp_path / name, Quantize(method="dynamic", reduce_range=True, per_channel=per_channel))
-        found = signal_to_noise(source, tmp_path / name / FILES["dynamic"], feeds())
-        means.append(np.mean([value for value in found.values() if value is not None]))
+        decibels = signal_to_noise(source, tmp_path / name / FILES["dynamic"], feeds())
+        means.append(np.mean([value for value in decibels.values() if value is not None]))
     assert means[0] > means[1] + 2
 
 

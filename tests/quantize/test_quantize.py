@@ -117,8 +117,8 @@ def test_a_table_of_few_rows_stays_fp32(rows: int, tmp_path: Path) -> None:
         helper.make_node("MatMul", ["x", "w"], ["y"], name="first/MatMul"),
         helper.make_node("MatMul", ["y", "w"], ["logits"], name="classifier/MatMul"),
     ]
-    made = model_of(nodes, {"t": table.astype(np.float32), "w": weight.astype(np.float32)}, 64)
-    assert select_nodes(made, (), embeddings=True, source=tmp_path).tables == (("few",) if rows == 16 else ())
+    model = model_of(nodes, {"t": table.astype(np.float32), "w": weight.astype(np.float32)}, 64)
+    assert select_nodes(model, (), embeddings=True, source=tmp_path).tables == (("few",) if rows == 16 else ())
 
 
 def test_excluded_nodes_stay_fp32_and_are_named(tiny_onnx, tmp_path: Path) -> None:
@@ -176,8 +176,8 @@ def test_a_weight_behind_a_node_that_can_go_becomes_int8(operator: str, tiny_onn
     """As in ALBERT's graphs; ONNX Runtime's quantizer alone leaves this weight fp32."""
     name = hide_weight(tiny_onnx("bert"), tmp_path / "hidden.onnx", operator)
     quantize_onnx(tmp_path / "hidden.onnx", tmp_path, Quantize(method="dynamic"))
-    found = matmuls(onnx.load(tmp_path / "model_quantized.onnx").graph)
-    assert f"{name}_quant" in found.int8
+    matmul_names = matmuls(onnx.load(tmp_path / "model_quantized.onnx").graph)
+    assert f"{name}_quant" in matmul_names.int8
 
 
 def test_an_embedding_that_silently_stayed_fp32_is_named(tiny_onnx, tmp_path: Path, monkeypatch) -> None:

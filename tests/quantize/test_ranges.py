@@ -19,12 +19,12 @@ BATCHES = [generator.normal(size=(size, 8)).astype(np.float32) * scale for size,
 
 
 def seen(batches: list[np.ndarray]) -> Seen:
-    found = Seen()
+    statistics = Seen()
     for batch in batches:
-        found.add_extremes(batch)
+        statistics.add_extremes(batch)
     for batch in batches:
-        found.add_counts(batch)
-    return found
+        statistics.add_counts(batch)
+    return statistics
 
 
 def test_minmax_is_all_that_was_seen() -> None:
@@ -59,11 +59,11 @@ def test_the_ends_of_the_values_tell_a_percentile_as_all_of_them_do(percentile: 
 @pytest.mark.parametrize(("low", "high"), [(100, 100.3), (1, 1.005), (0, 9e-41)])
 def test_values_that_hardly_differ_for_their_size_have_a_range(low: float, high: float) -> None:
     values = np.linspace(low, high, 500).astype(np.float32)
-    found, ends = seen([values]), Seen()
+    counts, ends = seen([values]), Seen()
     ends.add_extremes(values)
     ends.add_ends(values, 20)
     ends.count_ends(20)
-    for each in (found, ends):
+    for each in (counts, ends):
         span = RANGES["percentile"](each, 99.0)
         assert float(values[0]) <= span.low <= span.high <= float(values[-1])
 
@@ -71,10 +71,10 @@ def test_values_that_hardly_differ_for_their_size_have_a_range(low: float, high:
 def test_the_ends_are_the_least_and_the_largest_however_many_values_come_at_once() -> None:
     values = np.array([5, 1, 9, 3, 2, 7, 0, 8, 4, 6], np.float32)
     for size in (1, 2, 3, 4, 6, 10):  # 4: exactly as many as are kept
-        found = Seen()
+        ends = Seen()
         for start in range(0, len(values), size):
-            found.add_ends(values[start : start + size], 2)
-        assert sorted(found.ends) == [0, 1, 8, 9] and set(found.ends[:2]) == {0, 1}
+            ends.add_ends(values[start : start + size], 2)
+        assert sorted(ends.ends) == [0, 1, 8, 9] and set(ends.ends[:2]) == {0, 1}
 
 
 @pytest.mark.parametrize(("method", "passes"), [("percentile", 1), ("minmax", 1)])
@@ -103,8 +103,8 @@ def test_a_tensor_of_more_rows_than_tokens_is_counted_in_full() -> None:
     stored = {"table": rows, "one": np.ones(1, np.float32), "axis": np.array([2])}
     model = model_of(nodes, stored, 1)
     feed = {"input_ids": np.ones((1, 2), np.int64), "attention_mask": np.ones((1, 2), np.int64)}
-    found = calibrate(model, ["x"], [feed] * 3, percentile=99.0001)["x"]
-    assert found == RANGES["percentile"](seen([rows] * 3), 99.0001)
+    span = calibrate(model, ["x"], [feed] * 3, percentile=99.0001)["x"]
+    assert span == RANGES["percentile"](seen([rows] * 3), 99.0001)
 
 
 @pytest.mark.parametrize("method", list(RANGES))

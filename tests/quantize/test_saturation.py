@@ -35,23 +35,23 @@ def operands(rows: int, inner: int, columns: int, largest: int = 127) -> tuple[n
 
 def defined(levels: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, int]:
     """Return the product and its saturated pairs, computed one sum at a time as the instruction is documented."""
-    found, saturated = np.zeros((len(levels), weight.shape[1]), int), 0
-    for row, column in np.ndindex(found.shape):
+    product, saturated = np.zeros((len(levels), weight.shape[1]), int), 0
+    for row, column in np.ndindex(product.shape):
         products = [int(a) * int(b) for a, b in zip(levels[row], weight[:, column], strict=True)] + [0]
         for first, second in zip(products[0::2], products[1::2], strict=False):
             pair = max(-32768, min(32767, first + second))
             saturated += pair != first + second
-            found[row, column] += pair
-    return found, saturated
+            product[row, column] += pair
+    return product, saturated
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_pairs_are_clipped_as_defined(shape: tuple[int, int, int]) -> None:
     levels, weight = operands(*shape)
     expected, saturated = defined(levels, weight)
-    found = simulate_clipping(levels, weight)
-    assert found.saturated == saturated
-    assert found.pairs == shape[0] * -(-shape[1] // 2) * shape[2]
+    clipping = simulate_clipping(levels, weight)
+    assert clipping.saturated == saturated
+    assert clipping.pairs == shape[0] * -(-shape[1] // 2) * shape[2]
     zero = 100
     exact = (levels.astype(int) - zero) @ weight.astype(int)
     np.testing.assert_array_equal(int8_matmul(levels, weight, zero, saturating=False), exact)
@@ -61,9 +61,9 @@ def test_pairs_are_clipped_as_defined(shape: tuple[int, int, int]) -> None:
 
 def test_there_is_something_to_clip() -> None:
     levels, weight = operands(9, 96, 40)
-    found = simulate_clipping(levels, weight)
-    assert found.saturated > 1000
-    assert found.over.min() < 0 < found.over.max()
+    clipping = simulate_clipping(levels, weight)
+    assert clipping.saturated > 1000
+    assert clipping.over.min() < 0 < clipping.over.max()
 
 
 @pytest.mark.parametrize(
@@ -123,16 +123,16 @@ kinds = pytest.mark.parametrize("kind", ["MatMulInteger", "MatMulIntegerToFloat"
 @pytest.mark.parametrize("shape", SHAPES)
 def test_onnx_runtime_saturates_here_to_the_bit(shape: tuple[int, int, int], kind: str, tmp_path: Path) -> None:
     levels, weight = operands(*shape)
-    found = runtimes_product(levels, weight, kind, tmp_path)
-    np.testing.assert_array_equal(found, int8_matmul(levels, weight, 100, saturating=True))
+    product = runtimes_product(levels, weight, kind, tmp_path)
+    np.testing.assert_array_equal(product, int8_matmul(levels, weight, 100, saturating=True))
 
 
 @pytest.mark.skipif(not has_vnni(), reason="this CPU has no exact sums of int8 products (no VNNI, no Arm dotprod)")
 @kinds
 def test_onnx_runtime_is_exact_here(kind: str, tmp_path: Path) -> None:
     levels, weight = operands(9, 96, 40)
-    found = runtimes_product(levels, weight, kind, tmp_path)
-    np.testing.assert_array_equal(found, int8_matmul(levels, weight, 100, saturating=False))
+    product = runtimes_product(levels, weight, kind, tmp_path)
+    np.testing.assert_array_equal(product, int8_matmul(levels, weight, 100, saturating=False))
 
 
 @pytest.mark.skipif(platform.machine().lower() not in ("x86_64", "amd64"), reason="about x86 kernels")
@@ -141,16 +141,16 @@ def test_7_bit_and_unsigned_weights_are_exact_on_every_x86(kind: str, tmp_path: 
     for largest, offset in ((63, 0), (127, 128)):
         levels, weight = operands(9, 96, 40, largest)
         stored = (weight.astype(int) + offset).astype(np.uint8) if offset else weight
-        found = runtimes_product(levels, stored, kind, tmp_path)
-        np.testing.assert_array_equal(found, int8_matmul(levels, weight, 100, saturating=False))
+        product = runtimes_product(levels, stored, kind, tmp_path)
+        np.testing.assert_array_equal(product, int8_matmul(levels, weight, 100, saturating=False))
 
 
 def feeds() -> list[dict[str, np.ndarray]]:
-    found = []
+    batches = []
     for length in (3, 9):
         ids = np.random.default_rng(length).integers(5, 120, (1, length))
-        found.append({"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)})
-    return found
+        batches.append({"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)})
+    return batches
 
 
 def logits(path: Path) -> np.ndarray:

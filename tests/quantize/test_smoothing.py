@@ -51,8 +51,8 @@ def feeds() -> Feeds:
     return every_row(60, texts=6)
 
 
-def run(made: ModelProto, folder: Path) -> np.ndarray:
-    return logits(made, folder, feeds())
+def run(onnx_model: ModelProto, folder: Path) -> np.ndarray:
+    return logits(onnx_model, folder, feeds())
 
 
 def test_factors_are_the_papers() -> None:
@@ -61,12 +61,12 @@ def test_factors_are_the_papers() -> None:
     states, weights = np.abs(TABLE).max(0), np.abs(np.concatenate([WEIGHT, OTHER], 1)).max(1)
     weights = np.maximum(weights, 0.1 * np.median(weights))  # the outlier channel's weights are raised to this
     expected = states**0.7 / weights**0.3
-    found = factors["first/MatMul"]
-    assert found / found[0] == pytest.approx(expected / expected[0], rel=2**-10)
-    assert np.log(found).mean() == pytest.approx(0, abs=2**-10)
-    assert (1 / found == (1 / found).astype(np.float16)).all()  # as stored in the file
+    vector = factors["first/MatMul"]
+    assert vector / vector[0] == pytest.approx(expected / expected[0], rel=2**-10)
+    assert np.log(vector).mean() == pytest.approx(0, abs=2**-10)
+    assert (1 / vector == (1 / vector).astype(np.float16)).all()  # as stored in the file
     assert chosen.minor_side_weights == {}  # both sides of the rows are alike
-    assert (factors["second/MatMul"] == found).all()  # they share one input, so one division
+    assert (factors["second/MatMul"] == vector).all()  # they share one input, so one division
     assert chosen.alphas == {"first/MatMul": 0.7, "second/MatMul": 0.7}
     assert chosen.channel_repeats == {}  # a table's rows come from no matmul
 
@@ -80,9 +80,9 @@ def test_channels_that_were_silent_on_the_sample_are_not_wiped_out() -> None:
         helper.make_node("MatMul", ["x", "w"], ["p"], name="first/MatMul"),
         helper.make_node("Add", ["p", "b"], ["logits"], name="first/Add"),
     ]
-    made = model_of(nodes, {"t": table, "w": WEIGHT, "b": np.ones(OUT, np.float32)}, OUT)
+    silent_model = model_of(nodes, {"t": table, "w": WEIGHT, "b": np.ones(OUT, np.float32)}, OUT)
     plan = QuantizationPlan(int8=("first/MatMul",), weight_only=(), kept=(), tables=())
-    factors = find_factors(made, plan, feeds(), Quantize(alpha=0.5)).factors["first/MatMul"]
+    factors = find_factors(silent_model, plan, feeds(), Quantize(alpha=0.5)).factors["first/MatMul"]
     assert (table != 0).any(axis=0).mean() < 0.5
     assert factors[7:].min() > 0.05 * np.median(factors[:7])
 
@@ -98,11 +98,11 @@ def test_outputs_are_the_same_in_fp32_and_other_readers_are_left_alone(tmp_path:
 
 def error(folder: Path, **spec: object) -> float:
     how = Quantize(embeddings=False, reduce_range=True, calibration="minmax", **spec)  # type: ignore[arg-type]
-    made = compute_params(model(), PLAN, "static", how, feeds(), smoothed=how.method == "smoothquant").applied(
+    int8_model = compute_params(model(), PLAN, "static", how, feeds(), smoothed=how.method == "smoothquant").applied(
         model(), PLAN, how
     )
     exact = run(model(), folder)
-    return float(np.abs(run(made, folder) - exact).mean() / np.abs(exact).mean())
+    return float(np.abs(run(int8_model, folder) - exact).mean() / np.abs(exact).mean())
 
 
 def test_an_outlier_channel_that_breaks_static_int8_is_rescued(tmp_path: Path) -> None:
@@ -127,40 +127,40 @@ def test_the_search_takes_the_best_alpha_and_none_where_none_helps(tmp_path: Pat
 
 def one_sided(down: float) -> ModelProto:
     """Return a model whose rows are like GELU's output: channels reach up to different heights, and all alike a little down."""
-    made, draws = model(), np.random.default_rng(7)
+    onnx_model, draws = model(), np.random.default_rng(7)
     up = np.abs(draws.normal(size=(60, WIDTH))) * 10 ** np.linspace(-1, 1, WIDTH)
     rows = np.where(draws.random((60, WIDTH)) < 0.1, up, -0.17 * draws.random((60, WIDTH))) * np.sign(down)
-    table = next(tensor for tensor in made.graph.initializer if tensor.name == "t")
+    table = next(tensor for tensor in onnx_model.graph.initializer if tensor.name == "t")
     table.CopyFrom(numpy_helper.from_array(rows.astype(np.float32), "t"))
-    return made
+    return onnx_model
 
 
 @pytest.mark.parametrize("direction", [1.0, -1.0])
 def test_the_minor_side_of_an_input_takes_few_levels(
     direction: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = one_sided(direction)
-    exact, shares, errors = run(made, tmp_path), [], []
+    source = one_sided(direction)
+    exact, shares, errors = run(source, tmp_path), [], []
     for minor_side_weights in (smoothing.MINOR_SIDE_WEIGHTS, (1.0,)):
         monkeypatch.setattr(smoothing, "MINOR_SIDE_WEIGHTS", minor_side_weights)
         how = Quantize(method="smoothquant", embeddings=False, calibration="minmax", alpha=1.0, reduce_range=SEVEN_BITS)
-        params = compute_params(made, PLAN, "static", how, feeds(), smoothed=how.method == "smoothquant")
+        params = compute_params(source, PLAN, "static", how, feeds(), smoothed=how.method == "smoothquant")
         assert bool(params.minor_side_weights) == (len(minor_side_weights) > 1)
         assert params.summary().get("minor_side_weights", {}) == params.minor_side_weights
         span = params.ranges["first/MatMul"]
         shares.append(min(-span.low, span.high) / max(-span.low, span.high))
-        errors.append(np.square(run(params.applied(made, PLAN, how), tmp_path) - exact).mean())
+        errors.append(np.square(run(params.applied(source, PLAN, how), tmp_path) - exact).mean())
     assert shares[0] < 0.15 < 0.9 < shares[1]
     assert errors[0] < 0.4 * errors[1]  # a step nearly half as wide, so at best a quarter of the squared error
 
 
 def test_alpha_is_searched_again_where_one_side_is_the_minor(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = one_sided(1.0)
-    found = find_factors(made, PLAN, feeds(), Quantize())
+    source = one_sided(1.0)
+    uneven = find_factors(source, PLAN, feeds(), Quantize())
     monkeypatch.setattr(smoothing, "MINOR_SIDE_WEIGHTS", (1.0,))
-    plain = find_factors(made, PLAN, feeds(), Quantize())
-    assert found.minor_side_weights
-    assert found.alphas["first/MatMul"] > plain.alphas["first/MatMul"]
+    plain = find_factors(source, PLAN, feeds(), Quantize())
+    assert uneven.minor_side_weights
+    assert uneven.alphas["first/MatMul"] > plain.alphas["first/MatMul"]
 
 
 def test_the_file_has_its_factors_in_half_precision_and_loses_nothing(tmp_path: Path) -> None:
@@ -183,21 +183,23 @@ def padded() -> Feeds:
 def test_a_smoothed_model_is_whole_and_no_larger(family: str, tiny_onnx: Callable[..., Path], tmp_path: Path) -> None:
     """Shared weights stay shared, and the unpadded form uses the same ones."""
     source = tiny_onnx(family, "fast")
-    given = padded()
+    batches = padded()
     sizes = {}
     for method in ("static", "smoothquant"):
         spec = Quantize(method=method, alpha=0.5 if method == "smoothquant" else None)
-        info = quantize_onnx(source, tmp_path / method, spec, feeds=given)
-        made = onnx.load(tmp_path / method / FILES["static"])
+        info = quantize_onnx(source, tmp_path / method, spec, feeds=batches)
+        int8_model = onnx.load(tmp_path / method / FILES["static"])
         sizes[method] = sum(
-            len(tensor.raw_data) for tensor in made.graph.initializer if tensor.data_type == TensorProto.INT8
+            len(tensor.raw_data) for tensor in int8_model.graph.initializer if tensor.data_type == TensorProto.INT8
         )
         assert (tmp_path / method / "model_quantized_unpadded.onnx").is_file()
     assert info["alphas"]
     assert set(info["alphas"].values()) == {0.5}
     assert sizes["smoothquant"] == sizes["static"]
-    names = {tensor.name for tensor in made.graph.initializer}
-    kinds = {tensor.name: tensor.data_type for tensor in made.graph.initializer if tensor.name.endswith("/inverse")}
+    names = {tensor.name for tensor in int8_model.graph.initializer}
+    kinds = {
+        tensor.name: tensor.data_type for tensor in int8_model.graph.initializer if tensor.name.endswith("/inverse")
+    }
     factors = set(kinds)
     assert set(kinds.values()) == {TensorProto.FLOAT16}
     assert len(factors) <= len(
@@ -212,18 +214,18 @@ def test_a_whole_model_with_copies_and_its_unpadded_form(
     monkeypatch.setattr(smoothing, "extra_channels", lambda channels: 16)
     monkeypatch.setattr(smoothing, "_SPLIT_GAIN", 10.0)  # tiny random models have no outlier channels
     source = tiny_onnx(family, "fast")
-    given = padded()
+    batches = padded()
     spec = Quantize(alpha=0.5, portable=True, reduce_range=SEVEN_BITS)
-    info = quantize_onnx(source, tmp_path, spec, feeds=given)  # compares the unpadded form
+    info = quantize_onnx(source, tmp_path, spec, feeds=batches)  # compares the unpadded form
     assert set(info["channels_added"].values()) == {16}
     layers = sum(node.op_type == "Gelu" for node in onnx.load(source).graph.node)
     assert len(info["channels_added"]) == layers
-    made = onnx.load(tmp_path / FILES["static"])
-    wide = [tensor.name for tensor in made.graph.initializer if tensor.name.endswith("_split_quantized")]
+    int8_model = onnx.load(tmp_path / FILES["static"])
+    wide = [tensor.name for tensor in int8_model.graph.initializer if tensor.name.endswith("_split_quantized")]
     assert len(wide) == 2 * (1 if family == "albert" else layers)
-    found = signal_to_noise(source, tmp_path / FILES["static"], given)
-    assert all(value is None or value > 20 for value in found.values())
-    portable = quantize_onnx(source, tmp_path, spec, int8_format="qdq", feeds=given)
+    decibels = signal_to_noise(source, tmp_path / FILES["static"], batches)
+    assert all(value is None or value > 20 for value in decibels.values())
+    portable = quantize_onnx(source, tmp_path, spec, int8_format="qdq", feeds=batches)
     assert portable["int8_matmuls"] == info["int8_matmuls"]
 
 
@@ -231,8 +233,8 @@ def test_alberts_last_keys_and_values_keep_the_shared_weights_as_they_are(tiny_o
     source = onnx.load(tiny_onnx("albert", "fast"))
     plan = select_nodes(source, (), embeddings=True, source=Path("m"))
     ids = np.arange(5, 45).reshape(4, 10)
-    given = [{"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}]
-    factors = find_factors(source, plan, given, Quantize(alpha=0.5)).factors
+    batches = [{"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}]
+    factors = find_factors(source, plan, batches, Quantize(alpha=0.5)).factors
     assert factors
     assert not [name for name in factors if ".key/" in name or ".value/" in name]
 
@@ -242,10 +244,10 @@ def test_corrections_take_the_mean_error_away(tmp_path: Path) -> None:
     means = {}
     for corrected in (False, True):
         how = Quantize(method="static", embeddings=False, reduce_range=True, percentile=99.5, bias_correction=corrected)
-        made = compute_params(model(), PLAN, "static", how, feeds(), smoothed=how.method == "smoothquant").applied(
-            model(), PLAN, how
-        )
-        means[corrected] = np.abs((run(made, tmp_path) - exact).mean((0, 1))).max()
+        int8_model = compute_params(
+            model(), PLAN, "static", how, feeds(), smoothed=how.method == "smoothquant"
+        ).applied(model(), PLAN, how)
+        means[corrected] = np.abs((run(int8_model, tmp_path) - exact).mean((0, 1))).max()
     assert means[False] > 0.05
     assert means[True] < means[False] / 50
 
@@ -274,8 +276,8 @@ def test_inputs_that_share_a_weight_have_factors_for_the_peaks_of_both() -> None
         helper.make_node("MatMul", ["y", "w"], ["q"], name="second/MatMul"),
         helper.make_node("Sum", ["p", "q"], ["logits"], name="sum"),
     ]
-    made = model_of(nodes, {"t": table, "u": other, "w": weight}, 24)
-    factors = find_factors(made, PLAN, feeds(), Quantize(alpha=0.7)).factors
+    source = model_of(nodes, {"t": table, "u": other, "w": weight}, 24)
+    factors = find_factors(source, PLAN, feeds(), Quantize(alpha=0.7)).factors
     expected = np.maximum(np.abs(table).max(0), np.abs(other).max(0)) ** 0.7 / np.abs(weight).max(1) ** 0.3
     assert (factors["first/MatMul"] == factors["second/MatMul"]).all()
     assert factors["first/MatMul"] / factors["first/MatMul"][0] == pytest.approx(expected / expected[0], rel=2**-10)

@@ -49,18 +49,18 @@ OUTPUTS = ("attention.output.dense", "out_lin", "attention.dense", "attn.o", "at
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    made: dict[tuple[str, str, int], Path] = {}
+    paths: dict[tuple[str, str, int], Path] = {}
 
     def export(name: str, graph: str = "fast", opset: int = 20) -> Path:
         key = (name, graph, opset)
-        if key not in made:
+        if key not in paths:
             folder = tmp_path_factory.mktemp("model")
             model = MODELS[name]()
             model.save_pretrained(folder)
             options: dict[str, Any] = {"graph": graph, "opset": opset, "kind": "classification"}
             export_onnx(folder, folder, task_name="toy", labels=LABELS, **options)
-            made[key] = folder / "model.onnx"
-        return made[key]
+            paths[key] = folder / "model.onnx"
+        return paths[key]
 
     return export
 
@@ -73,14 +73,14 @@ def random_factors(model: ModelProto) -> Factors:
     """Return factors for all int8 matmuls; those that share an input or a weight share one vector."""
     plan = select_nodes(model, (), embeddings=True, source=Path("model.onnx"))
     sizes = {tensor.name: tensor.dims[0] for tensor in model.graph.initializer if tensor.dims}
-    draws, shared, found = np.random.default_rng(3), dict[str, np.ndarray](), Factors()
+    draws, shared, factors = np.random.default_rng(3), dict[str, np.ndarray](), Factors()
     for node in model.graph.node:
         if node.name in plan.int8:
             known = [shared[name] for name in node.input if name in shared]
             vector = known[0] if known else np.exp(draws.normal(size=sizes[node.input[1]])).astype(np.float32)
             shared |= dict.fromkeys(node.input, vector)
-            found[node.name] = vector
-    return found
+            factors[node.name] = vector
+    return factors
 
 
 def answers(model: ModelProto, folder: Path) -> np.ndarray:
@@ -95,22 +95,22 @@ def answers(model: ModelProto, folder: Path) -> np.ndarray:
 def smoothed_inputs(model: ModelProto) -> dict[str, bool]:
     """Return, for each matmul of an attention output, whether it reads a multiplication."""
     makers = {name: node for node in model.graph.node for name in node.output}
-    found = {}
+    reads_product = {}
     for node in model.graph.node:
         if is_output(node.name) and "MatMul" in node.name and node.input[0] in makers:
             before = makers[node.input[0]]
             while before.op_type in ("QuantizeLinear", "DequantizeLinear"):
                 before = makers[before.input[0]]
-            found[node.name] = before.op_type == "Mul"
-    return found
+            reads_product[node.name] = before.op_type == "Mul"
+    return reads_product
 
 
 def check_exact(model: ModelProto, folder: Path) -> None:
     factors, expected = random_factors(model), answers(model, folder)
     same = pytest.approx(expected, abs=2e-6 * float(np.abs(expected).max()))  # fp32 sums in another order
-    found = smooth(model, factors, fold=True)
-    assert answers(found, folder) == same
-    read = smoothed_inputs(found)
+    folded_model = smooth(model, factors, fold=True)
+    assert answers(folded_model, folder) == same
+    read = smoothed_inputs(folded_model)
     assert read and not any(read.values())
     apart = smooth(model, factors, fold=False)
     assert all(smoothed_inputs(apart).values())
@@ -202,17 +202,18 @@ def test_the_values_int8_weights_stay_as_they_are(exported: Callable[..., Path])
 def test_the_noise_of_divided_values_is_that_of_whole_ones(
     exported: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, found = exported("bert"), []
+    path, decibels = exported("bert"), []
     feeds = [{key: value.numpy() for key, value in example(describe(MODELS["bert"]()), 8, 24).items()}]
     for fold in (fold_into_values, lambda graph, factors: set()):
         monkeypatch.setattr(smoothing, "fold_into_values", fold)
         quantize_onnx(path, tmp_path, Quantize(alpha=0.5, reduce_range=SEVEN_BITS), feeds=feeds)
-        found.append(signal_to_noise(path, tmp_path / "model_quantized.onnx", feeds))
-    assert list(found[0]) == list(found[1])
-    values = [name for name in found[0] if "self.value/" in name]
+        decibels.append(signal_to_noise(path, tmp_path / "model_quantized.onnx", feeds))
+    assert list(decibels[0]) == list(decibels[1])
+    values = [name for name in decibels[0] if "self.value/" in name]
     assert len(values) == 3
     for name in values:
-        assert found[0][name] == pytest.approx(found[1][name], abs=0.5)  # dB; 0.02 for a factor fitted to 192 tokens
+        # dB; 0.02 for a factor fitted to 192 tokens
+        assert decibels[0][name] == pytest.approx(decibels[1][name], abs=0.5)
 
 
 def to_array(model: ModelProto, name: str) -> np.ndarray:
@@ -248,13 +249,13 @@ def test_corrections_are_of_the_values_that_the_file_has(
     params = compute_params(model, plan, "static", spec, feeds, smoothed=True)
     output = next(name for name in plan.int8 if is_output(name))
     value = output.replace("output.dense", "self.value")
-    (scale,) = (found for name, found in divided_values(model.graph, params.factors).items() if name == value)
+    (scale,) = (vector for name, vector in divided_values(model.graph, params.factors).items() if name == value)
     if kept:
         plan, scale = without_matmuls(plan, [output]), np.ones_like(scale)
-    made = params.applied(model, plan, spec)
-    node = next(node for node in made.graph.node if node.name == f"{value}_quant")
+    int8_model = params.applied(model, plan, spec)
+    node = next(node for node in int8_model.graph.node if node.name == f"{value}_quant")
     whole = to_array(model, f"{value.removesuffix('/MatMul')}.bias") + params.corrections[value]
-    assert to_array(made, node.input[-1]) * scale == pytest.approx(whole, abs=1e-6)
+    assert to_array(int8_model, node.input[-1]) * scale == pytest.approx(whole, abs=1e-6)
     assert np.abs(scale - 1).max() > 0.1 or kept
 
 
@@ -288,9 +289,9 @@ def test_what_another_node_reads_stays_as_it_is(read_too: str, folded: bool, tmp
     factors = {"output/MatMul": np.linspace(0.5, 2, WIDTH, dtype=np.float32)}
     model, feeds = attention(read_too=read_too), every_row(12, texts=3)
     expected = logits(model, tmp_path, feeds)
-    found = smooth(model, factors, fold=True)
-    assert any(node.op_type == "Mul" for node in found.graph.node) is not folded
-    assert logits(found, tmp_path, feeds) == pytest.approx(expected, abs=1e-5)
+    smooth_model = smooth(model, factors, fold=True)
+    assert any(node.op_type == "Mul" for node in smooth_model.graph.node) is not folded
+    assert logits(smooth_model, tmp_path, feeds) == pytest.approx(expected, abs=1e-5)
 
 
 def test_what_does_not_come_from_stored_values_stays_as_it_is() -> None:

@@ -10,20 +10,20 @@ from compress.quantize.ranges import Range
 from compress.quantize.weights import Rows, row_levels, to_int8
 
 
-def restored(found: Rows) -> np.ndarray:
-    scales = found.scales.astype(np.float64)
-    scales = scales if found.unit is None else scales**2 * float(np.asarray(found.unit))
-    return found.levels * scales[:, None] + (0 if found.centre is None else found.centre)
+def restored(rows: Rows) -> np.ndarray:
+    scales = rows.scales.astype(np.float64)
+    scales = scales if rows.unit is None else scales**2 * float(np.asarray(rows.unit))
+    return rows.levels * scales[:, None] + (0 if rows.centre is None else rows.centre)
 
 
 def test_what_all_rows_have_in_common_is_not_rounded() -> None:
     generator = np.random.default_rng(1)
     table = (0.03 * generator.normal(size=(512, 24))).astype(np.float32)
     table[:, 5] += 0.4  # as in positions with the segment's row added
-    found = row_levels(table)
-    assert found.unit is None
-    off = np.abs(restored(found) - table)
-    assert (off <= found.scales[:, None] * 0.501).all()
+    int8_rows = row_levels(table)
+    assert int8_rows.unit is None
+    off = np.abs(restored(int8_rows) - table)
+    assert (off <= int8_rows.scales[:, None] * 0.501).all()
     levels, scales = to_int8(table, 0)
     plain = np.abs(levels * scales[:, None] - table)
     assert off.mean() < plain.mean() / 3
@@ -36,18 +36,18 @@ def test_the_scales_of_a_long_table_are_coded(loudest: float, monkeypatch: pytes
     table = (generator.normal(size=(400, 24)) * generator.uniform(0.5, 2, (400, 1))).astype(np.float32)
     table[7] *= loudest
     table[9] = 0
-    found = row_levels(table)
-    assert found.centre is None
-    assert found.scales.dtype == np.uint8
-    assert (found.levels[9] == 0).all()
+    int8_rows = row_levels(table)
+    assert int8_rows.centre is None
+    assert int8_rows.scales.dtype == np.uint8
+    assert (int8_rows.levels[9] == 0).all()
     exact = np.abs(table).max(1) / 127
-    scales = found.scales.astype(np.float64) ** 2 * float(np.asarray(found.unit))
+    scales = int8_rows.scales.astype(np.float64) ** 2 * float(np.asarray(int8_rows.unit))
     rows = np.arange(400) != 9
     assert (scales[rows] >= exact[rows] * (1 - 1e-6)).all()  # rounded up, so nothing is clipped
     # The next code is (1 + 1 / code)² of the scale.
-    assert (scales[rows] <= exact[rows] * (1 + 1 / (found.scales[rows] - 1.0)) ** 2 * (1 + 1e-6)).all()
+    assert (scales[rows] <= exact[rows] * (1 + 1 / (int8_rows.scales[rows] - 1.0)) ** 2 * (1 + 1e-6)).all()
     assert np.median(scales[rows] / exact[rows]) < (1.02 if loudest == 1 else 1.15)
-    assert (np.abs(restored(found) - table) <= scales[:, None] * 0.501).all()
+    assert (np.abs(restored(int8_rows) - table) <= scales[:, None] * 0.501).all()
 
 
 def test_a_table_of_zeros_is_zeros(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,12 +36,12 @@ def long_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(weights, "LONG", 100)
 
 
-def restored(found: Blocks) -> np.ndarray:
+def restored(blocks: Blocks) -> np.ndarray:
     """Return float32 [row, size], decoded from the stored blocks."""
-    packed, codes = found.packed.astype(np.int32), found.codes.astype(np.float32)
+    packed, codes = blocks.packed.astype(np.int32), blocks.codes.astype(np.float32)
     upper = packed // 16
     levels = np.concatenate([upper, packed - 16 * upper - 8], axis=2).astype(np.float32)
-    return (levels * (codes * np.abs(codes) * found.unit)).reshape(len(packed), -1)
+    return (levels * (codes * np.abs(codes) * blocks.unit)).reshape(len(packed), -1)
 
 
 def table(rows: int = 400, size: int = 64) -> np.ndarray:
@@ -66,29 +66,29 @@ def rows_of(model: ModelProto, ids: np.ndarray, folder: Path) -> np.ndarray:
 def test_the_graph_computes_what_numpy_does(size: int, tmp_path: Path) -> None:
     """Exactly."""
     values = table(size=size)
-    made = to_int8_graph(looked_up(values), PLAN, {}, word_bits=4)
+    int8_model = to_int8_graph(looked_up(values), PLAN, {}, word_bits=4)
     ids = GENERATOR.integers(0, 400, (3, 50))
-    np.testing.assert_array_equal(rows_of(made, ids, tmp_path), restored(block_levels(values))[ids])
-    assert rows_of(made, ids[:, :0], tmp_path).shape == (3, 0, size)
+    np.testing.assert_array_equal(rows_of(int8_model, ids, tmp_path), restored(block_levels(values))[ids])
+    assert rows_of(int8_model, ids[:, :0], tmp_path).shape == (3, 0, size)
 
 
 def test_every_byte_stands_for_its_two_values(tmp_path: Path) -> None:
     values = np.concatenate([np.arange(-8, 8).repeat(16)[:, None], np.tile(np.arange(-8, 8), 16)[:, None]], 1)
     values = np.repeat(values, 4, axis=1).astype(np.float32)  # [256, 8]: a block of two halves
     values[:, 1] = values[:, 6] = -8  # so that the scale is 1
-    found = block_levels(values)
-    assert len(np.unique(found.packed[:, 0, 0])) == 256
-    made = to_int8_graph(looked_up(values), PLAN, {}, word_bits=4)
-    np.testing.assert_allclose(rows_of(made, np.arange(256)[None], tmp_path)[0], values, rtol=1e-6)
+    int4_blocks = block_levels(values)
+    assert len(np.unique(int4_blocks.packed[:, 0, 0])) == 256
+    int8_model = to_int8_graph(looked_up(values), PLAN, {}, word_bits=4)
+    np.testing.assert_allclose(rows_of(int8_model, np.arange(256)[None], tmp_path)[0], values, rtol=1e-6)
 
 
 def test_a_block_has_the_better_of_its_scales_on_the_side_of_its_farthest_value() -> None:
     values = table()
-    found = block_levels(values)
+    int4_blocks = block_levels(values)
     blocks = values.reshape(400, 2, 32)
     farthest = np.take_along_axis(blocks, np.abs(blocks).argmax(2, keepdims=True), 2)
-    assert (np.sign(found.codes) == -np.sign(farthest)).all()
-    error = np.square(restored(found) - values).sum()
+    assert (np.sign(int4_blocks.codes) == -np.sign(farthest)).all()
+    error = np.square(restored(int4_blocks) - values).sum()
     step = np.abs(blocks).max(2, keepdims=True) / 7
     plain = np.square(np.rint(blocks / step) * step - blocks).sum()
     assert error < 0.8 * plain  # against the plain rounding to ±7 with exact scales
@@ -120,8 +120,8 @@ def test_blocks_divide_rows(width: int, block: int | None) -> None:
         ):
             block_levels(table(size=width))
     else:
-        found = block_levels(table(size=width))
-        assert row_bytes(400, width, bits=4) * 400 == found.packed.nbytes + found.codes.nbytes
+        int4_blocks = block_levels(table(size=width))
+        assert row_bytes(400, width, bits=4) * 400 == int4_blocks.packed.nbytes + int4_blocks.codes.nbytes
     assert row_bytes(400, width) == width + 1
     assert row_bytes(99, width, bits=4) == row_bytes(99, width) == width + 4
 
@@ -146,11 +146,11 @@ def test_every_family_s_words_have_4_bits(
 ) -> None:
     source = tiny_onnx(family, graph)
     method = "dynamic" if int8_format == "dynamic" else "static"
-    found = {}
+    by_bits = {}
     for bits in (8, 4):
         spec = Quantize(method=method, word_bits=bits)
         info = quantize_onnx(source, tmp_path, spec, int8_format=int8_format, feeds=feeds(), name=f"{bits}.onnx")
-        found[bits] = logits(tmp_path / f"{bits}.onnx")
+        by_bits[bits] = logits(tmp_path / f"{bits}.onnx")
         assert (info["int8_gathers"], info["int4_gathers"]) == ((2, 0) if bits == 8 else (1, 1))
     model = onnx.load(tmp_path / "4.onnx")
     (name,) = packed_look_ups(model)
@@ -163,33 +163,33 @@ def test_every_family_s_words_have_4_bits(
     )
     full = logits(source)
     spread = (full - full.mean(0)).std()
-    assert np.abs(found[4] - found[8]).max() > 0
-    assert np.abs(found[4] - full).mean() < 0.5 * spread
+    assert np.abs(by_bits[4] - by_bits[8]).max() > 0
+    assert np.abs(by_bits[4] - full).mean() < 0.5 * spread
     if int8_format == "static":
         beside = onnx.load(unpadded_beside(tmp_path / "4.onnx"), load_external_data=False)
         assert len(packed_look_ups(beside)) == 1  # the same table: the two forms are compared when they are written
 
 
 def test_a_short_table_and_positions_keep_8_bits(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = looked_up(table(120))
-    assert word_look_ups(made, PLAN) == ["words/Gather"]
+    model = looked_up(table(120))
+    assert word_look_ups(model, PLAN) == ["words/Gather"]
     monkeypatch.setattr(weights, "LONG", 121)
-    assert word_look_ups(made, PLAN) == []
-    assert packed_look_ups(to_int8_graph(made, PLAN, {}, word_bits=4)) == []
+    assert word_look_ups(model, PLAN) == []
+    assert packed_look_ups(to_int8_graph(model, PLAN, {}, word_bits=4)) == []
 
 
 @pytest.mark.parametrize("family", ["bert", *slow("distilbert", "roberta")])
 def test_positions_keep_8_bits_though_they_are_more_than_the_words(family: str, tiny_onnx: Callable[..., Path]) -> None:
-    made = onnx.load(tiny_onnx(family, "plain"))
-    named = {node.name: node.input[0] for node in made.graph.node if node.op_type == "Gather"}
+    model = onnx.load(tiny_onnx(family, "plain"))
+    named = {node.name: node.input[0] for node in model.graph.node if node.op_type == "Gather"}
     (words,) = (name for name, table in named.items() if "word_embeddings" in table)
     (positions,) = (name for name, table in named.items() if "position_embeddings" in table)
     plan = QuantizationPlan(int8=(), weight_only=(), kept=(), tables=(words, positions))
-    stored = {tensor.name: tensor for tensor in made.graph.initializer}
+    stored = {tensor.name: tensor for tensor in model.graph.initializer}
     longer = numpy_helper.from_array(np.zeros((400, 8), np.float32), named[positions])
     stored[named[positions]].CopyFrom(longer)
-    assert word_look_ups(made, plan) == [words]
-    assert word_look_ups(made, replace(plan, tables=(positions,))) == []
+    assert word_look_ups(model, plan) == [words]
+    assert word_look_ups(model, replace(plan, tables=(positions,))) == []
 
 
 @pytest.mark.parametrize(

@@ -167,9 +167,9 @@ def test_counts_of_texts_in_both() -> None:
     own = Tokenizer(models.WordPiece({"[UNK]": 0, "a": 1, "##b": 2, "ab": 3, "b": 4, "##a": 5}, unk_token="[UNK]"))
     own.pre_tokenizer, own.decoder = pre_tokenizers.Whitespace(), decoders.WordPiece()
     after = with_tokens(own, np.array([0, 1, 2, 4, 5]))
-    found = compare_texts(own, after, [["ab a", "b"], ["z ba", ""]])
-    assert found == TextCounts(texts=4, same=3, tokens=6, unknown=1, tokens_after=7, unknown_after=1)
-    assert found.rates.unknown == pytest.approx(1 / 6) and found.rates.same == 3
+    counts = compare_texts(own, after, [["ab a", "b"], ["z ba", ""]])
+    assert counts == TextCounts(texts=4, same=3, tokens=6, unknown=1, tokens_after=7, unknown_after=1)
+    assert counts.rates.unknown == pytest.approx(1 / 6) and counts.rates.same == 3
     assert TextCounts().rates.unknown == 0
 
 
