@@ -205,15 +205,9 @@ def error(folder: Path, source: ModelProto, how: Quantize) -> float:
 
 
 def test_a_neuron_that_is_louder_than_all_others_no_longer_coarsens_their_weights(tmp_path: Path) -> None:
+    how = Quantize(embeddings=False, calibration="minmax", alpha=0.9, reduce_range=SEVEN_BITS)
     whole, parts = (
-        error(
-            tmp_path,
-            model(),
-            Quantize(
-                embeddings=False, calibration="minmax", alpha=0.9, outlier_splitting=split, reduce_range=SEVEN_BITS
-            ),
-        )
-        for split in (False, True)
+        error(tmp_path, model(), how.model_copy(update={"outlier_splitting": split})) for split in (False, True)
     )
     assert parts < 0.7 * whole
 

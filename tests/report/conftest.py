@@ -140,11 +140,23 @@ def _model(model: Model, task: str, shift: float) -> ModelResult:
     )
 
 
+def _task(name: str) -> TaskInfo:
+    title, metrics, labels, splits, notes = TASKS[name]
+    rows = {"train": 65_349, "tuning": 2_000, **splits}
+    return TaskInfo(
+        name=name,
+        title=title,
+        kind="classification" if labels else "regression",
+        labels=labels,
+        metrics=metrics,
+        splits=tuple(splits),
+        data=Data(source="files", rows=rows, notes=notes, fingerprint=f"{name}-0123456789"),
+    )
+
+
 def make(recipe: str = "distilbert", task: str = "sst2", seed: int = 0, **changes: Any) -> Result:
     """Return one run's result; `changes` replace its fields."""
-    title, metrics, labels, splits, notes = TASKS[task]
-    kind = "classification" if labels else "regression"
-    shift = (-4.0 if len(metrics) > 1 else 0.0) + 0.35 * ((seed * 7) % 3 - 1)
+    shift = (-4.0 if len(TASKS[task][1]) > 1 else 0.0) + 0.35 * ((seed * 7) % 3 - 1)
     names = {"distilbert": ("finetune", "distill", "export", "quantize"), "int8": ("finetune", "export", "quantize")}[
         recipe
     ]
@@ -161,20 +173,7 @@ def make(recipe: str = "distilbert", task: str = "sst2", seed: int = 0, **change
         teacher="minilm-l6",
         student="distil-3l" if recipe == "distilbert" else None,
         seed=seed,
-        task=TaskInfo(
-            name=task,
-            title=title,
-            kind=kind,
-            labels=labels,
-            metrics=metrics,
-            splits=tuple(splits),
-            data=Data(
-                source="files",
-                rows={"train": 65_349, "tuning": 2_000, **splits},
-                notes=notes,
-                fingerprint=f"{task}-0123456789",
-            ),
-        ),
+        task=_task(task),
         machine=MACHINE,
         versions={"python": "3.11.9", "torch": "2.13.0", "onnxruntime": "1.31.0", "transformers": "5.23.0"},
         stages=tuple(

@@ -23,6 +23,20 @@ from compress.results import (
 )
 from compress.results.fidelity import Delta, Fidelity, Flip
 
+FIDELITY = Fidelity(
+    reference="teacher-fp32",
+    split="dev",
+    examples=20,
+    delta=Delta(points=0.0, low=0.0, high=0.0, mcnemar_p=1.0),
+    flips=1,
+    flip_rate=0.05,
+    flipped=(Flip(row=7, fp32="no", int8="yes", confidence=0.6, gold="int8"),),
+    mean_logit_difference=0.1,
+    worst_logit_difference=0.9,
+    fp32_calibration_error=1.5,
+    int8_calibration_error=1.75,
+)
+
 
 @pytest.fixture
 def result() -> Result:
@@ -43,19 +57,7 @@ def result() -> Result:
         predictions="teacher-fp32",
         onnx=Runtime(latency=(latency,), peak_memory_bytes=1, load_ms=1.5, threads=1),
         torch_eager=None,
-        fidelity=Fidelity(
-            reference="teacher-fp32",
-            split="dev",
-            examples=20,
-            delta=Delta(points=0.0, low=0.0, high=0.0, mcnemar_p=1.0),
-            flips=1,
-            flip_rate=0.05,
-            flipped=(Flip(row=7, fp32="no", int8="yes", confidence=0.6, gold="int8"),),
-            mean_logit_difference=0.1,
-            worst_logit_difference=0.9,
-            fp32_calibration_error=1.5,
-            int8_calibration_error=1.75,
-        ),
+        fidelity=FIDELITY,
         info={"parity_max_abs_error": {"1x1": 1e-6}, "flips": 3},
     )
     data = Data(source="files", rows={"train": 90, "tuning": 10, "dev": 20}, notes=("a subset",), fingerprint="f" * 8)
