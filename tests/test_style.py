@@ -37,7 +37,7 @@ def names(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def vague(tree: ast.AST) -> list[tuple[int, str]]:
-    return [(line, name) for line, name in names(tree) if name.strip("_") in FITS_ANYTHING]
+    return [(line, name) for line, name in names(tree) if name.strip("_").lower() in FITS_ANYTHING]
 
 
 @pytest.mark.parametrize(

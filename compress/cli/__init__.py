@@ -16,7 +16,7 @@ from . import ablations, attending, benching, bundles, info, inits, reproducing,
 from .words import as_meant, usage_message
 
 _UsageError: Any = typer.BadParameter.__bases__[0]  # typer gives it no public name
-_TOLD = (  # errors of the user's disk or paths
+_OF_THE_DISK = (  # errors of the user's disk or paths
     errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EACCES, errno.EROFS, errno.EPERM, errno.ENAMETOOLONG,
     errno.ELOOP, errno.ENOTDIR, errno.EISDIR,
 )  # fmt: skip
@@ -121,7 +121,7 @@ def main() -> None:
     except Exception as error:
         if (stop := signals.interruption_behind(error)) is not None:
             _exit_with_error(stop)
-        if not isinstance(error, OSError) or error.errno not in _TOLD:
+        if not isinstance(error, OSError) or error.errno not in _OF_THE_DISK:
             raise
         typer.echo(f"error: {error.filename or 'the output'}: {error.strerror}; nothing half-written is kept", err=True)
         sys.exit(2)

@@ -20,7 +20,7 @@ from compress.tasks import fingerprint, load_reported, load_training, resolve_ta
 
 SLICE, ALL = 150, 10_000
 PAIR, LABELS = ["premise", "hypothesis"], ["no", "yes"]
-ASKED = PAIR[::-1]  # the question, and the context that answers it
+QUESTION_FIRST = PAIR[::-1]  # the question, and the context that answers it
 TASKS: dict[str, dict[str, Any]] = {
     "csv": {"text": ["premise"], "labels": LABELS, "metrics": ["accuracy", "f1"], "positive": "yes"},
     "tsv": {"text": PAIR, "metrics": ["matthews"], "files": {"quoting": False}},
@@ -29,8 +29,13 @@ TASKS: dict[str, dict[str, Any]] = {
     "jsonl tags": {"text": ["tokens"], "label": "tags", "kind": "tagging", "metrics": ["entity_f1", "accuracy"]},
     "parquet tags": {"text": ["tokens"], "label": "tags", "kind": "tagging", "metrics": ["accuracy"]},
     "jsonl spans": {"text": ["premise"], "label": "spans", "kind": "tagging", "metrics": ["entity_f1"]},
-    "jsonl answers": {"text": ASKED, "label": "answers", "kind": "span", "metrics": ["exact_match", "f1_span"]},
-    "parquet answers": {"text": ASKED, "label": "columns", "kind": "span", "metrics": ["f1_span"]},
+    "jsonl answers": {
+        "text": QUESTION_FIRST,
+        "label": "answers",
+        "kind": "span",
+        "metrics": ["exact_match", "f1_span"],
+    },
+    "parquet answers": {"text": QUESTION_FIRST, "label": "columns", "kind": "span", "metrics": ["f1_span"]},
     "json": {"text": ["question", "context"], "label": "answers", "kind": "span", "metrics": ["exact_match"]},
     "conll": {"text": ["tokens"], "label": "tags", "kind": "tagging", "metrics": ["entity_f1"]},
     "ndjson": {"text": ["premise"], "labels": LABELS, "metrics": ["accuracy"], "tuning_examples": 3},

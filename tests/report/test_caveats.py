@@ -18,10 +18,10 @@ from compress.report.page import page_of, tasks_of
 from compress.report.recommendation import recommend
 from compress.results import ModelResult, Result, write_result
 
-Made = Callable[..., Result]
+ResultMaker = Callable[..., Result]
 
 
-def on_mrpc(fake: Made, **changes: Any) -> Result:
+def on_mrpc(fake: ResultMaker, **changes: Any) -> Result:
     task = fake(task="mrpc").task.model_copy(update={"metrics": ("accuracy",)})
     return fake(task="mrpc").model_copy(update={"task": task, **changes})
 
@@ -44,7 +44,7 @@ def guessing(result: Result, folder: Path) -> Result:
 
 
 def test_a_task_that_the_teacher_only_guesses_does_not_count_in_means(
-    fake: Made, run_directory: Made, tmp_path: Path
+    fake: ResultMaker, run_directory: ResultMaker, tmp_path: Path
 ) -> None:
     usual = run_directory(fake())
     guess = guessing(on_mrpc(fake), tmp_path / "runs" / on_mrpc(fake).run)
@@ -61,7 +61,7 @@ def test_a_task_that_the_teacher_only_guesses_does_not_count_in_means(
     assert words in markdown_table([usual, guess], folders)
 
 
-def test_where_all_tasks_are_guessed_all_count(fake: Made, tmp_path: Path) -> None:
+def test_where_all_tasks_are_guessed_all_count(fake: ResultMaker, tmp_path: Path) -> None:
     runs = [guessing(each, tmp_path / "runs" / each.run) for each in (fake(), on_mrpc(fake))]
     tasks = tasks_of(runs, [tmp_path / "runs"])
     assert over_tasks(tasks)[1].headline == 75
@@ -70,7 +70,7 @@ def test_where_all_tasks_are_guessed_all_count(fake: Made, tmp_path: Path) -> No
     assert [line.partition(":")[0] for line in warnings if "nothing to compress" in line] == ["SST-2", "MRPC"]
 
 
-def test_a_split_with_one_label_asks_for_no_longer_training(fake: Made, tmp_path: Path) -> None:
+def test_a_split_with_one_label_asks_for_no_longer_training(fake: ResultMaker, tmp_path: Path) -> None:
     folder = tmp_path / on_mrpc(fake).run
     result = guessing(on_mrpc(fake), folder)
     (task,) = tasks_of([result], [folder])
@@ -79,14 +79,14 @@ def test_a_split_with_one_label_asks_for_no_longer_training(fake: Made, tmp_path
     assert line.endswith("no score there tells models apart") and "longer" not in line
 
 
-def test_a_teacher_that_only_guesses_is_named_below_the_table_of_its_run(fake: Made, tmp_path: Path) -> None:
+def test_a_teacher_that_only_guesses_is_named_below_the_table_of_its_run(fake: ResultMaker, tmp_path: Path) -> None:
     folder = tmp_path / on_mrpc(fake).run
     caption = str(summary_table([guessing(on_mrpc(fake), folder)], [folder]).caption)
     assert "MRPC: the teacher has 50.00, no more than the same answer for every text, 75.00" in caption
     assert "finetune.epochs" in caption
 
 
-def test_predictions_that_are_gone_are_missed(fake: Made, run_directory: Made, tmp_path: Path) -> None:
+def test_predictions_that_are_gone_are_missed(fake: ResultMaker, run_directory: ResultMaker, tmp_path: Path) -> None:
     run = run_directory(fake())
     here = page_of(tasks_of([run], [tmp_path / "runs"]), [tmp_path / "runs"]).warnings
     assert not any("not at hand" in line for line in here)
@@ -116,7 +116,7 @@ def single_threaded(result: Result, **changes: Any) -> Result:
     return result.model_copy(update={"models": tuple(map(timed, result.models)), "noise": noise})
 
 
-def test_times_of_several_machines_choose_nothing(fake: Made) -> None:
+def test_times_of_several_machines_choose_nothing(fake: ResultMaker) -> None:
     one = single_threaded(fake())
     other = single_threaded(fake("int8"))
     other = other.model_copy(update={"machine": other.machine.model_copy(update={"cpu": "Another CPU"})})
@@ -127,7 +127,7 @@ def test_times_of_several_machines_choose_nothing(fake: Made) -> None:
         recommend(tasks, Limits(max_latency_ms=50))
 
 
-def test_times_of_a_busy_machine_are_used_with_a_word_of_warning(fake: Made) -> None:
+def test_times_of_a_busy_machine_are_used_with_a_word_of_warning(fake: ResultMaker) -> None:
     run = single_threaded(fake())
     assert not any("busy" in line for line in recommend(tasks_of([run]), Limits(max_latency_ms=50)).lines)
     noise = tuple(row.model_copy(update={"cpu_speedup": 0.5}) for row in run.noise)
@@ -136,7 +136,7 @@ def test_times_of_a_busy_machine_are_used_with_a_word_of_warning(fake: Made) -> 
     assert "distilbert, student int8" in line and "--rebench" in line
 
 
-def test_rows_that_ran_on_several_threads_are_named_where_latency_is_limited(fake: Made) -> None:
+def test_rows_that_ran_on_several_threads_are_named_where_latency_is_limited(fake: ResultMaker) -> None:
     runs = [single_threaded(fake()), single_threaded(fake("int8"), threads=2)]
     with pytest.raises(
         CompressError, match=r"--max-latency-ms: .*; int8, .* ran on more than one thread; run the recipe on one"
@@ -144,7 +144,7 @@ def test_rows_that_ran_on_several_threads_are_named_where_latency_is_limited(fak
         recommend(tasks_of(runs), Limits(max_latency_ms=50))
 
 
-def test_the_order_of_runs_does_not_decide_whether_times_are_shown(fake: Made, tmp_path: Path) -> None:
+def test_the_order_of_runs_does_not_decide_whether_times_are_shown(fake: ResultMaker, tmp_path: Path) -> None:
     timed = fake()
     models = (model.model_copy(update={"onnx": None, "torch_eager": None}) for model in fake("int8").models)
     untimed = fake("int8").model_copy(update={"models": tuple(models)})
@@ -155,7 +155,7 @@ def test_the_order_of_runs_does_not_decide_whether_times_are_shown(fake: Made, t
 
 
 def test_a_page_is_drawn_again_where_any_code_changed(
-    fake: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fake: ResultMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_report([fake()], tmp_path)
     page = tmp_path / "report.md"

@@ -62,7 +62,7 @@ def keys(planned: Plan) -> dict[str, str]:
     return {node.id: node.key for node in planned.nodes}
 
 
-class Told(Listener):
+class Recorder(Listener):
     def __init__(self) -> None:
         self.stages: list[str] = []
         self.notes: list[str] = []

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from choice_toys import BRIEF, LEARNS, Told, choice_world, keys, plan, request
+from choice_toys import BRIEF, LEARNS, Recorder, choice_world, keys, plan, request
 from tokenizers import Tokenizer
 
 from compress.bundle import ship, take_checkpoint
@@ -30,7 +30,7 @@ def world(tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer:
 class Ran(NamedTuple):
     world: Path
     result: Result
-    listener: Told
+    listener: Recorder
     plan: Plan
 
 
@@ -39,7 +39,7 @@ def ran(
     tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer
 ) -> Ran:
     world = choice_world(tmp_path_factory.mktemp("ran"), tiny_checkpoint, toy_tokenizer)
-    three_rates, listener = request(world, *LEARNS, teacher="learner.yaml"), Told()
+    three_rates, listener = request(world, *LEARNS, teacher="learner.yaml"), Recorder()
     (result,) = run_all(three_rates, listener)
     return Ran(world, result, listener, plan_all(three_rates)[0])
 
@@ -82,7 +82,7 @@ def test_the_resolved_recipe_makes_the_same_stages(ran: Ran):
     again = Recipe.model_validate_json(json.dumps(document))
     assert keys(plan(ran.world, recipe=again, teacher="learner.yaml")) == keys(ran.plan)
     assert resolved_recipe(ran.plan) == document
-    listener = Told()
+    listener = Recorder()
     (result,) = run_all(request(ran.world, recipe=again, teacher="learner.yaml"), listener)
     assert all(line.startswith("cached ") for line in listener.stages)
     assert result.models[0].scores == ran.result.models[0].scores
@@ -152,14 +152,14 @@ def test_a_damaged_choice_is_made_again_without_training(ran: Ran):
     text = config.read_text()
     config.unlink()
     config.write_text(text.replace("bert", "bort"))
-    listener = Told()
+    listener = Recorder()
     run_all(request(ran.world, *LEARNS, teacher="learner.yaml"), listener)
     assert [line for line in listener.stages if line.startswith("run")] == ["run choose teacher"]
     assert config.read_text() == text
 
 
 def test_of_equals_the_first_is_chosen(world: Path):
-    listener = Told()
+    listener = Recorder()
     (result,) = run_all(request(world, *BRIEF, "finetune.epochs=[60, 50, 70]"), listener)  # each ends after three steps
     info = result.stages[3].info
     assert len({each["tuning_score"] for each in info["candidates"]}) == 1
@@ -187,7 +187,7 @@ def test_where_files_cannot_be_linked_they_are_copied(world: Path, monkeypatch: 
 
 
 def test_a_choice_among_trainings_that_learnt_nothing_is_said(world: Path):
-    listener = Told()
+    listener = Recorder()
     run_all(request(world, *BRIEF, "finetune.learning_rate=[1e-9, 1e-10]"), listener)
     (note,) = [note for note in listener.notes if "has learnt nothing" in note]
     assert note.startswith("teacher scores ") and "--set finetune.epochs=N" in note
