@@ -26,7 +26,7 @@ def verify(
     bundle: str | Path,
     *,
     task: str | Path | None = None,
-    data_dir: Path | None = None,
+    data_dir: str | Path | None = None,
     threads: int | None = None,
     simulate: bool = False,
 ) -> Report:
@@ -49,11 +49,12 @@ def verify(
         info = read_bundle(folder)
     except CheckFailed as error:
         return _report(folder, [Check(name="bundle.json", passed=False, detail=str(error))], None)
-    measured = _load_measured(info, task, data_dir)
+    data = None if data_dir is None else from_home(data_dir)
+    measured = _load_measured(info, task, data)
     checks = [Check(name="bundle.json", passed=True, detail="matches its own digest"), _file_check(folder, info)]
     if not checks[-1].passed:
         return _report(folder, checks, info, _NOTHING_RUN)
-    options = {"task": task, "data_dir": str(data_dir.resolve()) if data_dir else None, "threads": threads}
+    options = {"task": task, "data_dir": str(data.resolve()) if data else None, "threads": threads}
     checks += checks_apart(folder, {**options, "simulate": simulate})
     if not any(one.name == FIRST_RUN for one in checks):
         return _report(folder, checks, info, _NOTHING_RUN)

@@ -124,6 +124,10 @@ def adopt_teacher(source: TeacherSource, context: Context, out: Path) -> AdoptIn
             f"{folder.resolve().name}: classes reordered from {list(source.labels)} to the task's {list(data.labels)}"
         )
         reorder_head(model, list(order))
+    if order is None and KINDS[data.spec.kind].named_labels:  # the names say nothing
+        context.notice(
+            f"{folder.resolve().name}: its labels {list(source.labels)} are taken for {list(data.labels)}, in this order"
+        )
     points = _check_score(model, tokenizer, source, context)
     for name, value in label_fields(data.spec.kind, data.labels).items():
         setattr(model.config, name, value)
