@@ -137,9 +137,10 @@ def test_imports_go_downward_only():
 INSIDE = {
     "pipeline": (
         ("plan",),
-        ("training", "results"),
+        ("training", "results", "random_model"),
         ("stages",),
         ("recipes",),
+        ("excluded",),
         ("planner", "preflight", "distributed", "building", "side_by_side", "request", "estimate", "lengths", "memory"),
         ("requested_plans",),
         ("run",),

@@ -52,12 +52,10 @@ def export_onnx(
     Return the largest error per shape, how far rounding moves the answers if the model amplifies it, and the counts of nodes
     and matmuls. CompressError: the checkpoint. CheckFailed: the result; then no file is left.
     """
-    traced = load(Path(checkpoint), kind)
-    if graph == "fast" and not pairs:
-        traced = replace(traced, inputs=tuple(name for name in traced.inputs if name != SEGMENTS))
+    traced = _load(Path(checkpoint), kind, graph, pairs=pairs)
     if not HEADS[kind].bare:
         _check_outputs(Path(checkpoint), traced, len(output_names(kind, labels)))
-    model = _fast(Path(checkpoint), traced, opset) if graph == "fast" else _plain_graph(traced, opset)
+    model = _build(Path(checkpoint), traced, graph, opset)
     set_metadata(model, _metadata(traced, task_name, labels))
     path = Path(out) / "model.onnx"
     unpadded = unpadded_beside(path)
@@ -104,7 +102,21 @@ def _unpadded_graph(traced: Traced, model: ModelProto, path: Path) -> ModelProto
     return unpadded
 
 
-def _plain_graph(traced: Traced, opset: int) -> ModelProto:
+def unchecked_graph(checkpoint: Path, *, opset: int, kind: KindName, graph: str, pairs: bool) -> ModelProto:
+    """Return the graph that `export_onnx` writes, without metadata; nothing is written, and no answers are compared."""
+    return _build(checkpoint, _load(checkpoint, kind, graph, pairs=pairs), graph, opset)
+
+
+def _load(checkpoint: Path, kind: KindName, graph: str, *, pairs: bool) -> Traced:
+    traced = load(checkpoint, kind)
+    if graph == "fast" and not pairs:
+        return replace(traced, inputs=tuple(name for name in traced.inputs if name != SEGMENTS))
+    return traced
+
+
+def _build(checkpoint: Path, traced: Traced, graph: str, opset: int) -> ModelProto:
+    if graph == "fast":
+        return _fast(checkpoint, traced, opset)
     model = trace(traced, opset)
     clean(model)
     return model

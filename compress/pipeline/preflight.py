@@ -16,6 +16,7 @@ from ..spec.kinds import KINDS
 from ..spec.stages import OnText, Training
 from ..tasks import is_at_hand
 from ..tasks.query_batches import TOO_FEW
+from .excluded import check_excluded
 from .plan import Node, Plan
 from .plan.teachers import TeacherSource
 
@@ -33,6 +34,7 @@ def preflight(plans: list[Plan], root: Path) -> None:
         check_plan(plan, root)
     check_folder(root, "--out")
     _disk_suffices(plans, root)
+    check_excluded((plan, node) for plan in plans for node in _missing_stages(plan, root))
 
 
 def check_at_hand(plans: list[Plan], root: Path) -> list[Plan]:

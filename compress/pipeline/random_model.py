@@ -4,6 +4,8 @@ names of nodes."""
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,25 +20,21 @@ from .plan.changed import activation_of
 if TYPE_CHECKING:
     from onnx import ModelProto
 
+    from ..spec.stages import Export
+
 
 def write_random(plan: Plan, name: str, sizes: Dimensions, folder: Path) -> Path:
     """Write the fp32 ONNX file of the plan's model `name`, with these `sizes` and random weights, into `folder`; return its path."""
-    import torch
-
     from ..export import export_onnx
 
-    spec, export, labels = plan.task.spec, export_of(plan, name), plan.task.data.labels
-    with tempfile.TemporaryDirectory() as checkpoint, torch.random.fork_rng():
-        torch.manual_seed(0)
-        model = random_model(plan, name, sizes, labels)
-        quiet_transformers()
-        model.save_pretrained(checkpoint)
+    spec, export = plan.task.spec, export_of(plan, name)
+    with _random_checkpoint(plan, name, sizes) as checkpoint:
         export_onnx(
-            Path(checkpoint),
+            checkpoint,
             folder,
             opset=export.opset,
             task_name=spec.name,
-            labels=labels,
+            labels=plan.task.data.labels,
             kind=spec.kind,
             graph=export.graph,
             pairs=spec.pairs,
@@ -46,20 +44,23 @@ def write_random(plan: Plan, name: str, sizes: Dimensions, folder: Path) -> Path
 
 def random_graph(plan: Plan, name: str, sizes: Dimensions) -> ModelProto:
     """Return the fp32 graph of the plan's model `name`, with these `sizes` and random weights."""
-    import onnx
-    import torch
-
-    from ..export.fast import build_fast
+    from ..export import unchecked_graph
 
     spec, export = plan.task.spec, export_of(plan, name)
-    if export.graph == "fast":
-        with torch.random.fork_rng():
-            model = random_model(plan, name, sizes, plan.task.data.labels).eval()
-        graph = build_fast(model, kind=spec.kind, pairs=spec.pairs, opset=export.opset)
-        if graph is not None:
-            return graph
-    with tempfile.TemporaryDirectory() as folder:
-        return onnx.load(write_random(plan, name, sizes, Path(folder)))
+    with _random_checkpoint(plan, name, sizes) as checkpoint:
+        return unchecked_graph(checkpoint, opset=export.opset, kind=spec.kind, graph=export.graph, pairs=spec.pairs)
+
+
+@contextmanager
+def _random_checkpoint(plan: Plan, name: str, sizes: Dimensions) -> Iterator[Path]:
+    import torch
+
+    with tempfile.TemporaryDirectory() as folder, torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = random_model(plan, name, sizes, plan.task.data.labels)
+        quiet_transformers()
+        model.save_pretrained(folder)
+        yield Path(folder)
 
 
 def random_model(plan: Plan, name: str, sizes: Dimensions, labels: tuple[str, ...]) -> Any:
@@ -79,7 +80,7 @@ def random_model(plan: Plan, name: str, sizes: Dimensions, labels: tuple[str, ..
     return without_units(model, [range(heads) for heads, _ in counts], [range(neurons) for _, neurons in counts])
 
 
-def export_of(plan: Plan, name: str) -> Any:
+def export_of(plan: Plan, name: str) -> Export:
     """Return the spec by which the plan exports its model `name`."""
     return next(node.spec for node in plan.nodes if node.id == f"{name}-fp32")
 

@@ -95,9 +95,10 @@ def _columns(
         raise CompressError(f"{path}:{line}: two columns are named {twice!r}; name them with `columns`")
     numbers, good, ragged = [], [], []
     for number, row in rows:
-        if not header and not good and [field.strip() for field in row] == expected:
+        if not header and not good and _folded(row) == _folded(expected):
             raise CompressError(
-                f"{path}:{number}: has the names in `columns`: it is a header, so leave `header: false` out"
+                f"{path}:{number}: has the names in `columns`: it is a header, so leave `header: false` out; "
+                "if it is an example, name the columns otherwise"
             )
         if len(row) == len(expected):
             numbers.append(number)
@@ -110,3 +111,8 @@ def _columns(
         dict(zip(expected, map(list, zip(*good, strict=True)), strict=True)) if good else {n: [] for n in expected}
     )
     return Table(str(path), "line", numbers, columns, tuple(number for number, _ in ragged))
+
+
+def _folded(names: Sequence[str]) -> list[str]:
+    """Return the names in one case, without spaces around them, in alphabetical order."""
+    return sorted(name.strip().casefold() for name in names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import onnx
@@ -10,7 +11,8 @@ from default_suite import covering
 from recipe_runs import TASK, TEACHER
 
 from compress.errors import CompressError
-from compress.pipeline import Request, plan_all
+from compress.models.dimensions import Dimensions
+from compress.pipeline import Plan, Request, plan_all
 from compress.pipeline.preflight import preflight
 from compress.pipeline.random_model import random_graph
 from compress.pipeline.run import build_stage
@@ -57,5 +59,20 @@ def test_an_exclude_that_does_not_fit_costs_no_training(tmp_path: Path, patterns
 
 @pytest.mark.parametrize("recipe", ["int8", "distilbert", "albert", "static"])
 def test_an_exclude_that_fits_passes(tmp_path: Path, recipe: str) -> None:
-    preflight(plan_all(request(tmp_path, recipe, "quantize.exclude=[classifier]")), tmp_path / "runs")
-    preflight(plan_all(request(tmp_path, recipe, "quantize.exclude=[embedding]")), tmp_path / "runs")
+    for pattern in ["word_embeddings"] if recipe == "static" else ["word_embeddings", "query|q_lin"]:
+        preflight(plan_all(request(tmp_path, recipe, f"quantize.exclude=['{pattern}']")), tmp_path / "runs")
+    with pytest.raises(CompressError, match=r"quantize.exclude: 'nonsense' matches no"):
+        preflight(plan_all(request(tmp_path, recipe, "quantize.exclude=[nonsense]")), tmp_path / "runs")
+
+
+def test_seeds_and_precisions_are_checked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    graphs: list[str] = []
+
+    def count(plan: Plan, name: str, sizes: Dimensions) -> onnx.ModelProto:
+        graphs.append(name)
+        return random_graph(plan, name, sizes)
+
+    monkeypatch.setattr("compress.pipeline.random_model.random_graph", count)
+    several = replace(request(tmp_path, "distilbert", "quantize.exclude=[q_lin]", "quantize.avx2=true"), seeds=(0, 1))
+    preflight(plan_all(several), tmp_path / "runs")
+    assert graphs == ["student"]

@@ -152,12 +152,12 @@ def test_a_browser_shows_labels_in_the_pages_colours(kind: str, pages: dict[str,
     shown.call("Emulation.setScriptExecutionDisabled", value=False)
     script = """[...document.querySelectorAll('.chart svg')].map(svg => {
       const frame = svg.getBoundingClientRect();
-      const found = [...svg.querySelectorAll('text')].filter(word => word.textContent).map(word => word.getBoundingClientRect());
-      const cut = found.filter(a => a.left < frame.left || a.right > frame.right + 0.5).length;
-      const met = found.flatMap((a, i) => found.slice(i + 1).filter(b =>
+      const boxes = [...svg.querySelectorAll('text')].filter(word => word.textContent).map(word => word.getBoundingClientRect());
+      const cut = boxes.filter(a => a.left < frame.left || a.right > frame.right + 0.5).length;
+      const met = boxes.flatMap((a, i) => boxes.slice(i + 1).filter(b =>
         Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1 && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 3));
       const ink = getComputedStyle(svg.querySelector('text')).fill.match(/\\d+/g).map(Number);
-      return [found.length > 5, cut, met.length, Math.min(...ink) > 120];
+      return [boxes.length > 5, cut, met.length, Math.min(...ink) > 120];
     })"""
     charts = shown.run(script)
     assert charts

@@ -180,8 +180,8 @@ def test_a_hundred_thousand_words_in_bounded_memory(folder: Path) -> None:
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "words = ['a'] * 100_000\n"
         "words[66_666:66_668] = ['the', 'guy']\n"
-        "found = reader.answer('who is it', ' '.join(words))\n"
-        "print(found.answer, found.start, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)\n"
+        "best = reader.answer('who is it', ' '.join(words))\n"
+        "print(best.answer, best.start, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)\n"
     )
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 384}))

@@ -72,8 +72,9 @@ def test_a_header_that_header_false_would_train_on(here: Path) -> None:
     named = task(header=False, columns=("text", "label"))
     refused(named, here, r"train.csv:1: has the names in `columns`: it is a header, so leave `header: false` out")
     text = (here / "train.csv").read_text().split("\n", 1)[1]
-    (here / "train.csv").write_text("\n text, label\n" + text)
-    refused(named, here, r"train.csv:2: has the names in `columns`")
+    for first in (" text, label", "Label,Text"):
+        (here / "train.csv").write_text(f"\n{first}\n{text}")
+        refused(named, here, r"train.csv:2: has the names in `columns`")
 
 
 @pytest.mark.parametrize("content", ["text,label\n", "text,label"])

@@ -23,8 +23,8 @@ DIGEST = """
 import hashlib, json
 from compress.tasks import BUILTIN_TASKS, wordpiece
 from compress.tasks.synthetic import generate
-made = [generate(spec.synthetic) for spec in BUILTIN_TASKS.values() if spec.synthetic]
-print(hashlib.sha256(json.dumps(made).encode()).hexdigest(), hashlib.sha256(wordpiece(400).to_str().encode()).hexdigest())
+data = [generate(spec.synthetic) for spec in BUILTIN_TASKS.values() if spec.synthetic]
+print(hashlib.sha256(json.dumps(data).encode()).hexdigest(), hashlib.sha256(wordpiece(400).to_str().encode()).hexdigest())
 """
 
 

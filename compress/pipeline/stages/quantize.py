@@ -22,7 +22,6 @@ from ...spec.quantization import Quantize
 from ...spec.recipe import Stage
 from ...tasks import TASK_KINDS, gold_of, headline, score
 from ..plan import Context, Draft, Job, Kind, Node, Plan
-from ..random_model import random_graph
 from .calibration import (
     calibrated_on,
     calibration,
@@ -106,8 +105,8 @@ def _machine(quantizer: Quantizer) -> dict[str, Any]:
 
 
 def check(plan: Plan, node: Node[Quantize]) -> None:
-    """Check that the packages that the method needs are installed, that words can have 4 bits, that `exclude` names nodes of the file
-    to come and leaves some to become int8, and that the calibration texts are suitable."""
+    """Check that the packages that the method needs are installed, that words can have 4 bits, and that the calibration texts are
+    suitable."""
     quantizer_of(node.spec).check_packages()
     sizes = plan.sizes_of(node)  # before the run a reduced vocabulary counts as many tokens as it may keep
     if node.spec.word_bits == 4 and is_long(sizes.vocabulary):
@@ -115,11 +114,6 @@ def check(plan: Plan, node: Node[Quantize]) -> None:
     if node.spec.calibration_text is not None:
         texts = read_lines(from_home(node.spec.calibration_text), plan.task.spec)
         refuse_reported(node.spec.calibration_text, texts, plan.task)
-    if node.spec.exclude and sizes.layers:
-        from ...quantize.node_selection import select_nodes
-
-        graph = random_graph(plan, node.model, sizes)  # names of nodes do not depend on weights
-        select_nodes(graph, node.spec.exclude, embeddings=node.spec.embeddings, source=Path(f"the {node.model}'s file"))
 
 
 def run(job: Job[Quantize]) -> dict[str, Any]:

@@ -23,10 +23,10 @@ function weightsOf(role, layer, head) {
 }
 
 function element(name, attributes, parent) {
-  const made = document.createElementNS(SVG, name);
-  Object.entries(attributes).forEach(([key, value]) => made.setAttribute(key, value));
-  parent.append(made);
-  return made;
+  const shape = document.createElementNS(SVG, name);
+  Object.entries(attributes).forEach(([key, value]) => shape.setAttribute(key, value));
+  parent.append(shape);
+  return shape;
 }
 
 function said(role, query, key) {
@@ -100,27 +100,27 @@ function fillHeads(role) {
 function table(role, title) {
   const { tokens } = data[role];
   const count = tokens.length;
-  const made = document.createElement("table");
+  const whole = document.createElement("table");
   const caption = document.createElement("span");
   caption.textContent = title;
-  made.createCaption().append(caption);
+  whole.createCaption().append(caption);
   const cellOf = (row, name, text, scope) => {
-    const made = document.createElement(name);
-    made.textContent = text;
-    if (scope) made.scope = scope;
-    else made.className = "number";
-    row.append(made);
+    const cell = document.createElement(name);
+    cell.textContent = text;
+    if (scope) cell.scope = scope;
+    else cell.className = "number";
+    row.append(cell);
   };
-  const head = made.createTHead().insertRow();
+  const head = whole.createTHead().insertRow();
   cellOf(head, "th", "attends to", "col");
   tokens.forEach((_, place) => cellOf(head, "th", named(tokens, place), "col"));
-  const body = made.createTBody();
+  const body = whole.createTBody();
   tokens.forEach((_, query) => {
     const row = body.insertRow();
     cellOf(row, "th", named(tokens, query), "row");
     for (let key = 0; key < count; key += 1) cellOf(row, "td", view[role].weights[query * count + key].toFixed(3));
   });
-  return made;
+  return whole;
 }
 
 function draw() {
