@@ -14,13 +14,12 @@ from ..models.dimensions import Dimensions
 from ..models.families import FAMILIES
 from ..models.heads import HEADS
 from ..models.pretrained import quiet_transformers
+from ..spec.stages import Export
 from .plan import Plan
 from .plan.changed import activation_of
 
 if TYPE_CHECKING:
     from onnx import ModelProto
-
-    from ..spec.stages import Export
 
 
 def write_random(plan: Plan, name: str, sizes: Dimensions, folder: Path) -> Path:
@@ -82,7 +81,8 @@ def random_model(plan: Plan, name: str, sizes: Dimensions, labels: tuple[str, ..
 
 def export_of(plan: Plan, name: str) -> Export:
     """Return the spec by which the plan exports its model `name`."""
-    return next(node.spec for node in plan.nodes if node.id == f"{name}-fp32")
+    specs = (node.spec for node in plan.nodes if node.id == f"{name}-fp32")
+    return next(spec for spec in specs if isinstance(spec, Export))
 
 
 def config_of(plan: Plan, name: str, labels: tuple[str, ...]) -> Any:
