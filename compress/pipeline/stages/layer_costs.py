@@ -73,7 +73,7 @@ def _of_job(job: Job[Any], config: Any, folder: Path, length: int | None) -> Cal
     def measure(shapes: Sequence[Shape]) -> list[float]:
         files = []
         for number, shape in enumerate(shapes):
-            files.append(_file(job, _random_model(job, config, shape, tokens), folder / str(number)))
+            files.append(_file(job, _model_of_shape(job, config, shape, tokens), folder / str(number)))
             show("exporting models to measure", number + 1, len(shapes))
         if length is None:
             return [float(file.stat().st_size) for file in files]
@@ -137,7 +137,7 @@ def _measured_places(count: int, steps: int) -> list[int]:
     return sorted({round((count - 1) * (step / (steps - 1)) ** 1.5) for step in range(steps)})
 
 
-def _random_model(job: Job[Any], config: Any, shape: Shape, tokens: int) -> Any:
+def _model_of_shape(job: Job[Any], config: Any, shape: Shape, tokens: int) -> Any:
     import torch
 
     from ...models.families import FAMILIES

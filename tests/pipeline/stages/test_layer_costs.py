@@ -21,7 +21,7 @@ from compress.pipeline.stages.layer_costs import (
     Shape,
     _cpu_times,
     _measure,
-    _random_model,
+    _model_of_shape,
     measured_costs,
     timed_tokens,
 )
@@ -84,7 +84,7 @@ def test_a_table_of_words_to_time_has_its_padding_token() -> None:
     )  # fmt: skip
     job: Any = SimpleNamespace(context=SimpleNamespace(kind="classification"))
     tokens = timed_tokens(config)
-    model = _random_model(job, config, Shape(2, 1, 16, 1, 16), tokens)
+    model = _model_of_shape(job, config, Shape(2, 1, 16, 1, 16), tokens)
     assert model.get_input_embeddings().num_embeddings == tokens == 7001
     config.vocab_size, config.pad_token_id = 20, 0
     assert timed_tokens(config) == _FEWEST_TOKENS
@@ -101,7 +101,7 @@ def test_progress_says_how_far_measuring_is(tmp_path: Path, monkeypatch: pytest.
 
     config = BertConfig(vocab_size=80, hidden_size=8, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32)
     job: Any = SimpleNamespace(work=tmp_path, context=SimpleNamespace(listener=Recorder()))
-    monkeypatch.setattr(layer_costs, "_random_model", lambda *words: None)
+    monkeypatch.setattr(layer_costs, "_model_of_shape", lambda *words: None)
     monkeypatch.setattr(layer_costs, "_file", lambda job, model, folder: folder)
     monkeypatch.setattr(layer_costs, "open_session", lambda file, threads: SimpleNamespace(get_inputs=list))
     measured_costs(job, config, length=8)
