@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import CompressError, nearest
-from ..files.tabular import DELIMITERS, delimiter_of, not_utf8
+from ..files.tabular import DELIMITERS, delimiter_of, is_header, not_utf8
 
 if TYPE_CHECKING:
     from ..tasks.tables import Table
@@ -113,7 +113,7 @@ class Rows:
         for fields in reader:
             if not fields:
                 continue
-            if self._columns is not None and not self.line and [field.strip() for field in fields] == header:
+            if self._columns is not None and not self.line and is_header(fields, header):
                 raise CompressError(
                     f"{self.path}: line {reader.line_num}: has the names of --columns; leave --columns out"
                 )

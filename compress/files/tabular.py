@@ -36,6 +36,12 @@ def delimiter_of(suffix: str, first: str, columns: int | None = None) -> str:
     return next((mark for mark in _OTHERS if fits(mark)), usual)
 
 
+def is_header(fields: Sequence[str], names: Sequence[str]) -> bool:
+    """Whether a row has the `names` that the user gives the columns, in any case and order, so that it is no example."""
+    one, other = (sorted(name.strip().casefold() for name in row) for row in (fields, names))
+    return one == other
+
+
 def not_utf8(
     place: str, error: UnicodeDecodeError, before: int = 0, way_out: str = "save the file as UTF-8"
 ) -> CompressError:

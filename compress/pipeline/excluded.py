@@ -16,8 +16,10 @@ def check_excluded(nodes: Iterable[tuple[Plan, Node[Spec]]]) -> None:
     become int8. A model that a stage prunes is taken as it was before. Seeds and precisions of a model are checked once."""
     checked = set[tuple[str, str, str]]()
     for plan, node in nodes:
+        if not isinstance(node.spec, Quantize) or not node.spec.exclude:
+            continue
         key = (json.dumps(plan.recipe_document, sort_keys=True), plan.task.spec.name, node.model)
-        if isinstance(node.spec, Quantize) and node.spec.exclude and key not in checked:
+        if key not in checked:
             checked.add(key)
             _check_model(plan, node.model, node.spec)
 

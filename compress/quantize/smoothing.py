@@ -232,9 +232,9 @@ def _best_smoothing(states: Array, sides: Array, weights: Sequence[Array], spec:
     if best.minor_side_weight != 1:
         best = least(best, [(alpha, best.minor_side_weight) for alpha in alphas if alpha != best.alpha])
     if extra:
-        worth = replace(best, errors=_SPLIT_GAIN * best.errors)
-        split = least(worth, [(alpha, best.minor_side_weight) for alpha in alphas], extra)
-        best = best if split is worth else split
+        to_beat = replace(best, errors=_SPLIT_GAIN * best.errors)
+        split = least(to_beat, [(alpha, best.minor_side_weight) for alpha in alphas], extra)
+        best = best if split is to_beat else split
     return best if spec.alpha is not None or best.errors.sum() < _GAIN * plain.sum() else None
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from compress.errors import CompressError
-from compress.files.tabular import CONLL, DELIMITERS, delimiter_of
+from compress.files.tabular import CONLL, DELIMITERS, delimiter_of, is_header
 
 from .conll import read_conll
 from .squad import read_squad
@@ -95,7 +95,7 @@ def _columns(
         raise CompressError(f"{path}:{line}: two columns are named {twice!r}; name them with `columns`")
     numbers, good, ragged = [], [], []
     for number, row in rows:
-        if not header and not good and _folded(row) == _folded(expected):
+        if not header and not good and is_header(row, expected):
             raise CompressError(
                 f"{path}:{number}: has the names in `columns`: it is a header, so leave `header: false` out; "
                 "if it is an example, name the columns otherwise"
@@ -111,8 +111,3 @@ def _columns(
         dict(zip(expected, map(list, zip(*good, strict=True)), strict=True)) if good else {n: [] for n in expected}
     )
     return Table(str(path), "line", numbers, columns, tuple(number for number, _ in ragged))
-
-
-def _folded(names: Sequence[str]) -> list[str]:
-    """Return the names in one case, without spaces around them, in alphabetical order."""
-    return sorted(name.strip().casefold() for name in names)

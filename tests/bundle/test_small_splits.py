@@ -1,4 +1,4 @@
-"""Scores on a reported split where one answer is worth more than half a point."""
+"""Scores on a reported split where one answer counts for more than half a point."""
 
 from __future__ import annotations
 

@@ -123,6 +123,7 @@ def test_a_file_with_a_header_alone_is_refused(folder: Path, tmp_path: Path) -> 
         ("text", "a b,0\nc,1\n", "in.csv: line 1: expected 1 fields, found 2"),
         ("text,gold", "\ntext,gold\na b,0\n", "in.csv: line 2: has the names of --columns; leave --columns out"),
         ("text,gold", '\ufeff"text", gold\na b,0\n', "in.csv: line 1: has the names of --columns"),
+        ("text,gold", "Gold,Text\n0,a b\n", "in.csv: line 1: has the names of --columns"),
     ],
 )
 def test_names_for_a_file_with_other_columns_or_a_header_are_refused(
