@@ -22,13 +22,13 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES: dict[str, Callable[[], str]] = {
     "docs/cli.md": cli_page,
     "docs/reference.md": reference_page,
-    "reports/index.html": index_page,  # of reports/README.md, when its blocks are made
+    "reports/index.html": index_page,  # of three pages, when their blocks are made
 }
 BLOCKS: dict[str, dict[str, Callable[[], str]]] = {
     "README.md": {"recipes": main_recipes_table, "results": results_table},
     "docs/architecture.md": {"floors": floors_table},
     "docs/recipes.md": {"families": family_table, "recipes": recipe_table},
-    "reports/README.md": {"models": models_table},
+    "reports/models.md": {"models": models_table},
 }
 
 

@@ -1,4 +1,4 @@
-"""reports/README.md as reports/index.html: the pages of the reports, for those who have them as files."""
+"""reports/README.md and the two pages it leads to as reports/index.html, for those who have the reports as files."""
 
 from __future__ import annotations
 
@@ -16,21 +16,17 @@ REPORTS = Path(__file__).resolve().parents[2] / "reports"
 _RIGHT = re.compile(r' style="text-align:right"')
 _TABLE = re.compile(r"<table>.*?</table>", re.DOTALL)
 _LINK = re.compile(r'(?<= href=")(?!https?:|#)([^"#]+)')
-_HEADING = re.compile(r"<h([12])>(.*?)</h\1>")
+_HEADING = re.compile(r"<h([123])>(.*?)</h\1>")
+PARTS = ("README.md", "models.md", "all.md")
 
 
 def index_page() -> str:
-    """Links lead to the pages of reports where there are any, and else where they did."""
-    words = (
-        MarkdownIt("commonmark", {"html": True})
-        .enable("table")
-        .render((REPORTS / "README.md").read_text(encoding="utf-8"))
-    )
+    """Links lead to the pages of reports where there are any, to the parts of this page, and else where they did."""
+    words = "".join(map(_words, PARTS))
     names = Names()
     title = next(match[2] for match in _HEADING.finditer(words))
-    parts = _HEADING.split(
-        words
-    )  # what is before the first heading; then a level, a heading and what is below it, again and again
+    # What is before the first heading; then a level, a heading and what is below it, again and again.
+    parts = _HEADING.split(words)
     sections = zip(parts[1::3], parts[2::3], parts[3::3], strict=True)
     body = "".join(_part(*section, names) for section in sections)
     script = script_of()
@@ -38,6 +34,14 @@ def index_page() -> str:
     head = macros.head(title)
     page = f'<!doctype html>\n<html lang="en">\n<head>\n{head}</head>\n<body>\n<main>\n{body}</main>\n'
     return f"{page}<script>{script['script']}</script>\n</body>\n</html>\n"
+
+
+def _words(part: str) -> str:
+    """A page in HTML; the headings of all but the first are one level lower."""
+    text = (REPORTS / part).read_text(encoding="utf-8")
+    if part != PARTS[0]:
+        text = re.sub(r"^#", "##", text, flags=re.MULTILINE)
+    return MarkdownIt("commonmark", {"html": True}).enable("table").render(text)
 
 
 def _part(level: str, heading: str, below: str, names: Names) -> str:
@@ -56,5 +60,8 @@ def _scrolling(table: str, name: str) -> str:
 
 
 def _page(target: str) -> str:
+    if target in PARTS:
+        title = (REPORTS / target).read_text(encoding="utf-8").partition("\n")[0]
+        return "#" + Names().anchor(title)
     page = Path(target).with_suffix(".html")
     return str(page) if target.endswith("report.md") and (REPORTS / page).is_file() else target

@@ -1,4 +1,4 @@
-"""The table of int8 models that the committed reports have, in reports/README.md."""
+"""The table of int8 models that the committed reports have, in reports/models.md."""
 
 from __future__ import annotations
 
