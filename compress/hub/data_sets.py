@@ -49,8 +49,20 @@ def find_cached(name: str, config: str | None, commit: str) -> Path | None:
     owner, _, short = name.rpartition("/")
     snake = camelcase_to_snakecase(short)
     root = Path(settings.HF_DATASETS_CACHE).expanduser() / (f"{owner}___{snake}" if owner else snake)
-    folders = [*(root / (config or "default")).glob(f"*/{commit}")]
+    folders = [*(root / (config or _default_config(name, commit))).glob(f"*/{commit}")]
     return next((path for path in folders if (path / settings.DATASET_INFO_FILENAME).is_file()), None)
+
+
+def _default_config(name: str, commit: str) -> str:
+    """Return the configuration that `datasets` takes where none is named: by its card in the hub's cache, else "default"."""
+    from datasets.utils.metadata import MetadataConfigs
+    from huggingface_hub import DatasetCard
+
+    try:
+        card = DatasetCard.load(_snapshot(name, commit) / "README.md", ignore_metadata_errors=True)
+        return MetadataConfigs.from_dataset_card_data(card.data).get_default_config_name() or "default"
+    except (OSError, ValueError):  # no card, or none that `datasets` takes: the download refuses it
+        return "default"
 
 
 @contextmanager

@@ -43,7 +43,7 @@ def planned(cli: Any) -> Any:
 
     def plan() -> dict[str, Any]:
         code, out, err = cli("plan", "int8", "--task", "reviews.yaml", "--teacher", "bert-mini", "--json")
-        assert (code, err) == (0, "")
+        assert (code, err) == (0, ""), err
         return json.loads(out)[0]
 
     return plan
@@ -92,6 +92,22 @@ def test_offline_the_cache_does(hub: Endpoint, refused: Any, planned: Any, monke
     planned()
     hub.requests.clear()
     offline(True)
+    assert rows(planned()) == 64
+    assert hub.requests == []
+
+
+@pytest.mark.parametrize("other", ["", "- config_name: other\n  data_files: other/*\n"])
+def test_offline_the_configuration_that_the_card_makes_the_default_does(
+    hub: Endpoint, planned: Any, monkeypatch: pytest.MonkeyPatch, other: str
+) -> None:
+    default = "  default: true\n" if other else ""  # of one configuration there is no need to say it
+    splits = "".join(f"  - split: {split}\n    path: data/{split}-*\n" for split in ("train", "validation"))
+    card = f"---\nconfigs:\n- config_name: plain_text\n{default}  data_files:\n{splits}{other}---\n"
+    hub.datasets[DATA].commits[COMMIT] |= {"README.md": card.encode(), "other/train.csv": b"text,label\na,0\n"}
+    assert rows(planned()) == 64
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr("datasets.config.HF_HUB_OFFLINE", True)
+    hub.requests.clear()
     assert rows(planned()) == 64
     assert hub.requests == []
 
