@@ -141,7 +141,14 @@ def _check_request(request: Request, axes: Sequence[Axis]) -> dict[str, set[str]
         raise CompressError("search: expected one task and one seed; search for them one by one")
     recipes = {str(word): load_recipe(str(word)) for word in request.recipes}
     parts = {word: parts_of(recipe) for word, recipe in recipes.items()}
+    names = [axis.name for axis in axes]
     for axis in axes:
+        if names.count(axis.name) > 1:
+            raise CompressError(
+                f"--try {axis.name}: expected one list of values, found {names.count(axis.name)}; join them"
+            )
+        if axis.name == RECIPE:
+            raise CompressError(f"--try {RECIPE}: name the recipes before the options: compress search int8 distilbert")
         having = [word for word, names in parts.items() if axis.part in names]
         if not having:
             part = "student" if axis.name == STUDENT else f"stage `{axis.part}`"

@@ -188,6 +188,11 @@ def test_a_folder_of_another_search_is_refused(
         (("int8", *LIMITS, "--try", "quantize.method=[dynamik]"), "--try quantize.method: "),
         (("int8", *LIMITS, "--try", "distill.epochs=[1]"), "distill"),
         (("int8", *LIMITS, "--try", "epochs"), "expected NAME="),
+        (
+            ("int8", *LIMITS, *("--try", "quantize.method=[static]") * 2),
+            "--try quantize.method: expected one list of values, found 2",
+        ),
+        (("int8", *LIMITS, "--try", "recipe=[distilbert]"), "--try recipe: name the recipes before the options"),
         (("int8", *LIMITS, "--tuning", "nowhere.csv"), "nowhere.csv"),
         (("distilbert", *LIMITS, "--try", "student=[distilbert-6l]"), "distilbert-6l"),
         (("prune-distil", *LIMITS, "--try", "student=[tiny-2l]"), "--try student: none of prune-distil has a student"),
