@@ -10,8 +10,9 @@ MINUS = "−"  # the minus sign, not the hyphen: aligned digits, and no line bre
 
 
 def points(value: float) -> str:
-    """Format a score, in points."""
-    return f"{value:.2f}".replace("-", MINUS)
+    """Format a score, in points; `0.00` has no sign."""
+    text = f"{value:.2f}"
+    return "0.00" if float(text) == 0 else text.replace("-", MINUS)
 
 
 def signed(value: float) -> str:

@@ -30,10 +30,11 @@ def charts(tasks: Sequence[Task]) -> list[Any]:
 
 
 def pool_bins(row: Row) -> list[ReliabilityBin]:
-    """Return the bins of a model over all its seeds, each decision counted once, the least confident first."""
+    """Return the bins of a model over all its seeds, each decision counted once, the least confident first. A model that seeds
+    share, such as their teacher, has the same bins in each, and counts once."""
     bins: dict[int, list[ReliabilityBin]] = {}
-    for model in row.models:
-        for each in model.reliability:
+    for reliability in dict.fromkeys(model.reliability for model in row.models):
+        for each in reliability:
             bins.setdefault(each.number, []).append(each)
     return [_sum(bins[number]) for number in sorted(bins)]
 

@@ -198,9 +198,12 @@ def megabytes_of(row: Row) -> str:
 
 
 def score_of(row: Row, where: tuple[str, str] | None) -> str:
-    """Return the mean over seeds ± its deviation, which a teacher that all seeds share does not have."""
+    """Return the mean over seeds ± its deviation, which a model that all seeds share does not have: a teacher, or one with equal bins."""
     points = [model.headline if where is None else model.scores[where[0]][where[1]] for model in row.models]
-    return numbers.scores(points[:1] if row.delta is None and len(set(points)) == 1 else points)
+    is_shared = row.delta is None or (
+        bool(row.model.reliability) and len({model.reliability for model in row.models}) == 1
+    )
+    return numbers.scores(points[:1] if is_shared and len(set(points)) == 1 else points)
 
 
 def times_unit(task: Task) -> str:

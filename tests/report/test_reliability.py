@@ -13,6 +13,7 @@ from compress.report import write_report
 from compress.report.page import tasks_of
 from compress.report.plot_points import points_of
 from compress.report.reliability import charts, describe, is_drawn, pool_bins
+from compress.report.tables import score_of
 from compress.results import Result
 from compress.results.fidelity import ReliabilityBin
 
@@ -64,6 +65,18 @@ def test_seeds_are_pooled_decision_by_decision(fake: Callable[..., Result]) -> N
     for pooled, expected in zip(pool_bins(task.rows[-1]), bins_of(SURE, RIGHT), strict=True):
         assert (pooled.number, pooled.examples) == (expected.number, expected.examples)
         assert (pooled.confidence, pooled.right) == pytest.approx((expected.confidence, expected.right))
+
+
+def test_a_model_that_seeds_share_counts_once(fake: Callable[..., Result]) -> None:
+    half = slice(250), slice(250, 500)
+    runs = [with_bins(fake(seed=seed), slice(500), slice(500), half[seed]) for seed in (0, 1)]
+    (task,) = tasks_of(runs)
+    assert pool_bins(task.baseline) == list(bins_of(SURE, RIGHT))
+    same = [with_bins(fake(seed=seed), slice(500), slice(500), slice(500)) for seed in (0, 1)]
+    same[1] = same[1].model_copy(update={"models": same[0].models})
+    (task,) = tasks_of(same)
+    assert pool_bins(task.rows[-1]) == list(bins_of(SURE, RIGHT))
+    assert "±" not in score_of(task.rows[-1], None)
 
 
 def test_the_pages_have_the_picture_and_its_figures_in_words(fake: Callable[..., Result], tmp_path: Path) -> None:

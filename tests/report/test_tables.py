@@ -156,5 +156,6 @@ def test_signs() -> None:
         "+1.50",
         "−1.50",
     ]
+    assert [numbers.points(value) for value in (-0.001, -0.006, 71.428)] == ["0.00", "−0.01", "71.43"]
     assert [numbers.seconds(value) for value in (4.24, 192, 7500)] == ["4.2 s", "3 min 12 s", "2 h 05 min"]
     assert [numbers.times(value) for value in (5.12, 1.0, 0.451)] == ["5.1×", "1.0×", "0.45×"]
