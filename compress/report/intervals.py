@@ -51,14 +51,15 @@ def _distinct_runs(runs: Sequence[Result]) -> tuple[Result, ...]:
     return tuple(reversed(firsts.values()))
 
 
-def best_guess(folders: Sequence[Path]) -> Callable[[Variant], float | None]:
-    """Return a function that computes, from the gold labels of a variant's predictions, the points of the best constant answer; None if a
-    model does not choose among classes, or if no predictions are available."""
+def best_guess(folders: Sequence[Path]) -> Callable[[Sequence[Variant]], float | None]:
+    """Return a function that computes, from the gold labels of a task, the points of the best constant answer; None if models do not choose
+    among classes, or if the predictions of no run are available."""
 
-    def guess_of(variant: Variant) -> float | None:
-        run = variant.first
-        file = find_predictions(run, folders) if run.task.kind == "classification" else None
-        if file is None:
+    def guess_of(variants: Sequence[Variant]) -> float | None:
+        runs = [run for variant in variants for run in variant.runs if run.task.kind == "classification"]
+        files = ((run, find_predictions(run, folders)) for run in runs)
+        run, file = next(((run, file) for run, file in files if file is not None), (None, None))
+        if run is None or file is None:
             return None
         model = run.models[0]
         (outputs,), gold = load_answers(file, run, [model.predictions])

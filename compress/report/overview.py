@@ -101,11 +101,19 @@ def over_tasks(tasks: Sequence[Task]) -> list[Overall]:
 
 
 def guess_sentences(tasks: Sequence[Task]) -> list[str]:
-    """Return a sentence for each task on which no teacher beats a constant answer: it does not count in the means, if others do."""
+    """Return a sentence for each task on which no teacher beats a constant answer: it does not count in the means, if others do. And one on
+    the tasks of which this is not known, if there are means."""
     all_guessed = all(task.is_guessed for task in tasks)
-    return [
+    lines = [
         _guess_sentence(task, task.guess, all_guessed) for task in tasks if task.is_guessed and task.guess is not None
     ]
+    unknown = [task.first.task for task in tasks if task.guess is None and task.first.task.kind == "classification"]
+    if unknown and len(tasks) > 1:
+        titles = join_words([task.marked_title for task in unknown])
+        lines.append(
+            f"Means over tasks count {titles}: without predictions it is not known if a teacher beats the same answer for every text there"
+        )
+    return lines
 
 
 def _guess_sentence(task: Task, guess: float, all_guessed: bool) -> str:

@@ -21,7 +21,7 @@ from .tradeoffs import join_words
 
 Shape = tuple[int, int]
 DeltaOf = Callable[["Variant", str], Delta | None]
-GuessOf = Callable[["Variant"], float | None]
+GuessOf = Callable[[Sequence["Variant"]], float | None]
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Task:
 
     variants: tuple[Variant, ...]
     rows: tuple[Row, ...]
-    guess: float | None = None  # points of the best constant answer
+    guess: float | None = None  # points of the best constant answer, if known
 
     @property
     def is_guessed(self) -> bool:
@@ -218,7 +218,7 @@ def group(results: Sequence[Result], delta_of: DeltaOf, guess_of: GuessOf) -> li
     with ThreadPoolExecutor(usable_cores()) as pool:
         deltas = pool.map(lambda each: delta_of(*each), pairs)
         rows = [tuple(_correct_rows(list(_task_rows(variants, deltas)))) for variants in known]
-    return [Task(variants, own, guess_of(variants[0])) for variants, own in zip(known, rows, strict=True)]
+    return [Task(variants, own, guess_of(variants)) for variants, own in zip(known, rows, strict=True)]
 
 
 def _variants(results: list[Result], known: list[Machine]) -> tuple[Variant, ...]:

@@ -61,6 +61,22 @@ def test_a_task_that_the_teacher_only_guesses_does_not_count_in_means(
     assert words in markdown_table([usual, guess], folders)
 
 
+def test_the_answers_of_one_run_tell_that_a_task_is_guessed_and_without_any_this_is_said(
+    fake: ResultMaker, run_directory: ResultMaker, tmp_path: Path
+) -> None:
+    usual = run_directory(fake())
+    both = on_mrpc(fake), on_mrpc(fake, seed=1, run="seed1")
+    runs = [guessing(result, tmp_path / "runs" / result.run) for result in both]
+    folders = [tmp_path / "runs"]
+    for gone, known in ((runs[0], True), (runs[1], False)):
+        (tmp_path / "runs" / gone.run / "predictions.npz").unlink()
+        tasks = tasks_of([usual, *runs], folders)
+        assert [task.is_guessed for task in tasks] == [False, known]
+        lines = guess_sentences(tasks)
+        assert any(line.startswith("MRPC does not count") for line in lines) == known
+        assert any(line.startswith("Means over tasks count MRPC: without predictions") for line in lines) != known
+
+
 def test_where_all_tasks_are_guessed_all_count(fake: ResultMaker, tmp_path: Path) -> None:
     runs = [guessing(each, tmp_path / "runs" / each.run) for each in (fake(), on_mrpc(fake))]
     tasks = tasks_of(runs, [tmp_path / "runs"])
