@@ -37,7 +37,7 @@ from .summary import doubts_latency, markdown_table, summary_table
 
 __all__ = [
     "Recommendation", "check_report_folder", "collect", "doubts_latency", "find_predictions", "load_answers", "markdown_table",
-    "metric_giving", "own_file", "recommendation_of", "ship_command", "shipment_of", "summary_table", "tasks_of", "write_report",
+    "metric_giving", "recommendation_of", "ship_command", "shipment_of", "summary_table", "tasks_of", "write_report",
 ]  # fmt: skip
 
 

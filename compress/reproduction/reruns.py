@@ -17,8 +17,8 @@ from ..pipeline.request import load_recipe, overrides_for
 from ..pipeline.results.resolved import resolved_recipe
 from ..processes import ranks
 from ..provenance import TeacherOrigin
-from ..report import find_predictions, load_answers, own_file
-from ..results import MODELS, Result
+from ..report import find_predictions, load_answers
+from ..results import Result, read_result
 from ..spec.recipe import Recipe
 from ..tasks import resolve_task
 
@@ -60,11 +60,19 @@ def check_reruns(reruns: Sequence[Rerun], source: Path) -> None:
         raise CompressError("reproduce: works in one process; start it without torchrun")
     root = reruns[0].request.root
     for rerun in reruns:
-        file = own_file(rerun.recorded, [source], MODELS)
-        if file is not None and file.parent.resolve() == (root / rerun.plan.name).resolve():
-            raise CompressError(f"--out {root}: holds {file.parent}, the run to be made again; choose another folder")
+        for folder in (root / rerun.plan.name, root / rerun.recorded.run):
+            if _is_recorded_in(folder, rerun.recorded):
+                raise CompressError(f"--out {root}: holds {folder}, the run to be made again; choose another folder")
         _check_answers(rerun.recorded, source)
     preflight([rerun.plan for rerun in reruns], root)
+
+
+def _is_recorded_in(folder: Path, recorded: Result) -> bool:
+    """Whether a folder has the recorded run itself, and not one that makes it again, which was created later."""
+    try:
+        return read_result(folder).created == recorded.created
+    except CompressError:
+        return False
 
 
 def _check_answers(recorded: Result, source: Path) -> None:

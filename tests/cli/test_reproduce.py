@@ -262,15 +262,17 @@ def test_what_cannot_be_made_again_is_one_line(cli: Cli, altered: Callable[[Alte
     assert message in done.err and not Path("again").exists()
 
 
-def test_the_folder_of_the_run_itself_is_refused(cli: Cli, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("of", ["run", "report"])
+def test_the_folder_of_the_run_itself_is_refused(
+    cli: Cli, world: Path, monkeypatch: pytest.MonkeyPatch, of: str
+) -> None:
     monkeypatch.chdir(world)
     run = read_result(Path("report")).run
     for card in ("tiny.yaml", "task.yaml"):
         shutil.copy(Path("report", card), Path("runs", run, card))
-    done = cli("reproduce", f"runs/{run}", "-o", "runs")
-    assert (
-        done.code == 2 and f"--out runs: holds runs/{run}, the run to be made again; choose another folder" in done.err
-    )
+    done = cli("reproduce", "report" if of == "report" else f"runs/{run}", "-o", "runs")
+    message = f"--out runs: holds runs/{run}, the run to be made again; choose another folder"
+    assert done.code == 2 and message in done.err
 
 
 def test_several_processes_are_refused(
