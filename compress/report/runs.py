@@ -135,8 +135,10 @@ class Task:
         return list({row.teachers: self.baseline_of(row) for row in self.rows}.values())
 
     def teacher_of(self, recipe: str) -> str:
-        """As `teacher`, for one recipe."""
-        return baseline_word(variant for variant in self.variants if variant.label == recipe)
+        """As `teacher`, for one recipe; the teacher's name, where recipes have different ones."""
+        own = [variant for variant in self.variants if variant.label == recipe]
+        names = {variant.first.teacher for variant in self.variants}
+        return own[0].first.teacher if own and len(names) > 1 else baseline_word(own)
 
     def variant_of(self, row: Row) -> Variant:
         """Return the recipe's runs that made `row`; for a baseline, those of the first recipe that it is the teacher of."""
@@ -244,14 +246,17 @@ def _task_rows(variants: tuple[Variant, ...], deltas: Iterator[Delta | None]) ->
     """Yield every baseline once, then what each recipe made of it, with the next of `deltas` for each model."""
     baselines = list(dict.fromkeys(map(_baseline, variants)))
     by_seeds_alone = len(set(map(_teacher_conditions, variants))) == 1
+    by_teachers_alone = len({variant.first.teacher for variant in variants}) == len(baselines) > 1
     written = set()
     for variant in variants:
         names = _names(variant)
         if _baseline(variant) not in written:
-            recipe, name = "" if len(baselines) == 1 or by_seeds_alone else variant.label, names[0]
-            if len(baselines) > 1 and not recipe:
-                name = f"{name} ({seeds_in_words(variant.seeds)})"
-            yield from _of_model(variant, names[0], recipe, None, shown=name)
+            is_shared = len(baselines) == 1 or by_seeds_alone or by_teachers_alone
+            what = (
+                variant.first.teacher if by_teachers_alone else seeds_in_words(variant.seeds) if by_seeds_alone else ""
+            )
+            name = f"{names[0]} ({what})" if what and len(baselines) > 1 else names[0]
+            yield from _of_model(variant, names[0], "" if is_shared else variant.label, None, shown=name)
         written.add(_baseline(variant))
         for name in names[1:]:
             yield from _of_model(variant, name, variant.label, next(deltas))

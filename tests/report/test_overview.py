@@ -125,11 +125,16 @@ def test_recipes_that_share_another_teacher_are_compared_with_that(fake: Callabl
     runs.append(runs[1].model_copy(update={"recipe": runs[1].recipe | {"name": "logits"}}))
     (task,) = tasks_of(runs)
     compared = {row.label: task.baseline_of(row).headline for row in task.rows}
-    assert {points for label, points in compared.items() if label.startswith("int8")} == {80.0}
-    assert {points for label, points in compared.items() if not label.startswith("int8")} == {95.0}
+    assert {points for label, points in compared.items() if label.startswith(("int8", "teacher fp32 (small)"))} == {
+        80.0
+    }
+    assert {points for label, points in compared.items() if label.startswith(("distilbert", "logits"))} == {95.0}
+    assert [(row.recipe, row.name) for row in task.baselines] == [
+        ("", f"teacher fp32 ({name})") for name in ("small", "large")
+    ]
     assert [row.headline for row in task.baselines] == [80.0, 95.0]
     (sentence,) = (line for line in findings(task) if line.startswith("logits"))
-    assert "where the teacher has 95.00" in sentence
+    assert "where large has 95.00" in sentence
 
 
 def test_the_readmes_table_names_subsets_and_leaves_common_texts_to_the_report(fake: Callable[..., Result]) -> None:
