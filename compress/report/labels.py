@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ..results import Machine, Result
 
 _LONGEST = 90  # characters of a label's part on how runs differ
+Settings = dict[str, dict[str, str]]  # a stage's name in `--set` -> its fields -> their values
 
 
 def row_labels(firsts: list[Result], known: list[Machine]) -> list[str]:
@@ -57,17 +58,34 @@ def _timing(result: Result) -> str:
 
 def _differences(results: list[Result]) -> list[str]:
     """Return for each result the settings that not all share, as in `--set`, and the stages that it lacks; empty if that is too long."""
-    settings = [_settings(result) for result in results]
-    ids = list(dict.fromkeys(name for each in settings for name in each))
-    lacking = [[f"without {name}" for name in ids if name not in each] for each in settings]
-    shared = [name for name in ids if all(name in each for each in settings)]
+    (differences,) = differences_within([results])
+    return differences if max(map(len, differences)) <= _LONGEST else [""] * len(differences)
+
+
+def differences_within(groups: Sequence[Sequence[Result]]) -> list[list[str]]:
+    """Return for each result of each group its settings, as in `--set`, and the stages that it lacks, as far as the results of some
+    group do not share them. What differs between groups alone is left out."""
+    settings = [[_settings(result) for result in group] for group in groups]
+    places = dict.fromkeys(place for group in settings for place in _places_apart(group))
+    return [[", ".join(_values_at(places, each)) for each in group] for group in settings]
+
+
+def _places_apart(settings: Sequence[Settings]) -> list[tuple[str, str]]:
+    """Return the (stage, field) whose values are not the same in all; the field is empty for a stage that not all have."""
+    ids = dict.fromkeys(name for each in settings for name in each)
+    lacking = [name for name in ids if not all(name in each for each in settings)]
+    shared = [name for name in ids if name not in lacking]
     fields = dict.fromkeys((name, field) for name in shared for each in settings for field in each[name])
     differing = [place for place in fields if len({each[place[0]].get(place[1]) for each in settings}) > 1]
-    own = [
-        [f"{name}.{field}={each[name][field]}" for name, field in differing if field in each[name]] for each in settings
-    ]
-    differences = [", ".join([*less, *more]) for less, more in zip(lacking, own, strict=True)]
-    return differences if max(map(len, differences)) <= _LONGEST else [""] * len(differences)
+    return [*((name, "") for name in lacking), *differing]
+
+
+def _values_at(places: Iterable[tuple[str, str]], settings: Settings) -> Iterator[str]:
+    for name, field in places:
+        if not field:
+            yield from [] if name in settings else [f"without {name}"]
+        elif field in settings.get(name, {}):
+            yield f"{name}.{field}={settings[name][field]}"
 
 
 def files_of(result: Result) -> dict[str, str] | None:
@@ -92,8 +110,8 @@ def _differing_files(results: list[Result]) -> list[str]:
     return [each.get(differing, "")[:8] for each in files]
 
 
-def _settings(result: Result) -> dict[str, dict[str, str]]:
-    """Return a stage's name in `--set` -> its fields -> their values."""
+def _settings(result: Result) -> Settings:
+    """Return the settings of each stage."""
     stages = [(kind, fields or {}) for stage in result.recipe.get("stages", ()) for kind, fields in stage.items()]
     return {
         fields.get("name", kind): {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -11,7 +10,7 @@ from ..results.fidelity import Delta
 from ..significance import recorded_over_tasks
 from . import numbers
 from .costs import Cost, compression, format_cost, unit_of
-from .labels import name_of
+from .labels import differences_within, name_of
 from .multiple_comparisons import Corrected, as_family
 from .runs import Row, Task, Variant, title
 from .sentences import teacher_word
@@ -86,7 +85,7 @@ def over_tasks(tasks: Sequence[Task]) -> list[Overall]:
     which no teacher beats a constant answer do not count in the means, as long as others do."""
     guessed = [task.is_guessed for task in tasks]
     counted = tuple(not each or all(guessed) for each in guessed)
-    tables = [_by_identity(task) for task in tasks]
+    tables = _by_identity(tasks)
     shared = [identity for identity in tables[0] if all(identity in table for table in tables)]
     models = [
         Overall(
@@ -130,8 +129,8 @@ def _guess_sentence(task: Task, guess: float, all_guessed: bool) -> str:
 def left_out_sentences(tasks: Sequence[Task]) -> list[str]:
     """Return a sentence on the recipes that have no means over tasks, since they were not run alike on all; empty if there is none."""
     tables = [
-        dict.fromkeys(identity._replace(model="") for identity in _by_identity(task) if identity.recipe)
-        for task in tasks
+        dict.fromkeys(identity._replace(model="") for identity in table if identity.recipe)
+        for table in _by_identity(tasks)
     ]
     known = list(dict.fromkeys(run for table in tables for run in table))
     out = []
@@ -208,20 +207,44 @@ class Identity(NamedTuple):
         return self.label or self.recipe
 
 
-def _by_identity(task: Task) -> dict[Identity, Row]:
-    """Return each model on ONNX Runtime, by identity. Of baselines with the same identity, the one with the most seeds."""
-    runs = Counter(map(_what_was_run, task.variants))
-    rows: dict[Identity, Row] = {}
-    for row in sorted(task.rows, key=lambda row: -len(row.models)):
-        variant = task.variant_of(row)
-        name, teachers, student = _what_was_run(variant)
-        if task.is_baseline(row):
-            rows.setdefault(Identity(title(row.model), teachers=variant.first.teacher), row)
-        elif not row.eager:
-            label = "" if runs[name, teachers, student] == 1 else variant.label
-            rows[Identity(row.name, name, teachers, student, label)] = row
-    order = {id(row): place for place, row in enumerate(task.rows)}
-    return dict(sorted(rows.items(), key=lambda item: order[id(item[1])]))
+def _by_identity(tasks: Sequence[Task]) -> list[dict[Identity, Row]]:
+    """Return each task's models on ONNX Runtime, by identity. Of baselines with the same identity, the one with the most seeds."""
+    labels = _labels_over_tasks(tasks)
+    tables: list[dict[Identity, Row]] = []
+    for task in tasks:
+        rows: dict[Identity, Row] = {}
+        for row in sorted(task.rows, key=lambda row: -len(row.models)):
+            variant = task.variant_of(row)
+            if task.is_baseline(row):
+                rows.setdefault(Identity(title(row.model), teachers=variant.first.teacher), row)
+            elif not row.eager:
+                rows[Identity(row.name, *_what_was_run(variant), labels[id(variant)])] = row
+        order = {id(row): place for place, row in enumerate(task.rows)}
+        tables.append(dict(sorted(rows.items(), key=lambda item: order[id(item[1])])))
+    return tables
+
+
+def _labels_over_tasks(tasks: Sequence[Task]) -> dict[int, str]:
+    """Map the id of each variant to what tells it from others of its recipe, teachers and student; empty if no task has several of these.
+
+    The settings that tell variants of one task apart are named for those of all tasks, so that the same run has the same label on each.
+    What else tells them apart, such as the machine, is left to the task's own labels."""
+    alike: dict[tuple[str, str, str], list[list[Variant]]] = {}
+    for task in tasks:
+        of_task: dict[tuple[str, str, str], list[Variant]] = {}
+        for variant in task.variants:
+            of_task.setdefault(_what_was_run(variant), []).append(variant)
+        for what, variants in of_task.items():
+            alike.setdefault(what, []).append(variants)
+    labels: dict[int, str] = {}
+    for (name, *_), groups in alike.items():
+        several = any(len(variants) > 1 for variants in groups)
+        differences = differences_within([[variant.first for variant in variants] for variants in groups])
+        for variants, own in zip(groups, differences, strict=True):
+            apart = len(set(own)) == len(own) and all(own)
+            for variant, difference in zip(variants, own, strict=True):
+                labels[id(variant)] = "" if not several else f"{name} ({difference})" if apart else variant.label
+    return labels
 
 
 def _what_was_run(variant: Variant) -> tuple[str, str, str]:

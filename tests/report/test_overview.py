@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from compress.report import markdown_table
-from compress.report.overview import over_tasks, overview_table
+from compress.report.overview import left_out_sentences, over_tasks, overview_table
 from compress.report.page import tasks_of
 from compress.report.sentences import findings
 from compress.results import Result
@@ -52,6 +52,30 @@ def test_models_that_a_task_lacks_are_left_out(fake: Callable[..., Result]) -> N
         "distilbert, student fp32",
         "distilbert, student int8",
     ]
+
+
+def test_another_setting_on_one_task_leaves_the_recipe_in_the_means(fake: Callable[..., Result]) -> None:
+    """Epochs may differ by task; what differs within a task names the run on each."""
+
+    def run(task: str, epochs: float, rate: str = "1e-4") -> Result:
+        result = fake("distilbert", task)
+        stages = [{"distill": {"epochs": epochs, "learning_rate": rate}}]
+        return result.model_copy(
+            update={"run": f"{task}-{epochs}-{rate}", "recipe": result.recipe | {"stages": stages}}
+        )
+
+    def means(runs: list[Result]) -> list[str]:
+        return [each.label for each in over_tasks(tasks_of(runs)) if not each.is_baseline]
+
+    alone = [run("sst2", 2), run("mrpc", 3)]
+    assert means(alone) == ["distilbert, student fp32", "distilbert, student int8"]
+    assert means([*alone, run("sst2", 2, "3e-4")]) == [
+        "distilbert (distill.learning_rate=1e-4), student fp32",
+        "distilbert (distill.learning_rate=1e-4), student int8",
+    ]
+    tasks = tasks_of([*alone, run("sst2", 3)])
+    assert [each.recipe for each in over_tasks(tasks)][1:] == ["distilbert (distill.epochs=3)"] * 2
+    assert left_out_sentences(tasks) == ["Means over tasks leave out distilbert (distill.epochs=2) (on SST-2 alone)"]
 
 
 def test_the_same_recipe_of_two_teachers_is_told_apart(fake: Callable[..., Result]) -> None:
