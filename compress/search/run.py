@@ -27,7 +27,7 @@ from ..tasks import gold_of, headline, score
 from .identity import FILES
 from .latency import Latencies, cpu_milliseconds, length_of, shape_of, untrained_latency
 from .sizes import KnownSizes, known_sizes
-from .space import RECIPE, STUDENT, Axis, Point, overrides_of, parts_of
+from .space import RECIPE, STUDENT, Axis, Point, check_names, overrides_of, parts_of
 from .study import Outcome, Search, Trial, check_optuna
 
 FOLDER = "search"  # below --out
@@ -141,14 +141,8 @@ def _check_request(request: Request, axes: Sequence[Axis]) -> dict[str, set[str]
         raise CompressError("search: expected one task and one seed; search for them one by one")
     recipes = {str(word): load_recipe(str(word)) for word in request.recipes}
     parts = {word: parts_of(recipe) for word, recipe in recipes.items()}
-    names = [axis.name for axis in axes]
+    check_names(axes)
     for axis in axes:
-        if names.count(axis.name) > 1:
-            raise CompressError(
-                f"--try {axis.name}: expected one list of values, found {names.count(axis.name)}; join them"
-            )
-        if axis.name == RECIPE:
-            raise CompressError(f"--try {RECIPE}: name the recipes before the options: compress search int8 distilbert")
         having = [word for word, names in parts.items() if axis.part in names]
         if not having:
             part = "student" if axis.name == STUDENT else f"stage `{axis.part}`"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,6 +54,16 @@ def axis_of(text: str) -> Axis:
     if not all(isinstance(value, bool | int | float | str) for value in choices):
         raise CompressError(f"--try {name}: expected numbers, words, true or false; found {values}")
     return Axis(name.strip(), tuple(choices))
+
+
+def check_names(axes: Sequence[Axis]) -> None:
+    """Raise `CompressError` for a setting with two axes, and for an axis of recipes."""
+    names = [axis.name for axis in axes]
+    for name in names:
+        if names.count(name) > 1:
+            raise CompressError(f"--try {name}: expected one list of values, found {names.count(name)}; join them")
+        if name == RECIPE:
+            raise CompressError(f"--try {name}: name the recipes before the options: compress search int8 distilbert")
 
 
 def overrides_of(point: Point) -> tuple[str, ...]:
