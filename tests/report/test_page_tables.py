@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from compress.report.render import script_of
 
 TABLE = """const table = [...document.querySelectorAll('.scroll > table')]
   .sort((a, b) => b.tBodies[0].rows.length - a.tBodies[0].rows.length)[0];"""
@@ -50,6 +53,55 @@ def _number(text: str) -> float:
     match = re.match(r"[+-]?\d+(\.\d+)?", text.replace(",", "").replace("−", "-"))
     assert match, text
     return float(match[0])
+
+
+# Kind of cell -> a column's cells in ascending order, empty ones last.
+NUMBERS = {
+    "points": ["−1.50", "0.00", "+0.35", "9.50", "17.16", "–"],
+    "interval": ["−1.03 (−2.18 to 0.00)", "−0.07 (−0.44 to +0.27)", "0.00 (−0.20 to +0.18)", "+0.39 (+0.01 to +0.76)", "–"],
+    "deviation": ["9.12 ± 2.00", "76.60", "76.60 ± 0.30", "76.61 ± 0.10", "–"],
+    "range": ["6.07 to 6.08", "6.07 to 6.10", "13.8 to 14.7", "110", "–"],
+    "thousands": ["128", "922", "1,341", "12,638", "1,002,638", "–"],
+    "speed-up": ["0.36×", "2.26 (3.1×)", "5.81", "11.4 / 12.5"],
+    "share": ["0.3%", "9.9%", "83.2%", "100.0%", "–"],
+    "of": ["8 (0.92%)", "9 of 34", "22 of 34", "– / –"],
+    "exponent": ["3.1e-08", "9.5e-07", "1.2e-06", "3.5e-06", "0.000134", "–"],
+    "probability": ["< 0.001", "0.001", "0.015", "0.05", "> 0.05", "–"],
+    "duration": ["0.0 s", "29.8 s", "44.7 s", "1 min 02 s", "1 min 17 s", "2 min 14 s", "59 min 59 s", "1 h 04 min", "11 h 00 min"],
+    "cost": ["0", "0.11 core-h", "0.41 core-h", "0.20 GPU-h", "0.14 GPU-h + 0.18 core-h", "0.20 GPU-h + 0.02 core-h", "–"],
+    "kept": ["none", "2", "12", "1,024"],
+    "noise": ["−2.1", "9.6", "22.6", "exact", "–"],
+}  # fmt: skip
+WORDS = {
+    "budget": ["flops 0.25", "flops 0.5", "latency 0.25", "–"],
+    "layer": ["layer.1.output", "layer.2.output", "layer.10.output"],
+    "shape": ["1 × 32", "1 × 128", "32 × 128", "own lengths", ""],
+    "heading": ["8", "512", "1,024"],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [*NUMBERS, *WORDS])
+def test_a_column_is_sorted_by_what_its_cells_say(kind: str, tmp_path: Path, tab: Any) -> None:
+    ordered = NUMBERS.get(kind) or WORDS[kind]
+    assert len(ordered) > 2, "a table this short is not sorted"
+    scrambled = [*ordered[1::2], *ordered[::2]]
+    rows = "".join(f"<tr><td>{html.escape(text)} <span>a remark</span></td></tr>" for text in scrambled)
+    head = f"<thead><tr><th class='{'number' if kind in NUMBERS else ''}'>Column</th></tr></thead>"
+    page = tmp_path / "page.html"
+    page.write_text(
+        f"<!DOCTYPE html><meta charset='utf-8'><div class='scroll'><table>{head}<tbody>{rows}</tbody></table></div>"
+        f"<script>{script_of()['script']}</script>",
+        encoding="utf-8",
+    )
+    shown, _ = tab
+    shown.open(page)
+    click = f"(() => {{ {TABLE} table.querySelector('button').click(); return {ROWS}; }})()"
+    upwards, downwards, unsorted = ([row[0].strip() for row in json.loads(shown.run(click))] for _ in range(3))
+    assert upwards == ordered
+    filled = [text for text in ordered if text and not text.startswith("–")]
+    assert downwards == filled[::-1] + ordered[len(filled) :]
+    assert unsorted == scrambled
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from collections import Counter
 from html.parser import HTMLParser
@@ -196,3 +197,33 @@ def test_the_name_of_a_row_stays_in_sight_on_a_phone(pages: dict[str, Path], tab
     assert scrolled == 250
     assert 0 <= left <= 2
     assert "student" in text
+
+
+@pytest.mark.slow
+@KINDS
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_lines_between_rows_are_whole_on_a_phone(
+    dark: bool, kind: str, pages: dict[str, Path], tab: Any, tmp_path: Path
+) -> None:
+    """Each row's upper line is drawn in the first column, which stays in sight, as it is in the next."""
+    shown, _ = tab
+    shown.open(pages[kind], width=390, dark=dark)
+    shown.screenshot(tmp_path / "page.png")
+    picture = base64.b64encode((tmp_path / "page.png").read_bytes()).decode()
+    script = """(async picture => {
+      const image = new Image();
+      image.src = `data:image/png;base64,${picture}`;
+      await image.decode();
+      const canvas = new OffscreenCanvas(image.width, image.height), context = canvas.getContext('2d');
+      context.drawImage(image, 0, 0);
+      const colour = (x, y) => `rgb(${[...context.getImageData(x, y, 1, 1).data].slice(0, 3).join(', ')})`;
+      const hasLine = cell => {
+        const {left, top} = cell.getBoundingClientRect(), line = getComputedStyle(cell).borderTopColor;
+        return [-1, 0, 1].some(y => colour(Math.round(left) + 3, Math.round(top + scrollY) + y) === line);
+      };
+      const rows = [...document.querySelectorAll('.scroll tr')].filter(row => row.checkVisibility());
+      return rows.map(row => [...row.cells].filter(cell => cell.checkVisibility()).slice(0, 2).map(hasLine));
+    })"""
+    lines = shown.run(f"{script}({picture!r})")
+    assert len(lines) > 3
+    assert lines == [[True, True]] * len(lines)

@@ -59,12 +59,25 @@ document.querySelectorAll("fieldset.legend").forEach((legend) => {
 
 // Tables of three rows and more: a heading sorts them upwards, then downwards, then as they came; more than seven can be filtered by words.
 const shown = (cell) => (cell.firstChild?.textContent ?? "").trim();
-function number(text) {
-  const found = text.replaceAll(",", "").replaceAll("−", "-").match(/^[+-]?\d+(\.\d+)?/);
-  return found ? Number(found[0]) : NaN;
+// Returns what a cell is compared by, or null if it is empty: the words and numbers of a text in turn; the seconds of a duration; the units
+// and numbers of other cells, since core-hours and GPU-hours are not comparable.
+const SECONDS = { h: 3600, min: 60, s: 1 };
+const VALUES = { none: 0, exact: Infinity };
+const BEYOND = { "<": -1e-9, ">": 1e-9 };
+function parts(text, numeric) {
+  if (!text || text.startsWith("–")) return null;
+  const plain = text.replace(/(\d),(?=\d{3})/g, "$1").replaceAll("−", "-");
+  if (!numeric) return plain.split(/(\d+(?:\.\d+)?)/).map((part, i) => (i % 2 ? Number(part) : part));
+  if (plain in VALUES) return ["", VALUES[plain]];
+  const times = [...plain.matchAll(/([\d.]+) (h|min|s)\b/g)];
+  if (times.length) return ["", times.reduce((sum, [, count, unit]) => sum + count * SECONDS[unit], 0)];
+  const unit = (plain.match(/\w+-h\b/g) ?? []).join(" ");
+  const numbers = [...plain.matchAll(/([<>]?) ?([+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?)/g)];
+  return numbers.length ? [unit, ...numbers.map(([, bound, digits]) => Number(digits) + (BEYOND[bound] ?? 0))] : null;
 }
-function compared(one, other, numeric) {
-  return numeric ? number(one) - number(other) : one.localeCompare(other, undefined, { numeric: true });
+function compared(one, other) {
+  const differences = one.map((part, i) => (typeof part === "number" ? part - other[i] : part.localeCompare(other[i] ?? "")));
+  return differences.find(Boolean) ?? one.length - other.length;
 }
 function sort(table, head, place) {
   const body = table.tBodies[0];
@@ -74,9 +87,10 @@ function sort(table, head, place) {
   if (next !== "none") {
     head.setAttribute("aria-sort", next);
     const numeric = head.classList.contains("number");
-    const empty = (row) => (numeric ? Number.isNaN(number(shown(row.cells[place]))) : shown(row.cells[place]) === "");
+    const keys = new Map(rows.map((row) => [row, parts(shown(row.cells[place]), numeric)]));
     const sign = next === "ascending" ? 1 : -1;
-    rows.sort((a, b) => empty(a) - empty(b) || (empty(a) ? 0 : sign * compared(shown(a.cells[place]), shown(b.cells[place]), numeric)));
+    const order = (one, other) => (one && other ? sign * compared(one, other) : !one - !other);
+    rows.sort((a, b) => order(keys.get(a), keys.get(b)));
   }
   body.append(...rows);
 }
