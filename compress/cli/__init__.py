@@ -13,6 +13,7 @@ from ..errors import CompressError, Interrupted
 from ..processes import ranks, signals
 from ..version import __version__
 from . import ablations, attending, benching, bundles, info, inits, reproducing, runs, searches, shipping, vocabularies
+from .screen import leave_stdout
 from .words import as_meant, usage_message
 
 _UsageError: Any = typer.BadParameter.__bases__[0]  # typer gives it no public name
@@ -123,8 +124,21 @@ def main() -> None:
             _exit_with_error(stop)
         if not isinstance(error, OSError) or error.errno not in _OF_THE_DISK:
             raise
-        typer.echo(f"error: {error.filename or 'the output'}: {error.strerror}; nothing half-written is kept", err=True)
+        if error.filename is None:  # mostly stdout, which keeps what it has taken
+            said = f"the output: {error.strerror}; what was written so far is incomplete"
+        else:
+            said = f"{error.filename}: {error.strerror}; nothing half-written is kept"
+        typer.echo(f"error: {said}", err=True)
+        _empty_stdout()
         sys.exit(2)
+
+
+def _empty_stdout() -> None:
+    """Write what stdout still holds, or leave it if it takes no more."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        leave_stdout()
 
 
 def _exit_with_error(error: CompressError | Interrupted) -> NoReturn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -91,6 +92,16 @@ def test_a_closed_pipe_is_a_quiet_end(folder: Path, tmp_path: Path) -> None:
     errors = child.stderr.read()
     child.stderr.close()
     assert (child.wait(60), errors) == (0, b"")
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_that_takes_no_more_is_said_to_be_incomplete(folder: Path, unbuffered: str) -> None:
+    environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([*PROGRAM, folder, "a"], stdout=full, stderr=subprocess.PIPE, env=environment)
+    reason = os.strerror(errno.ENOSPC)
+    assert done.stderr.decode() == f"error: the output: {reason}; what was written so far is incomplete\n"
+    assert done.returncode == 2
 
 
 def test_what_was_before_a_wrong_line_is_answered(folder: Path) -> None:
