@@ -26,6 +26,8 @@ _TOGETHER = (
     "run",
     "ablate",
 )
+# Commands that keep finished steps, from which the same command continues; the others start from the beginning.
+_CONTINUED = (*_TOGETHER, "search", "reproduce")
 _PATIENCE = 20.0  # seconds; torchrun kills after 30
 
 app = typer.Typer(
@@ -104,7 +106,7 @@ def _command_path(words: list[str]) -> str:
 
 def main() -> None:
     """Exit codes: 0 done, 1 a check failed, 2 wrong input, 130 and 143 interrupted."""
-    signals.install()
+    signals.install(continues=any(word in _CONTINUED for word in sys.argv[1:2]))
     # Set before torch is imported, so that its waiting threads sleep. By default they spin, which takes cores from working threads.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
