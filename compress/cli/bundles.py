@@ -266,7 +266,7 @@ def _read_examples(model: Model) -> Iterator[Text | Question]:
     from .question_rows import question_in
 
     if isinstance(sys.stdin, TextIOWrapper):  # in the C locale, Python accepts invalid bytes
-        sys.stdin.reconfigure(encoding="utf-8", errors="strict")
+        sys.stdin.reconfigure(encoding="utf-8-sig", errors="strict", newline="\n")
     try:
         for number, line in enumerate(sys.stdin, 1):
             text = line.rstrip("\r\n")

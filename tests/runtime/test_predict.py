@@ -45,6 +45,14 @@ def test_the_line_that_is_no_utf8_is_named_wherever_blocks_end(folder: Path, tmp
         assert not out.exists()
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_text(folder: Path) -> None:
+    done = predict(folder, "--json", lines="\ufeffa b\n\ufeffc\n")
+    assert [json.loads(line)["text"] for line in done.stdout.splitlines()] == ["a b", "\ufeffc"]
+    done = predict(folder, lines=b"\xef\xbb\xbffine\n\xff\n")
+    assert (done.returncode, done.stderr.count(b"\n")) == (2, 1)
+    assert b"stdin:2: expected UTF-8 text, found byte 0xff" in done.stderr
+
+
 def test_no_lines_no_answers(folder: Path) -> None:
     done = predict(folder, "-")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
