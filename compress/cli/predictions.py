@@ -84,7 +84,10 @@ def predict_file(
 
 
 def _check_scorable(model: Model) -> None:
-    """Raise `CompressError` for a model whose answers a column of labels cannot score."""
+    """Raise `CompressError` for a model whose answers a column of labels cannot score, and `ModuleNotFoundError` without the packages that
+    scoring needs: it comes after the last answer."""
+    from .. import tasks  # noqa: F401
+
     if model.settings.kind.unit == "question":
         raise CompressError(
             f"--label: files are scored for labels of texts, and {model.folder} answers questions; "

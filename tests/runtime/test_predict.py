@@ -58,14 +58,24 @@ def test_no_lines_no_answers(folder: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
-def test_without_typer_one_line_says_what_to_install(folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("package", "words", "way_out"),
+    [
+        ("typer", ["a"], "pip install typer"),
+        ("jaxtyping", ["-i", "in.csv", "--label", "gold"], "install the package without --no-deps"),
+    ],
+)
+def test_what_is_not_installed_is_said_before_any_answer(
+    folder: Path, tmp_path: Path, package: str, words: list[str], way_out: str
+) -> None:
     """As in an environment for a bundle, with only the packages for prediction."""
-    (tmp_path / "typer.py").write_text("raise ModuleNotFoundError('absent', name='typer')")
-    program = [sys.executable, "-m", "compress", "predict", str(folder), "a"]
-    paths = os.pathsep.join([str(tmp_path), *sys.path])
-    done = subprocess.run(program, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths})
+    (tmp_path / f"{package}.py").write_text(f"raise ModuleNotFoundError('absent', name='{package}')")
+    (tmp_path / "in.csv").write_text(f"text,gold\na b,{Classifier(folder).labels[0]}\n")
+    program = [sys.executable, "-m", "compress", "predict", str(folder), *words]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    done = subprocess.run(program, capture_output=True, text=True, env=environment, cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert "pip install typer" in done.stderr
+    assert f"error: {package}: not installed" in done.stderr and way_out in done.stderr
 
 
 def test_json_tells_the_text_and_what_computed_the_answer(folder: Path) -> None:
