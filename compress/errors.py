@@ -26,7 +26,7 @@ class CheckFailed(CompressError):
 
 
 class Interrupted(BaseException):
-    """A stop signal arrived; state is saved and the same command continues from it.
+    """A stop signal arrived; the message says whether the same command continues or starts from the beginning.
 
     Not an `Exception`, so that code that turns a library's failure into an error does not catch it.
     """

@@ -13,6 +13,7 @@ from ..errors import CompressError, Interrupted
 from ..processes import ranks, signals
 from ..version import __version__
 from . import ablations, attending, benching, bundles, info, inits, reproducing, runs, searches, shipping, vocabularies
+from .screen import leave_stdout
 from .words import as_meant, usage_message
 
 _UsageError: Any = typer.BadParameter.__bases__[0]  # typer gives it no public name
@@ -25,6 +26,8 @@ _TOGETHER = (
     "run",
     "ablate",
 )
+# Commands that keep finished steps, from which the same command continues; the others start from the beginning.
+_CONTINUED = (*_TOGETHER, "search", "reproduce")
 _PATIENCE = 20.0  # seconds; torchrun kills after 30
 
 app = typer.Typer(
@@ -103,7 +106,7 @@ def _command_path(words: list[str]) -> str:
 
 def main() -> None:
     """Exit codes: 0 done, 1 a check failed, 2 wrong input, 130 and 143 interrupted."""
-    signals.install()
+    signals.install(continues=any(word in _CONTINUED for word in sys.argv[1:2]))
     # Set before torch is imported, so that its waiting threads sleep. By default they spin, which takes cores from working threads.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
@@ -123,8 +126,21 @@ def main() -> None:
             _exit_with_error(stop)
         if not isinstance(error, OSError) or error.errno not in _OF_THE_DISK:
             raise
-        typer.echo(f"error: {error.filename or 'the output'}: {error.strerror}; nothing half-written is kept", err=True)
+        if error.filename is None:  # mostly stdout, which keeps what it has taken
+            said = f"the output: {error.strerror}; what was written so far is incomplete"
+        else:
+            said = f"{error.filename}: {error.strerror}; nothing half-written is kept"
+        typer.echo(f"error: {said}", err=True)
+        _empty_stdout()
         sys.exit(2)
+
+
+def _empty_stdout() -> None:
+    """Write what stdout still holds, or leave it if it takes no more."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        leave_stdout()
 
 
 def _exit_with_error(error: CompressError | Interrupted) -> NoReturn:

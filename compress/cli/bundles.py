@@ -16,6 +16,7 @@ import typer
 from ..errors import CheckFailed, CompressError
 from ..files.tabular import CONLL, DELIMITERS, not_utf8
 from ..spec.limits import MOST_THREADS
+from .screen import leave_stdout
 
 if TYPE_CHECKING:
     from .question_rows import Question
@@ -124,7 +125,7 @@ def verify(
         for line in lines:
             typer.echo(line)
     except BrokenPipeError:  # the outcome of the checks is reported all the same
-        _leave_stdout()
+        leave_stdout()
     failed = sum(not check.passed for check in report.checks)
     if failed:
         raise CheckFailed(f"{bundle}: {failed} of {len(report.checks)} checks failed")
@@ -199,12 +200,7 @@ def _print_answers(
             sys.stdout.write(f"{line(example, answer)}\n")
         sys.stdout.flush()
     except BrokenPipeError:  # the reader has closed the pipe
-        _leave_stdout()
-
-
-def _leave_stdout() -> None:
-    """Redirect stdout to null: its reader is gone, and the interpreter flushes once more at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        leave_stdout()
 
 
 _DATA = (*DELIMITERS, ".json", ".jsonl", ".ndjson", ".parquet", *CONLL)
@@ -240,7 +236,7 @@ def _answer_file(model: Model, source: Path, output: Path | None, *, aggregation
         else:
             summary = predict_file(model, source, output, aggregation=aggregation, **words)
     except BrokenPipeError:
-        _leave_stdout()
+        leave_stdout()
         return
     if summary is not None:
         typer.echo(summary, err=output is None)
@@ -270,7 +266,7 @@ def _read_examples(model: Model) -> Iterator[Text | Question]:
     from .question_rows import question_in
 
     if isinstance(sys.stdin, TextIOWrapper):  # in the C locale, Python accepts invalid bytes
-        sys.stdin.reconfigure(encoding="utf-8", errors="strict")
+        sys.stdin.reconfigure(encoding="utf-8-sig", errors="strict", newline="\n")
     try:
         for number, line in enumerate(sys.stdin, 1):
             text = line.rstrip("\r\n")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from ..errors import CompressError
+from ..files.atomic import creating
 from ..files.tabular import CONLL, WORDS
 from .question_rows import AnsweredQuestions, question_columns
 from .row_answers import Answered, AnsweredTexts
@@ -83,7 +84,10 @@ def predict_file(
 
 
 def _check_scorable(model: Model) -> None:
-    """Raise `CompressError` for a model whose answers a column of labels cannot score."""
+    """Raise `CompressError` for a model whose answers a column of labels cannot score, and `ModuleNotFoundError` without the packages that
+    scoring needs: it comes after the last answer."""
+    from .. import tasks  # noqa: F401
+
     if model.settings.kind.unit == "question":
         raise CompressError(
             f"--label: files are scored for labels of texts, and {model.folder} answers questions; "
@@ -149,23 +153,29 @@ def _make_answered(
 
 @contextmanager
 def new_file(path: Path, *, binary: bool = False) -> Iterator[IO[Any]]:
-    """Open a new file for writing; an incomplete file is deleted."""
+    """Open a new file for writing, which gets its name at the end; an incomplete file is deleted. Raises `CompressError`."""
     try:
-        new = path.open("xb") if binary else path.open("x", encoding="utf-8", newline="")
+        with creating(path) as part, _open_new(part, path, binary=binary) as file:
+            yield file
+    except FileExistsError:
+        raise _exists_already(path) from None
+
+
+def _open_new(part: Path, path: Path, *, binary: bool) -> IO[Any]:
+    try:
+        return part.open("xb") if binary else part.open("x", encoding="utf-8", newline="")
     except OSError as error:
         raise CompressError(f"{path}: cannot be written: {error.strerror}; choose another with --output") from None
-    with new as file:
-        try:
-            yield file
-        except BaseException:
-            path.unlink()
-            raise
 
 
 def check_new(output: Path | None) -> None:
-    """Raise `CompressError` if the output file exists already."""
-    if output is not None and output.exists():
-        raise CompressError(f"{output}: exists already; choose another file with --output")
+    """Raise `CompressError` if the output file exists already, or a link that leads nowhere."""
+    if output is not None and os.path.lexists(output):
+        raise _exists_already(output)
+
+
+def _exists_already(output: Path) -> CompressError:
+    return CompressError(f"{output}: exists already; choose another file with --output")
 
 
 def _columns(model: Model, text: str | None, pair: str | None) -> tuple[str, ...]:

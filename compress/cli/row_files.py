@@ -43,7 +43,7 @@ class Rows:
         self.quoting, self._columns = quoting, columns
         self.path, self.suffix, self.line = path, suffix, 0
         try:
-            self.file: IO[str] = path.open(encoding="utf-8-sig", newline="" if self.suffix in DELIMITERS else None)
+            self.file: IO[str] = path.open(encoding="utf-8-sig", newline="" if self.suffix in DELIMITERS else "\n")
             self.size = os.fstat(self.file.fileno()).st_size
             begin = self.file.buffer.peek(1).decode("utf-8", "replace")  # type: ignore[attr-defined]
             self.marked = begin.startswith(MARK)
@@ -145,7 +145,7 @@ class Rows:
     def _plain_rows(self) -> Iterator[Row]:
         for number, line in enumerate(self.file, 1):
             self.line = number
-            yield Row(self._place, {"text": line.rstrip("\n")}, str(self.path), number)
+            yield Row(self._place, {"text": line.rstrip("\r\n")}, str(self.path), number)
 
 
 def check_form(path: Path, suffix: str, *, quoting: bool, columns: Sequence[str] | None) -> None:

@@ -1,7 +1,8 @@
-"""Consoles for printed tables. Imports nothing of the pipeline: a report needs none of it."""
+"""Consoles for printed tables, and stdout that takes no more. Imports nothing of the pipeline: a report needs none of it."""
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -25,3 +26,8 @@ def headed_line(word: str, style: str, rest: str) -> Text:
     from rich.text import Text
 
     return Text.assemble((word, style), rest)
+
+
+def leave_stdout() -> None:
+    """Redirect stdout to null: its reader is gone or its disk takes no more, and the interpreter flushes once more at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

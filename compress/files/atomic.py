@@ -21,6 +21,7 @@ PART, BUILDING, OLD = "part", "building", "old"  # a file, a folder, an old fold
 _NAME = re.compile(r"\.(.+)\.([0-9a-f]{6})-([0-9]{1,10})-[0-9a-f]{8}\.(part|building|old)", re.DOTALL)
 _DAY = 86_400.0  # seconds after which an untouched leftover is abandoned, whatever process has that id now
 _EXCHANGE, _CWD = 2, -100  # RENAME_EXCHANGE and AT_FDCWD of Linux
+_NO_LINK = {errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EMLINK, errno.EINVAL}  # a disk without hard links
 _NO_EXCHANGE = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EPERM}
 
 
@@ -31,12 +32,46 @@ def replacing(path: Path) -> Iterator[Path]:
     No two processes or threads get the same name: the last of several writers wins, and readers always see a complete file.
     An `OSError` names `path`.
     """
+    with _unfinished(path) as part:
+        yield part
+        sync(part)
+        part.replace(path)
+
+
+@contextmanager
+def creating(path: Path) -> Iterator[Path]:
+    """As `replacing`, but without replacing anything: the first of several writers wins. `FileExistsError`, at the end: `path`
+    exists."""
+    with _unfinished(path) as part:
+        yield part
+        sync(part)
+        try:
+            os.link(part, path)
+        except OSError as error:
+            if error.errno not in _NO_LINK:
+                raise
+            _move_without_link(part, path)
+        else:
+            part.unlink()
+
+
+def _move_without_link(part: Path, path: Path) -> None:
+    """Move `part` to `path`, which an empty file keeps from others for a moment."""
+    path.touch(exist_ok=False)
+    try:
+        part.replace(path)
+    except BaseException:
+        path.unlink()
+        raise
+
+
+@contextmanager
+def _unfinished(path: Path) -> Iterator[Path]:
+    """Yield a new name beside `path`; on an error, remove the file of that name. An `OSError` names `path`."""
     sweep(path.parent)
     part = temporary_path(path, PART)
     try:
         yield part
-        sync(part)
-        part.replace(path)
     except BaseException as error:
         with suppress(OSError):
             part.unlink(missing_ok=True)

@@ -20,6 +20,7 @@ _AGAIN = 0.05  # seconds after which a lost signal is sent again
 
 class _Stop:
     def __init__(self) -> None:
+        self.continues = True
         self.requested: int | None = None
         self.deferring = False
         self.since = 0.0
@@ -34,18 +35,17 @@ class _Stop:
 
 
 def _interruption(number: int, failure: CompressError | None = None) -> Interrupted:
-    lines = [
-        "interrupted; finished steps are kept, run the same command to continue",
-        *([str(failure)] if failure else []),
-    ]
-    return Interrupted("\n".join(lines), number)
+    way_on = "finished steps are kept, run the same command to continue"
+    first = f"interrupted; {way_on if _stop.continues else 'the same command starts from the beginning'}"
+    return Interrupted("\n".join([first, *([str(failure)] if failure else [])]), number)
 
 
 _stop = _Stop()
 
 
-def install() -> None:
-    """Turn SIGINT and SIGTERM into `Interrupted`."""
+def install(*, continues: bool = True) -> None:
+    """Turn SIGINT and SIGTERM into `Interrupted`. `continues`: whether the command keeps finished steps, for the message."""
+    _stop.continues = continues
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _stop.handle)
     sys.unraisablehook = _send_again

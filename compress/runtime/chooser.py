@@ -13,7 +13,7 @@ from ..errors import CheckFailed, CompressError
 from .endings import EndingCutter
 from .kinds.choice import Chosen, choose_ending
 from .model_folder import OpenedModel, Options, check_sizes
-from .reading import Windowed, check_unicode
+from .reading import MOST, TextReader, Windowed, check_unicode
 
 Question = tuple[str, Sequence[str]]  # a context, or a question, and two endings or more
 
@@ -35,6 +35,15 @@ class QuestionReader(Windowed[Question]):
     def _characters(self, example: Question) -> int:
         context, endings = example
         return len(context) * len(endings) + sum(map(len, endings))
+
+
+class EndingReader(TextReader):
+    """Pairs of a context and an ending."""
+
+    name = "pairs"
+
+    def __init__(self) -> None:
+        super().__init__(("context", "ending"))
 
 
 class Chooser(OpenedModel):
@@ -106,9 +115,14 @@ class Chooser(OpenedModel):
     def logits(
         self, pairs: Iterable[tuple[str, str]], *, batch_size: int | None = None, tokens: int | None = None
     ) -> np.ndarray:
-        """Return float32 [pair, 1]: the scores of pairs of a context and an ending. Only scores with the same context are comparable."""
+        """Return float32 [pair, 1]: the scores of pairs of a context and an ending. Only scores with the same context are comparable.
+        Raises `CompressError` naming an example that is no pair of texts."""
         check_sizes(batch_size=batch_size, tokens=tokens)
-        return self._scores(self._cutter(list(pairs))[0], batch_size, tokens)
+        parts = list[np.ndarray]()
+        for window in EndingReader().windows(pairs, MOST):
+            encodings, _ = self._cutter([(context, ending) for context, ending in window])
+            parts.append(self._scores(encodings, batch_size, tokens))
+        return np.concatenate(parts) if parts else np.zeros((0, 1), np.float32)
 
     def _scores(
         self, encodings: Sequence[tokenizers.Encoding], batch_size: int | None, tokens: int | None

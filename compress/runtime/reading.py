@@ -36,10 +36,12 @@ class Windowed(ABC, Generic[Example]):
     def _source(self, texts: object) -> Iterable[object]:
         if isinstance(texts, str):
             return [texts]
+        refusal = f"{self.name}: expected {self.name} in a list or a stream, found {type(texts).__name__}"
         if not isinstance(texts, Iterable) or isinstance(texts, (Mapping, bytes)):
-            raise CompressError(
-                f"{self.name}: expected {self.name} in a list or a stream, found {type(texts).__name__}"
-            )
+            raise CompressError(refusal)
+        if (dimensions := getattr(texts, "ndim", 1)) != 1:  # a data frame would be read as the names of its columns
+            way_out = "give one column, or rows as lists" if dimensions else "give a list"
+            raise CompressError(f"{refusal} of {dimensions} dimensions; {way_out}")
         return texts
 
     def _windows(self, source: Iterable[object], limit: int, most: int) -> Iterator[list[Example]]:

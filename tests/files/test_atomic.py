@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import subprocess
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from compress.files import atomic
-from compress.files.atomic import abandoned_paths, exchange, replacing, sweep, temporary_path, write_text
+from compress.files.atomic import abandoned_paths, creating, exchange, replacing, sweep, temporary_path, write_text
 
 
 def gone() -> int:
@@ -53,6 +54,44 @@ def test_what_fails_leaves_the_old_file_and_names_it(tmp_path: Path, monkeypatch
     assert list(tmp_path.iterdir()) == [path]
     with pytest.raises(FileNotFoundError, match=re.escape(str(tmp_path / "none" / "a.txt"))):
         write_text(tmp_path / "none" / "a.txt", "new")
+
+
+@pytest.mark.parametrize("code", [0, errno.EPERM, errno.ENOTSUP])
+def test_of_two_that_create_a_file_the_first_to_end_has_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    """`code`: with which a disk without hard links refuses them."""
+    path = tmp_path / "a.txt"
+
+    def refused(one: Path, other: Path) -> None:
+        raise OSError(code, os.strerror(code), str(one), None, str(other))
+
+    if code:
+        monkeypatch.setattr(os, "link", refused)
+    with pytest.raises(FileExistsError, match=re.escape(repr(str(path)))), creating(path) as second:
+        second.write_text("second")
+        with creating(path) as first:
+            first.write_text("first")
+            assert not path.exists()
+    assert path.read_text() == "first"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_that_is_not_created_to_its_end_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.txt"
+    with pytest.raises(KeyboardInterrupt), creating(path) as part:
+        part.write_text("half")
+        raise KeyboardInterrupt
+    assert not list(tmp_path.iterdir())
+
+    def refused(self: Path, *_: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted", str(self))
+
+    monkeypatch.setattr(os, "link", refused)
+    monkeypatch.setattr(Path, "replace", refused)
+    with pytest.raises(PermissionError, match=re.escape(repr(str(path)))), creating(path) as part:
+        part.write_text("whole")
+    assert not list(tmp_path.iterdir())
 
 
 def test_threads_that_write_one_file_have_a_name_each(tmp_path: Path) -> None:

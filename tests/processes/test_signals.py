@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from compress import cli
 from compress.errors import CheckFailed, Interrupted
 from compress.processes import signals
 
@@ -108,3 +109,22 @@ def test_a_second_signal_stops_at_once():
         os.kill(os.getpid(), signal.SIGINT)
         pytest.fail("went on")
     assert stop.value.exit_code == 130
+
+
+@pytest.mark.usefixtures("installed")
+def test_only_commands_that_continue_are_said_to(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    app, continued = cli.app, set[str]()
+    monkeypatch.setattr(cli, "app", lambda **_: signal.raise_signal(signal.SIGINT))
+    names = {each.name or getattr(each.callback, "__name__", "") for each in app.registered_commands}
+    for name in names:
+        monkeypatch.setattr(sys, "argv", ["compress", name, "x"])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        line = capsys.readouterr().err
+        assert stop.value.code == 130
+        if line == "error: interrupted; finished steps are kept, run the same command to continue\n":
+            continued.add(name)
+        else:
+            assert line == "error: interrupted; the same command starts from the beginning\n"
+    assert {"predict", "ship", "bench"} < names
+    assert continued == {"run", "ablate", "search", "reproduce"}

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from runtime_toys import bag, describe
 
@@ -57,3 +59,33 @@ def test_the_first_ending_of_a_later_question_may_be_the_one_that_is_cut(chooser
 def test_sizes_are_checked_at_the_call(chooser_folder: Path, option: str) -> None:
     with pytest.raises(CompressError, match=f"{option} is 0; expected at least 1"):
         Chooser(chooser_folder, threads=1).choices([("a", ["b", "c"])], **{option: 0})
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        ([("a", "b"), ("a", "\ud800")], r"^pairs\[1\]: expected Unicode text"),
+        ("ab", r"^pairs\[0\]: expected a pair \(context, ending\), found a text"),
+        ([("a", 3)], r"^pairs\[0\]: expected a pair \(context, ending\), found tuple"),
+        ([("a", "b", "c")], r"^pairs\[0\]: expected a pair \(context, ending\), found tuple"),
+        ([("a", ["b", "c"])], r"^pairs\[0\]: expected a pair \(context, ending\), found tuple"),
+        (7, r"^pairs: expected pairs in a list or a stream, found int"),
+    ],
+)
+def test_logits_name_what_is_no_pair(chooser_folder: Path, pairs: Any, message: str) -> None:
+    with pytest.raises(CompressError, match=message):
+        Chooser(chooser_folder, threads=1).logits(pairs)
+
+
+def test_logits_are_read_in_windows(chooser_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chooser, pairs = Chooser(chooser_folder, threads=1), [("a b", "c"), ("d", LONG), ("", "e f g")] * 3
+    bare: Any = pairs[0]
+    expected, sizes = chooser.logits(pairs, batch_size=1), list[int]()
+    assert (expected.shape, expected.dtype) == ((9, 1), np.float32)
+    cut = chooser._cutter.__call__
+    monkeypatch.setattr(chooser, "_cutter", lambda window: sizes.append(len(window)) or cut(window))
+    monkeypatch.setattr("compress.runtime.chooser.MOST", 4)
+    np.testing.assert_array_equal(chooser.logits(iter(pairs), batch_size=1), expected)
+    assert sizes == [4, 4, 1]
+    np.testing.assert_array_equal(chooser.logits(bare, batch_size=1), expected[:1])
+    assert chooser.logits([]).shape == (0, 1)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from runtime_toys import LABELS, PAIRS, SINGLES, WORDS, bag, describe, tokenizer_file
 
@@ -128,12 +129,22 @@ def test_the_shape_of_the_task_is_kept(folder: Path) -> None:
         ([("a", "b", "c")], r"texts\[0\]: .* found tuple"),
         (7, "expected texts in a list or a stream, found int"),
         ({"text": "x"}, "expected texts in a list or a stream, found dict"),
+        (pd.DataFrame({"text": ["x"]}), "texts: .* found DataFrame of 2 dimensions; give one column, or rows as lists"),
+        (np.array([["a", "b"]]), "texts: .* found ndarray of 2 dimensions; give one column, or rows as lists"),
+        (np.array("x"), "texts: .* found ndarray of 0 dimensions; give a list"),
         (["fine", "half \ud83d of an emoji"], r"texts\[1\]: expected Unicode text"),
     ],
 )
 def test_what_is_no_text_is_named(folder: Path, texts: Any, expected: str) -> None:
     with pytest.raises(CompressError, match=expected):
         Classifier(folder).predict(texts)
+
+
+def test_columns_and_rows_of_a_table_are_read(folder: Path) -> None:
+    model, table = Classifier(folder), pd.DataFrame({"one": ["a b", "c"], "two": ["d", "e"]}, index=[7, 3])
+    expected = model.predict(["a b", "c"])
+    assert model.predict(table["one"]) == model.predict(table["one"].to_numpy()) == expected
+    assert model.predict(table.to_numpy().tolist()) == model.predict([("a b", "d"), ("c", "e")])
 
 
 @pytest.mark.parametrize("number", [0, -1, "2", 1.5, True, float("nan")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -44,19 +45,37 @@ def test_the_line_that_is_no_utf8_is_named_wherever_blocks_end(folder: Path, tmp
         assert not out.exists()
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_text(folder: Path) -> None:
+    done = predict(folder, "--json", lines="\ufeffa b\n\ufeffc\n")
+    assert [json.loads(line)["text"] for line in done.stdout.splitlines()] == ["a b", "\ufeffc"]
+    done = predict(folder, lines=b"\xef\xbb\xbffine\n\xff\n")
+    assert (done.returncode, done.stderr.count(b"\n")) == (2, 1)
+    assert b"stdin:2: expected UTF-8 text, found byte 0xff" in done.stderr
+
+
 def test_no_lines_no_answers(folder: Path) -> None:
     done = predict(folder, "-")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
-def test_without_typer_one_line_says_what_to_install(folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("package", "words", "way_out"),
+    [
+        ("typer", ["a"], "pip install typer"),
+        ("jaxtyping", ["-i", "in.csv", "--label", "gold"], "install the package without --no-deps"),
+    ],
+)
+def test_what_is_not_installed_is_said_before_any_answer(
+    folder: Path, tmp_path: Path, package: str, words: list[str], way_out: str
+) -> None:
     """As in an environment for a bundle, with only the packages for prediction."""
-    (tmp_path / "typer.py").write_text("raise ModuleNotFoundError('absent', name='typer')")
-    program = [sys.executable, "-m", "compress", "predict", str(folder), "a"]
-    paths = os.pathsep.join([str(tmp_path), *sys.path])
-    done = subprocess.run(program, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths})
+    (tmp_path / f"{package}.py").write_text(f"raise ModuleNotFoundError('absent', name='{package}')")
+    (tmp_path / "in.csv").write_text(f"text,gold\na b,{Classifier(folder).labels[0]}\n")
+    program = [sys.executable, "-m", "compress", "predict", str(folder), *words]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    done = subprocess.run(program, capture_output=True, text=True, env=environment, cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert "pip install typer" in done.stderr
+    assert f"error: {package}: not installed" in done.stderr and way_out in done.stderr
 
 
 def test_json_tells_the_text_and_what_computed_the_answer(folder: Path) -> None:
@@ -91,6 +110,16 @@ def test_a_closed_pipe_is_a_quiet_end(folder: Path, tmp_path: Path) -> None:
     errors = child.stderr.read()
     child.stderr.close()
     assert (child.wait(60), errors) == (0, b"")
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_that_takes_no_more_is_said_to_be_incomplete(folder: Path, unbuffered: str) -> None:
+    environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([*PROGRAM, folder, "a"], stdout=full, stderr=subprocess.PIPE, env=environment)
+    reason = os.strerror(errno.ENOSPC)
+    assert done.stderr.decode() == f"error: the output: {reason}; what was written so far is incomplete\n"
+    assert done.returncode == 2
 
 
 def test_what_was_before_a_wrong_line_is_answered(folder: Path) -> None:

@@ -88,6 +88,24 @@ def test_lines_of_a_text_file_get_a_vector_each(folder: Path, tmp_path: Path) ->
     np.testing.assert_allclose(np.load(out), expected, rtol=0, atol=1e-6)
 
 
+def test_lines_end_where_those_of_stdin_do(folder: Path, tmp_path: Path) -> None:
+    texts, out, path = ["a short\rtext", "", "it is cut then"], tmp_path / "out.npy", tmp_path / "in.txt"
+    path.write_bytes(b"a short\rtext\r\n\nit is cut then\r\r\n")
+    assert predict(folder, "-i", path, "-o", out).stdout == f"{out}: 3 vectors of {WIDTH}\n"
+    expected = Embedder(folder).embed(texts)
+    np.testing.assert_allclose(np.load(out), expected, rtol=0, atol=1e-6)
+    answers = predict(folder, "--json", lines=path.read_bytes().decode()).stdout.splitlines()
+    assert [json.loads(answer)["text"] for answer in answers] == texts
+
+
+def test_a_json_row_is_named_by_its_line_of_the_file(folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(b'{"text":\r"a"}\r\n\r\n{"text": 3}\r\n')
+    assert "in.jsonl: line 3: text: expected text, found int" in error_line(
+        predict(folder, "-i", path, "--text", "text")
+    )
+
+
 def test_rows_of_pairs_get_cosines_and_their_correlation(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.csv"
     done = predict(folder, "-i", rows_file(tmp_path / "in.jsonl"), "-o", out, "--label", "score")
