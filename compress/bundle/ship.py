@@ -21,10 +21,11 @@ from ..models.vocabularies import tokenizer_settings
 from ..provenance import running_code
 from ..report.finetuning_choice import choices_of
 from ..results import Machine, ModelResult, TaskInfo
-from ..runtime.folder import MODEL_FILES, read_json, unpadded_beside
+from ..runtime.folder import MODEL_FILES, read_json, read_settings, unpadded_beside
 from ..runtime.kinds import ANSWER_KINDS, output_names
 from ..runtime.passages import THRESHOLD
 from ..spec.kinds import KINDS
+from ..tokenization.truncation import untruncated
 from . import card
 from .document import CARD, DTYPES, BundleInfo, Probe, write_bundle
 from .files import TOKENIZER_FILES, is_weights, measure
@@ -85,7 +86,13 @@ def _fill(folder: Path, source: Source, with_checkpoint: bool, claims: Mapping[s
     info, pruned = _describe(folder, source), PrunedShape.of(read_config(source.checkpoint)) is not None
     info = info.model_copy(update={key: value for key, value in claims.items() if value is not None})
     (folder / CARD).write_text(
-        card.render(info, has_checkpoint=with_checkpoint, known=_is_known_family(source), pruned=pruned),
+        card.render(
+            info,
+            has_checkpoint=with_checkpoint,
+            known=_is_known_family(source),
+            pruned=pruned,
+            cut_side=read_settings(folder).truncation_side,
+        ),
         encoding="utf-8",
     )
     write_bundle(info.model_copy(update={"files": measure(folder)}), folder)
@@ -103,7 +110,9 @@ def _copy_configuration(folder: Path, source: Source) -> None:
     else:
         from ..models.checkpoints import load_tokenizer
 
-        (folder / "tokenizer.json").write_text(load_tokenizer(checkpoint).to_str(pretty=True), encoding="utf-8")
+        (folder / "tokenizer.json").write_text(
+            untruncated(load_tokenizer(checkpoint)).to_str(pretty=True), encoding="utf-8"
+        )
     for name in TOKENIZER_FILES:
         if (checkpoint / name).is_file():
             shutil.copyfile(checkpoint / name, folder / name)
