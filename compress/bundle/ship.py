@@ -27,7 +27,7 @@ from ..runtime.passages import THRESHOLD
 from ..spec.kinds import KINDS
 from ..tokenization.truncation import untruncated
 from . import card
-from .document import CARD, DTYPES, BundleInfo, Probe, write_bundle
+from .document import CARD, DTYPES, UNANSWERABLE, BundleInfo, Probe, write_bundle
 from .files import TOKENIZER_FILES, is_weights, measure
 from .graph_files import graph_file
 from .modules import check_layers, pooling_of, write_modules
@@ -132,7 +132,9 @@ def _config(checkpoint: Path, task: TaskInfo) -> dict[str, Any]:
     config["id2label"] = {str(index): name for index, name in enumerate(expected)}
     config["label2id"] = {name: index for index, name in enumerate(expected)}
     kind = ANSWER_KINDS[task.kind]
-    return config | ({"problem_type": kind.problem_type} if kind.problem_type else {}) | dict(kind.config)
+    config |= {"problem_type": kind.problem_type} if kind.problem_type else {}
+    config |= {UNANSWERABLE: task.unanswerable} if kind.unit == "question" else {}
+    return config | dict(kind.config)
 
 
 def _of_transformers_js(source: Source) -> dict[str, Any]:
