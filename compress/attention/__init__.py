@@ -15,7 +15,7 @@ from ..models.families import FAMILIES
 from ..models.heads import HEADS
 from ..report.attention import AttentionMaps, ModelMaps, token_limit
 from ..results import MODELS, Result
-from ..runtime.cutting import Cutter
+from ..runtime.cutting import Cutter, truncation_side
 from ..runtime.folder import read_json
 from ..runtime.reading import check_unicode
 from ..tasks.batches import check_room
@@ -90,7 +90,7 @@ def _read(result: Result, name: str, folder: Path, text: str, pair: str | None, 
 
     tokenizer = load_tokenizer(folder)
     check_room(tokenizer, limit, pair=pair is not None)
-    tokenizer.enable_truncation(limit, strategy="longest_first")
+    tokenizer.enable_truncation(limit, strategy="longest_first", direction=truncation_side(tokenizer))
     texts = text if pair is None else (text, pair)
     shorter: Any = Cutter(tokenizer).cut(texts)
     (encoding,) = tokenizer.encode_batch([shorter])

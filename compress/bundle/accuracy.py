@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import tokenizers
 
 from ..errors import CheckFailed, CompressError
-from ..runtime.folder import MODEL_FILES, read_settings
+from ..runtime.folder import MODEL_FILES, read_settings, read_tokenizer
 from ..tasks import (
     BUILTIN_TASKS,
     ReportedData,
@@ -83,10 +82,11 @@ class Measured:
     def _outputs(self, folder: Path, precision: str, split: str, threads: int | None) -> np.ndarray:
         from ..evaluate import predict_onnx
 
-        tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+        settings = read_settings(folder)
+        tokenizer = read_tokenizer(folder / "tokenizer.json", settings)
         encoded = encode(tokenizer, self.data.splits[split], self.info.max_length)
         model = folder / "onnx" / MODEL_FILES[precision]
-        return predict_onnx(model, encoded, read_settings(folder).pad_id, threads=threads)
+        return predict_onnx(model, encoded, settings.pad_id, threads=threads)
 
     def notes(self) -> tuple[str, ...]:
         if self.data.fingerprint == self.info.task.data.fingerprint:

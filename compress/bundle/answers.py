@@ -12,7 +12,7 @@ from ..errors import CheckFailed
 from ..evaluate import threshold_of
 from ..models.sentence_folders import POOLING
 from ..runtime.folder import MODEL_FILES, read_json, read_settings, unpadded_beside
-from ..runtime.kinds import output_names
+from ..runtime.kinds import ANSWER_KINDS, output_names
 from ..runtime.passages import THRESHOLD
 from ..sessions.opening import open_session
 from ..spec.kinds import KINDS
@@ -30,7 +30,7 @@ from .comparing import (
     recorded_outputs,
     unit_of,
 )
-from .document import CARD, DTYPES, BundleInfo
+from .document import CARD, DTYPES, UNANSWERABLE, BundleInfo
 from .modules import check_modules
 from .pooling import check_states
 from .probes import probe_logits, unpadded_logits
@@ -46,7 +46,7 @@ def answer_steps(folder: Path, info: BundleInfo, *, simulate: bool = False) -> I
     if KINDS[info.task.kind].unit == "question":
         yield Step("no answer", "config.json", lambda: _threshold(folder, info))
     if of_vectors(info):
-        yield Step("pooling", POOLING, lambda: check_modules(folder))
+        yield Step("pooling", POOLING, lambda: check_modules(folder, info.pooling))
     now: dict[str, np.ndarray] = {}
     for precision in info.models:
         yield from _answers_of(folder, info, precision, now, simulate)
@@ -81,8 +81,7 @@ def _labels(folder: Path, info: BundleInfo) -> str:
     kind = info.task.kind
     maps = {"config.json": read_settings(folder).labels, "bundle.json (task)": output_names(kind, info.task.labels)}
     for precision in info.models:
-        file = f"onnx/{MODEL_FILES[precision]}"
-        maps[file] = output_names(kind, _recorded_labels(folder / file))
+        maps[f"onnx/{MODEL_FILES[precision]}"] = output_names(kind, _recorded_labels(folder, precision))
     for where, names in maps.items():
         if names != info.labels:
             raise CheckFailed(f"{where} has {list(names)}, bundle.json {list(info.labels)}")
@@ -102,6 +101,12 @@ def _settings(folder: Path, info: BundleInfo) -> str:
         ("config.json: label2id", config.get("label2id"), [numbers, None]),
         ("config.json: transformers.js_config.dtype", dtype, [*forms, None]),
         ("tokenizer_config.json: model_max_length", tokenizer.get("model_max_length"), [info.max_length]),
+        ("config.json: the kind of task", _kind_of(folder), [info.task.kind]),
+        (f"config.json: {UNANSWERABLE}", config.get(UNANSWERABLE), [info.task.unanswerable, None]),
+        *(
+            (f"onnx/{MODEL_FILES[name]}: metadata `kind`", _recorded(folder, name).get("kind"), [info.task.kind, None])
+            for name in info.models
+        ),
     ):
         if value not in fitting:
             expected = " or ".join(str(each) for each in fitting if each is not None) or "none"
@@ -122,10 +127,26 @@ def _threshold(folder: Path, info: BundleInfo) -> str:
     return f"{THRESHOLD} {expected:g}"
 
 
-def _recorded_labels(path: Path) -> tuple[str, ...]:
+def _kind_of(folder: Path) -> str:
+    """Return the kind of task by which the runtime turns outputs into answers."""
+    kind = read_settings(folder).kind
+    return next(name for name, each in ANSWER_KINDS.items() if each is kind)
+
+
+def _recorded(folder: Path, precision: str) -> dict[str, str]:
+    """Return the metadata of a graph. CheckFailed: they are not text."""
+    path = folder / "onnx" / MODEL_FILES[precision]
     try:
-        names = json.loads(open_session(path).get_modelmeta().custom_metadata_map.get("labels", ""))
-    except ValueError:  # text that is not JSON, bytes that are not text
+        return open_session(path).get_modelmeta().custom_metadata_map
+    except UnicodeDecodeError:
+        raise CheckFailed(f"{path}: metadata: expected text, found bytes that are none") from None
+
+
+def _recorded_labels(folder: Path, precision: str) -> tuple[str, ...]:
+    try:
+        names = json.loads(_recorded(folder, precision).get("labels", ""))
+    except ValueError:
+        path = folder / "onnx" / MODEL_FILES[precision]
         raise CheckFailed(f"{path}: metadata `labels`: expected a JSON list, found none that can be read") from None
     return tuple(str(name) for name in (names if isinstance(names, list) else [names]))
 

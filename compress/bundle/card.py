@@ -25,9 +25,12 @@ from .samples import LANGUAGES, SAMPLES, sample
 TEMPLATE = Path(__file__).with_name("card.md.j2")
 
 
-def render(info: BundleInfo, *, has_checkpoint: bool = False, known: bool = True, pruned: bool = False) -> str:
+def render(
+    info: BundleInfo, *, has_checkpoint: bool = False, known: bool = True, pruned: bool = False, cut_side: str = "right"
+) -> str:
     """Return Markdown with YAML front matter. `has_checkpoint`: the weights are in the folder too. `known`: transformers,
-    and what depends on its families, knows the model's. `pruned`: transformers alone refuses its weights (`models.pruned`)."""
+    and what depends on its families, knows the model's. `pruned`: transformers alone refuses its weights (`models.pruned`).
+    `cut_side`: of texts that are too long, `left` or `right`."""
     import jinja2
     import yaml
 
@@ -46,8 +49,9 @@ def render(info: BundleInfo, *, has_checkpoint: bool = False, known: bool = True
     environment.filters |= {"md": escape, "code": code_span}
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
     fields = {"known": known, "has_checkpoint": has_checkpoint, "pruned": pruned, "auto": HEADS[info.task.kind].model}
+    side = "" if cut_side == "right" else f', direction="{cut_side}"'
     return template.render(
-        info=info, front=front, recipe=info.recipe.get("name", "unknown"), **fields, **_card_fields(info)
+        side=side, info=info, front=front, recipe=info.recipe.get("name", "unknown"), **fields, **_card_fields(info)
     )
 
 

@@ -21,6 +21,7 @@ from ..spec.kinds import KINDS
 NAME, CARD = "bundle.json", "README.md"
 SCHEMA = 1
 MOST_BYTES = 16 << 20  # limit of a bundle.json; ours have some tens of kilobytes
+UNANSWERABLE = "unanswerable"  # of config.json, for questions: that of `task` in bundle.json
 _BLANK = "0" * 64
 
 Precision = Literal["fp32", "int8", "avx2", "qdq"]

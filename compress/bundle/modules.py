@@ -51,10 +51,12 @@ def write_modules(folder: Path, config: dict[str, Any], max_length: int) -> None
     _write(folder / PROMPTS, prompts)
 
 
-def check_modules(folder: Path) -> str:
-    """Check that the pooling that others read agrees with config.json. CheckFailed: it does not."""
+def check_modules(folder: Path, recorded: Pooling | None) -> str:
+    """Check that the pooling `recorded` in bundle.json, and the one that others read, agree with config.json. CheckFailed: they do not."""
     config = read_json(folder / "config.json")
     pooling, width = pooling_of(folder / "config.json", config), read_settings(folder).width
+    if recorded != pooling:
+        raise CheckFailed(f"bundle.json: pooling: expected {pooling}, as config.json has it; found {recorded}")
     module = read_json(folder / POOLING)
     said = [name for name, mode in MODES.items() if module.get(mode)]
     if said != [pooling] or module.get("word_embedding_dimension") != width:

@@ -21,12 +21,13 @@ from ..models.vocabularies import tokenizer_settings
 from ..provenance import running_code
 from ..report.finetuning_choice import choices_of
 from ..results import Machine, ModelResult, TaskInfo
-from ..runtime.folder import MODEL_FILES, read_json, unpadded_beside
+from ..runtime.folder import MODEL_FILES, read_json, read_settings, unpadded_beside
 from ..runtime.kinds import ANSWER_KINDS, output_names
 from ..runtime.passages import THRESHOLD
 from ..spec.kinds import KINDS
+from ..tokenization.truncation import untruncated
 from . import card
-from .document import CARD, DTYPES, BundleInfo, Probe, write_bundle
+from .document import CARD, DTYPES, UNANSWERABLE, BundleInfo, Probe, write_bundle
 from .files import TOKENIZER_FILES, is_weights, measure
 from .graph_files import graph_file
 from .modules import check_layers, pooling_of, write_modules
@@ -85,7 +86,13 @@ def _fill(folder: Path, source: Source, with_checkpoint: bool, claims: Mapping[s
     info, pruned = _describe(folder, source), PrunedShape.of(read_config(source.checkpoint)) is not None
     info = info.model_copy(update={key: value for key, value in claims.items() if value is not None})
     (folder / CARD).write_text(
-        card.render(info, has_checkpoint=with_checkpoint, known=_is_known_family(source), pruned=pruned),
+        card.render(
+            info,
+            has_checkpoint=with_checkpoint,
+            known=_is_known_family(source),
+            pruned=pruned,
+            cut_side=read_settings(folder).truncation_side,
+        ),
         encoding="utf-8",
     )
     write_bundle(info.model_copy(update={"files": measure(folder)}), folder)
@@ -103,7 +110,9 @@ def _copy_configuration(folder: Path, source: Source) -> None:
     else:
         from ..models.checkpoints import load_tokenizer
 
-        (folder / "tokenizer.json").write_text(load_tokenizer(checkpoint).to_str(pretty=True), encoding="utf-8")
+        (folder / "tokenizer.json").write_text(
+            untruncated(load_tokenizer(checkpoint)).to_str(pretty=True), encoding="utf-8"
+        )
     for name in TOKENIZER_FILES:
         if (checkpoint / name).is_file():
             shutil.copyfile(checkpoint / name, folder / name)
@@ -123,7 +132,9 @@ def _config(checkpoint: Path, task: TaskInfo) -> dict[str, Any]:
     config["id2label"] = {str(index): name for index, name in enumerate(expected)}
     config["label2id"] = {name: index for index, name in enumerate(expected)}
     kind = ANSWER_KINDS[task.kind]
-    return config | ({"problem_type": kind.problem_type} if kind.problem_type else {}) | dict(kind.config)
+    config |= {"problem_type": kind.problem_type} if kind.problem_type else {}
+    config |= {UNANSWERABLE: task.unanswerable} if kind.unit == "question" else {}
+    return config | dict(kind.config)
 
 
 def _of_transformers_js(source: Source) -> dict[str, Any]:

@@ -13,11 +13,13 @@ from ..runtime.folder import label_names, open_tokenizer, whole_number
 from ..runtime.kinds import ANSWER_KINDS, output_names
 from ..runtime.kinds.multilabel import MULTI_LABEL
 from ..spec.kinds import KindName
+from ..tokenization.truncation import untruncated
 from .dimensions import has_segments, read_config, usable_positions
 from .families import FAMILIES
 from .families.fields import MOST_TOKENS
 from .heads import HEADS, auto_class, without_pooler
 from .pretrained import check_loading, load_pretrained, quiet_transformers
+from .reading_settings import CONFIG, differs_from_usual, read_as_transformers
 from .sentence_pooling import vector_fields
 from .tokenizer_settings import tokenizer_settings_of
 from .vocabularies import MERGES, SETTINGS, VOCABULARIES, converted_tokenizer
@@ -70,18 +72,21 @@ def tokenizer_files(folder: Path) -> list[Path]:
     names = ("tokenizer.json", "vocab.txt")
     if not (folder / "tokenizer.json").exists():
         names = (*VOCABULARIES, MERGES, *SETTINGS)
+    elif differs_from_usual(folder):
+        names = (*names, CONFIG)
     return [path for name in names if (path := folder / name).exists()]
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:
-    """Return the checkpoint's fast tokenizer, without its stored truncation and padding.
+    """Return the checkpoint's fast tokenizer, which neither truncates nor pads. It carries the side to truncate on, and gives the segments
+    that transformers gives (`read_as_transformers`).
 
     Raises `CompressError` if there is none, it cannot be read, it fails on unknown words, or its token numbers are not unique and below
     `MOST_TOKENS`.
     """
     path = folder / "tokenizer.json"
     tokenizer = open_tokenizer(path) if path.exists() else converted_tokenizer(folder)
-    tokenizer.no_truncation()
+    tokenizer = read_as_transformers(folder, tokenizer)
     tokenizer.no_padding()
     place = path if path.exists() else folder
     _check_unknown(place, tokenizer)
@@ -194,7 +199,8 @@ def save_tokenizer(
 ) -> None:
     """Write tokenizer.json and tokenizer_config.json (`tokenizer_settings_of`), for texts of up to `max_length` tokens."""
     out.mkdir(parents=True, exist_ok=True)
-    (out / "tokenizer.json").write_text(tokenizer.to_str(pretty=True), encoding="utf-8")  # `save` raises no OSError
+    text = untruncated(tokenizer).to_str(pretty=True)  # tokenizer_config.json has the side
+    (out / "tokenizer.json").write_text(text, encoding="utf-8")  # `save` raises no OSError
     fields = tokenizer_settings_of(tokenizer, family=family, segments=segments)
     fields |= {} if max_length is None else {"model_max_length": max_length}
     (out / "tokenizer_config.json").write_text(json.dumps(fields, indent=1) + "\n", encoding="utf-8")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from ..runtime.cutting import truncation_side
 from ..tokenization.special import MASK, PAD, UNKNOWN, token_named
 from .families import FAMILIES
 
@@ -42,6 +43,7 @@ def tokenizer_settings_of(
         **_options(parts["normalizer"] or {}, fits),
         **({} if segments is None else {"model_input_names": inputs}),
         **({"padding_side": "left"} if known.pads_left else {}),
+        **({"truncation_side": "left"} if truncation_side(tokenizer) == "left" else {}),
         **special,
     }
 

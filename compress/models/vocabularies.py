@@ -21,6 +21,7 @@ from .dimensions import read_config
 from .families import FAMILIES
 from .families.fields import FLAG, MOST_TOKENS, TOKENIZER_CLASS, Field, allowed_values
 from .pretrained import quiet_transformers, transformers_config
+from .reading_settings import CONFIG
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -29,7 +30,8 @@ _PIECES = ("spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
 VOCABULARIES = ("vocab.txt", "vocab.json", *_PIECES)
 _DEBERTAS = "spm.model"
 MERGES = "merges.txt"
-CONFIG, SPECIAL, ADDED = SETTINGS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+SPECIAL, ADDED = "special_tokens_map.json", "added_tokens.json"
+SETTINGS = (CONFIG, SPECIAL, ADDED)
 
 _STEMS = tuple(dict.fromkeys(family.tokenizer for family in FAMILIES.values()))
 _CLASSES = (

@@ -44,6 +44,11 @@ _NORMALIZERS = (
 _SPACES = {"Regex": " {2,}"}  # XLM-R's pattern; another could match across the cut
 
 
+def truncation_side(tokenizer: tokenizers.Tokenizer) -> str:
+    """Return the side on which the tokenizer, or a copy of it, cuts texts that are too long: `left` or `right`."""
+    return (tokenizer.truncation or {}).get("direction", "right")
+
+
 class Cutter:
     """Cuts texts for `tokenizer`, whose truncation defines how many tokens are kept."""
 
@@ -51,7 +56,7 @@ class Cutter:
         self._tokenizer = tokenizer
         truncation: dict[str, Any] = tokenizer.truncation or {}
         self._kept: int = truncation.get("max_length", 0)
-        self._right = truncation.get("direction") == "right" and truncation.get("strategy") == "longest_first"
+        self._right = truncation_side(tokenizer) == "right" and truncation.get("strategy") == "longest_first"
 
     def cut(self, text: Text) -> Text:
         """Return a text or a pair that has the same tokens after truncation."""

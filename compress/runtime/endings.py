@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import tokenizers
 
 from ..errors import CompressError
-from .cutting import Cutter
+from .cutting import Cutter, truncation_side
 
 
 class EndingCutter:
@@ -18,7 +18,7 @@ class EndingCutter:
     """
 
     def __init__(self, tokenizer: tokenizers.Tokenizer, max_length: int) -> None:
-        side = (tokenizer.truncation or {}).get("direction", "right")
+        side = truncation_side(tokenizer)
         self._pairs, self._contexts = (tokenizers.Tokenizer.from_str(tokenizer.to_str()) for _ in range(2))
         for own in (self._pairs, self._contexts):
             own.no_padding()

@@ -11,7 +11,7 @@ import tokenizers
 from compress.errors import CompressError
 from compress.losses.loss import Unit
 from compress.runtime.batches import chunks
-from compress.runtime.cutting import Cutter
+from compress.runtime.cutting import Cutter, truncation_side
 
 from .choice_batches import encode_choices
 from .data import Split
@@ -32,9 +32,9 @@ def check_room(tokenizer: tokenizers.Tokenizer, max_length: int, *, pair: bool) 
 
 
 def encode(tokenizer: tokenizers.Tokenizer, split: Split, max_length: int) -> Encoded:
-    """Return token ids of every example, truncated to `max_length` tokens. In a pair the longer text is truncated first; texts that are
-    read separately, each by itself; with a context and an ending, the context. Texts with labelled words or answer spans are not truncated
-    but split into windows.
+    """Return token ids of every example, truncated to `max_length` tokens on the tokenizer's side. In a pair the longer text is truncated
+    first; texts that are read separately, each by itself; with a context and an ending, the context. Texts with labelled words or answer
+    spans are not truncated but split into windows.
 
     The given tokenizer is not changed. Raises `CompressError` if `max_length` leaves no room for text.
     """
@@ -47,7 +47,7 @@ def encode(tokenizer: tokenizers.Tokenizer, split: Split, max_length: int) -> En
         return encode_choices(tokenizer, split, max_length)
     own = tokenizers.Tokenizer.from_str(tokenizer.to_str())
     own.no_padding()
-    own.enable_truncation(max_length, strategy="longest_first")
+    own.enable_truncation(max_length, strategy="longest_first", direction=truncation_side(tokenizer))
     if split.apart:
         return EncodedTexts(*_token_ids(own, [list(chain(*split.texts))]), split.labels)
     return (EncodedQueries if split.ranks_groups else Encoded)(*_token_ids(own, split.texts), split.labels)

@@ -8,12 +8,15 @@ import numpy as np
 import tokenizers
 
 from ..errors import CompressError
+from ..runtime.cutting import truncation_side
 from ..tokenization.documents import parts_of, with_numbers
+from ..tokenization.truncation import set_truncation_side
 from .algorithms import algorithm_of
 
 
 def with_tokens(tokenizer: tokenizers.Tokenizer, kept: np.ndarray) -> tokenizers.Tokenizer:
-    """Return the tokenizer with only the tokens `kept`, ascending int64 ids; token kept[i] gets id i. It neither truncates nor pads.
+    """Return the tokenizer with only the tokens `kept`, ascending int64 ids; token kept[i] gets id i. It neither truncates nor pads, and
+    carries the same side to truncate on.
 
     `kept` includes those that must be kept (`kept_tokens`). Raises `CompressError` for a tokenizer that cannot be reduced.
     """
@@ -24,6 +27,7 @@ def with_tokens(tokenizer: tokenizers.Tokenizer, kept: np.ndarray) -> tokenizers
     document["added_tokens"] = [{**token, "id": new[token["id"]]} for token in document["added_tokens"]]
     document["post_processor"] = with_numbers(document["post_processor"], new.__getitem__)
     reduced_tokenizer = tokenizers.Tokenizer.from_str(json.dumps(document))
+    set_truncation_side(reduced_tokenizer, truncation_side(tokenizer))
     expected = {token: new[number] for token, number in tokenizer.get_vocab().items() if number in new}
     if reduced_tokenizer.get_vocab() != expected:
         raise CompressError(

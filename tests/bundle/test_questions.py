@@ -165,6 +165,21 @@ def test_files_that_disagree_on_the_threshold_are_seen(folder: Path, info: Bundl
     )
 
 
+def test_files_that_disagree_on_questions_without_an_answer_are_seen(folder: Path, info: BundleInfo) -> None:
+    """A bundle made before config.json said so has none to compare."""
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"unanswerable": True}))
+    right, wrong = (
+        info.model_copy(update={"task": info.task.model_copy(update={"unanswerable": known})})
+        for known in (True, False)
+    )
+    assert checks(folder, right)["settings"][0]
+    assert checks(folder, wrong)["settings"] == (
+        False,
+        "config.json: unanswerable: expected False, as bundle.json has it; found True",
+    )
+
+
 @pytest.mark.parametrize("value", ["high", True, 1e9])
 def test_a_threshold_that_is_none_is_refused(folder: Path, value: object) -> None:
     config = json.loads((folder / "config.json").read_text())

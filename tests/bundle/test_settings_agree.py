@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ import pytest
 from bundle_making import failed, reseal
 from pydantic import ValidationError
 
-from compress.bundle import verify
+from compress.bundle import read_bundle, verify
 from compress.errors import CompressError
 
 
@@ -24,6 +26,11 @@ from compress.errors import CompressError
         ("config.json", {"label2id": {"positive": 0, "negative": 1}}, "config.json: label2id"),
         ("config.json", {"transformers.js_config": {"dtype": "q4"}}, "config.json: transformers.js_config.dtype"),
         ("config.json", {"transformers.js_config": ["q8"]}, "config.json: transformers.js_config.dtype"),
+        (
+            "config.json",
+            {"problem_type": "multi_label_classification"},
+            "config.json: the kind of task: expected class",
+        ),
     ],
 )
 def test_what_others_read_agrees(bundle: Path, name: str, fields: dict[str, Any], expected: str) -> None:
@@ -31,6 +38,15 @@ def test_what_others_read_agrees(bundle: Path, name: str, fields: dict[str, Any]
     path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | fields))
     reseal(bundle)
     assert expected in failed(verify(bundle))["settings"]
+
+
+def test_the_kind_is_that_of_the_graphs(bundle_of: Callable[[str], Path], tmp_path: Path) -> None:
+    """A score and a passage's relevance have the same config.json."""
+    bundle = Path(shutil.copytree(bundle_of("toy-similarity"), tmp_path / "copy"))
+    assert verify(bundle).passed
+    reseal(bundle, task=read_bundle(bundle).task.model_copy(update={"kind": "ranking"}))
+    expected = "onnx/model.onnx: metadata `kind`: expected ranking, as bundle.json has it; found regression"
+    assert failed(verify(bundle))["settings"] == expected
 
 
 @pytest.mark.parametrize("name", ["README.md", "tokenizer_config.json"])

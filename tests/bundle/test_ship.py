@@ -12,10 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from bundle_making import Run, make_run
+from bundle_making import Run, failed, make_run
 
 from compress.bundle import read_bundle, ship, verify
 from compress.errors import CompressError
+from compress.runtime import Classifier
 from compress.store import Store
 
 TASKS = ("toy-sentiment", "toy-entailment", "toy-similarity")
@@ -257,3 +258,31 @@ def test_what_is_no_run_but_near_to_one_is_named(tmp_path: Path) -> None:
         ship(tmp_path / "bundle", tmp_path / "out", store=tmp_path)
     with pytest.raises(CompressError, match=r"holds runs.*runs/one"):
         ship(tmp_path / "runs", tmp_path / "out", store=tmp_path)
+
+
+LEFT = """\
+name: ends
+text: [text]
+label: label
+labels: [negative, positive]
+metrics: [accuracy]
+max_length: 32
+files: {train: ends.jsonl, dev: ends.jsonl}
+"""
+
+
+def test_a_teacher_that_cuts_texts_on_the_left_makes_such_a_bundle(tmp_path: Path) -> None:
+    """The texts differ only in what is kept of them."""
+    run = make_run(tmp_path / "made", truncation_side="left")
+    folder = ship(run.folder, tmp_path / "out", store=run.store)
+    assert json.loads((folder / "tokenizer_config.json").read_text())["truncation_side"] == "left"
+    assert 'enable_truncation(32, direction="left")' in (folder / "README.md").read_text(encoding="utf-8")
+    ends = [" ".join([word] * 40) for word in ("good", "bad", "dull", "flat", "warm", "very", "dog", "film")]
+    texts = [f"{'the ' * 40}{end}" for end in ends]
+    answers = Classifier(folder, precision="fp32", threads=1).predict(texts)
+    assert answers == Classifier(folder, precision="fp32", threads=1).predict(ends)
+    assert len({answer.label for answer in answers}) == 2
+    rows = [{"text": text, "label": answer.label} for text, answer in zip(texts, answers, strict=True)]
+    (tmp_path / "ends.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    (tmp_path / "ends.yaml").write_text(LEFT)
+    assert "dev accuracy 100.00" in failed(verify(folder, task=str(tmp_path / "ends.yaml")))["scores fp32"]

@@ -121,6 +121,11 @@ def test_another_pooling_beside_the_model_is_seen(bundle: Path) -> None:
     assert re.search(r"expected mean of 48 numbers, as config\.json has it, found cls of 48", failures["pooling"])
 
 
+def test_a_record_of_another_pooling_is_seen(bundle: Path) -> None:
+    reseal(bundle, pooling="cls")
+    assert failed(verify(bundle))["pooling"] == "bundle.json: pooling: expected mean, as config.json has it; found cls"
+
+
 def test_a_graph_whose_states_are_others_is_seen(bundle: Path) -> None:
     """Tools that pool themselves would compute other vectors than this graph."""
     path = bundle / "onnx" / "model.onnx"

@@ -74,7 +74,8 @@ def graph(labels: tuple[str, ...], kind: str, pair: bool, seed: int = 0) -> onnx
     return model
 
 
-def write_checkpoint(out: Path, labels: tuple[str, ...]) -> None:
+def write_checkpoint(out: Path, labels: tuple[str, ...], **tokenizer: Any) -> None:
+    """`tokenizer`: more fields of tokenizer_config.json."""
     names = labels or ("score",)
     config: dict[str, Any] = {"model_type": "distilbert", "architectures": ["DistilBertForSequenceClassification"]}
     config |= {"vocab_size": VOCABULARY, "pad_token_id": 0, "max_position_embeddings": 64, "_name_or_path": "a/b"}
@@ -82,20 +83,26 @@ def write_checkpoint(out: Path, labels: tuple[str, ...]) -> None:
     (out / "config.json").write_text(json.dumps(config))
     wordpiece(VOCABULARY).save(str(out / "tokenizer.json"))
     (out / "tokenizer_config.json").write_text(
-        json.dumps({"tokenizer_class": "TokenizersBackend", "pad_token": "[PAD]"})
+        json.dumps({"tokenizer_class": "TokenizersBackend", "pad_token": "[PAD]", **tokenizer})
     )
     (out / "model.safetensors").write_bytes(b"weights")
 
 
 def make_run(
-    root: Path, task_name: str = "toy-sentiment", *, seed: int = 0, hub: str | None = "someone/teacher"
+    root: Path,
+    task_name: str = "toy-sentiment",
+    *,
+    seed: int = 0,
+    hub: str | None = "someone/teacher",
+    **tokenizer: Any,
 ) -> Run:
-    """Write a run with the teacher in fp32 and the student in fp32 and int8. Scores are measured; latencies are made up."""
+    """Write a run with the teacher in fp32 and the student in fp32 and int8. Scores are measured; latencies are made up.
+    `tokenizer`: as for `write_checkpoint`."""
     task = BUILTIN_TASKS[task_name]
     labels, store = task.labels or (), Store(root / "store")
 
     def student(out: Path, work: Path) -> dict[str, Any]:
-        write_checkpoint(out, labels)
+        write_checkpoint(out, labels, **tokenizer)
         return {}
 
     def fp32(out: Path, work: Path) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from tokenizers import Tokenizer
 
 from compress.errors import CompressError
 from compress.runtime.endings import EndingCutter
-from compress.tasks import TASK_KINDS
+from compress.tasks import TASK_KINDS, Split, encode
+from compress.tokenization.truncation import set_truncation_side
 
 
 def test_an_ending_is_cut_only_where_it_alone_is_too_long(toy_tokenizer: Tokenizer) -> None:
@@ -42,3 +43,14 @@ def test_copies_of_a_question_are_questions() -> None:
         and copied[4, 1] == copied[5, 1]
     )
     assert not set(copied[:, 1]) & {4, 7}
+
+
+def test_a_context_is_cut_on_the_tokenizers_side(toy_tokenizer: Tokenizer) -> None:
+    left = Tokenizer.from_str(toy_tokenizer.to_str())
+    set_truncation_side(left, "left")
+    pair = ("good " * 30 + "film", "bad")
+    kept = left.encode("film", "bad").ids
+    split = Split(([pair[0]], [pair[1]]), np.array([[1, 0]]))
+    ids = encode(left, split, 10).input_ids[0].tolist()
+    assert len(ids) == 10 and ids[-len(kept) + 1 :] == kept[1:]
+    assert encode(toy_tokenizer, split, 10).input_ids[0].tolist() != ids

@@ -9,6 +9,7 @@ import tokenizers
 from compress.errors import CompressError
 from compress.metrics.answers import context_of, has_answer
 from compress.tasks import EncodedSpans, Split, TaskBatches, collate, encode, of_words, wordpiece
+from compress.tokenization.truncation import set_truncation_side
 
 FILLER = "small town near the old river "
 CONTEXTS = ("the old river", FILLER * 9 + "town river old " + FILLER, "", "near the town", "old " * 3)
@@ -205,3 +206,11 @@ def test_a_split_of_several_parts_is_encoded_as_one(tokenizer: tokenizers.Tokeni
 def test_no_room_for_a_context_is_refused(tokenizer: tokenizers.Tokenizer):
     with pytest.raises(CompressError, match="max_length is 3; expected more than the 3 special tokens"):
         encode(tokenizer, split_of(), 3)
+
+
+def test_windows_do_not_depend_on_the_side_that_the_tokenizer_cuts_on(tokenizer: tokenizers.Tokenizer) -> None:
+    left = tokenizers.Tokenizer.from_str(tokenizer.to_str())
+    set_truncation_side(left, "left")
+    same, other = encoded(tokenizer), encoded(left)
+    assert len(same) > len(CONTEXTS)
+    assert [ids.tolist() for ids in other.input_ids] == [ids.tolist() for ids in same.input_ids]

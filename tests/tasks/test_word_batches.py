@@ -9,6 +9,7 @@ import tokenizers
 from compress.metrics.tags import concatenate_labels, split_labels
 from compress.runtime.words import NOWHERE
 from compress.tasks import EncodedWords, Split, collate, encode, of_words, wordpiece
+from compress.tokenization.truncation import set_truncation_side
 
 TEXTS = ("small town near the old river", "", "river", "\u0000 town", "near town " * 12)
 
@@ -109,3 +110,11 @@ def test_of_words_with_one_token_the_first_is_learnt():
     rows = encode(byte_pairs, Split((["don't"],), labels), 8)
     assert collate(rows, np.array([0]), 0)["labels"].tolist() == [[1]]
     assert rows.collected([(np.array([0]), np.full((1, 1, 3), 7, np.float32))]).tolist() == [[7] * 3] * 3
+
+
+def test_windows_do_not_depend_on_the_side_that_the_tokenizer_cuts_on(tokenizer: tokenizers.Tokenizer) -> None:
+    left = tokenizers.Tokenizer.from_str(tokenizer.to_str())
+    set_truncation_side(left, "left")
+    same, other = encoded(tokenizer), encoded(left)
+    assert len(same) > len(TEXTS)
+    assert [ids.tolist() for ids in other.input_ids] == [ids.tolist() for ids in same.input_ids]

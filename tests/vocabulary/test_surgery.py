@@ -14,6 +14,8 @@ from vocabulary_toys import ALGORITHMS, sentences, tokenizer
 
 from compress.errors import CompressError
 from compress.models.checkpoints import save_tokenizer
+from compress.runtime.cutting import truncation_side
+from compress.tokenization.truncation import set_truncation_side
 from compress.vocabulary import (
     TextCounts,
     algorithm_of,
@@ -219,3 +221,10 @@ def test_an_added_token_that_the_algorithm_could_not_spell_is_counted_once() -> 
     permanent, counts = permanent_tokens(own), count_texts(own, [["ab €"]])
     assert counts[own.token_to_id("€")] == 1
     assert fewest_tokens(own, permanent, counts) == len(kept_tokens(own, permanent, counts)) == len(letters) + 2
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_the_side_to_truncate_on_stays(side: str) -> None:
+    own = tokenizer("WordPiece")
+    set_truncation_side(own, side)
+    assert truncation_side(with_tokens(own, np.arange(own.get_vocab_size()))) == side
