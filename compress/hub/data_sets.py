@@ -59,8 +59,8 @@ def _default_config(name: str, commit: str) -> str:
     from huggingface_hub import DatasetCard
 
     try:
-        card = DatasetCard.load(_snapshot(name, commit) / "README.md", ignore_metadata_errors=True)
-        return MetadataConfigs.from_dataset_card_data(card.data).get_default_config_name() or "default"
+        data: Any = DatasetCard.load(_snapshot(name, commit) / "README.md", ignore_metadata_errors=True).data
+        return MetadataConfigs.from_dataset_card_data(data).get_default_config_name() or "default"
     except (OSError, ValueError):  # no card, or none that `datasets` takes: the download refuses it
         return "default"
 
