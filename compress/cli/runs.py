@@ -49,6 +49,8 @@ from .options import (
     Train,
     Tuning,
     limits_of,
+    path_argument,
+    path_option,
     request_of,
 )
 
@@ -254,9 +256,9 @@ def plan(
 
 
 def report(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Run folders or result files.", show_default=False)],
+    runs: Annotated[list[Path], path_argument("RUN", help="Run folders or result files.")],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder for the report. Default: RUN, if it is one folder.")
+        Path | None, path_option("--out", "-o", help="Folder for the report. Default: RUN, if it is one folder.")
     ] = None,
     max_latency_ms: MaxLatency = None,
     max_size_mb: MaxSize = None,

@@ -30,7 +30,7 @@ def write_vectors(
     columns: Sequence[str] | None = None,
 ) -> str:
     """Write the vectors of the column `text` of `path`, default the bundle's first, or of the lines of a .txt file, to `output`: float32
-    [row, width], in NumPy's format. Return what was written, in a line; memory is bounded however many rows there are. Raises `CompressError`."""
+    [row, width], in NumPy's format. Return what was written, in a line; memory is bounded whatever the rows. Raises `CompressError`."""
     if model.settings.kind.unit != "pair":
         raise CompressError(f"--output: {model.folder} gives no vectors; expected a .csv, .tsv or .jsonl file")
     if lost := next((name for name, value in (("--pair", pair), ("--label", label)) if value is not None), None):

@@ -13,7 +13,7 @@ import pytest
 from runtime_toys import LABELS, PAIRS, SINGLES, WORDS, bag, describe, tokenizer_file
 
 from compress.errors import CheckFailed, CompressError
-from compress.runtime import Classifier
+from compress.runtime import Classifier, load
 from compress.runtime.engine import Engine
 
 
@@ -148,7 +148,8 @@ def test_counts_are_whole_numbers_of_at_least_one(folder: Path, number: Any) -> 
 def test_a_folder_may_be_named_from_the_home_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(folder.parent))
     texts = ["a text"]
-    assert Classifier(f"~/{folder.name}").predict(texts) == Classifier(folder).predict(texts)
+    for model in (Classifier(f"~/{folder.name}"), load(f"~/{folder.name}")):
+        assert model.predict(texts) == Classifier(folder).predict(texts)
 
 
 def test_a_prediction_imports_nothing_heavy(folder: Path) -> None:
