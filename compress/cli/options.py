@@ -201,13 +201,15 @@ Fsdp = Annotated[
     ),
 ]
 BenchThreads = Annotated[
-    int, typer.Option(min=1, max=MOST_THREADS, help="Threads for latency.", rich_help_panel="Machine")
+    int | None,
+    typer.Option(min=1, max=MOST_THREADS, help="Threads for latency. Default: 1.", rich_help_panel="Machine"),
 ]
 BenchRuns = Annotated[
-    int,
+    int | None,
     typer.Option(
         min=1,
-        help="Maximum timed runs per model and shape. For texts with the task's own lengths, it is rounded up to a multiple of 64.",
+        help="Maximum timed runs per model and shape. For texts with the task's own lengths, it is rounded up to a multiple of 64. "
+        "Default: 36.",
         rich_help_panel="Machine",
     ),
 ]

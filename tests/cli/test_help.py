@@ -56,6 +56,11 @@ def test_options_of_a_run_are_in_groups() -> None:
     assert panels >= {"Your own files, in place of a task", "Models and stages", "Seeds", "Machine", "Output"}
 
 
+def test_plan_takes_the_place_of_run_in_any_command() -> None:
+    options = {name: [each.opts for each in COMMAND.commands[name].params] for name in ("run", "plan")}
+    assert options["plan"] == options["run"]
+
+
 def test_a_leading_tilde_is_expanded_in_every_path() -> None:
     commands: list[Any] = [command.callback for command in app.registered_commands]
     hints = {function.__name__: typing.get_type_hints(function, include_extras=True) for function in commands}
