@@ -148,8 +148,8 @@ def test_counts_are_whole_numbers_of_at_least_one(folder: Path, number: Any) -> 
 def test_a_folder_may_be_named_from_the_home_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(folder.parent))
     texts = ["a text"]
-    for model in (Classifier(f"~/{folder.name}"), load(f"~/{folder.name}")):
-        assert model.predict(texts) == Classifier(folder).predict(texts)
+    assert Classifier(f"~/{folder.name}").predict(texts) == Classifier(folder).predict(texts)
+    assert load(f"~/{folder.name}").folder == folder
 
 
 def test_a_prediction_imports_nothing_heavy(folder: Path) -> None:
