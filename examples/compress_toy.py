@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 import scripts
@@ -18,8 +17,8 @@ TEXTS = ["the story was superb .", "the music was truly awful ."]
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--task", default="toy-sentiment", help="name of a task, or a task file")
-    parser.add_argument("--out", type=Path, default=Path("toy"), help="folder for the runs and the bundle")
-    parser.add_argument("--steps", type=int, help="optimizer steps of each training; default: the recipes'")
+    parser.add_argument("--out", type=scripts.folder, default="toy", help="folder for the runs and the bundle")
+    parser.add_argument("--steps", type=scripts.count, help="optimizer steps of each training; default: the recipes'")
     options = parser.parse_args()
 
     settings = [] if options.steps is None else [f"finetune.max_steps={options.steps}"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import csv
 import random
 from pathlib import Path
@@ -42,11 +41,7 @@ def write_texts(path: Path, count: int, seed: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--teacher", default="bert-mini", help="a card, or the folder of a sentence encoder")
-    parser.add_argument("--out", type=Path, default=Path("embed"), help="folder for the files, runs and bundle")
-    parser.add_argument("--steps", type=int, help="optimizer steps of each training; default: eight epochs")
-    options = parser.parse_args()
+    options = scripts.options(__doc__, teacher="a sentence encoder", out="embed", steps="eight epochs")
 
     train, dev = write(options.out / "train.csv", 600, seed=1), write(options.out / "dev.csv", 100, seed=2)
     write(options.out / "tuning.csv", 100, seed=3)  # tuning.csv beside texts.txt: train on plain text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 import scripts
 
@@ -15,7 +14,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("task", help="a task file, such as reviews/reviews.yaml beside this script")
     parser.add_argument("checkpoint", help="folder of a fine-tuned classifier in safetensors")
-    parser.add_argument("--out", type=Path, default=Path("my-int8"), help="folder for the runs and the bundle")
+    parser.add_argument("--out", type=scripts.folder, default="my-int8", help="folder for the runs and the bundle")
     options = parser.parse_args()
 
     runs = options.out / "runs"

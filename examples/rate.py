@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 from pathlib import Path
@@ -31,11 +30,7 @@ def write(path: Path, count: int, seed: int) -> Path:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--teacher", default="bert-mini", help="a card, or the folder of an encoder of yours")
-    parser.add_argument("--out", type=Path, default=Path("rate"), help="folder for the files, runs and bundle")
-    parser.add_argument("--steps", type=int, help="optimizer steps of each training; default: eight epochs")
-    options = parser.parse_args()
+    options = scripts.options(__doc__, teacher="an encoder of yours", out="rate", steps="eight epochs")
 
     train, dev = write(options.out / "train.jsonl", 600, seed=1), write(options.out / "dev.jsonl", 100, seed=2)
     length = "epochs=8" if options.steps is None else f"max_steps={options.steps}"

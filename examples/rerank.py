@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import csv
 import random
 from pathlib import Path
@@ -39,13 +38,7 @@ def write(path: Path, count: int, seed: int) -> Path:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--teacher", default="bert-mini", help="a card, or the folder of a cross-encoder of yours")
-    parser.add_argument(
-        "--out", type=Path, default=Path("rerank"), help="folder for the files, the runs and the bundle"
-    )
-    parser.add_argument("--steps", type=int, help="optimizer steps of each training; default: the recipe's")
-    options = parser.parse_args()
+    options = scripts.options(__doc__, teacher="a cross-encoder of yours", out="rerank", steps="the recipe's")
 
     train, dev = write(options.out / "train.csv", 200, seed=1), write(options.out / "dev.csv", 40, seed=2)
     steps = [] if options.steps is None else [f"{stage}.max_steps={options.steps}" for stage in ("finetune", "distill")]

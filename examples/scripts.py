@@ -1,7 +1,8 @@
-"""Helpers for the examples: write files without replacing yours, and report a mistake in one line."""
+"""Helpers for the examples: read their options, write files without replacing yours, and report a mistake in one line."""
 
 from __future__ import annotations
 
+import argparse
 import io
 import sys
 from collections.abc import Callable, Iterator
@@ -11,6 +12,35 @@ from typing import TextIO
 
 from compress import CompressError
 from compress.files.paths import check_folder
+from compress.pipeline.plan.teachers import resolve_teacher
+
+
+def options(about: str | None, *, teacher: str, out: str, steps: str) -> argparse.Namespace:
+    """Return the options, checked, of an example that writes its data: `teacher` and `steps` are for the help."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument(
+        "--teacher", type=known_teacher, default="bert-mini", help=f"a card, or the folder of {teacher}"
+    )
+    parser.add_argument("--out", type=folder, default=out, help="folder for the files, runs and bundle")
+    parser.add_argument("--steps", type=count, help=f"optimizer steps of each training; default: {steps}")
+    return parser.parse_args()
+
+
+def known_teacher(word: str) -> str:
+    resolve_teacher(word)
+    return word
+
+
+def folder(word: str) -> Path:
+    if not word:
+        raise CompressError("--out: expected a folder, found an empty word")
+    return Path(word)
+
+
+def count(word: str) -> int:
+    if not word.isdecimal() or not int(word):
+        raise CompressError(f"--steps: expected a whole number of at least 1, found {word!r}")
+    return int(word)
 
 
 @contextmanager

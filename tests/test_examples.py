@@ -12,6 +12,7 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 import compress
+from compress import CompressError
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SMALL = """
@@ -91,14 +92,35 @@ def test_runs_of_two_tasks_are_not_compared(
     assert capsys.readouterr().err == "error: the two runs are not of the same task and data\n"
 
 
-def test_a_mistake_is_one_line(
+@pytest.mark.parametrize("name", ["answer", "choose", "classify", "embed", "rate", "rerank", "tag", "topics"])
+def test_a_mistake_is_one_line_and_nothing_is_written(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for words, part in (
+        (("--teacher", "none-such"), "none-such"),
+        (("--teacher", "./nope"), "teacher ./nope: no such folder"),
+        (("--steps", "0"), "--steps: expected a whole number of at least 1, found '0'"),
+        (("--out", ""), "--out: expected a folder, found an empty word"),
+    ):
+        with pytest.raises(SystemExit, match="2"):
+            run_script(monkeypatch, f"{name}.py", *words)
+        said = capsys.readouterr().err
+        assert said.startswith("error: ") and part in said and said.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_data_of_an_earlier_call_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for _ in range(2):  # the first call's files are kept
+    def stop(*_: object, **__: object) -> None:
+        raise CompressError("stopped")
+
+    monkeypatch.setattr("compress.run", stop)
+    for _ in range(2):
         with pytest.raises(SystemExit, match="2"):
-            run_script(monkeypatch, "tag.py", "--out", tmp_path, "--teacher", "none-such")
-        said = capsys.readouterr().err
-        assert said.startswith("error: ") and "none-such" in said and said.count("\n") == 1
+            run_script(monkeypatch, "tag.py", "--out", tmp_path)
+        assert capsys.readouterr().err == "error: stopped\n"
     assert (tmp_path / "train.conll").read_text().count("\n\n") == 600
 
 

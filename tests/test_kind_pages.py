@@ -95,7 +95,7 @@ def test_its_example_runs_and_the_page_is_of_it(
 
     for command, *words in commands(page):
         if command == "run":
-            check(["plan", *(word for word in words if word != "--no-bench")], tmp_path)
+            check(["plan", *words], tmp_path)
         if command == "predict":
             check([command, *(f"{name}/bundle" if word == f"{name}/int8" else word for word in words)], tmp_path)
 

@@ -86,6 +86,17 @@ def _remove(folder: Path, parents: list[Path]) -> None:
             return
 
 
+def settle(folder: Path, out: Path, force: bool | None) -> None:
+    """Move `folder` to `out`. Raises `CompressError` as `check_target` does: files may have come to `out` while `folder` was
+    made."""
+    check_target(out, force)
+    try:
+        move_into_place(folder, out, replaces=bool(force))
+    except OSError:
+        check_target(out, force)  # they came after the first check
+        raise
+
+
 def move_into_place(folder: Path, out: Path, *, replaces: bool = False) -> None:
     """Move `folder` to `out`, if that is free. An old bundle that it `replaces` is exchanged with it in one step, and then
     removed.

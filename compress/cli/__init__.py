@@ -14,7 +14,7 @@ from ..processes import ranks, signals
 from ..version import __version__
 from . import ablations, attending, benching, bundles, info, inits, reproducing, runs, searches, shipping, vocabularies
 from .screen import leave_stdout
-from .words import as_meant, usage_message
+from .words import check_words, usage_message
 
 _UsageError: Any = typer.BadParameter.__bases__[0]  # typer gives it no public name
 _OF_THE_DISK = (  # errors of the user's disk or paths
@@ -110,7 +110,8 @@ def main() -> None:
     # Set before torch is imported, so that its waiting threads sleep. By default they spin, which takes cores from working threads.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
-        code = app(args=as_meant(sys.argv[1:]), prog_name="compress", standalone_mode=False)
+        check_words(sys.argv[1:])
+        code = app(args=sys.argv[1:], prog_name="compress", standalone_mode=False)
         if code:
             sys.exit(code)
     except _UsageError as error:

@@ -34,6 +34,7 @@ from .options import (
     Threads,
     Train,
     Tuning,
+    path_option,
     request_of,
 )
 
@@ -50,7 +51,7 @@ Rows = Annotated[
         "repeat for several. Default: all rows.",
     ),
 ]
-Report = Annotated[Path | None, typer.Option(help="Report folder. Default: OUT/ablation-RECIPE-TASKS.")]
+Report = Annotated[Path | None, path_option(help="Report folder. Default: OUT/ablation-RECIPE-TASKS.")]
 
 
 def ablate(

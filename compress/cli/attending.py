@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ..files.paths import check_folder
+from .options import path_option
 from .shipping import Run, Store
 
 
@@ -16,7 +17,7 @@ def attention(
     text: Annotated[str, typer.Option(help="Text to analyse.", show_default=False)],
     out: Annotated[
         Path,
-        typer.Option("--out", "-o", metavar="FILE", help="Page to write, e.g. attention.html.", show_default=False),
+        path_option("--out", "-o", metavar="FILE", help="Page to write, e.g. attention.html.", show_default=False),
     ],
     pair: Annotated[str | None, typer.Option(help="Second text, if the task has pairs.", show_default=False)] = None,
     store: Store = None,

@@ -14,6 +14,7 @@ from ..errors import CompressError
 from ..files.paths import check_folder, display_path
 from ..spec.limits import MOST_THREADS
 from .bundles import Json
+from .options import path_option
 
 if TYPE_CHECKING:
     from ..report.bench import Measurements
@@ -60,7 +61,7 @@ Rigorous = Annotated[
 ]
 Out = Annotated[
     Path | None,
-    typer.Option(
+    path_option(
         "--out",
         "-o",
         metavar="FOLDER",
@@ -74,7 +75,7 @@ def bench(
     models: Models,
     shapes: Shapes = None,
     task: Task = None,
-    data_dir: Annotated[Path | None, typer.Option(help="Folder of the task's data.", show_default=False)] = None,
+    data_dir: Annotated[Path | None, path_option(help="Folder of the task's data.", show_default=False)] = None,
     runs: Runs = None,
     rigor: Rigorous = None,
     threads: Threads = None,

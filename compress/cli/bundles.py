@@ -16,6 +16,7 @@ import typer
 from ..errors import CheckFailed, CompressError
 from ..files.tabular import CONLL, DELIMITERS, not_utf8
 from ..spec.limits import MOST_THREADS
+from .options import path_argument, path_option
 from .screen import leave_stdout
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 Threads = Annotated[int | None, typer.Option(min=1, max=MOST_THREADS, help="Threads. Default: the usable cores.")]
 
 # Options of `predict`.
-Bundle = Annotated[Path, typer.Argument(help="A bundle's folder.", show_default=False)]
+Bundle = Annotated[Path, path_argument("BUNDLE", help="A bundle's folder.")]
 Texts = Annotated[
     list[str] | None,
     typer.Argument(metavar="TEXT", help="Texts. If there are none, or only -, lines are read from stdin."),
@@ -42,7 +43,7 @@ Pair = Annotated[
 ]
 Input = Annotated[
     Path | None,
-    typer.Option(
+    path_option(
         "--input",
         "-i",
         metavar="FILE",
@@ -52,7 +53,7 @@ Input = Annotated[
 ]
 Output = Annotated[
     Path | None,
-    typer.Option(
+    path_option(
         "--output",
         "-o",
         metavar="FILE",
@@ -102,9 +103,9 @@ Verify = Annotated[
 
 
 def verify(
-    bundle: Annotated[Path, typer.Argument(help="A bundle's folder.", show_default=False)],
+    bundle: Bundle,
     task: Annotated[str | None, typer.Option(help="Recompute the scores on this task's reported split.")] = None,
-    data_dir: Annotated[Path | None, typer.Option(help="Folder of the task's data, to recompute scores.")] = None,
+    data_dir: Annotated[Path | None, path_option(help="Folder of the task's data, to recompute scores.")] = None,
     threads: Threads = None,
     simulate: Annotated[
         bool,
@@ -126,8 +127,7 @@ def verify(
             typer.echo(line)
     except BrokenPipeError:  # the outcome of the checks is reported all the same
         leave_stdout()
-    failed = sum(not check.passed for check in report.checks)
-    if failed:
+    if failed := sum(not check.passed for check in report.checks):
         raise CheckFailed(f"{bundle}: {failed} of {len(report.checks)} checks failed")
 
 

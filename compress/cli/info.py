@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import CompressError
+from .options import path_option
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -29,7 +30,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 
 def list_(
     kind: Annotated[Kind, typer.Argument(help="What to list.", show_default=False)],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the runs.")] = Path("runs"),
+    out: Annotated[Path, path_option("--out", "-o", help="Folder of the runs.")] = Path("runs"),
     json: Json = False,
 ) -> None:
     """List recipes, teachers, students, tasks or finished runs."""

@@ -9,11 +9,9 @@ from typing import Annotated
 import typer
 
 from ..errors import CompressError
-from .options import Dev, KindOfTask, Label, MaxLength, Pair, Text, Train
+from .options import Dev, KindOfTask, Label, MaxLength, Pair, Text, Train, path_option
 
-Out = Annotated[
-    Path | None, typer.Option("--out", "-o", metavar="FILE", help="New task file. Default: NAME.yaml here.")
-]
+Out = Annotated[Path | None, path_option("--out", "-o", metavar="FILE", help="New task file. Default: NAME.yaml here.")]
 
 
 def init(

@@ -16,6 +16,17 @@ if TYPE_CHECKING:
     from ..model_choice import Limits
     from ..pipeline import Request
 
+
+def path_option(*names: str, metavar: str = "PATH", **words: Any) -> Any:
+    """Return an option for a path, or for several. A leading `~` is expanded, also in quotes, where a shell leaves it."""
+    return typer.Option(*names, metavar=metavar, parser=given_path, **words)
+
+
+def path_argument(metavar: str, **words: Any) -> Any:
+    """As `path_option`, for an argument."""
+    return typer.Argument(metavar=metavar, parser=given_path, show_default=False, **words)
+
+
 Recipes = Annotated[list[str], typer.Argument(metavar="RECIPE", help="Recipe names or YAML files.", show_default=False)]
 OneOrMoreTasks = Annotated[
     list[str] | None,
@@ -28,18 +39,16 @@ OneOrMoreTasks = Annotated[
 OWN_FILES = "Your own files, in place of a task"
 Train = Annotated[
     Path | None,
-    typer.Option(
+    path_option(
         metavar="FILE",
-        parser=given_path,
         help="Labelled examples to train and tune on: .csv, .tsv, .jsonl, .parquet; .conll or .txt, one word per line; SQuAD's .json.",
         rich_help_panel=OWN_FILES,
     ),
 ]
 Dev = Annotated[
     Path | None,
-    typer.Option(
+    path_option(
         metavar="FILE",
-        parser=given_path,
         help="Labelled examples to report scores on, with the same columns.",
         rich_help_panel=OWN_FILES,
     ),
@@ -130,18 +139,18 @@ Corpus = Annotated[
 ]
 DataDir = Annotated[
     Path | None,
-    typer.Option(help="Folder of GLUE's official files, or a saved `datasets` folder.", rich_help_panel="Data"),
+    path_option(help="Folder of GLUE's official files, or a saved `datasets` folder.", rich_help_panel="Data"),
 ]
 Tuning = Annotated[
     Path | None,
-    typer.Option(
+    path_option(
         metavar="FILE",
         help="Examples for choosing checkpoints and settings, in the format of the task's files. Default: held out of the training data.",
         rich_help_panel="Data",
     ),
 ]
 Out = Annotated[
-    Path, typer.Option("--out", "-o", help="Folder for runs and the artefact store.", rich_help_panel="Output")
+    Path, path_option("--out", "-o", help="Folder for runs and the artefact store.", rich_help_panel="Output")
 ]
 Precision = Annotated[
     str | None, typer.Option(help="fp32, bf16 or auto. Default: the recipe's.", rich_help_panel="Models and stages")
@@ -192,13 +201,15 @@ Fsdp = Annotated[
     ),
 ]
 BenchThreads = Annotated[
-    int, typer.Option(min=1, max=MOST_THREADS, help="Threads for latency.", rich_help_panel="Machine")
+    int | None,
+    typer.Option(min=1, max=MOST_THREADS, help="Threads for latency. Default: 1.", rich_help_panel="Machine"),
 ]
 BenchRuns = Annotated[
-    int,
+    int | None,
     typer.Option(
         min=1,
-        help="Maximum timed runs per model and shape. For texts with the task's own lengths, it is rounded up to a multiple of 64.",
+        help="Maximum timed runs per model and shape. For texts with the task's own lengths, it is rounded up to a multiple of 64. "
+        "Default: 36.",
         rich_help_panel="Machine",
     ),
 ]
@@ -218,7 +229,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.", rich
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Hide progress but not notes.", rich_help_panel="Output")]
 Report = Annotated[
     Path | None,
-    typer.Option(
+    path_option(
         help="Report folder. Default: the run's folder, or OUT/report for several runs.", rich_help_panel="Output"
     ),
 ]

@@ -178,15 +178,21 @@ def _exists_already(output: Path) -> CompressError:
     return CompressError(f"{output}: exists already; choose another file with --output")
 
 
+def first_column(model: Any) -> str:
+    """Return the column of a text, or of the first of two, if no option names it."""
+    return (model.settings.columns or ("text",))[0]
+
+
 def _columns(model: Model, text: str | None, pair: str | None) -> tuple[str, ...]:
     """Return the text columns; for a model that makes vectors one or two, whatever its task has."""
-    own = model.settings.columns
-    if model.settings.kind.unit == "choice":
-        return question_columns(own, text, pair)
-    if text is None and pair is None and own is not None:
+    own, chooses = model.settings.columns, model.settings.kind.unit == "choice"
+    if text is None and pair is None and own is not None and not chooses:
         return own
-    columns = (text or "text",) if pair is None else (text or "text", pair)
-    if own is not None and len(own) != len(columns) and model.settings.kind.unit != "pair":
+    first = first_column(model) if text is None else text
+    columns = question_columns(own, text, pair) if chooses else (first,) if pair is None else (first, pair)
+    if columns[0] == pair:
+        raise CompressError(f"--pair: expected another column than --text, found {pair!r} for both")
+    if own is not None and not chooses and len(own) != len(columns) and model.settings.kind.unit != "pair":
         option = "leave --pair out" if pair is not None else "name the second column with --pair"
         raise CompressError(f"--text: the bundle reads {len(own)} column(s) of text ({', '.join(own)}); {option}")
     return columns

@@ -13,8 +13,8 @@ import typer
 from ..errors import CheckFailed, CompressError
 from ..spec.limits import MOST_THREADS
 from . import runs
-from .options import Json, Quiet, request_of
-from .words import as_meant, usage_message
+from .options import Json, Quiet, path_argument, path_option, request_of
+from .words import check_words, usage_message
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -26,15 +26,15 @@ _UsageError: Any = typer.BadParameter.__bases__[0]  # typer gives it no public n
 
 Source = Annotated[
     Path,
-    typer.Argument(metavar="REPORT_OR_RUN", help="Folder of a report, a run or several runs.", show_default=False),
+    path_argument("REPORT_OR_RUN", help="Folder of a report, a run or several runs."),
 ]
 Out = Annotated[
     Path,
-    typer.Option("--out", "-o", help="Folder for the new runs and their artefact store.", rich_help_panel="Output"),
+    path_option("--out", "-o", help="Folder for the new runs and their artefact store.", rich_help_panel="Output"),
 ]
 _ELSEWHERE = "New places of data that have moved since"
-DataDir = Annotated[Path | None, typer.Option(help="As in `compress run`.", rich_help_panel=_ELSEWHERE)]
-File = Annotated[Path | None, typer.Option(metavar="FILE", help="As in `compress run`.", rich_help_panel=_ELSEWHERE)]
+DataDir = Annotated[Path | None, path_option(help="As in `compress run`.", rich_help_panel=_ELSEWHERE)]
+File = Annotated[Path | None, path_option(metavar="FILE", help="As in `compress run`.", rich_help_panel=_ELSEWHERE)]
 Corpus = Annotated[
     list[str] | None,
     typer.Option(metavar="PATH", help="As in `compress run`; repeat for several.", rich_help_panel=_ELSEWHERE),
@@ -122,7 +122,8 @@ def words_of(command: str) -> dict[str, Any]:
     Raises `CompressError` for any other command, and for one that the parser does not accept.
     """
     try:
-        program, verb, *arguments = as_meant(shlex.split(command))
+        program, verb, *arguments = shlex.split(command)
+        check_words([verb, *arguments])
     except ValueError:
         program, verb, arguments = "", "", []
     if (program, verb) != ("compress", "run"):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import CompressError, nearest
-from ..files.tabular import DELIMITERS, delimiter_of, is_header, not_utf8
+from ..files.tabular import DELIMITERS, delimiter_of, is_header, json_line, not_utf8
 
 if TYPE_CHECKING:
     from ..tasks.tables import Table
@@ -135,9 +135,9 @@ class Rows:
                 continue
             self.line = number
             try:
-                values = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise CompressError(f"{self._place}: not JSON: {error}") from None
+                values = json_line(line)
+            except CompressError as error:
+                raise CompressError(f"{self._place}: {error}") from None
             if not isinstance(values, dict):
                 raise CompressError(f"{self._place}: expected a JSON object")
             yield Row(self._place, values, self._place, number)

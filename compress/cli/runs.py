@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -49,6 +50,8 @@ from .options import (
     Train,
     Tuning,
     limits_of,
+    path_argument,
+    path_option,
     request_of,
 )
 
@@ -84,8 +87,8 @@ def run(
     threads: Threads = None,
     jobs: Jobs = 1,
     fsdp: Fsdp = False,
-    bench_threads: BenchThreads = 1,
-    bench_runs: BenchRuns = 36,
+    bench_threads: BenchThreads = None,
+    bench_runs: BenchRuns = None,
     no_bench: NoBench = False,
     rebench: Rebench = False,
     report: Report = None,
@@ -101,14 +104,28 @@ def run(
 
     Under torchrun, all its processes train.
     """
-    request = request_of(locals())
+    request, limits = _request(locals())
+    _run(request, report, limits, json=json, quiet=quiet)
+
+
+def _request(words: Mapping[str, Any]) -> tuple[Request, Limits | None]:
+    """Return the request of `run` or `plan`, and the limits. `words`: the values of its parameters. Raises `CompressError`."""
+    bench = _bench_settings(words["bench_runs"], words["bench_threads"], skipped=words["no_bench"])
+    request = replace(request_of(words), bench=bench, rebench=words["rebench"])
+    limits = limits_of(words["max_latency_ms"], words["max_size_mb"], words["min_score"])
+    _check_measured(limits, bench)
+    return request, limits
+
+
+def _bench_settings(runs: int | None, threads: int | None, *, skipped: bool) -> BenchSettings | None:
     from ..pipeline import BenchSettings
 
-    bench = None if no_bench else BenchSettings(runs=bench_runs, threads=bench_threads)
-    request = replace(request, bench=bench, rebench=rebench)
-    limits = limits_of(max_latency_ms, max_size_mb, min_score)
-    _check_measured(limits, bench)
-    _run(request, report, limits, json=json, quiet=quiet)
+    if not skipped:
+        return BenchSettings(runs=runs or BenchSettings.runs, threads=threads or BenchSettings.threads)
+    numbers = {"--bench-runs": runs, "--bench-threads": threads}
+    if lost := next((option for option, number in numbers.items() if number is not None), None):
+        raise CompressError(f"{lost} is for latency, which --no-bench leaves out; give one of the two")
+    return None
 
 
 def _check_measured(limits: Limits | None, bench: BenchSettings | None) -> None:
@@ -213,37 +230,16 @@ def _goals_met(result: Result) -> list[str]:
     ]
 
 
-def plan(
-    recipes: Recipes,
-    tasks: OneOrMoreTasks = None,
-    train: Train = None,
-    dev: Dev = None,
-    text: Text = None,
-    pair: Pair = None,
-    label: Label = None,
-    kind: KindOfTask = None,
-    max_length: MaxLength = None,
-    teacher: Teachers = None,
-    student: Student = None,
-    seeds: Seeds = 1,
-    seed: Seed = 0,
-    base_seed: BaseSeed = None,
-    data_dir: DataDir = None,
-    tuning: Tuning = None,
-    corpus: Corpus = None,
-    out: Out = Path("runs"),
-    precision: Precision = None,
-    refit: Refit = False,
-    overrides: Overrides = None,
-    json: Json = False,
-) -> None:
+@functools.wraps(run, assigned=("__annotations__",))  # the same options
+def plan(**words: Any) -> None:
     """Show what `run` would do: stages, cache hits, sizes and FLOPs. Runs and writes nothing."""
-    request = request_of(locals())
     from ..pipeline import plan_all
     from .plans import plan_documents, print_plans, training_total
 
+    request, _ = _request(words)
+    _report_place(request, words["report"])
     documents = plan_documents(plans := plan_all(request), request.root)
-    if json:
+    if words["json"]:
         import json as encoder
 
         typer.echo(encoder.dumps(documents, indent=1))
@@ -254,9 +250,9 @@ def plan(
 
 
 def report(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Run folders or result files.", show_default=False)],
+    runs: Annotated[list[Path], path_argument("RUN", help="Run folders or result files.")],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder for the report. Default: RUN, if it is one folder.")
+        Path | None, path_option("--out", "-o", help="Folder for the report. Default: RUN, if it is one folder.")
     ] = None,
     max_latency_ms: MaxLatency = None,
     max_size_mb: MaxSize = None,

@@ -8,19 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import CompressError
-from .options import LIMITS, MaxLatency, MaxSize, MinScore, limits_of
+from .options import LIMITS, MaxLatency, MaxSize, MinScore, limits_of, path_argument, path_option
 
 if TYPE_CHECKING:
     from ..model_choice import Limits
 
 CONTENTS, CARD, HUB, TRITON = "Contents", "Model card", "Hugging Face hub", "Triton Inference Server"
-Run = Annotated[Path, typer.Argument(help="A finished run's folder.", show_default=False)]
-RunOrNone = Annotated[
-    Path | None, typer.Argument(help="A finished run's folder; omit it with --from.", show_default=False)
-]
+Run = Annotated[Path, path_argument("RUN", help="A finished run's folder.")]
+RunOrNone = Annotated[Path | None, path_argument("RUN", help="A finished run's folder; omit it with --from.")]
 From = Annotated[
     Path | None,
-    typer.Option(
+    path_option(
         "--from",
         metavar="REPORT_OR_RUN",
         help="Folder of a report, a run or several runs of one task: ship the model that `compress report` recommends under the "
@@ -28,7 +26,7 @@ From = Annotated[
         rich_help_panel=LIMITS,
     ),
 ]
-Store = Annotated[Path | None, typer.Option(help="Artefact store. Default: .store beside the run.")]
+Store = Annotated[Path | None, path_option(help="Artefact store. Default: .store beside the run.")]
 Model = Annotated[
     str | None, typer.Option(help="Model to ship. Default: the last one the run made.", rich_help_panel=CONTENTS)
 ]
@@ -72,7 +70,7 @@ Private = Annotated[
 ]
 Triton = Annotated[
     Path | None,
-    typer.Option(
+    path_option(
         metavar="MODEL_REPOSITORY",
         help="Also write the bundle's default graph and its config.pbtxt to this model repository, under the name of the "
         "bundle's folder.",
@@ -82,7 +80,7 @@ Triton = Annotated[
 
 
 def ship(
-    out: Annotated[Path, typer.Option("--out", "-o", help="New bundle folder.", show_default=False)],
+    out: Annotated[Path, path_option("--out", "-o", help="New bundle folder.", show_default=False)],
     run: RunOrNone = None,
     source: From = None,
     max_latency_ms: MaxLatency = None,
@@ -147,7 +145,7 @@ def _what_ships(
 
 def checkpoint(
     run: Run,
-    out: Annotated[Path, typer.Option("--out", "-o", help="New checkpoint folder.", show_default=False)],
+    out: Annotated[Path, path_option("--out", "-o", help="New checkpoint folder.", show_default=False)],
     stage: Annotated[
         str | None,
         typer.Option(help="Stage to use, e.g. pretrained, teacher or encoder. Default: the last that trained."),

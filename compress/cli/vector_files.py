@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import CompressError
-from .predictions import VECTORS, Bar, check_new, new_file
+from .predictions import VECTORS, Bar, check_new, first_column, new_file
 from .row_answers import text_of
 from .row_files import PLAIN, Rows, suffix_of
 
@@ -29,8 +29,8 @@ def write_vectors(
     quoting: bool = True,
     columns: Sequence[str] | None = None,
 ) -> str:
-    """Write the vectors of the column `text` of `path`, default "text", or of the lines of a .txt file, to `output`: float32 [row, width],
-    in NumPy's format. Return what was written, in a line; memory is bounded however many rows there are. Raises `CompressError`."""
+    """Write the vectors of the column `text` of `path`, default the bundle's first, or of the lines of a .txt file, to `output`: float32
+    [row, width], in NumPy's format. Return what was written, in a line; memory is bounded whatever the rows. Raises `CompressError`."""
     if model.settings.kind.unit != "pair":
         raise CompressError(f"--output: {model.folder} gives no vectors; expected a .csv, .tsv or .jsonl file")
     if lost := next((name for name, value in (("--pair", pair), ("--label", label)) if value is not None), None):
@@ -38,7 +38,8 @@ def write_vectors(
             f"{lost}: a {VECTORS} file holds the vectors of one column; give --output FILE.csv for cosines"
         )
     check_new(output)
-    rows, names = Rows(path, suffix_of(path, "--input", (PLAIN,)), quoting=quoting, columns=columns), (text or "text",)
+    rows = Rows(path, suffix_of(path, "--input", (PLAIN,)), quoting=quoting, columns=columns)
+    names = (text or ("text" if rows.suffix == PLAIN else first_column(model)),)
     with ExitStack() as stack:
         stack.callback(rows.close)
         if rows.repeatable:

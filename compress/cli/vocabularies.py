@@ -9,6 +9,7 @@ import typer
 
 from ..errors import CompressError
 from ..files.paths import check_folder
+from .options import path_option
 
 
 def vocab(
@@ -16,7 +17,7 @@ def vocab(
         list[str],
         typer.Option("--corpus", help="Plain text: a file, a folder, or hub:OWNER/NAME@REVISION; repeat for several."),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="New tokenizer folder.", show_default=False)],
+    out: Annotated[Path, path_option("--out", "-o", help="New tokenizer folder.", show_default=False)],
     kind: Annotated[
         Literal["wordpiece", "bpe"], typer.Option(help="WordPiece as in BERT, or byte-level BPE as in RoBERTa.")
     ] = "wordpiece",

@@ -8,7 +8,6 @@ from itertools import pairwise
 from typing import Any
 
 from ..errors import CompressError
-from ..files.paths import from_home
 
 _VALUED = {
     "--teacher",
@@ -40,15 +39,9 @@ _WORDINGS = (
 )
 
 
-def as_meant(words: Sequence[str]) -> list[str]:
-    """Return the words with `~` expanded where a shell does not. Raises `CompressError` for an empty word in place of a name or path."""
-    _check_not_empty(words)
-    return [_expand_home(word) for word in words]
-
-
-def _check_not_empty(words: Sequence[str]) -> None:
-    """Refuse an empty value, as of an unset variable, which would mean the option's default, or this folder. `predict` reads its texts
-    after the bundle, and one of them may be empty."""
+def check_words(words: Sequence[str]) -> None:
+    """Raise `CompressError` for an empty word in place of a name or path, as of an unset variable, which would mean the option's default,
+    or this folder. `predict` reads its texts after the bundle, and one of them may be empty."""
     for place, (before, word) in enumerate(zip(["", *words], words, strict=False)):
         option = before if word == "" else word.removesuffix("=")
         if option != word and option in _VALUED:
@@ -56,12 +49,6 @@ def _check_not_empty(words: Sequence[str]) -> None:
         if word == "" and (words[0] != "predict" or place < 2):
             command = " ".join(["compress", *words[:1]]).strip()
             raise CompressError(f"{command}: expected a name or a place, found an empty word")
-
-
-def _expand_home(word: str) -> str:
-    """Expand `--out=~/runs` as a shell expands `--out ~/runs`."""
-    option, equals, value = word.partition("=")
-    return f"{option}={from_home(value)}" if equals and option in _VALUED and value.startswith("~") else word
 
 
 def usage_message(error: Any, words: Sequence[str]) -> str:

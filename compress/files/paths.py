@@ -53,10 +53,10 @@ def from_home(word: str | Path) -> Path:
 
 
 def given_path(word: str | Path) -> Path:
-    """Return the path as given, for later readers that expand `~`: from / on if it is a file whose own name begins with `~`."""
-    path = Path(word)
-    named = str(path).startswith("~") and not str(word).startswith("~")
-    return path.absolute() if named else path
+    """Return the path, with a leading `~` expanded, and from / on if its own name begins with `~`, for later readers that expand it.
+    Raises `CompressError` if there is no such user."""
+    path = from_home(word) if str(word).startswith("~") else Path(word)
+    return path.absolute() if str(path).startswith("~") else path
 
 
 def not_from_home(path: str) -> str:

@@ -50,6 +50,27 @@ def not_utf8(
     return CompressError(f"{place}:{line}: expected UTF-8 text, found byte 0x{byte:02x}; {way_out}")
 
 
+def json_line(line: str) -> Any:
+    """Return the value in a line of a .jsonl file. Raises `CompressError`, without the place, if it is no JSON or an object in it has a key
+    twice."""
+    try:
+        return _LINES.decode(line)
+    except (ValueError, RecursionError) as error:  # json.JSONDecodeError, or a number of too many digits
+        raise CompressError(f"not JSON: {error}") from None
+
+
+def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise CompressError(f"two keys are named {twice!r}; rename one")
+    return values
+
+
+_LINES = json.JSONDecoder(object_pairs_hook=_object_of)  # made once: making it takes longer than a line
+
+
 def label_list(value: Any) -> list[str] | None:
     """Return the labels of a list, or of a text: a JSON list or Python's form of one, else parts between `|`, between `;` if
     it has none, or between `,`. An empty text is an empty list; None: not a list of texts or finite numbers, or one with an

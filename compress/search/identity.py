@@ -15,12 +15,12 @@ FILES = "files"  # recipe and student -> hash of the files that they use
 _NAMES = {"axes": "--try"}  # what the command line calls differently
 
 
-def claim(folder: Path, identity: dict[str, Any]) -> None:
-    """Claim `folder` for a search. Raises `CompressError` if it belongs to another search."""
+def claim(folder: Path, identity: dict[str, Any]) -> bool:
+    """Claim `folder` for a search, and return whether it was free. Raises `CompressError` if it belongs to another search."""
     path, text = folder / IDENTITY, json.dumps(identity, indent=1, sort_keys=True) + "\n"
     if not path.exists():
         write_text(path, text)
-        return
+        return True
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(document, dict):
@@ -37,6 +37,7 @@ def claim(folder: Path, identity: dict[str, Any]) -> None:
             f"rename {folder} once it has ended, and this one uses the stages that it finished; "
             f"or begin anew with --out {_free_folder(folder)}"
         )
+    return False
 
 
 def _free_folder(folder: Path) -> Path:

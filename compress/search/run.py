@@ -28,11 +28,10 @@ from .identity import FILES
 from .latency import Latencies, cpu_milliseconds, length_of, shape_of, untrained_latency
 from .sizes import KnownSizes, known_sizes
 from .space import RECIPE, STUDENT, Axis, Point, check_names, overrides_of, parts_of
-from .study import Outcome, Search, Trial, check_optuna
+from .study import Outcome, Search, Trial, check_optuna, first_reasons
 
 FOLDER = "search"  # below --out
 _KEPT = 0.95  # of a model's parameters: an exported graph may fold a few into others
-_REASONS = 3  # at most this many in the message if no trial was measured
 _QUICKEST = 0.8  # another timing of the same model, or of a slightly wider one, may give this share of a time
 
 
@@ -69,12 +68,8 @@ def search(
         Measured(trial.number, **trial.info) for trial in finished if trial.refused is None and trial.same_as is None
     ]
     if not measured:
-        why: dict[str, int] = {}  # each reason once, with its first trial
-        for trial in finished:
-            if trial.refused is not None:
-                why.setdefault(trial.refused, trial.number)
-        reasons = (f"trial {number} was refused: {reason}" for reason, number in list(why.items())[:_REASONS])
-        raise CompressError(f"search: no trial was measured; {'; '.join(reasons)}")
+        study.discard()  # so that a corrected command can have the folder
+        raise CompressError(f"search: no trial was measured; {first_reasons(finished)}")
     choice, best = choose(measured, limits), pareto_front(measured)
     points = {trial.number: trial.point for trial in finished}
     bench = _bench(limits)

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock, Timeout
 
 from ..errors import CompressError
-from .identity import claim
 from .journal import open_study, quiet
+from .shared_folder import SharedFolder
 from .space import RECIPE, Axis, Point
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _MISSES, _SAME_AS, _WHY = "misses", "same_as", "refused"
 _WAIT = 10.0  # seconds
+_REASONS = 3  # in a message
 _REPEATS = 3  # in a row, after which a trial takes an untried point
 
 
@@ -80,11 +81,8 @@ class Search:
     ) -> None:
         check_optuna()
         self.folder, self.axes, self.parts, self.seed = folder, tuple(axes), parts, seed
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "locks").mkdir(exist_ok=True)
-        with FileLock(folder / "locks" / "folder"):
-            claim(folder, identity)
-            self._study = open_study(folder, objectives)
+        self._shared = SharedFolder(folder, identity)
+        self._study = open_study(folder, objectives)
 
     def run(self, trials: int, work: Callable[[int, Point], Outcome]) -> list[Trial]:
         """Run until there are `trials` in all, including those of other processes and of earlier calls; return all finished
@@ -116,6 +114,10 @@ class Search:
             for trial in self._study.get_trials(deepcopy=False)
             if trial.state.is_finished()
         ]
+
+    def discard(self) -> None:
+        """Remove the search, unless it is from an earlier call or another process takes part in it."""
+        self._shared.remove()
 
     def _next_trial(self, trials: int) -> tuple[optuna.Trial, FileLock] | None:
         """Return a trial that a dead process left, or a new one, locked as long as somebody works on it."""
@@ -225,6 +227,15 @@ class Search:
 
     def _counts(self, axis: Axis, recipe: str | None) -> bool:
         return axis.part is None or axis.part in self.parts[str(recipe)]
+
+
+def first_reasons(trials: Sequence[Trial]) -> str:
+    """Return the first few reasons for which trials were refused, each once, with its first trial."""
+    numbers: dict[str, int] = {}
+    for trial in trials:
+        if trial.refused is not None:
+            numbers.setdefault(trial.refused, trial.number)
+    return "; ".join(f"trial {number} was refused: {why}" for why, number in list(numbers.items())[:_REASONS])
 
 
 def _point(trial: optuna.trial.FrozenTrial) -> dict[str, Any]:

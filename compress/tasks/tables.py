@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import Any
 
 from compress.errors import CompressError, nearest
 from compress.files.regular import check_regular
-from compress.files.tabular import CONLL, DELIMITERS, not_utf8
+from compress.files.tabular import CONLL, DELIMITERS, json_line, not_utf8
 
 SHOWN = 3  # wrong lines shown in a message
 
@@ -118,9 +117,9 @@ def read_jsonl(path: Path) -> Table:
         if not line.strip():
             continue
         try:
-            document = json.loads(line)
-        except (ValueError, RecursionError) as error:  # json.JSONDecodeError, or a number of too many digits
-            problems.append((number, f"not JSON: {error}"))
+            document = json_line(line)
+        except CompressError as error:
+            problems.append((number, str(error)))
             continue
         if not isinstance(document, dict):
             problems.append((number, f"expected a JSON object, found {brief(document)}"))

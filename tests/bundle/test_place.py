@@ -96,6 +96,22 @@ def test_what_came_into_a_new_place_meanwhile_is_not_replaced(tmp_path: Path) ->
     assert names(out) == ["notes.txt"]
 
 
+def test_of_two_commands_at_once_the_slower_says_what_a_later_one_says(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "new" / "out"
+
+    def finish_another(path: Path) -> None:
+        out.mkdir(exist_ok=True)
+        (out / "README.md").write_text("of the quicker one")
+
+    monkeypatch.setattr(place, "sync", finish_another)
+    expected = "out: expected an empty or new folder, found files in it"
+    with pytest.raises(CompressError, match=f"{expected}; `--force` replaces a bundle$"):
+        ship(run.folder, out, store=run.store)
+    assert (names(out.parent), names(out)) == (["out"], ["README.md"])
+
+
 def test_without_an_exchange_an_old_bundle_on_its_way_aside_is_not_taken_for_abandoned(
     bundle: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

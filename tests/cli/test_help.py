@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+import typing
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from rich.console import Console
 from compress.catalog import names
 from compress.cli import _EXAMPLES, app
 from compress.cli.info import _cards, _table
+from compress.files.paths import given_path
 
 ROOT = Path(__file__).parents[2]
 COMMAND: Any = typer.main.get_command(app)
@@ -52,6 +54,24 @@ def test_options_of_a_run_are_in_groups() -> None:
         if hasattr(parameter, "rich_help_panel")
     }
     assert panels >= {"Your own files, in place of a task", "Models and stages", "Seeds", "Machine", "Output"}
+
+
+def test_plan_takes_the_place_of_run_in_any_command() -> None:
+    options = {name: [each.opts for each in COMMAND.commands[name].params] for name in ("run", "plan")}
+    assert options["plan"] == options["run"]
+
+
+def test_a_leading_tilde_is_expanded_in_every_path() -> None:
+    commands: list[Any] = [command.callback for command in app.registered_commands]
+    hints = {function.__name__: typing.get_type_hints(function, include_extras=True) for function in commands}
+    paths = {
+        (command, name): hint.__metadata__[0].parser
+        for command, parameters in hints.items()
+        for name, hint in parameters.items()
+        if "Path" in str(getattr(hint, "__origin__", ""))
+    }
+    assert {("run", "out"), ("predict", "bundle"), ("ship", "triton"), ("report", "runs")} <= paths.keys()
+    assert [place for place, parser in paths.items() if parser is not given_path] == []
 
 
 def test_a_shell_completes_commands() -> None:

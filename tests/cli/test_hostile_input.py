@@ -94,11 +94,14 @@ def test_numbers_that_nobody_means_from_python(task_file: Path, settings: dict[s
         compress.plan("int8", tasks=str(task_file), teacher="bert-mini", **settings)
 
 
-def test_a_home_folder_after_an_equals_sign(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("words", [("--out=~/words",), ("--out", "~/words")])
+def test_a_home_folder_that_the_shell_has_not_expanded(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "text.txt").write_text("a film and a story .\n")
-    assert cli("vocab", "--corpus=text.txt", "--size=40", "--out=~/words").code == 0
+    assert cli("vocab", "--corpus=text.txt", "--size=40", *words).code == 0
     assert (tmp_path / "home" / "words" / "tokenizer.json").exists()
     assert not (tmp_path / "~").exists()
 

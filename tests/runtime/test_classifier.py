@@ -14,7 +14,7 @@ import pytest
 from runtime_toys import LABELS, PAIRS, SINGLES, WORDS, bag, describe, tokenizer_file
 
 from compress.errors import CheckFailed, CompressError
-from compress.runtime import Classifier
+from compress.runtime import Classifier, load
 from compress.runtime.engine import Engine
 
 
@@ -160,6 +160,7 @@ def test_a_folder_may_be_named_from_the_home_folder(folder: Path, monkeypatch: p
     monkeypatch.setenv("HOME", str(folder.parent))
     texts = ["a text"]
     assert Classifier(f"~/{folder.name}").predict(texts) == Classifier(folder).predict(texts)
+    assert load(f"~/{folder.name}").folder == folder
 
 
 def test_a_prediction_imports_nothing_heavy(folder: Path) -> None:

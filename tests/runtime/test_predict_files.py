@@ -92,6 +92,24 @@ def test_pairs_are_two_columns(folder: Path, tmp_path: Path) -> None:
     assert "name the second column with --pair" in predict(folder, "-i", path, "--text", "one").stderr
 
 
+def test_the_first_of_two_columns_is_the_bundles_if_only_the_second_is_named(folder: Path, tmp_path: Path) -> None:
+    describe(folder, text_columns=["premise", "hypothesis"])
+    path = tmp_path / "in.jsonl"
+    path.write_text(json.dumps({"premise": "a b", "two": "c"}) + "\n")
+    done = predict(folder, "-i", path, "--pair", "two")
+    assert json.loads(done.stdout)["prediction"] == Classifier(folder).predict([("a b", "c")])[0].label
+
+
+@pytest.mark.parametrize("words", [("--pair", "one"), ("--text", "two", "--pair", "two")])
+def test_one_column_for_both_texts_is_refused(folder: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
+    describe(folder, text_columns=["one", "two"])
+    path = tmp_path / "in.jsonl"
+    path.write_text(json.dumps({"one": "a b", "two": "c"}) + "\n")
+    done = predict(folder, "-i", path, *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"error: --pair: expected another column than --text, found {words[-1]!r} for both\n"
+
+
 def test_columns_parted_by_semicolons_stay_so(folder: Path, tmp_path: Path) -> None:
     path, out = tmp_path / "in.csv", tmp_path / "out.csv"
     path.write_text('\ufeffid;text\n1;"a, b; c"\n2;d, d\n', encoding="utf-8")

@@ -79,6 +79,17 @@ def test_vectors_of_a_column_go_to_a_numpy_file(folder: Path, tmp_path: Path) ->
     np.testing.assert_allclose(vectors, Embedder(folder).embed(TEXTS), rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize(("name", "words"), [("out.npy", ()), ("out.jsonl", ("--pair", "other"))])
+def test_the_bundles_first_column_is_read_if_none_is_named(
+    folder: Path, tmp_path: Path, name: str, words: tuple[str, ...]
+) -> None:
+    rows = rows_file(tmp_path / "in.jsonl")
+    for out, naming in ((tmp_path / name, ()), (tmp_path / f"named-{name}", ("--text", "one"))):
+        done = predict(folder, "-i", rows, "-o", out, *words, *naming)
+        assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / name).read_bytes() == (tmp_path / f"named-{name}").read_bytes()
+
+
 def test_lines_of_a_text_file_get_a_vector_each(folder: Path, tmp_path: Path) -> None:
     out, path = tmp_path / "out.npy", tmp_path / "in.txt"
     path.write_text("\n".join([TEXTS[0], "", *TEXTS[1:]]) + "\n")
@@ -160,7 +171,7 @@ def test_rows_of_one_text_get_vectors(folder: Path, tmp_path: Path) -> None:
     [
         (("-o", "x.npy", "--text", "one", "--pair", "other"), "--pair: a .npy file holds the vectors of one column"),
         (("-o", "x.npy", "--text", "one", "--label", "score"), "--label: a .npy file holds the vectors of one column"),
-        (("-o", "x.npy"), "no column 'text'"),
+        (("-o", "x.npy", "--text", "text"), "no column 'text'"),
         (("-o", "x.txt", "--text", "one"), "--output: expected a .csv, .tsv, .jsonl or .npy file, found x.txt"),
         (("--text", "one", "--label", "score"), "--label: cosines of pairs are scored, and 'one' is one text"),
     ],

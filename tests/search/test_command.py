@@ -61,7 +61,17 @@ def test_what_is_too_large_by_its_parameters_is_refused_before_any_training(plac
     assert done.returncode == 2
     assert "no trial was measured; trial 0 was refused: --max-size-mb" in done.stderr
     assert "; trial 1 was refused: --max-size-mb" in done.stderr  # it has another size, so another reason
-    assert not (place / "small" / ".store").exists()
+    assert not (place / "small").exists()
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_search_that_measured_nothing_leaves_its_folder_to_the_corrected_command(place: Path, jobs: str) -> None:
+    own = ("--task", "tiny-task.yaml", "--teacher", "tiny.yaml", "--trials", "1", "-j", jobs, "-o", "corrected")
+    for limit in ("0.001", "0.002"):
+        done = compress("search", "int8", "--max-size-mb", limit, *own, cwd=place)
+        assert done.returncode == 2
+        assert f"trial 0 was refused: --max-size-mb: expected at most {limit}" in done.stderr
+        assert not (place / "corrected").exists()
 
 
 def test_students_vary_for_each_recipe_that_has_one_whatever_its_stages_are_called(place: Path) -> None:

@@ -6,6 +6,7 @@ import importlib.util
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import search_child
 from search_child import AXES, STAGES, compute, toy_search
 
 from compress.errors import CompressError
+from compress.search.identity import IDENTITY
 from compress.search.journal import JOURNAL
 from compress.search.space import Axis, Point
 from compress.search.study import Outcome, Search, Trial
@@ -67,6 +69,42 @@ def test_an_axis_of_a_stage_counts_only_where_the_recipe_has_the_stage(tmp_path:
 def test_a_refused_trial_keeps_its_reason(tmp_path: Path) -> None:
     trials = _distinct(toy_search(tmp_path / "s").run(2, lambda number, point: Outcome(refused="too large")))
     assert [trial.refused for trial in trials] == ["too large", "too large"]
+
+
+def test_a_search_is_discarded_with_the_folders_made_for_it(tmp_path: Path) -> None:
+    search = toy_search(tmp_path / "out" / "s")
+    search.run(2, lambda number, point: Outcome(refused="too large"))
+    search.discard()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_search_of_an_earlier_call_is_not_discarded(tmp_path: Path) -> None:
+    process = _start(tmp_path, 0, most=0)
+    while not (tmp_path / "hangs-0").exists():
+        time.sleep(0.1)
+    process.kill()
+    process.wait()
+    search = toy_search(tmp_path)
+    search.discard()
+    assert (tmp_path / IDENTITY).exists() and (tmp_path / JOURNAL).exists()
+
+
+def test_of_processes_that_share_a_search_the_last_discards_it(tmp_path: Path) -> None:
+    first, second = toy_search(tmp_path / "s"), toy_search(tmp_path / "s")
+    first.discard()
+    assert (tmp_path / "s" / IDENTITY).exists()
+    second.discard()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_process_that_waits_for_a_search_to_be_discarded_begins_anew(tmp_path: Path) -> None:
+    def begin_and_discard(_: int) -> None:
+        for _ in range(50):
+            toy_search(tmp_path / "s").discard()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(begin_and_discard, range(4)))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_repeated_point_uses_up_no_trial(tmp_path: Path) -> None:

@@ -60,7 +60,9 @@ def test_missing_column(here: Path) -> None:
 
 def test_two_columns_of_one_name(here: Path) -> None:
     (here / "train.csv").write_text("text,text\na,pos\n")
-    refused(task(), here, r"train.csv:1: two columns are named 'text'")
+    way_out = "rename one, or name them all with `columns` under `files` of a task file"
+    refused(task(), here, rf"train.csv:1: two columns are named 'text'; {way_out}$")
+    refused(task(columns=("id", "id")), here, r"train.csv:1: two columns are named 'id'; rename one$")
 
 
 def test_columns_that_do_not_fit(here: Path) -> None:
@@ -156,6 +158,8 @@ def test_bad_json_lines(here: Path) -> None:
     refused(
         task(dev="dev.jsonl"), here, r"dev.jsonl: line 2: not JSON: .*; line 3: expected a JSON object, found \[1\]"
     )
+    (here / "dev.jsonl").write_text('{"text": "a", "label": "pos"}\n{"text": "b", "label": "neg", "text": "c"}\n')
+    refused(task(dev="dev.jsonl"), here, r"dev.jsonl: line 2: two keys are named 'text'; rename one$")
     (here / "dev.jsonl").write_text('{"text": "a", "label": "pos"}\n{"text": "b"}\n')
     refused(task(dev="dev.jsonl"), here, r"dev.jsonl: line 2: no key 'label'; found \['text'\]")
     (here / "dev.jsonl").write_text('{"text": "a", "label": "pos"}\n{"text": null, "label": "pos"}\n')

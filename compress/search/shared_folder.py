@@ -1,0 +1,78 @@
+"""The folder of a search, which its processes share: each enters it, and the last to leave removes it if nothing was measured."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from ..errors import CompressError
+from .identity import claim
+
+_LOCKS, _FOLDER_LOCK = "locks", "folder"
+_NEW = "new"  # in the locks: every process in the folder entered it after it was made, or beside one that did
+_PROCESS = "process-"  # prefix of the lock that a process holds while it is in the folder
+
+
+class SharedFolder:
+    """`folder`, claimed for the search of this `identity`. Raises `CompressError` if it belongs to another."""
+
+    def __init__(self, folder: Path, identity: dict[str, Any]) -> None:
+        self._folder, self._locks = folder, folder / _LOCKS
+        self._missing_parents = [parent for parent in folder.absolute().parents if not parent.exists()]
+        self._own = FileLock(self._locks / f"{_PROCESS}{uuid.uuid4().hex}")
+        with self._locked():
+            if claim(folder, identity):
+                (self._locks / _NEW).touch()
+            elif not self._is_used():
+                (self._locks / _NEW).unlink(missing_ok=True)
+            self._own.acquire()
+
+    def remove(self) -> None:
+        """Leave the folder, and remove it, unless it is from an earlier call or another process is still in it."""
+        with self._locked():
+            self._own.release()
+            if not (self._locks / _NEW).exists() or self._is_used():
+                return
+            for path in [*self._folder.iterdir(), *self._locks.iterdir()]:
+                if path.is_dir() and path != self._locks:
+                    shutil.rmtree(path)
+                elif path.name != _FOLDER_LOCK and path != self._locks:
+                    path.unlink()
+            (self._locks / _FOLDER_LOCK).unlink()  # last: a process that waits for it makes the folder anew
+        with suppress(OSError):  # it has made it by now
+            for place in (self._locks, self._folder, *self._missing_parents):
+                place.rmdir()
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Hold the folder's lock, in a folder that exists: another process may remove it while this one waits."""
+        lock = FileLock(self._locks / _FOLDER_LOCK)
+        while not lock.is_locked:
+            try:
+                self._locks.mkdir(parents=True, exist_ok=True)
+                lock.acquire()
+            except (FileNotFoundError, FileExistsError):
+                if path := next((path for path in (self._folder, self._locks) if path.is_file()), None):
+                    raise CompressError(f"{path}: expected a folder, found a file; move it, or choose --out") from None
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def _is_used(self) -> bool:
+        """Whether another process is in the folder. Removes the locks of those that have left it."""
+        for path in self._locks.glob(f"{_PROCESS}*"):
+            lock = FileLock(path)
+            try:
+                lock.acquire(timeout=0)
+            except Timeout:
+                return True
+            lock.release()
+            path.unlink(missing_ok=True)
+        return False
