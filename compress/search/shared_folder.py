@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -12,7 +11,9 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from ..errors import CompressError
-from .identity import claim
+from .identity import IDENTITY, claim
+from .journal import JOURNAL
+from .latency import TABLE
 
 _LOCKS, _FOLDER_LOCK = "locks", "folder"
 _NEW = "new"  # in the locks: every process in the folder entered it after it was made, or beside one that did
@@ -39,13 +40,13 @@ class SharedFolder:
             self._own.release()
             if not (self._locks / _NEW).exists() or self._is_used():
                 return
-            for path in [*self._folder.iterdir(), *self._locks.iterdir()]:
-                if path.is_dir() and path != self._locks:
-                    shutil.rmtree(path)
-                elif path.name != _FOLDER_LOCK and path != self._locks:
-                    path.unlink()
+            own = [
+                self._folder / name for name in (IDENTITY, JOURNAL, TABLE)
+            ]  # others may keep files of theirs beside these
+            for path in [*own, *(path for path in self._locks.iterdir() if path.name != _FOLDER_LOCK)]:
+                path.unlink(missing_ok=True)
             (self._locks / _FOLDER_LOCK).unlink()  # last: a process that waits for it makes the folder anew
-        with suppress(OSError):  # it has made it by now
+        with suppress(OSError):  # it has made it by now, or the folder has other files
             for place in (self._locks, self._folder, *self._missing_parents):
                 place.rmdir()
 

@@ -78,6 +78,14 @@ def test_a_search_is_discarded_with_the_folders_made_for_it(tmp_path: Path) -> N
     assert list(tmp_path.iterdir()) == []
 
 
+def test_files_of_others_stay_where_a_search_is_discarded(tmp_path: Path) -> None:
+    notes, folder = tmp_path / "s" / "notes.txt", tmp_path / "s" / "own"
+    folder.mkdir(parents=True)
+    notes.write_text("mine")
+    toy_search(tmp_path / "s").discard()
+    assert sorted(notes.parent.iterdir()) == [notes, folder]
+
+
 def test_a_search_of_an_earlier_call_is_not_discarded(tmp_path: Path) -> None:
     process = _start(tmp_path, 0, most=0)
     while not (tmp_path / "hangs-0").exists():
