@@ -46,7 +46,8 @@ def passages() -> EncodedQueries:
 
 def gradients(work: Path, micro: int | None) -> dict[str, Tensor]:
     """Return the gradients of the first step; the limit is too high for clipping to change them."""
-    model, other, step_gradients = ranker(1), ranker(2).eval(), list[dict[str, Tensor]]()
+    # float64: a shift of all scores changes nothing, so what is left of fp32 sums is rounding, which varies by CPU
+    model, other, step_gradients = ranker(1).double(), ranker(2).double().eval(), list[dict[str, Tensor]]()
 
     def teacher(batch: dict[str, Tensor], indices: np.ndarray) -> Features:
         with torch.no_grad():
@@ -72,11 +73,8 @@ def test_parts_add_up(tmp_path: Path, micro: int):
     assert whole.keys() == parts.keys()
     largest = max(grad.abs().max().item() for grad in whole.values())
     assert largest > 0.01
-    for (
-        name,
-        grad,
-    ) in whole.items():  # fp32 sums in another order, which cancel as a shift of all scores changes nothing
-        torch.testing.assert_close(parts[name], grad, rtol=1e-4, atol=3e-6 * largest, msg=name)
+    for name, grad in whole.items():  # losses are computed in fp32
+        torch.testing.assert_close(parts[name], grad, rtol=1e-5, atol=1e-6 * largest, msg=name)
 
 
 GROUPS = np.repeat([4, 1, 9, 2, 7], [3, 5, 1, 4, 3])
