@@ -55,7 +55,7 @@ peers-texts: install
 lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/pyright
+	$(BIN)/pyright --threads 2
 
 docs: install
 	$(BIN)/python docs/generate.py
