@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -93,10 +94,9 @@ def test_what_is_too_slow_by_its_shape_is_refused_before_any_training(place: Pat
     own = ("--task", "tiny-task.yaml", "--teacher", "tiny.yaml", "-o", "slow")
     done = _call(place, "int8", "--max-latency-ms", "0.000001", "--trials", "1", *own)
     assert done.returncode == 2
-    assert "no trial was measured" in done.stderr
-    assert not (place / "slow" / ".store").exists()
-    (row,) = json.loads((place / "slow" / "search" / "latencies.json").read_text()).values()
-    assert row["precision"] == "int8" and row["cpu_ms"] > 0.000001
+    match = re.search(r"no trial was measured; .* found ([\d.e-]+) ms by its shape, untrained", done.stderr)
+    assert match and float(match[1]) > 0.000001
+    assert not (place / "slow").exists()
 
 
 SPACE = (
