@@ -19,9 +19,9 @@ from pathlib import Path
 
 PART, BUILDING, OLD = "part", "building", "old"  # a file, a folder, an old folder moved aside for a new one
 _NAME = re.compile(r"\.(.+)\.([0-9a-f]{6})-([0-9]{1,10})-[0-9a-f]{8}\.(part|building|old)", re.DOTALL)
+_LONGEST = 255  # bytes of a file's name, on the usual file systems
 _DAY = 86_400.0  # seconds after which an untouched leftover is abandoned, whatever process has that id now
 _EXCHANGE, _CWD = 2, -100  # RENAME_EXCHANGE and AT_FDCWD of Linux
-_NO_LINK = {errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EMLINK, errno.EINVAL}  # a disk without hard links
 _NO_EXCHANGE = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EPERM}
 
 
@@ -47,9 +47,9 @@ def creating(path: Path) -> Iterator[Path]:
         sync(part)
         try:
             os.link(part, path)
-        except OSError as error:
-            if error.errno not in _NO_LINK:
-                raise
+        except FileExistsError:
+            raise
+        except OSError:  # a disk without hard links; what else is wrong fails again
             _move_without_link(part, path)
         else:
             part.unlink()
@@ -101,8 +101,11 @@ def sync(path: Path) -> None:
 
 
 def temporary_path(path: Path, kind: str) -> Path:
-    """Return a new name beside `path` that identifies this process; `kind`: `PART`, `BUILDING` or `OLD`."""
-    return path.with_name(f".{path.name}.{_machine()}-{os.getpid()}-{secrets.token_hex(4)}.{kind}")
+    """Return a new name beside `path` that identifies this process; `kind`: `PART`, `BUILDING` or `OLD`. A `PART` has only the beginning
+    of a name that is too long with what is added: nobody reads it there."""
+    own = f".{_machine()}-{os.getpid()}-{secrets.token_hex(4)}.{kind}"
+    name = os.fsencode(path.name)[: _LONGEST - len(own) - 1].decode(errors="ignore") if kind == PART else path.name
+    return path.with_name(f".{name}{own}")
 
 
 @cache

@@ -19,7 +19,7 @@ from .families import FAMILIES
 from .families.fields import MOST_TOKENS
 from .heads import HEADS, auto_class, without_pooler
 from .pretrained import check_loading, load_pretrained, quiet_transformers
-from .reading_settings import CONFIG, differs_from_usual, read_as_transformers
+from .reading_settings import read_as_transformers
 from .sentence_pooling import vector_fields
 from .tokenizer_settings import tokenizer_settings_of
 from .vocabularies import MERGES, SETTINGS, VOCABULARIES, converted_tokenizer
@@ -68,12 +68,10 @@ def config_labels(config: dict[str, Any]) -> tuple[str, ...]:
 
 
 def tokenizer_files(folder: Path) -> list[Path]:
-    """Return the files that determine what a checkpoint's tokenizer does."""
+    """Return the files that determine what a checkpoint's tokenizer does, apart from what `described_reading` says."""
     names = ("tokenizer.json", "vocab.txt")
     if not (folder / "tokenizer.json").exists():
         names = (*VOCABULARIES, MERGES, *SETTINGS)
-    elif differs_from_usual(folder):
-        names = (*names, CONFIG)
     return [path for name in names if (path := folder / name).exists()]
 
 

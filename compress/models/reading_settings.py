@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import CompressError
 from ..runtime.cutting import truncation_side
-from ..runtime.folder import read_json
+from ..runtime.folder import open_tokenizer, read_json
 from ..tokenization.segments import without_segments
 from ..tokenization.truncation import set_truncation_side
 from .dimensions import has_segments, read_config
@@ -49,9 +49,13 @@ def read_as_transformers(folder: Path, tokenizer: Tokenizer) -> Tokenizer:
         raise CompressError(f"{folder / 'tokenizer.json'}: {error}") from None
 
 
-def differs_from_usual(folder: Path) -> bool:
-    """Whether tokenizer_config.json changes how texts are read: it cuts them on the left, or leaves segments out that the model has."""
-    return _settings(folder).get(_SIDE) == "left" or _leaves_segments_out(folder)
+def described_reading(folder: Path) -> str:
+    """Return in words, for keys, what is unusual in how texts are read: long ones are cut on the left, or segments that the model has
+    are left out; empty if nothing is."""
+    path = folder / "tokenizer.json"
+    side = _settings(folder).get(_SIDE) or (truncation_side(open_tokenizer(path)) if path.exists() else "right")
+    parts = {"cut on the left": side == "left", "without segments": _leaves_segments_out(folder)}
+    return ", ".join(words for words, holds in parts.items() if holds)
 
 
 def _settings(folder: Path) -> dict[str, Any]:

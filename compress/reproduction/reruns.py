@@ -10,6 +10,7 @@ from typing import Any
 
 from ..catalog import is_path
 from ..errors import CompressError
+from ..files.atomic import write_text
 from ..files.paths import without_places
 from ..pipeline import Listener, Plan, Request, plan_all, run_all
 from ..pipeline.preflight import preflight
@@ -18,10 +19,11 @@ from ..pipeline.results.resolved import resolved_recipe
 from ..processes import ranks
 from ..provenance import TeacherOrigin
 from ..report import find_predictions, load_answers
-from ..results import Result, read_result
+from ..results import RESULT, Result
 from ..spec.recipe import Recipe
 from ..tasks import resolve_task
 
+_BEGUN = ".reproduced"  # in --out: the names of the runs that `reproduce` has begun there, a line each
 _FOR_READERS = ("title", "paper", "description")
 
 
@@ -60,19 +62,18 @@ def check_reruns(reruns: Sequence[Rerun], source: Path) -> None:
         raise CompressError("reproduce: works in one process; start it without torchrun")
     root = reruns[0].request.root
     for rerun in reruns:
-        for folder in (root / rerun.plan.name, root / rerun.recorded.run):
-            if _is_recorded_in(folder, rerun.recorded):
-                raise CompressError(f"--out {root}: holds {folder}, the run to be made again; choose another folder")
+        for name in (rerun.plan.name, rerun.recorded.run):
+            if (root / name / RESULT).is_file() and name not in _begun_in(root):
+                raise CompressError(
+                    f"--out {root}: holds {root / name}, the run to be made again; choose another folder"
+                )
         _check_answers(rerun.recorded, source)
     preflight([rerun.plan for rerun in reruns], root)
 
 
-def _is_recorded_in(folder: Path, recorded: Result) -> bool:
-    """Whether a folder has the recorded run itself, and not one that makes it again, which was created later."""
-    try:
-        return read_result(folder).created == recorded.created
-    except CompressError:
-        return False
+def _begun_in(root: Path) -> list[str]:
+    """Return the names of the runs that `reproduce` has begun in `root`, where it goes on with them."""
+    return (root / _BEGUN).read_text(encoding="utf-8").splitlines() if (root / _BEGUN).is_file() else []
 
 
 def _check_answers(recorded: Result, source: Path) -> None:
@@ -86,6 +87,11 @@ def rerun_all(reruns: Sequence[Rerun], listener: Listener) -> list[Result]:
     results: dict[str, Result] = {}
     for rerun in reruns:
         if rerun.plan.name not in results:
+            root = rerun.request.root
+            root.mkdir(parents=True, exist_ok=True)
+            write_text(
+                root / _BEGUN, "".join(f"{name}\n" for name in dict.fromkeys([*_begun_in(root), rerun.plan.name]))
+            )
             (results[rerun.plan.name],) = run_all(rerun.request, listener)
     return [results[rerun.plan.name] for rerun in reruns]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -59,8 +60,11 @@ class SharedFolder:
                 self._locks.mkdir(parents=True, exist_ok=True)
                 lock.acquire()
             except (FileNotFoundError, FileExistsError):
-                if path := next((path for path in (self._folder, self._locks) if path.is_file()), None):
-                    raise CompressError(f"{path}: expected a folder, found a file; move it, or choose --out") from None
+                for path in (self._folder, self._locks):
+                    if os.path.lexists(path) and not path.is_dir():
+                        raise CompressError(
+                            f"{path}: expected a folder, found none; move it, or choose --out"
+                        ) from None
         try:
             yield
         finally:

@@ -262,7 +262,7 @@ def test_what_cannot_be_made_again_is_one_line(cli: Cli, altered: Callable[[Alte
     assert message in done.err and not Path("again").exists()
 
 
-@pytest.mark.parametrize("of", ["run", "report"])
+@pytest.mark.parametrize("of", ["run", "report", "report of an earlier measurement"])
 def test_the_folder_of_the_run_itself_is_refused(
     cli: Cli, world: Path, monkeypatch: pytest.MonkeyPatch, of: str
 ) -> None:
@@ -270,7 +270,12 @@ def test_the_folder_of_the_run_itself_is_refused(
     run = read_result(Path("report")).run
     for card in ("tiny.yaml", "task.yaml"):
         shutil.copy(Path("report", card), Path("runs", run, card))
-    done = cli("reproduce", "report" if of == "report" else f"runs/{run}", "-o", "runs")
+    path = Path("runs", run, "result.json")
+    text = path.read_text("utf-8")
+    if "earlier" in of:  # the run was measured again since
+        path.write_text(json.dumps(json.loads(text) | {"created": "2030-01-01T00:00:00+00:00"}), encoding="utf-8")
+    done = cli("reproduce", f"runs/{run}" if of == "run" else "report", "-o", "runs")
+    path.write_text(text, encoding="utf-8")
     message = f"--out runs: holds runs/{run}, the run to be made again; choose another folder"
     assert done.code == 2 and message in done.err
 

@@ -56,7 +56,7 @@ def test_what_fails_leaves_the_old_file_and_names_it(tmp_path: Path, monkeypatch
         write_text(tmp_path / "none" / "a.txt", "new")
 
 
-@pytest.mark.parametrize("code", [0, errno.EPERM, errno.ENOTSUP])
+@pytest.mark.parametrize("code", [0, errno.EPERM, errno.ENOTSUP, errno.EXDEV, errno.EACCES])
 def test_of_two_that_create_a_file_the_first_to_end_has_the_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
@@ -156,3 +156,13 @@ def test_exchange_swaps_two_folders_or_says_that_it_cannot(tmp_path: Path, monke
             exchange(tmp_path / "a", tmp_path / "none")
     monkeypatch.setattr("ctypes.CDLL", lambda *_, **__: object())  # a C library without the call
     assert not exchange(tmp_path / "a", tmp_path / "b")
+
+
+@pytest.mark.parametrize("name", ["a" * 255, "é" * 127])
+def test_a_name_as_long_as_a_disk_takes(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    with creating(path) as part:
+        part.write_text("new")
+        assert [each for _, each in abandoned_paths(tmp_path, "part")] == []
+    write_text(path, "newer")
+    assert [each.name for each in tmp_path.iterdir()] == [name] and path.read_text() == "newer"

@@ -19,6 +19,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 from compress.errors import CompressError
 from compress.models.checkpoints import load_tokenizer, save_checkpoint
 from compress.pipeline.plan.teachers import resolve_teacher
+from compress.runtime.cutting import truncation_side
 from compress.tasks import Split, encode
 
 LENGTH = 11
@@ -180,5 +181,21 @@ def test_only_a_checkpoint_that_is_read_otherwise_gets_another_key(of_pairs: Pat
     assert len({usual, left, identity()}) == 3
     config = of_pairs / "config.json"
     config.write_text(json.dumps(json.loads(config.read_text()) | {"type_vocab_size": 1}))
-    assert "tokenizer_config.json" not in identity(), "a model of one segment is given none anyway"
+    assert "without segments" not in identity(), "a model of one segment is given none anyway"
     assert load_tokenizer(of_pairs).to_str() == tokens
+
+
+def test_the_side_that_is_stored_with_the_tokenizer_is_in_the_key(of_pairs: Path) -> None:
+    def identity() -> str:
+        return resolve_teacher(str(of_pairs)).identity
+
+    tokenizer = Tokenizer.from_file(str(of_pairs / "tokenizer.json"))
+    tokenizer.enable_truncation(16, direction="left")
+    tokenizer.save(str(of_pairs / "tokenizer.json"))
+    (of_pairs / "tokenizer_config.json").unlink(missing_ok=True)
+    assert truncation_side(load_tokenizer(of_pairs)) == "left"
+    stored = identity()
+    assert "cut on the left" in stored
+    configure(of_pairs, truncation_side="right")
+    assert truncation_side(load_tokenizer(of_pairs)) == "right"
+    assert identity() not in (stored, "") and "left" not in identity()

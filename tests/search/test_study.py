@@ -86,6 +86,12 @@ def test_files_of_others_stay_where_a_search_is_discarded(tmp_path: Path) -> Non
     assert sorted(notes.parent.iterdir()) == [notes, folder]
 
 
+def test_a_link_that_leads_nowhere_is_refused_at_once(tmp_path: Path) -> None:
+    (tmp_path / "s").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(CompressError, match="expected a folder, found none"):
+        toy_search(tmp_path / "s")
+
+
 def test_a_search_of_an_earlier_call_is_not_discarded(tmp_path: Path) -> None:
     process = _start(tmp_path, 0, most=0)
     while not (tmp_path / "hangs-0").exists():

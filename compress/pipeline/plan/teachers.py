@@ -22,6 +22,7 @@ from ...models.dimensions import Dimensions, dimensions, read_config, usable_pos
 from ...models.families import FAMILIES
 from ...models.growth import check_growth
 from ...models.random_models import random_config
+from ...models.reading_settings import described_reading
 from ...models.sentence_pooling import Pooling, read_pooling
 from ...models.vector_layers import with_layers
 from ...models.weights import weight_files
@@ -58,11 +59,11 @@ class TeacherSource:
     @cached_property
     def identity(self) -> str:
         """Identifies the checkpoint in keys: a hash of its files, or how its random weights are drawn."""
-        words = _join_hashes(self._tokenizer_hashes) or f"wordpiece of generator {GENERATOR_VERSION}"
+        words = self._tokenizer_words or f"wordpiece of generator {GENERATOR_VERSION}"
         if self.folder is None:
             grown = "" if self.small is None else f" grown from {_join_hashes(self._weights)}"
             return f"random {self.config} {words}{grown}"
-        return f"{_join_hashes(self._weights)} {_join_hashes(self._tokenizer_hashes)}"
+        return f"{_join_hashes(self._weights)} {self._tokenizer_words}"
 
     def check_unchanged(self) -> None:
         """Raise `CompressError` if its files are no longer those that keys identify. Reads all of them."""
@@ -81,6 +82,13 @@ class TeacherSource:
     def _tokenizer_hashes(self) -> dict[str, str]:
         folder = self.folder or self.words
         return {} if folder is None else _hashes(tokenizer_files(folder))
+
+    @property
+    def _tokenizer_words(self) -> str:
+        """The hashes of its files, and what is unusual in how it reads texts; empty if it has no files."""
+        folder = self.folder or self.words
+        reading = "" if folder is None else described_reading(folder)
+        return f"{_join_hashes(self._tokenizer_hashes)} {reading}".strip()
 
     @property
     def origin(self) -> TeacherOrigin:
