@@ -29,10 +29,9 @@ def measure(
     Each round runs every candidate once in a new random order (seeded), so that drift of the machine affects all alike. `speedup` and
     `cpu_speedup` compare medians of the same rounds; how far the copy's speedup is from 1 is the noise. A shape stops before
     `spec.runs` at a time limit or, if `spec.narrow` is set, once the intervals of all p50 and of all ratios to the baseline are narrow
-    enough, those of PyTorch beside ONNX files excepted; `Latency.runs` is the actual number of runs. With `spec.rigor` the processes
-    are started several times, and the times of all starts are pooled. `on_progress(what, done, total)` is called before each shape and
-    at the end. CompressError: a model cannot be loaded or run at a shape, usually before anything is timed; CheckFailed: a process died
-    or hung. No process outlives the call.
+    enough; `Latency.runs` is the actual number of runs. With `spec.rigor` the processes are started several times, and the times of all
+    starts are pooled. `on_progress(what, done, total)` is called before each shape and at the end. CompressError: a model cannot be
+    loaded or run at a shape, usually before anything is timed; CheckFailed: a process died or hung. No process outlives the call.
     """
     _check(candidates, spec)
     return _Measurement(candidates, spec, on_progress or (lambda what, done, total: None)).runtimes()
@@ -101,12 +100,8 @@ class _Measurement:
         return by_runs(plan, self.spec.runs, self._is_narrow)
 
     def _is_narrow(self, times: Series) -> bool:
-        """Whether all intervals are narrow enough, but for PyTorch's beside ONNX files, which is timed for orientation alone."""
-        narrow, baseline = self.spec.narrow, times[self.baseline]
-        counted = [
-            times[one.name] for one in self.everyone if one.runtime != "torch" or one.name in (self.baseline, AGAIN)
-        ]
-        return narrow is not None and widest(counted, baseline, on_cpu=self.on_cpu) <= narrow
+        narrow = self.spec.narrow
+        return narrow is not None and widest(list(times.values()), times[self.baseline], on_cpu=self.on_cpu) <= narrow
 
 
 def _check(candidates: Sequence[Candidate], spec: BenchSpec) -> None:

@@ -45,7 +45,7 @@ class BenchSpec:
     """`shapes`: (batch, length in tokens); `lengths`: a sample of the task's own text lengths, run one text at a time.
 
     `runs`: per model and shape. `narrow`: stop earlier once the half-width of the 95% interval of every p50 and of every ratio to the
-    baseline, those of PyTorch beside ONNX files excepted, is at most this fraction of it. `rigor` takes precedence over both.
+    baseline is at most this fraction of it. `rigor` takes precedence over both.
     """
 
     shapes: tuple[Shape, ...] = ((1, 32), (1, 128), (32, 128))

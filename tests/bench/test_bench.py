@@ -164,12 +164,6 @@ def test_quiet_shapes_end_early_and_noisy_ones_have_all_runs(fake) -> None:
     assert fast.half_width > 0.05
     assert fast.speedup_half_width > 0.05
 
-    beside = [TWO[0], replace(TWO[1], runtime="torch")]  # noisy PyTorch, for orientation alone, keeps nobody
-    slow, fast, again = _rows_of(measure(beside, spec))
-    assert (slow.runs, fast.runs, again.runs) == (6, 6, 6)
-    alone = [replace(TWO[1], runtime="torch"), replace(TWO[0], runtime="torch")]  # as the baseline it counts
-    assert {row.runs for row in _rows_of(measure(alone, spec))} == {30}
-
 
 def test_a_noisy_baseline_goes_on_though_ratios_are_known(fake) -> None:
     """All models are slow in the same rounds."""
