@@ -52,10 +52,17 @@ def read_as_transformers(folder: Path, tokenizer: Tokenizer) -> Tokenizer:
 def described_reading(folder: Path) -> str:
     """Return in words, for keys, what is unusual in how texts are read: long ones are cut on the left, or segments that the model has
     are left out; empty if nothing is."""
-    path = folder / "tokenizer.json"
-    side = _settings(folder).get(_SIDE) or (truncation_side(open_tokenizer(path)) if path.exists() else "right")
+    side = _settings(folder).get(_SIDE) or _stored_side(folder / "tokenizer.json")
     parts = {"cut on the left": side == "left", "without segments": _leaves_segments_out(folder)}
     return ", ".join(words for words, holds in parts.items() if holds)
+
+
+def _stored_side(path: Path) -> str:
+    """Return the side that the tokenizer in a file cuts on; `right` if there is none, or none that can be read, which loading refuses."""
+    try:
+        return truncation_side(open_tokenizer(path)) if path.exists() else "right"
+    except CompressError:
+        return "right"
 
 
 def _settings(folder: Path) -> dict[str, Any]:
