@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -37,12 +38,17 @@ from .probes import probe_logits, unpadded_logits
 from .report import Step
 from .saturating import compare_with_other_cpu, explanation, integer_kernels, saturation
 
+Metadata = Callable[[str], dict[str, str]]  # of the graph of a precision
+
 
 def answer_steps(folder: Path, info: BundleInfo, *, simulate: bool = False) -> Iterator[Step]:
     """Yield the checks; each must be run before the next is requested. `simulate`: also compare the int8 files' answers on
     x86 CPUs of the other kind, with or without VNNI."""
-    yield Step("labels", "config.json", lambda: _labels(folder, info))
-    yield Step("settings", "config.json", lambda: _settings(folder, info))
+    metadata = cache(
+        lambda precision: _recorded(folder / "onnx" / MODEL_FILES[precision])
+    )  # a graph is opened once for it
+    yield Step("labels", "config.json", lambda: _labels(folder, info, metadata))
+    yield Step("settings", "config.json", lambda: _settings(folder, info, metadata))
     if KINDS[info.task.kind].unit == "question":
         yield Step("no answer", "config.json", lambda: _threshold(folder, info))
     if of_vectors(info):
@@ -76,19 +82,20 @@ def _answers_of(
             )
 
 
-def _labels(folder: Path, info: BundleInfo) -> str:
+def _labels(folder: Path, info: BundleInfo, metadata: Metadata) -> str:
     """Check that bundle.json, config.json and each graph's metadata have the same names in the same order."""
     kind = info.task.kind
     maps = {"config.json": read_settings(folder).labels, "bundle.json (task)": output_names(kind, info.task.labels)}
     for precision in info.models:
-        maps[f"onnx/{MODEL_FILES[precision]}"] = output_names(kind, _recorded_labels(folder, precision))
+        file = f"onnx/{MODEL_FILES[precision]}"
+        maps[file] = output_names(kind, _recorded_labels(metadata(precision), folder / file))
     for where, names in maps.items():
         if names != info.labels:
             raise CheckFailed(f"{where} has {list(names)}, bundle.json {list(info.labels)}")
     return ", ".join(info.labels) or "none, as of vectors"
 
 
-def _settings(folder: Path, info: BundleInfo) -> str:
+def _settings(folder: Path, info: BundleInfo, metadata: Metadata) -> str:
     """Check that what other libraries read when they open the folder agrees with bundle.json."""
     config, tokenizer = read_json(folder / "config.json"), read_json(folder / "tokenizer_config.json")
     if CARD not in info.files:
@@ -104,7 +111,7 @@ def _settings(folder: Path, info: BundleInfo) -> str:
         ("config.json: the kind of task", _kind_of(folder), [info.task.kind]),
         (f"config.json: {UNANSWERABLE}", config.get(UNANSWERABLE), [info.task.unanswerable, None]),
         *(
-            (f"onnx/{MODEL_FILES[name]}: metadata `kind`", _recorded(folder, name).get("kind"), [info.task.kind, None])
+            (f"onnx/{MODEL_FILES[name]}: metadata `kind`", metadata(name).get("kind"), [info.task.kind, None])
             for name in info.models
         ),
     ):
@@ -133,20 +140,18 @@ def _kind_of(folder: Path) -> str:
     return next(name for name, each in ANSWER_KINDS.items() if each is kind)
 
 
-def _recorded(folder: Path, precision: str) -> dict[str, str]:
+def _recorded(path: Path) -> dict[str, str]:
     """Return the metadata of a graph. CheckFailed: they are not text."""
-    path = folder / "onnx" / MODEL_FILES[precision]
     try:
         return open_session(path).get_modelmeta().custom_metadata_map
     except UnicodeDecodeError:
         raise CheckFailed(f"{path}: metadata: expected text, found bytes that are none") from None
 
 
-def _recorded_labels(folder: Path, precision: str) -> tuple[str, ...]:
+def _recorded_labels(metadata: Mapping[str, str], path: Path) -> tuple[str, ...]:
     try:
-        names = json.loads(_recorded(folder, precision).get("labels", ""))
+        names = json.loads(metadata.get("labels", ""))
     except ValueError:
-        path = folder / "onnx" / MODEL_FILES[precision]
         raise CheckFailed(f"{path}: metadata `labels`: expected a JSON list, found none that can be read") from None
     return tuple(str(name) for name in (names if isinstance(names, list) else [names]))
 

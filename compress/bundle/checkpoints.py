@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import CompressError, did_you_mean
 from ..results import CHECKPOINTS
 from ..runtime.folder import read_json
-from .place import building, check_target, settle
+from .place import building, check_target, move_checked
 from .source import artefact
 
 _OURS = ("manifest.json", "log.jsonl")
@@ -53,4 +53,4 @@ def copy_checkpoint(artefact: Path, out: Path) -> None:
         for each in sorted(artefact.iterdir()):
             if each.name not in _OURS:
                 shutil.copyfile(each, folder / each.name)
-        settle(folder, out, None)
+        move_checked(folder, out, None)

@@ -53,7 +53,7 @@ def recover(out: Path) -> None:
 
 @contextmanager
 def building(out: Path) -> Iterator[Path]:
-    """Yield a new folder beside `out`, for `settle` to move. On an error, remove the folder and the parents made for it.
+    """Yield a new folder beside `out`, for `move_checked` to move. On an error, remove the folder and the parents made for it.
     First remove what killed processes left beside `out`."""
     _sweep(out.parent)
     parents = [parent for parent in (out.parent, *out.parent.parents) if not parent.exists()]
@@ -86,7 +86,7 @@ def _remove(folder: Path, parents: list[Path]) -> None:
             return
 
 
-def settle(folder: Path, out: Path, force: bool | None) -> None:
+def move_checked(folder: Path, out: Path, force: bool | None) -> None:
     """Move `folder` to `out`. Raises `CompressError` as `check_target` does: files may have come to `out` while `folder` was
     made."""
     check_target(out, force)

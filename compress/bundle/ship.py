@@ -31,7 +31,7 @@ from .document import CARD, DTYPES, UNANSWERABLE, BundleInfo, Probe, write_bundl
 from .files import TOKENIZER_FILES, is_weights, measure
 from .graph_files import graph_file
 from .modules import check_layers, pooling_of, write_modules
-from .place import building, check_name, check_target, recover, settle
+from .place import building, check_name, check_target, move_checked, recover
 from .probes import probe_logits, probe_texts
 from .source import Source, read_source
 
@@ -67,7 +67,7 @@ def ship(
     source = read_source(run, store, model, precisions)
     with building(out) as folder:
         _fill(folder, source, with_checkpoint, {"licence": licence, "base_model": base_model, "title": name})
-        settle(folder, out, force)
+        move_checked(folder, out, force)
     return out
 
 

@@ -128,10 +128,10 @@ def main() -> None:
         if not isinstance(error, OSError) or error.errno not in _OF_THE_DISK:
             raise
         if error.filename is None:  # mostly stdout, which keeps what it has taken
-            said = f"the output: {error.strerror}; what was written so far is incomplete"
+            message = f"the output: {error.strerror}; what was written so far is incomplete"
         else:
-            said = f"{error.filename}: {error.strerror}; nothing half-written is kept"
-        typer.echo(f"error: {said}", err=True)
+            message = f"{error.filename}: {error.strerror}; nothing half-written is kept"
+        typer.echo(f"error: {message}", err=True)
         _empty_stdout()
         sys.exit(2)
 

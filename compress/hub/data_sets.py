@@ -58,10 +58,13 @@ def _default_config(name: str, commit: str) -> str:
     from datasets.utils.metadata import MetadataConfigs
     from huggingface_hub import DatasetCard
 
+    card = _snapshot(name, commit) / "README.md"
+    if not card.is_file():
+        return "default"
     try:
-        data: Any = DatasetCard.load(_snapshot(name, commit) / "README.md", ignore_metadata_errors=True).data
+        data: Any = DatasetCard.load(card, ignore_metadata_errors=True).data
         return MetadataConfigs.from_dataset_card_data(data).get_default_config_name() or "default"
-    except (OSError, ValueError):  # no card, or none that `datasets` takes: the download refuses it
+    except (OSError, ValueError):  # none that `datasets` takes: the download refuses it
         return "default"
 
 

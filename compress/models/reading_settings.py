@@ -73,7 +73,8 @@ def _settings(folder: Path) -> dict[str, Any]:
 def _leaves_segments_out(folder: Path) -> bool:
     """Whether transformers gives the model no segments, although it has several."""
     document = read_json(folder / CONFIG, optional=True)
-    inputs = _settings(folder).get(_INPUTS) or _INPUTS_OF.get(str(document.get("tokenizer_class")))
+    listed = allowed_values(folder / CONFIG, document, _FIELDS).get(_INPUTS)
+    inputs = listed or _INPUTS_OF.get(str(document.get("tokenizer_class")))
     if inputs is None or _SEGMENTS in inputs:
         return False
     family = str(read_json(folder / "config.json", optional=True).get("model_type"))

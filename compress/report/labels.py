@@ -66,22 +66,22 @@ def differences_within(groups: Sequence[Sequence[Result]]) -> list[list[str]]:
     """Return for each result of each group its settings, as in `--set`, and the stages that it lacks, as far as the results of some
     group do not share them. What differs between groups alone is left out."""
     settings = [[_settings(result) for result in group] for group in groups]
-    places = dict.fromkeys(place for group in settings for place in _places_apart(group))
-    return [[", ".join(_values_at(places, each)) for each in group] for group in settings]
+    fields = dict.fromkeys(field for group in settings for field in _differing_fields(group))
+    return [[", ".join(_values_of(fields, each)) for each in group] for group in settings]
 
 
-def _places_apart(settings: Sequence[Settings]) -> list[tuple[str, str]]:
+def _differing_fields(settings: Sequence[Settings]) -> list[tuple[str, str]]:
     """Return the (stage, field) whose values are not the same in all; the field is empty for a stage that not all have."""
     ids = dict.fromkeys(name for each in settings for name in each)
     lacking = [name for name in ids if not all(name in each for each in settings)]
     shared = [name for name in ids if name not in lacking]
     fields = dict.fromkeys((name, field) for name in shared for each in settings for field in each[name])
-    differing = [place for place in fields if len({each[place[0]].get(place[1]) for each in settings}) > 1]
+    differing = [(name, field) for name, field in fields if len({each[name].get(field) for each in settings}) > 1]
     return [*((name, "") for name in lacking), *differing]
 
 
-def _values_at(places: Iterable[tuple[str, str]], settings: Settings) -> Iterator[str]:
-    for name, field in places:
+def _values_of(fields: Iterable[tuple[str, str]], settings: Settings) -> Iterator[str]:
+    for name, field in fields:
         if not field:
             yield from [] if name in settings else [f"without {name}"]
         elif field in settings.get(name, {}):
