@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import stat
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -41,9 +41,8 @@ class SharedFolder:
             self._own.release()
             if not (self._locks / _NEW).exists() or self._is_used():
                 return
-            own = [
-                self._folder / name for name in (IDENTITY, JOURNAL, TABLE)
-            ]  # others may keep files of theirs beside these
+            # Others may keep files of theirs beside these.
+            own = [self._folder / name for name in (IDENTITY, JOURNAL, TABLE)]
             for path in [*own, *(path for path in self._locks.iterdir() if path.name != _FOLDER_LOCK)]:
                 path.unlink(missing_ok=True)
             (self._locks / _FOLDER_LOCK).unlink()  # last: a process that waits for it makes the folder anew
@@ -60,11 +59,8 @@ class SharedFolder:
                 self._locks.mkdir(parents=True, exist_ok=True)
                 lock.acquire()
             except (FileNotFoundError, FileExistsError):
-                for path in (self._folder, self._locks):
-                    if os.path.lexists(path) and not path.is_dir():
-                        raise CompressError(
-                            f"{path}: expected a folder, found none; move it, or choose --out"
-                        ) from None
+                if path := next(filter(_is_no_folder, (self._folder, self._locks)), None):
+                    raise CompressError(f"{path}: expected a folder, found none; move it, or choose --out") from None
         try:
             yield
         finally:
@@ -81,3 +77,12 @@ class SharedFolder:
             lock.release()
             path.unlink(missing_ok=True)
         return False
+
+
+def _is_no_folder(path: Path) -> bool:
+    """Whether there is something else in its place. A folder that is removed meanwhile, by another process, is none of these."""
+    try:
+        mode = path.lstat().st_mode  # once: its kind now, and whether it is there
+    except FileNotFoundError:
+        return False
+    return not stat.S_ISDIR(mode) and not path.is_dir()
