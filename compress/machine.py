@@ -23,6 +23,9 @@ ISA = {
     "bf16": {"bf16"},
     "sve": {"sve"},
 }
+EXACT_INT8 = frozenset(
+    {"avx_vnni", "avx512_vnni", "amx_int8", "dotprod", "i8mm"}
+)  # sum int8 products without saturation
 PACKAGES = (
     "bert-compress", "torch", "transformers", "onnx", "onnxscript", "onnxruntime", "tokenizers", "numpy",
     "safetensors", "datasets", "accelerate", "pydantic", "neural-compressor", "torchao",
@@ -111,7 +114,7 @@ def isa() -> tuple[str, ...]:
 def has_vnni() -> bool:
     """Whether the CPU computes exact U8S8 products in one instruction. Without it int8 gains less, and AVX2 sums pairs with
     16-bit saturation: full-range weights can clip (spec `reduce_range`)."""
-    return bool({"avx_vnni", "avx512_vnni", "amx_int8", "dotprod", "i8mm"} & set(isa()))
+    return bool(EXACT_INT8 & set(isa()))
 
 
 def saturates() -> bool:

@@ -6,7 +6,8 @@ import json
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
-from ..results import Result
+from ..machine import EXACT_INT8
+from ..results import Machine, Result
 from .labels import files_of, machine_of
 
 
@@ -18,17 +19,31 @@ def timed_threads(results: Iterable[Result]) -> list[int]:
 def identities(results: Sequence[Result]) -> Sequence[Hashable]:
     """Return what must agree for two runs to be seeds of one another. A run that was not timed, and an old result without recorded
     checkpoint files, go with the others that agree in all else, if these were timed alike, or start from the same files; else they are on
-    their own."""
-    timings = _shared_value([(_run_conditions(result), _timing(result)) for result in results])
+    their own. Seeds may be of several machines, if no more than one timed its runs and no seed is there twice."""
+    conditions = _with_machines(results, [_run_conditions(result) for result in results])
+    timings = _shared_value([(each, _timing(result)) for each, result in zip(conditions, results, strict=True)])
     return _shared_value(
         [
-            (
-                (_run_conditions(result), timing),
-                None if (files := files_of(result)) is None else frozenset(files.items()),
-            )
-            for result, (_, timing) in zip(results, timings, strict=True)
+            (timing, None if (files := files_of(result)) is None else frozenset(files.items()))
+            for result, timing in zip(results, timings, strict=True)
         ]
     )
+
+
+def _with_machines(results: Sequence[Result], conditions: Sequence[str]) -> list[tuple[str, str]]:
+    """Return each run's conditions with its machine, which is empty where the runs of several machines can be seeds of one another."""
+    clocks: dict[str, set[str]] = {}
+    places: dict[tuple[str, int], set[str]] = {}
+    for result, condition in zip(results, conditions, strict=True):
+        places.setdefault((condition, result.seed), set()).add(machine_of(result))
+        if timed_threads([result]):
+            clocks.setdefault(condition, set()).add(machine_of(result))
+    apart = {condition for (condition, _), several in places.items() if len(several) > 1}
+    apart |= {condition for condition, several in clocks.items() if len(several) > 1}
+    return [
+        (condition, machine_of(result) if condition in apart else "")
+        for result, condition in zip(results, conditions, strict=True)
+    ]
 
 
 def _shared_value(pairs: Sequence[tuple[Any, Hashable | None]]) -> list[tuple[Any, Hashable | None]]:
@@ -40,9 +55,14 @@ def _shared_value(pairs: Sequence[tuple[Any, Hashable | None]]) -> list[tuple[An
 
 
 def _run_conditions(result: Result) -> str:
-    """Return all that such runs have in common, except how they were timed and the files of their checkpoints."""
-    how = [machine_of(result), result.settings.get("precision")]
+    """Return all that such runs have in common, except the machine, how they were timed and the files of their checkpoints."""
+    how = [_may_saturate(result.machine), result.settings.get("precision")]
     return json.dumps([result.recipe, result.teachers, result.student, how], sort_keys=True, default=str)
+
+
+def _may_saturate(machine: Machine) -> bool:
+    """Whether int8 sums may clip at 16 bits there, so that int8 scores are not those of other machines."""
+    return "avx2" in machine.isa and not EXACT_INT8 & set(machine.isa)
 
 
 def _timing(result: Result) -> str | None:

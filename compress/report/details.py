@@ -15,8 +15,9 @@ from .activations import activation_tables
 from .ensembles import ensemble_tables
 from .entity_types import type_tables
 from .labels import letter
+from .machines import machines
 from .pruned import pruned_tables
-from .runs import Task, Variant, machines, title
+from .runs import Task, Variant, title
 from .tables import NOTHING, Cell, Column, Line, Table, text_cells
 from .vocabularies import vocabulary_tables
 

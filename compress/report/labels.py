@@ -11,8 +11,10 @@ _LONGEST = 90  # characters of a label's part on how runs differ
 Settings = dict[str, dict[str, str]]  # a stage's name in `--set` -> its fields -> their values
 
 
-def row_labels(firsts: list[Result], known: list[Machine]) -> list[str]:
-    """Return recipe names, with what differs if one recipe was run in several ways."""
+def row_labels(rows: Sequence[Sequence[Result]], known: Sequence[Machine]) -> list[str]:
+    """Return the recipe's name for the seeds of each row, with what differs if one recipe was run in several ways, and the letters of
+    their machines among those `known`."""
+    firsts = [seeds[0] for seeds in rows]
     labels = [name_of(result) for result in firsts]
     for part in (lambda r: r.teachers, lambda r: r.student or ""):
         _tell_apart(labels, firsts, part)
@@ -28,9 +30,7 @@ def row_labels(firsts: list[Result], known: list[Machine]) -> list[str]:
             labels[index] = f"{label} ({digest})" if digest else label
     if known:
         ids = [_machine_identity(machine) for machine in known]
-        labels = [
-            f"{label} [{letter(ids.index(machine_of(result)))}]" for label, result in zip(labels, firsts, strict=True)
-        ]
+        labels = [f"{label} [{_letters(seeds, ids)}]" for label, seeds in zip(labels, rows, strict=True)]
     for part in (lambda r: str(r.settings.get("precision")), _timing):
         _tell_apart(labels, firsts, part)
     counts: dict[str, int] = {}
@@ -130,6 +130,11 @@ def letter(index: int) -> str:
 
 def name_of(result: Result) -> str:
     return str(result.recipe.get("name") or result.run)
+
+
+def _letters(results: Iterable[Result], machines: Sequence[str]) -> str:
+    """Return the letters of the results' machines, e.g. `A` or `A, B`."""
+    return ", ".join(letter(index) for index in sorted({machines.index(machine_of(result)) for result in results}))
 
 
 def machine_of(result: Result) -> str:

@@ -14,9 +14,10 @@ from ..results import MODELS, ModelResult, Result
 from ..timing import headline
 from . import numbers
 from .conditions import timed_threads
+from .machines import machines
 from .overview import Overall, left_out_sentences, over_tasks
 from .predictions import own_file
-from .runs import Row, Shape, Task, machines
+from .runs import Row, Shape, Task
 from .tradeoffs import join_words
 
 LENGTH = 128  # tokens of the text whose time is limited, or fewer if the task's limit is lower

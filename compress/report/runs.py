@@ -16,6 +16,7 @@ from ..timing import doubts_of, uses_cpu_time
 from .collect import check_together
 from .conditions import identities, timed_threads
 from .labels import machine_of, row_labels
+from .machines import by_task, lettered_machines
 from .multiple_comparisons import Corrected, as_family
 from .tradeoffs import join_words
 
@@ -26,7 +27,7 @@ GuessOf = Callable[[Sequence["Variant"]], float | None]
 
 @dataclass(frozen=True)
 class Variant:
-    """One recipe with its teacher and student on one task and machine: a run per seed, in order of seed."""
+    """One recipe with its teacher and student on one task: a run per seed, in order of seed. No more than one machine timed them."""
 
     label: str
     runs: tuple[Result, ...]
@@ -181,33 +182,6 @@ def median_latency(latencies: Sequence[Latency]) -> Latency | None:
     return Latency.model_validate(fields | shared)
 
 
-def machines(results: Sequence[Result]) -> list[Machine]:
-    """Return the different machines, each with the most cores that one of its runs might use.
-
-    Cores, memory and the operating system's patch level do not distinguish machines: the number of threads with which a model was timed is
-    given next to it.
-    """
-    by_kind: dict[str, Machine] = {}
-    for result in sorted(results, key=lambda result: result.machine.cores):
-        by_kind[machine_of(result)] = result.machine
-    return [by_kind[name] for name in dict.fromkeys(map(machine_of, results))]
-
-
-def lettered_machines(results: Sequence[Result]) -> list[Machine]:
-    """Return the machines that need a letter in row names; empty if each task was run on one, and all times are from one."""
-    timed = [result for result in results if timed_threads([result])]
-    parts = [timed, *by_task(results).values()]
-    return machines(results) if any(len(machines(part)) > 1 for part in parts) else []
-
-
-def by_task(results: Sequence[Result]) -> dict[str, list[Result]]:
-    """Group results by the task's name, in the order in which tasks first appear."""
-    tasks: dict[str, list[Result]] = {}
-    for result in results:
-        tasks.setdefault(result.task.name, []).append(result)
-    return tasks
-
-
 def group(results: Sequence[Result], delta_of: DeltaOf, guess_of: GuessOf) -> list[Task]:
     """Return tasks in the order in which they first appear. Raises `CompressError` if results do not go together."""
     if not results:
@@ -233,7 +207,7 @@ def _variants(results: list[Result], known: list[Machine]) -> tuple[Variant, ...
                 f"runs {other.run} and {result.run} are the same recipe, task and seed {result.seed}; leave one out"
             )
     ordered = [tuple(seeds[seed] for seed in sorted(seeds)) for seeds in runs.values()]
-    labels = row_labels([seed_runs[0] for seed_runs in ordered], known)
+    labels = row_labels(ordered, known)
     return tuple(Variant(label, seed_runs) for label, seed_runs in zip(labels, ordered, strict=True))
 
 
@@ -292,8 +266,9 @@ def _baseline(variant: Variant) -> tuple[object, ...]:
 
 
 def _teacher_conditions(variant: Variant) -> tuple[object, ...]:
-    """Return what the rows of one teacher have in common, whatever its seeds: the machine, how it was timed, and its card."""
-    return machine_of(variant.first), *timed_threads(variant.runs), variant.first.teacher
+    """Return what the rows of one teacher have in common, whatever its seeds: the machines, how it was timed, and its card."""
+    places = sorted({machine_of(run) for run in variant.runs})
+    return *places, *timed_threads(variant.runs), variant.first.teacher
 
 
 def _shape(latency: Latency) -> Shape:

@@ -10,7 +10,8 @@ from ..timing import headline, warning_of
 from . import numbers
 from .conditions import timed_threads
 from .labels import letter, machine_of
-from .runs import Row, Shape, Task, baseline_word, lettered_machines, machines, title
+from .machines import by_task, lettered_machines, machines
+from .runs import Row, Shape, Task, baseline_word, seeds_in_words, title
 from .tables import MAIN_SHAPES, TEACHERS_MEAN, chance_note, taught_by
 from .tradeoffs import join_words, tradeoff_sentence
 
@@ -131,14 +132,9 @@ SOURCES = {"files": "files", "hub": "the hub", "saved": "a saved data set", "syn
 def warnings(results: Sequence[Result], shapes: Collection[Shape] = ()) -> list[str]:
     """Return what a reader must know before comparing anything in the report, which has the times of `shapes`."""
     lines = []
-    several, threads = machines(results), timed_threads(results)
-    if len(several) > 1 and not lettered_machines(results):
+    threads = timed_threads(results)
+    if len(machines(results)) > 1:
         lines.append(_machines_sentence(results))
-    elif len(several) > 1:
-        named = "; ".join(f"[{letter(index)}] {machine.cpu}" for index, machine in enumerate(several))
-        sentence = f"These runs were measured on {len(several)} different machines: {named}."
-        apart = len(machines([result for result in results if timed_threads([result])])) > 1
-        lines.append(f"{sentence} Latencies of different machines cannot be compared." if apart else sentence)
     if len(threads) > 1:
         lines.append(
             f"Latency was measured with {join_words([str(count) for count in threads])} threads: compare only models of equal threads."
@@ -150,17 +146,37 @@ def warnings(results: Sequence[Result], shapes: Collection[Shape] = ()) -> list[
 
 
 def _machines_sentence(results: Sequence[Result]) -> str:
-    """Return which tasks were run on which machine, each on one, and in which precision models were trained there."""
-    parts, timed, places = [], "", dict[str, list[Result]]()
+    """Return the letters of the machines, what was run on each unless the names of rows have their letters, and whose times there are."""
+    places: dict[str, list[Result]] = {}
     for result in results:
         places.setdefault(machine_of(result), []).append(result)
-    for index, here in enumerate(places.values()):
-        titles = join_words(list(dict.fromkeys(result.task.marked_title for result in here)))
-        precisions = join_words(sorted({str(result.settings.get("precision")) for result in here}))
-        parts.append(f"{titles} on [{letter(index)}] {here[0].machine.cpu}, trained in {precisions}")
-        timed = letter(index) if timed_threads(here) else timed
-    times = f" All times are of [{timed}]." if timed else ""
-    return f"These runs were made on {len(parts)} different machines: {'; '.join(parts)}.{times}"
+    names = [f"[{letter(index)}] {here[0].machine.cpu}" for index, here in enumerate(places.values())]
+    if not lettered_machines(results):
+        names = [
+            f"{_tasks_and_seeds(here, results)} on {name}, trained in {_precisions(here)}"
+            for name, here in zip(names, places.values(), strict=True)
+        ]
+    clocks = [letter(index) for index, here in enumerate(places.values()) if timed_threads(here)]
+    times = f" All times are of [{clocks[0]}]." if len(clocks) == 1 else ""
+    times = " Latencies of different machines cannot be compared." if len(clocks) > 1 else times
+    return f"These runs were made on {len(names)} different machines: {'; '.join(names)}.{times}"
+
+
+def _tasks_and_seeds(here: Sequence[Result], results: Sequence[Result]) -> str:
+    """Return the tasks that were run `here`, with the seeds of those that others of `results` ran elsewhere, e.g. `SST-2, seeds 0 and 1
+    of MRPC and CoLA`."""
+    titles: dict[tuple[int, ...], list[str]] = {}
+    ours, everywhere = by_task(here), by_task(results)
+    for name, runs in ours.items():
+        is_all = len(runs) == len(everywhere[name])
+        seeds = () if is_all else tuple(sorted({run.seed for run in runs}))
+        titles.setdefault(seeds, []).append(runs[0].task.marked_title)
+    parts = [f"{seeds_in_words(seeds)} of {join_words(named)}" for seeds, named in titles.items() if seeds]
+    return ", ".join([*([join_words(titles[()])] if () in titles else []), *parts])
+
+
+def _precisions(results: Sequence[Result]) -> str:
+    return join_words(sorted({str(result.settings.get("precision")) for result in results}))
 
 
 def busy(results: Sequence[Result], shapes: Collection[Shape]) -> list[str]:

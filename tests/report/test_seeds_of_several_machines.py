@@ -1,0 +1,79 @@
+"""Seeds that were run on several machines share a row, if one machine at most timed them; which were run where is said first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from report_tables import only
+
+from compress.report import sentences
+from compress.report.page import tasks_of
+from compress.results import Result
+
+from .test_untimed import untimed
+
+Make = Callable[..., Result]
+HERE, THERE = "AMD EPYC 9R14", "Intel Xeon 8488C"
+
+
+def there(result: Result, isa: tuple[str, ...] = ("avx2", "avx512_vnni", "amx_int8")) -> Result:
+    return result.model_copy(
+        update={"machine": result.machine.model_copy(update={"cpu": THERE, "isa": isa})},
+    )
+
+
+def seeds(results: list[Result]) -> dict[str, list[tuple[int, str]]]:
+    """Return the seed and the CPU of each run, by the label of its row."""
+    return {variant.label: [(run.seed, run.machine.cpu) for run in variant.runs] for variant in only(results).variants}
+
+
+def test_untimed_seeds_of_another_machine_join_those_that_were_timed(fake: Make) -> None:
+    runs = [there(untimed(fake(seed=2))), fake(), there(untimed(fake(seed=1)))]
+    assert seeds(runs) == {"distilbert": [(0, HERE), (1, THERE), (2, THERE)]}
+    task = only(runs)
+    assert [row.label for row in task.baselines] == ["teacher fp32"]
+    assert task.baseline.latency((1, 32)) == only([fake()]).baseline.latency((1, 32))
+    assert len(task.baseline.models) == 3
+    (warning,) = sentences.warnings(runs)
+    assert f"seeds 1 and 2 of SST-2 on [A] {THERE}; seed 0 of SST-2 on [B] {HERE}" in warning.replace(
+        f", trained in {runs[0].settings['precision']}", ""
+    )
+    assert warning.endswith("All times are of [B].")
+    assert sentences.lede(runs) == sentences.lede([fake()])
+
+
+def test_tasks_of_one_machine_are_named_before_seeds_of_several(fake: Make) -> None:
+    runs = [fake(), fake(task="mrpc"), there(untimed(fake(seed=1)))]
+    assert f"MRPC, seed 0 of SST-2 on [A] {HERE}" in sentences.warnings(runs)[0].replace(
+        f", trained in {runs[0].settings['precision']}", ""
+    ).replace("different machines: ", "")
+    assert [variant.label for task in tasks_of(runs) for variant in task.variants] == ["distilbert", "distilbert"]
+
+
+def test_seeds_that_two_machines_timed_stay_apart(fake: Make) -> None:
+    runs = [fake(), there(fake(seed=1))]
+    assert seeds(runs) == {"distilbert [A]": [(0, HERE)], "distilbert [B]": [(1, THERE)]}
+    assert sentences.lede(runs) == ""
+
+
+def test_a_seed_that_was_run_twice_parts_the_machines_with_all_their_seeds(fake: Make) -> None:
+    runs = [fake(), untimed(fake(seed=1)), there(fake()), there(untimed(fake(seed=1)))]
+    assert seeds(runs) == {"distilbert [A]": [(0, HERE), (1, HERE)], "distilbert [B]": [(0, THERE), (1, THERE)]}
+    runs = [fake(), there(untimed(fake())), there(untimed(fake(seed=1)))]
+    assert seeds(runs) == {"distilbert [A]": [(0, HERE)], "distilbert [B]": [(0, THERE), (1, THERE)]}
+
+
+@pytest.mark.parametrize(
+    ("isa", "shared"), [(("avx2", "avx_vnni"), True), (("avx2",), False), (("neon", "i8mm"), True)]
+)
+def test_int8_sums_that_may_clip_are_rows_of_their_own(fake: Make, isa: tuple[str, ...], shared: bool) -> None:
+    runs = [untimed(fake()), there(untimed(fake(seed=1)), isa)]
+    assert list(seeds(runs)) == (["distilbert"] if shared else ["distilbert [A]", "distilbert [B]"])
+
+
+def test_a_row_of_two_machines_beside_one_of_one_has_both_letters(fake: Make) -> None:
+    runs = [fake(), fake("int8"), there(untimed(fake(seed=1)))]
+    assert list(seeds(runs)) == ["distilbert [A, B]", "int8 [A]"]
+    (warning,) = sentences.warnings(runs)
+    assert warning.endswith(f"[A] {HERE}; [B] {THERE}. All times are of [A].")
