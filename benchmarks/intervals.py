@@ -1,6 +1,6 @@
 """Recompute the intervals of committed reports with the current statistics, where the records allow it.
 
-    python benchmarks/intervals.py reports/albert-starts reports/tinybert-small
+    python benchmarks/intervals.py reports/albert-starts reports/tinybert-small-intermediate
 
 For folders of reports whose predictions are not available. An ablation over several seeds: the variance over examples is what the old
 interval contained besides the seeds' variance; the seeds' comes from the scores. Resampling S - 1 of S seeds gave a variance of the

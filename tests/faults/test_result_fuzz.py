@@ -32,7 +32,7 @@ NUMBERS = count(1)
 COMPARED = LayerSimilarity(
     model="student", texts=9, tokens=99, states=((1.0, 0.4), (0.5, 0.9), (0.3, 0.8)), attention=((0.2,), (None,))
 )
-SOURCES = ("minilm-int8-auto", "tinybert-312-project", "tinybert-small-stsb", "albert-forms")
+SOURCES = ("minilm-int8-auto", "pruned-half", "vocabulary", "albert-forms")
 
 
 def originals() -> list[Result]:
