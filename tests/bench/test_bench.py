@@ -112,7 +112,7 @@ def test_a_child_s_last_words_are_shown(tmp_path: Path, monkeypatch: pytest.Monk
     script.write_text("#!/bin/sh\necho first >&2\necho 'Illegal instruction' >&2\nexit 3\n")
     script.chmod(0o755)
     monkeypatch.setattr("compress.bench.process.sys.executable", str(script))
-    with pytest.raises(CheckFailed, match=r"bench: slow: its process died \(exit status 3\): Illegal instruction"):
+    with pytest.raises(CheckFailed, match=r"bench: one: its process died \(exit status 3\): Illegal instruction"):
         measure([ONE], BenchSpec())
 
 
