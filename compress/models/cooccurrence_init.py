@@ -39,7 +39,8 @@ def init_encoder(encoder: Any, vectors: np.ndarray) -> None:
     if len(known) > 1:  # a single vector minus its mean would be 0
         rows[known] = torch.from_numpy(vectors[known] - vectors[known].mean(0))
     rows = torch.nn.functional.normalize(rows)  # scores against LayerNorm outputs then differ by about 1
-    rows[config.pad_token_id] = 0.0  # never trained
+    if config.pad_token_id is not None:
+        rows[config.pad_token_id] = 0.0  # never trained
     words[:, :wide], words[:, wide:] = rows, 0.0
     first = first_position(config.model_type, config.pad_token_id)
     positions = embeddings.position_embeddings.weight

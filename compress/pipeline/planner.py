@@ -275,11 +275,11 @@ def _student(
         )
     chosen = choice if isinstance(choice, str) else choice.get(sizes.layers, "")
     card, pretrained = resolve_student(override or chosen)
-    if pretrained is not None:
-        return card, pretrained
     if (inner := teacher.config.get("inner_group_num", 1)) != 1:
         raise CompressError(
             f"teacher {teacher.card.name}: inner_group_num is {inner}: each of its layers consists of several, "
             "which no student here supports; recipe int8 does"
         )
+    if pretrained is not None:
+        return card, pretrained
     return card.of(sizes.architecture), None

@@ -158,6 +158,9 @@ def test_layers_that_are_several_in_one_have_no_student(
     code, _, error = cli("plan", "distilbert", "--teacher", "./albert", *TASK)
     assert code == 2
     assert "teacher albert: inner_group_num is 2: each of its layers consists of several" in " ".join(error.split())
+    teachers("bert")
+    code, _, error = cli("plan", "logits", "--teacher", "./albert", "--student", "./bert", *TASK)
+    assert (code, "inner_group_num is 2" in error) == (2, True)
 
 
 def test_the_cards_say_whose_family_a_student_has(cli: Cli) -> None:

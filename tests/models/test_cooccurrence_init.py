@@ -96,6 +96,17 @@ def test_it_says_which_words_keep_such_company_before_it_is_trained():
         assert likely[row % 2 == number][:, topic].sum(1).mean() > 0.55
 
 
+def test_a_vocabulary_without_padding_keeps_all_its_words():
+    model = encoder()
+    padding, model.config.pad_token_id = model.config.pad_token_id, None
+    init_encoder(model, vectors())
+    rows = model.embeddings.word_embeddings.weight
+    assert (rows.norm(dim=1) > 0.9).all()
+    model.config.pad_token_id = padding
+    init_encoder(model, vectors())
+    assert (rows.norm(dim=1) > 0.9).sum() == WORDS - 1
+
+
 def test_what_it_does_not_set_stays_as_it_was_drawn():
     plain, model = encoder(), encoder()
     init_encoder(model, vectors())

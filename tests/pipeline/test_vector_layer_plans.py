@@ -67,6 +67,14 @@ def test_layers_that_nobody_reads_are_refused(
         planned(world, layers, **more)
 
 
+def test_a_pre_trained_student_has_all_its_layers(world: Path) -> None:
+    student = world / "student.yaml"
+    student.write_text(f"name: student\ntitle: Student\ninit: pretrained\ncheckpoint: {world / 'layered.yaml'}\n")
+    asked = replace(request(world, 2, recipe="logits", student=str(student)), teacher=str(world / "encoder"))
+    with pytest.raises(CompressError, match="student layered: layers: found 2, which is for teachers; leave it out"):
+        plan_all(asked)
+
+
 def test_a_stage_that_trains_on_all_layers_is_refused(world: Path) -> None:
     text = world / "text.txt"
     text.write_text("\n\n".join(f"the old film is good in town {n} ." for n in range(40)))

@@ -82,7 +82,14 @@ def _layer_notes(source: TeacherSource) -> list[str]:
 
 
 def _check_layers(draft: Draft) -> None:
-    """Raise `CompressError` if layers are chosen of a teacher that makes no vectors, or that a stage trains with all its layers."""
+    """Raise `CompressError` if layers are chosen of a teacher that makes no vectors, or that a stage trains with all its layers; or of a
+    student's checkpoint, all of whose layers are trained."""
+    if draft.pretrained is not None and draft.pretrained.card.layers != LAST:
+        card = draft.pretrained.card
+        raise CompressError(
+            f"student {card.name}: layers: found {card.layers}, which is for teachers; leave it out, or make a student of "
+            "its first layers by a card with `init: copy`"
+        )
     chosen = [source for source in draft.teachers.values() if source.card.layers != LAST]
     if not chosen:
         return

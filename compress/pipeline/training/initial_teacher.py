@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from safetensors import safe_open
+from safetensors.torch import save_file
+
 from ...corpus import TextBatches, count_pairs, word_vectors
 from ...models.checkpoints import load_encoder
 from ...models.cooccurrence_init import init_encoder, init_head
@@ -34,7 +37,8 @@ def grow_into(model: Any, teacher: TeacherSource, *, seed: int) -> None:
 def cooccurrence_init(job: Job[Any], model: Any, text: TextBatches) -> Start | None:
     """Initialize random weights for pre-training from the co-occurrences of words in its `text`; return info on the start.
 
-    Of several processes the first does this, and all begin with its weights. A resumed training has its own weights.
+    Of several processes the first does this, and all begin with its weights. A resumed training counts nothing again: it has its
+    own weights but for the words that its data do not read (`training.word_rows`), which are as they were at the start.
     """
     start = _from_counts(job, model, text) if ranks.is_first() else None
     ranks.broadcast(None)  # the others wait here, however long it takes
@@ -42,10 +46,13 @@ def cooccurrence_init(job: Job[Any], model: Any, text: TextBatches) -> Start | N
 
 
 def _from_counts(job: Job[Any], model: Any, text: TextBatches) -> Start:
-    kept = job.work / "start.json"
-    if saved_step(job.work) is not None:
-        return json.loads(kept.read_text())["start"]
+    kept = job.work / "start.safetensors"
     encoder = getattr(model, "base_model", model)
+    words = encoder.get_input_embeddings().weight.detach()
+    if saved_step(job.work) is not None:
+        with safe_open(kept, framework="pt") as file:
+            words.copy_(file.get_tensor("words"))
+            return json.loads(file.metadata()["start"])
     progress = job.context.listener.progress
     pairs, counts = count_pairs(text, lambda done, total: progress("sequences counted", done, total))
     width, _ = word_and_position_widths(encoder.config.hidden_size, encoder.config.num_attention_heads)
@@ -53,5 +60,5 @@ def _from_counts(job: Job[Any], model: Any, text: TextBatches) -> Start:
     if model is not encoder:
         init_head(model, counts)
     start: Start = {"words": int((counts > 0).sum()), "pairs": int(pairs.nnz)}
-    kept.write_text(json.dumps({"start": start}))
+    save_file({"words": words.cpu()}, kept, metadata={"start": json.dumps(start)})
     return start
