@@ -70,9 +70,11 @@ def test_layers_that_nobody_reads_are_refused(
 def test_a_pre_trained_student_has_all_its_layers(world: Path) -> None:
     student = world / "student.yaml"
     student.write_text(f"name: student\ntitle: Student\ninit: pretrained\ncheckpoint: {world / 'layered.yaml'}\n")
-    asked = replace(request(world, 2, recipe="logits", student=str(student)), teacher=str(world / "encoder"))
+    request_of_student = replace(
+        request(world, 2, recipe="logits", student=str(student)), teacher=str(world / "encoder")
+    )
     with pytest.raises(CompressError, match="student layered: layers: found 2, which is for teachers; leave it out"):
-        plan_all(asked)
+        plan_all(request_of_student)
 
 
 def test_a_stage_that_trains_on_all_layers_is_refused(world: Path) -> None:

@@ -49,7 +49,7 @@ def _from_counts(job: Job[Any], model: Any, text: TextBatches) -> Start:
     kept = job.work / "start.safetensors"
     encoder = getattr(model, "base_model", model)
     words = encoder.get_input_embeddings().weight.detach()
-    if saved_step(job.work) is not None:
+    if saved_step(job.work) is not None and kept.exists():
         with safe_open(kept, framework="pt") as file:
             words.copy_(file.get_tensor("words"))
             return json.loads(file.metadata()["start"])
