@@ -141,6 +141,7 @@ def _request(recipes: Any, tasks: Any, options: Any) -> Any:
     for name in options:
         if name not in known:
             raise CompressError(f"no option `{name}`{did_you_mean(name, known)}")
+    _check_empty({"recipes": recipes, "tasks": tasks, **options})
     own, rest = _split_own_files(options)
     for name in ("data_dir", "tuning", "root"):
         if isinstance(rest.get(name), str | Path):
@@ -158,6 +159,16 @@ def _request(recipes: Any, tasks: Any, options: Any) -> Any:
     if wrong or isinstance(options.get("overrides"), str):
         raise CompressError(f'overrides: expected a list like ["distill.epochs=1"], found {options["overrides"]!r}')
     return Request(own=own, **fields)
+
+
+def _check_empty(arguments: Mapping[str, Any]) -> None:
+    """CompressError: an empty text in place of a name or path, as of an unset variable, which would mean the default or this folder; or no
+    recipe or teacher in a list of them."""
+    for name, value in arguments.items():
+        several = list(value) if isinstance(value, Sequence) and not isinstance(value, str | bytes) else [value]
+        empty = any(isinstance(word, str) and not word for word in several)
+        if empty or (not several and name in ("recipes", "teacher")):
+            raise CompressError(f"{name}: expected {_EXPECTED[name]}, found {value!r}")
 
 
 def _check_types(takes: Any, values: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:

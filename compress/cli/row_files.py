@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import CompressError, nearest
-from ..files.tabular import DELIMITERS, delimiter_of, is_header, json_line, not_utf8
+from ..files.tabular import DELIMITERS, csv_fault, delimiter_of, is_header, json_line, not_utf8
 
 if TYPE_CHECKING:
     from ..tasks.tables import Table
@@ -83,9 +83,8 @@ class Rows:
         except UnicodeDecodeError as error:
             raise self._not_utf8(error) from None
         except csv.Error as error:
-            raise CompressError(
-                f"{self.path}:{self.line + 1}: {error}; check the quotes, or give --no-quoting if they are text"
-            ) from None
+            fault = csv_fault(error, "check the quotes, or give --no-quoting if they are text")
+            raise CompressError(f"{self.path}:{self.line + 1}: {fault}") from None
 
     def _not_utf8(self, error: UnicodeDecodeError) -> CompressError:
         """Return the error. The file was decoded in blocks of many lines, so it is read again to find the line, unless it can be read only

@@ -4,6 +4,7 @@ form."""
 from __future__ import annotations
 
 import ast
+import csv
 import json
 import math
 import re
@@ -51,12 +52,19 @@ def not_utf8(
 
 
 def json_line(line: str) -> Any:
-    """Return the value in a line of a .jsonl file. Raises `CompressError`, without the place, if it is no JSON or an object in it has a key
-    twice."""
+    """Return the value in a line of a .jsonl file. Raises `CompressError`, without the place, if it is no JSON, an object in it has a key
+    twice, or a number is too large for a float."""
     try:
         return _LINES.decode(line)
     except (ValueError, RecursionError) as error:  # json.JSONDecodeError, or a number of too many digits
         raise CompressError(f"not JSON: {error}") from None
+
+
+def csv_fault(error: csv.Error, way_out: str) -> str:
+    """Return what is wrong with a row, and what to do: `way_out` for a fault of its quotes."""
+    if "new-line character" in str(error):  # Python's words are for those who open files in Python
+        return "a carriage return stands in a field without quotes; quote the field, or end all lines in the same way"
+    return f"{error}; {way_out}"
 
 
 def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -68,7 +76,15 @@ def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return values
 
 
-_LINES = json.JSONDecoder(object_pairs_hook=_object_of)  # made once: making it takes longer than a line
+def _finite(text: str) -> float:
+    if math.isfinite(number := float(text)):
+        return number
+    raise CompressError(f"the number {text} is too large; write it as a text")
+
+
+_LINES = json.JSONDecoder(
+    object_pairs_hook=_object_of, parse_float=_finite
+)  # made once: making it takes longer than a line
 
 
 def label_list(value: Any) -> list[str] | None:

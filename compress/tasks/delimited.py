@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from compress.errors import CompressError
-from compress.files.tabular import CONLL, DELIMITERS, delimiter_of, is_header
+from compress.files.tabular import CONLL, DELIMITERS, csv_fault, delimiter_of, is_header
 
 from .conll import read_conll
 from .squad import read_squad
@@ -68,7 +68,7 @@ def _quoted_rows(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, l
             yield start, row
             start = reader.line_num + 1
     except csv.Error as error:
-        raise CompressError(f"{path}:{start}: {error}; check the quotes, or {_QUOTES_ARE_TEXT}") from None
+        raise CompressError(f"{path}:{start}: {csv_fault(error, f'check the quotes, or {_QUOTES_ARE_TEXT}')}") from None
     finally:
         csv.field_size_limit(limit)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 
 import numpy as np
 
@@ -22,22 +24,40 @@ def absent_labels(spec: TaskSpec, train: Split, names: tuple[str, ...]) -> list[
 
 
 def alike_labels(spec: TaskSpec, train: Split, names: tuple[str, ...]) -> list[str]:
-    """Return notes on labels of texts that differ only in case, or are the same number, with their counts in train."""
+    """Return notes on labels of texts that differ only in case or encoding, or are the same number, with their counts in train."""
     if KINDS[spec.kind].unit != "text" or len(names) < 2:
         return []
     labels = train.labels
     counts = labels.sum(axis=0) if KINDS[spec.kind].many else np.bincount(labels, minlength=len(names))
-    groups: dict[str | float, list[str]] = {}
+    groups: dict[str | Decimal, dict[str, int]] = {}
     for name, count in zip(names, counts.tolist(), strict=True):
-        key = float(name) if is_number(name) else name.casefold()
-        groups.setdefault(key, []).append(f"{name!r} ({count:,})")
-    notes = []
-    for kind, words in ((str, "differ only in case"), (float, "are the same number")):
-        alike = [" and ".join(group) for key, group in groups.items() if len(group) > 1 and isinstance(key, kind)]
-        if alike:
-            rest = f"; {len(alike):,} such groups in all" if len(alike) > SHOWN else ""
-            notes.append(f"labels of train {words}: {'; '.join(alike[:SHOWN])}{rest}")
-    return notes
+        groups.setdefault(_meaning(name), {})[name] = count
+    likenesses: dict[str, list[str]] = {}
+    for group in groups.values():
+        if len(group) > 1:
+            words, shown = _likeness(list(group))
+            likenesses.setdefault(words, []).append(
+                " and ".join(f"{shown(name)} ({count:,})" for name, count in group.items())
+            )
+    return [
+        f"labels of train {words}: {'; '.join(alike[:SHOWN])}"
+        + (f"; {len(alike):,} such groups in all" if len(alike) > SHOWN else "")
+        for words, alike in sorted(likenesses.items())
+    ]
+
+
+def _meaning(name: str) -> str | Decimal:
+    """Return what is equal for labels that probably mean the same: the number, or the name in one case and one encoding."""
+    return Decimal(name) if is_number(name) else unicodedata.normalize("NFC", name).casefold()
+
+
+def _likeness(names: Sequence[str]) -> tuple[str, Callable[[str], str]]:
+    """Return how labels of one meaning differ, in words, and how to show them."""
+    if is_number(names[0]):
+        return "are the same number", repr
+    if len({name.casefold() for name in names}) == 1:
+        return "differ only in case", repr
+    return "look alike, and their characters are encoded in different ways", ascii
 
 
 def single_labels(spec: TaskSpec, names: tuple[str, ...], reported: Mapping[str, Split]) -> list[str]:

@@ -85,12 +85,13 @@ def no_examples(place: str) -> CompressError:
 
 
 def read_text(path: Path) -> str:
-    """Return the file as UTF-8 without a byte order mark."""
+    """Return the file as UTF-8 without a byte order mark. The lines of a file without a line feed may end in CR alone, as on old Macs."""
     raw = read_bytes(path)
     try:
-        return raw.decode("utf-8-sig")
+        text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise not_utf8(str(path), error) from None
+    return text if "\n" in text else text.replace("\r", "\n")
 
 
 def read_bytes(path: Path) -> bytes:

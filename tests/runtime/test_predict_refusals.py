@@ -56,6 +56,7 @@ def test_what_is_wrong_is_one_line_and_nothing_half_written_is_kept(
     [
         ("in.jsonl", '{"text": "a"}\n{"text": "b", "id": 1}\n', (), "line 2: key 'id' is not in every row"),
         ("in.jsonl", '{"text": "a"}\n{"text": "b", "text": "c"}\n', (), "line 2: two keys are named 'text'; rename one"),
+        ("in.jsonl", '{"text": "a"}\n{"text": "b", "id": -1e400}\n', (), "line 2: the number -1e400 is too large"),
         ("in.jsonl", '{"text": "a", "id": "\\ud800"}\n', (), "line 1: expected text that can be written in utf-8"),
         ("in.jsonl", '{"text": "a"}\n{"text": "\\ud800"}\n', (), "in.jsonl: line 2: text: expected Unicode text"),
         ("in.tsv", 'text\tid\n"a\t1\nb\t2\nc"\t3\n', (), "line 4: a quoted field spans several rows"),

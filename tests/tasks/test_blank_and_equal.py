@@ -13,7 +13,7 @@ from compress.tasks.delimited import read_table
 
 
 @pytest.mark.parametrize("quoting", [True, False])
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_blank_lines_are_no_rows_and_count_as_lines(here: Path, quoting: bool, end: str) -> None:
     lines = ["", "", "text;label", "a, b;pos", "", "c, d;neg", ";neg", "", "", ""]
     (here / "train.csv").write_text(end.join(lines), newline="")

@@ -146,6 +146,12 @@ def test_unbalanced_quotes(here: Path) -> None:
     )
     (here / "dev.csv").write_text('text,label\n"a" b,pos\n')
     refused(task(), here, r"dev.csv:2: .*expected after.*; check the quotes")
+    (here / "dev.csv").write_bytes(b"text,label\nfine\rday,pos\n")
+    refused(
+        task(),
+        here,
+        r"dev.csv:2: a carriage return stands in a field without quotes; quote the field, or end all lines",
+    )
 
 
 def test_a_lone_quote_in_tsv_never_swallows_rows(here: Path) -> None:
@@ -160,6 +166,8 @@ def test_bad_json_lines(here: Path) -> None:
     )
     (here / "dev.jsonl").write_text('{"text": "a", "label": "pos"}\n{"text": "b", "label": "neg", "text": "c"}\n')
     refused(task(dev="dev.jsonl"), here, r"dev.jsonl: line 2: two keys are named 'text'; rename one$")
+    (here / "dev.jsonl").write_text('{"text": "a", "label": "pos", "id": 1e400}\n')
+    refused(task(dev="dev.jsonl"), here, r"dev.jsonl: line 1: the number 1e400 is too large; write it as a text$")
     (here / "dev.jsonl").write_text('{"text": "a", "label": "pos"}\n{"text": "b"}\n')
     refused(task(dev="dev.jsonl"), here, r"dev.jsonl: line 2: no key 'label'; found \['text'\]")
     (here / "dev.jsonl").write_text('{"text": "a", "label": "pos"}\n{"text": null, "label": "pos"}\n')

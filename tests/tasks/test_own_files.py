@@ -70,6 +70,11 @@ def test_floats_of_json_are_scores_and_whole_numbers_are_classes(tmp_path: Path)
         (["pos", "neg", "Pos"], "labels of train differ only in case: 'Pos' (2) and 'pos' (2)"),
         (["0", "1", "1.0"], "labels of train are the same number: '1' (2) and '1.0' (2)"),
         (["a|b", "B", "b"], "labels of train differ only in case: 'B' (2) and 'b' (4)"),
+        (
+            ["caf\u00e9", "cafe\u0301", "bar"],
+            "labels of train look alike, and their characters are encoded in different ways: 'cafe\\u0301' (2) and 'caf\\xe9' (2)",
+        ),
+        (["9007199254740992", "9007199254740993"], None),
         (["pos", "neg"], None),
     ],
 )

@@ -10,6 +10,8 @@ from ...errors import CompressError
 from ...runtime.kinds import output_names
 from ...spec.kinds import KINDS, KindName
 
+_OTHER_TAGS = ("E-", "L-", "S-", "U-")  # the end of an entity, and an entity of one word, in BIOES and BILOU
+
 
 def label_order(
     checkpoint: tuple[str, ...], task: tuple[str, ...], *, kind: KindName, where: str
@@ -23,9 +25,11 @@ def label_order(
         return None
     expected = output_names(kind, task)
     if len(checkpoint) != len(expected):
+        tags = kind == "tagging" and any(name[:2].upper() in _OTHER_TAGS for name in checkpoint)
+        why = "; tags are read as IOB2, and these are BIOES or BILOU" if tags else ""
         raise CompressError(
             f"{where}: the checkpoint has {len(checkpoint)} labels {list(checkpoint)} and the {kind} task "
-            f"{len(expected)}: {list(expected)}; --refit trains a new head"
+            f"{len(expected)}: {list(expected)}{why}; --refit trains a new head"
         )
     if not task or KINDS[kind].outputs:  # transformers' class defines which row is which
         return None

@@ -222,6 +222,14 @@ def test_labels_that_disagree(checkpoint_labels: tuple[str, ...], task: tuple[st
     assert str(caught.value).startswith(f"here: {message}")
 
 
+def test_tags_of_another_scheme_are_named():
+    tags = ("O", "B-PER", "I-PER", "E-PER", "S-PER")
+    with pytest.raises(CompressError, match="tags are read as IOB2, and these are BIOES or BILOU; --refit"):
+        label_order(tags, ("O", "B-PER", "I-PER"), kind="tagging", where="here")
+    with pytest.raises(CompressError, match=r"\['O', 'B-PER', 'I-PER'\]; --refit"):
+        label_order(("O", "PER"), ("O", "B-PER", "I-PER"), kind="tagging", where="here")
+
+
 def test_the_majority_is_that_of_train_scored_on_tuning(context: Context):
     data = context.task.data
     assert constant_score(data) == 50.0
