@@ -14,9 +14,8 @@ from .spec import Shape
 if TYPE_CHECKING:
     from ..results import Latency
 
-Starts = Sequence[
-    Sequence[Times]
-]  # times of one model: a list per start of its process, an entry per round that it was in
+# Times of one model: a list per start of its process, an entry per round that it was in.
+Starts = Sequence[Sequence[Times]]
 
 
 def latency(shape: Shape, times: Starts, baseline: Starts, *, on_cpu: bool) -> Latency:
