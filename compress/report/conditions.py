@@ -69,3 +69,31 @@ def _timing(result: Result) -> str | None:
     """Return how the run's models were timed; None if they were not."""
     threads = timed_threads([result])
     return json.dumps([threads, result.settings.get("bench")], sort_keys=True, default=str) if threads else None
+
+
+def trainings(results: Sequence[Result]) -> list[int]:
+    """Return a number for each run's teacher, equal for runs with the same one: of the same size and scores, and trained by the same
+    stage, as far as that is on record, or with the same seed. Scores alone do not tell: two trainings may tie, on a small split or where
+    one answer is always given."""
+    numbers = list(range(len(results)))
+    for index, result in enumerate(results):
+        same = {numbers[earlier] for earlier in range(index) if _have_same_teacher(results[earlier], result)}
+        if same:
+            numbers = [
+                min(same) if number in same or place == index else number for place, number in enumerate(numbers)
+            ]
+    return numbers
+
+
+def _have_same_teacher(one: Result, other: Result) -> bool:
+    mine, theirs = one.models[0], other.models[0]
+    if (mine.file_bytes, mine.scores) != (theirs.file_bytes, theirs.scores):
+        return False
+    keys = {_teacher_key(one), _teacher_key(other)}
+    return one.seed == other.seed or len(keys) == 1 or None in keys
+
+
+def _teacher_key(result: Result) -> str | None:
+    """Return the key of the stage that made the teacher; None if the result has none."""
+    keys = [stage.key for stage in result.stages if stage.kind.endswith(" teacher")]
+    return keys[-1] if keys else None

@@ -14,7 +14,7 @@ from ..results import Latency, Machine, ModelResult, Result, Runtime
 from ..results.fidelity import Delta
 from ..timing import doubts_of, uses_cpu_time
 from .collect import check_together
-from .conditions import identities, timed_threads
+from .conditions import identities, timed_threads, trainings
 from .labels import machine_of, row_labels
 from .machines import by_task, lettered_machines
 from .multiple_comparisons import Corrected, as_family
@@ -27,10 +27,12 @@ GuessOf = Callable[[Sequence["Variant"]], float | None]
 
 @dataclass(frozen=True)
 class Variant:
-    """One recipe with its teacher and student on one task: a run per seed, in order of seed. No more than one machine timed them."""
+    """One recipe with its teacher and student on one task: a run per seed, in order of seed. No more than one machine timed them.
+    `teachers`: equal for recipes that started from the same fine-tuned teachers, timed alike on the same machines, which share one row."""
 
     label: str
     runs: tuple[Result, ...]
+    teachers: tuple[object, ...]
 
     @property
     def first(self) -> Result:
@@ -146,7 +148,7 @@ class Task:
         return next(
             variant
             for variant in self.variants
-            if (variant.label == row.recipe if row.recipe else _baseline(variant) == row.teachers)
+            if (variant.label == row.recipe if row.recipe else variant.teachers == row.teachers)
         )
 
     def models_of(self, row: Row) -> list[tuple[Result, ModelResult]]:
@@ -208,7 +210,13 @@ def _variants(results: list[Result], known: list[Machine]) -> tuple[Variant, ...
             )
     ordered = [tuple(seeds[seed] for seed in sorted(seeds)) for seeds in runs.values()]
     labels = row_labels(ordered, known)
-    return tuple(Variant(label, seed_runs) for label, seed_runs in zip(labels, ordered, strict=True))
+    numbers = dict(zip(map(id, results), trainings(results), strict=True))
+    variants = []
+    for label, seed_runs in zip(labels, ordered, strict=True):
+        teachers = sorted(numbers[id(run)] for run in seed_runs)  # seeds that share one teacher count once
+        own = teachers[:1] if len(set(teachers)) == 1 else teachers
+        variants.append(Variant(label, seed_runs, (*_teacher_conditions(seed_runs), *own)))
+    return tuple(variants)
 
 
 def _names(variant: Variant) -> list[str]:
@@ -218,20 +226,20 @@ def _names(variant: Variant) -> list[str]:
 
 def _task_rows(variants: tuple[Variant, ...], deltas: Iterator[Delta | None]) -> Iterator[Row]:
     """Yield every baseline once, then what each recipe made of it, with the next of `deltas` for each model."""
-    baselines = list(dict.fromkeys(map(_baseline, variants)))
-    by_seeds_alone = len(set(map(_teacher_conditions, variants))) == 1
+    baselines = list(dict.fromkeys(variant.teachers for variant in variants))
+    by_seeds_alone = len({_teacher_conditions(variant.runs) for variant in variants}) == 1
     by_teachers_alone = len({variant.first.teacher for variant in variants}) == len(baselines) > 1
     written = set()
     for variant in variants:
         names = _names(variant)
-        if _baseline(variant) not in written:
+        if variant.teachers not in written:
             is_shared = len(baselines) == 1 or by_seeds_alone or by_teachers_alone
             what = (
                 variant.first.teacher if by_teachers_alone else seeds_in_words(variant.seeds) if by_seeds_alone else ""
             )
             name = f"{names[0]} ({what})" if what and len(baselines) > 1 else names[0]
             yield from _of_model(variant, names[0], "" if is_shared else variant.label, None, shown=name)
-        written.add(_baseline(variant))
+        written.add(variant.teachers)
         for name in names[1:]:
             yield from _of_model(variant, name, variant.label, next(deltas))
 
@@ -251,24 +259,17 @@ def _correct_rows(rows: Sequence[Row]) -> Iterator[Row]:
 def _of_model(variant: Variant, name: str, recipe: str, delta: Delta | None, *, shown: str = "") -> Iterator[Row]:
     """Yield the rows of the model called `name`, as `shown` if that is given."""
     models = tuple(variant.models(name))
-    teachers, shown = _baseline(variant), shown or name
+    teachers, shown = variant.teachers, shown or name
     yield Row(recipe, shown, models, tuple(model.onnx for model in models if model.onnx), delta, teachers)
     eager = tuple(model.torch_eager for model in models if model.torch_eager)
     if eager:
         yield Row(recipe, shown, models, eager, delta, teachers, eager=True)
 
 
-def _baseline(variant: Variant) -> tuple[object, ...]:
-    """Equal for recipes that started from the same fine-tuned teachers, timed alike on one machine, which then share one row. Seeds that
-    share one teacher count once."""
-    teachers = sorted((run.models[0].file_bytes, str(run.models[0].scores)) for run in variant.runs)
-    return *_teacher_conditions(variant), *(teachers[:1] if len(set(teachers)) == 1 else teachers)
-
-
-def _teacher_conditions(variant: Variant) -> tuple[object, ...]:
+def _teacher_conditions(runs: Sequence[Result]) -> tuple[object, ...]:
     """Return what the rows of one teacher have in common, whatever its seeds: the machines, how it was timed, and its card."""
-    places = sorted({machine_of(run) for run in variant.runs})
-    return *places, *timed_threads(variant.runs), variant.first.teacher
+    places = sorted({machine_of(run) for run in runs})
+    return *places, *timed_threads(runs), runs[0].teacher
 
 
 def _shape(latency: Latency) -> Shape:

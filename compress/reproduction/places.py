@@ -41,19 +41,22 @@ def check_moved(moved: MovedData, commands: Iterable[Mapping[str, Any]]) -> None
 
 def locate_files(words: Mapping[str, Any], folder: Path, moved: MovedData) -> dict[str, Any]:
     """Return `words`, the parameters of a recorded `compress run`, with each file located: in `folder`, else relative to the working
-    directory. `moved` replaces data that the command names. Raises `CompressError` for a file that is in neither place."""
+    directory. `moved` replaces data that the command names, and is relative to the working directory alone. Raises `CompressError` for a
+    file that is in none of these places."""
     parameters = dict(words)
     for name, option in _CARDS.items():
         values = words[name]
         many = [values] if isinstance(values, str) else list(values or ())
         cards = [_card(word, folder, option) for word in many]
         parameters[name] = cards[0] if isinstance(values, str) else cards or None
-    parameters |= {name: value for name, value in moved.replacements().items() if words[name]}
+    replaced = {name: value for name, value in moved.replacements().items() if words[name]}
+    parameters |= replaced
+    places = {name: None if name in replaced else folder for name in parameters}
     for name in ("data_dir", "train", "dev", "tuning"):
         if parameters[name] is not None:
-            parameters[name] = _data(parameters[name], folder, name)
+            parameters[name] = _data(parameters[name], places[name], name)
     parameters["corpus"] = [
-        word if word.startswith(_HUB) else str(_data(Path(word), folder, "corpus"))
+        word if word.startswith(_HUB) else str(_data(Path(word), places["corpus"], "corpus"))
         for word in parameters["corpus"] or ()
     ]
     return parameters
@@ -76,9 +79,12 @@ def _card(word: str, folder: Path, option: str) -> str:
     return str(place) if is_path(str(place)) else f"{OWN_FOLDER}{place}"
 
 
-def _data(path: Path, folder: Path, name: str) -> Path:
-    place = next((each for each in (folder / path, from_home(path)) if each.exists()), None)
+def _data(path: Path, folder: Path | None, name: str) -> Path:
+    """Return where the data at `path` are: in `folder`, if that is given, else relative to the working directory."""
+    place = next((each for each in ([folder / path] if folder else []) + [from_home(path)] if each.exists()), None)
     if place is None:
+        if folder is None:
+            raise CompressError(f"{_option(name)} {path}: no such file or folder")
         raise CompressError(
             f"{_option(name)} {path}: is neither in {folder} nor here; give it anew with {_option(name)}"
         )

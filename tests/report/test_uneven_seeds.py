@@ -98,6 +98,22 @@ def test_seeds_that_share_a_teacher_have_one(fake: Make) -> None:
     assert str(main_table(swapped).lines[0].cells[2]) == f"{fake().models[0].headline:.2f}"
 
 
+def test_teachers_of_other_seeds_that_score_the_same_are_not_one(fake: Make) -> None:
+    def trained(recipe: str, seed: int, key: str) -> Result:
+        run = fake(recipe, seed=seed)
+        stage = StageRecord(kind="finetune teacher", key=key * 32, cached=False, seconds=1.0, info={})
+        return run.model_copy(update={"models": (fake().models[0], *run.models[1:]), "stages": (stage,)})
+
+    (task,) = tasks_of([trained("int8", 0, "a"), trained("distilbert", 1, "b")])
+    assert [row.label for row in task.baselines] == ["teacher fp32 (seed 0)", "teacher fp32 (seed 1)"]
+    (task,) = tasks_of([trained("int8", 0, "a"), *(trained("distilbert", seed, "ab"[seed]) for seed in range(2))])
+    assert [row.label for row in task.baselines] == ["teacher fp32 (seed 0)", "teacher fp32 (seeds 0 and 1)"]
+    (task,) = tasks_of([trained("int8", 0, "a"), *(trained("distilbert", seed, "a") for seed in range(2))])
+    assert [row.label for row in task.baselines] == ["teacher fp32"]  # as with --base-seed
+    (task,) = tasks_of([trained("int8", 0, "a"), trained("distilbert", 0, "b")])
+    assert [row.label for row in task.baselines] == ["teacher fp32"]  # other code keys the same training in another way
+
+
 def test_a_seed_that_was_not_timed_is_a_seed(fake: Make) -> None:
     (task,) = tasks_of([fake(), untimed(fake(seed=1))])
     assert [(variant.label, variant.seeds) for variant in task.variants] == [("distilbert", (0, 1))]
