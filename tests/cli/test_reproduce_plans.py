@@ -148,7 +148,7 @@ def test_files_of_ones_own_may_lie_elsewhere_by_now(recorded: Callable[..., Resu
     shutil.copytree("data", "report/data")  # what is given anew is not looked for there
     Path("report/data/dev.csv").write_text("text,label\nanother film,no\n")
     assert len(reruns_here(elsewhere)) == 1
-    with pytest.raises(CompressError, match="--dev dev.csv: no such file or folder"):
+    with pytest.raises(CompressError, match=r"--dev dev\.csv: no such file or folder"):
         reruns_here(MovedData(train=Path("data/train.csv"), dev=Path("dev.csv")))
     with Path("data/dev.csv").open("a") as file:
         file.write("one more film,yes\n")
