@@ -141,7 +141,7 @@ def _request(recipes: Any, tasks: Any, options: Any) -> Any:
     for name in options:
         if name not in known:
             raise CompressError(f"no option `{name}`{did_you_mean(name, known)}")
-    _check_empty({"recipes": recipes, "tasks": tasks, **options})
+    _check_empty({name: (value,) for name, value in {"recipes": recipes, "tasks": tasks, **options}.items()})
     own, rest = _split_own_files(options)
     for name in ("data_dir", "tuning", "root"):
         if isinstance(rest.get(name), str | Path):
@@ -149,11 +149,13 @@ def _request(recipes: Any, tasks: Any, options: Any) -> Any:
     for name in ("corpus", "overrides", *(["teacher"] if rest.get("teacher") is not None else [])):
         if name in rest:
             rest[name] = _words_of(rest[name])
+    several = {"recipes": _words_of(recipes), "tasks": _words_of(tasks), **rest}
+    _check_empty({name: value for name, value in several.items() if isinstance(value, tuple)})
     if "seeds" in rest:
         rest["seeds"] = _seeds(rest["seeds"])
     if rest.get("student") is not None:
         rest["student"] = _word_of(rest["student"])
-    fields = {"recipes": _words_of(recipes), "tasks": _words_of(tasks), **rest}
+    fields = several | rest
     _check_types(Request, fields, {"recipes": recipes, "tasks": tasks, **options})
     wrong = [word for word in fields.get("overrides", ()) if "=" not in word]
     if wrong or isinstance(options.get("overrides"), str):
@@ -161,14 +163,14 @@ def _request(recipes: Any, tasks: Any, options: Any) -> Any:
     return Request(own=own, **fields)
 
 
-def _check_empty(arguments: Mapping[str, Any]) -> None:
+def _check_empty(arguments: Mapping[str, tuple[Any, ...]]) -> None:
     """CompressError: an empty text in place of a name or path, as of an unset variable, which would mean the default or this folder; or no
-    recipe or teacher in a list of them."""
-    for name, value in arguments.items():
-        several = list(value) if isinstance(value, Sequence) and not isinstance(value, str | bytes) else [value]
-        empty = any(isinstance(word, str) and not word for word in several)
-        if empty or (not several and name in ("recipes", "teacher")):
-            raise CompressError(f"{name}: expected {_EXPECTED[name]}, found {value!r}")
+    recipe or teacher among several."""
+    for name, words in arguments.items():
+        empty = any(isinstance(word, str) and not word for word in words)
+        if name in _EXPECTED and (empty or (not words and name in ("recipes", "teacher"))):
+            found = "none" if not words else repr(words[0]) if len(words) == 1 else repr(list(words))
+            raise CompressError(f"{name}: expected {_EXPECTED[name]}, found {found}")
 
 
 def _check_types(takes: Any, values: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:

@@ -39,7 +39,9 @@ from compress.tasks import OwnFiles
         ({"threads": "2"}, "threads: expected a whole number, found '2'"),
         ({"refit": "yes"}, "refit: expected True or False, found 'yes'"),
         ({"teacher": ["bert-mini", 5]}, r"teacher: expected a card, a checkpoint or several, found \['bert-mini', 5\]"),
-        ({"teacher": []}, r"teacher: expected a card, a checkpoint or several, found \[\]"),
+        ({"teacher": []}, "teacher: expected a card, a checkpoint or several, found none"),
+        ({"teacher": set()}, "teacher: expected a card, a checkpoint or several, found none"),
+        ({"seeds": ""}, "seeds: expected whole numbers .* found ''"),
         ({"teacher": ""}, "teacher: expected a card, a checkpoint or several, found ''"),
         ({"teacher": ["bert-mini", ""]}, r"teacher: expected .* several, found \['bert-mini', ''\]"),
         ({"data_dir": ""}, "data_dir: expected a path, found ''"),
@@ -62,7 +64,7 @@ def test_no_option_takes_an_object_of_another_type(name: str) -> None:
         compress.plan("int8", tasks="toy-sentiment", **options)
 
 
-@pytest.mark.parametrize("recipes", [5, None, ["int8", 5], [], "", ["int8", ""]])
+@pytest.mark.parametrize("recipes", [5, None, ["int8", 5], [], set(), "", ["int8", ""]])
 def test_recipes_are_names_files_or_recipes(recipes: Any) -> None:
     with pytest.raises(CompressError, match=r"^recipes: expected a recipe's name, file or Recipe, or several, found"):
         compress.plan(recipes, tasks="toy-sentiment")

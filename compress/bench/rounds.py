@@ -83,8 +83,8 @@ def time_rounds(children: Sequence[Child], inputs: Iterable[Input], remaining: R
 
 def by_runs(plan: Plan, least: int, is_narrow: Callable[[Series, str], bool]) -> Remaining:
     """Return a rule to stop after `least` runs, rounded up to whole passes, or at the time limit; or earlier for the models whose
-    intervals a test (`is_check`) finds narrow. The first model, which the others are compared with, stays to the end, and so do all
-    models of a plan with several inputs, which are to be the same for all."""
+    intervals a test (`is_check`) finds narrow. The first model, which the others are compared with, and the last, its control, stay to
+    the end; so do all models of a plan with several inputs, which are to be the same for all."""
     from .intervals import is_check
 
     most, seconds = plan.runs(least), SECONDS_SINGLE if plan.shape[0] <= 1 else SECONDS_BATCH
@@ -101,7 +101,7 @@ def by_runs(plan: Plan, least: int, is_narrow: Callable[[Series, str], bool]) ->
             if not wide:
                 return ()
             if len(plan.inputs) == 1:
-                going[1:] = [name for name in going[1:] if name in wide]
+                going[1:-1] = [name for name in going[1:-1] if name in wide]
         return going
 
     return remaining

@@ -47,6 +47,9 @@ class Rows:
             self.size = os.fstat(self.file.fileno()).st_size
             begin = self.file.buffer.peek(1).decode("utf-8", "replace")  # type: ignore[attr-defined]
             self.marked = begin.startswith(MARK)
+            if "\n" not in begin and "\r" in begin:  # lines that end in CR alone, as on old Macs
+                begin = begin.replace("\r", "\n")
+                self.file.reconfigure(newline="" if self.suffix in DELIMITERS else None)  # type: ignore[attr-defined]
             first = begin.removeprefix(MARK).lstrip("\r\n").partition("\n")[0]
         except OSError as error:
             raise CompressError(f"{path}: cannot be read: {error.strerror}") from None
@@ -217,6 +220,13 @@ class _UnixLines:
         self._file.write(row.removesuffix("\r\n") + "\n")
 
 
+def _json_text(row: Row) -> str:
+    try:
+        return json.dumps(row.values, ensure_ascii=False, allow_nan=False)
+    except ValueError as error:
+        raise CompressError(f"{row.place}: {error}, as `NaN` and `Infinity`; write the answers to a .csv") from None
+
+
 class Writer:
     """Writes rows to a file in the format of `suffix`, the header with the first; `delimiter`: another than the suffix's; `quoting`:
     whether quotes hold fields together."""
@@ -234,7 +244,7 @@ class Writer:
             if self._suffix in DELIMITERS:
                 self._write_fields(row)
             else:
-                self._file.write(json.dumps(row.values, ensure_ascii=False) + "\n")
+                self._file.write(_json_text(row) + "\n")
 
     def _write_fields(self, row: Row) -> None:
         place, values = row.place, row.values

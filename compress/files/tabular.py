@@ -79,11 +79,21 @@ def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _finite(text: str) -> float:
     if math.isfinite(number := float(text)):
         return number
-    raise CompressError(f"the number {text} is too large; write it as a text")
+    shown = text if len(text) <= _SHOWN_DIGITS else f"{text[:_SHOWN_DIGITS]}…"
+    raise CompressError(f"the number {shown} is too large; write it as a text")
+
+
+def _whole(text: str) -> int:
+    if len(text) > _SHOWN_DIGITS:
+        _finite(text)
+    return int(text)
+
+
+_SHOWN_DIGITS = 40
 
 
 _LINES = json.JSONDecoder(
-    object_pairs_hook=_object_of, parse_float=_finite
+    object_pairs_hook=_object_of, parse_float=_finite, parse_int=_whole
 )  # made once: making it takes longer than a line
 
 

@@ -24,13 +24,18 @@ def row_labels(rows: Sequence[Sequence[Result]], known: Sequence[Machine]) -> li
             labels[index] = f"{label} ({difference})" if difference else label
     for label in {label for label in labels if labels.count(label) > 1}:
         places = [index for index, other in enumerate(labels) if other == label]
-        if len({machine_of(firsts[index]) for index in places}) == len(places):
+        if known and len({frozenset(map(machine_of, rows[index])) for index in places}) == len(places):
             continue  # their letters tell them apart
         for index, digest in zip(places, _differing_files([firsts[index] for index in places]), strict=True):
             labels[index] = f"{label} ({digest})" if digest else label
     if known:
-        ids = [_machine_identity(machine) for machine in known]
-        labels = [f"{label} [{_letters(seeds, ids)}]" for label, seeds in zip(labels, rows, strict=True)]
+        ids = [identity_of(machine) for machine in known]
+        clocks = [[seed for seed in seeds if is_timed(seed)] for seeds in rows]
+        several = len({machine_of(seed) for timed in clocks for seed in timed}) > 1
+        for index, (seeds, timed) in enumerate(zip(rows, clocks, strict=True)):
+            letters = _letters(seeds, ids)
+            clock = f"; timed on {_letters(timed, ids)}" if several and timed and len(letters) > 1 else ""
+            labels[index] = f"{labels[index]} [{letters}{clock}]"
     for part in (lambda r: str(r.settings.get("precision")), _timing):
         _tell_apart(labels, firsts, part)
     counts: dict[str, int] = {}
@@ -137,10 +142,16 @@ def _letters(results: Iterable[Result], machines: Sequence[str]) -> str:
     return ", ".join(letter(index) for index in sorted({machines.index(machine_of(result)) for result in results}))
 
 
+def is_timed(result: Result) -> bool:
+    """Whether the run's models were timed."""
+    return any(model.onnx for model in result.models)
+
+
 def machine_of(result: Result) -> str:
+    """Return what identifies the kind of machine of a run."""
+    return identity_of(result.machine)
+
+
+def identity_of(machine: Machine) -> str:
     """Return what identifies a kind of machine."""
-    return _machine_identity(result.machine)
-
-
-def _machine_identity(machine: Machine) -> str:
     return f"{machine.cpu}|{','.join(machine.isa)}"

@@ -10,7 +10,8 @@ from .labels import machine_of
 
 
 def machines(results: Sequence[Result]) -> list[Machine]:
-    """Return the different machines, each with the most cores that one of its runs might use.
+    """Return the different machines, those that timed runs first, each with the most cores that one of its runs might use. Their order,
+    which letters follow, is that of no list of results.
 
     Cores, memory and the operating system's patch level do not distinguish machines: the number of threads with which a model was timed is
     given next to it.
@@ -18,7 +19,8 @@ def machines(results: Sequence[Result]) -> list[Machine]:
     by_kind: dict[str, Machine] = {}
     for result in sorted(results, key=lambda result: result.machine.cores):
         by_kind[machine_of(result)] = result.machine
-    return [by_kind[name] for name in dict.fromkeys(map(machine_of, results))]
+    timed = {machine_of(result) for result in results if timed_threads([result])}
+    return [by_kind[name] for name in sorted(by_kind, key=lambda name: (name not in timed, name))]
 
 
 def lettered_machines(results: Sequence[Result]) -> list[Machine]:

@@ -267,9 +267,10 @@ def _of_model(variant: Variant, name: str, recipe: str, delta: Delta | None, *, 
 
 
 def _teacher_conditions(runs: Sequence[Result]) -> tuple[object, ...]:
-    """Return what the rows of one teacher have in common, whatever its seeds: the machines, how it was timed, and its card."""
+    """Return what the rows of one teacher have in common, whatever its seeds: the machines, the one that timed it, how, and its card."""
     places = sorted({machine_of(run) for run in runs})
-    return *places, *timed_threads(runs), runs[0].teacher
+    clocks = sorted({machine_of(run) for run in runs if timed_threads([run])})
+    return *places, *clocks, *timed_threads(runs), runs[0].teacher
 
 
 def _shape(latency: Latency) -> Shape:

@@ -9,7 +9,7 @@ from ..results import Latency, Result
 from ..timing import headline, warning_of
 from . import numbers
 from .conditions import timed_threads
-from .labels import letter, machine_of
+from .labels import identity_of, letter, machine_of, name_of
 from .machines import by_task, lettered_machines, machines
 from .runs import Row, Shape, Task, baseline_word, seeds_in_words, title
 from .tables import MAIN_SHAPES, TEACHERS_MEAN, chance_note, taught_by
@@ -146,33 +146,44 @@ def warnings(results: Sequence[Result], shapes: Collection[Shape] = ()) -> list[
 
 
 def _machines_sentence(results: Sequence[Result]) -> str:
-    """Return the letters of the machines, what was run on each unless the names of rows have their letters, and whose times there are."""
+    """Return the letters of the machines, what was run on each, and whose times there are."""
+    known = machines(results)
     places: dict[str, list[Result]] = {}
     for result in results:
         places.setdefault(machine_of(result), []).append(result)
-    names = [f"[{letter(index)}] {here[0].machine.cpu}" for index, here in enumerate(places.values())]
-    if not lettered_machines(results):
-        names = [
-            f"{_tasks_and_seeds(here, results)} on {name}, trained in {_precisions(here)}"
-            for name, here in zip(names, places.values(), strict=True)
-        ]
-    clocks = [letter(index) for index, here in enumerate(places.values()) if timed_threads(here)]
+    parts, clocks = [], []
+    for index, machine in enumerate(known):
+        here = next(part for part in places.values() if machine_of(part[0]) == identity_of(machine))
+        parts.append(
+            f"{_tasks_and_seeds(here, results)} on [{letter(index)}] {machine.cpu}, trained in {_precisions(here)}"
+        )
+        clocks += [letter(index)] if timed_threads(here) else []
     times = f" All times are of [{clocks[0]}]." if len(clocks) == 1 else ""
     times = " Latencies of different machines cannot be compared." if len(clocks) > 1 else times
-    return f"These runs were made on {len(names)} different machines: {'; '.join(names)}.{times}"
+    return f"These runs were made on {len(known)} different machines: {'; '.join(parts)}.{times}"
 
 
 def _tasks_and_seeds(here: Sequence[Result], results: Sequence[Result]) -> str:
-    """Return the tasks that were run `here`, with the seeds of those that others of `results` ran elsewhere, e.g. `SST-2, seeds 0 and 1
-    of MRPC and CoLA`."""
-    titles: dict[tuple[int, ...], list[str]] = {}
-    ours, everywhere = by_task(here), by_task(results)
-    for name, runs in ours.items():
-        is_all = len(runs) == len(everywhere[name])
-        seeds = () if is_all else tuple(sorted({run.seed for run in runs}))
-        titles.setdefault(seeds, []).append(runs[0].task.marked_title)
-    parts = [f"{seeds_in_words(seeds)} of {join_words(named)}" for seeds, named in titles.items() if seeds]
-    return ", ".join([*([join_words(titles[()])] if () in titles else []), *parts])
+    """Return the tasks that were run `here`, with the seeds and recipes of those of which others of `results` were run elsewhere, e.g.
+    `SST-2, seeds 0 and 1 of MRPC and CoLA (distilbert)`."""
+    titles: dict[tuple[tuple[int, ...], tuple[str, ...]], list[str]] = {}
+    everywhere = by_task(results)
+    for name, runs in by_task(here).items():
+        title_of = runs[0].task.marked_title
+        if len(runs) == len(everywhere[name]):
+            titles.setdefault(((), ()), []).append(title_of)
+            continue
+        recipes: dict[tuple[int, ...], list[str]] = {}
+        for recipe in dict.fromkeys(map(name_of, runs)):
+            recipes.setdefault(tuple(sorted({run.seed for run in runs if name_of(run) == recipe})), []).append(recipe)
+        is_one = len(recipes) == 1 and {*map(name_of, runs)} == {*map(name_of, everywhere[name])}
+        for seeds, own in recipes.items():
+            titles.setdefault((seeds, () if is_one else tuple(own)), []).append(title_of)
+    whole = titles.pop(((), ()), [])
+    parts = [join_words(whole)] if whole else []
+    for (seeds, own), named in titles.items():
+        parts.append(f"{seeds_in_words(seeds)} of {join_words(named)}" + (f" ({join_words(own)})" if own else ""))
+    return ", ".join(parts)
 
 
 def _precisions(results: Sequence[Result]) -> str:

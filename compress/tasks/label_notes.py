@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
+from contextlib import suppress
+from decimal import Decimal, InvalidOperation
 
 import numpy as np
 
@@ -48,16 +49,22 @@ def alike_labels(spec: TaskSpec, train: Split, names: tuple[str, ...]) -> list[s
 
 def _meaning(name: str) -> str | Decimal:
     """Return what is equal for labels that probably mean the same: the number, or the name in one case and one encoding."""
-    return Decimal(name) if is_number(name) else unicodedata.normalize("NFC", name).casefold()
+    with suppress(InvalidOperation):  # an exponent beyond all reason
+        if is_number(name):
+            return Decimal(name)
+    return unicodedata.normalize("NFC", name).casefold()
 
 
 def _likeness(names: Sequence[str]) -> tuple[str, Callable[[str], str]]:
     """Return how labels of one meaning differ, in words, and how to show them."""
-    if is_number(names[0]):
+    if isinstance(_meaning(names[0]), Decimal):
         return "are the same number", repr
-    if len({name.casefold() for name in names}) == 1:
+    composed = [unicodedata.normalize("NFC", name) for name in names]
+    if composed == list(names):
         return "differ only in case", repr
-    return "look alike, and their characters are encoded in different ways", ascii
+    if len(set(composed)) == 1:
+        return "look alike, and their characters are encoded in different ways", ascii
+    return "differ only in case and in how their characters are encoded", ascii
 
 
 def single_labels(spec: TaskSpec, names: tuple[str, ...], reported: Mapping[str, Split]) -> list[str]:

@@ -7,10 +7,12 @@ from collections.abc import Callable
 import pytest
 from report_tables import only
 
-from compress.report import sentences
+from compress.report import markdown_table, sentences
+from compress.report.details import environment
 from compress.report.page import tasks_of
 from compress.results import Result
 
+from .test_namesake_teachers import origin
 from .test_untimed import untimed
 
 Make = Callable[..., Result]
@@ -28,6 +30,13 @@ def seeds(results: list[Result]) -> dict[str, list[tuple[int, str]]]:
     return {variant.label: [(run.seed, run.machine.cpu) for run in variant.runs] for variant in only(results).variants}
 
 
+def said(results: list[Result]) -> str:
+    """Return the line on machines of a written page, without the precision."""
+    text = markdown_table(results)
+    (line,) = [line for line in text.replace("\\", "").splitlines() if "different machines" in line]
+    return line.replace(f", trained in {results[0].settings['precision']}", "")
+
+
 def test_untimed_seeds_of_another_machine_join_those_that_were_timed(fake: Make) -> None:
     runs = [there(untimed(fake(seed=2))), fake(), there(untimed(fake(seed=1)))]
     assert seeds(runs) == {"distilbert": [(0, HERE), (1, THERE), (2, THERE)]}
@@ -35,19 +44,14 @@ def test_untimed_seeds_of_another_machine_join_those_that_were_timed(fake: Make)
     assert [row.label for row in task.baselines] == ["teacher fp32"]
     assert task.baseline.latency((1, 32)) == only([fake()]).baseline.latency((1, 32))
     assert len(task.baseline.models) == 3
-    (warning,) = sentences.warnings(runs)
-    assert f"seeds 1 and 2 of SST-2 on [A] {THERE}; seed 0 of SST-2 on [B] {HERE}" in warning.replace(
-        f", trained in {runs[0].settings['precision']}", ""
-    )
-    assert warning.endswith("All times are of [B].")
+    places = f"seed 0 of SST-2 on [A] {HERE}; seeds 1 and 2 of SST-2 on [B] {THERE}. All times are of [A]."
+    assert places in said(runs)
     assert sentences.lede(runs) == sentences.lede([fake()])
 
 
 def test_tasks_of_one_machine_are_named_before_seeds_of_several(fake: Make) -> None:
     runs = [fake(), fake(task="mrpc"), there(untimed(fake(seed=1)))]
-    assert f"MRPC, seed 0 of SST-2 on [A] {HERE}" in sentences.warnings(runs)[0].replace(
-        f", trained in {runs[0].settings['precision']}", ""
-    ).replace("different machines: ", "")
+    assert f"machines: MRPC, seed 0 of SST-2 on [A] {HERE}" in said(runs)
     assert [variant.label for task in tasks_of(runs) for variant in task.variants] == ["distilbert", "distilbert"]
 
 
@@ -72,8 +76,30 @@ def test_int8_sums_that_may_clip_are_rows_of_their_own(fake: Make, isa: tuple[st
     assert list(seeds(runs)) == (["distilbert"] if shared else ["distilbert [A]", "distilbert [B]"])
 
 
-def test_a_row_of_two_machines_beside_one_of_one_has_both_letters(fake: Make) -> None:
-    runs = [fake(), fake("int8"), there(untimed(fake(seed=1)))]
-    assert list(seeds(runs)) == ["distilbert [A, B]", "int8 [A]"]
-    (warning,) = sentences.warnings(runs)
-    assert warning.endswith(f"[A] {HERE}; [B] {THERE}. All times are of [A].")
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_row_of_two_machines_beside_one_of_one_has_both_letters(fake: Make, order: int) -> None:
+    runs = [there(untimed(fake(seed=1))), fake(), fake("int8")][::order]
+    assert set(seeds(runs)) == {"distilbert [A, B]", "int8 [A]"}
+    assert f"seed 0 of SST-2 on [A] {HERE}; seed 1 of SST-2 (distilbert) on [B] {THERE}." in said(runs)
+    assert said(runs).endswith("All times are of [A].")
+    assert dict(environment(runs))["Machine A"].startswith(HERE)
+
+
+def test_recipes_that_different_machines_timed_have_teachers_of_their_own(fake: Make) -> None:
+    runs = [fake(), there(untimed(fake(seed=1))), untimed(fake("int8")), there(fake("int8", seed=1))]
+    assert list(seeds(runs)) == ["distilbert [A, B; timed on A]", "int8 [A, B; timed on B]"]
+    assert [row.label for row in only(runs).baselines] == [f"{label}, teacher fp32" for label in seeds(runs)]
+
+
+def test_seeds_that_are_swapped_are_named_by_their_recipes(fake: Make) -> None:
+    runs = [untimed(fake()), there(untimed(fake(seed=1))), untimed(fake("int8", seed=1)), there(untimed(fake("int8")))]
+    assert f"seed 0 of SST-2 (distilbert), seed 1 of SST-2 (int8) on [A] {HERE}" in said(runs)
+
+
+def test_letters_that_are_the_same_leave_the_files_to_tell_rows_apart(fake: Make) -> None:
+    def of(digest: str, seed: int, *, moved: bool) -> Result:
+        run = untimed(fake(seed=seed, origin=origin(digest)))
+        return there(run) if moved else run
+
+    runs = [of("a", 0, moved=False), of("a", 1, moved=True), of("b", 2, moved=True), of("b", 3, moved=False)]
+    assert list(seeds(runs)) == ["distilbert (aaaaaaaa)", "distilbert (bbbbbbbb)"]

@@ -74,6 +74,14 @@ def test_floats_of_json_are_scores_and_whole_numbers_are_classes(tmp_path: Path)
             ["caf\u00e9", "cafe\u0301", "bar"],
             "labels of train look alike, and their characters are encoded in different ways: 'cafe\\u0301' (2) and 'caf\\xe9' (2)",
         ),
+        (
+            ["\u00c9t", "e\u0301t", "bar"],
+            "labels of train differ only in case and in how their characters are encoded: 'e\\u0301t' (2) and '\\xc9t' (2)",
+        ),
+        (
+            ["K", "\u212a"],
+            "labels of train look alike, and their characters are encoded in different ways: 'K' (2) and '\\u212a' (2)",
+        ),
         (["9007199254740992", "9007199254740993"], None),
         (["pos", "neg"], None),
     ],

@@ -24,12 +24,15 @@ def label_order(
     if KINDS[kind].unit == "choice":  # transformers' class has one output, whatever config.json says
         return None
     expected = output_names(kind, task)
+    if kind == "tagging" and any(name[:2].upper() in _OTHER_TAGS for name in checkpoint):
+        raise CompressError(
+            f"{where}: the checkpoint's labels {list(checkpoint)} are BIOES or BILOU, and tags are read as IOB2: {list(expected)}; "
+            "--refit trains a new head"
+        )
     if len(checkpoint) != len(expected):
-        tags = kind == "tagging" and any(name[:2].upper() in _OTHER_TAGS for name in checkpoint)
-        why = "; tags are read as IOB2, and these are BIOES or BILOU" if tags else ""
         raise CompressError(
             f"{where}: the checkpoint has {len(checkpoint)} labels {list(checkpoint)} and the {kind} task "
-            f"{len(expected)}: {list(expected)}{why}; --refit trains a new head"
+            f"{len(expected)}: {list(expected)}; --refit trains a new head"
         )
     if not task or KINDS[kind].outputs:  # transformers' class defines which row is which
         return None

@@ -224,8 +224,10 @@ def test_labels_that_disagree(checkpoint_labels: tuple[str, ...], task: tuple[st
 
 def test_tags_of_another_scheme_are_named():
     tags = ("O", "B-PER", "I-PER", "E-PER", "S-PER")
-    with pytest.raises(CompressError, match="tags are read as IOB2, and these are BIOES or BILOU; --refit"):
-        label_order(tags, ("O", "B-PER", "I-PER"), kind="tagging", where="here")
+    for types in (["PER"], ["PER", "LOC"]):  # fewer labels, and as many
+        task = ("O", *(f"{mark}-{name}" for name in types for mark in "BI"))
+        with pytest.raises(CompressError, match=r"are BIOES or BILOU, and tags are read as IOB2: .*; --refit"):
+            label_order(tags, task, kind="tagging", where="here")
     with pytest.raises(CompressError, match=r"\['O', 'B-PER', 'I-PER'\]; --refit"):
         label_order(("O", "PER"), ("O", "B-PER", "I-PER"), kind="tagging", where="here")
 
