@@ -169,8 +169,8 @@ def _check_empty(arguments: Mapping[str, tuple[Any, ...]]) -> None:
     for name, words in arguments.items():
         empty = any(isinstance(word, str) and not word for word in words)
         if name in _EXPECTED and (empty or (not words and name in ("recipes", "teacher"))):
-            found = "none" if not words else repr(words[0]) if len(words) == 1 else repr(list(words))
-            raise CompressError(f"{name}: expected {_EXPECTED[name]}, found {found}")
+            words_found = "none" if not words else repr(words[0]) if len(words) == 1 else repr(list(words))
+            raise CompressError(f"{name}: expected {_EXPECTED[name]}, found {words_found}")
 
 
 def _check_types(takes: Any, values: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:

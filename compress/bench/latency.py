@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from ..errors import CompressError
 from .process import Child, Times
-from .rounds import Plan, Remaining, Series, Tally, by_rigor, by_runs, plans, time_rounds, warm_up
-from .rows import half_widths, latency
+from .rounds import Enough, Plan, Series, Tally, by_rigor, by_runs, plans, time_rounds, warm_up
+from .rows import latency, widest
 from .spec import BenchSpec, Candidate, Progress
 
 if TYPE_CHECKING:
@@ -29,10 +29,9 @@ def measure(
     Each round runs every candidate once in a new random order (seeded), so that drift of the machine affects all alike. `speedup` and
     `cpu_speedup` compare medians of the same rounds; how far the copy's speedup is from 1 is the noise. A shape stops before
     `spec.runs` at a time limit or, if `spec.narrow` is set, once the intervals of all p50 and of all ratios to the baseline are narrow
-    enough; a model whose own are leaves earlier. `Latency.runs` is the actual number of runs. With `spec.rigor` the processes are
-    started several times, and the times of all starts are pooled. `on_progress(what, done, total)` is called before each shape and at
-    the end. CompressError: a model cannot be loaded or run at a shape, usually before anything is timed; CheckFailed: a process died or
-    hung. No process outlives the call.
+    enough; `Latency.runs` is the actual number of runs. With `spec.rigor` the processes are started several times, and the times of all
+    starts are pooled. `on_progress(what, done, total)` is called before each shape and at the end. CompressError: a model cannot be
+    loaded or run at a shape, usually before anything is timed; CheckFailed: a process died or hung. No process outlives the call.
     """
     _check(candidates, spec)
     return _Measurement(candidates, spec, on_progress or (lambda what, done, total: None)).runtimes()
@@ -89,23 +88,20 @@ class _Measurement:
                 title = plan.title if starts == 1 else f"{plan.title}, start {start + 1} of {starts}"
                 self.on_progress(title, start * len(self.plans) + number, starts * len(self.plans))
                 warm_up(children, plan, self.spec.warmup)
-                remaining = self._stopping_rule(number, plan, start)
-                for name, values in time_rounds(children, self.inputs[number], remaining, start).items():
+                enough = self._stopping_rule(number, plan, start)
+                for name, values in time_rounds(children, self.inputs[number], enough, start).items():
                     self.times[number][name].append(values)
             for child in children:
                 self.peaks[child.name].append(child.peak_memory_bytes())
 
-    def _stopping_rule(self, number: int, plan: Plan, start: int) -> Remaining:
+    def _stopping_rule(self, number: int, plan: Plan, start: int) -> Enough:
         if self.spec.rigor:
             return by_rigor(plan, self.spec.rigor, start, self.tallies[number])
         return by_runs(plan, self.spec.runs, self._is_narrow)
 
-    def _is_narrow(self, times: Series, name: str) -> bool:
-        """Whether the p50 of the model called `name`, and its ratio to the baseline, are known well enough."""
-        if self.spec.narrow is None:
-            return False
-        widths = half_widths([times[name]], [times[self.baseline]], on_cpu=self.on_cpu)
-        return all(width is not None and width <= self.spec.narrow for width in widths)
+    def _is_narrow(self, times: Series) -> bool:
+        narrow = self.spec.narrow
+        return narrow is not None and widest(list(times.values()), times[self.baseline], on_cpu=self.on_cpu) <= narrow
 
 
 def _check(candidates: Sequence[Candidate], spec: BenchSpec) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .process import Child, Times
@@ -16,8 +16,8 @@ SECONDS_SINGLE, SECONDS_BATCH = 60.0, 20.0
 SECONDS_WARMUP = 1.0
 
 Input = Callable[[Candidate], list[int]]  # the tokens of each text of one run
-Series = dict[str, list[Times]]  # of each model, one entry per round that it was in: the first is in all
-Remaining = Callable[[Series], Collection[str]]  # the models of the next round; empty at the end
+Series = dict[str, list[Times]]  # of each model, one entry per round
+Enough = Callable[[Series], bool]
 
 
 @dataclass(frozen=True)
@@ -69,42 +69,31 @@ def warm_up(children: Sequence[Child], plan: Plan, most: int) -> None:
             child.warm(plan.inputs[0](child.candidate))
 
 
-def time_rounds(children: Sequence[Child], inputs: Iterable[Input], remaining: Remaining, seed: int) -> Series:
-    """Run timed rounds of the models that `remaining` names, until there are none."""
+def time_rounds(children: Sequence[Child], inputs: Iterable[Input], enough: Enough, seed: int) -> Series:
+    """Run timed rounds until `enough` says so."""
     times: Series = {child.name: [] for child in children}
     order, turns = random.Random(seed), iter(inputs)
-    while names := remaining(times):
+    while not enough(times):
         rows = next(turns)
-        going = [child for child in children if child.name in names]
-        for child in order.sample(going, len(going)):
+        for child in order.sample(children, len(children)):
             times[child.name].append(child.run(rows(child.candidate)))
     return times
 
 
-def by_runs(plan: Plan, least: int, is_narrow: Callable[[Series, str], bool]) -> Remaining:
-    """Return a rule to stop after `least` runs, rounded up to whole passes, or at the time limit; or earlier for the models whose
-    intervals a test (`is_check`) finds narrow. The first model, which the others are compared with, and the last, its control, stay to
-    the end; so do all models of a plan with several inputs, which are to be the same for all."""
+def by_runs(plan: Plan, least: int, is_narrow: Enough) -> Enough:
+    """Return a rule to stop after `least` runs, rounded up to whole passes; or at the time limit, or once a test (`is_check`) finds narrow
+    intervals."""
     from .intervals import is_check
 
     most, seconds = plan.runs(least), SECONDS_SINGLE if plan.shape[0] <= 1 else SECONDS_BATCH
     start = time.monotonic()
-    going: list[str] = []
 
-    def remaining(times: Series) -> Collection[str]:
+    def enough(times: Series) -> bool:
         number = _count(times)
-        going[:] = going or times
-        if number >= most or (number >= MIN_RUNS and time.monotonic() - start > seconds):
-            return ()
-        if is_check(number):
-            wide = {name for name in going if not is_narrow(times, name)}
-            if not wide:
-                return ()
-            if len(plan.inputs) == 1:
-                going[1:-1] = [name for name in going[1:-1] if name in wide]
-        return going
+        late = number >= MIN_RUNS and time.monotonic() - start > seconds
+        return number >= most or late or (is_check(number) and is_narrow(times))
 
-    return remaining
+    return enough
 
 
 @dataclass
@@ -120,7 +109,7 @@ class Tally:
             self.milliseconds[name] = self.milliseconds.get(name, 0.0) + times.wall
 
 
-def by_rigor(plan: Plan, rigor: Rigor, start: int, tally: Tally) -> Remaining:
+def by_rigor(plan: Plan, rigor: Rigor, start: int, tally: Tally) -> Enough:
     """Return a rule to stop once a shape has (start + 1) / starts of its texts and of each model's time; it updates `tally`.
 
     Each start has at least `MIN_RUNS` rounds, even if earlier starts did all that was required.
@@ -128,7 +117,7 @@ def by_rigor(plan: Plan, rigor: Rigor, start: int, tally: Tally) -> Remaining:
     part = (start + 1) / rigor.starts
     seen = 0
 
-    def remaining(times: Series) -> Collection[str]:
+    def enough(times: Series) -> bool:
         nonlocal seen
         number = _count(times)
         for place in range(seen, number):
@@ -136,9 +125,9 @@ def by_rigor(plan: Plan, rigor: Rigor, start: int, tally: Tally) -> Remaining:
         seen = number
         least = min(tally.milliseconds.values(), default=0.0)
         done = tally.texts >= rigor.queries * part and least >= rigor.seconds * 1000 * part
-        return () if number >= MIN_RUNS and done else times
+        return number >= MIN_RUNS and done
 
-    return remaining
+    return enough
 
 
 def _count(times: Series) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,16 +15,13 @@ from .spec import Shape
 if TYPE_CHECKING:
     from ..results import Latency
 
-# Times of one model: a list per start of its process, an entry per round that it was in.
-Starts = Sequence[Sequence[Times]]
+Starts = Sequence[Sequence[Times]]  # times of one model: a list per start of its process, an entry per round
 
 
 def latency(shape: Shape, times: Starts, baseline: Starts, *, on_cpu: bool) -> Latency:
-    """Return the figures of all starts pooled; `on_cpu`: half-widths of CPU time instead of wall-clock time. Ratios to the baseline are of
-    the rounds that the model was in."""
+    """Return the figures of all starts pooled; `on_cpu`: half-widths of CPU time instead of wall-clock time."""
     from ..results import Latency
 
-    baseline = _same_rounds(baseline, times)
     walls = [[one.wall for one in start] for start in times]
     pooled = [one for start in times for one in start]
     wall, cpu = np.array(pooled).T
@@ -50,19 +48,19 @@ def latency(shape: Shape, times: Starts, baseline: Starts, *, on_cpu: bool) -> L
     )
 
 
+def widest(times: Sequence[Sequence[Times]], baseline: Sequence[Times], *, on_cpu: bool) -> float:
+    """Return the largest half-width of the p50 and speedups of all models in one start; infinity if any is None."""
+    widths = [width for values in times for width in half_widths([values], [baseline], on_cpu=on_cpu)]
+    return max(inf if width is None else width for width in widths)
+
+
 def half_widths(times: Starts, baseline: Starts, *, on_cpu: bool) -> tuple[float | None, float | None]:
     """Return the half-widths of the p50 and of the round-by-round ratio to the baseline."""
-    both = times, _same_rounds(baseline, times)
-    mine, base = ([[one.cpu if on_cpu else one.wall for one in start] for start in each] for each in both)
+    mine, base = ([[one.cpu if on_cpu else one.wall for one in start] for start in each] for each in (times, baseline))
     if min(map(min, mine)) <= 0 or min(map(min, base)) <= 0:  # a coarse CPU clock may read 0
         return None, None
     ratios = [[b / m for m, b in zip(*start, strict=True)] for start in zip(mine, base, strict=True)]
     return _over_starts(mine), _over_starts(ratios)
-
-
-def _same_rounds(baseline: Starts, times: Starts) -> Starts:
-    """Return the baseline's times of the rounds that a model was in, which are the first ones of each start."""
-    return [base[: len(mine)] for base, mine in zip(baseline, times, strict=True)]
 
 
 def _over_starts(starts: Sequence[Sequence[float]]) -> float | None:

@@ -57,8 +57,7 @@ TIMES = (
     "Times are of one forward pass: the median CPU time on one thread, which other work on the machine changes little, and "
     "beside it wall time, p50 / p90; fewer than 36 runs say no p90. In brackets the speed-up: the time of {fp32} on ONNX Runtime, "
     "measured in turns with the model, over the model's own. Models timed with several threads have wall time alone. PyTorch eager "
-    "runs the same weights. A model is timed until its own time and speed-up are known well, which may take fewer rounds than the "
-    "model has that it is measured in turns with: the speed-up is of the rounds that both were in.",
+    "runs the same weights.",
     "The A/A line times the baseline against a copy of itself: differences of that size are noise. Where it, or wall time over "
     "CPU time, is off by more than 10%, the machine was busy: a line says which figures not to trust, and sentences leave them out.",
 )

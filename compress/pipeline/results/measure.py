@@ -21,7 +21,7 @@ from ..plan import Context, Plan
 from .reported import ReportedSource
 
 EVALUATE_VERSION = 2
-BENCH_VERSION = 5
+BENCH_VERSION = 4
 
 
 @dataclass(frozen=True)
