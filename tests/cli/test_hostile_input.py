@@ -107,7 +107,7 @@ def test_a_home_folder_that_the_shell_has_not_expanded(
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"), [("dev.jsonl", "line 1: not JSON"), ("dev.parquet", "cannot be read as Parquet")]
+    ("name", "expected"), [("dev.jsonl", "line 1: the number 9999"), ("dev.parquet", "cannot be read as Parquet")]
 )
 def test_columns_that_nobody_can_read(cli: Cli, tmp_path: Path, task_file: Path, name: str, expected: str) -> None:
     import pyarrow
