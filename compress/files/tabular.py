@@ -63,7 +63,7 @@ def json_line(line: str) -> Any:
 def csv_fault(error: csv.Error, way_out: str) -> str:
     """Return what is wrong with a row, and what to do: `way_out` for a fault of its quotes."""
     if "new-line character" in str(error):  # Python's words are for those who open files in Python
-        return "a carriage return stands in a field without quotes; quote the field, or end all lines in the same way"
+        return "a carriage return stands in a field without quotes, or ends a line; quote the field, or end lines in LF or CR LF"
     return f"{error}; {way_out}"
 
 
@@ -90,11 +90,8 @@ def _whole(text: str) -> int:
 
 
 _SHOWN_DIGITS = 40
-
-
-_LINES = json.JSONDecoder(
-    object_pairs_hook=_object_of, parse_float=_finite, parse_int=_whole
-)  # made once: making it takes longer than a line
+# Made once: making it takes longer than a line.
+_LINES = json.JSONDecoder(object_pairs_hook=_object_of, parse_float=_finite, parse_int=_whole)
 
 
 def label_list(value: Any) -> list[str] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,22 @@ def test_blank_lines_of_a_table_are_no_rows(folder: Path, tmp_path: Path, suffix
     source.write_text("\ufeff\n\r\nid;text\n1;a, b\n\n2;\n" if suffix == ".csv" else "\n\nid\ttext\n1\ta, b\n\n2\t\n")
     assert predict(folder, "--input", source, "--output", out).returncode == 0
     assert [(row["id"], row["text"]) for row in read(out, ".jsonl")] == [("1", "a, b"), ("2", "")]
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("in.csv", ["text;id", "a, b;1", "c;2"]),
+        ("in.jsonl", ['{"text": "a, b"}', '{"text": "c"}']),
+    ],
+)
+def test_lines_may_end_in_a_carriage_return_alone(
+    folder: Path, tmp_path: Path, name: str, lines: Sequence[str]
+) -> None:
+    source, out = tmp_path / name, tmp_path / "out.jsonl"
+    source.write_text("\r".join([*lines, ""]), newline="")
+    assert predict(folder, "--input", source, "--output", out).returncode == 0
+    assert [row["text"] for row in read(out, ".jsonl")] == ["a, b", "c"]
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv"])

@@ -150,7 +150,7 @@ def test_unbalanced_quotes(here: Path) -> None:
     refused(
         task(),
         here,
-        r"dev.csv:2: a carriage return stands in a field without quotes; quote the field, or end all lines",
+        r"dev.csv:2: a carriage return stands in a field without quotes, or ends a line; quote the field, or end lines",
     )
 
 
