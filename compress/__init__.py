@@ -56,6 +56,7 @@ class Options(TypedDict, total=False):
 
 
 _PATH, _COLUMN, _COUNT, _FLAG = "a path", "a column's name", "a whole number", "True or False"
+_SEVERAL = ("recipes", "tasks", "teacher", "corpus", "overrides")  # arguments that take one word or several
 _EXPECTED = {  # of each argument, in words
     "recipes": "a recipe's name, file or Recipe, or several",
     "tasks": "a task's name or file, or several",
@@ -141,32 +142,29 @@ def _request(recipes: Any, tasks: Any, options: Any) -> Any:
     for name in options:
         if name not in known:
             raise CompressError(f"no option `{name}`{did_you_mean(name, known)}")
-    _check_empty({name: (value,) for name, value in {"recipes": recipes, "tasks": tasks, **options}.items()})
-    own, rest = _split_own_files(options)
+    arguments = {"recipes": recipes, "tasks": tasks, **options}
+    several = {name: _words_of(arguments[name]) for name in _SEVERAL if arguments.get(name) is not None}
+    _check_empty(arguments | several)
+    own, fields = _split_own_files(arguments | several)
     for name in ("data_dir", "tuning", "root"):
-        if isinstance(rest.get(name), str | Path):
-            rest[name] = from_home(rest[name])
-    for name in ("corpus", "overrides", *(["teacher"] if rest.get("teacher") is not None else [])):
-        if name in rest:
-            rest[name] = _words_of(rest[name])
-    several = {"recipes": _words_of(recipes), "tasks": _words_of(tasks), **rest}
-    _check_empty({name: value for name, value in several.items() if isinstance(value, tuple)})
-    if "seeds" in rest:
-        rest["seeds"] = _seeds(rest["seeds"])
-    if rest.get("student") is not None:
-        rest["student"] = _word_of(rest["student"])
-    fields = several | rest
-    _check_types(Request, fields, {"recipes": recipes, "tasks": tasks, **options})
+        if isinstance(fields.get(name), str | Path):
+            fields[name] = from_home(fields[name])
+    if "seeds" in fields:
+        fields["seeds"] = _seeds(fields["seeds"])
+    if fields.get("student") is not None:
+        fields["student"] = _word_of(fields["student"])
+    _check_types(Request, fields, arguments)
     wrong = [word for word in fields.get("overrides", ()) if "=" not in word]
     if wrong or isinstance(options.get("overrides"), str):
         raise CompressError(f'overrides: expected a list like ["distill.epochs=1"], found {options["overrides"]!r}')
     return Request(own=own, **fields)
 
 
-def _check_empty(arguments: Mapping[str, tuple[Any, ...]]) -> None:
+def _check_empty(arguments: Mapping[str, Any]) -> None:
     """CompressError: an empty text in place of a name or path, as of an unset variable, which would mean the default or this folder; or no
     recipe or teacher among several."""
-    for name, words in arguments.items():
+    for name, value in arguments.items():
+        words = value if isinstance(value, tuple) else (value,)
         empty = any(isinstance(word, str) and not word for word in words)
         if name in _EXPECTED and (empty or (not words and name in ("recipes", "teacher"))):
             words_found = "none" if not words else repr(words[0]) if len(words) == 1 else repr(list(words))
@@ -192,8 +190,7 @@ def _split_own_files(options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     names = ("train", "dev", "text", "pair", "label", "kind", "max_length")
     named = {name: options.get(name) for name in names}
     _check_types(own_files, named, named)
-    corpus = options.get("corpus") or ()
-    return own_files(**named, corpus=_words_of(corpus)), {
+    return own_files(**named, corpus=options.get("corpus") or ()), {
         name: value for name, value in options.items() if name not in names
     }
 
