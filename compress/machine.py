@@ -23,9 +23,8 @@ ISA = {
     "bf16": {"bf16"},
     "sve": {"sve"},
 }
-EXACT_INT8 = frozenset(
-    {"avx_vnni", "avx512_vnni", "amx_int8", "dotprod", "i8mm"}
-)  # sum int8 products without saturation
+# Extensions that sum int8 products without saturation.
+EXACT_INT8 = frozenset({"avx_vnni", "avx512_vnni", "amx_int8", "dotprod", "i8mm"})
 PACKAGES = (
     "bert-compress", "torch", "transformers", "onnx", "onnxscript", "onnxruntime", "tokenizers", "numpy",
     "safetensors", "datasets", "accelerate", "pydantic", "neural-compressor", "torchao",

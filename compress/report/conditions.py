@@ -8,7 +8,7 @@ from typing import Any
 
 from ..machine import EXACT_INT8
 from ..results import Machine, Result
-from .labels import files_of, machine_of
+from .labels import files_of, is_timed, machine_of
 
 
 def timed_threads(results: Iterable[Result]) -> list[int]:
@@ -36,7 +36,7 @@ def _with_machines(results: Sequence[Result], conditions: Sequence[str]) -> list
     places: dict[tuple[str, int], set[str]] = {}
     for result, condition in zip(results, conditions, strict=True):
         places.setdefault((condition, result.seed), set()).add(machine_of(result))
-        if timed_threads([result]):
+        if is_timed(result):
             clocks.setdefault(condition, set()).add(machine_of(result))
     apart = {condition for (condition, _), several in places.items() if len(several) > 1}
     apart |= {condition for condition, several in clocks.items() if len(several) > 1}

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from ..results import Machine, Result
-from .conditions import identities, timed_threads
-from .labels import machine_of
+from .conditions import identities
+from .labels import is_timed, machine_of
 
 
 def machines(results: Sequence[Result]) -> list[Machine]:
-    """Return the different machines, those that timed runs first, each with the most cores that one of its runs might use. Their order,
-    which letters follow, is that of no list of results.
+    """Return the different machines, those that timed runs first, each with the most cores that one of its runs might use. Letters
+    follow this order, whatever that of the results.
 
     Cores, memory and the operating system's patch level do not distinguish machines: the number of threads with which a model was timed is
     given next to it.
@@ -19,13 +19,13 @@ def machines(results: Sequence[Result]) -> list[Machine]:
     by_kind: dict[str, Machine] = {}
     for result in sorted(results, key=lambda result: result.machine.cores):
         by_kind[machine_of(result)] = result.machine
-    timed = {machine_of(result) for result in results if timed_threads([result])}
+    timed = {machine_of(result) for result in results if is_timed(result)}
     return [by_kind[name] for name in sorted(by_kind, key=lambda name: (name not in timed, name))]
 
 
 def lettered_machines(results: Sequence[Result]) -> list[Machine]:
     """Return the machines that need a letter in row names; empty if the rows of each task are of the same ones, and all times of one."""
-    timed = [result for result in results if timed_threads([result])]
+    timed = [result for result in results if is_timed(result)]
     apart = any(len(set(_machines_of_rows(part))) > 1 for part in by_task(results).values())
     return machines(results) if apart or len(machines(timed)) > 1 else []
 

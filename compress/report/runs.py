@@ -15,7 +15,7 @@ from ..results.fidelity import Delta
 from ..timing import doubts_of, uses_cpu_time
 from .collect import check_together
 from .conditions import identities, timed_threads, trainings
-from .labels import machine_of, row_labels
+from .labels import is_timed, machine_of, row_labels
 from .machines import by_task, lettered_machines
 from .multiple_comparisons import Corrected, as_family
 from .tradeoffs import join_words
@@ -269,7 +269,7 @@ def _of_model(variant: Variant, name: str, recipe: str, delta: Delta | None, *, 
 def _teacher_conditions(runs: Sequence[Result]) -> tuple[object, ...]:
     """Return what the rows of one teacher have in common, whatever its seeds: the machines, the one that timed it, how, and its card."""
     places = sorted({machine_of(run) for run in runs})
-    clocks = sorted({machine_of(run) for run in runs if timed_threads([run])})
+    clocks = sorted({machine_of(run) for run in runs if is_timed(run)})
     return *places, *clocks, *timed_threads(runs), runs[0].teacher
 
 

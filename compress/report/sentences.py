@@ -147,20 +147,16 @@ def warnings(results: Sequence[Result], shapes: Collection[Shape] = ()) -> list[
 
 def _machines_sentence(results: Sequence[Result]) -> str:
     """Return the letters of the machines, what was run on each, and whose times there are."""
-    known = machines(results)
-    places: dict[str, list[Result]] = {}
-    for result in results:
-        places.setdefault(machine_of(result), []).append(result)
-    parts, clocks = [], []
+    known, parts, clocks = machines(results), [], []
     for index, machine in enumerate(known):
-        here = next(part for part in places.values() if machine_of(part[0]) == identity_of(machine))
-        parts.append(
-            f"{_tasks_and_seeds(here, results)} on [{letter(index)}] {machine.cpu}, trained in {_precisions(here)}"
-        )
+        here = [result for result in results if machine_of(result) == identity_of(machine)]
+        ran = _tasks_and_seeds(here, results)
+        parts.append(f"[{letter(index)}] {machine.cpu}: {ran}; trained in {_precisions(here)}.")
         clocks += [letter(index)] if timed_threads(here) else []
-    times = f" All times are of [{clocks[0]}]." if len(clocks) == 1 else ""
-    times = " Latencies of different machines cannot be compared." if len(clocks) > 1 else times
-    return f"These runs were made on {len(known)} different machines: {'; '.join(parts)}.{times}"
+    times = {0: "", 1: f" All times are of [{''.join(clocks)}]."}.get(
+        len(clocks), " Latencies of different machines cannot be compared."
+    )
+    return f"These runs were made on {len(known)} different machines. {' '.join(parts)}{times}"
 
 
 def _tasks_and_seeds(here: Sequence[Result], results: Sequence[Result]) -> str:
@@ -169,16 +165,16 @@ def _tasks_and_seeds(here: Sequence[Result], results: Sequence[Result]) -> str:
     titles: dict[tuple[tuple[int, ...], tuple[str, ...]], list[str]] = {}
     everywhere = by_task(results)
     for name, runs in by_task(here).items():
-        title_of = runs[0].task.marked_title
+        marked = runs[0].task.marked_title
         if len(runs) == len(everywhere[name]):
-            titles.setdefault(((), ()), []).append(title_of)
+            titles.setdefault(((), ()), []).append(marked)
             continue
         recipes: dict[tuple[int, ...], list[str]] = {}
         for recipe in dict.fromkeys(map(name_of, runs)):
             recipes.setdefault(tuple(sorted({run.seed for run in runs if name_of(run) == recipe})), []).append(recipe)
         is_one = len(recipes) == 1 and {*map(name_of, runs)} == {*map(name_of, everywhere[name])}
         for seeds, own in recipes.items():
-            titles.setdefault((seeds, () if is_one else tuple(own)), []).append(title_of)
+            titles.setdefault((seeds, () if is_one else tuple(own)), []).append(marked)
     whole = titles.pop(((), ()), [])
     parts = [join_words(whole)] if whole else []
     for (seeds, own), named in titles.items():

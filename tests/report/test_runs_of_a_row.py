@@ -86,7 +86,7 @@ def test_different_machines_are_a_warning_and_rows_of_their_own(fake: Callable[.
     other = fake(machine=one.machine.model_copy(update={"cpu": "Intel Xeon 8488C"}))
     task = only([one, other])
     (warning,) = sentences.warnings([one, other])
-    assert "of SST-2 on [A] AMD EPYC 9R14, trained in fp32; seed 0 of SST-2 on [B] Intel Xeon 8488C" in warning
+    assert "[A] AMD EPYC 9R14: seed 0 of SST-2; trained in fp32. [B] Intel Xeon 8488C: seed 0 of SST-2;" in warning
     assert warning.endswith("Latencies of different machines cannot be compared.")
     assert {row.recipe for row in task.rows} == {"distilbert [A]", "distilbert [B]"}
     assert sentences.lede([one, other]) == ""
@@ -125,7 +125,8 @@ def test_machines_that_timed_nothing_have_no_latencies_to_confuse(fake: Callable
         machine = result.machine.model_copy(update={"cpu": cpu})
         results.append(result.model_copy(update={"models": models, "machine": machine}))
     (warning,) = sentences.warnings(results)
-    assert "[A] AMD EPYC 9R14" in warning and warning.endswith("[B] Intel Xeon 8488C, trained in fp32.")
+    assert "[A] AMD EPYC 9R14: " in warning
+    assert warning.endswith("[B] Intel Xeon 8488C: seed 0 of SST-2; trained in fp32.")
 
 
 def without_times(result: Result) -> Result:
@@ -149,8 +150,8 @@ def test_tasks_of_two_machines_that_are_timed_on_one_share_the_names_of_rows(fak
     untimed = [one, without_times(other)]
     assert {row.recipe for task in tasks_of(untimed) for row in task.rows if row.recipe} == {"distilbert"}
     (warning,) = sentences.warnings(untimed)
-    assert f"{one.task.title} on [A] AMD EPYC 9R14, trained in {one.settings['precision']}" in warning
-    assert "MRPC on [B] Intel Xeon 8488C, trained in bf16" in warning
+    assert f"[A] AMD EPYC 9R14: {one.task.title}; trained in {one.settings['precision']}." in warning
+    assert "[B] Intel Xeon 8488C: MRPC; trained in bf16." in warning
     assert warning.endswith("All times are of [A].")
     assert sentences.lede(untimed) == sentences.lede([one])
     timed = [one, other]

@@ -34,7 +34,7 @@ def said(results: list[Result]) -> str:
     """Return the line on machines of a written page, without the precision."""
     text = markdown_table(results)
     (line,) = [line for line in text.replace("\\", "").splitlines() if "different machines" in line]
-    return line.replace(f", trained in {results[0].settings['precision']}", "")
+    return line.replace(f"; trained in {results[0].settings['precision']}", "")
 
 
 def test_untimed_seeds_of_another_machine_join_those_that_were_timed(fake: Make) -> None:
@@ -44,14 +44,14 @@ def test_untimed_seeds_of_another_machine_join_those_that_were_timed(fake: Make)
     assert [row.label for row in task.baselines] == ["teacher fp32"]
     assert task.baseline.latency((1, 32)) == only([fake()]).baseline.latency((1, 32))
     assert len(task.baseline.models) == 3
-    places = f"seed 0 of SST-2 on [A] {HERE}; seeds 1 and 2 of SST-2 on [B] {THERE}. All times are of [A]."
+    places = f"[A] {HERE}: seed 0 of SST-2. [B] {THERE}: seeds 1 and 2 of SST-2. All times are of [A]."
     assert places in said(runs)
     assert sentences.lede(runs) == sentences.lede([fake()])
 
 
 def test_tasks_of_one_machine_are_named_before_seeds_of_several(fake: Make) -> None:
     runs = [fake(), fake(task="mrpc"), there(untimed(fake(seed=1)))]
-    assert f"machines: MRPC, seed 0 of SST-2 on [A] {HERE}" in said(runs)
+    assert f"machines. [A] {HERE}: MRPC, seed 0 of SST-2." in said(runs)
     assert [variant.label for task in tasks_of(runs) for variant in task.variants] == ["distilbert", "distilbert"]
 
 
@@ -80,7 +80,7 @@ def test_int8_sums_that_may_clip_are_rows_of_their_own(fake: Make, isa: tuple[st
 def test_a_row_of_two_machines_beside_one_of_one_has_both_letters(fake: Make, order: int) -> None:
     runs = [there(untimed(fake(seed=1))), fake(), fake("int8")][::order]
     assert set(seeds(runs)) == {"distilbert [A, B]", "int8 [A]"}
-    assert f"seed 0 of SST-2 on [A] {HERE}; seed 1 of SST-2 (distilbert) on [B] {THERE}." in said(runs)
+    assert f"[A] {HERE}: seed 0 of SST-2. [B] {THERE}: seed 1 of SST-2 (distilbert)." in said(runs)
     assert said(runs).endswith("All times are of [A].")
     assert dict(environment(runs))["Machine A"].startswith(HERE)
 
@@ -93,7 +93,7 @@ def test_recipes_that_different_machines_timed_have_teachers_of_their_own(fake: 
 
 def test_seeds_that_are_swapped_are_named_by_their_recipes(fake: Make) -> None:
     runs = [untimed(fake()), there(untimed(fake(seed=1))), untimed(fake("int8", seed=1)), there(untimed(fake("int8")))]
-    assert f"seed 0 of SST-2 (distilbert), seed 1 of SST-2 (int8) on [A] {HERE}" in said(runs)
+    assert f"[A] {HERE}: seed 0 of SST-2 (distilbert), seed 1 of SST-2 (int8). [B]" in said(runs)
 
 
 def test_letters_that_are_the_same_leave_the_files_to_tell_rows_apart(fake: Make) -> None:
