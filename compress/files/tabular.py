@@ -76,6 +76,9 @@ def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return values
 
 
+_SHOWN_DIGITS = 40  # of a number that is too large
+
+
 def _finite(text: str) -> float:
     if math.isfinite(number := float(text)):
         return number
@@ -89,7 +92,6 @@ def _whole(text: str) -> int:
     return int(text)
 
 
-_SHOWN_DIGITS = 40
 # Made once: making it takes longer than a line.
 _LINES = json.JSONDecoder(object_pairs_hook=_object_of, parse_float=_finite, parse_int=_whole)
 
