@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 # Limits of a message: the input that it repeats may be a whole file.
 _WORD, _LINE, _LINES = 300, 2000, 50  # characters of a word, characters of a line, lines
 
@@ -56,6 +58,12 @@ def _printable_line(line: str) -> str:
 
 def _truncate(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most * 2 // 3]} … {text[-most // 3 :]}"
+
+
+def brief(value: Any) -> str:
+    """Return `value` for a message, cut to a readable length."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "…"
 
 
 def did_you_mean(name: str, known: list[str]) -> str:

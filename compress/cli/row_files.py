@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import CompressError, nearest
-from ..files.tabular import DELIMITERS, csv_fault, delimiter_of, is_header, json_line, not_utf8
+from ..files.tabular import DELIMITERS, column_names, csv_fault, delimiter_of, is_header, json_line, not_utf8
 
 if TYPE_CHECKING:
     from ..tasks.tables import Table
@@ -182,8 +182,9 @@ def value_of(row: Row, name: str, option: str) -> Any:
     """Return a row's value. CompressError: the row has no column `name`, which `option` names."""
     if name not in row.values:
         near = nearest(name, list(row.values)) or ";"
-        there = ", ".join(map(repr, row.values))
-        raise CompressError(f"{row.header}: no column {name!r}{near} name one of {there} with {option}")
+        raise CompressError(
+            f"{row.header}: no column {name!r}{near} name one of {column_names(row.values)} with {option}"
+        )
     return row.values[name]
 
 

@@ -8,15 +8,16 @@ import csv
 import json
 import math
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Container, Sequence
 from typing import Any
 
-from ..errors import CompressError
+from ..errors import CompressError, brief
 
 CONLL = (".conll", ".conllu", ".bio", ".iob", ".iob2", ".txt")  # suffixes of files with one word per line
 WORDS = "tokens"  # the name of their first column
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 LABEL_MARKS = ("|", ";", ",")  # between the labels of a list that is written as text
+_MOST_NAMES = 20  # names of columns in a message
 _OTHERS = (";", "\t")  # other delimiters of a .csv: spreadsheets write the first where the comma is the decimal sign
 NO_COMMA = re.compile(r"""['"]\s+['"]""")  # between the texts of a list without commas, as NumPy writes it
 _QUOTED = re.compile(r'"[^"]*("|$)')  # a quoted field; one over several lines is closed after the first line
@@ -41,6 +42,13 @@ def is_header(fields: Sequence[str], names: Sequence[str]) -> bool:
     """Whether a row has the `names` that the user gives the columns, in any case and order, so that it is no example."""
     one, other = (sorted(name.strip().casefold() for name in row) for row in (fields, names))
     return one == other
+
+
+def column_names(columns: Collection[str]) -> str:
+    """Return the names for a message: each cut to a readable length, and how many more there are than it shows."""
+    shown = ", ".join(brief(name) for name in list(columns)[:_MOST_NAMES])
+    more = len(columns) - _MOST_NAMES
+    return (shown or "none") + (f" and {more:,} more" if more > 0 else "")
 
 
 def not_utf8(

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeGuard
 
+from compress.errors import brief
 from compress.runtime.words import word_spans
 from compress.spec.task import TaskSpec
 
 from .columns import Rows
-from .tables import brief, refuse
+from .tables import refuse
 
 QUESTION, CONTEXT, ANSWERS = "question", "context", "answers"  # usual column names
 FORMS = '[{"text": "Paris", "answer_start": 12}] or {"text": ["Paris"], "answer_start": [12]}'

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compress.errors import CompressError
+from compress.errors import CompressError, brief
 from compress.fields import NOT_UNICODE, is_unicode
 from compress.spec.kinds import KINDS
 from compress.spec.task import TaskSpec
@@ -10,7 +10,7 @@ from compress.spec.task import TaskSpec
 from .columns import Rows
 from .data import Split
 from .kinds import TASK_KINDS
-from .tables import all_have, brief, no_examples, refuse
+from .tables import all_have, no_examples, refuse
 
 
 def to_split(

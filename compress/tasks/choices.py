@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from compress.errors import brief
 from compress.files.tabular import label_text
 from compress.spec.task import TaskSpec
 
 from .columns import Rows
-from .tables import brief, refuse
+from .tables import refuse
 
 FORMS = '["an ending", "another"] or {"label": ["A", "B"], "text": ["an ending", "another"]}'
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"

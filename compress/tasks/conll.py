@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from compress.errors import CompressError
+from compress.errors import CompressError, brief
 from compress.files.tabular import WORDS
 
-from .tables import Table, brief, lines_of, read_text, refuse
+from .tables import Table, lines_of, read_text, refuse
 
 TAGS = "tags"  # name of the last column
 # CoNLL-U's columns; forms are the words, universal parts of speech the tags.

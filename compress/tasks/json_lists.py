@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from compress.errors import brief
+
 from ..files.tabular import NO_COMMA
 from .columns import Rows
-from .tables import brief, refuse
+from .tables import refuse
 
 
 def parsed_lists(rows: Rows, column: str, label: str) -> Rows:

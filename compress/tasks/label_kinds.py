@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from compress.errors import CompressError
+from compress.errors import CompressError, brief
 from compress.fields import NOT_UNICODE, is_unicode
 from compress.files.tabular import are_label_lists, label_text
 from compress.spec.kinds import KINDS, KindName
@@ -14,7 +14,7 @@ from .columns import Rows
 from .kinds.classification import MOST_UNLISTED_LABELS, natural, unlabelled_rows
 from .kinds.multilabel import listed_names
 from .number_texts import are_scores, is_number, whole_values, with_decimal_point
-from .tables import Table, all_have, brief, label_values, no_examples, refuse
+from .tables import Table, all_have, label_values, no_examples, refuse
 
 
 def read_kind(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from compress.errors import CompressError, nearest
-from compress.files.tabular import DELIMITERS, WORDS, label_columns
+from compress.errors import CompressError, brief, nearest
+from compress.files.tabular import DELIMITERS, WORDS, column_names, label_columns
 
 from .answers import ANSWERS, CONTEXT, QUESTION, are_answers
 from .conll import TAGS
@@ -13,7 +13,7 @@ from .own_choices import choice_text, holds_endings, usual_choice
 from .own_files import OwnFiles
 from .own_queries import PASSAGE, QUERY, RELEVANCES
 from .spans import SPANS
-from .tables import Table, brief, no_examples
+from .tables import Table, no_examples
 from .text_columns import ending_columns
 
 _WORDS_OF_TEXT = 3  # a name with this many is probably a text
@@ -127,7 +127,7 @@ def check_column(table: Table, option: str, name: str) -> None:
     headed = "" if first is None else f"; or put a line of names above, if {brief(first)} is a value"
     near = nearest(name, columns) or ";"
     raise CompressError(
-        f"{table.place}: no column {name!r}{near} name one of {', '.join(map(repr, columns))} with {option}, or let "
+        f"{table.place}: no column {name!r}{near} name one of {column_names(columns)} with {option}, or let "
         f"`compress init` find the columns{headed}"
     )
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from compress.errors import brief
 from compress.metrics.tags import OUTSIDE
 from compress.runtime.words import word_spans
 
 from .columns import Rows
-from .tables import brief, refuse
+from .tables import refuse
 
 FORMS = '{"start": 0, "end": 5, "label": "PER"} or [0, 5, "PER"]'
 SPANS = "entities"  # usual name of their column

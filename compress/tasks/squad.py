@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from compress.errors import CompressError
+from compress.errors import CompressError, brief
 
 from .answers import ANSWERS, CONTEXT, QUESTION
-from .tables import Table, brief, read_text, refuse
+from .tables import Table, read_text, refuse
 
 _FORM = '{"data": [{"paragraphs": [{"context": …, "qas": [{"question": …, "answers": […]}]}]}]}'
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compress.errors import CompressError, nearest
+from compress.errors import CompressError, brief, nearest
 from compress.files.regular import check_regular
-from compress.files.tabular import CONLL, DELIMITERS, json_line, not_utf8
+from compress.files.tabular import CONLL, DELIMITERS, column_names, json_line, not_utf8
 
 SHOWN = 3  # wrong lines shown in a message
 
@@ -32,8 +32,8 @@ class Table:
 
     def column(self, name: str) -> list[Any]:
         if name not in self.columns:
-            columns = list(self.columns)
-            raise CompressError(f"{self.place}: no column {name!r}{nearest(name, columns)}; found {columns}")
+            near = nearest(name, list(self.columns))
+            raise CompressError(f"{self.place}: no column {name!r}{near}; it has {column_names(self.columns)}")
         self.check_whole(name)
         return self.columns[name]
 
@@ -60,12 +60,6 @@ def refuse(place: str, unit: str, problems: Sequence[tuple[int | str, str]], way
     shown = "; ".join(f"{unit} {number}: {problem}" for number, problem in problems[:SHOWN])
     rest = f"; {len(problems):,} such {unit}s in all" if len(problems) > SHOWN else ""
     raise CompressError(f"{place}: {shown}{rest}{way_out}")
-
-
-def brief(value: Any) -> str:
-    """Return `value` for a message, cut to a readable length."""
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "…"
 
 
 def format_count(count: int, one: str, many: str = "") -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from compress.errors import brief
 from compress.files.tabular import label_text
 from compress.metrics.tags import OUTSIDE, are_entities
 from compress.runtime.words import joined_spans
@@ -14,7 +15,7 @@ from compress.spec.task import TaskSpec
 from .columns import Rows
 from .json_lists import parsed_lists
 from .spans import spans_as_tags
-from .tables import brief, refuse
+from .tables import refuse
 from .tag_schemes import are_tags_of_entities, is_tag, to_iob2, types_of
 
 Word = tuple[str, int, int]  # label, start and end in characters

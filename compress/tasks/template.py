@@ -12,9 +12,9 @@ from typing import Any
 
 import yaml
 
-from compress.errors import CompressError
+from compress.errors import CompressError, brief
 from compress.files.paths import from_home, not_from_home
-from compress.files.tabular import CONLL, label_list, label_text
+from compress.files.tabular import CONLL, column_names, label_list, label_text
 from compress.spec.kinds import KINDS
 from compress.spec.task import TaskSpec
 
@@ -28,7 +28,7 @@ from .own import names_split, own_task
 from .own_columns import check_parted, headless, with_words
 from .own_files import OwnFiles
 from .plain_text import is_plain_text
-from .tables import Table, brief, no_examples
+from .tables import Table, no_examples
 from .text_columns import ending_columns
 
 _SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", *CONLL)
@@ -138,7 +138,7 @@ def _label(table: Table, names: dict[str, str], texts: set[str]) -> str:
         raise no_examples(table.place)
     if named is None and not few:
         raise CompressError(
-            f"{table.place}: no column looks like labels; name one of {_column_list(table)} with --label"
+            f"{table.place}: no column looks like labels; name one of {column_names(table.columns)} with --label"
         )
     return named or few[-1]
 
@@ -157,12 +157,10 @@ def _text_column(table: Table, names: dict[str, str], taken: set[str | None]) ->
         if name not in taken and values and all(isinstance(value, str) for value in values)
     }
     if named is None and not lengths:
-        raise CompressError(f"{table.place}: no column looks like texts; name one of {_column_list(table)} with --text")
+        raise CompressError(
+            f"{table.place}: no column looks like texts; name one of {column_names(table.columns)} with --text"
+        )
     return named or max(lengths, key=lambda name: lengths[name])
-
-
-def _column_list(table: Table) -> str:
-    return ", ".join(map(repr, table.columns))
 
 
 def task_yaml(own: OwnFiles, file: Path) -> tuple[str, list[str]]:

@@ -112,7 +112,7 @@ class Tab:
     def axe(self, script: Path) -> list[str]:
         """Return `rule: target` for every violation, best practices included."""
         self.run(script.read_text(encoding="utf-8") + ";0")
-        violations = self.run("axe.run(document).then(found => JSON.stringify(found.violations))")
+        violations = self.run("axe.run(document).then(outcome => JSON.stringify(outcome.violations))")
         return [
             f"{violation['id']}: {node['target']} {node['html'][:120]}"
             for violation in json.loads(violations)

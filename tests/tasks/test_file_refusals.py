@@ -54,8 +54,14 @@ def test_ragged_rows_show_the_first_few_and_the_count(here: Path, quoting: bool)
 
 
 def test_missing_column(here: Path) -> None:
-    refused(task(text=("txt",)), here, r"train.csv: no column 'txt'; did you mean `text`\?; found \['text', 'label'\]")
+    refused(task(text=("txt",)), here, r"train.csv: no column 'txt'; did you mean `text`\?; it has 'text', 'label'")
     refused(task(label="gold_label"), here, r"train.csv: no column 'gold_label'")
+
+
+def test_message_on_missing_column_of_wide_file_names_first_columns(here: Path) -> None:
+    names = ["x" * 100, *(f"feature{i}" for i in range(29))]
+    (here / "train.csv").write_text(",".join(names) + "\n" + ",".join("1" * 30) + "\n")
+    refused(task(), here, rf"no column 'text'; it has '{'x' * 56}…, 'feature0', .*'feature18' and 10 more$")
 
 
 def test_two_columns_of_one_name(here: Path) -> None:

@@ -217,8 +217,8 @@ def _model_result(plan: Plan, context: Context, model: Model, outputs: RunOutput
     )
 
 
-def _types(data: ReportedData, gold: np.ndarray, outputs: np.ndarray) -> dict[str, EntityScore]:
-    scores = TASK_KINDS[data.spec.kind].types(outputs, gold, data.labels, data.spec.metrics)
+def _types(data: ReportedData, gold: np.ndarray, logits: np.ndarray) -> dict[str, EntityScore]:
+    scores = TASK_KINDS[data.spec.kind].types(logits, gold, data.labels, data.spec.metrics)
     return {name: EntityScore(**vars(each)) for name, each in scores.items()}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from compress.errors import CompressError
+from compress.errors import CompressError, brief
 from compress.fields import NOT_UNICODE, is_unicode
 from compress.metrics import ClassHeadline
 from compress.runtime.kinds.classification import softmax
@@ -17,7 +17,7 @@ from compress.spec.task import TaskSpec
 
 from ..columns import Rows
 from ..ensembles import fit_temperature, mean_of_probabilities
-from ..tables import brief, refuse
+from ..tables import refuse
 from .kind import TaskKind
 
 MOST_UNLISTED_LABELS = 100  # more distinct values are probably scores or ids, not classes

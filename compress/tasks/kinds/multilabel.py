@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from compress.errors import CompressError
+from compress.errors import CompressError, brief
 from compress.files.tabular import flag, label_list
 from compress.metrics import LabelsHeadline
 from compress.runtime.kinds.multilabel import sigmoid
@@ -16,7 +16,7 @@ from compress.spec.task import TaskSpec
 from ..columns import Rows
 from ..ensembles import fit_temperature, mean_of_decisions
 from ..label_thresholds import label_thresholds
-from ..tables import brief, refuse
+from ..tables import refuse
 from .classification import MOST_UNLISTED_LABELS, check_unicode, declared_names, natural, unknown_label
 from .kind import TaskKind
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from compress.errors import CompressError
+from compress.errors import CompressError, brief
 from compress.metrics import RanksHeadline
 from compress.metrics.ranks import best_passages, queries_of, scored_queries
 from compress.spec.task import TaskSpec
 
 from ..columns import Rows
-from ..tables import brief, refuse
+from ..tables import refuse
 from .kind import Names, TaskKind
 from .regression import REGRESSION, read_scores
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from compress.errors import brief
 from compress.metrics import CorrelationHeadline
 
 from ..columns import Rows
 from ..ensembles import mean_of_scores
-from ..tables import brief, refuse
+from ..tables import refuse
 from .kind import TaskKind
 
 LARGEST_SCORE = float(np.finfo(np.float32).max)
