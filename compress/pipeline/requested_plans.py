@@ -63,7 +63,10 @@ def plan_all(request: Request) -> list[Plan]:
 def _check_overrides(request: Request) -> None:
     """Raise `CompressError` for an override of what an option gives, which would have no effect."""
     for name in ("teacher", "student", "precision"):
-        twice = [text for text in request.overrides if re.split(r"[.=\[]", text.strip())[0] == name]
+        whole = re.compile(
+            rf"\s*{name}(?![\w-]|\.[a-z])"
+        )  # a field of it, as `teacher.epochs`, is refused with the recipe
+        twice = [text for text in request.overrides if whole.match(text)]
         if getattr(request, name) and twice:
             raise CompressError(f"--set {twice[0]}: --{name} gives it too; leave one of the two out")
 

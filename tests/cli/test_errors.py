@@ -90,6 +90,10 @@ def test_all_mistakes_come_at_once(cli: Cli, tmp_path: Path) -> None:
             "--set teacher=minilm-l6: --teacher gives it too; leave one of the two out",
         ),
         (
+            ["int8", "--task", "toy-sentiment", "--teacher", "bert-mini", "--set", "teacher.epochs=2"],
+            "its training is the stage `finetune`: set finetune.epochs",
+        ),
+        (
             ["int8", "--task", "toy-sentiment", "--precision", "bf16", "--set", "precision=fp32"],
             "--set precision=fp32: --precision gives it too",
         ),
