@@ -1,7 +1,8 @@
 """Compress a BERT teacher by a recipe, measure what it cost, ship a verified int8 ONNX bundle.
 
 `compress.run(...)` is the command line's `run`. `compress.runtime.Classifier`, `Tagger` for labelled words, `Reader` for
-questions and `Ranker` for passages work with a shipped bundle, and import neither torch nor anything else of this package.
+questions, `Ranker` for passages, `Chooser` for endings and `Embedder` for vectors work with a shipped bundle, without torch
+and transformers.
 """
 
 from __future__ import annotations

@@ -33,6 +33,7 @@ _PATIENCE = 20.0  # seconds; torchrun kills after 30
 app = typer.Typer(
     name="compress",
     help="Compress a BERT teacher by a recipe, measure the cost and ship a verified int8 ONNX bundle.",
+    epilog="Exit codes: 0 done, 1 a check failed, 2 wrong input, 130 and 143 interrupted.",
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
@@ -105,7 +106,7 @@ def _command_path(words: list[str]) -> str:
 
 
 def main() -> None:
-    """Exit codes: 0 done, 1 a check failed, 2 wrong input, 130 and 143 interrupted."""
+    """Run a command; the process exits with one of the codes in the help."""
     signals.install(continues=any(word in _CONTINUED for word in sys.argv[1:2]))
     # Set before torch is imported, so that its waiting threads sleep. By default they spin, which takes cores from working threads.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

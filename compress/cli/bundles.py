@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 Text = str | tuple[str, str]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
+JsonAnswers = Annotated[
+    bool, typer.Option("--json", help="Print JSON on stdout; with --input, name a .jsonl file as --output instead.")
+]
 Threads = Annotated[int | None, typer.Option(min=1, max=MOST_THREADS, help="Threads. Default: the usable cores.")]
 
 # Options of `predict`.
@@ -147,7 +150,7 @@ def predict(
     precision_hint: PrecisionHint = None,
     aggregation: Aggregation = None,
     verify: Verify = True,
-    json: Json = False,
+    json: JsonAnswers = False,
 ) -> None:
     """Answer with a bundle. Its kind decides the output: label and score, tab-separated; entities; answer and score; best ending and
     probability; or a text's vector or a pair's cosine.

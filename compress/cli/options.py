@@ -57,7 +57,8 @@ Text = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
-        help="Text column. Default: text; tokens for one word per line; question for SQuAD; query if another column is passage.",
+        help="Text column; for choice also two, comma-separated: the context, and how each ending begins. "
+        "Default: text; tokens for one word per line; question for SQuAD; query if another column is passage.",
         rich_help_panel=OWN_FILES,
     ),
 ]

@@ -32,7 +32,7 @@ class Package(Spec):
 
 
 class Checkpoint(Spec):
-    """Where weights come from, tried in this order: `path`, `package`, `hub` at `revision`."""
+    """Where weights come from: from `path`, if given; else from `package`, if it is installed, or from `hub` at `revision`."""
 
     path: str | None = Field(default=None, description="a folder, relative to the card's file")
     package: Package | None = Field(default=None, description="an installed package that contains the folder")

@@ -18,10 +18,10 @@ from .reading import MOST, Text, TextReader
 class Classifier(OpenedModel):
     """A text classifier or regressor on the CPU. One instance may be used from several threads.
 
-    `precision` is "int8" or "fp32"; default: int8 if the folder has it. `threads` is for one model run (default: the usable cores).
-    `runtime` is "onnxruntime" or "openvino"; with the latter `precision_hint` is "f32" (the default) or "bf16". `verify` checks the files
-    that are run against the SHA-256 that a bundle lists: each is read once more, the first time. Raises `CompressError` naming the file or
-    the argument that is missing or wrong.
+    `precision` is "int8", "fp32", "avx2" or "qdq"; default: int8 if the folder has it, with OpenVINO qdq.
+    `threads` is for one model run (default: the usable cores). `runtime` is "onnxruntime" or "openvino"; with the latter
+    `precision_hint` is "f32" (the default) or "bf16". `verify` checks the files that are run against the SHA-256 that a bundle lists:
+    each is read once more, the first time. Raises `CompressError` naming the file or the argument that is missing or wrong.
     """
 
     _unit = "text"

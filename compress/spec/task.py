@@ -50,7 +50,9 @@ class Hub(Spec):
 
     path: str = Field(description="OWNER/NAME, or a folder relative to the task file")
     name: str | None = Field(default=None, description="configuration of the data set")
-    revision: str | None = Field(default=None, description="commit, so that the task always reads the same data")
+    revision: str | None = Field(
+        default=None, description="commit, required for OWNER/NAME: the task always reads the same data"
+    )
     train: str = Field(default="train", description="name of the training split")
     tuning: str | None = Field(default=None, description="name of the tuning split; default: held out of train")
     dev: str | dict[str, str] = Field(

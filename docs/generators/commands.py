@@ -7,7 +7,11 @@ import re
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
+import typer
+
+from compress.cli import app
 from compress.processes.children import run
 
 SECONDS = 300.0  # for the help of all commands
@@ -18,7 +22,9 @@ def cli_page() -> str:
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "cli.md"
         run([*COMMAND, str(page)], SECONDS)
-        return _whole_summaries(html.unescape(page.read_text(encoding="utf-8")))  # typer escapes inside backticks, too
+        return _grouped(
+            _whole_summaries(html.unescape(page.read_text(encoding="utf-8")))
+        )  # typer escapes inside backticks, too
 
 
 def _whole_summaries(page: str) -> str:
@@ -30,3 +36,23 @@ def _whole_summaries(page: str) -> str:
 
     commands, mark, rest = page.partition("\n## ")
     return re.sub(r"^\* `([\w]+)`: .+$", whole, commands, flags=re.MULTILINE) + mark + rest
+
+
+def _grouped(page: str) -> str:
+    """Each command's options in the groups of its help, under their titles."""
+    first, *sections = re.split(r"(?=^## `compress )", page, flags=re.MULTILINE)
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    names = (section.split("`")[1].removeprefix("compress ") for section in sections)
+    return first + "".join(_section(text, commands[name]) for name, text in zip(names, sections, strict=True))
+
+
+def _section(text: str, command: Any) -> str:
+    panels = {name: param.rich_help_panel for param in command.params for name in param.opts}
+    before, mark, after = text.partition("**Options**:\n\n")
+    options, end, rest = after.partition("\n\n")
+    groups: dict[str | None, list[str]] = {}
+    for line in options.splitlines():
+        names = re.findall(r"--[\w-]+", line.partition("`:")[0])
+        groups.setdefault(panels.get(names[0]), []).append(line)
+    titled = ["\n".join([*([f"*{title}*\n"] if title else []), *lines]) for title, lines in groups.items()]
+    return before + mark + "\n\n".join(titled) + end + rest

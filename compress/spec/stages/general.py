@@ -26,7 +26,11 @@ class General(Losses, OnText):
     )
     batch_size: Positive = Field(default=256, description="sequences per optimizer step")
     learning_rate: PositiveNumber = Field(default=1e-4, description="peak, after the warm-up")
-    enabled: Literal["auto"] | bool = Field(default="auto", exclude=True, description="auto: when `--corpus` is given")
+    enabled: Literal["auto"] | bool = Field(
+        default="auto",
+        exclude=True,
+        description="auto: when `--corpus` is given and the teacher's weights are not random",
+    )
 
     @model_validator(mode="after")
     def _no_labels(self) -> General:

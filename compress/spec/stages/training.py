@@ -32,7 +32,7 @@ LayerMap = (
 
 
 class Training(StageSpec):
-    """Settings of the training loop. An unset field comes from the teacher card, or else from here."""
+    """Settings of the training loop. An unset field comes from here, or in `finetune` and `distill` from the teacher card if set there."""
 
     takes_lists: ClassVar[bool] = False  # of rates and epochs
 
@@ -50,7 +50,9 @@ class Training(StageSpec):
     weight_decay: NonNegative = Field(default=0.01, description="of AdamW, except on biases and norms")
     max_grad_norm: PositiveNumber = Field(default=1.0, description="gradients are clipped to this norm")
     dropout: Fraction | None = Field(default=None, description="overrides the model's own hidden and attention dropout")
-    max_length: Positive | None = Field(default=None, description="in tokens; default: the task's")
+    max_length: Positive | None = Field(
+        default=None, description="in tokens; default: the task's; on plain text 128, or the model's positions if fewer"
+    )
     evaluate_every: PositiveNumber = Field(default=1.0, description="epochs between evaluations on the tuning split")
     keep: Literal["best", "last"] = Field(
         default="best", description="checkpoint to keep: the best on the tuning split, or the last"
