@@ -26,11 +26,11 @@ from ..results import (
 )
 from . import pruned_picture, reliability, similarity
 from .collect import collect
-from .intervals import metric_giving
 from .page import tasks_of
 from .plot_points import shape_of
 from .predictions import find_predictions, identity, load_answers, own_file, packed_answers
 from .recommendation import Recommendation, recommend, ship_command
+from .recorded_scores import metric_giving
 from .runs import Task, group
 from .shipment import shipment_of
 from .summary import doubts_latency, markdown_table, summary_table
@@ -77,7 +77,7 @@ def write_report(
     digest = _digest(results, folders, recommended)
     try:
         out.mkdir(parents=True, exist_ok=True)
-        current = _current([*files, *answers], digest)
+        current = all(path.is_file() for path in answers) and _current(files, digest)
         # Before the data are written: the existing data tell whose answers a copy has.
         copied = [] if current else [(path, packed_answers(results, places)) for path in answers]
         _write_data(results, data)
@@ -179,7 +179,9 @@ def _draw(
         for path in others:
             write_text(path, draw[path.name](tasks))
         write_text(html, render.html_report(page, tasks))
-    write_text(report, render.markdown_report(page, digest))  # last: its digest marks the other files as complete
+    write_text(
+        report, render.markdown_report(page, _mark(digest, files[1:]))
+    )  # last: it marks the other files as complete
 
 
 def _write_data(results: Sequence[Result], path: Path) -> None:
@@ -191,10 +193,19 @@ def _write_data(results: Sequence[Result], path: Path) -> None:
 
 
 def _current(files: list[Path], digest: str) -> bool:
+    """Whether the report shows what `digest` stands for, and its page and pictures are as they were written."""
     try:
-        return all(file.is_file() for file in files) and digest in files[0].read_text(encoding="utf-8")[-200:]
-    except UnicodeDecodeError:
+        return _mark(digest, files[1:]) in files[0].read_text(encoding="utf-8")[-200:]
+    except (FileNotFoundError, UnicodeDecodeError):
         return False
+
+
+def _mark(digest: str, files: Sequence[Path]) -> str:
+    """Return a hash of what a report shows, and of the files that it is written with."""
+    mark = hashlib.sha256(digest.encode())
+    for file in files:
+        mark.update(file.read_bytes())
+    return mark.hexdigest()[:16]
 
 
 def _digest(results: Sequence[Result], folders: Sequence[Path], recommended: Recommendation | None) -> str:

@@ -82,7 +82,7 @@ def _files(path: Path) -> list[Path]:
             raise CompressError(
                 f"{path}: holds no result.json, neither itself nor in a folder below; name a finished run"
             )
-        return here or below
+        return here + below  # a report may have been written beside runs
     matches = sorted(glob.glob(str(path)))  # noqa: PTH207 - the pattern may be absolute
     if not matches or matches == [str(path)]:  # a link that leads nowhere matches itself
         raise CompressError(

@@ -9,12 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import CompressError
-from ..metrics import Headline, MeanHeadline
 from ..results import ModelResult, Result
 from ..results.fidelity import Delta
 from ..significance import Paired, mean_over_tasks, recorded_over_seeds
-from ..tasks import TASK_KINDS
 from .predictions import find_predictions, load_answers
+from .recorded_scores import Scored, metric_giving, metric_of
 from .runs import Variant
 from .tradeoffs import join_words
 
@@ -61,9 +60,9 @@ def best_guess(folders: Sequence[Path]) -> Callable[[Sequence[Variant]], float |
         run, file = next(((run, file) for run, file in files if file is not None), (None, None))
         if run is None or file is None:
             return None
-        model = run.models[0]
-        (outputs,), gold = load_answers(file, run, [model.predictions])
-        metric = metric_giving(model.headline, run, run.task.metrics, outputs, gold, run.task.sizes)
+        answers, gold = load_answers(file, run, [model.predictions for model in run.models])
+        scores = [(model.headline, outputs, gold) for model, outputs in zip(run.models, answers, strict=True)]
+        metric = metric_giving(scores, run, run.task.metrics, run.task.sizes)
         if metric is None:
             return None
         one_hot = np.eye(len(run.task.labels), dtype=np.float32)
@@ -99,46 +98,17 @@ def named_on_tasks(variants: Sequence[Variant]) -> str:
 
 
 def _resampled_delta(variant: Variant, models: Sequence[ModelResult], files: Sequence[Path]) -> Delta:
-    pairs, golds, metric = [], [], None
-    for run, model, file in zip(variant.runs, models, files, strict=True):
-        (base, other), gold = load_answers(file, run, [run.models[0].predictions, model.predictions])
-        metric = metric or metric_of(run, model, other, gold, file)
-        if abs(metric(other, gold) - model.headline) > 0.01:
-            raise CompressError(_contradiction(file, run, model))
-        pairs.append((base, other))
-        golds.append(gold)
-    if any(not np.array_equal(gold, golds[0]) for gold in golds):
+    seeds = [_both(run, model, file) for run, model, file in zip(variant.runs, models, files, strict=True)]
+    gold = seeds[0][0].gold
+    if any(not np.array_equal(base.gold, gold) for base, _ in seeds):
         raise CompressError(
             f"{files[0].parent}: its gold labels differ from those of the other seeds; report them apart"
         )
-    if metric is None:
-        raise RuntimeError("a variant has runs")
-    return mean_over_tasks([Paired(metric, pairs, golds[0])])
+    metric = metric_of([each for pair in seeds for each in pair])
+    return mean_over_tasks([Paired(metric, [(base.outputs, other.outputs) for base, other in seeds], gold)])
 
 
-def metric_of(run: Result, model: ModelResult, logits: np.ndarray, gold: np.ndarray, file: Path) -> Headline:
-    """Return the metric that gives the recorded score, as `metric_giving`. Raises `CompressError` if none does."""
-    metric = metric_giving(model.headline, run, run.task.metrics, logits, gold, run.task.sizes)
-    if metric is None:
-        raise CompressError(_contradiction(file, run, model))
-    return metric
-
-
-def metric_giving(
-    points: float, run: Result, metrics: tuple[str, ...], outputs: np.ndarray, gold: np.ndarray, sizes: tuple[int, ...]
-) -> Headline | None:
-    """Return the mean of `metrics`, over splits of these `sizes` if there are any, that gives `points`. A result does not record which
-    class F1 counts, so classes are tried, the last one first, which is the default. None: outputs and points are not of the same run."""
-    for positive in (-1, *range(len(run.task.labels) - 1)):
-        metric = TASK_KINDS[run.task.kind].headline(metrics, positive, run.task.labels)
-        metric = MeanHeadline(metric, sizes) if sizes else metric
-        if abs(metric(outputs, gold) - points) <= 0.01:
-            return metric
-    return None
-
-
-def _contradiction(file: Path, run: Result, model: ModelResult) -> str:
-    return (
-        f"{file}: its {model.predictions} do not give the score in the result of {run.run} "
-        f"({model.headline:.2f}); the two are not of the same run"
-    )
+def _both(run: Result, model: ModelResult, file: Path) -> tuple[Scored, Scored]:
+    """Return the run's baseline and its `model` with their answers."""
+    (base, other), gold = load_answers(file, run, [run.models[0].predictions, model.predictions])
+    return Scored(run, run.models[0], base, gold, file), Scored(run, model, other, gold, file)

@@ -20,10 +20,14 @@ def one_line(text: object) -> str:
     return _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", " ".join(str(text).split()))
 
 
+def in_html(text: object) -> str:
+    """Return the text for a line of HTML, as a `<summary>`, in which Markdown is not interpreted."""
+    return one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
 def escape(text: object) -> str:
     """Return the text escaped, so that it is shown literally: one line, no markup."""
-    plain = one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    plain = _LINK.sub(lambda match: f"&#{ord(match[0])};", plain)
+    plain = _LINK.sub(lambda match: f"&#{ord(match[0])};", in_html(text))
     return _BLOCK.sub(r"\1\\\2", _ACTIVE.sub(r"\\\1", plain))
 
 

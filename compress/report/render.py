@@ -118,5 +118,10 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"md": markdown.escape, "fence": markdown.fence, "pipe_table": markdown.table}
+    environment.filters |= {
+        "md": markdown.escape,
+        "html": markdown.in_html,
+        "fence": markdown.fence,
+        "pipe_table": markdown.table,
+    }
     return environment

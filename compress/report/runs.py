@@ -226,8 +226,9 @@ def _names(variant: Variant) -> list[str]:
 
 def _task_rows(variants: tuple[Variant, ...], deltas: Iterator[Delta | None]) -> Iterator[Row]:
     """Yield every baseline once, then what each recipe made of it, with the next of `deltas` for each model."""
-    baselines = list(dict.fromkeys(variant.teachers for variant in variants))
-    by_seeds_alone = len({_teacher_conditions(variant.runs) for variant in variants}) == 1
+    baselines = {variant.teachers: tuple(variant.seeds) for variant in reversed(variants)}
+    alike = len({_teacher_conditions(variant.runs) for variant in variants}) == 1
+    by_seeds_alone = alike and len(set(baselines.values())) == len(baselines)
     by_teachers_alone = len({variant.first.teacher for variant in variants}) == len(baselines) > 1
     written = set()
     for variant in variants:

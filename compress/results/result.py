@@ -103,6 +103,9 @@ class TaskInfo(Record):
         default="first", description="mean: each score on the first of `splits` is the mean of those on the others"
     )
     unanswerable: bool = Field(default=False, description="whether some training questions have no answer")
+    positive: str | None = Field(
+        default=None, description="classification: the label that F1 counts; earlier versions did not record it"
+    )
     data: Data
 
     @model_validator(mode="after")
@@ -111,6 +114,8 @@ class TaskInfo(Record):
             raise ValueError(
                 f"`headline: mean`: expected at least two splits after the first, each with its `rows`, found {list(self.splits)}"
             )
+        if self.positive is not None and self.positive not in self.labels:
+            raise ValueError(f"`positive`: expected one of {list(self.labels)}, found {self.positive!r}")
         return self
 
     @property

@@ -10,8 +10,8 @@ import pytest
 import yaml
 from recipe_runs import TEACHER, compress
 
-from compress.report.intervals import metric_of
 from compress.report.predictions import load_answers
+from compress.report.recorded_scores import Scored, metric_of
 from compress.results import PER_EXAMPLE, Result, TaskInfo, read_result
 from compress.spec.task import Synthetic
 from compress.tasks.synthetic import generate
@@ -76,7 +76,7 @@ def test_answers_on_record_give_the_mean_and_the_report_shows_each_set(world: Pa
     for file in (runs[0] / "predictions.npz", world / "out" / PER_EXAMPLE):
         (answers,), gold = load_answers(file, run, [run.final.predictions])
         assert len(gold) == sum(SETS.values())
-        assert metric_of(run, run.final, answers, gold, file)(answers, gold) == pytest.approx(
+        assert metric_of([Scored(run, run.final, answers, gold, file)])(answers, gold) == pytest.approx(
             run.final.headline, abs=0.01
         )
 

@@ -17,8 +17,8 @@ from shipped_bundles import check_shipped
 from transformers import AutoModelForTokenClassification, AutoTokenizer, pipeline
 
 from compress.bundle import verify
-from compress.report.intervals import metric_of
 from compress.report.predictions import find_predictions, load_answers, write_answers
+from compress.report.recorded_scores import Scored, metric_of
 from compress.results import Result
 from compress.runtime import Tagger, load
 
@@ -84,7 +84,8 @@ def test_a_report_keeps_what_its_scores_are_of(folder: Path, result: Result, tmp
         file = find_predictions(result, places)
         assert file is not None
         (outputs,), gold = load_answers(file, result, [model.predictions])
-        assert metric_of(result, model, outputs, gold, file)(outputs, gold) == pytest.approx(model.headline, abs=0.01)
+        metric = metric_of([Scored(result, model, outputs, gold, file)])
+        assert metric(outputs, gold) == pytest.approx(model.headline, abs=0.01)
         golds.append(gold)
     assert np.array_equal(*golds)
 

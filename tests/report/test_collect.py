@@ -31,6 +31,15 @@ def test_directories_globs_files_and_lists_give_the_same(
     assert collect([tmp_path / "results.json"]) == written
 
 
+def test_runs_beside_a_report_are_read_with_it(
+    fake: Callable[..., Result], run_directory: Callable[..., Result], tmp_path: Path
+) -> None:
+    first = run_directory(fake())
+    run_directory(fake(seed=1))
+    write_report([first], tmp_path / "runs")
+    assert sorted(result.seed for result in collect([tmp_path / "runs"])) == [0, 1]
+
+
 def test_a_result_found_twice_counts_once(
     fake: Callable[..., Result], run_directory: Callable[..., Result], tmp_path: Path
 ) -> None:

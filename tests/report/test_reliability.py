@@ -123,6 +123,19 @@ def test_a_recipe_has_the_colour_that_it_has_in_the_plot(fake: Callable[..., Res
     assert shown == {label: expected[label] for label in shown}
 
 
+def test_teachers_of_one_colour_have_lines_of_their_own(fake: Callable[..., Result]) -> None:
+    """Vega joins the points of a line layer by its channels: the colour alone would join both teachers."""
+    results = [with_bins(fake(recipe, seed=seed), *[slice(500)] * models)
+               for seed, (recipe, models) in enumerate((("distilbert", 3), ("int8", 2)))]  # fmt: skip
+    (task,) = tasks_of(results)
+    (chart,) = charts([task])
+    _, lines, _ = chart["layer"]
+    values = lines["data"]["values"]
+    teachers = {value["label"] for value in values if "teacher fp32" in value["label"]}
+    assert len(teachers) == 2 and len({value["colour"] for value in values if value["label"] in teachers}) == 1
+    assert lines["encoding"]["detail"]["field"] == "label"
+
+
 def test_models_that_are_always_sure_and_right_have_axes(fake: Callable[..., Result], tmp_path: Path) -> None:
     certain = (ReliabilityBin(number=BINS, examples=50, confidence=1, right=1),)
     result = fake()

@@ -37,6 +37,15 @@ def test_a_report_that_is_there_is_kept_and_other_results_replace_it(
     assert (tmp_path / "plot.svg").read_text() == "plot"
 
 
+@pytest.mark.parametrize("name", ["plot.svg", "report.html"])
+def test_a_damaged_page_is_drawn_again(fake: Callable[..., Result], tmp_path: Path, name: str) -> None:
+    write_report([fake()], tmp_path)
+    whole = (tmp_path / name).read_bytes()
+    (tmp_path / name).write_bytes(whole[:2000])
+    write_report([fake()], tmp_path)
+    assert (tmp_path / name).read_bytes() == whole
+
+
 def test_one_result_is_written_as_itself(
     fake: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

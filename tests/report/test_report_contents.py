@@ -8,11 +8,13 @@ import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from html.parser import HTMLParser
+from importlib import resources
 from pathlib import Path
 
 import pytest
 
 from compress.report import collect, markdown_table, render, write_report
+from compress.report.markdown import in_html
 from compress.report.page import page_of, tasks_of
 from compress.results import Result
 
@@ -207,6 +209,18 @@ def test_names_with_markup_stay_text(fake: Callable[..., Result], monkeypatch: p
     assert not re.search(r"(?<!\\)\]\(http", outside)
     assert outside.count("&lt;script&gt;alert(1)&lt;/script&gt;\\|\\*\\`\\_\\[x\\]") > 5
     assert ElementTree.fromstring(render.plot(tasks)) is not None
+
+
+def test_summaries_of_the_markdown_page_are_html() -> None:
+    """Markdown is not interpreted in them: its escapes would be shown."""
+    assert in_html("int8 [B]: *a* <b> & c") == "int8 [B]: *a* &lt;b&gt; &amp; c"
+    templates = resources.files("compress.report").joinpath("templates").iterdir()
+    filters = [
+        re.findall(r"<summary>\{\{.*?\| (\w+) \}\}", each.read_text())
+        for each in templates
+        if each.name.endswith(".md.j2")
+    ]
+    assert sum(map(len, filters)) > 5 and {name for names in filters for name in names} == {"html"}
 
 
 def test_machines_that_differ_are_said_before_any_number(

@@ -170,6 +170,20 @@ def test_one_recipe_run_in_several_ways_is_told_apart(fake: Callable[..., Result
     assert [variant.label for variant in only([fake(), changed]).variants] == ["distilbert", "distilbert #2"]
 
 
+def test_teachers_of_one_seed_trained_in_two_ways_have_names_of_their_own(fake: Callable[..., Result]) -> None:
+    def run(epochs: float) -> Result:
+        result = fake("int8", run=f"r{epochs}")
+        models = [model.model_copy(update={"headline": model.headline + epochs}) for model in result.models]
+        models[0] = models[0].model_copy(update={"scores": {"dev": {"accuracy": models[0].headline}}})
+        recipe = {"name": "int8", "stages": [{"finetune": {"epochs": epochs}}]}
+        return result.model_copy(update={"recipe": recipe, "models": tuple(models)})
+
+    task = only([run(1.0), run(3.0)])
+    expected = [f"int8 (finetune.epochs={epochs}), teacher fp32" for epochs in ("1.0", "3.0")]
+    assert [row.label for row in task.baselines] == expected
+    assert len({row.label for row in task.rows if not row.eager}) == 4
+
+
 def test_runs_of_one_recipe_are_told_apart_by_what_was_set(fake: Callable[..., Result]) -> None:
     def run(name: str, stages: list[dict[str, Any]]) -> Result:
         return fake(run=name).model_copy(update={"recipe": {"name": "int8", "stages": stages}})

@@ -45,7 +45,7 @@ _PER_TOKEN_LENGTH = 128
 
 
 # Bump when the same measurements make another result: other statistics, other fields.
-RESULT_VERSION = 10
+RESULT_VERSION = 11
 
 
 def result_key(plan: Plan) -> str:
@@ -172,6 +172,7 @@ def task_info(context: Context, reported: ReportedSource) -> results.TaskInfo:
         splits=reported.data.names,
         headline=spec.headline,
         unanswerable=data.train.unanswerable,
+        positive=spec.positive or (data.labels[-1] if spec.kind == "classification" else None),
         data=results.Data(
             source=data.source,
             rows=rows,

@@ -15,9 +15,9 @@ from ...results.fidelity import Delta
 from ...significance import Paired, mean_over_tasks
 from ..collect import check_together
 from ..details import codes
-from ..intervals import metric_of
 from ..multiple_comparisons import Corrected, as_family
 from ..predictions import find_predictions, load_answers
+from ..recorded_scores import Scored, metric_of
 from ..tables import NOT_DISTINGUISHABLE, chance_note
 from .published import Published, published_of
 
@@ -172,21 +172,19 @@ def _entry(label: str, full: dict[str, Any], mine: dict[str, dict[int, Result]],
 
 def _pair_runs(full: Sequence[Result], other: Sequence[Result], folders: Sequence[Path]) -> Paired:
     """Pair the runs of the same seed."""
-    outputs = [_predictions(run, folders) for run in (*full, *other)]
-    gold = outputs[0][1]
-    if any(not np.array_equal(labels, gold) for _, labels in outputs):
+    scored = [_answers(run, folders) for run in (*full, *other)]
+    gold = scored[0].gold
+    if any(not np.array_equal(each.gold, gold) for each in scored):
         raise CompressError(f"runs {full[0].run} and {other[0].run} hold different gold labels; run both again")
-    logits = [output for output, _ in outputs]
-    metric = metric_of(other[0], other[0].final, logits[len(full)], gold, _file(other[0], folders))
-    return Paired(metric, tuple(zip(logits[: len(full)], logits[len(full) :], strict=True)), gold)
+    outputs = [each.outputs for each in scored]
+    return Paired(metric_of(scored), tuple(zip(outputs[: len(full)], outputs[len(full) :], strict=True)), gold)
 
 
-def _predictions(run: Result, folders: Sequence[Path]) -> tuple[np.ndarray, np.ndarray]:
-    """Return answers of the last model and gold labels on the reported split, checked to give the recorded score."""
+def _answers(run: Result, folders: Sequence[Path]) -> Scored:
+    """Return answers of the last model on the reported split."""
     file = _file(run, folders)
-    (answers,), gold = load_answers(file, run, [run.final.predictions])
-    metric_of(run, run.final, answers, gold, file)
-    return answers, gold
+    (outputs,), gold = load_answers(file, run, [run.final.predictions])
+    return Scored(run, run.final, outputs, gold, file)
 
 
 def _file(run: Result, folders: Sequence[Path]) -> Path:
