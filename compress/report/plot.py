@@ -9,6 +9,7 @@ from . import numbers
 from .drawing import SOFT, channel, heading, layer_charts, mark, wrap_text
 from .plot_points import HEIGHT, WIDTH, Frame, Point, area, frame_of, left_out, pareto, points_of, shape_of
 from .runs import Shape, Task
+from .steady_times import drift_sentence
 from .tables import metric_name
 from .tradeoffs import join_words
 
@@ -58,6 +59,8 @@ def _subtitle(task: Task, by_size: bool) -> list[str]:
         if seeds == [1]
         else f"{front} Points: mean over {' to '.join(map(str, seeds[:: max(1, len(seeds) - 1)]))} seeds."
     )
+    if not by_size and (drift := drift_sentence([(task, shape_of(task))])):
+        lines.append(drift)
     if not by_size and (missing := left_out(task)):
         lines.append(f"Not shown, since not timed so: {join_words(missing)}.")
     notes = dict.fromkeys(note for result in task.results for note in result.task.data.notes)

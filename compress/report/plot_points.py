@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from ..results.fidelity import Delta
 from ..timing import headline
 from . import numbers
 from .runs import Row, Shape, Task
+from .steady_times import steady_times
 from .tables import MAIN_SHAPES
 
 WIDTH, HEIGHT = 620, 340
@@ -89,13 +91,15 @@ def _point(row: Row, shape: Shape | None, number: int, task: Task) -> Point:
     """`number`: of the model within its recipe."""
     cpu = task.cpu_time
     latency = row.latency(shape) if shape else None
-    time, speedup = headline(latency, cpu=cpu) if latency else (0.0, 0.0)
-    x = time if latency else row.model.file_bytes / 1e6
+    x = median(steady_times(task, row, shape)) if shape and latency else row.model.file_bytes / 1e6
     delta = row.delta or Delta(points=0, low=0, high=0, mcnemar_p=None)
     size = numbers.megabytes(row.model.file_bytes) + " MB"
     tip = {"Model": row.label, "Score": numbers.points(row.headline), "File": size}
     if latency:
-        tip |= {"CPU time" if cpu else "p50": f"{numbers.significant(x)} ms", "Speed-up": numbers.times(speedup)}
+        tip |= {
+            "CPU time" if cpu else "p50": f"{numbers.significant(x)} ms",
+            "Speed-up": numbers.times(headline(latency, cpu=cpu)[1]),
+        }
     if row.delta:
         tip["95% interval"] = (
             f"{numbers.signed(delta.low)} to {numbers.signed(delta.high)} against {task.teacher_of(row.recipe)}"

@@ -11,13 +11,13 @@ from ..errors import CompressError
 from ..files.paths import display_path
 from ..model_choice import Choice, Limits, Measured, choose
 from ..results import MODELS, ModelResult, Result
-from ..timing import headline
 from . import numbers
 from .conditions import timed_threads
 from .machines import machines
 from .overview import Overall, left_out_sentences, over_tasks
 from .predictions import own_file
 from .runs import Row, Shape, Task
+from .steady_times import drift_sentence, steady_times
 from .tradeoffs import join_words
 
 LENGTH = 128  # tokens of the text whose time is limited, or fewer if the task's limit is lower
@@ -67,7 +67,8 @@ def recommend(tasks: Sequence[Task], limits: Limits, folders: Sequence[Path] = (
         *_second_sentences(contenders, models, choice, limits),
     ]
     if not apart and not untimed:
-        lines += _doubt_sentences([overall for overall, _ in contenders], tasks)
+        drift = drift_sentence([(task, _shape(task)) for task in tasks if _is_timed(task)])
+        lines += [*([drift] if drift else []), *_doubt_sentences([overall for overall, _ in contenders], tasks)]
     picked = tuple(_best_seed(task, row) for task, row in zip(tasks, chosen.rows, strict=True))
     if choice.missed:
         return Recommendation(tuple(lines), (), "", picked, missed=True)
@@ -163,9 +164,7 @@ def _is_timed(task: Task) -> bool:
 def _time(task: Task, row: Row) -> float | None:
     """Return the time of the slowest seed: if it keeps a limit, any seed does."""
     shape = _shape(task)
-    if shape is None or not task.cpu_time:
-        return None
-    return max((headline(latency, cpu=True)[0] for latency in row.latencies(shape)), default=None)
+    return max(steady_times(task, row, shape), default=None) if shape is not None and task.cpu_time else None
 
 
 def _shape(task: Task) -> Shape | None:
