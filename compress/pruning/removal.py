@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ..models.families import Family
 from ..models.heads import head_of, without_pooler
+from ..models.layer_mix import add_mix, learnt_mix
 from ..models.pruned import ATTENTION, UNPRUNED, family_of, head_size, layer_name, shape_of
 from ..models.pruned_shape import FIELD, PrunedShape
 from ..models.usable_classes import usable_class
@@ -32,6 +33,8 @@ def without_units(model: Any, heads: Sequence[Sequence[int]], neurons: Sequence[
     config = copy.deepcopy(model.config)
     _set_shape(config, family, shape)
     pruned = without_pooler(usable_class(kind, config)(config), head_of(model))
+    if learnt_mix(model) is not None:
+        add_mix(pruned)
     state, device = model.state_dict(), next(model.parameters()).device
     for number, (some_heads, some_neurons) in enumerate(zip(heads, neurons, strict=True)):
         rows, neuron_rows = _unit_rows(some_heads, size).to(device), _unit_rows(some_neurons, 1).to(device)

@@ -40,6 +40,8 @@ def choose_widths(
     its widths, none first. The minimum is exact at the precision of costs, which are rounded up to 1/20,000 of the whole's.
     """
     unit = sum(float(each.costs[-1]) for each in widths) / _UNITS_OF_BUDGET
+    if not unit:  # no part took measurable time: none needs to lose anything
+        return [int(each.counts[-1]) for each in widths]
     costs = [np.ceil(each.costs / unit - 1e-6).astype(int) for each in widths]
     most = int(budget / unit + 1e-6)
     options = least_loss(losses, costs, most)

@@ -18,6 +18,7 @@ from compress.models.checkpoints import load_classifier
 from compress.models.dimensions import read_config
 from compress.models.features import compute_features
 from compress.models.layer_mix import LayerMix, add_mix, learnt_mix, start_mix, written_mix
+from compress.pruning.removal import without_units
 
 WEIGHTS = [0.1, 0.4, 0.2, 0.05, 0.25]  # of the embeddings and four layers
 PLACES = dict(enumerate(WEIGHTS))
@@ -109,6 +110,21 @@ def test_int8_keeps_the_mix(tmp_path: Path, method: Any) -> None:
     folder = saved(mixed("bert"), tmp_path / "model")
     _, embeddings = int8_outputs(folder, tmp_path, method)
     assert ((embeddings * expected("bert", "mean", PLACES)).sum(axis=1) > 0.98).all()
+
+
+def test_a_pruned_encoder_keeps_the_mix(tmp_path: Path) -> None:
+    model = mixed("bert")
+    with torch.no_grad():
+        model.layer_mix.scores.add_(torch.linspace(0.0, 0.01, len(WEIGHTS)))  # learnt since it began
+    config = model.config
+    layers, heads, neurons = config.num_hidden_layers, config.num_attention_heads, config.intermediate_size
+    whole = without_units(model, [range(heads)] * layers, [range(neurons)] * layers)
+    assert learnt_mix(whole) == learnt_mix(model) != pytest.approx(WEIGHTS)
+    np.testing.assert_allclose(vectors(whole), vectors(model), atol=1e-6)
+    pruned = without_units(model, [range(1)] * layers, [range(16)] * layers)
+    assert learnt_mix(
+        load_classifier(saved(pruned, tmp_path), kind="embedding", labels=(), trained=True)
+    ) == pytest.approx(learnt_mix(model))
 
 
 def test_a_card_asks_for_it_and_one_without_layers_cannot() -> None:

@@ -125,3 +125,9 @@ def test_independent_units_stay_by_their_importance():
 def test_costs_between_the_units_of_the_budget_are_rounded_up() -> None:
     widths = [Widths(np.arange(2), np.array([0.0, 1.00004])), Widths(np.array([0, 16]), np.array([0.0, 1.0]))]
     assert choose_widths([np.array([1.0, 0.0])] * 2, widths, 2.0, one_of=[0]) == [1, 0]
+
+
+def test_parts_without_a_measurable_cost_keep_all_their_units() -> None:
+    """As where the times of a tiny model vary by more than its heads take."""
+    widths = [Widths(np.arange(3), np.zeros(3)), Widths(np.array([0, 16]), np.zeros(2))]
+    assert choose_widths([np.array([2.0, 1.0, 0.0]), np.array([1.0, 0.0])], widths, 0.0, one_of=[0]) == [2, 16]
