@@ -11,6 +11,7 @@ from ..machine import training_precision
 from ..processes import ranks
 from ..spec.kinds import KINDS
 from ..spec.recipe import Recipe
+from ..spec.stages import Finetune
 from ..tasks import check_data_dir
 from .plan import Plan
 from .plan.sources import TaskSource, TextSource
@@ -61,14 +62,18 @@ def plan_all(request: Request) -> list[Plan]:
 
 
 def _check_overrides(request: Request) -> None:
-    """Raise `CompressError` for an override of what an option gives, which would have no effect."""
-    for name in ("teacher", "student", "precision"):
-        whole = re.compile(
-            rf"\s*{name}(?![\w-]|\.[a-z])"
-        )  # a field of it, as `teacher.epochs`, is refused with the recipe
-        twice = [text for text in request.overrides if whole.match(text)]
-        if getattr(request, name) and twice:
-            raise CompressError(f"--set {twice[0]}: --{name} gives it too; leave one of the two out")
+    """Raise `CompressError` for an override of what an option gives, which would have no effect, or of a field of a teacher."""
+    for text in request.overrides:
+        path = text.partition("=")[0].strip()
+        if field := re.match(r"teacher\.([a-z]\w*)", path):
+            trained = field[1] in Finetune.model_fields
+            way_out = f"; its training is the stage `finetune`: set finetune.{field[1]}" if trained else ""
+            raise CompressError(
+                f"--set {path}: a teacher is a card, a folder or a hub repository, without fields here{way_out}"
+            )
+        name = re.split(r"[.\[]", path)[0]
+        if name in ("teacher", "student", "precision") and getattr(request, name):
+            raise CompressError(f"--set {text}: --{name} gives it too; leave one of the two out")
 
 
 def _tasks(request: Request) -> list[TaskSource]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CompressError
-from ..results import ABLATION, RESULT, SEVERAL, Result, read_results
+from ..results import ABLATION, MODELS, RESULT, SEVERAL, Result, read_results
 from .labels import machine_of
 
 # Fields in which two results of the same artefacts differ if they were requested in different ways.
@@ -24,22 +24,26 @@ _INCIDENTAL: Any = {
 def collect(paths: Sequence[Path]) -> list[Result]:
     """Return the results at `paths`: run directories, folders of them, globs, `result.json` and `results.json` files.
 
-    A result that is found twice counts once, even under two equivalent commands. Raises `CompressError` naming the file that cannot be
+    A result that is found twice counts once, even under two equivalent commands. Of a report beside runs, the results of other runs are
+    taken. Raises `CompressError` naming the file that cannot be
     read, the path that has no result, or the two results that do not fit in one report.
     """
     results: dict[str, Result] = {}
     files: dict[tuple[str, ...], tuple[str, Path]] = {}
     for path in paths:
-        for file in _files(Path(path)):
-            for result in read_results(file):
-                text = result.model_dump_json(exclude=_INCIDENTAL)
-                results.setdefault(text, result)
-                timed = str(result.settings.get("bench"))  # the same run on one thread and on two are two rows
-                before, other = files.setdefault((result.run, machine_of(result), timed), (text, file))
-                if before != text:
-                    raise CompressError(
-                        f"{other} and {file}: hold different results of the run {result.run}; leave one out"
-                    )
+        runs, copies = _files(Path(path))
+        own = [(file, result) for file in runs for result in read_results(file)]
+        names = {result.run for _, result in own}
+        more = [(file, result) for file in copies for result in read_results(file) if result.run not in names]
+        for file, result in own + more:
+            text = result.model_dump_json(exclude=_INCIDENTAL)
+            results.setdefault(text, result)
+            timed = str(result.settings.get("bench"))  # the same run on one thread and on two are two rows
+            before, other = files.setdefault((result.run, machine_of(result), timed), (text, file))
+            if before != text:
+                raise CompressError(
+                    f"{other} and {file}: hold different results of the run {result.run}; leave one out"
+                )
     check_together(results.values())
     return [*results.values()]
 
@@ -68,12 +72,13 @@ def _describe_data(result: Result) -> str:
     return f"{rows}; fingerprint {result.task.data.fingerprint[:8]}"
 
 
-def _files(path: Path) -> list[Path]:
+def _files(path: Path) -> tuple[list[Path], list[Path]]:
+    """Return the files with results at `path`, and those of a report beside runs, which count for what the runs lack."""
     if path.is_file():
-        return [path]
+        return [path], []
     if path.is_dir():
         here = [path / name for name in (RESULT, SEVERAL) if (path / name).is_file()]
-        below = sorted(path.glob(f"*/{RESULT}"))
+        below = [] if (path / MODELS).exists() else sorted(path.glob(f"*/{RESULT}"))
         if not here and not below:
             if (path / ABLATION).is_file():
                 raise CompressError(
@@ -82,18 +87,19 @@ def _files(path: Path) -> list[Path]:
             raise CompressError(
                 f"{path}: holds no result.json, neither itself nor in a folder below; name a finished run"
             )
-        return here + below  # a report may have been written beside runs
+        return (below, here) if below else (here, [])
     matches = sorted(glob.glob(str(path)))  # noqa: PTH207 - the pattern may be absolute
     if not matches or matches == [str(path)]:  # a link that leads nowhere matches itself
         raise CompressError(
             f"{path}: no such file or directory; expected a run directory, its result.json, or a pattern"
         )
-    return [file for match in matches for file in _matching_files(Path(match))]
+    at_matches = [_matching_files(Path(match)) for match in matches]
+    return [file for files, _ in at_matches for file in files], [file for _, copies in at_matches for file in copies]
 
 
-def _matching_files(path: Path) -> list[Path]:
+def _matching_files(path: Path) -> tuple[list[Path], list[Path]]:
     """Return the files at a match, or none: a pattern such as `runs/*` also matches folders that are not runs."""
     try:
         return _files(path)
     except CompressError:
-        return []
+        return [], []

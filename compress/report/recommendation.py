@@ -162,7 +162,7 @@ def _is_timed(task: Task) -> bool:
 
 
 def _time(task: Task, row: Row) -> float | None:
-    """Return the time of the slowest seed: if it keeps a limit, any seed does."""
+    """Return the steady time of the slowest seed."""
     shape = _shape(task)
     return max(steady_times(task, row, shape), default=None) if shape is not None and task.cpu_time else None
 

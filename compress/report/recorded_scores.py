@@ -13,7 +13,7 @@ from ..metrics import Headline, MeanHeadline
 from ..results import ModelResult, Result
 from ..tasks import TASK_KINDS
 
-_POINTS = 0.01  # scores are stored rounded
+_TOLERANCE = 0.01  # scores are stored rounded
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,8 @@ class Scored:
     file: Path
 
     @property
-    def points(self) -> tuple[float, np.ndarray, np.ndarray]:
+    def score_and_answers(self) -> tuple[float, np.ndarray, np.ndarray]:
+        """(points, outputs, gold), as `metric_giving` takes them."""
         return self.model.headline, self.outputs, self.gold
 
 
@@ -36,13 +37,12 @@ def metric_of(scored: Sequence[Scored]) -> Headline:
     whose own score no metric gives."""
     task = scored[0].run.task
     for each in scored:
-        if metric_giving([each.points], each.run, task.metrics, task.sizes) is None:
+        if metric_giving([each.score_and_answers], each.run, task.metrics, task.sizes) is None:
             raise CompressError(_contradiction(each))
-    metric = metric_giving([each.points for each in scored], scored[0].run, task.metrics, task.sizes)
+    knowing = next((each.run for each in scored if each.run.task.positive is not None), scored[0].run)
+    metric = metric_giving([each.score_and_answers for each in scored], knowing, task.metrics, task.sizes)
     if metric is None:
-        raise CompressError(
-            f"{scored[0].file}: F1 counts another class in {scored[0].run.run} than in the runs with it; report them apart"
-        )
+        raise CompressError(_contradiction(scored[0]))
     return metric
 
 
@@ -61,7 +61,7 @@ def metric_giving(
     for positive in (-1, *range(len(labels) - 1)) if known is None else (labels.index(known),):
         metric = TASK_KINDS[run.task.kind].headline(metrics, positive, labels)
         metric = MeanHeadline(metric, sizes) if sizes else metric
-        if all(abs(metric(outputs, gold) - points) <= _POINTS for points, outputs, gold in scores):
+        if all(abs(metric(outputs, gold) - points) <= _TOLERANCE for points, outputs, gold in scores):
             return metric
     return None
 

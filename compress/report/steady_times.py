@@ -3,44 +3,54 @@ faster from one minute to the next."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
-from ..results import Runtime
+from ..results import Result, Runtime
 from ..timing import headline
 from . import numbers
+from .conditions import timed_threads
+from .labels import machine_of
 from .runs import Row, Shape, Task
 
-_TOLD = 0.01  # smaller differences between runs are not worth a sentence
+_LEAST_DRIFT = 0.01  # between runs, worth a sentence
 
 
 def steady_times(task: Task, row: Row, shape: Shape) -> list[float]:
-    """Return the milliseconds of each timed seed of `row`, as if its teacher had taken in that seed's run what its own row shows."""
-    reference = task.baseline_of(row).latency(shape)
-    times = []
+    """Return the milliseconds of each timed seed of `row`, as if its teacher had been as quick in that seed's run
+    as it was in its quickest one."""
+    references, times = _teacher_times(task, shape), []
     for run, model in task.models_of(row):
         time = _milliseconds(model.torch_eager if row.eager else model.onnx, shape, task)
         beside = _milliseconds(run.models[0].onnx, shape, task)
         if time is not None:
-            scale = headline(reference, cpu=task.cpu_time)[0] / beside if reference and beside else 1.0
-            times.append(time * scale)
+            times.append(time * min(references[_teacher(run)]) / beside if beside else time)
     return times
 
 
 def drift_sentence(tasks: Sequence[tuple[Task, Shape | None]]) -> str | None:
     """Say that times at these shapes are scaled, and how far apart the runs were; None if no teacher was timed in several, or alike."""
-    most = max((_drift(task, shape) for task, shape in tasks if shape), default=0.0)
-    if most < _TOLD:
+    groups = [times for task, shape in tasks if shape for times in _teacher_times(task, shape).values()]
+    most = max((max(times) / min(times) - 1 for times in groups), default=0.0)
+    if most < _LEAST_DRIFT:
         return None
-    return f"Times are scaled by the teacher's, which differed by up to {numbers.percent(most)} between the runs."
+    return (
+        f"Times are scaled to the run in which the teacher was quickest: it differs by up to {numbers.percent(most)} between runs. "
+        "Tables have them as measured."
+    )
 
 
-def _drift(task: Task, shape: Shape) -> float:
-    """Return how much longer a teacher took in its slowest run than in its quickest, as a share; the largest of several teachers."""
-    times: dict[tuple[object, ...], list[float]] = {}
-    for variant in task.variants:
-        own = (_milliseconds(run.models[0].onnx, shape, task) for run in variant.runs)
-        times.setdefault(variant.teachers, []).extend(time for time in own if time is not None)
-    return max((max(each) / min(each) - 1 for each in times.values() if each), default=0.0)
+def _teacher_times(task: Task, shape: Shape) -> dict[Hashable, list[float]]:
+    """Return the milliseconds that each teacher took in each run that timed it."""
+    times: dict[Hashable, list[float]] = {}
+    for run in task.results:
+        if (own := _milliseconds(run.models[0].onnx, shape, task)) is not None:
+            times.setdefault(_teacher(run), []).append(own)
+    return times
+
+
+def _teacher(run: Result) -> Hashable:
+    """Return what decides how long the run's teacher takes: not its training."""
+    return machine_of(run), *timed_threads([run]), run.teacher, run.models[0].parameters
 
 
 def _milliseconds(runtime: Runtime | None, shape: Shape, task: Task) -> float | None:

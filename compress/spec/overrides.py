@@ -113,8 +113,7 @@ def _replace_value(data: Any, parts: list[str | int], value: Any, where: list[st
     if isinstance(data, str) and len(where) == 2 and where[0] == "stages":
         data = {data: None}  # a stage without fields may be written as its kind alone
     if data is not None and not isinstance(data, dict):
-        training = f"; its training is the stage `finetune`: set finetune.{part}" if where == ["teacher"] else ""
-        raise ValueError(f"`{format_location(tuple(where))}` is {data!r}, which has no `{part}` inside{training}")
+        raise ValueError(f"`{format_location(tuple(where))}` is {data!r}, which has no `{part}` inside")
     key = _key(part, data or {})
     where.append(key)
     return {**(data or {}), key: _replace_value((data or {}).get(key), rest, value, where)}

@@ -50,9 +50,9 @@ def _section(text: str, command: Any) -> str:
     panels = {name: param.rich_help_panel for param in command.params for name in param.opts}
     before, mark, after = text.partition("**Options**:\n\n")
     options, end, rest = after.partition("\n\n")
-    groups: dict[str | None, list[str]] = {}
+    groups: dict[str | None, list[str]] = {None: []}  # first: Markdown would add these to the group above them
     for line in options.splitlines():
         names = re.findall(r"--[\w-]+", line.partition("`:")[0])
         groups.setdefault(panels.get(names[0]), []).append(line)
     titled = ["\n".join([*([f"*{title}*\n"] if title else []), *lines]) for title, lines in groups.items()]
-    return before + mark + "\n\n".join(titled) + end + rest
+    return before + mark + "\n\n".join(titled) + (end + rest or "\n")

@@ -91,7 +91,12 @@ def test_all_mistakes_come_at_once(cli: Cli, tmp_path: Path) -> None:
         ),
         (
             ["int8", "--task", "toy-sentiment", "--teacher", "bert-mini", "--set", "teacher.epochs=2"],
-            "its training is the stage `finetune`: set finetune.epochs",
+            "--set teacher.epochs: a teacher is a card, a folder or a hub repository, without fields here; its training is the stage "
+            "`finetune`: set finetune.epochs",
+        ),
+        (
+            ["int8", "--task", "toy-sentiment", "--set", "teacher.layers=2"],
+            "--set teacher.layers: a teacher is a card, a folder or a hub repository, without fields here\n",
         ),
         (
             ["int8", "--task", "toy-sentiment", "--precision", "bf16", "--set", "precision=fp32"],

@@ -10,7 +10,7 @@ import pytest
 
 from compress.errors import CompressError
 from compress.report import collect, write_report
-from compress.results import Result, write_result
+from compress.results import MODELS, Result, write_result
 
 
 def test_directories_globs_files_and_lists_give_the_same(
@@ -38,6 +38,12 @@ def test_runs_beside_a_report_are_read_with_it(
     run_directory(fake(seed=1))
     write_report([first], tmp_path / "runs")
     assert sorted(result.seed for result in collect([tmp_path / "runs"])) == [0, 1]
+    later = first.model_copy(update={"noise": ()})  # timed again since
+    write_result(later, tmp_path / "runs" / first.run)
+    assert later in collect([tmp_path / "runs"])
+    write_report([first], tmp_path / "runs" / first.run / "report")
+    (tmp_path / "runs" / first.run / MODELS).touch()
+    assert collect([tmp_path / "runs" / first.run]) == [later]
 
 
 def test_a_result_found_twice_counts_once(

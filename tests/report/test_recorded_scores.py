@@ -46,7 +46,7 @@ def test_a_score_of_another_class_than_the_recorded_one_is_refused(fake: Callabl
 
 
 def test_seeds_whose_f1_counts_different_classes_are_refused(fake: Callable[..., Result]) -> None:
-    with pytest.raises(CompressError, match="counts another class"):
+    with pytest.raises(CompressError, match="do not give the score"):
         metric_of([scored(fake(seed=0), WRONG_YES, 0, None), scored(fake(seed=1), WRONG_NO, 1, None)])
 
 

@@ -192,13 +192,6 @@ def test_each_mistake_is_told_at_its_path(override, expected):
     assert mistakes(override) == [expected]
 
 
-def test_the_training_of_a_teacher_that_is_named_is_set_by_its_stage():
-    assert mistakes("teacher=bert-base", "teacher.epochs=2") == [
-        "--set teacher.epochs: `teacher` is 'bert-base', which has no `epochs` inside; its training is the stage `finetune`: "
-        "set finetune.epochs"
-    ]
-
-
 def test_mistakes_of_the_file_and_of_overrides_are_told_apart():
     document = parse(TEXT.replace("epochs: 3", "epoch: 3"), "mine.yaml")
     apply_overrides(document, ["distill.warmup=2"], Recipe.model_fields)
