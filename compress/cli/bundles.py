@@ -17,7 +17,7 @@ from ..errors import CheckFailed, CompressError
 from ..files.tabular import CONLL, DELIMITERS, not_utf8
 from ..spec.limits import MOST_THREADS
 from .options import path_argument, path_option
-from .screen import leave_stdout
+from .screen import check_streams, leave_stdout
 
 if TYPE_CHECKING:
     from .question_rows import Question
@@ -173,6 +173,7 @@ def predict(
         bundle, precision=precision, threads=threads, runtime=runtime, precision_hint=precision_hint, verify=verify
     )
     piped = not texts or texts == ["-"]
+    check_streams(reads=piped and source is None, writes=output is None)
     unit = model.settings.kind.unit
     if pair is not None and unit == "word":
         raise CompressError(f"--pair: {bundle} labels the words of one text; leave --pair out")

@@ -6,6 +6,8 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from ..errors import CompressError
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
@@ -26,6 +28,14 @@ def headed_line(word: str, style: str, rest: str) -> Text:
     from rich.text import Text
 
     return Text.assemble((word, style), rest)
+
+
+def check_streams(*, reads: bool, writes: bool) -> None:
+    """Raise `CompressError` if stdin, which is read, or stdout, which is written, was closed by the process that started this one."""
+    if reads and sys.stdin is None:
+        raise CompressError("stdin is closed; give texts, or a file with --input")
+    if writes and sys.stdout is None:
+        raise CompressError("stdout is closed; open it, or write to a file with --input and --output")
 
 
 def leave_stdout() -> None:

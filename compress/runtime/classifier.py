@@ -74,7 +74,7 @@ class Classifier(OpenedModel):
         self, windows: Iterator[list[Text]], batch_size: int | None, tokens: int | None
     ) -> Iterator[np.ndarray]:
         for window in windows:
-            encodings = self.tokenizer.encode_batch_fast([*map(self._cutter.cut, window)])  # type: ignore[arg-type]
+            encodings = self._cutter.encode(window)
             outputs = np.zeros((len(window), len(self.labels)), np.float32)
             for chunk, logits in self._runs(encodings, batch_size, tokens):
                 outputs[chunk] = logits

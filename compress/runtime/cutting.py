@@ -8,19 +8,21 @@ The tokens that are kept must not change, so a text is cut only where its tokeni
 * Models see one word at a time. BPE with dropout is drawn anew at each call, so its texts are not cut.
 * Added tokens such as [MASK] are searched for in the whole text. If one of them contains a character that texts are cut at, no text is cut.
 
-So the tokens of a text are those of its parts, one after the other. Any other tokenizer receives the whole text.
+So the tokens of a text are those of its parts, one after the other. Any other tokenizer receives the whole text; `long_pairs` truncates
+its pairs.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import tokenizers
 
+from .long_pairs import LongPairs
 from .reading import Text
 
 LONG = 32  # characters for each token that is kept: shorter texts are tokenized whole
@@ -56,7 +58,26 @@ class Cutter:
         self._tokenizer = tokenizer
         truncation: dict[str, Any] = tokenizer.truncation or {}
         self._kept: int = truncation.get("max_length", 0)
-        self._right = truncation_side(tokenizer) == "right" and truncation.get("strategy") == "longest_first"
+        self._longest_first = truncation.get("strategy") == "longest_first"
+        self._right = truncation_side(tokenizer) == "right" and self._longest_first
+
+    def encode(self, texts: Iterable[Text]) -> list[tokenizers.Encoding]:
+        """Return the tokens of texts and pairs, truncated."""
+        short = [*map(self.cut, texts)]
+        pairs = {number: text for number, text in enumerate(short) if self._is_long_pair(text)}
+        rest: list[Any] = [text for number, text in enumerate(short) if number not in pairs]
+        encodings = iter(self._tokenizer.encode_batch_fast(rest))
+        return [
+            cast(tokenizers.Encoding, self._long_pairs.encode(*pairs[number])) if number in pairs else next(encodings)
+            for number in range(len(short))
+        ]
+
+    def _is_long_pair(self, text: Text) -> bool:
+        return self._longest_first and not isinstance(text, str) and max(map(len, text)) > LONG * self._kept
+
+    @cached_property
+    def _long_pairs(self) -> LongPairs:
+        return LongPairs(self._untruncated_tokenizer, self._kept, truncation_side(self._tokenizer))
 
     def cut(self, text: Text) -> Text:
         """Return a text or a pair that has the same tokens after truncation."""

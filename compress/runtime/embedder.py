@@ -114,7 +114,7 @@ class Embedder(OpenedModel):
 
     def _outputs(self, examples: list[Text], batch_size: int | None, tokens: int | None) -> np.ndarray:
         texts = [part for example in examples for part in ((example,) if isinstance(example, str) else example)]
-        encodings = self.tokenizer.encode_batch_fast([*map(self._cutter.cut, texts)])  # type: ignore[arg-type]
+        encodings = self._cutter.encode(texts)
         vectors = np.zeros((len(texts), self.width), np.float32)
         for chunk, outputs in self._runs(encodings, batch_size, tokens):
             vectors[chunk] = outputs

@@ -59,9 +59,10 @@ class OpenedModel:
         self.settings = read_settings(self.folder)
         self._check_kind()
         self.runtime = runtime
-        check = ListedHashes(self.folder).check if verify else _accept_file
+        listed = ListedHashes(self.folder) if verify else None
+        check = listed.check if listed else _accept_file
         for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
-            if (self.folder / name).exists():
+            if (self.folder / name).exists() or (listed and listed.lists(name)):
                 check(self.folder / name)
         self.precision, self._engine = open_engine(self.folder, precision, threads, runtime, precision_hint, check)
         self.tokenizer = read_tokenizer(self.folder / "tokenizer.json", self.settings)

@@ -83,14 +83,25 @@ class TextReader(Windowed[Text]):
 
     def _checked(self, index: int, example: object) -> Text:
         pair = _is_pair(example)
-        kind = "a text" if isinstance(example, str) else "a pair" if pair else type(example).__name__
+        kind = "a text" if isinstance(example, str) else "a pair" if pair else _what(example)
         if kind not in self._accepted:
+            self._check_parts(index, example)
             names = "" if self.columns is None else f" ({', '.join(self.columns)})"
             raise CompressError(f"{self.name}[{index}]: expected {' or '.join(self._accepted)}{names}, found {kind}")
         text: Text = (example[0], example[1]) if pair else example  # type: ignore[index, assignment]
         for part in _texts_of(text):
             check_unicode(f"{self.name}[{index}]", part)
         return text
+
+    def _check_parts(self, index: int, example: object) -> None:
+        """Raise `CompressError` if `example` is a pair but for one of its parts, which is no text."""
+        if "a pair" not in self._accepted or not isinstance(example, tuple | list) or len(example) != 2:
+            return
+        place = next(number for number, part in enumerate(example) if not isinstance(part, str))
+        name = "" if self.columns is None else f" ({self.columns[place]})"
+        raise CompressError(
+            f"{self.name}[{index}][{place}]: expected a text{name}, found {type(example[place]).__name__}"
+        )
 
     def _characters(self, example: Text) -> int:
         return sum(map(len, _texts_of(example)))
@@ -121,6 +132,11 @@ def check_unicode(place: str, text: str) -> None:
 
 def _texts_of(text: Text) -> tuple[str, ...]:
     return (text,) if isinstance(text, str) else text
+
+
+def _what(example: object) -> str:
+    kind = type(example).__name__
+    return f"{kind} of {len(example)}" if isinstance(example, tuple | list) else kind
 
 
 def _is_pair(example: object) -> bool:

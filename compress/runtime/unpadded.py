@@ -27,8 +27,10 @@ class UnpaddedForm:
 
     def __init__(self, engine: Engine, threads: int | None, check: Callable[[Path], None]) -> None:
         self._padded, self._threads, self._check = engine, threads, check
-        self._stamp = stamp(engine.path)
-        self._wanted = unpadded_beside(engine.path).is_file()
+        # Where the file is now: a link in its path may lead elsewhere, or a relative path, when the form is opened.
+        self._place = engine.path.parent.resolve() / engine.path.name
+        self._stamp = stamp(self._place)
+        self._wanted = unpadded_beside(self._place).is_file()
         self._unpadded: Engine | None = None
         self._lock = threading.Lock()
 
@@ -45,10 +47,10 @@ class UnpaddedForm:
 
     def _open(self) -> Engine | None:
         try:
-            self._check(unpadded_beside(self._padded.path))
-            unpadded = open_unpadded(self._padded.path, self._threads)
-            if stamp(self._padded.path) != self._stamp:
-                raise CompressError(f"{self._padded.path}: replaced since it was opened; open it again")
+            self._check(unpadded_beside(self._place))
+            unpadded = open_unpadded(self._place, self._threads)
+            if stamp(self._place) != self._stamp:
+                raise CompressError(f"{self._place}: replaced since it was opened; open it again")
         except (CompressError, OSError) as error:
             warnings.warn(
                 f"{error}; padded batches run without it, more slowly (`compress verify` tells more)", stacklevel=2

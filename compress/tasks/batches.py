@@ -61,7 +61,7 @@ def _token_ids(own: tokenizers.Tokenizer, every: Sequence[list[str]]) -> tuple[l
     for start in range(0, len(every[0]), ENCODE_AT_ONCE):
         columns = [column[start : start + ENCODE_AT_ONCE] for column in every]
         texts = columns[0] if len(columns) == 1 else zip(*columns, strict=True)
-        encodings = own.encode_batch_fast([*map(cutter.cut, texts)])
+        encodings = cutter.encode(texts)
         lengths = [len(encoding) for encoding in encodings]
         ids += ragged_rows([encoding.ids for encoding in encodings], lengths, np.int32)
         types += ragged_rows([encoding.type_ids for encoding in encodings], lengths, np.int8)

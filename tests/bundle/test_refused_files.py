@@ -133,6 +133,14 @@ def test_an_unpadded_form_that_was_altered_is_not_run(unpadded_bundle: Path) -> 
         model.predict(PADDED, tokens=4096)
 
 
+def test_a_listed_file_that_is_gone_is_missed(bundle: Path) -> None:
+    """Without its settings a tokenizer would cut texts on the usual side."""
+    (bundle / "tokenizer_config.json").unlink()
+    with pytest.raises(CompressError, match=r"tokenizer_config\.json: no such file, but bundle\.json lists it"):
+        Classifier(bundle)
+    assert Classifier(bundle, verify=False).predict("a text")
+
+
 def test_a_file_that_is_not_listed_is_not_run(bundle: Path) -> None:
     document = json.loads((bundle / "bundle.json").read_text())
     del document["files"]["tokenizer.json"]

@@ -66,9 +66,9 @@ def test_sizes_are_checked_at_the_call(chooser_folder: Path, option: str) -> Non
     [
         ([("a", "b"), ("a", "\ud800")], r"^pairs\[1\]: expected Unicode text"),
         ("ab", r"^pairs\[0\]: expected a pair \(context, ending\), found a text"),
-        ([("a", 3)], r"^pairs\[0\]: expected a pair \(context, ending\), found tuple"),
-        ([("a", "b", "c")], r"^pairs\[0\]: expected a pair \(context, ending\), found tuple"),
-        ([("a", ["b", "c"])], r"^pairs\[0\]: expected a pair \(context, ending\), found tuple"),
+        ([("a", 3)], r"^pairs\[0\]\[1\]: expected a text \(ending\), found int"),
+        ([("a", "b", "c")], r"^pairs\[0\]: expected a pair \(context, ending\), found tuple of 3"),
+        ([("a", ["b", "c"])], r"^pairs\[0\]\[1\]: expected a text \(ending\), found list"),
         (7, r"^pairs: expected pairs in a list or a stream, found int"),
     ],
 )

@@ -114,6 +114,8 @@ def test_the_shape_of_the_task_is_kept(folder: Path) -> None:
     pairs = Classifier(folder)
     with pytest.raises(CompressError, match=r"texts\[1\]: expected a pair \(premise, hypothesis\), found a text"):
         pairs.predict([("a", "b"), "c"])
+    with pytest.raises(CompressError, match=r"texts\[0\]\[1\]: expected a text \(hypothesis\), found float"):
+        pairs.predict([("a", float("nan"))])  # type: ignore[list-item]
     assert len(pairs.predict(("one", "pair"))) == 1
     assert len(pairs.predict([["a", "list"], ("a", "tuple")])) == 2  # type: ignore[list-item]
     describe(folder, text_columns=["sentence"], max_length=24)
@@ -126,7 +128,7 @@ def test_the_shape_of_the_task_is_kept(folder: Path) -> None:
     [
         ([1], r"texts\[0\]: expected a text or a pair, found int"),
         (["fine", None], r"texts\[1\]: .* found NoneType"),
-        ([("a", "b", "c")], r"texts\[0\]: .* found tuple"),
+        ([("a", "b", "c")], r"texts\[0\]: .* found tuple of 3"),
         (7, "expected texts in a list or a stream, found int"),
         ({"text": "x"}, "expected texts in a list or a stream, found dict"),
         (pd.DataFrame({"text": ["x"]}), "texts: .* found DataFrame of 2 dimensions; give one column, or rows as lists"),

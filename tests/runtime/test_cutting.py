@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from default_suite import keeping
@@ -16,6 +17,7 @@ from tokenizers import Tokenizer, decoders, normalizers, pre_tokenizers
 from compress.corpus.vocabulary import byte_level
 from compress.runtime import Classifier, cutting
 from compress.runtime.cutting import Cutter
+from compress.runtime.long_pairs import LongPairs, Tokens
 
 EACH = pytest.mark.parametrize("name", list(TOKENIZERS))
 
@@ -105,9 +107,9 @@ def test_a_classifier_cuts_what_it_is_given(tmp_path: Path):
             seen.extend(map(len, window))
             return own.encode_batch_fast(window)
 
-    own, long = classifier.tokenizer, "good film " * 100_000
+    own, long = classifier._cutter._tokenizer, "good film " * 100_000
     expected = classifier.logits([long[:20_000]])
-    classifier.tokenizer = Recorder()  # type: ignore[assignment]
+    classifier._cutter._tokenizer = Recorder()  # type: ignore[assignment]
     assert (classifier.logits([long]) == expected).all()
     assert max(seen) < 100_000
 
@@ -134,6 +136,60 @@ def test_encoding_a_split_takes_no_memory_for_what_is_cut_away(tmp_path: Path):
     )
     assert run.returncode == 0, run.stderr
     assert int(run.stdout) < 60e6
+
+
+PAIRS = """
+import sys
+from tokenizers import Tokenizer
+import numpy as np
+from compress.bench.child import peak_memory_bytes
+from compress.tasks import Split, encode
+own = Tokenizer.from_file(sys.argv[1])
+before = peak_memory_bytes()
+record = '{"id":1,"tags":["film","good"],"n":2.5},' * 400
+encoded = encode(own, Split(([record], [record]), np.zeros(1)), 64)
+assert len(encoded.input_ids[0]) == 64
+print(peak_memory_bytes() - before)
+"""
+
+
+def test_pairs_of_long_texts_without_spaces_take_no_memory_for_what_is_cut_away(tmp_path: Path):
+    """Two texts of 16 kB; tokenizers would keep each part of one beside each part of the other, more than 8 GB."""
+    wordpiece(True, True).save(str(tmp_path / "tokenizer.json"))
+    run = subprocess.run(
+        [sys.executable, "-c", PAIRS, tmp_path / "tokenizer.json"], capture_output=True, text=True, timeout=120
+    )
+    assert run.returncode == 0, run.stderr
+    assert int(run.stdout) < 60e6
+
+
+@EACH
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_long_pairs_are_truncated_as_tokenizers_does_it(name: str, side: Literal["left", "right"]):
+    whole, rng = TOKENIZERS[name](), random.Random(f"{name} {side}")
+    kept = {length: Tokenizer.from_str(whole.to_str()) for length in (12, 13, 40)}
+    for length, own in kept.items():
+        own.enable_truncation(length, strategy="longest_first", direction=side)
+    truncated = 0
+    for _ in range(150):
+        length, pair = rng.choice([*kept]), (text(rng), text(rng) if rng.random() < 0.9 else "")
+        expected, actual = kept[length].encode(*pair), LongPairs(whole, length, side).encode(*pair)
+        assert (actual.ids, actual.type_ids) == (expected.ids, expected.type_ids), repr(pair)
+        assert actual.attention_mask == expected.attention_mask and len(actual) == len(expected)
+        truncated += bool(expected.overflowing)
+    assert truncated > 50
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_pairs_that_cannot_be_cut_are_not_truncated_by_tokenizers(side: Literal["left", "right"]):
+    own = wordpiece(True, True)
+    own.enable_truncation(16, strategy="longest_first", direction=side)
+    long = "good-film," * 60
+    texts: list[str | tuple[str, str]] = [("good", "film"), (long, "film"), "good", ("film", long), (long, long)]
+    encodings = Cutter(own).encode(texts)
+    assert [isinstance(each, Tokens) for each in encodings] == [False, True, False, True, True]
+    for each, whole in zip(encodings, own.encode_batch(texts), strict=True):
+        assert (each.ids, each.type_ids) == (whole.ids, whole.type_ids)
 
 
 @pytest.mark.parametrize("length", [12, 14, 16])

@@ -6,6 +6,8 @@ import io
 import json
 import os
 import shlex
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -203,3 +205,20 @@ def test_a_pipe_is_read_once_and_its_labels_before_the_answers_of_their_rows(fol
         writer.join()
         assert (done.returncode, done.stdout.count("\n")) == (code, answers)
         assert ("258 texts: accuracy" if code == 0 else "line 258: gold: unknown label 'nobody'") in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("closed", "arguments", "expected"),
+    [
+        ("0", (), "error: stdin is closed; give texts, or a file with --input"),
+        ("1", ("a text",), "error: stdout is closed; open it"),
+        ("0", ("a text",), None),
+    ],
+)
+def test_streams_that_were_closed_are_named(
+    folder: Path, closed: str, arguments: tuple[str, ...], expected: str | None
+):
+    command = shlex.join([sys.executable, "-m", "compress", "predict", str(folder), *arguments])
+    ended = subprocess.run(["sh", "-c", f"exec {closed}>&-; {command}"], capture_output=True, text=True, timeout=120)
+    assert ended.returncode == (2 if expected else 0), ended.stderr
+    assert "Traceback" not in ended.stderr and (expected is None or expected in ended.stderr)

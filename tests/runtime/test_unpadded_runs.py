@@ -120,6 +120,26 @@ def test_one_that_does_not_belong_is_left_alone_with_a_warning(
     assert {name for name, _ in ran} == {"model.onnx"}
 
 
+@pytest.mark.parametrize("moved", ["link", "working directory"])
+def test_a_path_that_leads_elsewhere_later_changes_nothing(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ran: list[tuple[str, float]], moved: str
+) -> None:
+    (tmp_path / "releases").mkdir()
+    current = tmp_path / "releases" / "current"
+    current.symlink_to(folder)
+    monkeypatch.chdir(current.parent)
+    model = Classifier("current" if moved == "working directory" else current, threads=1)
+    if moved == "link":
+        current.unlink()
+        current.symlink_to(tmp_path / "releases")
+    else:
+        monkeypatch.chdir("/")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.predict(RAGGED, tokens=300)
+    assert {name for name, _ in ran} == {"model.onnx", "model_unpadded.onnx"}
+
+
 def test_a_bundle_that_is_replaced_under_a_running_classifier_changes_nothing(
     folder: Path, tiny_onnx: Callable[..., Path], ran: list[tuple[str, float]]
 ) -> None:
