@@ -260,4 +260,4 @@ def by_run(name: str, texts: Iterable[tuple[str, str]]) -> Iterator[tuple[str, s
     for run, text in texts:
         runs.setdefault(text, []).append(run)
     for text, several in runs.items():
-        yield (name if len(runs) == 1 else f"{name} ({', '.join(several)})"), text
+        yield name, text if len(runs) == 1 else f"{text} ({', '.join(several)})"

@@ -56,9 +56,8 @@ def test_what_other_code_made_is_named(fake: Make) -> None:
 
 def test_runs_of_several_codes_are_told_apart(fake: Make) -> None:
     one, two = recorded(fake()), recorded(fake(seed=1), code=EARLIER, stage=EARLIER)
-    origins = rows(one, two)
-    assert origins[f"Code ({one.run})"] == str(NOW)
-    assert origins[f"Code ({two.run})"] == str(EARLIER)
+    texts = [text for name, text in environment([one, two]) if name == "Code"]
+    assert texts == [f"{NOW} ({one.run})", f"{EARLIER} ({two.run})"]
 
 
 def test_a_result_of_before_says_nothing_of_it(fake: Make) -> None:

@@ -145,6 +145,15 @@ def test_axe_finds_nothing(width: int, dark: bool, kind: str, pages: dict[str, P
 
 
 @pytest.mark.slow
+def test_committed_pages_are_no_wider_than_the_screen(tab: Any) -> None:
+    shown, _ = tab
+    for page in sorted(Path(__file__).parents[2].glob("reports/*/*.html")):
+        for width in (1280, 768, 390):
+            shown.open(page, width=width)
+            assert shown.run("document.documentElement.scrollWidth - innerWidth") == 0, (page.parent.name, width)
+
+
+@pytest.mark.slow
 @KINDS
 def test_a_browser_shows_labels_in_the_pages_colours(kind: str, pages: dict[str, Path], tab: Any) -> None:
     """The words of every chart do not overlap in the browser's own font, and are bright on a dark ground."""
