@@ -179,9 +179,8 @@ def _draw(
         for path in others:
             write_text(path, draw[path.name](tasks))
         write_text(html, render.html_report(page, tasks))
-    write_text(
-        report, render.markdown_report(page, _mark(digest, files[1:]))
-    )  # last: it marks the other files as complete
+    # Last: it marks the other files as complete.
+    write_text(report, render.markdown_report(page, _mark(digest, files[1:])))
 
 
 def _write_data(results: Sequence[Result], path: Path) -> None:

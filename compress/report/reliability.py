@@ -94,10 +94,8 @@ def _chart(task: Task) -> dict[str, Any]:
         "shape": channel("label:N", scale={"domain": labels, "range": shapes}, legend=legend),
         "description": channel("tip:N"),
     }
-    colour = {
-        "color": channel("colour:N", scale=None, legend=None),
-        "detail": channel("label:N"),
-    }  # a line for each model
+    # Models may share a colour: the label gives each a line of its own.
+    colour = {"color": channel("colour:N", scale=None, legend=None), "detail": channel("label:N")}
     layers = (
         mark("line", [{"x": end, "y": end} for end in domain], places, strokeDash=[2, 3], color=SOFT, aria=False),
         mark("line", values, {**places, **colour}, strokeWidth=1.2, opacity=0.65, aria=False),

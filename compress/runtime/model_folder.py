@@ -135,5 +135,5 @@ def check_sizes(**sizes: int | None) -> None:
             raise CompressError(f"{name} is {value!r}; expected at least 1, a whole number")
 
 
-def _accept_file(path: Path) -> None:
+def _accept_file(path: Path, real: Path | None = None) -> None:
     """Accept any file."""

@@ -25,7 +25,7 @@ class UnpaddedForm:
     replaced since the model was opened, is not used, with a warning: it only makes batches faster.
     """
 
-    def __init__(self, engine: Engine, threads: int | None, check: Callable[[Path], None]) -> None:
+    def __init__(self, engine: Engine, threads: int | None, check: Callable[[Path, Path], None]) -> None:
         self._padded, self._threads, self._check = engine, threads, check
         # Where the file is now: a link in its path may lead elsewhere, or a relative path, when the form is opened.
         self._place = engine.path.parent.resolve() / engine.path.name
@@ -47,7 +47,7 @@ class UnpaddedForm:
 
     def _open(self) -> Engine | None:
         try:
-            self._check(unpadded_beside(self._place))
+            self._check(unpadded_beside(self._padded.path), unpadded_beside(self._place))
             unpadded = open_unpadded(self._place, self._threads)
             if stamp(self._place) != self._stamp:
                 raise CompressError(f"{self._place}: replaced since it was opened; open it again")

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -139,6 +140,19 @@ def test_a_listed_file_that_is_gone_is_missed(bundle: Path) -> None:
     with pytest.raises(CompressError, match=r"tokenizer_config\.json: no such file, but bundle\.json lists it"):
         Classifier(bundle)
     assert Classifier(bundle, verify=False).predict("a text")
+
+
+def test_a_bundle_of_links_is_run(unpadded_bundle: Path) -> None:
+    """As Kubernetes mounts it: each entry leads to a folder that is replaced as a whole."""
+    real = unpadded_bundle / "..2026"
+    real.mkdir()
+    for entry in [each for each in unpadded_bundle.iterdir() if each != real]:
+        entry.rename(real / entry.name)
+        entry.symlink_to(real / entry.name)
+    model = Classifier(unpadded_bundle, threads=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(model.predict(PADDED, tokens=4096)) == len(PADDED)
 
 
 def test_a_file_that_is_not_listed_is_not_run(bundle: Path) -> None:
