@@ -23,8 +23,8 @@ from compress.bundle import copy_checkpoint
 from compress.cli.display import Display
 from compress.machine import usable_cores
 from compress.pipeline import Request, build_stage, run_all
-from compress.report.intervals import metric_of
 from compress.report.predictions import load_answers, write_answers
+from compress.report.recorded_scores import Scored, metric_of
 from compress.results import PREDICTIONS, Machine, Result
 from compress.significance import paired_bootstrap_seeds
 from compress.spec.recipe import Recipe
@@ -98,7 +98,7 @@ def answers(arguments: argparse.Namespace, run: Result) -> tuple[Any, Any, Any]:
     """Return (metric, answers, gold) of the fine-tuned teacher on the reported split."""
     (model,), file = run.models, arguments.out / run.run / PREDICTIONS
     (output,), gold = load_answers(file, run, [model.predictions])
-    return metric_of(run, model, output, gold, file), output, gold
+    return metric_of([Scored(run, model, output, gold, file)]), output, gold
 
 
 def compared(arguments: argparse.Namespace, arms: list[list[Result]]) -> dict[str, Any]:

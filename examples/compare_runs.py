@@ -8,8 +8,8 @@ from pathlib import Path
 import scripts
 
 from compress import CompressError
-from compress.report.intervals import metric_of
 from compress.report.predictions import load_answers
+from compress.report.recorded_scores import Scored, metric_of
 from compress.results import PREDICTIONS, ModelResult, Result, read_result
 from compress.significance import paired_bootstrap
 
@@ -25,13 +25,15 @@ def main() -> None:
     for result in results:
         print(describe(result, result.final))
 
-    files = [folder / PREDICTIONS for folder in folders]
-    (first,), gold = load_answers(files[0], results[0], [results[0].final.predictions])
-    (second,), _ = load_answers(files[1], results[1], [results[1].final.predictions])
-    metric = metric_of(results[1], results[1].final, second, gold, files[1])
-    points, low, high = paired_bootstrap(metric, first, second, gold)
+    first, second = (answers(result, folder / PREDICTIONS) for result, folder in zip(results, folders, strict=True))
+    points, low, high = paired_bootstrap(metric_of([first, second]), first.outputs, second.outputs, first.gold)
     verdict = "not distinguishable" if low <= 0 <= high else "distinguishable"
     print(f"the second against the first: {points:+.2f} points ({low:+.2f} to {high:+.2f}), {verdict}")
+
+
+def answers(result: Result, file: Path) -> Scored:
+    (outputs,), gold = load_answers(file, result, [result.final.predictions])
+    return Scored(result, result.final, outputs, gold, file)
 
 
 def describe(result: Result, model: ModelResult) -> str:

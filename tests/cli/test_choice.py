@@ -21,8 +21,8 @@ import compress
 from compress.bundle import verify
 from compress.errors import CompressError
 from compress.pipeline import Request, plan_all
-from compress.report.intervals import metric_of
 from compress.report.predictions import find_predictions, load_answers, write_answers
+from compress.report.recorded_scores import Scored, metric_of
 from compress.results import Result
 from compress.runtime import Chooser, Chosen, Classifier, load
 from compress.tasks import OwnFiles
@@ -99,7 +99,8 @@ def test_a_report_keeps_what_its_scores_are_of(cli, folder: Path, result: Result
         file = find_predictions(result, places)
         assert file is not None
         (outputs,), gold = load_answers(file, result, [model.predictions])
-        assert metric_of(result, model, outputs, gold, file)(outputs, gold) == pytest.approx(model.headline, abs=0.01)
+        metric = metric_of([Scored(result, model, outputs, gold, file)])
+        assert metric(outputs, gold) == pytest.approx(model.headline, abs=0.01)
     said = cli("report", folder / "runs" / result.run, "-o", tmp_path / "report")
     assert said.code == 0, said.err
     page = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
