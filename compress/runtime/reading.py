@@ -83,7 +83,7 @@ class TextReader(Windowed[Text]):
 
     def _checked(self, index: int, example: object) -> Text:
         pair = _is_pair(example)
-        kind = "a text" if isinstance(example, str) else "a pair" if pair else _what(example)
+        kind = "a text" if isinstance(example, str) else "a pair" if pair else _type_name(example)
         if kind not in self._accepted:
             self._check_parts(index, example)
             names = "" if self.columns is None else f" ({', '.join(self.columns)})"
@@ -134,7 +134,7 @@ def _texts_of(text: Text) -> tuple[str, ...]:
     return (text,) if isinstance(text, str) else text
 
 
-def _what(example: object) -> str:
+def _type_name(example: object) -> str:
     kind = type(example).__name__
     return f"{kind} of {len(example)}" if isinstance(example, tuple | list) else kind
 

@@ -120,45 +120,29 @@ from tokenizers import Tokenizer
 import numpy as np
 from compress.bench.child import peak_memory_bytes
 from compress.tasks import Split, encode
-own = Tokenizer.from_file(sys.argv[1])
+own, texts, kept = Tokenizer.from_file(sys.argv[1]), eval(sys.argv[2]), int(sys.argv[3])
 before = peak_memory_bytes()
-encoded = encode(own, Split((["good film "] * 3 + ["good film " * 500_000],), np.zeros(4)), 32)
-assert len(encoded.input_ids[3]) == 32
+encoded = encode(own, Split(texts, np.zeros(len(texts[0]))), kept)
+assert len(encoded.input_ids[-1]) == kept
 print(peak_memory_bytes() - before)
 """
+RECORD = """'{"id":1,"tags":["film","good"],"n":2.5},' * 400"""
 
 
-def test_encoding_a_split_takes_no_memory_for_what_is_cut_away(tmp_path: Path):
-    """5 MB of text; tokenized whole they take some 500 MB."""
+@pytest.mark.parametrize(
+    ("texts", "kept"),
+    [
+        # 5 MB of text; tokenized whole they take some 500 MB.
+        ("(['good film '] * 3 + ['good film ' * 500_000],)", 32),
+        # A pair of 16 kB each, without spaces; tokenizers would keep each part of one beside each part of the other, gigabytes.
+        (f"([{RECORD}], [{RECORD}])", 64),
+    ],
+    ids=["a long text", "a pair without spaces"],
+)
+def test_encoding_a_split_takes_no_memory_for_what_is_cut_away(tmp_path: Path, texts: str, kept: int):
     wordpiece(True, True).save(str(tmp_path / "tokenizer.json"))
-    run = subprocess.run(
-        [sys.executable, "-c", CHILD, tmp_path / "tokenizer.json"], capture_output=True, text=True, timeout=120
-    )
-    assert run.returncode == 0, run.stderr
-    assert int(run.stdout) < 60e6
-
-
-PAIRS = """
-import sys
-from tokenizers import Tokenizer
-import numpy as np
-from compress.bench.child import peak_memory_bytes
-from compress.tasks import Split, encode
-own = Tokenizer.from_file(sys.argv[1])
-before = peak_memory_bytes()
-record = '{"id":1,"tags":["film","good"],"n":2.5},' * 400
-encoded = encode(own, Split(([record], [record]), np.zeros(1)), 64)
-assert len(encoded.input_ids[0]) == 64
-print(peak_memory_bytes() - before)
-"""
-
-
-def test_pairs_of_long_texts_without_spaces_take_no_memory_for_what_is_cut_away(tmp_path: Path):
-    """Two texts of 16 kB; tokenizers would keep each part of one beside each part of the other, more than 8 GB."""
-    wordpiece(True, True).save(str(tmp_path / "tokenizer.json"))
-    run = subprocess.run(
-        [sys.executable, "-c", PAIRS, tmp_path / "tokenizer.json"], capture_output=True, text=True, timeout=120
-    )
+    command = [sys.executable, "-c", CHILD, tmp_path / "tokenizer.json", texts, str(kept)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert run.returncode == 0, run.stderr
     assert int(run.stdout) < 60e6
 
