@@ -12,6 +12,7 @@ from ...results import LOG
 from ...spec.stages import Finetune
 from ...spec.stages.finetune import CHOSEN, combinations, lists, too_many
 from ...store.manifest import NAME as MANIFEST
+from ...tasks import TASK_KINDS
 from ..plan import Draft, Job, Kind
 
 _ALONE = "teacher"  # the name in plans of a model that is the only teacher
@@ -46,7 +47,7 @@ def add_best(
     Plans call the model `name` too. The key of the choice does not depend on that, so that runs in which the model is another of several
     teachers share it.
 
-    Raises `CompressError` for more combinations than are allowed.
+    Raises `CompressError` for more combinations than are allowed, and for several if no score can decide between them.
     """
     if problem := too_many(fields):
         raise draft.fails(stage, problem)
@@ -56,6 +57,12 @@ def add_best(
     if len(grid) == 1:
         add(name, spec)
         return
+    if TASK_KINDS[draft.task.spec.kind].correlates and len(draft.task.data.tuning) == 1:
+        raise draft.fails(
+            stage,
+            f"{lists(fields)[0]}: lists values to choose among, and one tuning example has no correlation to choose by; give one value, or "
+            "more tuning examples with --tuning",
+        )
     inputs = {
         _candidate_name(_ALONE, values): add(_candidate_name(name, values), Finetune.model_validate(fields | values))
         for values in grid

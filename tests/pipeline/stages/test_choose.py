@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from choice_toys import RATES, choice_world, keys, plan
+from choice_toys import RATES, TASK, choice_world, keys, plan
 from tokenizers import Tokenizer
 
 from compress.errors import CompressError
@@ -84,6 +84,20 @@ def test_too_many_by_card_and_recipe_together_are_refused(world: Path):
     assert str(caught.value) == (
         "recipe int8, stage finetune: learning_rate: expected at most 16 combinations to choose among, found 18"
     )
+
+
+def test_without_a_score_to_choose_by_several_are_refused(world: Path):
+    scored = TASK.replace("metrics: [accuracy]", "kind: regression\nmetrics: [pearson]")
+    (world / "task.yaml").write_text(scored)
+    rows = [f"film {row},{row / 3}\n" for row in range(5)]
+    (world / "train.csv").write_text("text,label\n" + "".join(rows))
+    with pytest.raises(CompressError) as caught:
+        plan(world, RATES, teacher="learner.yaml")
+    assert str(caught.value) == (
+        "recipe int8, stage finetune: learning_rate: lists values to choose among, and one tuning example has no correlation to choose "
+        "by; give one value, or more tuning examples with --tuning"
+    )
+    assert not plan(world, "finetune.learning_rate=[1e-3]", teacher="learner.yaml").candidates
 
 
 def test_a_student_is_trained_with_one_value(world: Path):
