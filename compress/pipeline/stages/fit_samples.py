@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -39,11 +38,17 @@ class FitRows:
         return len(self.held) + len(self.further)
 
 
+def first_rows(data: TaskBatches, examples: int) -> np.ndarray:
+    """Return the rows of a first epoch's batches, as many batches as have `examples` rows; all rows, if there are fewer."""
+    batches: list[np.ndarray] = []
+    while len(batches) < len(data) and sum(map(len, batches)) < examples:
+        batches.append(data.indices(len(batches)))
+    return np.concatenate(batches)
+
+
 def fit_rows(data: TaskBatches, examples: int, head: Head) -> FitRows:
-    """Return the rows that a first epoch begins with."""
-    rows = np.concatenate([data.indices(step) for step in range(min(len(data), math.ceil(examples / BATCH)))])[
-        :examples
-    ]
+    """Return the `examples` rows that a first epoch begins with."""
+    rows = first_rows(data, examples)[:examples]
     held = max(1, int(np.searchsorted(np.cumsum(data.lengths(rows)), _MOST_TOKENS, side="right")))
     return FitRows(rows[:held], rows[held:] if reads_first(head) else rows[:0])
 

@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypedDict
 
-import numpy as np
 from pydantic import TypeAdapter
 
 from ...fields import Positive, Spec
@@ -21,8 +20,8 @@ from ...pruning.layers import Round, layers_alone, rounds_to
 from ...tasks import TASK_KINDS, Encoded, TaskBatches
 from ..plan import TRAINING, Draft, Job, Kind
 from ..plan.students import CHOSEN_LAYERS
+from .fit_samples import BATCH, first_rows
 
-_BATCH = 32  # examples per batch
 _ROUNDS = TypeAdapter(list[Round])
 
 
@@ -128,11 +127,8 @@ def run(job: Job[LayerImportance]) -> LayerImportanceInfo:
 
 def _examples(job: Job[LayerImportance], train: Encoded, pad: int) -> Encoded:
     """Return the examples that a first epoch begins with; queries and questions are kept whole."""
-    data = TaskBatches(train, batch_size=_BATCH, pad_id=pad, seed=job.node.seed)
-    rows: list[np.ndarray] = []
-    while len(rows) < len(data) and sum(map(len, rows)) < job.spec.examples:
-        rows.append(data.indices(len(rows)))
-    indices = np.concatenate(rows)
+    data = TaskBatches(train, batch_size=BATCH, pad_id=pad, seed=job.node.seed)
+    indices = first_rows(data, job.spec.examples)
     return train.take(indices if data.groups(indices) is not None else indices[: job.spec.examples])
 
 

@@ -283,7 +283,7 @@ def _repair(job: Job[Prune], pruned: Any, model: Any, data: TaskBatches, which: 
 
 PRUNE = Kind(
     "prune",
-    6,
+    7,
     Prune,
     run,
     plan,
