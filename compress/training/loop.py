@@ -115,11 +115,16 @@ def train(
 def _optimizer(model: nn.Module, objective: Objective, settings: Training) -> torch.optim.Optimizer:
     """Return AdamW with bias correction; no decay on biases and norms. Fused: one pass over the embedding table."""
     groups = []
-    for decay, matrices in ((settings.weight_decay, True), (0.0, False)):
+    for decay, decays in ((settings.weight_decay, True), (0.0, False)):
         for module in (model, objective):  # separate groups: the model may be sharded, the objective is not
-            own = [p for p in module.parameters() if p.requires_grad and (p.ndim > 1) is matrices]
+            own = [p for name, p in module.named_parameters() if p.requires_grad and _decays(name, p) is decays]
             groups += [{"params": own, "weight_decay": decay}] if own else []
     return torch.optim.AdamW(groups, lr=settings.learning_rate, betas=(0.9, 0.999), eps=1e-8, fused=True)
+
+
+def _decays(name: str, parameter: nn.Parameter) -> bool:
+    """Whether weight decay applies. XLNet's biases of queries are [head, head size]."""
+    return parameter.ndim > 1 and not name.endswith("bias")
 
 
 @dataclass

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from plain_teachers import plain_classifier
 from torch import Tensor, nn
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 from training_toys import GOOD, fit, same, toy_data, toy_model, weights
@@ -21,6 +22,7 @@ from compress.models.predict import predict_logits
 from compress.objective import Objective
 from compress.spec.stages import Training
 from compress.training import StepReport
+from compress.training.loop import _optimizer
 
 
 def test_the_loss_goes_down_and_the_toy_is_learnt(tmp_path: Path):
@@ -107,6 +109,15 @@ def test_weight_decay_is_for_matrices_alone(tmp_path: Path):
     for name, tensor in weights(model).items():
         factor = 0.95**2 if tensor.ndim > 1 else 1.0
         torch.testing.assert_close(tensor, before[name] * factor, rtol=1e-6, atol=0, msg=name)
+
+
+def test_a_bias_of_each_head_does_not_decay():
+    model = plain_classifier("xlnet")
+    biases = {id(parameter) for name, parameter in model.named_parameters() if name.endswith("bias")}
+    assert model.transformer.layer[0].rel_attn.r_w_bias.ndim == 2
+    decaying, others = _optimizer(model, Objective((HardLabel(),)), Training()).param_groups
+    assert decaying["weight_decay"] and not others["weight_decay"]
+    assert biases <= {id(parameter) for parameter in others["params"]}
 
 
 def test_the_gradient_is_clipped_to_its_norm(tmp_path: Path):
