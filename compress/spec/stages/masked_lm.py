@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from ...fields import PositiveNumber
+from ...fields import Fraction, PositiveNumber
 from .training import OnText
 
 
@@ -19,6 +19,7 @@ class MaskedLm(OnText):
 
     epochs: PositiveNumber = Field(default=1.0, description="passes over the text")
     learning_rate: PositiveNumber = Field(default=4e-4, description="peak, after the warm-up")
+    dropout: Fraction | None = Field(default=None, description="on hidden states and attention; default: 0")
     enabled: Literal["auto"] | bool = Field(
         default="auto", exclude=True, description="auto: when another stage needs it and `--corpus` is given"
     )
