@@ -226,6 +226,16 @@ def test_a_teacher_that_guesses_is_named_and_one_that_is_better_is_not(world: Pa
     assert student.startswith("student scores ") and "leave it out" not in student
 
 
+def test_a_model_that_is_always_right_has_learnt_although_one_answer_always_is(world: Path):
+    pair = plan("tiny.yaml", "./bytes")
+    context = Context(pair.task, "fp32", 1, Listener())
+    for points in (100.0, 99.0):
+        artifact: Any = SimpleNamespace(info={"tuning_score": points}, describe={"constant_score": 100.0})
+        say_whether_it_learnt(pair, next(node for node in pair.nodes if node.id == "student"), artifact, context)
+    (notice,) = context.notices
+    assert notice.startswith("student scores 99.0 ")
+
+
 def test_whether_it_learnt_is_said_from_the_manifest_without_reading_data(world: Path):
     pair = plan("tiny.yaml", "./bytes")
     context = Context(pair.task, "fp32", 1, Listener())

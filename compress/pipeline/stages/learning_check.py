@@ -8,7 +8,7 @@ from ...fields import Spec
 from ...store import Artifact
 from ..plan import Context, Node, Plan
 from ..plan.teachers import names_of
-from .adopt import constant_score
+from .adopt import constant_score, is_better
 
 _GUESS = "constant_score"  # in a manifest, so that a run whose stages are all cached reads no data to compare
 
@@ -22,7 +22,7 @@ def say_whether_it_learnt(plan: Plan, node: Node[Spec], artifact: Artifact, cont
     guess = artifact.describe.get(_GUESS)
     if guess is None:  # made by an earlier version
         guess = constant_score(context.task.data)
-    if score <= guess:
+    if not is_better(score, guess):
         several = bool(plan.others) and node.id in plan.teachers
         name = f"teacher {names_of(plan.teachers)[node.id]}" if several else node.id
         way = " and weighs as much in the teachers' mean as any other; leave it out, or" if several else ";"

@@ -158,6 +158,15 @@ def test_a_head_that_was_never_trained_is_refused(
         adopt_teacher(teacher, context, tmp_path / "out")
 
 
+def test_a_teacher_that_is_always_right_is_taken_where_one_answer_always_is(
+    checkpoint: Callable[..., TeacherSource], context: Context, tmp_path: Path
+):
+    data = context.task.data
+    context.task.data = replace(data, tuning=split({"entailment": 10}))
+    assert constant_score(context.task.data) == 100.0
+    assert adopt_teacher(checkpoint(TASK), context, tmp_path / "out")["tuning_score"] == 100.0
+
+
 def test_regression_is_compared_with_a_constant(
     checkpoint: Callable[..., TeacherSource], toy_tokenizer: Tokenizer, tmp_path: Path
 ):
