@@ -185,6 +185,15 @@ def test_keys_follow_what_a_stage_depends_on_and_nothing_else(case: Case):
     assert changed() == {"text", "masked-lm", "encoder", "augmented", "intermediate", *last}
 
 
+def test_a_layer_map_that_no_loss_reads_is_named(case: Case):
+    (note,) = (note for note in case.plan("prediction.layer_map=top").notes if "layer_map" in note)
+    assert (
+        note == "prediction.layer_map has no effect: no loss of the stage matches layers; hidden_mse, attention_mse do"
+    )
+    for read in ("intermediate.layer_map=top", "prediction.layer_map=uniform"):
+        assert not [note for note in case.plan(read).notes if "layer_map" in note]
+
+
 def test_the_resolved_recipe_can_be_read_again(case: Case):
     document = resolved_recipe(case.plan("augment.enabled=false"))
     again = Recipe.model_validate_json(json.dumps(document))

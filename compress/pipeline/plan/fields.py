@@ -124,9 +124,13 @@ def check_text(draft: Draft, spec: OnText, stage: str, *models: str) -> None:
 
 
 def check_layer_map(draft: Draft, spec: Losses, stage: str, student: str, teacher: str) -> None:
-    """Raise `CompressError` if the layers that `spec` matches are not those of the models that learn and teach."""
+    """Raise `CompressError` if the layers that `spec` matches are not those of the models that learn and teach; note a map that no loss
+    reads."""
     layers = {"student_layers": draft.sizes[student].layers, "teacher_layers": draft.sizes[teacher].layers}
     try:
-        matched_layers(spec, **layers)
+        matched = matched_layers(spec, **layers)
     except CompressError as error:
         raise draft.fails(stage, str(error)) from None
+    if spec.layer_map not in (None, "uniform") and not matched:
+        readers = ", ".join(name for name, loss in LOSSES.items() if loss.matches_layers)
+        draft.notes.append(f"{stage}.layer_map has no effect: no loss of the stage matches layers; {readers} do")
