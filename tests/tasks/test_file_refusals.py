@@ -6,6 +6,8 @@ import json
 import os
 from pathlib import Path
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 from task_files import refused, scores, task
 
@@ -178,6 +180,30 @@ def test_bad_json_lines(here: Path) -> None:
     refused(task(dev="dev.jsonl"), here, r"dev.jsonl: line 2: no key 'label'; found \['text'\]")
     (here / "dev.jsonl").write_text('{"text": "a", "label": "pos"}\n{"text": null, "label": "pos"}\n')
     refused(task(dev="dev.jsonl"), here, r"dev.jsonl: line 2: text: expected text, found None")
+
+
+@pytest.mark.parametrize(
+    ("label", "message"),
+    [
+        (["pos"], r"found \['pos'\]; lists of labels are for the kind multilabel"),
+        ({"name": "pos"}, r"found {'name': 'pos'}$"),
+    ],
+)
+def test_a_value_with_parts_is_not_one_label(here: Path, label: object, message: str) -> None:
+    """Its form in Python would be the name of a class."""
+    rows = [{"text": f"words {i}", "label": "neg" if i else label} for i in range(20)]
+    (here / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    expected = rf"a\.jsonl: line 1: label: expected one label, as text or a number, {message}"
+    refused(task("a.jsonl", "dev.csv"), here, expected)
+    with pytest.raises(CompressError, match=expected):
+        own_task(OwnFiles(here / "a.jsonl", here / "dev.csv", kind="classification"))
+
+
+def test_bytes_of_parquet_are_not_a_label(here: Path) -> None:
+    table = pyarrow.table({"text": ["a b", "c d"], "label": pyarrow.array([b"pos", b"neg"], pyarrow.binary())})
+    pyarrow.parquet.write_table(table, here / "a.parquet")
+    with pytest.raises(CompressError, match=r"a\.parquet: row 1: label: expected one label, .* found b'pos'; row 2: "):
+        own_task(OwnFiles(here / "a.parquet", here / "dev.csv"))
 
 
 def test_a_column_with_a_usual_name_that_some_rows_lack_is_not_passed_over(here: Path) -> None:
