@@ -112,12 +112,18 @@ def test_unknown_label_in_dev(here: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("bad", ["nan", "inf", "-inf", "high", "", "1e99"])
+@pytest.mark.parametrize("bad", ["nan", "inf", "-inf", "high", "", "1e99", "1_5"])
 def test_bad_scores(here: Path, bad: str) -> None:
     rows = "".join(f"t{i},{i}\n" for i in range(10))
     (here / "train.csv").write_text("text,label\n" + rows)
     (here / "dev.csv").write_text(f"text,label\na,1\nb,{bad}\n")
     refused(scores(), here, rf"dev.csv: line 3: expected a finite score, found '{bad}'$")
+
+
+def test_scores_with_a_decimal_comma_are_told_what_to_write(here: Path) -> None:
+    rows = "".join(f"t{i};{i},5\n" for i in range(10))
+    (here / "train.csv").write_text("text;label\n" + rows)
+    refused(scores(), here, r"train.csv: line 2: expected a finite score, found '0,5'; write '0\.5'; line 3: ")
 
 
 def test_bad_scores_in_json(here: Path) -> None:
