@@ -238,6 +238,14 @@ def test_not_parquet(here: Path) -> None:
     refused(task(dev="dev.parquet"), here, r"dev.parquet: cannot be read as Parquet: ")
 
 
+def test_a_column_of_parquet_that_python_has_no_value_for_is_named(here: Path) -> None:
+    """It stops the reading although no text or label is in it."""
+    late = pyarrow.array([9_000_000_000_000_000] * 2, pyarrow.timestamp("s"))
+    table = pyarrow.table({"text": ["a b", "c d"], "label": ["pos", "neg"], "when": late})
+    pyarrow.parquet.write_table(table, here / "dev.parquet")
+    refused(task(dev="dev.parquet"), here, r"cannot be read as Parquet: column 'when': .*; leave it out, or")
+
+
 def test_too_many_unlisted_labels_are_rather_scores(here: Path) -> None:
     (here / "train.csv").write_text("text,label\n" + "".join(f"t{i},{i * 0.01:.2f}\n" for i in range(150)))
     refused(task(), here, r"'label' has 150 different values; list them under `labels`.*or set `kind: regression`")
