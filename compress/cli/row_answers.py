@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CompressError
-from ..files.tabular import flag, label_columns, label_list, label_text
+from ..files.tabular import flag, is_vector, label_columns, label_list, label_text
 from ..runtime.kinds import ANSWER_KINDS, LabelsPrediction
 from ..runtime.reading import check_unicode
 from ..spec.kinds import KINDS, KindName, MetricName
@@ -186,7 +186,10 @@ class AnsweredTexts(Answered):
         return [index in ids for index in range(len(self._names))]
 
     def _may_be_flag(self, value: Any, labels: list[str]) -> bool:
-        """Whether `value`, in which these `labels` were found, is a single number, or false or true, that is not clearly a label's name."""
+        """Whether `value`, in which these `labels` were found, is a single number, or false or true, that is not clearly a label's name; or
+        has 0 or 1 for each label."""
+        if is_vector(labels):
+            return len(labels) == len(self._names)
         (one, *more) = labels
         if more or isinstance(value, list | tuple) or str(value).lstrip().startswith("["):
             return False

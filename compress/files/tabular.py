@@ -141,6 +141,13 @@ def flag(value: Any) -> bool | None:
     return {"0": False, "1": True, "false": False, "true": True}.get(label_text(value).lower())
 
 
+def is_vector(names: Sequence[str]) -> bool:
+    """Whether a list says yes or no to each label in turn, one of the two more than once; labels that are called 0 and 1 are there
+    once."""
+    flags = [flag(name.removesuffix(".0")) for name in names]
+    return None not in flags and len(set(names)) < len(names)
+
+
 def _is_name(part: Any) -> bool:
     return isinstance(part, str | int) or (isinstance(part, float) and math.isfinite(part))
 

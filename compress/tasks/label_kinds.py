@@ -11,7 +11,7 @@ from compress.files.tabular import are_label_lists, label_text
 from compress.spec.kinds import KINDS, KindName
 
 from .columns import Rows
-from .kinds.classification import MOST_UNLISTED_LABELS, natural, unlabelled_rows
+from .kinds.classification import MOST_UNLISTED_LABELS, natural, nested_rows, unlabelled_rows
 from .kinds.multilabel import listed_names
 from .number_texts import are_scores, is_number, whole_values, with_decimal_point
 from .tables import Table, all_have, label_values, no_examples, refuse
@@ -39,6 +39,8 @@ def read_kind(
     )
     if kind != "embedding":  # whose pairs without a score are left out later
         refuse(table.place, table.unit, unlabelled_rows(label, table.numbers, values), several)
+    if kind in (None, "classification"):
+        refuse(table.place, table.unit, nested_rows(label, table.numbers, values))
     if kind is None:
         kind = _scores_or_classes(table, label, values, scored=scored)
     if not KINDS[kind].named_labels:

@@ -9,6 +9,7 @@ from decimal import Decimal, InvalidOperation
 
 import numpy as np
 
+from compress.metrics.tags import ENTITY_METRICS, OUTSIDE
 from compress.spec.kinds import KINDS
 from compress.spec.task import TaskSpec
 
@@ -76,4 +77,22 @@ def single_labels(spec: TaskSpec, names: tuple[str, ...], reported: Mapping[str,
         f"{name} has one label alone, {names[labels[0]]!r}: its scores cannot compare models"
         for name, labels in distinct_labels.items()
         if len(labels) == 1
+    ]
+
+
+def unscored_tuning(spec: TaskSpec, names: tuple[str, ...], tuning: Split) -> list[str]:
+    """Return a note if every model scores 0 on the tuning split: it has no entity, or one class, by which Matthews is 0, and F1 of another
+    class."""
+    present = TASK_KINDS[spec.kind].present(tuning.labels)
+    if spec.kind not in ("classification", "tagging") or len(present) != 1:
+        return []
+    only = names[present.pop()]
+    blind = {"matthews"} | ({"f1"} if only != (spec.positive or names[-1]) else set())
+    if spec.kind == "tagging":
+        blind = set(ENTITY_METRICS) if only == OUTSIDE else set()
+    if not blind.issuperset(spec.metrics):
+        return []
+    return [
+        f"the tuning split has one label alone, {only!r}: every model scores 0 on it, so it chooses no checkpoint; name a file with other "
+        "labels, too, with --tuning, or as `tuning` in the task file"
     ]

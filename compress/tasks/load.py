@@ -20,7 +20,7 @@ from .data import ReportedData, Split, TrainingData
 from .glue import completeness, is_glue
 from .hub import is_cached
 from .kinds import TASK_KINDS
-from .label_notes import absent_labels, alike_labels, single_labels
+from .label_notes import absent_labels, alike_labels, single_labels, unscored_tuning
 from .plain_text import is_plain_text
 from .rows import OWN, Origin
 from .tuning import carve, normalize_texts
@@ -69,6 +69,7 @@ def load_training(
         notes += _check_tuning(rows["tuning"].place, own, train, splits, grouped=grouped, plain=plain)
         own = _without_reported(rows["tuning"].place, own, splits, grouped=grouped or own.labels_spans)
         _check_left(spec, rows["tuning"].place, own)
+    notes += unscored_tuning(spec, names, own)
     unread = rows["train"].unread
     advice = () if unread is None else (unread_note(rows["train"].place, unread, spec.text[0]),)
     return TrainingData(spec, names, train, own, origin.location[0], tuple(notes), origin.fingerprint(), advice)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 from compress.errors import CompressError, brief, nearest
 from compress.files.tabular import DELIMITERS, WORDS, column_names, label_columns
@@ -16,6 +17,7 @@ from .spans import SPANS
 from .tables import Table, no_examples
 from .text_columns import ending_columns
 
+_SAMPLE = 500  # rows
 _WORDS_OF_TEXT = 3  # a name with this many is probably a text
 
 
@@ -123,6 +125,7 @@ def check_column(table: Table, option: str, name: str) -> None:
     if not columns:
         raise no_examples(table.place)
     check_parted(table)
+    check_tabular(table)
     first = headless(table)
     headed = "" if first is None else f"; or put a line of names above, if {brief(first)} is a value"
     near = nearest(name, columns) or ";"
@@ -140,6 +143,20 @@ def headless(table: Table) -> str | None:
     texts = [name for name in table.columns if len(name.split()) >= _WORDS_OF_TEXT]
     alike = (name for name, values in table.columns.items() if name.strip() and name in map(str, values))
     return next((name for name in alike if any(text != name for text in texts)), None)
+
+
+def check_tabular(table: Table) -> None:
+    """Raise `CompressError` if a .csv or .tsv has one word in each line and blank lines between texts."""
+    if not table.place.lower().endswith(tuple(DELIMITERS)):
+        return
+    numbers = [number for number in table.numbers if isinstance(number, int)]
+    values = [str(value) for name, column in table.columns.items() for value in (name, *column[:_SAMPLE])]
+    blank = any(after - before > 1 for before, after in pairwise(numbers))
+    if blank and len(table.columns) > 1 and max(len(value.split()) for value in values) < 2:
+        raise CompressError(
+            f"{table.place}: expected a table with a line of names, found a word in each line and blank lines between texts; rename the "
+            "file so that it ends in .conll"
+        )
 
 
 def check_parted(table: Table) -> None:

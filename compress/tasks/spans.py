@@ -71,6 +71,12 @@ def _spans(text: Any, value: Any, column: str, label: str) -> list[Span] | str:
             return f"{label}: span {place}: expected {FORMS}, found {brief(part)}{hint}"
         if not 0 <= span.start < span.end <= len(text):
             return f"{label}: span {place}: {span}: expected a part of the text's {len(text):,} characters"
+        excerpt, own = text[span.start : span.end], part.get("text") if isinstance(part, dict) else None
+        if isinstance(own, str) and own.split() != excerpt.split():
+            return (
+                f"{label}: span {place}: {span}: expected its `text`, {brief(own)}, found {brief(excerpt)}; `start` and `end` count "
+                "characters, not bytes or UTF-16 units"
+            )
         spans.append(span)
     return sorted(spans, key=lambda span: span.start)
 

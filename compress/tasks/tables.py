@@ -132,11 +132,16 @@ def read_parquet(path: Path) -> Table:
     import pyarrow
     import pyarrow.parquet
 
+    column = ""  # the one that is read
     try:
         content = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(read_bytes(path))).read()
-        names = content.column_names
-        columns = {name: content.column(name).to_pylist() for name in names}
+        columns = {}
+        for name in content.column_names:
+            column = f"column {name!r}: "
+            columns[name] = content.column(name).to_pylist()
     except (pyarrow.ArrowException, OSError, KeyError, OverflowError, ValueError) as error:
         # a duplicate name; a date beyond Python's range; bytes that are not text
-        raise CompressError(f"{path}: cannot be read as Parquet: {str(error).splitlines()[0]}") from None
+        way_out = "; leave it out, or write it in another type" if column else ""
+        reason = str(error.args[0] if isinstance(error, KeyError) else error).splitlines()[0].rstrip(".")
+        raise CompressError(f"{path}: cannot be read as Parquet: {column}{reason}{way_out}") from None
     return Table(str(path), "row", range(1, content.num_rows + 1), columns)

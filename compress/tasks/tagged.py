@@ -50,7 +50,8 @@ def _from_words(rows: Rows, column: str, label: str, names: tuple[str, ...]) -> 
     refuse(rows.place, rows.unit, [problem for problem in problems if problem is not None])
     tags = [[_tag_name(tag, names) for tag in row_tags] for row_tags in rows.labels]
     tags, declared, notes = _in_scheme(rows, tags, names)
-    if all(isinstance(tag, int) for row_tags in rows.labels for tag in row_tags) and not (names or declared):
+    numbered = all(isinstance(tag, int) for row_tags in rows.labels for tag in row_tags)
+    if numbered and not declared and all(name.isdecimal() for name in names):
         notes = [
             *notes,
             "tags are numbers and stay numbers; name them with `labels` in the task file, in the order of their "

@@ -25,7 +25,7 @@ from .kinds import TASK_KINDS
 from .kinds.classification import MOST_UNLISTED_LABELS
 from .kinds.embedding import is_blank
 from .own import names_split, own_task
-from .own_columns import check_parted, headless, with_words
+from .own_columns import check_parted, check_tabular, headless, with_words
 from .own_files import OwnFiles
 from .plain_text import is_plain_text
 from .tables import Table, no_examples
@@ -123,6 +123,7 @@ def guess_columns(own: OwnFiles, options: Sequence[str]) -> OwnFiles:
 
 def _check_headed(table: Table) -> None:
     """Raise `CompressError` if a file without a usual column name seems to start with an example."""
+    check_tabular(table)
     first = headless(table)
     if first is not None:
         raise CompressError(

@@ -6,6 +6,8 @@ import json
 import os
 from pathlib import Path
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 from task_files import refused, scores, task
 
@@ -110,12 +112,18 @@ def test_unknown_label_in_dev(here: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("bad", ["nan", "inf", "-inf", "high", "", "1e99"])
+@pytest.mark.parametrize("bad", ["nan", "inf", "-inf", "high", "", "1e99", "1_5"])
 def test_bad_scores(here: Path, bad: str) -> None:
     rows = "".join(f"t{i},{i}\n" for i in range(10))
     (here / "train.csv").write_text("text,label\n" + rows)
     (here / "dev.csv").write_text(f"text,label\na,1\nb,{bad}\n")
     refused(scores(), here, rf"dev.csv: line 3: expected a finite score, found '{bad}'$")
+
+
+def test_scores_with_a_decimal_comma_are_told_what_to_write(here: Path) -> None:
+    rows = "".join(f"t{i};{i},5\n" for i in range(10))
+    (here / "train.csv").write_text("text;label\n" + rows)
+    refused(scores(), here, r"train.csv: line 2: expected a finite score, found '0,5'; write '0\.5'; line 3: ")
 
 
 def test_bad_scores_in_json(here: Path) -> None:
@@ -180,6 +188,30 @@ def test_bad_json_lines(here: Path) -> None:
     refused(task(dev="dev.jsonl"), here, r"dev.jsonl: line 2: text: expected text, found None")
 
 
+@pytest.mark.parametrize(
+    ("label", "message"),
+    [
+        (["pos"], r"found \['pos'\]; lists of labels are for the kind multilabel"),
+        ({"name": "pos"}, r"found {'name': 'pos'}$"),
+    ],
+)
+def test_a_value_with_parts_is_not_one_label(here: Path, label: object, message: str) -> None:
+    """Its form in Python would be the name of a class."""
+    rows = [{"text": f"words {i}", "label": "neg" if i else label} for i in range(20)]
+    (here / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    expected = rf"a\.jsonl: line 1: label: expected one label, as text or a number, {message}"
+    refused(task("a.jsonl", "dev.csv"), here, expected)
+    with pytest.raises(CompressError, match=expected):
+        own_task(OwnFiles(here / "a.jsonl", here / "dev.csv", kind="classification"))
+
+
+def test_bytes_of_parquet_are_not_a_label(here: Path) -> None:
+    table = pyarrow.table({"text": ["a b", "c d"], "label": pyarrow.array([b"pos", b"neg"], pyarrow.binary())})
+    pyarrow.parquet.write_table(table, here / "a.parquet")
+    with pytest.raises(CompressError, match=r"a\.parquet: row 1: label: expected one label, .* found b'pos'; row 2: "):
+        own_task(OwnFiles(here / "a.parquet", here / "dev.csv"))
+
+
 def test_a_column_with_a_usual_name_that_some_rows_lack_is_not_passed_over(here: Path) -> None:
     rows = [{"text": f"words {i}", "label": f"l{i % 2}", "topic": f"t{i % 2}"} for i in range(20)]
     del rows[7]["label"]
@@ -204,6 +236,14 @@ def test_an_ending_that_some_rows_lack_is_not_passed_over(here: Path) -> None:
 def test_not_parquet(here: Path) -> None:
     (here / "dev.parquet").write_text("text,label\n")
     refused(task(dev="dev.parquet"), here, r"dev.parquet: cannot be read as Parquet: ")
+
+
+def test_a_column_of_parquet_that_python_has_no_value_for_is_named(here: Path) -> None:
+    """It stops the reading although no text or label is in it."""
+    late = pyarrow.array([9_000_000_000_000_000] * 2, pyarrow.timestamp("s"))
+    table = pyarrow.table({"text": ["a b", "c d"], "label": ["pos", "neg"], "when": late})
+    pyarrow.parquet.write_table(table, here / "dev.parquet")
+    refused(task(dev="dev.parquet"), here, r"cannot be read as Parquet: column 'when': .*; leave it out, or")
 
 
 def test_too_many_unlisted_labels_are_rather_scores(here: Path) -> None:

@@ -63,3 +63,24 @@ def test_a_line_of_names_may_hold_a_value(tmp_path: Path, header: str) -> None:
 def test_named_columns_may_be_values(tmp_path: Path) -> None:
     columns = guess_columns(headless(tmp_path, "what,good"), ["label"])
     assert columns.text == "what"
+
+
+@pytest.mark.parametrize(("suffix", "mark"), [(".tsv", "\t"), (".csv", ",")])
+def test_one_word_per_line_is_no_table(tmp_path: Path, suffix: str, mark: str) -> None:
+    """Sets of named entities are often called train.tsv; blank lines are between their texts."""
+    for name in ("a", "b"):
+        lines = "".join(f"Ada{mark}B-PER\nlives{n}{mark}O\n\n" for n in range(8))
+        (tmp_path / f"{name}{suffix}").write_text(lines)
+    own = OwnFiles(tmp_path / f"a{suffix}", tmp_path / f"b{suffix}")
+    for call in (lambda: own_task(own), lambda: guess_columns(own, ())):
+        with pytest.raises(
+            CompressError, match=rf"a\{suffix}: expected a table .* blank lines between texts; rename the file"
+        ):
+            call()
+
+
+def test_blank_lines_between_rows_of_a_table_do_not_matter(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.csv").write_text("id,words\n1,so fine\n\n2,so dull\n")
+    with pytest.raises(CompressError, match=r"a\.csv: no column 'text'; name one of 'id', 'words'"):
+        own_task(OwnFiles(tmp_path / "a.csv", tmp_path / "b.csv"))

@@ -142,7 +142,35 @@ def test_one_column_of_0_and_1_is_not_a_list_of_labels(tmp_path: Path, flags: Se
         load_training(*(own_task(files) if own_files else (spec, tmp_path)), None)
 
 
-@pytest.mark.parametrize("values", [["0", "1", "0|1"], [["0"], ["1"]], ["[0]", "[1]"], ["0", "1", "2"]])
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet", ".csv"])
+@pytest.mark.parametrize("labels", [None, NAMES], ids=["files alone", "task file"])
+def test_vectors_of_0_and_1_are_not_lists_of_labels(
+    tmp_path: Path, suffix: str, labels: tuple[str, ...] | None
+) -> None:
+    """[0, 1, 0] would be a text with the labels 0 and 1."""
+    files = own(tmp_path, ROWS, suffix=suffix)
+    spec = TaskSpec(
+        name="t", kind="multilabel", text=("text",), label="labels", labels=labels, metrics=("f1_micro",),
+        files=Files(train=files.train.name, dev=files.dev.name),
+    )  # fmt: skip
+    value = r"'\[0, 1, 0\]'" if suffix == ".csv" else r"\[0, 1, 0\]"
+    message = rf"(line|row) [12]: expected a list of the labels that the text has, found {value}: .* as --label a,b"
+    with pytest.raises(CompressError, match=message):
+        load_training(*(own_task(files) if labels is None else (spec, tmp_path)), None)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["0", "1", "0|1"],
+        [["0"], ["1"]],
+        ["[0]", "[1]"],
+        ["0", "1", "2"],
+        [[0, 1], [1]],
+        [[0, 1, 1], [1]],
+        [[2, 0], [1, 1]],
+    ],
+)
 def test_labels_may_be_called_0_and_1(tmp_path: Path, values: list[Any]) -> None:
     files = own(tmp_path, [values[n % len(values)] for n in range(30)])
     assert {*(own_task(replace(files, kind="multilabel"))[0].labels or ())} >= {"0", "1"}

@@ -98,6 +98,17 @@ def test_offsets_count_characters_not_bytes(tmp_path: Path) -> None:
     assert words == [[("😀", "O"), ("Zoë", "B-PER"), ("in", "O"), ("東京", "B-LOC")]]
 
 
+def test_a_span_is_where_its_text_is(tmp_path: Path) -> None:
+    """Tools that count bytes or UTF-16 units are off after the first emoji; spaces may be written otherwise."""
+    text, span = "😀 Zoë  Roy in 東京", {"start": 2, "end": 10, "label": "PER", "text": "Zoë Roy"}
+    _, words = read(tmp_path, [(text, [span])])
+    assert words == [[("😀", "O"), ("Zoë", "B-PER"), ("Roy", "I-PER"), ("in", "O"), ("東京", "O")]]
+    with pytest.raises(
+        CompressError, match=r"line 2: spans: span 1: PER from 3 to 11: expected its `text`, 'Zoë Roy', found"
+    ):
+        read(tmp_path, [(text, [span]), (text, [span | {"start": 3, "end": 11}])])
+
+
 def test_no_spans_may_be_nothing(tmp_path: Path) -> None:
     _, words = read(tmp_path, [(TEXT, None), (TEXT, SPANS)])
     assert {tag for _, tag in words[0]} == {"O"}

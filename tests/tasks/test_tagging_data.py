@@ -16,8 +16,11 @@ from compress.metrics.tags import split_labels
 from compress.spec.task import Files
 from compress.tasks import (
     TASK_KINDS,
+    OwnFiles,
     fingerprint,
     load_reported,
+    load_training,
+    own_task,
     score,
     split_fingerprint,
 )
@@ -104,6 +107,14 @@ def test_numbers_of_tags_have_the_names_of_the_task(tmp_path: Path) -> None:
     )
     with pytest.raises(CompressError, match=r"`entity_f1` needs labels of entities, .* found 0, 1, 2"):
         read(tmp_path, files=files)
+
+
+def test_numbers_of_tags_are_said_to_stay_numbers_without_a_task_file_too(tmp_path: Path) -> None:
+    numbered = [(words, [len(tag) for tag in tags]) for words, tags in TRAIN]
+    train, dev = written(tmp_path, jsonl(numbered), jsonl(numbered), ".jsonl")
+    data = load_training(*own_task(OwnFiles(train, dev)), None)
+    assert data.labels == ("1", "5") and data.spec.metrics == ("accuracy",)
+    assert any("train: tags are numbers and stay numbers; name them with `labels`" in note for note in data.notes)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv"])

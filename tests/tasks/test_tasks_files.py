@@ -153,6 +153,33 @@ def test_a_reported_split_of_one_label_is_noted(here: Path) -> None:
     assert notes == ("praise has one label alone, 'pos': its scores cannot compare models",)
 
 
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"metrics": ("matthews",)}, True),
+        ({"metrics": ("f1", "matthews")}, True),
+        ({"metrics": ("f1",), "positive": "neg"}, False),
+        ({"metrics": ("f1", "accuracy")}, False),
+    ],
+)
+def test_a_tuning_split_on_which_every_model_scores_0_is_noted(here: Path, fields: dict[str, Any], said: bool) -> None:
+    rows = "".join(f"words number {i},{'pos' if i in (3, 8) else 'neg'}\n" for i in range(20))
+    (here / "train.csv").write_text("text,label\n" + rows)
+    data = load_training(task(**fields), here, None)
+    assert data.tuning.labels.tolist() == [0, 0]
+    assert any("the tuning split has one label alone, 'neg': every model scores 0" in n for n in data.notes) == said
+
+
+def test_a_tuning_split_without_entities_is_noted(here: Path) -> None:
+    for name in ("train", "dev"):
+        texts = [f"{name}{i} {'B-PER' if i < 4 else 'O'}\nlives{i} O\n\n" for i in range(32)]
+        (here / f"{name}.conll").write_text("".join(texts))
+    fields: dict[str, Any] = {"kind": "tagging", "text": ("tokens",), "label": "tags"}
+    for metric, said in (("entity_f1", True), ("accuracy", False)):
+        data = load_training(task("train.conll", "dev.conll", metrics=(metric,), **fields), here, None)
+        assert any("the tuning split has one label alone, 'O': every" in note for note in data.notes) == said
+
+
 def test_one_empty_text_is_kept(here: Path) -> None:
     (here / "dev.csv").write_text("text,label\n,pos\nx,neg\n")
     assert load_task(task(), here, None).reported["dev"].texts[0] == ["", "x"]

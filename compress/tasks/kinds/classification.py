@@ -30,6 +30,7 @@ def _label_names(spec: TaskSpec, train: Rows) -> tuple[str, ...]:
     names = declared_names(spec, train)
     if names is None:
         refuse(train.place, train.unit, unlabelled_rows(str(spec.label), train.numbers, train.labels))
+        refuse(train.place, train.unit, nested_rows(str(spec.label), train.numbers, train.labels))
         values = set(train.names())
         if len(values) > MOST_UNLISTED_LABELS:
             raise CompressError(
@@ -58,6 +59,16 @@ def unlabelled_rows(column: str, numbers: Iterable[int | str], values: Iterable[
             problems.append((number, f"{column}: no label, found {value}"))
         elif value is None or not str(value).strip():
             problems.append((number, f"{column}: no label"))
+    return problems
+
+
+def nested_rows(column: str, numbers: Iterable[int | str], values: Iterable[Any]) -> list[tuple[int | str, str]]:
+    """Return the rows whose value is not one label, for `refuse`: a list, an object or bytes, whose form in Python would be its name."""
+    problems = []
+    for number, value in zip(numbers, values, strict=True):
+        if isinstance(value, list | tuple | dict | bytes):
+            hint = "; lists of labels are for the kind multilabel" if isinstance(value, list | tuple) else ""
+            problems.append((number, f"{column}: expected one label, as text or a number, found {brief(value)}{hint}"))
     return problems
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from compress.errors import CompressError, brief
-from compress.files.tabular import flag, label_list
+from compress.files.tabular import flag, is_vector, label_list
 from compress.metrics import LabelsHeadline
 from compress.runtime.kinds.multilabel import sigmoid
 from compress.spec.task import TaskSpec
@@ -60,11 +60,24 @@ def _are_flags(values: Sequence[Any], names: Sequence[str]) -> bool:
 
 
 def _lists(rows: Rows) -> list[list[str]]:
-    """Return the label names of each example. Raises `CompressError` if a value is not a list."""
+    """Return the label names of each example. Raises `CompressError` if a value is not a list, or lists have 0 or 1 for each label."""
     lists = [label_list(value) for value in rows.labels]
     wrong = [(n, v) for n, v, names in zip(rows.numbers, rows.labels, lists, strict=True) if names is None]
     refuse(rows.place, rows.unit, [(n, f"expected a list of labels, found {brief(v)}") for n, v in wrong])
-    return [names or [] for names in lists]
+    filled = [names or [] for names in lists]
+    if _are_vectors(filled):
+        problem = (
+            f"expected a list of the labels that the text has, found {brief(rows.labels[0])}: 0 or 1 for each label"
+        )
+        way_out = "; write lists of names, or a column of 0 and 1 for each label, named as --label a,b, or `label: [a, b]` in a task file"
+        refuse(rows.place, rows.unit, [(rows.numbers[0], problem)], way_out)
+    return filled
+
+
+def _are_vectors(lists: Sequence[Sequence[str]]) -> bool:
+    """Whether every list says yes or no to each label in turn."""
+    sizes, every = set(map(len, lists)), {name.removesuffix(".0") for names in lists for name in names}
+    return len(sizes) == 1 and None not in map(flag, every) and any(map(is_vector, lists))
 
 
 def _read(rows: Rows, names: tuple[str, ...]) -> np.ndarray:

@@ -12,6 +12,7 @@ from compress.metrics import CorrelationHeadline
 
 from ..columns import Rows
 from ..ensembles import mean_of_scores
+from ..number_texts import is_number, with_decimal_point
 from ..tables import refuse
 from .kind import TaskKind
 
@@ -26,16 +27,23 @@ def read_scores(rows: Rows, what: str = "score") -> np.ndarray:
         if math.isfinite(score) and abs(score) < LARGEST_SCORE:
             scores[index] = score
         else:
-            problems.append((number, f"expected a finite {what}, found {brief(value)}"))
+            problems.append((number, f"expected a finite {what}, found {brief(value)}{_comma_hint(value)}"))
     refuse(rows.place, rows.unit, problems)
     return scores
 
 
 def _parse_number(value: Any) -> float:
     try:
-        return math.nan if isinstance(value, bool) else float(value)
+        unfit = isinstance(value, bool) or (isinstance(value, str) and not is_number(value))
+        return math.nan if unfit else float(value)
     except (TypeError, ValueError, OverflowError):
         return math.nan
+
+
+def _comma_hint(value: Any) -> str:
+    """Return what to write in place of a number with a decimal comma."""
+    written = with_decimal_point(value)
+    return f"; write {written!r}" if isinstance(value, str) and written != value and is_number(written) else ""
 
 
 REGRESSION = TaskKind(
