@@ -8,11 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypedDict
 
+from ...errors import CompressError
 from ...results import LOG
 from ...spec.stages import Finetune
 from ...spec.stages.finetune import CHOSEN, combinations, lists, too_many
 from ...store.manifest import NAME as MANIFEST
-from ..plan import Draft, Job, Kind
+from ...tasks import TASK_KINDS
+from ..plan import Draft, Job, Kind, Node, Plan
 
 _ALONE = "teacher"  # the name in plans of a model that is the only teacher
 _SHORT = {"learning_rate": "lr", "epochs": "epochs"}
@@ -82,6 +84,17 @@ def _note(fields: dict[str, Any], where: str, count: int, parameters: int) -> st
     )
 
 
+def check(plan: Plan, node: Node[Finetune]) -> None:
+    """Check that the tuning split can tell the candidates apart."""
+    data = plan.task.data
+    if TASK_KINDS[data.spec.kind].correlates and len(data.tuning) == 1:
+        name = lists(node.spec.model_dump())[0]
+        raise CompressError(
+            f"recipe {plan.recipe.name}, stage {node.stage}: {name}: found a list to choose from, and one tuning example, which has no "
+            "correlation to choose by; give a single value, more examples, or a tuning split with --tuning FILE"
+        )
+
+
 def run(job: Job[Finetune]) -> ChooseInfo:
     """Write the checkpoint of the best candidate."""
     specs = {node.id: node.spec for node in job.plan.nodes}
@@ -122,4 +135,4 @@ def _link_files(source: Path, out: Path) -> None:
             shutil.copyfile(path, out / path.name)
 
 
-CHOOSE = Kind("choose", 1, Finetune, run, checkpoint=True, chooses=True)
+CHOOSE = Kind("choose", 1, Finetune, run, check=check, checkpoint=True, chooses=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,10 @@ from tokenizers import Tokenizer
 
 from compress.errors import CompressError
 from compress.models.cards import TeacherCard
-from compress.pipeline import Plan
+from compress.pipeline import Plan, Request, plan_all
 from compress.pipeline.ablation import rows
 from compress.pipeline.preflight import preflight
+from compress.tasks import OwnFiles
 
 
 @pytest.fixture
@@ -124,3 +126,18 @@ def test_cards_refuse_a_list_for_students():
     for distill in ({"epochs": [1, 2]}, {"per_task": {"rte": {"learning_rate": [1e-5, 2e-5]}}}):
         with pytest.raises(ValueError, match=r"distill: (epochs|learning_rate) is a list, which is for `finetune`"):
             TeacherCard.model_validate(fields | {"distill": distill})
+
+
+def test_one_tuning_example_of_a_regression_cannot_choose(tmp_path: Path):
+    for name, count in (("train", 12), ("dev", 20)):
+        rows_of = "".join(f"a film of {number} scenes,{number % 5}.5\n" for number in range(count))
+        (tmp_path / f"{name}.csv").write_text("text,label\n" + rows_of)
+    own = OwnFiles(train=tmp_path / "train.csv", dev=tmp_path / "dev.csv")
+    request = Request(("int8",), own=own, teacher="bert-mini", overrides=("finetune.learning_rate=[1e-4, 2e-4]",))
+    plans = plan_all(request)
+    assert len(plans[0].task.data.tuning) == 1
+    with pytest.raises(
+        CompressError, match=r"stage finetune: learning_rate: found a list to choose from, and one tuning"
+    ):
+        preflight(plans, tmp_path / "runs")
+    preflight(plan_all(replace(request, overrides=())), tmp_path / "runs")
