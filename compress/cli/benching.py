@@ -108,8 +108,9 @@ def bench(
         candidates = with_lengths(candidates, task, data_dir)
     with Display(quiet=json) as display:
         spec = BenchSpec(sizes, candidates[0].lengths, runs or BenchSpec.runs, rigor=RIGOR[rigor] if rigor else None)
-        runtimes = [measure(candidates, replace(spec, threads=count), display.progress) for count in counts]
+        # First, as it takes seconds and refuses some models, while the rest may take hours.
         profiles = take_profile(candidates, sizes, display.progress) if profile else {}
+        runtimes = [measure(candidates, replace(spec, threads=count), display.progress) for count in counts]
     measured = Measurements(
         runtimes,
         profiles,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -18,18 +17,16 @@ from ..models.dimensions import Dimensions
 from ..spec.kinds import KINDS
 from ..spec.stages import OnText, QuantizeAware
 from ..store import Store
-from ..store.manifest import NAME
 from ..tasks import QuerySampler
 from .lengths import read_length, stage_length, teacher_length, windows_per_example
-from .memory import Memory, stage_memory
+from .memory import Memory, stage_memory, stage_precision
 from .plan import Node, Plan
 from .plan.sources import TaskSource
 from .plan.teachers import ENSEMBLE
+from .recorded_rates import rate_like, recorded_rates
 from .stages.augment import AUGMENTED
 from .training.log import saved_step
 
-_RECORDS = 50  # the newest artefacts whose training rate is read
-_LIKE = 4.0  # models that differ in size by more than this factor are not compared
 _BYTES_PER_TOKEN = 4.5  # of English text
 _PACKED = {".xz": 4.0, ".gz": 3.0, ".zst": 3.5}  # bytes of text per byte of such a file, roughly
 UTILISATION = 0.25  # of a GPU's bf16 peak, if nothing was measured: an assumption, for encoders on short texts
@@ -47,6 +44,7 @@ class Work:
     steps: int | None
     flops: float
     model: Dimensions
+    precision: str
     memory: Memory
 
 
@@ -155,8 +153,8 @@ def estimate(plans: Iterable[Plan], root: Path, *, assume: bool = False) -> Esti
         if not cache.path(key).is_dir()
     )
     precision = plans[0].precision if plans else ""
-    records = _records(cache, precision, "cpu" if gpu is None else "cuda") if left else []
-    rates = {each.key: rate for each in left if (rate := _rate_like(records, each.model)) is not None}
+    known = recorded_rates(cache, "cpu" if gpu is None else "cuda") if left else []
+    rates = {each.key: rate for each in left if (rate := rate_like(known, each.model, each.precision)) is not None}
     smaller = [name for plan in plans if (name := smaller_recipe(plan.recipe.name))]
     outlook = Estimate(
         left, rates, smaller[0] if smaller else None, device=gpu, side_by_side=_side_by_side(plans, left)
@@ -203,7 +201,7 @@ def _work(plan: Plan, node: Node[Any], *, done: int, gpu: bool) -> Work:
         once, each = ((examples or 0) * forward, each) if table else (0.0, each + forward)
     steps = None if steps is None else max(1, steps - done)
     flops, memory = (steps or 0) * size * each + once, stage_memory(plan, node, gpu=gpu)
-    return Work(node.key, node.label, node.stage, steps, flops, model, memory)
+    return Work(node.key, node.label, node.stage, steps, flops, model, stage_precision(plan, node), memory)
 
 
 def _teacher_forward(plan: Plan, node: Node[Any], length: float) -> float:
@@ -268,27 +266,3 @@ def _batch(plan: Plan, node: Node[Any]) -> float:
 
 def _bytes(path: Path) -> float:
     return path.stat().st_size * _PACKED.get(path.suffix, 1.0)
-
-
-def _records(cache: Store, precision: str, device: str) -> list[tuple[float, float]]:
-    """Return (bytes of the model, FLOP/s) of the newest trainings in the store, in this precision on this kind of device, newest first."""
-    paths = sorted(cache.root.glob(f"*/{NAME}"), key=lambda path: path.stat().st_mtime, reverse=True)
-    records = []
-    for path in paths[:_RECORDS]:
-        try:
-            document = json.loads(path.read_bytes())
-            info, files = document["info"], document["files"]
-            size, rate = files["model.safetensors"]["bytes"], info["model_flops_per_second"]
-        except (OSError, ValueError, KeyError, TypeError):
-            continue
-        if (info.get("precision"), info.get("device")) == (precision, device) and rate:
-            records.append((float(size), float(rate)))
-    return records
-
-
-def _rate_like(records: list[tuple[float, float]], model: Dimensions) -> float | None:
-    """Rate of the recorded model nearest in size; None if none is within a factor of `_LIKE`."""
-    size = 4.0 * model.parameters
-    near = [(abs(math.log(known / size)), rate) for known, rate in records]
-    near = [(distance, rate) for distance, rate in near if distance <= math.log(_LIKE)]
-    return min(near, key=lambda pair: pair[0])[1] if near else None

@@ -66,7 +66,7 @@ class Forward:
 def stage_memory(plan: Plan, node: Node[Any], *, gpu: bool) -> Memory:
     """Memory of the training stage `node` on one device of this kind."""
     spec, model, teacher = node.spec, plan.sizes_of(node), plan.sizes["teacher"]
-    half = plan.precision == "bf16" and not isinstance(spec, QuantizeAware)  # which trains in fp32
+    half = stage_precision(plan, node) == "bf16"
     how = Forward(half, gpu, dropout=spec.dropout != 0, rounded=isinstance(spec, QuantizeAware))
     examples, length = min(spec.micro_batch_size or spec.batch_size, spec.batch_size), longest(plan, node)
     if KINDS[plan.task.spec.kind].grouped and not isinstance(spec, OnText):  # whose passages go through one forward
@@ -83,6 +83,11 @@ def stage_memory(plan: Plan, node: Node[Any], *, gpu: bool) -> Memory:
     answered = gpu and ENSEMBLE in node.inputs  # several teachers have predicted already, and have left the GPU
     weights = _FLOAT * theirs.parameters if taught and not answered else 0
     return training_memory(model, examples, length, how, features=features, teacher=weights)
+
+
+def stage_precision(plan: Plan, node: Node[Any]) -> str:
+    """Precision in which the stage trains: the run's, except for `quantize_aware`, which always trains in fp32."""
+    return "fp32" if isinstance(node.spec, QuantizeAware) else plan.precision
 
 
 def training_memory(

@@ -137,7 +137,10 @@ def _check_request(request: Request, axes: Sequence[Axis]) -> dict[str, set[str]
     recipes = {str(word): load_recipe(str(word)) for word in request.recipes}
     parts = {word: parts_of(recipe) for word, recipe in recipes.items()}
     check_names(axes)
+    fixed = {text.partition("=")[0].strip() for text in request.overrides}
     for axis in axes:
+        if axis.name in fixed:
+            raise CompressError(f"--try {axis.name}: --set {axis.name} gives it too; leave one of the two out")
         having = [word for word, names in parts.items() if axis.part in names]
         if not having:
             part = "student" if axis.name == STUDENT else f"stage `{axis.part}`"

@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
-
 from ..errors import CompressError
+from ..spec.overrides import parse_value
 from ..spec.recipe import Recipe
 
 RECIPE, STUDENT = "recipe", "student"
@@ -43,17 +42,17 @@ def parts_of(recipe: Recipe) -> set[str]:
 
 
 def axis_of(text: str) -> Axis:
-    """Parse `NAME=[VALUE, …]`, YAML. Raises `CompressError`."""
+    """Parse `NAME=[VALUE, …]`, with values as `--set` reads them. Raises `CompressError`."""
     name, _, values = text.partition("=")
     try:
-        choices = yaml.safe_load(values)
-    except yaml.YAMLError:
-        choices = None
-    if not name.strip() or not isinstance(choices, list):
+        choices = parse_value(values)
+    except ValueError as error:
+        raise CompressError(f"--try {name}: {error}") from None
+    if not name.strip() or not isinstance(choices, tuple):
         raise CompressError(f"--try {text}: expected NAME=[VALUE, VALUE], e.g. distill.epochs=[1, 2]")
     if not all(isinstance(value, bool | int | float | str) for value in choices):
         raise CompressError(f"--try {name}: expected numbers, words, true or false; found {values}")
-    return Axis(name.strip(), tuple(choices))
+    return Axis(name.strip(), choices)
 
 
 def check_names(axes: Sequence[Axis]) -> None:

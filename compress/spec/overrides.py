@@ -68,7 +68,7 @@ def _parse(text: str) -> tuple[list[str | int], Any]:
         index = match["index"]
         parts.append(int(index) if index else match["name"] or match["quoted"])
         position = match.end()
-    return parts, _value(value)
+    return parts, parse_value(value)
 
 
 class _Loader(Loader):
@@ -78,7 +78,8 @@ class _Loader(Loader):
 _Loader.add_implicit_resolver("tag:yaml.org,2002:float", NUMBER, list("-+.0123456789"))
 
 
-def _value(text: str) -> Any:
+def parse_value(text: str) -> Any:
+    """Return the YAML value `text` as plain data, a list as a tuple; `1e-4` is a number. Raises `ValueError`."""
     try:
         return parse(text, "", _Loader).data
     except CompressError as error:

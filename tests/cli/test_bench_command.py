@@ -6,7 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 from compress import provenance
 from compress.bench import AGAIN, RIGOR
@@ -110,6 +113,28 @@ def test_wrong_input_is_one_line_and_exit_2(cli, model: Path, options: list[str]
 def test_a_profile_needs_a_model_of_onnx_runtime(cli, tiny_checkpoint, tmp_path: Path) -> None:
     code, out, err = cli("bench", f"torch:{tiny_checkpoint('bert')}", "--profile")
     assert (code, out, err) == (2, "", "error: --profile: expected a model run by ONNX Runtime, found none\n")
+
+
+def test_a_model_that_has_no_profile_is_refused_before_anything_is_measured(
+    cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("compress.bench.measure", lambda *arguments: pytest.fail("measured"))
+    tensors = [
+        numpy_helper.from_array(np.ones((100, 4), np.float32), "table"),
+        numpy_helper.from_array(np.array([1]), "axis"),
+    ]
+    nodes = [
+        helper.make_node("Gather", ["table", "input_ids"], ["rows"]),
+        helper.make_node("ReduceMean", ["rows", "axis"], ["logits"], keepdims=0),
+    ]
+    texts = helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["batch", "length"])
+    logits = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["batch", 4])
+    graph = helper.make_graph(nodes, "table", [texts], [logits], tensors)
+    opset = [helper.make_opsetid("", 20)]
+    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=10), tmp_path / "table.onnx")
+    code, out, err = cli("bench", tmp_path / "table.onnx", "--shape", "1x8", "--profile")
+    assert (code, out) == (2, "")
+    assert err.splitlines()[-1] == "error: --profile: expected a model with matmuls, found 2 operators"
 
 
 @pytest.mark.parametrize(("control", "busy"), [(1.6, True), (1.02, False)])

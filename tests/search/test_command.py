@@ -202,6 +202,10 @@ def test_a_folder_of_another_search_is_refused(
             ("int8", *LIMITS, *("--try", "quantize.method=[static]") * 2),
             "--try quantize.method: expected one list of values, found 2",
         ),
+        (
+            ("distilbert", *LIMITS, "--try", "distill.epochs=[1, 2]", "--set", "distill.epochs=3"),
+            "--try distill.epochs: --set distill.epochs gives it too; leave one of the two out",
+        ),
         (("int8", *LIMITS, "--try", "recipe=[distilbert]"), "--try recipe: name the recipes before the options"),
         (("int8", *LIMITS, "--tuning", "nowhere.csv"), "nowhere.csv"),
         (("distilbert", *LIMITS, "--try", "student=[distilbert-6l]"), "distilbert-6l"),

@@ -141,15 +141,20 @@ def _layerwise(distills: Sequence[Stage]) -> list[Stage]:
     return matching or [stage for stage in distills if _weighted_losses(stage, LAYERWISE)][:1]
 
 
+def _without(stage: Stage) -> str:
+    """Label of the row without the stage. A stage may have the name of a loss, which has a row of its own."""
+    return f"without stage {stage.id}" if stage.id in LOSSES else f"without {stage.id}"
+
+
 def _disable_stage(stage: Stage) -> _Change:
-    return _Change(f"without {stage.id}", (f"{stage.id}.enabled=false",))
+    return _Change(_without(stage), (f"{stage.id}.enabled=false",))
 
 
 def _without_stage(stage: Stage, distills: Sequence[Stage]) -> _Change:
     """Leave out a stage; the next one inherits its training (for the last stage, the previous one)."""
     place = distills.index(stage)
     heir = distills[place + 1] if place + 1 < len(distills) else distills[place - 1]
-    return _Change(f"without {stage.id}", (f"{stage.id}.enabled=false",), moved=(stage.id, heir.id))
+    return _Change(_without(stage), (f"{stage.id}.enabled=false",), moved=(stage.id, heir.id))
 
 
 def _weighted_losses(stage: Stage, names: Sequence[str] | None = None) -> list[str]:

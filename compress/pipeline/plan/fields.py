@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from ...errors import CompressError, with_article
 from ...fields import Spec
+from ...files.paths import from_home
 from ...losses import LOSSES
 from ...models.families import FAMILIES
 from ...models.layer_maps import check_losses, matched_layers
@@ -13,6 +14,7 @@ from ...models.students import CONVERSION
 from ...spec.kinds import KINDS
 from ...spec.stages import Losses, PerTask
 from ...spec.stages.training import OnText
+from ...store import hash_file
 from ...tasks import TASK_KINDS
 from .plan import Draft
 
@@ -36,6 +38,14 @@ def fields_for_task(draft: Draft, layers: tuple[PerTask, ...], model: type[PerTa
 
 def seeded_fields(draft: Draft, spec: Spec, seed: int) -> dict[str, Any]:
     return {**spec.model_dump(mode="json", exclude={"per_task"}), "seed": seed, "precision": draft.precision}
+
+
+def named_file_hash(field: str, word: str) -> str:
+    """Return the hash of the file `word` that the `field` of a stage names. Raises `CompressError` naming the field."""
+    try:
+        return hash_file(from_home(word))
+    except CompressError as error:
+        raise CompressError(f"{field}: {error}") from None
 
 
 def described_threshold(draft: Draft) -> dict[str, Any]:

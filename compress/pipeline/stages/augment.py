@@ -6,7 +6,6 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
-from ... import store
 from ...errors import CompressError
 from ...files.paths import from_home
 from ...metrics import are_entities
@@ -18,7 +17,7 @@ from ...spec.recipe import Stage
 from ...spec.stages import Augment
 from ...tasks import TASK_KINDS
 from ..plan import TRAINING, Draft, Job, Kind, Node, Plan
-from ..plan.fields import for_task
+from ..plan.fields import for_task, named_file_hash
 from ..plan.teachers import resolve_teacher
 from .base_teacher import base_teacher, base_teacher_inputs, is_masked_lm, is_random_init
 from .masked_lm import MASKED_LM_TEACHER
@@ -52,11 +51,14 @@ def plan(draft: Draft, stage: Stage) -> None:
 
 def _candidates(draft: Draft, spec: Augment, stage: str) -> tuple[str, dict[str, str], dict[str, str]]:
     """Return where the candidates for single-piece words come from: (source, inputs, hashes of outside files)."""
-    outside = {"glove": store.hash_file(from_home(spec.glove))} if spec.glove else {}
+    outside = {"glove": named_file_hash(f"{stage}.glove", spec.glove)} if spec.glove else {}
     if spec.source == "embedding":
         return "embedding", {}, outside
     if spec.masked_lm is not None:
-        other = resolve_teacher(spec.masked_lm)
+        try:
+            other = resolve_teacher(spec.masked_lm)
+        except CompressError as error:
+            raise draft.fails(stage, f"masked_lm: {error}") from None
         if other.folder is None or not has_masked_lm_head(other.folder):
             raise draft.fails(stage, f"masked_lm: {spec.masked_lm} has no masked-LM head")
         return "masked_lm", {}, outside | {"masked_lm": other.identity}

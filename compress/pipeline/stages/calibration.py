@@ -18,6 +18,7 @@ from ...spec.task import TaskSpec
 from ...store import hash_file
 from ...tasks import TASK_KINDS, Split, encode, headline, of_words, score
 from ..plan import Context, Draft
+from ..plan.fields import named_file_hash
 from ..plan.sources import TaskSource
 
 if TYPE_CHECKING:
@@ -42,7 +43,10 @@ def calibrated_on(draft: Draft, spec: Quantize) -> dict[str, str]:
         return {"data": draft.task.fingerprint}
     unit = KINDS[draft.task.spec.kind].unit
     cut = {"cut": _CUTS[unit]} if unit in _CUTS else {}
-    return {"data": draft.task.fingerprint, "text": hash_file(from_home(spec.calibration_text))} | cut
+    return {
+        "data": draft.task.fingerprint,
+        "text": named_file_hash("quantize.calibration_text", spec.calibration_text),
+    } | cut
 
 
 def length_stratified(encoded: Encoded, pad: int, count: int, *, tokens: int = 4096) -> list[dict[str, np.ndarray]]:

@@ -41,6 +41,12 @@ def plan(draft: Draft, stage: Stage) -> None:
     layers = (*usual, stage.spec)
     if names := lists(fields_for_task(draft, layers, Distill)):
         raise draft.fails(stage.id, _SEVERAL.format(name=names[0], stage=stage.id, card=card.name))
+    if draft.student is None and "student" not in draft.latest:
+        raise draft.fails(
+            stage.id,
+            "trains the model that a `prune` stage before it makes, and each of those is switched off; leave one on, or leave this one out "
+            f"too with --set {stage.id}.enabled=false",
+        )
     spec = vector_losses(draft, for_task(draft, layers, Distill), stage.id)
     check_answers_alone(draft, spec, stage.id)
     pruned = any(node.model == "student" and node.kind is PRUNE for node in draft.nodes)

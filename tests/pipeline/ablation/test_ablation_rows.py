@@ -216,3 +216,10 @@ def test_losses_of_one_task_are_refused(recipe: Callable[..., Path]) -> None:
     own = "per_task: {cola: {losses: [{name: hidden_mse}]}}"
     with pytest.raises(CompressError, match="stage layers: per_task sets `losses` for cola"):
         rows(str(recipe(f"distill: {LAYERS % ('', own)}", f"distill: {ANSWERS}")), corpus=False)
+
+
+def test_a_stage_and_a_loss_of_one_name_have_a_row_each(recipe: Callable[..., Path]) -> None:
+    layers = "distill: {name: hidden_mse, losses: [{name: hidden_mse}, {name: attention_mse}]}"
+    labels = [row.label for row in rows(str(recipe(layers, "distill: {losses: [{name: soft_target}]}")), corpus=False)]
+    assert len(set(labels)) == len(labels)
+    assert {"without hidden_mse", "without stage hidden_mse"} <= {*labels}

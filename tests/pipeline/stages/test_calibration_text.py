@@ -133,6 +133,8 @@ def test_it_is_refused_before_anything_is_made(
         overrides = ("quantize.method=static", f"quantize.calibration_text={text}")
         return Request(("int8",), (task,), teacher=str(teacher), overrides=overrides, root=tmp_path / "runs")
 
+    with pytest.raises(CompressError, match=r"^quantize\.calibration_text: .*texts\.txt: no such file"):
+        plan_all(request())
     lines(text, [f"a fine film {number}" for number in range(32)])
     first = plan_all(request())[0]
     lines(text, [f"a dull film {number}" for number in range(32)])

@@ -112,6 +112,8 @@ def test_encoders_whose_labels_train_nothing_are_judged_by_obs(world: Path) -> N
         ("recovered", ["distill.losses=[{name: attention_mse}]"], {},
          r"stage distill.*: attention_mse: compares heads.*leave the loss out"),
         ("recovered", ["distill.losses=[{name: relation_kl}]"], {}, r"stage distill.*: relation_kl: compares heads"),
+        ("recovered", ["prune.enabled=false"], {},
+         r"stage distill.*: trains the model that a `prune` stage before it makes, .* --set distill.*\.enabled=false$"),
         ("small", ["distill.enabled=false"], {"student": "one"}, r"prune: every distill stage is switched off"),
     ],
 )  # fmt: skip
