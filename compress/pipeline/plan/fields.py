@@ -88,7 +88,7 @@ def check_kind(draft: Draft, spec: Losses, stage: str) -> None:
             )
 
 
-def on_answers(draft: Draft) -> str:
+def answer_losses(draft: Draft) -> str:
     """Names of the losses on answers that exist for tasks of this kind."""
     kind = draft.task.spec.kind
     losses = {name: loss for name, loss in LOSSES.items() if loss.kinds is None or kind in loss.kinds}
@@ -108,7 +108,7 @@ def _check_logits_alone(draft: Draft, spec: Losses, stage: str) -> None:
     raise draft.fails(
         stage,
         f"{beyond} compares states per token, and {names} cut texts into different tokens; between them only "
-        f"losses on the classes work ({on_answers(draft)}), on the task's texts: choose recipe logits",
+        f"losses on the classes work ({answer_losses(draft)}), on the task's texts: choose recipe logits",
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from ... import store
 from ...errors import CompressError
-from ...files.paths import from_home
+from ...files.paths import expand_home
 from ...metrics import are_entities
 from ...metrics.tags import OUTSIDE
 from ...models.checkpoints import load_encoder, load_tokenizer
@@ -30,7 +30,7 @@ AUGMENTED = "augmented"  # the node, and the stages' input role for its examples
 
 
 class AugmentInfo(TypedDict):
-    """`examples`: the copies, made from so many `sources`."""
+    """`examples`: the number of copies; `sources`: the number of examples that they were made from."""
 
     examples: int
     sources: int
@@ -52,7 +52,7 @@ def plan(draft: Draft, stage: Stage) -> None:
 
 def _candidates(draft: Draft, spec: Augment, stage: str) -> tuple[str, dict[str, str], dict[str, str]]:
     """Return where the candidates for single-piece words come from: (source, inputs, hashes of outside files)."""
-    outside = {"glove": store.hash_file(from_home(spec.glove))} if spec.glove else {}
+    outside = {"glove": store.hash_file(expand_home(spec.glove))} if spec.glove else {}
     if spec.source == "embedding":
         return "embedding", {}, outside
     if spec.masked_lm is not None:
@@ -76,7 +76,7 @@ def _candidates(draft: Draft, spec: Augment, stage: str) -> tuple[str, dict[str,
 def check(plan: Plan, node: Node[Augment]) -> None:
     """Check that the word vectors parse."""
     if node.spec.glove is not None:
-        _check_glove(from_home(node.spec.glove), node.outside["glove"])
+        _check_glove(expand_home(node.spec.glove), node.outside["glove"])
 
 
 @cache
@@ -137,7 +137,7 @@ def _other_proposer(job: Job[Augment]) -> WordProposer:
     from ...augment import GloveProposer, NeighbourProposer
 
     if job.spec.glove is not None:
-        return GloveProposer(from_home(job.spec.glove))
+        return GloveProposer(expand_home(job.spec.glove))
     folder = job.inputs["teacher"].path if "teacher" in job.inputs else base_teacher(job.plan.teacher, job.inputs)
     table = load_encoder(folder).get_input_embeddings().weight.detach().numpy()  # type: ignore[operator]
     return NeighbourProposer(table, job.plan.teacher.tokenizer)

@@ -76,7 +76,7 @@ def _read(rows: Rows, names: tuple[str, ...]) -> np.ndarray:
     for row, (number, row_names) in enumerate(zip(rows.numbers, _lists(rows), strict=True)):
         problems += [(number, unknown_label(name, names)) for name in row_names if name not in ids]
         labels[row, [ids[name] for name in row_names if name in ids]] = 1
-    refuse(rows.place, rows.unit, problems, rows.way_out)
+    refuse(rows.place, rows.unit, problems, rows.remedy)
     return labels
 
 
