@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from compress.files.atomic import write_text
-from compress.files.paths import display_path, without_places
+from compress.files.paths import display_path, with_display_paths
 from compress.machine import versions
 from compress.provenance import running_code
 from compress.results import Machine
@@ -40,7 +40,7 @@ def write_json(path: Path | None, measured: Any) -> None:
         "code": running_code().model_dump(mode="json"),
         "machine": Machine.here().model_dump(mode="json"),
         "versions": versions(),
-        "measured": without_places(measured),
+        "measured": with_display_paths(measured),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, json.dumps(document, indent=1, default=str) + "\n")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, get_type_hints
 
 from .errors import CompressError, did_you_mean
-from .files.paths import from_home
+from .files.paths import expand_home
 from .version import __version__
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def _request(recipes: Any, tasks: Any, options: Any) -> Any:
     own, fields = _split_own_files(arguments | several)
     for name in ("data_dir", "tuning", "root"):
         if isinstance(fields.get(name), str | Path):
-            fields[name] = from_home(fields[name])
+            fields[name] = expand_home(fields[name])
     if "seeds" in fields:
         fields["seeds"] = _seeds(fields["seeds"])
     if fields.get("student") is not None:
@@ -168,8 +168,8 @@ def _check_empty(arguments: Mapping[str, Any]) -> None:
         words = value if isinstance(value, tuple) else (value,)
         empty = any(isinstance(word, str) and not word for word in words)
         if name in _EXPECTED and (empty or (not words and name in ("recipes", "teacher"))):
-            words_found = "none" if not words else repr(words[0]) if len(words) == 1 else repr(list(words))
-            raise CompressError(f"{name}: expected {_EXPECTED[name]}, found {words_found}")
+            found_words = repr(words[0] if len(words) == 1 else list(words)) if words else "none"
+            raise CompressError(f"{name}: expected {_EXPECTED[name]}, found {found_words}")
 
 
 def _check_types(takes: Any, values: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""`compress`, `python -m compress`, and so `torchrun -m compress`."""
+"""The entry point of `compress` and `python -m compress`, and so of `torchrun -m compress`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if not error.name or error.name.startswith("compress"):
             raise
-        way_out = "pip install typer" if error.name == "typer" else "install the package without --no-deps"
-        sys.stderr.write(f"error: {error.name}: not installed, and this command needs it; {way_out}\n")
+        remedy = "pip install typer" if error.name == "typer" else "install the package without --no-deps"
+        sys.stderr.write(f"error: {error.name}: not installed, and this command needs it; {remedy}\n")
         sys.exit(2)
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 from .errors import CompressError, did_you_mean
 from .fields import Spec
-from .files.paths import from_home
+from .files.paths import expand_home
 from .spec.document import path_from_cwd
 from .spec.quantization import Method
 from .spec.recipe import Recipe
@@ -59,7 +59,7 @@ def load_card(
 ) -> Card:
     """Load a card of the catalogue, or a user's file, and validate it as `model`."""
     if is_path(name_or_path):
-        return _matching(from_home(name_or_path), model, overrides, context)
+        return _matching(expand_home(name_or_path), model, overrides, context)
     name = str(name_or_path)
     if name not in names(kind):
         known = ", ".join(names(kind))

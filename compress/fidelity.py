@@ -24,12 +24,14 @@ def flip_positions(fp32: np.ndarray, int8: np.ndarray, confidence: np.ndarray) -
     return positions[np.argsort(-confidence[positions], kind="stable")]
 
 
-def surest(one: np.ndarray, other: np.ndarray, confidences: tuple[np.ndarray, np.ndarray], most: int) -> np.ndarray:
+def most_confident(
+    one: np.ndarray, other: np.ndarray, confidences: tuple[np.ndarray, np.ndarray], most: int
+) -> np.ndarray:
     """Return the positions of up to `most` examples whose answers differ, int64, by decreasing confidence of the less sure
     model; ties in file order. `confidences`: of both, [example]."""
     positions = np.flatnonzero(differ(one, other))
-    sure = np.minimum(*confidences)[positions]
-    return positions[np.argsort(-sure, kind="stable")][:most]
+    lower = np.minimum(*confidences)[positions]
+    return positions[np.argsort(-lower, kind="stable")][:most]
 
 
 def logit_difference(fp32: np.ndarray, int8: np.ndarray) -> tuple[float, float]:
@@ -47,11 +49,18 @@ def reliability(
     `confidence` [example]: the probability of the decision; bin m holds those in ((m − 1) / bins, m / bins]. `correct`, bool
     [example]: whether it is the gold label's.
     """
-    place = np.digitize(confidence, np.arange(1, bins) / bins, right=True)
-    counts, sure, right = (np.bincount(place, weights=each, minlength=bins) for each in (None, confidence, correct))
+    bin_of = np.digitize(confidence, np.arange(1, bins) / bins, right=True)
+    counts, confidences, right = (
+        np.bincount(bin_of, weights=each, minlength=bins) for each in (None, confidence, correct)
+    )
     return [
-        (int(at) + 1, int(counts[at]), float(sure[at] / counts[at]), float(right[at] / counts[at]))
-        for at in np.flatnonzero(counts)
+        (
+            int(index) + 1,
+            int(counts[index]),
+            float(confidences[index] / counts[index]),
+            float(right[index] / counts[index]),
+        )
+        for index in np.flatnonzero(counts)
     ]
 
 

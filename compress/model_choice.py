@@ -114,8 +114,8 @@ def choose(models: Sequence[Measured], limits: Limits) -> Choice:
 
 
 def _beats(one: Measured, other: Measured) -> bool:
-    mine, theirs = (-one.score, *one.costs), (-other.score, *other.costs)
-    return mine != theirs and all(a <= b for a, b in zip(mine, theirs, strict=True))
+    own_values, other_values = (-one.score, *one.costs), (-other.score, *other.costs)
+    return own_values != other_values and all(a <= b for a, b in zip(own_values, other_values, strict=True))
 
 
 def _order(model: Measured) -> tuple[float, float, float, int]:

@@ -35,7 +35,7 @@ class Objective(nn.Module):
     ) -> None:
         super().__init__()
         head = HEADS[kind]
-        self._of_kind = head.losses
+        self._kind_losses = head.losses
         self._losses = [loss for loss in losses if loss.weight > 0]
         names = [loss.name for loss in self._losses]
         if not names or len(set(names)) != len(names):
@@ -43,10 +43,12 @@ class Objective(nn.Module):
                 f"losses: expected different ones, at least one of them with a weight above 0; found {names}"
             )
         self._compared = {loss.name: LOSSES[loss.name].compares(loss, layers) for loss in self._losses}
-        if bare := [name for name, compared in self._compared.items() if not compared]:
-            raise CompressError(f"losses: {', '.join(bare)} needs matched layers; found none")
+        if lacking_layers := [name for name, compared in self._compared.items() if not compared]:
+            raise CompressError(f"losses: {', '.join(lacking_layers)} needs matched layers; found none")
         every = [pair for compared in self._compared.values() for pair in compared]
-        self._compares = frozenset(mine for mine, _ in every), frozenset(theirs for _, theirs in every if theirs)
+        from_student = frozenset(feature for feature, _ in every)
+        from_teacher = frozenset(feature for _, feature in every if feature is not None)
+        self._compares = from_student, from_teacher
         self.student_features, self.teacher_features = map(_read, self._compares)
         self.heads_run = tuple(TOKEN_SCORES in compared for compared in self._compares)
         if masked_lm is None and any(self.heads_run):
@@ -72,24 +74,28 @@ class Objective(nn.Module):
         student, teacher = {**student}, {**teacher}
         self._add_scores(student, teacher, batch)
         with torch.autocast(next(iter(student.values())).device.type, enabled=False):
-            wide = {name: value.float() for name, value in student.items()}
-            goal = {name: value.float() for name, value in teacher.items()}
-            return {loss.name: loss.weight * self._term(loss, wide, goal, batch) for loss in self._losses}
+            student_fp32 = {name: value.float() for name, value in student.items()}
+            teacher_fp32 = {name: value.float() for name, value in teacher.items()}
+            return {
+                loss.name: loss.weight * self._term(loss, student_fp32, teacher_fp32, batch) for loss in self._losses
+            }
 
     def _add_scores(self, student: Features, teacher: Features, batch: Batch) -> None:
         """Add the scores of the masked-LM heads, once for all losses that read them."""
-        mine, theirs = self.heads_run
-        if self.masked_lm is not None and mine:
+        student_runs, teacher_runs = self.heads_run
+        if self.masked_lm is not None and student_runs:
             student[TOKEN_SCORES] = self.masked_lm.scores(student, batch)
-        if self.masked_lm is not None and theirs:
+        if self.masked_lm is not None and teacher_runs:
             teacher[TOKEN_SCORES] = self.masked_lm.teacher_scores(teacher[LAST_HIDDEN], batch)
 
     def _term(self, loss: LossSpec, student: Features, teacher: Features, batch: Batch) -> Tensor:
         """Return the sum over what the loss compares, such as the matched layers; they share one projection."""
         parts = []
-        for mine, theirs in self._compared[loss.name]:
-            own, target = self._student_feature(loss.name, mine, student), None if theirs is None else teacher[theirs]
-            parts.append(self._of_kind.get(loss.name, LOSSES[loss.name].compute)(loss, own, target, batch))
+        for student_feature, teacher_feature in self._compared[loss.name]:
+            prediction = self._student_feature(loss.name, student_feature, student)
+            target = None if teacher_feature is None else teacher[teacher_feature]
+            compute = self._kind_losses.get(loss.name, LOSSES[loss.name].compute)
+            parts.append(compute(loss, prediction, target, batch))
         return torch.stack(parts).sum()
 
     def _student_feature(self, loss: str, feature: str, student: Features) -> Tensor:

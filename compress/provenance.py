@@ -18,7 +18,7 @@ from .store.hashing import canonical
 from .version import __version__
 
 _SUFFIXES = {".py", ".j2", ".css", ".js"}
-_GIT_SECONDS = 5.0  # a checkout on a slow disk is not worth more
+_GIT_SECONDS = 5.0  # seconds for git: on a slow disk, the commit is not worth a longer wait
 
 
 class Code(Spec):

@@ -206,7 +206,7 @@ def mcnemar_p(metric: Headline, base: np.ndarray, other: np.ndarray, gold: np.nd
     return None if right is None or other_right is None else mcnemar(right, other_right)
 
 
-def p_of(delta: Delta) -> float:
+def p_value(delta: Delta) -> float:
     """Return the two-sided p of no difference: McNemar's exact one or that over seeds, if recorded; else that of the
     interval, whose end towards 0 is taken as the normal quantile (Altman & Bland 2011, BMJ 343:d2304)."""
     for p in (delta.mcnemar_p, delta.seeds_p):
@@ -220,10 +220,11 @@ def holm(p_values: Sequence[float]) -> list[float]:
     """Correct each p of a family of comparisons for the others. If those below .05 count as differences, at most 5% of
     families without any difference have a false one, however the comparisons depend on each other (Holm 1979, Scand. J.
     Stat. 6:65)."""
+    # From the smallest p on, multiply each by the number of those not yet corrected; a result is never below an earlier one.
     corrected, largest = [0.0] * len(p_values), 0.0
-    for rank, place in enumerate(sorted(range(len(p_values)), key=lambda place: p_values[place])):
-        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[place]))
-        corrected[place] = largest
+    for rank, index in enumerate(sorted(range(len(p_values)), key=lambda index: p_values[index])):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[index]))
+        corrected[index] = largest
     return corrected
 
 
@@ -259,7 +260,7 @@ def _interval_ends(observed: np.ndarray, resampled: np.ndarray, shared: float) -
 
 def _may_be_chance(tasks: Sequence[Paired]) -> bool:
     """Whether the answers differ on too few examples for any difference to be more than chance."""
-    if sum(task.metric.changed(task.pairs, task.gold) for task in tasks) < FEWEST:
+    if sum(task.metric.count_changed(task.pairs, task.gold) for task in tasks) < FEWEST:
         return True
     (first, *others), pairs = tasks, tasks[0].pairs
     if others or len(pairs) > 1:

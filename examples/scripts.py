@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TextIO
 
 from compress import CompressError
-from compress.files.paths import check_folder, given_path
+from compress.files.paths import check_folder, unambiguous_path
 from compress.pipeline.plan.teachers import resolve_teacher
 
 
@@ -34,7 +34,7 @@ def known_teacher(word: str) -> str:
 def folder(word: str) -> Path:
     if not word:
         raise CompressError("--out: expected a folder, found an empty word")
-    return given_path(word)
+    return unambiguous_path(word)
 
 
 def count(word: str) -> int:

@@ -15,7 +15,7 @@ from compress.metrics.answers import (
     apply_threshold,
     best_threshold,
     context_of,
-    given_answers,
+    decided_spans,
     has_answer,
     normalized_answer,
     question_gold,
@@ -85,7 +85,7 @@ def test_a_headline_is_the_mean_over_questions() -> None:
 
 def test_no_answer_is_given_where_it_is_likelier() -> None:
     answers = np.array([[3, 9, 2.0, 1.0], [3, 9, 1.0, 2.0], [3, 9, 1.0, 1.0], [5, 6, -8, -1e9]], np.float32)
-    assert given_answers(answers).tolist() == [[3, 9], [0, 0], [3, 9], [5, 6]]
+    assert decided_spans(answers).tolist() == [[3, 9], [0, 0], [3, 9], [5, 6]]
 
 
 def test_models_differ_where_a_metric_of_the_task_does() -> None:
@@ -94,7 +94,7 @@ def test_models_differ_where_a_metric_of_the_task_does() -> None:
     gold = np.ones(4, np.int8)
     assert AnswersHeadline(("exact_match",)).differ(base, other).tolist() == [False, False, False, True]
     assert AnswersHeadline(("f1_span",)).differ(base, other).tolist() == [False, True, False, False]
-    assert BOTH.changed([(base, other)], gold) == 2
+    assert BOTH.count_changed([(base, other)], gold) == 2
     assert np.array_equal(AnswersHeadline(("exact_match",)).correct(base, gold), [True, False, False, True])  # type: ignore[arg-type]
     assert mcnemar_p(AnswersHeadline(("exact_match",)), base, other, gold) == 1
     assert mcnemar_p(BOTH, base, other, gold) is None
@@ -118,7 +118,7 @@ def test_resamples_are_the_metric_of_drawn_contexts(metrics: tuple[str, ...]) ->
     """A context is drawn with all of its questions."""
     base, other, gold = drawn(1), drawn(2), contexts(80)
     metric = AnswersHeadline(metrics)
-    assert metric.changed([(base, other)], gold) >= FEWEST
+    assert metric.count_changed([(base, other)], gold) >= FEWEST
     resamples = metric.resampled([(base, other)], gold, 40, np.random.default_rng(3))
     questions = [np.flatnonzero(gold == number) for number in np.unique(gold)]
     draws = np.random.default_rng(3).integers(len(questions), size=(40, len(questions)))  # as `draws` draws them
@@ -138,7 +138,7 @@ def test_questions_of_a_context_err_together_and_intervals_are_wider() -> None:
     together, apart = np.repeat(2 * np.arange(1, 61) + 1, 5), 2 * np.arange(1, 301) + 1
     wide, narrow = (np.diff(paired_bootstrap(BOTH, base, other, gold)[1:]).item() for gold in (together, apart))
     assert wide == pytest.approx(5**0.5 * narrow, rel=0.15)
-    assert BOTH.changed([(base, other)], together) <= 60 < BOTH.changed([(base, other)], apart)
+    assert BOTH.count_changed([(base, other)], together) <= 60 < BOTH.count_changed([(base, other)], apart)
 
 
 def test_gold_has_the_context_and_whether_an_answer_counts() -> None:
@@ -227,7 +227,7 @@ def test_what_is_decided_is_given() -> None:
         after = apply_threshold(answers, gold, threshold)
         none = answers[:, 3] - threshold > answers[:, 2]
         assert 0 < none.sum() < len(none)
-        assert np.array_equal(given_answers(after), np.where(none[:, None], 0, answers[:, :2]).astype(int))
+        assert np.array_equal(decided_spans(after), np.where(none[:, None], 0, answers[:, :2]).astype(int))
         assert np.array_equal(after[~none, 4:], answers[~none, 4:])
         assert np.array_equal(after[none, 4], (gold % 2 == 0)[none])
 

@@ -154,5 +154,5 @@ def test_a_card_of_ones_own_is_read_from_the_home_folder(
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / f"{name}.yaml").write_text((catalog.catalogue_folder(kind) / f"{name}.yaml").read_text())
     assert catalog.load_card(kind, f"~/{name}.yaml", CARDS[kind]) == catalog.load_card(kind, name, CARDS[kind])
-    with pytest.raises(CompressError, match="begins with ~ and the name of nobody here"):
+    with pytest.raises(CompressError, match="begins with ~, and there is no user of that name"):
         catalog.load_card(kind, f"~no-such-user/{name}.yaml", CARDS[kind])

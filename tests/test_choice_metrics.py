@@ -8,11 +8,11 @@ import pytest
 from compress.errors import CompressError
 from compress.metrics import ChoiceHeadline
 from compress.metrics.choices import shares
-from compress.runtime.passages import NEVER
+from compress.runtime.passages import NO_SCORE
 from compress.tasks import TASK_KINDS
 
 ACCURACY = ChoiceHeadline(("accuracy",))
-OUTPUTS = np.array([[1.0, 2.0, 0.0], [3.0, 3.0, NEVER], [5.0, 5.0, 5.0], [0.0, -1.0, NEVER]])
+OUTPUTS = np.array([[1.0, 2.0, 0.0], [3.0, 3.0, NO_SCORE], [5.0, 5.0, 5.0], [0.0, -1.0, NO_SCORE]])
 GOLD = np.array([1, 0, 2, 1])
 
 
@@ -68,7 +68,7 @@ def test_confidence_and_divergence_are_of_a_questions_endings() -> None:
     assert kind.confidence is not None and kind.right is not None
     np.testing.assert_allclose(kind.confidence(OUTPUTS[[1, 2]]), [1 / 2, 1 / 3])
     assert kind.divergence(OUTPUTS, OUTPUTS) == pytest.approx(0, abs=1e-12)
-    first, second = np.array([[1.0, 0.0, NEVER]]), np.array([[0.0, 1.0, NEVER]])
+    first, second = np.array([[1.0, 0.0, NO_SCORE]]), np.array([[0.0, 1.0, NO_SCORE]])
     shared = np.exp([1.0, 0.0]) / np.exp([1.0, 0.0]).sum()
     assert kind.divergence(first, second) == pytest.approx(float((shared * np.log(shared / shared[::-1])).sum()))
     assert kind.logits(OUTPUTS).shape == (10,) and kind.width(()) is None
@@ -78,7 +78,7 @@ def test_confidence_and_divergence_are_of_a_questions_endings() -> None:
 def test_the_mean_of_teachers_is_of_probabilities() -> None:
     kind = TASK_KINDS["choice"]
     assert kind.mean is not None
-    first, second = np.array([[1.0, 0.0, NEVER]]), np.array([[0.0, 3.0, NEVER]])
+    first, second = np.array([[1.0, 0.0, NO_SCORE]]), np.array([[0.0, 3.0, NO_SCORE]])
     probabilities = np.exp(kind.mean([first, second]))
     each = [np.exp(one[:, :2]) / np.exp(one[:, :2]).sum() for one in (first, second)]
     np.testing.assert_allclose(probabilities, np.append(np.mean(each, axis=0), [[0]], axis=1), atol=1e-12)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from compress.fidelity import calibration_error, differ, flip_positions, logit_difference, surest
+from compress.fidelity import calibration_error, differ, flip_positions, logit_difference, most_confident
 from compress.runtime.kinds.classification import softmax
 
 rng = np.random.default_rng(0)
@@ -37,10 +37,10 @@ def test_a_model_beside_itself_differs_in_nothing() -> None:
 def test_planted_flips_are_found_the_most_confident_first() -> None:
     int8 = LOGITS.copy()
     sure = softmax(LOGITS).max(axis=1)
-    unsure, surest = int(sure.argmin()), int(sure.argmax())
-    for row in (unsure, 17, surest):
+    unsure, most_confident = int(sure.argmin()), int(sure.argmax())
+    for row in (unsure, 17, most_confident):
         int8[row] = np.roll(LOGITS[row], 1)
-    assert flips(LOGITS, int8) == [surest, 17, unsure]
+    assert flips(LOGITS, int8) == [most_confident, 17, unsure]
 
 
 def test_equal_confidence_keeps_the_order_of_the_file() -> None:
@@ -55,9 +55,9 @@ def test_two_models_part_first_where_the_less_sure_is_surest() -> None:
     rows = [row for row in range(200) if one[row] != two[row]]
     by_hand = sorted(rows, key=lambda row: (-min(sure[0][row], sure[1][row]), row))
     assert len(by_hand) > 20
-    assert surest(one, two, sure, 7).tolist() == by_hand[:7]
-    assert surest(one, two, sure, 1000).tolist() == by_hand
-    assert surest(one, one, (sure[0], sure[0]), 7).tolist() == []
+    assert most_confident(one, two, sure, 7).tolist() == by_hand[:7]
+    assert most_confident(one, two, sure, 1000).tolist() == by_hand
+    assert most_confident(one, one, (sure[0], sure[0]), 7).tolist() == []
 
 
 def test_logit_differences_by_hand() -> None:

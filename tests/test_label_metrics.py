@@ -55,7 +55,7 @@ def test_resamples_are_the_metric_of_drawn_examples(name: str) -> None:
     outputs, gold = noisy_outputs(2)
     metric = LabelsHeadline((name,))
     other = outputs + np.random.default_rng(5).normal(size=outputs.shape)
-    assert metric.changed([(outputs, other)], gold) >= FEWEST
+    assert metric.count_changed([(outputs, other)], gold) >= FEWEST
     drawn = metric.resampled([(outputs, other)], gold, 50, np.random.default_rng(9))
     counts = np.random.default_rng(9).integers(60, size=(50, 60))  # as `draws` draws them
     for sample, rows in enumerate(counts):

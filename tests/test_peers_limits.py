@@ -41,7 +41,7 @@ def test_an_environment_that_hangs_is_given_up(peers: Any, tmp_path: Path, monke
     assert list(pythons) == [candidates.OURS]
     assert {*missing} == {*peers("pytorch").VARIANTS}
     assert all(reason.startswith("no environment: ") for reason in missing.values())
-    assert "had not ended after 0.2 s" in missing["PyTorch eager"]
+    assert "did not end within 0.2 s" in missing["PyTorch eager"]
 
 
 @pytest.fixture

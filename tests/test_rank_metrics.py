@@ -96,7 +96,7 @@ def test_a_difference_on_few_queries_may_be_chance():
     right, wrong = gold[:, :1].copy(), gold[:, :1].copy()
     for changed in (FEWEST - 1, 20):
         wrong[: 2 * changed] = 1 - right[: 2 * changed]
-        assert BOTH.changed([(right, wrong)], gold) == changed
+        assert BOTH.count_changed([(right, wrong)], gold) == changed
         points, low, high = paired_bootstrap(BOTH, right, wrong, gold)
         assert points < 0 and (high >= 0) == (changed < FEWEST), (changed, low, high, rows)
 

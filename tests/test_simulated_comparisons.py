@@ -17,7 +17,7 @@ from scipy import stats
 
 from compress.metrics import Headline
 from compress.results.fidelity import Delta
-from compress.significance import holm, mcnemar_p, p_of, paired_bootstrap
+from compress.significance import holm, mcnemar_p, p_value, paired_bootstrap
 
 POSITIVE, RIGHT = 0.68, np.array([0.80, 0.93])  # share of the positive class; share of right answers, by class
 OWN = {"classes": 0.10, "scores": 0.25}  # the model-specific share of the variance of difficulty
@@ -114,7 +114,7 @@ def test_a_family_of_six_has_no_more_false_alarms_than_one(name: str) -> None:
     for _ in range(1000):
         base, *others, gold = world.draw(SIZES[0], (0.0,) * 7, rng)
         deltas = [compared(metric, base, other, gold) for other in others]
-        corrected = holm([p_of(each) for each in deltas])
+        corrected = holm([p_value(each) for each in deltas])
         alone = [each.distinguishable for each in deltas]
         alarms.append((any(alone), any(out and p < FALSE for out, p in zip(alone, corrected, strict=True))))
     alone, family = np.mean(alarms, axis=0)

@@ -37,7 +37,7 @@ READERS = {
     "a folder": "compress.store.manifest.os.scandir",
 }
 REASONS = {
-    errno.EIO: "the disk failed (Input/output error); see to it",
+    errno.EIO: "the disk failed (Input/output error); check it",
     errno.ESTALE: "cannot be read or written now (Stale file handle); what is finished stays: run again",
     errno.EMFILE: "cannot be read or written now (Too many open files); what is finished stays: run again",
 }

@@ -128,7 +128,7 @@ def test_resamples_are_the_metric_of_drawn_texts(metrics: tuple[str, ...]) -> No
     sizes = [size for size in sizes if size]
     other = outputs[np.random.default_rng(5).permutation(len(outputs))]
     metric = TagsHeadline(metrics, NAMES)
-    assert metric.changed([(outputs, other)], gold) >= FEWEST
+    assert metric.count_changed([(outputs, other)], gold) >= FEWEST
     drawn = metric.resampled([(outputs, other)], gold, 50, np.random.default_rng(9))
     words = np.split(np.arange(len(gold)), np.cumsum(sizes)[:-1])
     counts = np.random.default_rng(9).integers(len(sizes), size=(50, len(sizes)))  # as `draws` draws them
@@ -143,8 +143,8 @@ def test_words_differ_and_texts_change() -> None:
     base, other = np.eye(7)[[3, 4, 0, 0, 0, 1]], np.eye(7)[[3, 0, 1, 0, 0, 2]]
     metric = TagsHeadline(("entity_f1",), NAMES)
     assert metric.differ(base, other).tolist() == [False, True, True, False, False, True]
-    assert metric.changed([(base, other)], gold) == 2
-    assert metric.changed([(base, base)], gold) == 0
+    assert metric.count_changed([(base, other)], gold) == 2
+    assert metric.count_changed([(base, base)], gold) == 0
     assert mcnemar_p(TagsHeadline(("accuracy",), NAMES), base, other, gold) is None
 
 

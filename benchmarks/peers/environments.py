@@ -16,7 +16,7 @@ def environment(name: str, folder: Path) -> Path:
     """Return the interpreter of `folder`/`name`, with `requirements/<name>.txt` installed in it.
 
     The first requirement is installed alone: if it is torch, packages that depend on it use the installed build. CheckFailed: pip's last
-    words, or that it had not ended in half an hour.
+    words, or that it did not end within half an hour.
     """
     wanted = (REQUIREMENTS / f"{name}.txt").read_text(encoding="utf-8")
     home = (folder / name).absolute()

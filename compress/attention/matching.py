@@ -23,7 +23,7 @@ def match_layers(result: Result, *, student: int, teacher: int) -> tuple[tuple[i
     matches = dict(evenly_spaced(student, teacher))
     why = "even spacing" if student != teacher else "their place"
     for pairs, reason in (*_layer_maps(result, student, teacher), *_copied_layers(result, student, teacher)):
-        if all(mine <= student and theirs <= teacher for mine, theirs in pairs):
+        if all(student_layer <= student and teacher_layer <= teacher for student_layer, teacher_layer in pairs):
             matches, why = matches | dict(pairs), reason
             break
     return tuple(matches[m] for m in range(1, student + 1)), why
@@ -53,4 +53,7 @@ def _copied_layers(result: Result, student: int, teacher: int) -> Iterator[tuple
                 sizes = {"teacher_layers": teacher, "student_layers": student}
                 layers = copied_layers(card.copy_layers, **sizes, card=card.name)
     if layers is not None and len(layers) == student:
-        yield tuple((mine, layer + 1) for mine, layer in enumerate(layers, 1)), "the layers that it was copied from"
+        yield (
+            tuple((student_layer, layer + 1) for student_layer, layer in enumerate(layers, 1)),
+            "the layers that it was copied from",
+        )

@@ -241,14 +241,20 @@ def write_augmented(augmented: Augmented, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     rows = zip(*augmented.split.texts, strict=True)
     labels, sources = [label.tolist() for label in augmented.split.labels], augmented.source.tolist()
-    split = augmented.split
-    field = (
-        "words" if split.labels_words else "spans" if split.labels_spans else "ending" if split.has_choices else "label"
-    )
+    field = _label_field(augmented.split)
     with (out / NAME).open("w", encoding="utf-8") as file:
         for texts, label, source in zip(rows, labels, sources, strict=True):
             line = {"texts": texts, field: label, "source": source}
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+
+def _label_field(split: Split) -> str:
+    """Return the name under which the labels of these examples are written."""
+    if split.labels_words:
+        return "words"
+    if split.labels_spans:
+        return "spans"
+    return "ending" if split.has_choices else "label"
 
 
 def read_augmented(folder: Path) -> Split:

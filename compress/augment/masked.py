@@ -12,7 +12,7 @@ from ..errors import CompressError
 from ..files.atomic import replacing
 from ..tokenization.special import MASK, token_named
 from .batching import Batch, Slots, batches_of
-from .words import SPARE, case_folded_ids, fold_numbers, whole_words, without_itself
+from .words import SPARE, case_folded_ids, exclude_own_word, fold_numbers, whole_words
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -64,7 +64,7 @@ class MaskedLmProposer:
             ranked = _load_or_make(
                 file, (len(members), self._count(candidates)), lambda part=part: self._rank(slots, part, candidates)
             )
-            out[members] = without_itself(ranked, self._fold, own[members], candidates)
+            out[members] = exclude_own_word(ranked, self._fold, own[members], candidates)
             done += len(members)
             on_progress(done, len(slots))
         return out

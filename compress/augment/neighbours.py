@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 from ..errors import CompressError
 from ..tokenization.special import UNKNOWN, token_named
 from ..tokenization.word_starts import word_mark
-from .words import NONE, SPARE, case_folded_ids, fold_numbers, is_content_word, whole_words, without_itself
+from .words import NONE, SPARE, case_folded_ids, exclude_own_word, fold_numbers, is_content_word, whole_words
 
 AT_ONCE = 256  # words; bounds the table of similarities, [words, vocabulary]
 LEAST = 0.35  # cosine with the mean of several pieces; below, the nearest word shares a syllable, not a meaning
@@ -94,7 +94,7 @@ def nearest(
         ranked = _top_columns(cosines, candidates + SPARE)
         near = np.take_along_axis(cosines, ranked, 1)
         ranked = np.where((near >= least[part, None]) & (near > -np.inf), ranked, NONE)
-        neighbours.append(without_itself(ranked, fold, own[part], candidates))
+        neighbours.append(exclude_own_word(ranked, fold, own[part], candidates))
     return np.concatenate(neighbours)
 
 

@@ -76,7 +76,7 @@ def case_folded_ids(words: Sequence[str], numbers: dict[str, int] | None = None)
     return np.array([known.get(word.casefold(), -1) for word in words], np.int32)
 
 
-def without_itself(ranked: np.ndarray, fold: np.ndarray, own: np.ndarray, count: int) -> np.ndarray:
+def exclude_own_word(ranked: np.ndarray, fold: np.ndarray, own: np.ndarray, count: int) -> np.ndarray:
     """Return the first `count` of every row of `ranked` (int32 [row, more], -1 for none), excluding the row's own word in any case.
 
     `fold` (int32 [word]) numbers words ignoring case, `own` (int32 [row]) is the number of the word to be replaced. int32 [row, count],

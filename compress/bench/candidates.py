@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CompressError, did_you_mean
-from ..files.paths import from_home
+from ..files.paths import expand_home
 from ..models.dimensions import read_config
 from ..models.weights import weight_files
 from ..runtime.folder import MODEL_FILES
@@ -74,7 +74,7 @@ def _split(word: str) -> tuple[str, Path]:
             raise CompressError(f"{word}: {runtime} needs the package {package}, which is not installed")
     if not path:
         raise CompressError(f"{word!r}: expected a path, found nothing")
-    return runtime, from_home(path)
+    return runtime, expand_home(path)
 
 
 def _graphs(bundle: Path) -> list[Path]:

@@ -120,8 +120,8 @@ def by_rigor(plan: Plan, rigor: Rigor, start: int, tally: Tally) -> Enough:
     def enough(times: Series) -> bool:
         nonlocal seen
         number = _count(times)
-        for place in range(seen, number):
-            tally.add(plan.texts, {name: values[place] for name, values in times.items()})
+        for index in range(seen, number):
+            tally.add(plan.texts, {name: values[index] for name, values in times.items()})
         seen = number
         least = min(tally.milliseconds.values(), default=0.0)
         done = tally.texts >= rigor.queries * part and least >= rigor.seconds * 1000 * part

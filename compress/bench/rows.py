@@ -56,11 +56,13 @@ def widest(times: Sequence[Sequence[Times]], baseline: Sequence[Times], *, on_cp
 
 def half_widths(times: Starts, baseline: Starts, *, on_cpu: bool) -> tuple[float | None, float | None]:
     """Return the half-widths of the p50 and of the round-by-round ratio to the baseline."""
-    mine, base = ([[one.cpu if on_cpu else one.wall for one in start] for start in each] for each in (times, baseline))
-    if min(map(min, mine)) <= 0 or min(map(min, base)) <= 0:  # a coarse CPU clock may read 0
+    model_times, baseline_times = (
+        [[one.cpu if on_cpu else one.wall for one in start] for start in each] for each in (times, baseline)
+    )
+    if min(map(min, model_times)) <= 0 or min(map(min, baseline_times)) <= 0:  # a coarse CPU clock may read 0
         return None, None
-    ratios = [[b / m for m, b in zip(*start, strict=True)] for start in zip(mine, base, strict=True)]
-    return _over_starts(mine), _over_starts(ratios)
+    ratios = [[b / m for m, b in zip(*start, strict=True)] for start in zip(model_times, baseline_times, strict=True)]
+    return _over_starts(model_times), _over_starts(ratios)
 
 
 def _over_starts(starts: Sequence[Sequence[float]]) -> float | None:

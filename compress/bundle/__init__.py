@@ -7,15 +7,15 @@ from .document import BundleInfo, read_bundle
 from .push import check_push, push_bundle
 from .report import Check, Report
 from .ship import ship
-from .triton import check_model_place, write_triton_model
+from .triton import checked_model_folder, write_triton_model
 from .verify import verify
 
 __all__ = [
     "BundleInfo",
     "Check",
     "Report",
-    "check_model_place",
     "check_push",
+    "checked_model_folder",
     "checkpoints_of",
     "copy_checkpoint",
     "push_bundle",

@@ -17,7 +17,13 @@ from ..runtime.kinds import ANSWER_KINDS, output_names
 from ..runtime.passages import THRESHOLD
 from ..sessions.opening import open_session
 from ..spec.kinds import KINDS
-from .comparing import (
+from .document import CARD, DTYPES, UNANSWERABLE, BundleInfo
+from .pooling import check_states
+from .probes import probe_logits, unpadded_logits
+from .report import Step
+from .saturating import compare_with_other_cpu, explanation, integer_kernels, saturation
+from .sentence_transformers_files import check_modules
+from .tolerance import (
     compare_with_record,
     cosines,
     decision_word,
@@ -25,18 +31,12 @@ from .comparing import (
     flips,
     limit_of,
     makes_decisions,
+    makes_vectors,
     most_flips,
-    of_vectors,
     own_difference,
     recorded_outputs,
     unit_of,
 )
-from .document import CARD, DTYPES, UNANSWERABLE, BundleInfo
-from .modules import check_modules
-from .pooling import check_states
-from .probes import probe_logits, unpadded_logits
-from .report import Step
-from .saturating import compare_with_other_cpu, explanation, integer_kernels, saturation
 
 Metadata = Callable[[str], dict[str, str]]  # of the graph of a precision
 
@@ -51,7 +51,7 @@ def answer_steps(folder: Path, info: BundleInfo, *, simulate: bool = False) -> I
     yield Step("settings", "config.json", lambda: _settings(folder, info, metadata))
     if KINDS[info.task.kind].unit == "question":
         yield Step("no answer", "config.json", lambda: _threshold(folder, info))
-    if of_vectors(info):
+    if makes_vectors(info):
         yield Step("pooling", POOLING, lambda: check_modules(folder, info.pooling))
     now: dict[str, np.ndarray] = {}
     for precision in info.models:
@@ -71,7 +71,7 @@ def _answers_of(
         yield Step(
             f"probe {precision} unpadded", f"onnx/{unpadded.name}", lambda: _unpadded_probe(folder, info, precision)
         )
-    if of_vectors(info):
+    if makes_vectors(info):
         yield Step(f"states {precision}", name, lambda: check_states(folder, precision, info.probe.texts))
     if precision != "fp32" and precision in now:
         yield Step(f"kernels {precision}", name, lambda: integer_kernels(folder / name))
@@ -172,7 +172,7 @@ def _unpadded_probe(folder: Path, info: BundleInfo, precision: str) -> str:
 
 
 def _agreement(info: BundleInfo, now: dict[str, np.ndarray], precision: str) -> str:
-    if of_vectors(info):
+    if makes_vectors(info):
         similarities = cosines(now[precision], now["fp32"])
         return f"mean cosine {similarities.mean():.5f}, smallest {similarities.min():.5f}"
     there = flips(info, recorded_outputs(info, precision), recorded_outputs(info, "fp32"))

@@ -17,10 +17,10 @@ from ..results import Latency, ModelResult
 from ..runtime.folder import MODEL_FILES
 from ..spec.kinds import KINDS
 from ..timing import doubts, headline, uses_cpu_time
-from .comparing import of_vectors
 from .document import DTYPES, BundleInfo, Precision
 from .papers import bibtex
 from .samples import LANGUAGES, SAMPLES, sample
+from .tolerance import makes_vectors
 
 TEMPLATE = Path(__file__).with_name("card.md.j2")
 
@@ -65,7 +65,7 @@ def front_matter(info: BundleInfo, has_checkpoint: bool, *, known: bool = True) 
     fields["library_name"] = library = _library(info, has_checkpoint, known=known)
     fields["pipeline_tag"] = KIND_WORDS[info.task.kind].pipeline_tag
     js = ["transformers.js"] if known and any(name in DTYPES for name in info.models) else []
-    own = [*([library] if known else []), "feature-extraction"] if of_vectors(info) else []
+    own = [*([library] if known else []), "feature-extraction"] if makes_vectors(info) else []
     fields["tags"] = [*own, "onnx", "bert-compress", *js, *(["int8"] if _is_quantized(info) else [])]
     if info.base_model:
         fields["base_model"] = info.base_model
@@ -79,13 +79,13 @@ def front_matter(info: BundleInfo, has_checkpoint: bool, *, known: bool = True) 
 
 
 def _library(info: BundleInfo, has_checkpoint: bool, *, known: bool) -> str:
-    if known and of_vectors(info):
+    if known and makes_vectors(info):
         return "sentence-transformers"
     return "transformers" if has_checkpoint else "onnx"
 
 
 def _widget(info: BundleInfo) -> dict[str, Any]:
-    if of_vectors(info):
+    if makes_vectors(info):
         first, *others = _sample(info)
         return {"source_sentence": first, "sentences": others}
     second = "context" if KINDS[info.task.kind].unit == "question" else "text_pair"
@@ -155,7 +155,7 @@ def _card_fields(info: BundleInfo) -> dict[str, Any]:
         "title": info.title or info.name,
         "slug": "local/" + (re.sub(r"[^A-Za-z0-9]+", "-", info.title or info.name).strip("-") or "model"),
         **_samples(info),
-        "vectors": of_vectors(info),
+        "vectors": makes_vectors(info),
         "json_sample": json.dumps(_sample(info), ensure_ascii=False),
         "width": max((len(row) for rows in info.probe.logits.values() for row in rows), default=0),
         "dtype": DTYPES.get(_default(info)),
@@ -200,7 +200,7 @@ def _samples(info: BundleInfo) -> dict[str, str]:
     if _is_multiple_choice(info):
         context, *endings = texts
         return {"sample": ", ".join(repr((context, ending)) for ending in endings), "asked": repr((context, endings))}
-    sample = ", ".join(map(repr, texts)) if of_vectors(info) else _python_literal(texts)
+    sample = ", ".join(map(repr, texts)) if makes_vectors(info) else _python_literal(texts)
     return {"sample": sample, "asked": sample}
 
 

@@ -9,8 +9,8 @@ from typing import Any
 from ..errors import CompressError, did_you_mean
 from ..results import CHECKPOINTS
 from ..runtime.folder import read_json
-from .place import building, check_target, move_checked
 from .source import artefact
+from .target import building, check_target, move_checked
 
 _OURS = ("manifest.json", "log.jsonl")
 

@@ -49,9 +49,14 @@ def contents(folder: Path) -> dict[str, str]:
             path = Path(parent, entry)
             mode = path.lstat().st_mode
             if not stat.S_ISDIR(mode):
-                kind = "file" if stat.S_ISREG(mode) else "link" if stat.S_ISLNK(mode) else "special"
-                kinds[path.relative_to(folder).as_posix()] = kind
+                kinds[path.relative_to(folder).as_posix()] = _kind(mode)
     return kinds
+
+
+def _kind(mode: int) -> str:
+    if stat.S_ISREG(mode):
+        return "file"
+    return "link" if stat.S_ISLNK(mode) else "special"
 
 
 def measure(folder: Path) -> dict[str, FileEntry]:

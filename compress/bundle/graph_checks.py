@@ -139,10 +139,10 @@ def _sound_graph(path: Path, owners: set[str]) -> onnx.ModelProto:
 def _check_descriptions(folder: Path, info: BundleInfo) -> str:
     """Check that `graphs` describes each file as it is."""
     expected: dict[str, GraphFile] = {name: graph_file(folder, name) for name in info.models}
-    said: dict[str, GraphFile] = {**info.graphs}
-    wrong = [name for name in {*expected, *said} if expected.get(name) != said.get(name)]
+    recorded: dict[str, GraphFile] = {**info.graphs}
+    wrong = [name for name in {*expected, *recorded} if expected.get(name) != recorded.get(name)]
     if wrong:
         raise CheckFailed(
-            f"bundle.json: graphs.{wrong[0]}: expected {expected.get(wrong[0])}, found {said.get(wrong[0])}"
+            f"bundle.json: graphs.{wrong[0]}: expected {expected.get(wrong[0])}, found {recorded.get(wrong[0])}"
         )
     return ", ".join(f"{name}: {graph.format}" for name, graph in expected.items())

@@ -21,16 +21,16 @@ def graph_file(folder: Path, precision: str) -> GraphFile:
 
     path = folder / "onnx" / MODEL_FILES[precision]
     unpadded = unpadded_beside(path)
-    said = get_metadata(onnx.load(str(path), load_external_data=False)).get("quantization")
+    description = get_metadata(onnx.load(str(path), load_external_data=False)).get("quantization")
     try:
         return GraphFile(
             file=path.relative_to(folder).as_posix(),
-            format=json.loads(said)["format"] if said is not None else "fp32",
+            format=json.loads(description)["format"] if description is not None else "fp32",
             unpadded=unpadded.relative_to(folder).as_posix() if unpadded.is_file() else None,
             requires=Requires(**asdict(requirements(read_structure(path)))),
         )
     except (ValueError, TypeError, KeyError):
         raise CheckFailed(
-            f"{path}: metadata `quantization`: expected JSON with a format, found {said!r:.60}; "
+            f"{path}: metadata `quantization`: expected JSON with a format, found {description!r:.60}; "
             "if an earlier version made it, give its `compress run` again"
         ) from None

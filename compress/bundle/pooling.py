@@ -13,8 +13,8 @@ from ..runtime.engine import KNOWN_INPUTS
 from ..runtime.folder import find_model, read_json, read_settings
 from ..sessions.opening import open_session
 from ..sessions.outputs import VECTORS
-from .modules import pooling_of
 from .probes import probe_rows
+from .sentence_transformers_files import pooling_of
 
 STATES = "last_hidden_state"  # the name that sentence-transformers, FastEmbed and transformers.js use
 TOLERANCE = 1e-4  # for vectors of length 1: the same fp32 states, summed in another order

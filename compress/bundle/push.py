@@ -53,11 +53,11 @@ def push_bundle(folder: Path, repository: str, *, private: bool = False) -> str:
     from huggingface_hub import HfApi
 
     folder, token = Path(folder), check_push(repository)
-    way_out = f"the bundle is whole in {folder}: give the command again with --force"
+    remedy = f"the bundle is whole in {folder}: give the command again with --force"
     _check_verified(folder)
     if not hub.is_reachable():
-        raise CompressError(f"{repository}: not pushed, for {hub.endpoint()} cannot be reached; {way_out}")
-    with _one_line_errors(repository, way_out), hub.quiet_client():
+        raise CompressError(f"{repository}: not pushed, because {hub.endpoint()} cannot be reached; {remedy}")
+    with _one_line_errors(repository, remedy), hub.quiet_client():
         api = HfApi(token=token)
         url = api.create_repo(repository, private=private or None, exist_ok=True)
         _commit(api, folder, repository, private)
@@ -68,7 +68,7 @@ def _check_verified(folder: Path) -> None:
     failed = [check for check in verify(folder).checks if not check.passed]
     if failed:
         raise CheckFailed(
-            f"{folder}: not pushed, for it does not verify: {failed[0].name}: {hub.one_line(failed[0].detail)}; "
+            f"{folder}: not pushed, because it does not verify: {failed[0].name}: {hub.one_line(failed[0].detail)}; "
             f"`compress verify {folder}` shows every check"
         )
 
@@ -95,14 +95,14 @@ def _commit(api: HfApi, folder: Path, repository: str, private: bool) -> None:
 
 
 @contextmanager
-def _one_line_errors(repository: str, way_out: str) -> Iterator[None]:
-    """Turn any failure between us and the hub into one line; `way_out`: what to do then."""
+def _one_line_errors(repository: str, remedy: str) -> Iterator[None]:
+    """Turn any failure between us and the hub into one line; `remedy`: what to do then."""
     try:
         yield
     except CompressError:
         raise
     except Exception as error:  # httpx's, hf_xet's and OS errors, and ValueError for what the hub will not have
-        raise CompressError(f"{repository}: not pushed, for {_reason(error)}; {way_out}") from None
+        raise CompressError(f"{repository}: not pushed, because {_reason(error)}; {remedy}") from None
 
 
 def _reason(error: Any) -> str:

@@ -16,9 +16,9 @@ from ..runtime.batches import pad_batch
 from ..runtime.engine import KNOWN_INPUTS
 from ..runtime.folder import MODEL_FILES, read_settings
 from ..sessions.opening import open_session
-from .comparing import distance, recorded_outputs
 from .document import BundleInfo
 from .probes import ProbeRows, probe_rows
+from .tolerance import distance, recorded_outputs
 
 
 def integer_kernels(path: Path) -> str:
@@ -66,7 +66,7 @@ def compare_with_other_cpu(folder: Path, info: BundleInfo, precision: str, outpu
     logits = _simulated_logits(folder, info, precision, saturating=not machine.saturates())
     detail, near = distance(info, precision, logits, outputs)
     if not near:
-        raise CheckFailed(f"{detail}; a CPU {other} answers otherwise than this one")
+        raise CheckFailed(f"{detail}; a CPU {other} answers differently from this one")
     return f"{detail}, between this CPU and one {other}"
 
 

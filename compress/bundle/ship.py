@@ -12,7 +12,7 @@ from typing import Any
 
 from .. import machine
 from ..errors import CompressError
-from ..files.paths import from_home, without_places
+from ..files.paths import expand_home, with_display_paths
 from ..models.dimensions import has_segments, read_config
 from ..models.families import FAMILIES
 from ..models.pruned_shape import PrunedShape
@@ -30,10 +30,10 @@ from . import card
 from .document import CARD, DTYPES, UNANSWERABLE, BundleInfo, Probe, write_bundle
 from .files import TOKENIZER_FILES, is_weights, measure
 from .graph_files import graph_file
-from .modules import check_layers, pooling_of, write_modules
-from .place import building, check_name, check_target, move_checked, recover
 from .probes import probe_logits, probe_texts
+from .sentence_transformers_files import check_layers, pooling_of, write_modules
 from .source import Source, read_source
+from .target import building, check_name, check_target, move_checked, recover
 
 _SOME = 30  # words more than a window of the model holds, so that a long text needs two
 
@@ -59,7 +59,7 @@ def ship(
     and override what the run says. Raises `CompressError`: the run, its artefacts, `out`. CheckFailed: a model that does not
     answer.
     """
-    run, out, store = from_home(run), from_home(out), from_home(store)
+    run, out, store = expand_home(run), expand_home(out), expand_home(store)
     check_name(out)
     recover(out)
     check_target(out, force)
@@ -198,7 +198,7 @@ def _describe(folder: Path, source: Source) -> BundleInfo:
         choices=choices_of(result),
         corpus=result.corpus,
         vocabulary=result.vocabulary if result.vocabulary and result.vocabulary.model == model else None,
-        recipe=without_places(result.recipe),  # older runs recorded paths
+        recipe=with_display_paths(result.recipe),  # older runs recorded paths
         probe=Probe(texts=texts, logits=logits),  # type: ignore[arg-type]
         files={},
     )

@@ -50,10 +50,10 @@ def finished_result(run: Path) -> Result:
     if (run / "bundle.json").is_file():
         raise CompressError(f"{run}: is a bundle; expected the run directory that it was made from")
     if not (run / "result.json").exists() and (runs := sorted(path.parent.name for path in run.glob("*/result.json"))):
-        raise CompressError(f"{run}: holds runs and is none; name one of them, such as {run / runs[0]}")
+        raise CompressError(f"{run}: is a folder of runs, not a run; name one of them, such as {run / runs[0]}")
     if (run / SEVERAL).is_file():
         raise CompressError(
-            f"{run}: is a report, and no run; give `--from {run}` with limits, or the folder of one of its runs"
+            f"{run}: is a report, not a run; give `--from {run}` with limits, or the folder of one of its runs"
         )
     for name in ("result.json", MODELS):
         if not (run / name).is_file():

@@ -14,7 +14,7 @@ from ..sessions.outputs import VECTORS
 from ..spec.kinds import KINDS
 from .document import BundleInfo, read_bundle
 from .files import contents
-from .place import building, move_into_place, recover
+from .target import building, move_into_place, recover
 
 CONFIG, LABELS, MODEL = "config.pbtxt", "labels.txt", "1/model.onnx"
 MAX_BATCH = 32  # requests that the server may combine
@@ -37,39 +37,47 @@ parameters {{ key: "intra_op_thread_count" value: {{ string_value: "1" }} }}
 """
 
 
-def check_model_place(bundle: Path, repository: Path, force: bool) -> Path:
+def checked_model_folder(bundle: Path, repository: Path, force: bool) -> Path:
     """Return where the model of `bundle` goes: `repository` with the name of the bundle's folder.
 
-    CompressError: a name that a URL cannot hold, a place inside or around the bundle, or one with files that `force` may not
+    CompressError: a name that a URL cannot hold, a target inside or around the bundle, or one with files that `force` may not
     replace: any but those of a model written here before.
     """
     bundle = Path(bundle).resolve()
-    place = Path(repository).resolve() / bundle.name
+    target = Path(repository).resolve() / bundle.name
     if not _NAME.fullmatch(bundle.name):
         raise CompressError(
             f"--triton: the model is named as the bundle's folder; expected letters, digits, `_`, `-` and `.`, found {bundle.name!r}"
         )
-    if place == bundle or place in bundle.parents or bundle in place.parents:
-        raise CompressError(f"--triton: {place} and the bundle {bundle} would be one in the other; give another folder")
-    recover(place)
-    if place.is_symlink() or (place.exists() and not place.is_dir()):
-        raise CompressError(f"{place}: expected a folder to make, found {'a link' if place.is_symlink() else 'a file'}")
-    if place.is_dir() and any(place.iterdir()):
-        _check_ours(place, force)
-    return place
+    if target == bundle or target in bundle.parents or bundle in target.parents:
+        raise CompressError(
+            f"--triton: {target} and the bundle {bundle} would be inside each other; give another folder"
+        )
+    recover(target)
+    if target.is_symlink() or (target.exists() and not target.is_dir()):
+        raise CompressError(
+            f"{target}: expected a folder to make, found {'a link' if target.is_symlink() else 'a file'}"
+        )
+    if target.is_dir() and any(target.iterdir()):
+        _check_ours(target, force)
+    return target
 
 
-def _check_ours(place: Path, force: bool) -> None:
+def _check_ours(target: Path, force: bool) -> None:
     if not force:
         raise CompressError(
-            f"{place}: expected an empty or new folder, found files in it; `--force` replaces what ship wrote"
+            f"{target}: expected an empty or new folder, found files in it; `--force` replaces what ship wrote"
         )
-    kinds = contents(place)
+    kinds = contents(target)
     foreign = [name for name, kind in kinds.items() if name not in (CONFIG, LABELS, MODEL) or kind != "file"]
     if foreign:
-        raise CompressError(f"{place}: not replaced, for {foreign[0]!r} is not of `compress ship`; move it away first")
-    if CONFIG not in kinds or not (place / CONFIG).read_bytes().startswith(_MARK.encode()):
-        raise CompressError(f"{place}: not replaced, for its {CONFIG} is not of `compress ship`; move it away first")
+        raise CompressError(
+            f"{target}: not replaced, because {foreign[0]!r} was not written by `compress ship`; move it away first"
+        )
+    if CONFIG not in kinds or not (target / CONFIG).read_bytes().startswith(_MARK.encode()):
+        raise CompressError(
+            f"{target}: not replaced, because its {CONFIG} was not written by `compress ship`; move it away first"
+        )
 
 
 def write_triton_model(bundle: Path, repository: Path, *, force: bool = False) -> Path:
@@ -77,20 +85,20 @@ def write_triton_model(bundle: Path, repository: Path, *, force: bool = False) -
     path.
 
     The graph is the one that the bundle is opened with by default: int8 if it has one. `force` replaces a model written
-    before, and nothing else. Raises `CompressError`: the bundle, the place.
+    before, and nothing else. Raises `CompressError`: the bundle, the target.
     """
     bundle = Path(bundle).resolve()
-    place, info = check_model_place(bundle, repository, force), read_bundle(bundle)
+    target, info = checked_model_folder(bundle, repository, force), read_bundle(bundle)
     precision, graph = find_model(bundle)
-    with building(place) as folder:
+    with building(target) as folder:
         (folder / MODEL).parent.mkdir()
         shutil.copyfile(graph, folder / MODEL)
         if _names_labels(info):
             lines = [" ".join(label.split()) for label in info.labels]
             (folder / LABELS).write_text("\n".join(lines) + "\n", encoding="utf-8")
-        (folder / CONFIG).write_text(_config(place.name, info, precision, graph), encoding="utf-8")
-        move_into_place(folder, place, replaces=force)
-    return place
+        (folder / CONFIG).write_text(_config(target.name, info, precision, graph), encoding="utf-8")
+        move_into_place(folder, target, replaces=force)
+    return target
 
 
 def _names_labels(info: BundleInfo) -> bool:

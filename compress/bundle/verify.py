@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from .. import machine
 from ..errors import CheckFailed, CompressError
-from ..files.paths import from_home
+from ..files.paths import expand_home
 from ..runtime.model_folder import check_sizes
-from .apart import checks_apart
 from .document import BundleInfo, read_bundle
 from .files import file_problems
 from .graph_checks import FIRST_RUN
-from .place import check_name, recover
+from .isolated import isolated_checks
 from .report import Check, Report, check
+from .target import check_name, recover
 
 if TYPE_CHECKING:
     from .accuracy import Measured
@@ -38,7 +38,7 @@ def verify(
     no bundle or no such data.
     """
     check_sizes(threads=threads)
-    folder = from_home(bundle)
+    folder = expand_home(bundle)
     task = None if task is None else str(task)
     check_name(folder)
     recover(folder)
@@ -49,13 +49,13 @@ def verify(
         info = read_bundle(folder)
     except CheckFailed as error:
         return _report(folder, [Check(name="bundle.json", passed=False, detail=str(error))], None)
-    data = None if data_dir is None else from_home(data_dir)
+    data = None if data_dir is None else expand_home(data_dir)
     measured = _load_measured(info, task, data)
     checks = [Check(name="bundle.json", passed=True, detail="matches its own digest"), _file_check(folder, info)]
     if not checks[-1].passed:
         return _report(folder, checks, info, _NOTHING_RUN)
     options = {"task": task, "data_dir": str(data.resolve()) if data else None, "threads": threads}
-    checks += checks_apart(folder, {**options, "simulate": simulate})
+    checks += isolated_checks(folder, {**options, "simulate": simulate})
     if not any(one.name == FIRST_RUN for one in checks):
         return _report(folder, checks, info, _NOTHING_RUN)
     return _report(folder, checks, info, *(measured.notes() if measured else ()))
@@ -74,9 +74,12 @@ def _report(folder: Path, checks: list[Check], info: BundleInfo | None, *notes: 
     if info is not None and info.verified_on.isa != here:
         there = ", ".join(info.verified_on.isa)
         notes += (f"made on a CPU with {there}; this one has {', '.join(here)}: int8 answers may differ a little",)
-    theirs, ours = (info.versions if info else {}).get("onnxruntime"), machine.versions().get("onnxruntime")
-    if theirs != ours and info is not None:
-        notes += (f"made with onnxruntime {theirs}, checked with {ours}",)
+    recorded_version, installed_version = (
+        (info.versions if info else {}).get("onnxruntime"),
+        machine.versions().get("onnxruntime"),
+    )
+    if recorded_version != installed_version and info is not None:
+        notes += (f"made with onnxruntime {recorded_version}, checked with {installed_version}",)
     return Report(bundle=str(folder), isa=here, checks=tuple(checks), notes=notes)
 
 

@@ -117,9 +117,9 @@ def main() -> None:
             sys.exit(code)
     except _UsageError as error:
         path = error.ctx.command_path if error.ctx else _command_path(sys.argv[1:])
-        said = usage_message(error, sys.argv[1:])
-        if ranks.is_first() and said:  # empty if help was printed
-            typer.echo(f"error: {path}: {said}; see `{path} -h`", err=True)
+        complaint = usage_message(error, sys.argv[1:])
+        if ranks.is_first() and complaint:  # empty if help was printed
+            typer.echo(f"error: {path}: {complaint}; see `{path} -h`", err=True)
         sys.exit(error.exit_code)
     except (CompressError, Interrupted) as error:
         _exit_with_error(error)
@@ -146,7 +146,7 @@ def _empty_stdout() -> None:
 
 
 def _exit_with_error(error: CompressError | Interrupted) -> NoReturn:
-    if not ranks.is_first() and ranks.first_ends(_PATIENCE):
+    if not ranks.is_first() and ranks.wait_for_first_process(_PATIENCE):
         sys.exit(error.exit_code)  # the first process has printed the same error
     who = "" if ranks.is_first() else f"process {ranks.rank()}: "
     for line in str(error).splitlines():

@@ -36,9 +36,9 @@ def _to_rich_table(table: Table) -> rich.table.Table:
     from rich.text import Text
 
     shown = RichTable(box=None, pad_edge=False)
-    for place, column in enumerate(table.columns):
+    for index, column in enumerate(table.columns):
         words = Text("\n".join(part for part in (column.text, column.unit) if part))
-        cells = [words, *(Text(_cell_text(line.cells[place])) for line in table.lines)]
+        cells = [words, *(Text(_cell_text(line.cells[index])) for line in table.lines)]
         whole = max((len(word) for cell in cells for word in cell.plain.split()), default=0) if column.numeric else None
         shown.add_column(words, justify="right" if column.numeric else "left", overflow="fold", min_width=whole)
     for line in table.lines:

@@ -275,7 +275,7 @@ def _read_examples(model: Model) -> Iterator[Text | Question]:
         for number, line in enumerate(sys.stdin, 1):
             text = line.rstrip("\r\n")
             pair = "\t" in text if either else model.columns == 2
-            yield question_in(text, number) if chooses else _split(text, number) if pair else text
+            yield question_in(text, number) if chooses else (_split(text, number) if pair else text)
             sys.stdout.flush()
     except UnicodeDecodeError as error:
         raise not_utf8("stdin", error, number, "pipe UTF-8") from None

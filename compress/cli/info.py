@@ -169,14 +169,14 @@ def doctor(
     from ..machine import training_precision, usable_cores, versions
     from ..results import Machine
     from .advice import advice
-    from .outlook import measured_outlook, outlook
+    from .expected_speedup import expected_speedup, measured_speedup
 
     machine = Machine.here()
     document = {
         "machine": machine.model_dump(mode="json"),
         "usable_cores": usable_cores(),
         "training_precision": training_precision(),
-        "int8": outlook(),
+        "int8": expected_speedup(),
         "versions": versions(),
         "advice": advice(),
     }
@@ -192,9 +192,9 @@ def doctor(
     typer.echo(f"CPU        {machine.cpu}, {usable_cores()} usable cores, {machine.memory_bytes / 2**30:.0f} GiB")
     typer.echo(f"vectors    {', '.join(machine.isa) or 'none that matter'}")
     typer.echo(f"training   --precision auto is {document['training_precision']} here")
-    typer.echo(f"int8       {outlook()}")
+    typer.echo(f"int8       {expected_speedup()}")
     if measure:
-        typer.echo(f"           {measured_outlook(document['macs_per_second'])}")
+        typer.echo(f"           {measured_speedup(document['macs_per_second'])}")
     for name, version in versions().items():
         typer.echo(f"{name:<14} {version}")
     for line in advice():

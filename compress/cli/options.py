@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import CompressError
-from ..files.paths import given_path
+from ..files.paths import unambiguous_path
 from ..spec.limits import LARGEST_SEED, MOST_SEEDS, MOST_THREADS
 
 if TYPE_CHECKING:
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 def path_option(*names: str, metavar: str = "PATH", **words: Any) -> Any:
     """Return an option for a path, or for several. A leading `~` is expanded, also in quotes, where a shell leaves it."""
-    return typer.Option(*names, metavar=metavar, parser=given_path, **words)
+    return typer.Option(*names, metavar=metavar, parser=unambiguous_path, **words)
 
 
 def path_argument(metavar: str, **words: Any) -> Any:
     """As `path_option`, for an argument."""
-    return typer.Argument(metavar=metavar, parser=given_path, show_default=False, **words)
+    return typer.Argument(metavar=metavar, parser=unambiguous_path, show_default=False, **words)
 
 
 Recipes = Annotated[list[str], typer.Argument(metavar="RECIPE", help="Recipe names or YAML files.", show_default=False)]

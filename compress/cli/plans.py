@@ -183,11 +183,11 @@ def _tradeoff(plan: Plan) -> str:
         return ""
     from ..report.tradeoffs import tradeoff_sentence
 
-    mine, theirs = plan.sizes["student"], plan.sizes["teacher"]
-    flops = mine.flops_per_token() / theirs.flops_per_token()
+    student_sizes, teacher_sizes = plan.sizes["student"], plan.sizes["teacher"]
+    flops = student_sizes.flops_per_token() / teacher_sizes.flops_per_token()
     teacher = "the first teacher" if plan.others else "the teacher"
     return tradeoff_sentence(
-        "the student", teacher=teacher, parameters=mine.parameters / theirs.parameters, flops=flops
+        "the student", teacher=teacher, parameters=student_sizes.parameters / teacher_sizes.parameters, flops=flops
     )
 
 
@@ -289,5 +289,8 @@ def _format_settings(stage: dict[str, Any]) -> str:
     if losses := settings.get("losses"):
         words.append(" + ".join(f"{loss['weight']:g} {loss['name']}" for loss in losses if loss["weight"]))
     if stage["layer_map"]:
-        words.append("layers " + " ".join(f"{mine}<-{theirs}" for mine, theirs in stage["layer_map"]))
+        words.append(
+            "layers "
+            + " ".join(f"{student_layer}<-{teacher_layer}" for student_layer, teacher_layer in stage["layer_map"])
+        )
     return ", ".join(words)

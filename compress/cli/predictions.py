@@ -189,7 +189,8 @@ def _columns(model: Model, text: str | None, pair: str | None) -> tuple[str, ...
     if text is None and pair is None and own is not None and not chooses:
         return own
     first = first_column(model) if text is None else text
-    columns = question_columns(own, text, pair) if chooses else (first,) if pair is None else (first, pair)
+    texts = (first,) if pair is None else (first, pair)
+    columns = question_columns(own, text, pair) if chooses else texts
     if columns[0] == pair:
         raise CompressError(f"--pair: expected another column than --text, found {pair!r} for both")
     if own is not None and not chooses and len(own) != len(columns) and model.settings.kind.unit != "pair":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import CompressError
 from ..runtime.chooser import check_question
-from ..runtime.passages import NEVER
+from ..runtime.passages import NO_SCORE
 from ..spec.kinds import KINDS
 from .row_answers import Answered
 from .row_files import Row, value_of
@@ -75,9 +75,9 @@ def question_of(names: tuple[str, ...], row: Row, endings: Sequence[Ending]) -> 
 
 def place_in(row: Row, endings: Sequence[Ending], label: str) -> int:
     """Return the place of the right one of the row's `endings`, by the column `label`."""
-    from ..tasks.choices import place_of
+    from ..tasks.choices import ending_index
 
-    place = place_of(value_of(row, label, "--label"), endings, label)
+    place = ending_index(value_of(row, label, "--label"), endings, label)
     if isinstance(place, str):
         raise CompressError(f"{row.place}: {place}")
     return place
@@ -103,7 +103,7 @@ class AnsweredQuestions(Answered):
         """Return the scores. Questions may have fewer endings than others, hence the padding."""
         import numpy as np
 
-        outputs = np.full((len(self._outputs), max(map(len, self._outputs))), NEVER)
+        outputs = np.full((len(self._outputs), max(map(len, self._outputs))), NO_SCORE)
         for row, probabilities in zip(outputs, self._outputs, strict=True):
             row[: len(probabilities)] = probabilities
         return self.scored(KINDS["choice"].metrics[:1], outputs, np.array(self._gold))

@@ -45,7 +45,7 @@ def answers(
 
 def text_of(names: tuple[str, ...], row: Row, labels: Sequence[str] = ()) -> Text:
     """Return the text of a row. Also checks that the row has its labels, before anything is answered."""
-    texts = [value_of(row, name, "--pair" if place else "--text") for place, name in enumerate(names)]
+    texts = [value_of(row, name, "--pair" if index else "--text") for index, name in enumerate(names)]
     for label in labels:
         value_of(row, label, "--label")
     for name, text in zip(names, texts, strict=True):

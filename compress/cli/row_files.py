@@ -168,10 +168,10 @@ class TableRows:
 
     def __iter__(self) -> Iterator[Row]:
         table = self._table
-        for place, number in enumerate(table.numbers):
-            values = {name: column[place] for name, column in table.columns.items()}
-            words = table.word_numbers[place] if table.word_numbers is not None else None
-            self.done = place + 1
+        for index, number in enumerate(table.numbers):
+            values = {name: column[index] for name, column in table.columns.items()}
+            words = table.word_numbers[index] if table.word_numbers is not None else None
+            self.done = index + 1
             yield Row(f"{table.place}: {table.unit} {number}", values, table.place, number, words)
 
     def close(self) -> None:
@@ -200,7 +200,7 @@ def suffix_of(path: Path, option: str, more: Sequence[str] = (), *, plain: str =
 
 
 @contextmanager
-def encodable(row: Row) -> Iterator[None]:
+def check_encodable(row: Row) -> Iterator[None]:
     """Raise `CompressError` if the file that the row is written to cannot encode its characters."""
     try:
         yield
@@ -241,7 +241,7 @@ class Writer:
 
     def write(self, row: Row) -> None:
         """Write a row. Raises `CompressError` for one that the format cannot represent."""
-        with encodable(row):
+        with check_encodable(row):
             if self._suffix in DELIMITERS:
                 self._write_fields(row)
             else:

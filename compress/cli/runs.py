@@ -162,7 +162,9 @@ def _run(request: Request, report: Path | None, limits: Limits | None, *, json: 
     else:
         console().print(summary_table(results, runs, tasks=tasks))
         if doubts_latency(tasks):
-            typer.echo("timing: the same command with --rebench measures latency anew; wait for a quiet machine")
+            typer.echo(
+                "timing: to measure latency again, wait for a quiet machine and add --rebench to the same command"
+            )
         for result, run_folder in zip(results, runs, strict=True):
             lines = [f"run:    {run_folder}", *(f"goal:   {line}" for line in _goals_met(result))]
             lines += [] if recommended else [f"ship:   {ship_command(result, result.final, str(run_folder))}"]

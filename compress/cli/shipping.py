@@ -99,7 +99,7 @@ def ship(
     triton: Triton = None,
 ) -> None:
     """Write the bundle: ONNX files, tokenizer, config, model card and hashes."""
-    from ..bundle import check_model_place, check_push, push_bundle, write_triton_model
+    from ..bundle import check_push, checked_model_folder, push_bundle, write_triton_model
     from ..bundle import ship as write_bundle
 
     if private and push is None:
@@ -107,7 +107,7 @@ def ship(
     if push is not None:
         check_push(push)
     if triton is not None:
-        check_model_place(out, triton, force)
+        checked_model_folder(out, triton, force)
     limits = limits_of(max_latency_ms, max_size_mb, min_score)
     folder, model, precisions = _what_ships(run, source, limits, model, tuple(precision or ()))
     store = store or folder.resolve().parent / ".store"

@@ -27,7 +27,7 @@ def vocab(
     cased: Annotated[bool, typer.Option("--cased", help="WordPiece: keep upper case and accents.")] = False,
 ) -> None:
     """Train a tokenizer on plain text, for teachers that start from random weights."""
-    from ..bundle.place import building, move_into_place
+    from ..bundle.target import building, move_into_place
     from ..corpus import corpus_sources, train_vocabulary
     from ..models.checkpoints import save_tokenizer
 

@@ -18,7 +18,7 @@ from ..tasks.json_lists import are_lists, is_foreign_list, json_list
 from ..tasks.kinds.tagging import TAGGING, check_words, label_ids
 from ..tasks.tagged import tagged_rows
 from .row_answers import Answered, check_text
-from .row_files import Row, encodable, value_of
+from .row_files import Row, check_encodable, value_of
 
 if TYPE_CHECKING:
     from .row_answers import Text
@@ -34,7 +34,7 @@ class WordWriter:
 
     def write(self, row: Row) -> None:
         words = zip(*row.values.values(), strict=True)
-        with encodable(row):
+        with check_encodable(row):
             self._file.write("".join("\t".join(fields) + "\n" for fields in words) + "\n")
 
 

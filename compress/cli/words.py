@@ -42,11 +42,11 @@ _WORDINGS = (
 def check_words(words: Sequence[str]) -> None:
     """Raise `CompressError` for an empty word in place of a name or path, as of an unset variable, which would mean the option's default,
     or this folder. `predict` reads its texts after the bundle, and one of them may be empty."""
-    for place, (before, word) in enumerate(zip(["", *words], words, strict=False)):
+    for index, (before, word) in enumerate(zip(["", *words], words, strict=False)):
         option = before if word == "" else word.removesuffix("=")
         if option != word and option in _VALUED:
             raise CompressError(f"{option}: expected a value, found an empty one")
-        if word == "" and (words[0] != "predict" or place < 2):
+        if word == "" and (words[0] != "predict" or index < 2):
             command = " ".join(["compress", *words[:1]]).strip()
             raise CompressError(f"{command}: expected a name or a place, found an empty word")
 
@@ -54,8 +54,8 @@ def check_words(words: Sequence[str]) -> None:
 def usage_message(error: Any, words: Sequence[str]) -> str:
     """Return what is wrong with the command line, in one line, with the value that is refused; empty if help was printed."""
     message = " ".join(error.format_message().split()).rstrip(".")
-    for theirs, ours in _WORDINGS:
-        message = message.replace(theirs, ours)
+    for typer_wording, our_wording in _WORDINGS:
+        message = message.replace(typer_wording, our_wording)
     value = _value_of(getattr(getattr(error, "param", None), "opts", ()), words)
     return message if value is None or repr(value) in message else f"{message}; found {value!r}"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CompressError, did_you_mean
-from ..files.paths import from_home
+from ..files.paths import expand_home
 from ..hub import error_text, is_commit, load_splits, quiet_data_sets, reason
 
 PREFIX = "hub:"
@@ -43,7 +43,7 @@ def parse_hub(word: str) -> HubSource:
     place, _, column = word.removeprefix(PREFIX).partition(":")
     column = column or "text"
     if place.startswith((".", "/", "~")):
-        folder = from_home(place)
+        folder = expand_home(place)
         if not folder.is_dir():
             raise CompressError(f"{folder}: no such folder; expected {_FORM}")
         return HubSource(folder.name, column=column, folder=folder)

@@ -34,7 +34,7 @@ class _Run(NamedTuple):
     """The text of a pair, the positions where it may be split, and whether these are between sentences."""
 
     text: np.ndarray
-    places: np.ndarray
+    boundaries: np.ndarray
     sentences: bool
 
 
@@ -123,12 +123,13 @@ class PairBatches(TextBatches):
         return self._recent[index]
 
     def _draw_pair(self, index: int) -> Pair:
+        """Return the two segments of a pair, and whether they are swapped or of two documents."""
         epoch, sequence = divmod(index, self.count)
         run = self._run(self.first + sequence)
-        text, places = run.text, run.places
+        text, boundaries = run.text, run.boundaries
         rng = np.random.default_rng([_STREAM, self.seed % 2**64, epoch, sequence])
-        place, swap = rng.random(2)
-        split = places[int(place * len(places))]
+        fraction, swap = rng.random(2)
+        split = boundaries[int(fraction * len(boundaries))]
         one, other = text[:split], text[split:]
         if swap >= SWAPPED:
             return one, other, False
@@ -136,8 +137,8 @@ class PairBatches(TextBatches):
             return other, one, True
         drawn = rng.integers(0, self.count, _DRAWS)
         room = self.length - 3 - len(one)
-        strange = self._end_of_other_document(self.first + sequence, len(other), room if run.sentences else None, drawn)
-        return (one, other, False) if strange is None else (one, strange, True)
+        foreign = self._end_of_other_document(self.first + sequence, len(other), room if run.sentences else None, drawn)
+        return (one, other, False) if foreign is None else (one, foreign, True)
 
     def _end_of_other_document(
         self, sequence: int, length: int, room: int | None, drawn: np.ndarray
@@ -146,20 +147,20 @@ class PairBatches(TextBatches):
 
         Whole sentences of at most `room` tokens; `room` None: the last `length` tokens of a sequence cut anywhere.
         """
-        own, best, distance = self._document(sequence), None, self.length
+        document, best, distance = self._document(sequence), None, self.length
         for each in (self.first + drawn).tolist():
-            if self._document(each) == own:
+            if self._document(each) == document:
                 continue
-            text, places, sentences = self._run(each, whole=room is not None)
+            text, boundaries, sentences = self._run(each, whole=room is not None)
             if room is None and len(text) > length:
                 return text[-length:]
             if room is None or not sentences:
                 continue
-            sizes = len(text) - places
+            sizes = len(text) - boundaries
             gaps = np.where(sizes <= room, np.abs(sizes - length), self.length)
             nearest = int(gaps.argmin())
             if gaps[nearest] < distance:
-                best, distance = text[places[nearest] :], int(gaps[nearest])
+                best, distance = text[boundaries[nearest] :], int(gaps[nearest])
             if distance == 0:
                 break
         return best

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import CompressError
-from ..files.paths import from_home
+from ..files.paths import expand_home
 from ..store.hashing import canonical, hash_file, hash_folder
 from .files import ANY_SUFFIX, file_lines, is_text
 from .hub import PREFIX, HubSource, hub_lines, parse_hub
@@ -53,7 +53,7 @@ def corpus_sources(words: Sequence[str]) -> tuple[Source, ...]:
 def _sources(word: str) -> list[Source]:
     if word.startswith(PREFIX):
         return [parse_hub(word)]
-    path = from_home(word)
+    path = expand_home(word)
     if path.is_dir():
         return list(_text_files_below(path))
     if not path.exists():

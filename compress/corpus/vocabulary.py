@@ -33,8 +33,8 @@ def train_vocabulary(
 
     if kind == "bpe":
         return byte_level(texts(), size)
-    bare = bert_tokenizer(lowercase=lowercase)
-    letters = _letters(texts(), bare.normalizer.normalize_str)
+    untrained = bert_tokenizer(lowercase=lowercase)
+    letters = _letters(texts(), untrained.normalizer.normalize_str)
     if not letters:
         raise CompressError(f"{', '.join(map(str, sources))}: no word to make a vocabulary from")
     return bert_tokenizer(wordpiece(texts(), letters, size, lowercase=lowercase), lowercase=lowercase)

@@ -125,11 +125,18 @@ def describe(model: Any, kind: KindName = "classification") -> Traced:
         model=model,
         kind=kind,
         inputs=INPUTS if segments else INPUTS[:2],
-        classes=config.hidden_size if HEADS[kind].bare else 1 if HEADS[kind].pooled else config.num_labels,
+        classes=_outputs_per_row(config, kind),
         vocab_size=config.vocab_size,
         pad_id=config.pad_token_id or 0,
         max_length=_max_length(model),
     )
+
+
+def _outputs_per_row(config: Any, kind: KindName) -> int:
+    """Return the width of a vector, 1 for an ending, or the number of labels."""
+    if HEADS[kind].bare:
+        return config.hidden_size
+    return 1 if HEADS[kind].pooled else config.num_labels
 
 
 def _max_length(model: Any) -> int:

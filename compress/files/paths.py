@@ -12,39 +12,41 @@ from ..errors import CompressError
 
 OWN_FOLDER = "./"  # prefix of a checkpoint's folder in records: names of cards and of the hub have none
 _HUB = "hub:"  # prefix of a corpus that is a data set
-NO_PATHS = frozenset({"exclude", "title", "description"})  # fields of recipes, whose words may look like paths
+NOT_PATHS = frozenset({"exclude", "title", "description"})  # fields of recipes, whose words may look like paths
 
 
 def check_folder(folder: Path, option: str) -> None:
     """Raise `CompressError` if `folder` cannot be written or created; the check leaves nothing behind."""
     try:
-        there = nearest(folder)
-        tempfile.TemporaryDirectory(dir=there).cleanup()
-        for name in folder.absolute().relative_to(there).parts:
+        existing = nearest_existing(folder)
+        tempfile.TemporaryDirectory(dir=existing).cleanup()
+        for name in folder.absolute().relative_to(existing).parts:
             with suppress(FileNotFoundError):
-                os.lstat(there / name)  # raises where a name is too long
+                os.lstat(existing / name)  # raises where a name is too long
     except OSError as error:
         raise CompressError(
             f"{folder}: cannot be written: {error.strerror}; choose another folder with {option}"
         ) from None
 
 
-def nearest(folder: Path) -> Path:
+def nearest_existing(folder: Path) -> Path:
     """Return `folder`, or the nearest of its parents that exists; a broken link counts as existing."""
-    places = (folder.absolute(), *folder.absolute().parents)
-    return next(place for place in places if place.exists() or place.is_symlink())
+    candidates = (folder.absolute(), *folder.absolute().parents)
+    return next(path for path in candidates if path.exists() or path.is_symlink())
 
 
-def from_home(word: str | Path) -> Path:
-    """Return the path, with a leading `~` or `~name` expanded, but not that of `./~name`, which `Path` writes without `./`: see
-    `given_path`. Raises `CompressError` if there is no such user, and for what cannot be a path."""
+def expand_home(word: str | Path) -> Path:
+    """Return the path with a leading `~` or `~name` expanded. Raises `CompressError` if there is no such user, or for what is no path.
+
+    Give it the user's own text: of `./~name`, which is not expanded, `Path` drops the `./` (see `unambiguous_path`).
+    """
     try:
         path = Path(word).expanduser() if str(word).startswith("~") else Path(word)
         with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
             os.lstat(path)
     except RuntimeError:
         raise CompressError(
-            f"{word}: begins with ~ and the name of nobody here; write it from / on, or with ./ before it"
+            f"{word}: begins with ~, and there is no user of that name; write the path from /, or with ./ before it"
         ) from None
     except (OSError, ValueError) as error:  # too long, or with a byte of 0
         problem = error.strerror if isinstance(error, OSError) else error
@@ -52,15 +54,17 @@ def from_home(word: str | Path) -> Path:
     return path
 
 
-def given_path(word: str | Path) -> Path:
-    """Return the path, with a leading `~` expanded, and from / on if its own name begins with `~`, for later readers that expand it.
-    Raises `CompressError` if there is no such user."""
-    path = from_home(word) if str(word).startswith("~") else Path(word)
+def unambiguous_path(word: str | Path) -> Path:
+    """Return the path with a leading `~` expanded. A path such as `./~name` becomes absolute, so that nobody expands it later.
+
+    Raises `CompressError` if there is no such user.
+    """
+    path = expand_home(word) if str(word).startswith("~") else Path(word)
     return path.absolute() if str(path).startswith("~") else path
 
 
-def not_from_home(path: str) -> str:
-    """Return a relative path so that a leading `~` is part of a name when it is read again."""
+def escape_home(path: str) -> str:
+    """Return a relative path with `./` before a leading `~`, which is then not expanded when the path is read again."""
     return f"{OWN_FOLDER}{path}" if path.startswith("~") else path
 
 
@@ -73,18 +77,18 @@ def display_path(word: str) -> str:
     if not path.is_absolute() and ".." not in path.parts and not word.startswith("~"):
         return word
     try:
-        absolute = from_home(path).resolve()
+        absolute = expand_home(path).resolve()
     except (CompressError, ValueError, OSError):
-        return prefix + not_from_home(path.name)
+        return prefix + escape_home(path.name)
     below = absolute.is_relative_to(Path.cwd())
-    return prefix + not_from_home(absolute.relative_to(Path.cwd()).as_posix() if below else absolute.name)
+    return prefix + escape_home(absolute.relative_to(Path.cwd()).as_posix() if below else absolute.name)
 
 
-def without_places(document: Any) -> Any:
-    """Return a document of dictionaries, lists and scalars with every path in it as from `display_path`; fields of `NO_PATHS` are
+def with_display_paths(document: Any) -> Any:
+    """Return a document of dictionaries, lists and scalars with every path in it as from `display_path`; fields of `NOT_PATHS` are
     unchanged."""
     if isinstance(document, dict):
-        return {name: value if name in NO_PATHS else without_places(value) for name, value in document.items()}
+        return {name: value if name in NOT_PATHS else with_display_paths(value) for name, value in document.items()}
     if isinstance(document, list | tuple):
-        return [without_places(value) for value in document]
+        return [with_display_paths(value) for value in document]
     return display_path(document) if isinstance(document, str) else document

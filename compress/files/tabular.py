@@ -27,10 +27,10 @@ def delimiter_of(suffix: str, first: str, columns: int | None = None) -> str:
     """Return the delimiter of a file with this suffix and first line: the suffix's own, or for a .csv another one, if only
     that splits the line, into `columns` if their number is known. No other one fits a single column: any that is absent would."""
     usual = DELIMITERS[suffix]
-    bare = _QUOTED.sub("", first)
+    unquoted = _QUOTED.sub("", first)
 
     def fits(mark: str) -> bool:
-        parts = bare.count(mark) + 1
+        parts = unquoted.count(mark) + 1
         return parts > 1 if columns is None else parts == columns
 
     if suffix != ".csv" or columns == 1 or fits(usual):
@@ -52,11 +52,11 @@ def column_names(columns: Collection[str]) -> str:
 
 
 def not_utf8(
-    place: str, error: UnicodeDecodeError, before: int = 0, way_out: str = "save the file as UTF-8"
+    place: str, error: UnicodeDecodeError, before: int = 0, remedy: str = "save the file as UTF-8"
 ) -> CompressError:
     """Return the exception for the `error` of bytes that come after `before` lines of the place."""
     line, byte = before + error.object.count(b"\n", 0, error.start) + 1, error.object[error.start]
-    return CompressError(f"{place}:{line}: expected UTF-8 text, found byte 0x{byte:02x}; {way_out}")
+    return CompressError(f"{place}:{line}: expected UTF-8 text, found byte 0x{byte:02x}; {remedy}")
 
 
 def json_line(line: str) -> Any:
@@ -68,11 +68,11 @@ def json_line(line: str) -> Any:
         raise CompressError(f"not JSON: {error}") from None
 
 
-def csv_fault(error: csv.Error, way_out: str) -> str:
-    """Return what is wrong with a row, and what to do: `way_out` for a fault of its quotes."""
+def csv_fault(error: csv.Error, remedy: str) -> str:
+    """Return what is wrong with a row, and what to do: `remedy` for a fault of its quotes."""
     if "new-line character" in str(error):  # Python's words are for those who open files in Python
-        return "a carriage return stands in a field without quotes, or ends a line; quote the field, or end lines in LF or CR LF"
-    return f"{error}; {way_out}"
+        return "a carriage return is in a field without quotes, or ends a line; quote the field, or end lines with LF or CR LF"
+    return f"{error}; {remedy}"
 
 
 def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -157,12 +157,12 @@ def _parse_value(text: str) -> Any:
         try:
             return json.loads(text)
         except (ValueError, RecursionError):
-            return _pythons(text)
+            return _python_list(text)
     mark = next((mark for mark in LABEL_MARKS if mark in text), None)
     return ([text] if text else []) if mark is None else text.split(mark)
 
 
-def _pythons(text: str) -> Any:
+def _python_list(text: str) -> Any:
     """Return a list written as Python writes it; None: not one, or one without commas, whose texts Python would join."""
     try:
         return None if NO_COMMA.search(text) else ast.literal_eval(text)

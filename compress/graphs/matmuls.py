@@ -51,7 +51,7 @@ def matmuls(graph: GraphProto) -> Matmuls:
     """
     known = constants(graph)
     cut = _reshaped_constants(graph, known)
-    restored = {node.output[0] for node in graph.node if node.op_type == "DequantizeLinear"}
+    dequantized = {node.output[0] for node in graph.node if node.op_type == "DequantizeLinear"}
     by_kind: dict[str, list[str]] = {"int8": [], "fp32": [], "activation": [], "stacked": []}
     for node in graph.node:
         operands = _weights(node)
@@ -59,7 +59,7 @@ def matmuls(graph: GraphProto) -> Matmuls:
             continue
         if not any(name in known for name in operands):
             kind = "activation"
-        elif node.op_type in INTEGER_MATMULS or all(name in restored for name in operands):
+        elif node.op_type in INTEGER_MATMULS or all(name in dequantized for name in operands):
             kind = "int8"
         else:
             kind = "stacked" if any(name in cut for name in operands) else "fp32"

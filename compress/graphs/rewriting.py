@@ -71,8 +71,8 @@ def fold_transposes(graph: GraphProto) -> int:
         order = None if node.output[0] in outputs else _transpose_permutation(node, stored)
         for name in node.input:
             reads.setdefault(name, set()).add(order)
-    turned = {name: next(iter(ways)) for name, ways in reads.items() if name in stored and len(ways) == 1}
-    folded = {name: order for name, order in turned.items() if order is not None}
+    common_order = {name: next(iter(ways)) for name, ways in reads.items() if name in stored and len(ways) == 1}
+    folded = {name: order for name, order in common_order.items() if order is not None}
     for name, order in folded.items():
         array = onnx.numpy_helper.to_array(stored[name]).transpose(order)
         stored[name].CopyFrom(onnx.numpy_helper.from_array(array.copy(), name))

@@ -1,10 +1,10 @@
 """The Hugging Face hub: names of repositories, whether it can be reached, data sets at a commit, and why it refuses requests."""
 
+from .checksums import drop_damaged
 from .data_sets import error_text, find_cached, load_splits, quiet_data_sets
 from .names import is_commit, repository
 from .reach import cache_only, endpoint, is_reachable, out_of_reach, quiet_client
 from .refusals import BAD_TOKEN, LOG_IN, one_line, reason
-from .sums import drop_damaged
 
 __all__ = [
     "BAD_TOKEN",

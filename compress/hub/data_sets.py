@@ -11,19 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CompressError
+from .checksums import drop_damaged
 from .reach import cache_only, is_reachable, out_of_reach, quiet_client
 from .refusals import reason
-from .sums import drop_damaged
 
 
 def load_splits(
-    name: str, config: str | None, commit: str, splits: list[str], ways_out: str, *, streaming: bool = False
+    name: str, config: str | None, commit: str, splits: list[str], remedies: str, *, streaming: bool = False
 ) -> list[Any]:
     """Return `splits` of a data set, from the cache if it has this commit, without a request to the hub.
 
     `datasets` by itself takes a folder of that name in the working directory and, if the hub refuses or is out of reach, the commit that it
     cached last: neither needs to be the commit named. Raises `CompressError` with the reason, and, if the hub is out of reach, the
-    `ways_out`.
+    `remedies`.
     """
     cached = find_cached(name, config, commit)
     reachable = cached is not None or is_reachable()
@@ -37,7 +37,7 @@ def load_splits(
         failed = error
     if not reachable and (failed is None or isinstance(failed, OSError) or "find cache" in str(failed)):
         missing = f"commit {commit} is not in the hub's cache"
-        raise CompressError(f"data set {name}: cannot be read: {missing}, {out_of_reach(ways_out)}") from failed
+        raise CompressError(f"data set {name}: cannot be read: {missing}, {out_of_reach(remedies)}") from failed
     raise CompressError(f"data set {name}: cannot be read: {_failure_reason(failed, name, commit)}") from failed
 
 

@@ -29,14 +29,14 @@ def endpoint() -> str:
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
-def out_of_reach(ways_out: str) -> str:
+def out_of_reach(remedies: str) -> str:
     """Return how a message continues after what is not in the hub's cache, if the hub was not reached."""
     from huggingface_hub import constants
 
     if constants.HF_HUB_OFFLINE:
-        return f"and HF_HUB_OFFLINE forbids asking the hub; {ways_out}, or unset HF_HUB_OFFLINE"
+        return f"and HF_HUB_OFFLINE forbids asking the hub; {remedies}, or unset HF_HUB_OFFLINE"
     return (
-        f"and the hub cannot be reached at {endpoint()}; {ways_out} (HF_HUB_OFFLINE=1 reads the cache and does not try)"
+        f"and the hub cannot be reached at {endpoint()}; {remedies} (HF_HUB_OFFLINE=1 reads the cache and does not try)"
     )
 
 

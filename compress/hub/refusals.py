@@ -34,7 +34,7 @@ def reason(error: BaseException, name: str, revision: str, kind: Kind = "model")
     if status == 403:
         return f"the token may not read it (403): {endpoint()}/settings/tokens gives one that may"
     if status == 429:
-        return "the hub counts too many requests (429): wait a few minutes, or log in for a higher limit"
+        return "the hub refuses so many requests (429): wait a few minutes, or log in for a higher limit"
     if status is not None and status >= 500:
         return f"the hub answered {status}, which is its own failure: try again later"
     return _broken_download(error) or one_line(refusal or error)
@@ -48,7 +48,7 @@ def _broken_download(error: BaseException) -> str | None:
         why = one_line(next(one for one in _chain(error) if isinstance(one, httpx.TransportError)))
         return f"the connection broke ({why}): the same command fetches the files that are missing"
     if "Consistency check failed" in str(error):
-        return "a file came with another size than the hub names: try again"
+        return "a file was downloaded with a size other than the hub's: try again"
     return None
 
 

@@ -33,7 +33,7 @@ def attention_mse_loss(
 
 
 def _compares(spec: AttentionMse, layers: Pairs) -> Compared:
-    return tuple((attention("scores", mine - 1), attention("scores", theirs - 1)) for mine, theirs in layers)
+    return tuple((attention("scores", student - 1), attention("scores", teacher - 1)) for student, teacher in layers)
 
 
 def _compute(spec: AttentionMse, student: Tensor, teacher: Tensor, batch: Batch) -> Tensor:

@@ -5,14 +5,14 @@
 
 import re
 
-Place = tuple[str, int]  # a kind of feature, and a layer counted from 0
+FeatureKey = tuple[str, int]  # a kind of feature, and a layer counted from 0
 
 LOGITS, EMBEDDINGS, POOLED, WORDS = "logits", "embeddings", "pooled", "words"
 TOKEN_SCORES = "token_scores"  # output of a masked-LM head on the last hidden states, computed by the objective
 HIDDEN = "hidden"
 ATTENTION = ("scores", "weights", "queries", "keys", "values")
 
-_PLACES: dict[str, Place] = {LOGITS: (LOGITS, 0), EMBEDDINGS: (HIDDEN, 0), POOLED: (POOLED, 0)}
+_KEYS: dict[str, FeatureKey] = {LOGITS: (LOGITS, 0), EMBEDDINGS: (HIDDEN, 0), POOLED: (POOLED, 0)}
 _INDEXED = re.compile(rf"({HIDDEN}|{'|'.join(ATTENTION)})\[(-?\d+)\]")
 
 
@@ -30,10 +30,10 @@ LAST_HIDDEN = hidden(-1)
 BEFORE_LAYERS = frozenset({EMBEDDINGS, hidden(0)})  # these need no layer to run
 
 
-def parse(name: str, layers: int) -> Place | None:
+def parse(name: str, layers: int) -> FeatureKey | None:
     """Return where the feature is in a model of `layers` layers; None if there is no such feature."""
-    if name in _PLACES:
-        return _PLACES[name]
+    if name in _KEYS:
+        return _KEYS[name]
     match = _INDEXED.fullmatch(name)
     if match is None:
         return None

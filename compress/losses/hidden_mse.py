@@ -27,7 +27,7 @@ def hidden_mse_loss(
 
 
 def _compares(spec: HiddenMse, layers: Pairs) -> Compared:
-    return tuple((hidden(mine), hidden(theirs)) for mine, theirs in layers)
+    return tuple((hidden(student_layer), hidden(teacher_layer)) for student_layer, teacher_layer in layers)
 
 
 def _compute(spec: HiddenMse, student: Tensor, teacher: Tensor, batch: Batch) -> Tensor:

@@ -74,7 +74,7 @@ class Loss:
     @property
     def needs_teacher(self) -> bool:
         """Whether the student is compared with a teacher rather than labels."""
-        return any(theirs is not None for _, theirs in self.compares(self.spec(), ((1, 1),)))
+        return any(teacher_feature is not None for _, teacher_feature in self.compares(self.spec(), ((1, 1),)))
 
     @property
     def matches_layers(self) -> bool:

@@ -61,8 +61,8 @@ def _log_relations(
 
 
 def _compares(spec: RelationKl, layers: Pairs) -> Compared:
-    mine, theirs = (-1 if layer is None else layer - 1 for layer in (spec.student_layer, spec.teacher_layer))
-    return tuple((attention(kind, mine), attention(kind, theirs)) for kind in spec.relations)
+    student, teacher = (-1 if layer is None else layer - 1 for layer in (spec.student_layer, spec.teacher_layer))
+    return tuple((attention(kind, student), attention(kind, teacher)) for kind in spec.relations)
 
 
 def _compute(spec: RelationKl, student: Tensor, teacher: Tensor, batch: Batch) -> Tensor:

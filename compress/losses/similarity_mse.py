@@ -15,7 +15,7 @@ class SimilarityMse(LossSpec):
 
 
 def similarity_mse_loss(
-    student: Float[Tensor, "batch own"], teacher: Float[Tensor, "batch theirs"]
+    student: Float[Tensor, "batch student_width"], teacher: Float[Tensor, "batch teacher_width"]
 ) -> Float[Tensor, ""]:
     """Return the mean over all pairs of the batch's texts of (cos_student - cos_teacher)², including a text with itself, where both are 1.
 
@@ -24,8 +24,8 @@ def similarity_mse_loss(
     """
     import torch.nn.functional as F
 
-    mine, theirs = F.normalize(student, dim=-1), F.normalize(teacher, dim=-1)
-    return (mine @ mine.T - theirs @ theirs.T).square().mean()
+    student_vectors, teacher_vectors = F.normalize(student, dim=-1), F.normalize(teacher, dim=-1)
+    return (student_vectors @ student_vectors.T - teacher_vectors @ teacher_vectors.T).square().mean()
 
 
 def _compute(spec: SimilarityMse, student: Tensor, teacher: Tensor, batch: Batch) -> Tensor:

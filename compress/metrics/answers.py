@@ -100,7 +100,7 @@ def best_threshold(outputs: np.ndarray, gold: np.ndarray, headline: AnswersHeadl
     return float(best[np.abs(best).argmin()])
 
 
-def given_answers(outputs: np.ndarray) -> np.ndarray:
+def decided_spans(outputs: np.ndarray) -> np.ndarray:
     """Return int64 [question, 2] from outputs [question, 4 or 6]: start and end of each answer; (0, 0) where no answer is likelier."""
     none = outputs[:, NONE] > outputs[:, SCORE]
     return np.where(none[:, None], 0, outputs[:, : END + 1]).astype(np.int64)
@@ -129,7 +129,7 @@ class AnswersHeadline(Headline):
         apart = len(np.unique(context_of(gold))) == len(gold)
         return outputs[:, EXACT] == 1 if apart and self.metrics == ("exact_match",) else None
 
-    def changed(self, pairs: Pairs, gold: np.ndarray) -> int:
+    def count_changed(self, pairs: Pairs, gold: np.ndarray) -> int:
         questions = np.any([self.differ(base, other) for base, other in pairs], axis=0)
         return len(np.unique(context_of(gold)[questions]))
 
@@ -139,7 +139,7 @@ class AnswersHeadline(Headline):
         context = context_of(gold)
         counts = np.bincount(context).astype(np.float64)
         sums = np.stack([np.bincount(context, self.points(outputs)) for pair in pairs for outputs in pair])
-        if self.changed(pairs, gold) < FEWEST:
+        if self.count_changed(pairs, gold) < FEWEST:
             mean = max(round(counts.mean()), 1)
             wrong = 100.0 * np.tile([[mean - 1, mean], [mean, mean - 1]], (len(pairs), 1))
             sums, counts = np.concatenate([sums, wrong], axis=1), np.append(counts, [mean, mean])

@@ -39,8 +39,8 @@ class ChoiceHeadline(Headline):
         """Return points on resampled questions. If models differ on too few questions to be told apart, two are added, each answered
         wrongly by one model."""
         values = np.stack([shares(outputs, gold) for pair in pairs for outputs in pair])
-        if self.changed(pairs, gold) < FEWEST:
-            mistaken = [[0, 1] if place % 2 == 0 else [1, 0] for place in range(len(values))]
+        if self.count_changed(pairs, gold) < FEWEST:
+            mistaken = [[0, 1] if index % 2 == 0 else [1, 0] for index in range(len(values))]
             values = np.concatenate([values, np.array(mistaken, float)], axis=1)
         questions = values.shape[1]
         parts = [100 * values @ weights.T / questions for weights in draws(questions, samples, rng)]

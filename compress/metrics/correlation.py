@@ -35,7 +35,7 @@ class CorrelationHeadline(Headline):
         not, two examples are added, on each of which one model answers as for another text."""
         columns = [_first_output(outputs) for pair in pairs for outputs in pair]
         columns.append(gold.astype(np.float64))
-        if self.changed(pairs, gold) < FEWEST:
+        if self.count_changed(pairs, gold) < FEWEST:
             columns = _with_mistaken(columns)
         distinct, places = _distinct(columns[:-1])
         parts = [
@@ -63,7 +63,7 @@ def _distinct(columns: Sequence[np.ndarray]) -> tuple[list[np.ndarray], list[int
     """Return the distinct columns, and the index of each column among them, so that a base shared by seeds is scored once."""
     known: dict[bytes, int] = {}
     places = [known.setdefault(column.tobytes(), len(known)) for column in columns]
-    return [columns[places.index(place)] for place in range(len(known))], places
+    return [columns[places.index(index)] for index in range(len(known))], places
 
 
 def _standard(output: np.ndarray) -> np.ndarray:

@@ -39,7 +39,7 @@ class Headline(ABC):
     def resampled(self, pairs: Pairs, gold: np.ndarray, samples: int, rng: np.random.Generator) -> np.ndarray:
         """Return points [2 · seed, sample] of base, other, base … on resampled examples, the same ones for all of them."""
 
-    def changed(self, pairs: Pairs, gold: np.ndarray) -> int:
+    def count_changed(self, pairs: Pairs, gold: np.ndarray) -> int:
         """Return the number of units drawn in a resample, examples or their texts, that base and other answer differently in any seed."""
         return int(np.any([self.differ(base, other) for base, other in pairs], axis=0).sum())
 

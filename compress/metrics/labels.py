@@ -37,7 +37,7 @@ class LabelsHeadline(Headline):
         by one model."""
         columns = [np.asarray(outputs, dtype=np.float64) for pair in pairs for outputs in pair]
         gold = gold.astype(bool)
-        if self.changed(pairs, gold) < FEWEST:
+        if self.count_changed(pairs, gold) < FEWEST:
             columns, gold = _with_mistaken(columns, gold)
         parts = [
             np.stack([self._points(outputs, gold, weights) for outputs in columns])
@@ -56,10 +56,10 @@ def _with_mistaken(columns: Sequence[np.ndarray], gold: np.ndarray) -> tuple[lis
     kinds, sizes = np.unique(gold[gold.any(axis=1)] if gold.any() else gold, axis=0, return_counts=True)
     usual = kinds[sizes.argmax()]
     added = []
-    for place, outputs in enumerate(columns):
+    for index, outputs in enumerate(columns):
         size = np.abs(outputs).max() or 1.0
         right = np.where(usual, size, -size)
-        added.append(np.concatenate([outputs, [-right, right] if place % 2 == 0 else [right, -right]]))
+        added.append(np.concatenate([outputs, [-right, right] if index % 2 == 0 else [right, -right]]))
     return added, np.concatenate([gold, [usual, usual]])
 
 

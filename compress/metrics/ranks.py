@@ -45,7 +45,7 @@ class RanksHeadline(Headline):
     def correct(self, outputs: np.ndarray, gold: np.ndarray) -> np.ndarray | None:
         return None
 
-    def changed(self, pairs: Pairs, gold: np.ndarray) -> int:
+    def count_changed(self, pairs: Pairs, gold: np.ndarray) -> int:
         apart = [np.abs(self._of_queries(base, gold) - self._of_queries(other, gold)) > _SAME for base, other in pairs]
         return int(np.any(apart, axis=0).sum())
 
@@ -53,7 +53,7 @@ class RanksHeadline(Headline):
         """Return points on resampled queries. If models differ on too few queries to be told apart, two are added; on each, one model ranks
         the only relevant passage second, and the other first."""
         values = np.stack([self._of_queries(outputs, gold) for pair in pairs for outputs in pair])
-        if self.changed(pairs, gold) < FEWEST:
+        if self.count_changed(pairs, gold) < FEWEST:
             values = np.concatenate([values, self._added_queries(len(values))], axis=1)
         queries = values.shape[1]
         parts = [100 * values @ weights.T / queries for weights in draws(queries, samples, rng)]
@@ -81,7 +81,7 @@ class RanksHeadline(Headline):
             np.mean([RANK_METRICS[name](np.array(gains), [0, 1, 2]) for name in self.metrics])
             for gains in ([1.0, 0.0], [0.0, 1.0])
         )
-        return np.array([[wrong, right] if place % 2 == 0 else [right, wrong] for place in range(models)])
+        return np.array([[wrong, right] if index % 2 == 0 else [right, wrong] for index in range(models)])
 
 
 def queries_of(gold: np.ndarray) -> list[np.ndarray]:
@@ -123,9 +123,9 @@ def _mrr(gains: np.ndarray, bounds: Sequence[int]) -> float:
 def _first_of(count: int, relevant: int, before: int) -> float:
     """Return the mean of 1 / rank of the first of `relevant` among `count` passages in random order, after `before` others."""
     total, none_yet = 0.0, 1.0
-    for place in range(min(count - relevant + 1, DEPTH - before)):
-        here = none_yet * relevant / (count - place)
-        total += here / (before + place + 1)
+    for index in range(min(count - relevant + 1, DEPTH - before)):
+        here = none_yet * relevant / (count - index)
+        total += here / (before + index + 1)
         none_yet -= here
     return total
 

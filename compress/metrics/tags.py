@@ -99,7 +99,7 @@ class TagsHeadline(Headline):
     def correct(self, outputs: np.ndarray, gold: np.ndarray) -> np.ndarray | None:
         return None  # McNemar's test assumes independence, which words of one text lack
 
-    def changed(self, pairs: Pairs, gold: np.ndarray) -> int:
+    def count_changed(self, pairs: Pairs, gold: np.ndarray) -> int:
         words = np.any([self.differ(base, other) for base, other in pairs], axis=0)
         return len(np.unique(_text_of(gold)[words]))
 
@@ -107,8 +107,8 @@ class TagsHeadline(Headline):
         """Return points on resampled texts. If models differ on too few texts to be told apart, two are added, each with a word that one
         model labels wrongly."""
         counts = [self._counts(outputs, gold) for pair in pairs for outputs in pair]
-        if self.changed(pairs, gold) < FEWEST:
-            counts = [self._with_mistaken(each, base=place % 2 == 0) for place, each in enumerate(counts)]
+        if self.count_changed(pairs, gold) < FEWEST:
+            counts = [self._with_mistaken(each, base=index % 2 == 0) for index, each in enumerate(counts)]
         parts = [
             np.stack([self._points(weights @ each) for each in counts])
             for weights in draws(len(counts[0]), samples, rng)
@@ -154,14 +154,14 @@ class TagsHeadline(Headline):
 
 def chunks(ids: np.ndarray, begins: np.ndarray, names: Sequence[str], *, strict: bool = False) -> Chunks:
     """Return the entities of labels `ids` [word], in texts that begin where `begins` is true. `strict`: only those that begin with `B-`."""
-    types = {name: place for place, name in enumerate(entity_types(names))}
+    types = {name: index for index, name in enumerate(entity_types(names))}
     of_label = np.array([types.get(name[2:], -1) if name != OUTSIDE else -1 for name in names])
     starts = np.array([name.startswith("B-") for name in names])[ids]
     kind = of_label[ids]
-    goes_on = np.zeros(len(ids), bool)  # whether a word continues the previous word's entity
-    goes_on[1:] = (kind[1:] == kind[:-1]) & (kind[1:] >= 0) & ~starts[1:] & ~begins[1:]
-    first = np.flatnonzero((kind >= 0) & ~goes_on)
-    last = np.flatnonzero((kind >= 0) & ~np.append(goes_on[1:], False))
+    is_inside = np.zeros(len(ids), bool)  # whether a word continues the previous word's entity
+    is_inside[1:] = (kind[1:] == kind[:-1]) & (kind[1:] >= 0) & ~starts[1:] & ~begins[1:]
+    first = np.flatnonzero((kind >= 0) & ~is_inside)
+    last = np.flatnonzero((kind >= 0) & ~np.append(is_inside[1:], False))
     kept = starts[first] if strict else slice(None)
     return Chunks(first[kept], last[kept], kind[first][kept])
 
@@ -186,9 +186,9 @@ def type_scores(
 def entity_flips(base: np.ndarray, other: np.ndarray, gold: np.ndarray, names: Sequence[str]) -> tuple[int, int]:
     """Return the number of entities predicted by only one of two models, and by at least one."""
     begins = split_labels(gold)[1]
-    mine, theirs = (chunks(outputs.argmax(axis=1), begins, names) for outputs in (base, other))
-    common = int(_occur_in(mine, theirs).sum())
-    every = len(mine.first) + len(theirs.first) - common
+    base_entities, other_entities = (chunks(outputs.argmax(axis=1), begins, names) for outputs in (base, other))
+    common = int(_occur_in(base_entities, other_entities).sum())
+    every = len(base_entities.first) + len(other_entities.first) - common
     return every - common, every
 
 

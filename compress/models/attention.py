@@ -13,9 +13,9 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
-from ..losses.features import Place
+from ..losses.features import FeatureKey
 from .dropout import dropout
-from .own_attention import led_through
+from .own_attention import redirected_attention
 from .pruned_shape import PrunedShape
 
 _NAME = "compress_capture"
@@ -27,16 +27,16 @@ class _Capture:
     """State of one captured forward. Layers are identified by call order, because a layer with shared weights is called several times.
     `layers`: numbers of the layers that have heads, ascending."""
 
-    wanted: frozenset[Place]
+    wanted: frozenset[FeatureKey]
     layers: Iterator[int]
-    tensors: dict[Place, Tensor] = field(default_factory=dict)
+    tensors: dict[FeatureKey, Tensor] = field(default_factory=dict)
 
 
 _current: ContextVar[_Capture] = ContextVar("capture")
 
 
 @contextmanager
-def capture_tensors(model: Any, wanted: frozenset[Place]) -> Iterator[dict[Place, Tensor]]:
+def capture_tensors(model: Any, wanted: frozenset[FeatureKey]) -> Iterator[dict[FeatureKey, Tensor]]:
     """Record the `wanted` tensors of one forward of `model` in the yielded mapping.
 
     Scores are [batch, heads, query, key], before softmax and without the mask; they include the relative position bias of families that
@@ -50,7 +50,7 @@ def capture_tensors(model: Any, wanted: frozenset[Place]) -> Iterator[dict[Place
     token = _current.set(capture)
     model.config._attn_implementation = _NAME
     try:
-        with led_through(model, _attention):
+        with redirected_attention(model, _attention):
             yield capture.tensors
     finally:
         model.config._attn_implementation = before

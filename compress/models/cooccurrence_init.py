@@ -33,23 +33,28 @@ def init_encoder(encoder: Any, vectors: np.ndarray) -> None:
     small, LayerNorm would leave little but its position, and it would attend to itself.
     """
     config, embeddings = encoder.config, encoder.embeddings
-    wide, places = word_and_position_widths(config.hidden_size, config.num_attention_heads)
+    word_width, position_width = word_and_position_widths(config.hidden_size, config.num_attention_heads)
+    # Word embeddings: vectors of length 1 in the word dimensions.
     words = embeddings.word_embeddings.weight
-    rows, known = torch.randn(len(words), wide), np.flatnonzero(vectors.any(1))
+    rows, known = torch.randn(len(words), word_width), np.flatnonzero(vectors.any(1))
     if len(known) > 1:  # a single vector minus its mean would be 0
         rows[known] = torch.from_numpy(vectors[known] - vectors[known].mean(0))
     rows = torch.nn.functional.normalize(rows)  # scores against LayerNorm outputs then differ by about 1
     if config.pad_token_id is not None:
         rows[config.pad_token_id] = 0.0  # never trained
-    words[:, :wide], words[:, wide:] = rows, 0.0
+    words[:, :word_width], words[:, word_width:] = rows, 0.0
+    # Position embeddings: sinusoids in the position dimensions.
     first = first_position(config.model_type, config.pad_token_id)
     positions = embeddings.position_embeddings.weight
-    positions[first:, :wide] = 0.0
-    positions[first:, wide:] = _POSITION_SCALE * config.hidden_size**-0.5 * _sinusoids(len(positions) - first, places)
+    positions[first:, :word_width] = 0.0
+    positions[first:, word_width:] = (
+        _POSITION_SCALE * config.hidden_size**-0.5 * _sinusoids(len(positions) - first, position_width)
+    )
+    # First layer: attend to near positions, and add the mean of their words to the states.
     attention = encoder.encoder.layer[0].attention
-    _attend_near(attention.self, config, places)
-    attention.self.value.weight[:, wide:] = 0.0
-    attention.self.value.weight += _diagonal(config.hidden_size, wide)
+    _attend_near(attention.self, config, position_width)
+    attention.self.value.weight[:, word_width:] = 0.0
+    attention.self.value.weight += _diagonal(config.hidden_size, word_width)
     attention.output.dense.weight += _diagonal(config.hidden_size, config.hidden_size)
 
 
@@ -67,18 +72,18 @@ def _diagonal(size: int, ones: int) -> Tensor:
     return torch.diag((torch.arange(size) < ones).float())
 
 
-def _sinusoids(count: int, places: int) -> Tensor:
-    """Return [position, place] sines and cosines, for which the dot product of two positions depends on their distance alone."""
+def _sinusoids(count: int, position_width: int) -> Tensor:
+    """Return [position, dimension] sines and cosines, for which the dot product of two positions depends on their distance alone."""
     fastest, slowest = (math.log10(wave) for wave in _WAVES)
-    angles = torch.arange(count)[:, None] * torch.logspace(fastest, slowest, places // 2)
+    angles = torch.arange(count)[:, None] * torch.logspace(fastest, slowest, position_width // 2)
     return torch.stack([angles.sin(), angles.cos()], 2).flatten(1)
 
 
-def _attend_near(attention: Any, config: Any, places: int) -> None:
+def _attend_near(attention: Any, config: Any, position_width: int) -> None:
     """Make queries and keys of every head read the positions, into each head's first dimensions."""
     size = config.hidden_size // config.num_attention_heads
-    gain = math.sqrt(_NEARNESS * math.sqrt(size) / places)
+    gain = math.sqrt(_NEARNESS * math.sqrt(size) / position_width)
     for matrix in (attention.query.weight, attention.key.weight):
         for head in range(config.num_attention_heads):
-            rows = slice(head * size, head * size + places)
-            matrix[rows, config.hidden_size - places :] += gain * torch.eye(places)
+            rows = slice(head * size, head * size + position_width)
+            matrix[rows, config.hidden_size - position_width :] += gain * torch.eye(position_width)

@@ -31,7 +31,7 @@ class FakeQuant(nn.Module):
 
     def __init__(
         self,
-        form: QuantSpec,
+        spec: QuantSpec,
         start: Ranges,
         *,
         ranges: Literal["learned", "moving_average"],
@@ -40,14 +40,14 @@ class FakeQuant(nn.Module):
         channel_repeats: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__()
-        self.form, self.gain = form, gain
-        sources = dict.fromkeys(use.source for use in form.uses if use.source is not None)
-        self._places = {source: place for place, source in enumerate(sources)}
-        ends = [(min(start[source][0], 0.0), max(start[source][1], 0.0)) for source in self._places]
+        self.spec, self.gain = spec, gain
+        sources = dict.fromkeys(use.source for use in spec.uses if use.source is not None)
+        self._indices = {source: index for index, source in enumerate(sources)}
+        ends = [(min(start[source][0], 0.0), max(start[source][1], 0.0)) for source in self._indices]
         self.start = nn.Buffer(torch.tensor(ends, dtype=torch.float32).reshape(-1, 2))
         # 1-D, like biases: no weight decay.
         self.moves = nn.Parameter(torch.zeros(self.start.numel())) if ranges == "learned" else None
-        self._uses = {(use.module, use.number): use for use in form.uses}
+        self._uses = {(use.module, use.number): use for use in spec.uses}
         self._factors = self._register_vectors("factor", factors, torch.float32)
         self._repeats = self._register_vectors("channel_repeats", channel_repeats, torch.int64)
         self.begin()
@@ -68,12 +68,12 @@ class FakeQuant(nn.Module):
         self._calls: dict[str, int] = {}
         self._cache: dict[str, Tensor] = {}
 
-    def ends(self, place: int, scale: float = 1.0) -> tuple[Tensor, Tensor]:
+    def ends(self, index: int, scale: float = 1.0) -> tuple[Tensor, Tensor]:
         """Return low and high of a tensor; gradients reach the learned parameters multiplied by `scale`."""
-        start = self.start[place]
+        start = self.start[index]
         if self.moves is None:
             return start[0], start[1]
-        moves = self.moves[2 * place : 2 * place + 2]
+        moves = self.moves[2 * index : 2 * index + 2]
         moved = moves * scale + (moves * self.gain - moves * scale).detach()
         ends = start + (start[1] - start[0]) * moved
         return ends[0], ends[1]
@@ -81,9 +81,9 @@ class FakeQuant(nn.Module):
     @torch.no_grad()
     def input_ranges(self) -> dict[str, tuple[float, float]]:
         """Return for each matmul by name the (low, high) of its quantized input."""
-        ends = {source: self.ends(place) for source, place in self._places.items()}
+        ends = {source: self.ends(index) for source, index in self._indices.items()}
         spans = {source: (float(low), float(high)) for source, (low, high) in ends.items()}
-        return {use.name: spans[use.source] for use in self.form.uses if use.source is not None}
+        return {use.name: spans[use.source] for use in self.spec.uses if use.source is not None}
 
     def linear(self, module: Any, path: str, states: Tensor) -> Tensor:
         """Return the output of `module`, a linear layer at `path`, for `states` [batch, length, in] or [batch, in]."""
@@ -94,13 +94,13 @@ class FakeQuant(nn.Module):
             return functional.linear(states, module.weight, module.bias)
         smoothing, channel_repeats = self._vector_of(self._factors, use.name), self._vector_of(self._repeats, use.name)
         if use.source is not None:
-            eased = states if smoothing is None else states * (1 / smoothing)
-            states = self._compute_once(use.source, lambda: self._round_states(use, eased))
-        turned = module.weight if smoothing is None else module.weight * smoothing
-        per_channel, bits = self.form.per_channel, self.form.bits
+            smoothed_states = states if smoothing is None else states * (1 / smoothing)
+            states = self._compute_once(use.source, lambda: self._round_states(use, smoothed_states))
+        smoothed_weight = module.weight if smoothing is None else module.weight * smoothing
+        per_channel, bits = self.spec.per_channel, self.spec.bits
         weight = self._compute_once(
             f"{path}.weight",
-            lambda: round_weight(turned, per_channel=per_channel, bits=bits, channel_repeats=channel_repeats),
+            lambda: round_weight(smoothed_weight, per_channel=per_channel, bits=bits, channel_repeats=channel_repeats),
         )
         return functional.linear(states, weight, module.bias)
 
@@ -120,35 +120,35 @@ class FakeQuant(nn.Module):
 
     def _round_states(self, use: MatmulUse, states: Tensor) -> Tensor:
         """Return `states` rounded. If the graph's matmul is for the first token alone, the others stay as they are."""
-        place, rows = self._places[str(use.source)], states[:, :1] if use.first else states
+        index, rows = self._indices[str(use.source)], states[:, :1] if use.first else states
         if self.moves is None and self.training:
-            self._follow_range(place, rows, use.first)
+            self._follow_range(index, rows, use.first)
         # LSQ, Esser et al. 2020, arXiv:1902.08153, section 2.2: balances the gradient with that of the weights.
-        low, high = self.ends(place, scale=(rows[0].numel() * LEVELS) ** -0.5)
+        low, high = self.ends(index, scale=(rows[0].numel() * LEVELS) ** -0.5)
         rounded = round_states(rows, low, high)
         return torch.cat([rounded, states[:, 1:].float()], 1) if use.first else rounded
 
     @torch.no_grad()
-    def _follow_range(self, place: int, states: Tensor, first: bool) -> None:
+    def _follow_range(self, index: int, states: Tensor, first: bool) -> None:
         # Padding becomes 0, which every range includes: dropping it would wait for the GPU to report how much there is.
         real = states if first or self._mask is None else states.masked_fill(~self._mask.bool()[..., None], 0)
         seen = torch.stack([real.min().clamp(max=0), real.max().clamp(min=0)]).float()
-        self.start[place] += _AVERAGED * (seen - self.start[place])
+        self.start[index] += _AVERAGED * (seen - self.start[index])
 
 
 @contextmanager
 def fake_quantized(model: nn.Module, quant: FakeQuant) -> Iterator[FakeQuant]:
     """Make `model` compute as `quant` says while open, in training and evaluation. `quant` is a submodule meanwhile, so that optimizers and
     training checkpoints include its ranges."""
-    paths = dict.fromkeys(use.module for use in quant.form.uses)
-    linears, tables = ({path: model.get_submodule(path) for path in some} for some in (paths, quant.form.tables))
+    paths = dict.fromkeys(use.module for use in quant.spec.uses)
+    linears, tables = ({path: model.get_submodule(path) for path in some} for some in (paths, quant.spec.tables))
     handles = [
         model.register_forward_pre_hook(_begin_forward, with_kwargs=True),
         model.register_forward_hook(_end_forward),
     ]
     handles += [
         table.register_forward_hook(
-            _look_up(path, _folded_tables(model, path, quant.form.one_segment), coded=path in quant.form.long)
+            _look_up(path, _folded_tables(model, path, quant.spec.one_segment), coded=path in quant.spec.long)
         )
         for path, table in tables.items()
     ]

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.distributed.fsdp import FSDPModule
 
 from ..errors import CompressError
-from ..losses.features import ATTENTION, HIDDEN, LOGITS, POOLED, WORDS, Place, parse
+from ..losses.features import ATTENTION, HIDDEN, LOGITS, POOLED, WORDS, FeatureKey, parse
 from ..losses.tensors import same_document
 from ..sessions.outputs import SPAN_LOGITS
 from .attention import additive_mask, capture_tensors, headless_layers
@@ -28,7 +28,7 @@ from .vector_layers import layer_states, layer_weights
 Features = dict[str, Tensor]
 Batch = dict[str, Tensor]
 
-_POOLED: Place = (POOLED, 0)
+_POOLED: FeatureKey = (POOLED, 0)
 
 
 class _Enough(Exception):
@@ -109,36 +109,38 @@ def compute_features(model: nn.Module, batch: Batch, wanted: Iterable[str]) -> F
     """
     config: Any = model.config
     names = frozenset(wanted)
-    places = _feature_places(names - {WORDS}, config.num_hidden_layers)
-    if not places:
+    requested = _feature_keys(names - {WORDS}, config.num_hidden_layers)
+    if not requested:
         return _word_table(model, names)
     inputs = model_inputs(model, batch)
-    whole = not isinstance(model, FSDPModule)  # with sharded weights, every forward has to finish
-    if whole and set(places.values()) == {(HIDDEN, 0)}:
+    may_stop_early = not isinstance(model, FSDPModule)  # with sharded weights, every forward has to finish
+    if may_stop_early and set(requested.values()) == {(HIDDEN, 0)}:
         states: Tensor = first_layer_inputs(model, inputs)[0][0]
         states = states.transpose(0, 1) if FAMILIES[config.model_type].time_major else states
-        return _word_table(model, names) | dict.fromkeys(places, states)
-    inside = frozenset(place for place in places.values() if place[0] in ATTENTION)
-    if inside and not FAMILIES[config.model_type].captures_attention:
+        return _word_table(model, names) | dict.fromkeys(requested, states)
+    attention_keys = frozenset(key for key in requested.values() if key[0] in ATTENTION)
+    if attention_keys and not FAMILIES[config.model_type].captures_attention:
         raise CompressError(f"unknown features {sorted(names)}: the attention of a {config.model_type} cannot be read")
     headless = headless_layers(config)
-    if without := sorted(name for name, (kind, layer) in places.items() if kind in ATTENTION and layer in headless):
-        raise CompressError(f"unknown features {without}: these layers of the pruned model have no heads")
-    hidden = any(kind == HIDDEN for kind, _ in places.values())
-    with capture_tensors(model, inside) as attention, _pooling(model, _POOLED in places.values()) as pooled:
+    if lacking_heads := sorted(
+        name for name, (kind, layer) in requested.items() if kind in ATTENTION and layer in headless
+    ):
+        raise CompressError(f"unknown features {lacking_heads}: these layers of the pruned model have no heads")
+    hidden = any(kind == HIDDEN for kind, _ in requested.values())
+    with capture_tensors(model, attention_keys) as attention, _pooling(model, _POOLED in requested.values()) as pooled:
         output = model(**inputs, output_hidden_states=hidden or len(layer_weights(config)) > 1)
-    taken = attention if whole else _anchor_to_output(attention, output)
-    if (LOGITS, 0) in places.values():
-        taken = taken | {(LOGITS, 0): logits_of(model, output, batch["attention_mask"])}
-    features = {name: _read(output, taken | pooled, place) for name, place in places.items()}
+    captured = attention if may_stop_early else _anchor_to_output(attention, output)
+    if (LOGITS, 0) in requested.values():
+        captured = captured | {(LOGITS, 0): logits_of(model, output, batch["attention_mask"])}
+    features = {name: _read(output, captured | pooled, key) for name, key in requested.items()}
     return _word_table(model, names) | features
 
 
-def _anchor_to_output(inside: dict[Place, Tensor], output: Any) -> dict[Place, Tensor]:
+def _anchor_to_output(captured: dict[FeatureKey, Tensor], output: Any) -> dict[FeatureKey, Tensor]:
     """Return the same tensors with a gradient path, at weight 0, through the layers' output: that path gathers the sharded weights
     again."""
-    nothing = output[0].flatten()[:0].sum()
-    return {place: tensor + nothing for place, tensor in inside.items()}
+    zero = output[0].flatten()[:0].sum()
+    return {key: tensor + zero for key, tensor in captured.items()}
 
 
 def _word_table(model: Any, names: frozenset[str]) -> Features:
@@ -169,12 +171,12 @@ def first_layer_inputs(model: Any, inputs: Batch) -> tuple[tuple[Any, ...], dict
 
 
 @contextmanager
-def _pooling(model: Any, wanted: bool) -> Iterator[dict[Place, Tensor]]:
+def _pooling(model: Any, wanted: bool) -> Iterator[dict[FeatureKey, Tensor]]:
     """Record the pooler's output of a forward in the yielded mapping, if `wanted`.
 
     The encoder may be inside a model with a head, whose own output lacks it.
     """
-    tensors: dict[Place, Tensor] = {}
+    tensors: dict[FeatureKey, Tensor] = {}
     if not wanted:
         yield tensors
         return
@@ -191,23 +193,23 @@ def _pooling(model: Any, wanted: bool) -> Iterator[dict[Place, Tensor]]:
         handle.remove()
 
 
-def _feature_places(names: frozenset[str], layers: int) -> dict[str, Place]:
-    """Return each feature's kind and index from 0."""
-    places = {name: place for name in names if (place := parse(name, layers)) is not None}
-    if unknown := sorted(names - places.keys()):
+def _feature_keys(names: frozenset[str], layers: int) -> dict[str, FeatureKey]:
+    """Return the key of each feature: its kind, and its layer from 0."""
+    feature_keys = {name: key for name in names if (key := parse(name, layers)) is not None}
+    if unknown := sorted(names - feature_keys.keys()):
         indexed = ", ".join(f"{kind}[i]" for kind in ATTENTION)
         raise CompressError(
             f"unknown features {unknown}; known: logits, embeddings, hidden[i] with i below {layers + 1}, "
             f"and {indexed} with i below {layers}; pooled, words"
         )
-    return places
+    return feature_keys
 
 
-def _read(output: Any, inside: dict[Place, Tensor], place: Place) -> Tensor:
-    kind, index = place
+def _read(output: Any, captured: dict[FeatureKey, Tensor], key: FeatureKey) -> Tensor:
+    kind, index = key
     if kind == HIDDEN:
         return output.hidden_states[index]
-    return inside[place]
+    return captured[key]
 
 
 def logits_of(model: Any, output: Any, mask: Tensor) -> Tensor:

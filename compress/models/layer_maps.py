@@ -44,12 +44,13 @@ def evenly_spaced(student_layers: int, teacher_layers: int) -> Pairs:
 
 
 def _check_pairs(pairs: Pairs, student_layers: int, teacher_layers: int) -> Pairs:
-    for mine, theirs in pairs:
-        if mine > student_layers or theirs > teacher_layers:
+    for student_layer, teacher_layer in pairs:
+        if student_layer > student_layers or teacher_layer > teacher_layers:
             raise CompressError(
-                f"layer_map: [{mine}, {theirs}] is outside a student of {student_layers} layers and a teacher of {teacher_layers}"
+                f"layer_map: [{student_layer}, {teacher_layer}] is outside a student of {student_layers} layers and "
+                f"a teacher of {teacher_layers}"
             )
-    if len({mine for mine, _ in pairs}) != len(pairs):
+    if len({student_layer for student_layer, _ in pairs}) != len(pairs):
         raise CompressError(f"layer_map: a student layer occurs twice in {[list(pair) for pair in pairs]}")
     return tuple(pairs)
 
@@ -67,7 +68,11 @@ def check_losses(
     """Raise `CompressError`, starting with `where`, for a loss that the two models do not allow. `pruned`: the student will lose heads, not
     yet known which."""
     for loss in losses:
-        if loss.weight > 0 and pruned and _attends(mine for mine, _ in LOSSES[loss.name].compares(loss, ((1, 1),))):
+        if (
+            loss.weight > 0
+            and pruned
+            and _attends(feature for feature, _ in LOSSES[loss.name].compares(loss, ((1, 1),)))
+        ):
             raise CompressError(
                 f"{where}: {loss.name}: compares heads, and pruning removed different ones from each layer of the "
                 "student; leave the loss out: those on logits and on hidden states remain, such as soft_target and "
@@ -86,7 +91,7 @@ def _loss_problem(spec: LossSpec, student: Dimensions, teacher: Dimensions) -> s
     loss = LOSSES[spec.name]
     if lacking := _missing_feature(spec, student, teacher):
         return f"{lacking}; leave the loss out, or choose recipe logits"
-    reads_pooled = any(mine == POOLED for mine, _ in loss.compares(spec, ()))
+    reads_pooled = any(feature == POOLED for feature, _ in loss.compares(spec, ()))
     if reads_pooled and FAMILIES[student.architecture].pooler is None:
         return (
             f"{spec.name}: a {student.architecture} has no pooler; choose a student card of another architecture, "
@@ -101,7 +106,9 @@ def _missing_feature(spec: LossSpec, student: Dimensions, teacher: Dimensions) -
     pairs = loss.compares(spec, ((1, 1),))
     if loss.reads != "classes" and FAMILIES[student.architecture].layerless:
         return f"{spec.name}: a {student.architecture} student has no layers, and so no states to compare"
-    for sizes, read in ((student, [mine for mine, _ in pairs]), (teacher, [theirs for _, theirs in pairs if theirs])):
+    student_reads = [feature for feature, _ in pairs]
+    teacher_reads = [feature for _, feature in pairs if feature]
+    for sizes, read in ((student, student_reads), (teacher, teacher_reads)):
         family, attends = FAMILIES[sizes.architecture], _attends(read)
         if not family.captures_attention and attends:
             return f"{spec.name}: the attention of a {family.name} cannot be read"

@@ -79,12 +79,12 @@ def copy_head(source: Any, target: Any) -> None:
 
     table = target.get_input_embeddings().weight
     with torch.no_grad():
-        for mine, theirs in zip(_head(target), _head(source), strict=True):
-            if isinstance(mine, torch.nn.Module) and isinstance(theirs, torch.nn.Module):
-                for name, parameter in mine.named_parameters():
+        for target_part, source_part in zip(_head(target), _head(source), strict=True):
+            if isinstance(target_part, torch.nn.Module) and isinstance(source_part, torch.nn.Module):
+                for name, parameter in target_part.named_parameters():
                     if parameter is table:
                         continue
-                    parameter.copy_(theirs.get_parameter(name))
+                    parameter.copy_(source_part.get_parameter(name))
 
 
 def _load(folder: Path) -> tuple[Any, dict[str, Any]]:

@@ -15,7 +15,7 @@ _PARTS = ("query", "key", "value", "output")
 
 
 @contextmanager
-def led_through(model: Any, attend: Attend) -> Iterator[None]:
+def redirected_attention(model: Any, attend: Attend) -> Iterator[None]:
     """Make layers with their own attention code call `attend` while open, as transformers' `AttentionInterface` does, and with `bias`
     [batch, heads, query, key] to add to the scores. Other models are unchanged."""
     family = FAMILIES.get(model.config.model_type)

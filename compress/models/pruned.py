@@ -16,7 +16,7 @@ from torch import nn
 from ..errors import CompressError
 from .empty_parts import headless_class, linear_or_empty
 from .families import FAMILIES, Family
-from .pruned_shape import FIELD, PrunedShape, not_prunable, prunable
+from .pruned_shape import FIELD, PrunedShape, prunable_families, why_not_prunable
 
 ATTENTION = ("query", "key", "value")  # parts of a layer whose outputs are split into heads
 UNPRUNED = "unpruned"  # attribute of a pruned class: the class of the whole model
@@ -38,8 +38,8 @@ def pruned_class(kind: Any) -> Any:
 def family_of(model: Any) -> Family:
     """Return the family of a model that can be pruned. Raises `CompressError` if it cannot."""
     family = FAMILIES[model.config.model_type]
-    if family not in prunable():
-        raise CompressError(not_prunable(family.name))
+    if family not in prunable_families():
+        raise CompressError(why_not_prunable(family.name))
     return family
 
 

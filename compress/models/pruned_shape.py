@@ -25,8 +25,8 @@ class PrunedShape:
     def of(cls, config: Mapping[str, Any]) -> PrunedShape | None:
         """Return the shape in a checked config.json; None for a model that is not pruned, or whose layers are alike with all their
         heads."""
-        said = config.get(FIELD)
-        return None if said is None else cls(tuple(map(tuple, said["heads"])), tuple(said["neurons"]))
+        field = config.get(FIELD)
+        return None if field is None else cls(tuple(map(tuple, field["heads"])), tuple(field["neurons"]))
 
     @property
     def field(self) -> dict[str, Any]:
@@ -43,15 +43,15 @@ def _span(numbers: Sequence[int]) -> str:
     return f"{low:,}" if low == high else f"{low:,}–{high:,}"
 
 
-def prunable() -> list[Family]:
+def prunable_families() -> list[Family]:
     """Return the families whose layers may differ in heads and neurons: those with named parts and no shared layers."""
     return [family for family in FAMILIES.values() if family.layer and not family.shares_layers]
 
 
-def not_prunable(family: str) -> str:
+def why_not_prunable(family: str) -> str:
     """Return why a model of this family cannot be pruned, and which families can."""
     title = with_article(FAMILIES[family].title)
-    return f"layers of {title} cannot differ in heads and neurons; those of {', '.join(each.name for each in prunable())} can"
+    return f"layers of {title} cannot differ in heads and neurons; those of {', '.join(each.name for each in prunable_families())} can"
 
 
 def check_pruned(path: Path, config: Mapping[str, Any]) -> None:
@@ -59,8 +59,8 @@ def check_pruned(path: Path, config: Mapping[str, Any]) -> None:
     shape, family = PrunedShape.of(config), FAMILIES[config["model_type"]]
     if shape is None:
         return
-    if family not in prunable():
-        raise CompressError(f"{path}: {FIELD}: {not_prunable(family.name)}")
+    if family not in prunable_families():
+        raise CompressError(f"{path}: {FIELD}: {why_not_prunable(family.name)}")
     layers, heads, neurons = (
         config.get(family.own_name(name)) for name in ("num_hidden_layers", "num_attention_heads", "intermediate_size")
     )

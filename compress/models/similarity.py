@@ -59,15 +59,15 @@ class StateSums:
         layer with the same state for all tokens."""
         if self._products is None:
             raise ValueError("expected the states of at least one token")
-        mine, theirs = self._sums
-        between = self._products - torch.outer(mine.sum, theirs.sum) / self._tokens
+        student_sums, teacher_sums = self._sums
+        cross_products = self._products - torch.outer(student_sums.sum, teacher_sums.sum) / self._tokens
         squares = torch.stack(
             [
-                torch.stack([block.square().sum() for block in rows.split(theirs.widths, dim=1)])
-                for rows in between.split(mine.widths)
+                torch.stack([block.square().sum() for block in rows.split(teacher_sums.widths, dim=1)])
+                for rows in cross_products.split(student_sums.widths)
             ]
         )
-        norms = torch.outer(mine.norms(self._tokens), theirs.norms(self._tokens))
+        norms = torch.outer(student_sums.norms(self._tokens), teacher_sums.norms(self._tokens))
         return torch.where(norms > 0, squares / norms, 0).clamp(0, 1).numpy()
 
 
@@ -137,12 +137,14 @@ def layer_similarity(
     heads = heads if all(heads) else [[], []]
     sums, divergences, tokens, done = StateSums(), None, 0, 0
     for rows in sorted_chunks(student.texts.lengths, _TOKENS):
-        mine, theirs = (_read(reader, rows, layers) for reader, layers in zip((student, teacher), heads, strict=True))
-        sums.add(mine.states, theirs.states)
+        student_read, teacher_read = (
+            _read(reader, rows, layers) for reader, layers in zip((student, teacher), heads, strict=True)
+        )
+        sums.add(student_read.states, teacher_read.states)
         if all(heads):
-            chunk_divergences = attention_divergences(mine.attention, theirs.attention)
+            chunk_divergences = attention_divergences(student_read.attention, teacher_read.attention)
             divergences = chunk_divergences if divergences is None else divergences + chunk_divergences
-        tokens += len(mine.states[0])
+        tokens += len(student_read.states[0])
         done += len(rows)
         on_progress(done, len(student.texts))
     if divergences is None:

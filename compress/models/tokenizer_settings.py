@@ -74,10 +74,10 @@ def _is_berts(tokenizer: Tokenizer, parts: dict[str, Any], special: dict[str, st
 
 def _surrounds_as_bert(tokenizer: Tokenizer, special: dict[str, str]) -> bool:
     """Whether pairs are [CLS] A [SEP] B [SEP], with B and what follows it in the second segment."""
-    bare, pair = tokenizer.encode("a", add_special_tokens=False).ids, tokenizer.encode("a", "a")
+    text_ids, pair = tokenizer.encode("a", add_special_tokens=False).ids, tokenizer.encode("a", "a")
     first, last = (tokenizer.token_to_id(special.get(f"{name}_token", "")) for name in ("cls", "sep"))
-    types = [0] * (len(bare) + 2) + [1] * (len(bare) + 1)
-    return (pair.ids, pair.type_ids) == ([first, *bare, last, *bare, last], types)
+    types = [0] * (len(text_ids) + 2) + [1] * (len(text_ids) + 1)
+    return (pair.ids, pair.type_ids) == ([first, *text_ids, last, *text_ids, last], types)
 
 
 def _special_tokens(tokenizer: Tokenizer) -> dict[str, str]:

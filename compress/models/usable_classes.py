@@ -24,7 +24,7 @@ def _on_rows(kind: Any) -> Any:
 
         return getattr(xlnet, kind.__name__, kind)
     if kind.__name__.endswith("ForMultipleChoice"):
-        from .choice_rows import reads_rows
+        from .choice_rows import takes_rows
 
-        return reads_rows(kind)
+        return takes_rows(kind)
     return kind

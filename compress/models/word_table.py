@@ -23,7 +23,7 @@ def named_tokens(config: dict[str, Any]) -> set[int]:
 
 def largest_row(model: Any, tokens: Iterable[int]) -> int:
     """Return the one of `tokens` whose row has the largest weight. If it is kept, the remaining rows of a long table round to the same int8
-    (`quantize.weights.row_levels`)."""
+    (`quantize.weights.quantize_rows`)."""
     numbers = np.array(sorted(tokens))
     largest = model.get_input_embeddings().weight.detach().abs().amax(dim=1).numpy()
     return int(numbers[largest[numbers].argmax()])

@@ -11,8 +11,8 @@ from ..fields import Spec
 from ..store import Artifact, Store
 from .distributed import run_job
 from .plan import Context, Job, Node, Plan
-from .stages.export import say_what_rounding_does
-from .stages.learning_check import recorded_guess, say_whether_it_learnt
+from .stages.export import note_amplified_rounding
+from .stages.learning_check import recorded_guess, warn_if_nothing_learnt
 from .training.text import text_of
 
 _NOTICES = "notices"  # in a manifest: the notices of the stage
@@ -35,8 +35,8 @@ def build_nodes(
         for line in artifacts[node.id].describe.get(_NOTICES, ()):  # whichever run or process built it
             context.notice(line)
         if node.id not in plan.candidates:  # a candidate that learnt nothing is not chosen
-            say_whether_it_learnt(plan, node, artifacts[node.id], context)
-        say_what_rounding_does(node, artifacts[node.id], context)
+            warn_if_nothing_learnt(plan, node, artifacts[node.id], context)
+        note_amplified_rounding(node, artifacts[node.id], context)
     return artifacts, cached
 
 

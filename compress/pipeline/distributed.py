@@ -19,7 +19,7 @@ from ..store import Artifact, Store
 from .plan import Context, Job, Node, Plan
 
 
-class TakenPart(Exception):
+class HelperDone(Exception):
     """Ends a stage in a process that only helped to train; the first process does the rest alone."""
 
 
@@ -29,31 +29,31 @@ class Peers:
     def __init__(self) -> None:
         self.listening = True
 
-    def planned(self, plans: list[Plan]) -> None:
+    def start_planning(self, plans: list[Plan]) -> None:
         """Make the others plan too, once the first process has found no mistake."""
         ranks.broadcast({"keys": _keys(plans)})
 
-    def begin(self, plan: str, node: str, out: Path, work: Path) -> None:
+    def start_training(self, plan: str, node: str, out: Path, work: Path) -> None:
         """Make the others take part in the training of `node`."""
         ranks.broadcast({"turn": [plan, node, str(out.absolute()), str(work.absolute())]})
         self.listening = False
 
-    def trained(self) -> None:
-        """Mark the end of training. Raises `TakenPart` in all processes but the first."""
+    def end_training(self) -> None:
+        """Mark the end of training. Raises `HelperDone` in all processes but the first."""
         if not ranks.is_first():
-            raise TakenPart
+            raise HelperDone
         self.listening = True
 
-    def tell(self, word: dict[str, Any]) -> None:
+    def send(self, message: dict[str, Any]) -> None:
         if self.listening:
             with suppress(ranks.ProcessLost), signals.deferred():
-                ranks.broadcast(word)
+                ranks.broadcast(message)
 
-    def tell_failure(self, message: str, exit_code: int) -> None:
-        """Tell the others why the first process failed. An interrupt while telling them is suppressed, so that the original error is
+    def send_failure(self, message: str, exit_code: int) -> None:
+        """Send the others the reason why the first process failed. An interrupt meanwhile is suppressed, so that the original error is
         raised."""
         with suppress(Interrupted):
-            self.tell({"failed": message, "exit_code": exit_code})
+            self.send({"failed": message, "exit_code": exit_code})
 
 
 def run_job(job: Job[Any]) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def run_job(job: Job[Any]) -> dict[str, Any]:
     threads = job.context.threads
     torch.set_num_threads(threads if peers is None else max(1, threads // ranks.local_count()))
     if peers is not None and ranks.is_first():
-        peers.begin(job.plan.name, job.node.id, job.out, job.work)
+        peers.start_training(job.plan.name, job.node.id, job.out, job.work)
     return dict(job.node.kind.run(job))
 
 
@@ -75,12 +75,12 @@ def lead(work: Callable[[Peers], list[Result]]) -> list[Result]:
     try:
         results = work(peers)
     except (CompressError, Interrupted) as error:
-        peers.tell_failure(str(error), error.exit_code)
+        peers.send_failure(str(error), error.exit_code)
         raise
     except BaseException as error:
-        peers.tell_failure(f"the first process ended with {type(error).__name__}", 1)
+        peers.send_failure(f"the first process ended with {type(error).__name__}", 1)
         raise
-    peers.tell({"results": [result.model_dump(mode="json") for result in results]})
+    peers.send({"results": [result.model_dump(mode="json") for result in results]})
     return results
 
 
@@ -89,17 +89,17 @@ def follow(make_plans: Callable[[], list[Plan]], context: Callable[[Plan, Peers]
 
     Raises `CompressError`, also if the first process failed, with its message and exit code.
     """
-    theirs = _receive_message()["keys"]
+    first_keys = _receive_message()["keys"]
     plans = {plan.name: plan for plan in make_plans()}
-    if _keys(plans.values()) != theirs:
+    if _keys(plans.values()) != first_keys:
         raise CompressError(
             "this process plans different stages than the first one; all nodes need the same files and packages"
         )
     peers = Peers()
-    while "turn" in (word := _receive_message()):
-        name, node, *folders = word["turn"]
+    while "turn" in (message := _receive_message()):
+        name, node, *folders = message["turn"]
         _take_part(plans[name], node, context(plans[name], peers), cache, *map(Path, folders))
-    return [Result.model_validate(result) for result in word["results"]]
+    return [Result.model_validate(result) for result in message["results"]]
 
 
 def _keys(plans: Iterable[Plan]) -> list[list[str]]:
@@ -108,12 +108,12 @@ def _keys(plans: Iterable[Plan]) -> list[list[str]]:
 
 def _receive_message() -> dict[str, Any]:
     with signals.deferred():  # a message cut off halfway would keep the first process waiting
-        word: dict[str, Any] = ranks.broadcast({})
-    if "failed" in word:
-        error = CompressError(word["failed"])
-        error.exit_code = word["exit_code"]
+        message: dict[str, Any] = ranks.broadcast({})
+    if "failed" in message:
+        error = CompressError(message["failed"])
+        error.exit_code = message["exit_code"]
         raise error
-    return word
+    return message
 
 
 def _take_part(plan: Plan, name: str, context: Context, cache: Store, out: Path, work: Path) -> None:
@@ -121,7 +121,7 @@ def _take_part(plan: Plan, name: str, context: Context, cache: Store, out: Path,
     nodes = {node.id: node for node in plan.nodes}
     node = nodes[name]
     inputs = {role: _find_shared(nodes[name], cache) for role, name in node.inputs.items()}
-    with suppress(TakenPart):
+    with suppress(HelperDone):
         run_job(Job(plan, node, inputs, context, out, work))
 
 

@@ -35,8 +35,8 @@ _LONG = 2 * 3600.0  # seconds; above this, a smaller recipe is suggested
 
 @dataclass(frozen=True)
 class Work:
-    """A training stage that is not finished. `steps`: optimizer steps left, None if only reading the text tells; `flops`: FLOPs of their
-    matmuls."""
+    """A training stage that is not finished. `steps`: optimizer steps left; None if that is known only once the text is read. `flops`:
+    FLOPs of their matmuls."""
 
     key: str
     label: str
@@ -187,7 +187,7 @@ def _work(plan: Plan, node: Node[Any], *, done: int, gpu: bool) -> Work:
     examples = _examples(plan, node)
     length = stage_length(plan, node)
     losses = getattr(spec, "losses", ())
-    taught = any(loss.weight > 0 and LOSSES[loss.name].needs_teacher for loss in losses)
+    has_teacher = any(loss.weight > 0 and LOSSES[loss.name].needs_teacher for loss in losses)
     each, once = 3 * model.flops_per_example(length), 0.0
     size = _batch(plan, node)
     steps = None if examples is None else max(1, round(spec.epochs * math.ceil(examples / size)))
@@ -195,7 +195,7 @@ def _work(plan: Plan, node: Node[Any], *, done: int, gpu: bool) -> Work:
         steps = spec.max_steps if steps is None else min(steps, spec.max_steps)
     if ENSEMBLE in node.inputs:
         once = _of_tables(plan, node)
-    elif taught:
+    elif has_teacher:
         forward = _teacher_forward(plan, node, length)
         table = examples is not None and _answers_once(plan, node)
         once, each = ((examples or 0) * forward, each) if table else (0.0, each + forward)

@@ -71,17 +71,17 @@ def stage_memory(plan: Plan, node: Node[Any], *, gpu: bool) -> Memory:
     examples, length = min(spec.micro_batch_size or spec.batch_size, spec.batch_size), longest(plan, node)
     if KINDS[plan.task.spec.kind].grouped and not isinstance(spec, OnText):  # whose passages go through one forward
         examples = max(examples, min(spec.batch_size, largest_query(plan.task.data.train.labels)))
-    theirs = model if isinstance(spec, QuantizeAware) else teacher
+    source = model if isinstance(spec, QuantizeAware) else teacher
     losses = stage_losses(node) or ([MaskedTokens()] if isinstance(spec, OnText) else [])
-    taught = any(LOSSES[loss.name].needs_teacher for loss in losses)
+    has_teacher = any(LOSSES[loss.name].needs_teacher for loss in losses)
     matched = isinstance(spec, Losses)
-    pairs = matched_layers(spec, student_layers=model.layers, teacher_layers=theirs.layers) if matched else ()
+    pairs = matched_layers(spec, student_layers=model.layers, teacher_layers=source.layers) if matched else ()
     features = sum(
-        feature_bytes(LOSSES[loss.name].compares(loss, pairs), model, theirs, tokens=examples * length, length=length)
+        feature_bytes(LOSSES[loss.name].compares(loss, pairs), model, source, tokens=examples * length, length=length)
         for loss in losses
     )
     answered = gpu and ENSEMBLE in node.inputs  # several teachers have predicted already, and have left the GPU
-    weights = _FLOAT * theirs.parameters if taught and not answered else 0
+    weights = _FLOAT * source.parameters if has_teacher and not answered else 0
     return training_memory(model, examples, length, how, features=features, teacher=weights)
 
 
@@ -143,7 +143,7 @@ def _attention_bytes(heads: int, length: int, how: Forward) -> int:
 
 def feature_bytes(compared: Any, student: Dimensions, teacher: Dimensions, *, tokens: int, length: int) -> int:
     """Bytes that a loss on the `compared` features keeps: both features in fp32, and the intermediate results."""
-    return sum(_pair_bytes(mine, student, teacher, tokens, length) for mine, _ in compared)
+    return sum(_pair_bytes(feature, student, teacher, tokens, length) for feature, _ in compared)
 
 
 def _pair_bytes(name: str, student: Dimensions, teacher: Dimensions, tokens: int, length: int) -> int:

@@ -94,7 +94,7 @@ def make_plan(
     return plan
 
 
-def noting_equal_seeds(plans: list[Plan]) -> list[Plan]:
+def note_equal_seeds(plans: list[Plan]) -> list[Plan]:
     """Add a note to plans that differ in nothing but a seed which no stage uses."""
     alike: dict[tuple[str, ...], list[Plan]] = {}
     for plan in plans:
@@ -213,8 +213,8 @@ def _readers(plan: Plan, node: Node[Spec] | None = None) -> dict[str, TeacherSou
     own = {} if plan.pretrained is None else {"student": plan.pretrained}
     if node is None:
         return plan.teachers | own
-    taught = plan.teachers if ENSEMBLE in node.inputs else {"teacher": plan.teacher}
-    readers = {node.model: plan.teachers[node.model]} if node.model in plan.teachers else taught
+    answering = plan.teachers if ENSEMBLE in node.inputs else {"teacher": plan.teacher}
+    readers = {node.model: plan.teachers[node.model]} if node.model in plan.teachers else answering
     return readers | (own if plan.source_of(node) is plan.pretrained else {})
 
 
@@ -226,8 +226,8 @@ def _check_room(source: TeacherSource, length: int, of_pairs: bool, where: str) 
 
 
 def _classes(task: TaskSource) -> int:
-    """Return the number of outputs of a model's head for the task, 0 without a head; reads the data only if nothing else tells the
-    labels."""
+    """Return the number of outputs of a model's head for the task, 0 without a head; reads the data only if the labels are not
+    known otherwise."""
     if HEADS[task.spec.kind].bare:
         return 0
     known = task.spec.known_labels

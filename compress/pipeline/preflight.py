@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import CompressError
 from ..fields import Spec
-from ..files.paths import check_folder, nearest
+from ..files.paths import check_folder, nearest_existing
 from ..models.checkpoints import largest_number, load_tokenizer
 from ..models.families import FAMILIES
 from ..models.weights import layers_in, weight_files
@@ -33,7 +33,7 @@ def preflight(plans: list[Plan], root: Path) -> None:
     for plan in plans:
         check_plan(plan, root)
     check_folder(root, "--out")
-    _disk_suffices(plans, root)
+    _check_disk_space(plans, root)
     check_excluded((plan, node) for plan in plans for node in _missing_stages(plan, root))
 
 
@@ -52,9 +52,9 @@ def check_plan(plan: Plan, root: Path) -> None:
     if missing:
         _ = plan.task.data  # whole, so that a bad row costs no training
         for teacher in plan.teachers.values():
-            _checkpoint_fits(teacher)
+            _check_checkpoint(teacher)
     if plan.pretrained is not None and any(node.outside.get("pretrained") for node in missing):
-        _checkpoint_fits(plan.pretrained)
+        _check_checkpoint(plan.pretrained)
     for node in missing:
         _check_batch(plan, node)
         if node.kind.check is not None:
@@ -74,8 +74,8 @@ def _missing_stages(plan: Plan, root: Path) -> list[Node[Spec]]:
     return [node for node in plan.nodes if not (root / ".store" / node.key).is_dir()]
 
 
-def _checkpoint_fits(source: TeacherSource) -> None:
-    folder = source.folder or source.small
+def _check_checkpoint(source: TeacherSource) -> None:
+    folder = source.folder or source.grown_from
     if folder is None:
         return
     weight_files(folder)
@@ -93,23 +93,23 @@ def _checkpoint_fits(source: TeacherSource) -> None:
             f"{folder}: the tokenizer knows {tokens} tokens and the embedding table (config.json: vocab_size) has "
             f"{rows} rows; the tokenizer belongs to another checkpoint"
         )
-    _padding_is_none_of_a_text(source, tokenizer)
+    _check_padding_token(source, tokenizer)
 
 
-def _padding_is_none_of_a_text(source: TeacherSource, tokenizer: Tokenizer) -> None:
+def _check_padding_token(source: TeacherSource, tokenizer: Tokenizer) -> None:
     """Refuse a padding token that is part of every text: where positions count from it, torch would skip it, and graphs would not."""
     config, padding = source.config, source.config.get("pad_token_id")
     if FAMILIES[config["model_type"]].positions_after_padding and padding in tokenizer.encode("", "").ids:
         raise CompressError(
-            f"{source.folder or source.small}: config.json: pad_token_id: positions are counted by it, and {padding} is "
+            f"{source.folder or source.grown_from}: config.json: pad_token_id: positions are counted by it, and {padding} is "
             f"{tokenizer.id_to_token(padding)}, which the tokenizer puts around every text; expected the number of the padding token"
         )
 
 
-def _disk_suffices(plans: list[Plan], root: Path) -> None:
+def _check_disk_space(plans: list[Plan], root: Path) -> None:
     missing = {node.key: (plan, node) for plan in plans for node in _missing_stages(plan, root) if node.kind.checkpoint}
     needed = sum(_bytes(plan, node) for plan, node in missing.values())
-    free = shutil.disk_usage(nearest(root)).free
+    free = shutil.disk_usage(nearest_existing(root)).free
     if needed > free:
         raise CompressError(
             f"{root}: {free / 1e9:.1f} GB are free and this plan needs about {needed / 1e9:.1f} GB; "

@@ -13,7 +13,7 @@ import yaml
 
 from .. import catalog
 from ..errors import CompressError
-from ..files.paths import NO_PATHS, OWN_FOLDER, display_path, from_home, given_path, without_places
+from ..files.paths import NOT_PATHS, OWN_FOLDER, display_path, expand_home, unambiguous_path, with_display_paths
 from ..machine import usable_cores
 from ..quantize.methods import QUANTIZERS
 from ..spec.limits import LARGEST_SEED, MOST_SEEDS, MOST_THREADS
@@ -136,11 +136,11 @@ def overrides_for(request: Request, name: str) -> list[str]:
 
 def command_line(request: Request, plan: Plan) -> str:
     """Return the command that makes this one run again, whatever else was requested with it; paths are written by `display_path`."""
-    words = ["compress", "run", display_path(plan.word or plan.recipe.name), *_task_words(request, plan)]
+    words = ["compress", "run", display_path(plan.requested_as or plan.recipe.name), *_task_words(request, plan)]
     for text, source in zip(as_tuple(request.teacher), plan.teachers.values(), strict=False):
-        words += ["--teacher", shown_checkpoint(text, source)]
+        words += ["--teacher", display_checkpoint(text, source)]
     if request.student is not None:
-        words += ["--student", shown_checkpoint(request.student, plan.pretrained)]
+        words += ["--student", display_checkpoint(request.student, plan.pretrained)]
     for flag, value in (("--data-dir", request.data_dir), ("--tuning", request.tuning)):
         words += [flag, display_path(str(value))] if value is not None else []
     for text in request.corpus:
@@ -157,30 +157,30 @@ def command_line(request: Request, plan: Plan) -> str:
         words += [flag, str(value)] if value != default else []
     words += ["--no-bench"] if request.bench is None else []
     words += ["--refit"] if request.refit else []
-    for override in overrides_for(request, plan.word) if plan.word else ():
-        words += ["--set", shown_override(override)]
+    for override in overrides_for(request, plan.requested_as) if plan.requested_as else ():
+        words += ["--set", display_override(override)]
     return shlex.join(words)
 
 
-def shown_checkpoint(text: str, source: TeacherSource | None) -> str:
+def display_checkpoint(text: str, source: TeacherSource | None) -> str:
     """As `display_path`, for a teacher or student that was found as `source`; a folder begins with `OWN_FOLDER`, so that it is not taken
     for a card or a repository of the hub."""
     if source is None:
         return display_path(text)
     word = display_path(pinned_word(text, source))
-    return f"{OWN_FOLDER}{word}" if source.folder == from_home(text) and not word.startswith(OWN_FOLDER) else word
+    return f"{OWN_FOLDER}{word}" if source.folder == expand_home(text) and not word.startswith(OWN_FOLDER) else word
 
 
-def shown_override(text: str) -> str:
+def display_override(text: str) -> str:
     """Return `PATH=VALUE` with paths in the value written as records name them."""
     name, equals, value = text.partition("=")
-    if not NO_PATHS.isdisjoint(re.split(r"[.\[]", name.strip())):
+    if not NOT_PATHS.isdisjoint(re.split(r"[.\[]", name.strip())):
         return text
     try:
         setting = yaml.safe_load(value)
     except yaml.YAMLError:
         return text
-    record = without_places(setting)
+    record = with_display_paths(setting)
     if record == setting:
         return text
     return name + equals + (record if isinstance(record, str) else json.dumps(record, ensure_ascii=False))
@@ -197,7 +197,7 @@ def _task_words(request: Request, plan: Plan) -> list[str]:
 def own_words(own: OwnFiles, corpus: Sequence[str] = ()) -> list[str]:
     """Return the options that name these files and their columns, paths written by `display_path`. Omits a training file that is all of
     `corpus`, and columns with default names, since others may be detected in their place."""
-    words = [] if [own.train] == [*map(given_path, corpus)] else ["--train", display_path(str(own.train))]
+    words = [] if [own.train] == [*map(unambiguous_path, corpus)] else ["--train", display_path(str(own.train))]
     words += ["--dev", display_path(str(own.dev))]
     words += ["--text", own.text] if own.text != OwnFiles.text else []
     words += ["--pair", own.pair] if own.pair is not None else []

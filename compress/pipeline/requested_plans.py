@@ -16,7 +16,7 @@ from ..tasks import check_data_dir
 from .plan import Plan
 from .plan.sources import TaskSource, TextSource
 from .plan.teachers import TeacherSource, resolve_teacher
-from .planner import make_plan, noting_equal_seeds
+from .planner import make_plan, note_equal_seeds
 from .request import Request, check_numbers, load_recipe, overrides_for, tasks_of, teacher_words
 from .stages.finetune import FINETUNE
 from .stages.registry import STAGES
@@ -57,8 +57,8 @@ def plan_all(request: Request) -> list[Plan]:
                     others=others,
                 )
                 notes = (*plan.notes, *_without_effect(plan, request))
-                plans[plan.name] = replace(plan, notes=notes, word=word if isinstance(word, str) else None)
-    return noting_equal_seeds(list(plans.values()))
+                plans[plan.name] = replace(plan, notes=notes, requested_as=word if isinstance(word, str) else None)
+    return note_equal_seeds(list(plans.values()))
 
 
 def _check_overrides(request: Request) -> None:
@@ -67,9 +67,9 @@ def _check_overrides(request: Request) -> None:
         path = text.partition("=")[0].strip()
         if field := re.match(r"teacher\.([a-z]\w*)", path):
             trained = field[1] in Finetune.model_fields
-            way_out = f"; its training is the stage `finetune`: set finetune.{field[1]}" if trained else ""
+            remedy = f"; its training is the stage `finetune`: set finetune.{field[1]}" if trained else ""
             raise CompressError(
-                f"--set {path}: a teacher is a card, a folder or a hub repository, without fields here{way_out}"
+                f"--set {path}: a teacher is a card, a folder or a hub repository, without fields here{remedy}"
             )
         name = re.split(r"[.\[]", path)[0]
         if name in ("teacher", "student", "precision") and getattr(request, name):

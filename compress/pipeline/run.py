@@ -25,7 +25,7 @@ from .results.measure import benchmark, models_of, predictions
 from .results.reported import ReportedSource
 from .results.run_folder import finished_result, write_run
 from .results.similarity import layer_similarity
-from .side_by_side import Turns, build_missing, missing_stages, most_at_once
+from .side_by_side import Turns, build_missing, max_parallel_stages, missing_stages
 from .stages.adopt import ADOPT
 
 
@@ -49,12 +49,14 @@ def run_all(request: Request, listener: Listener | None = None) -> list[Result]:
 def _run_all(request: Request, listener: Listener, peers: Peers | None = None) -> list[Result]:
     plans = plan_all(request)
     # Thread counts follow from the plans alone: an interrupted run resumes with as many threads as before, however few stages are left.
-    request = replace(request, jobs=min(request.jobs, most_at_once(plans, None)))
-    request = replace(request, threads=threads_of(request), jobs=min(request.jobs, most_at_once(plans, request.root)))
+    request = replace(request, jobs=min(request.jobs, max_parallel_stages(plans, None)))
+    request = replace(
+        request, threads=threads_of(request), jobs=min(request.jobs, max_parallel_stages(plans, request.root))
+    )
     preflight(plans, request.root)
     if peers is not None:
-        peers.planned(plans)
-    _tell_outlook(plans, request, listener)
+        peers.start_planning(plans)
+    _report_outlook(plans, request, listener)
     for note in dict.fromkeys(note for plan in plans for note in plan.notes):
         listener.notice(note)
     cache = Store(request.root / ".store", on_notice=listener.notice)
@@ -71,7 +73,7 @@ def _run_all(request: Request, listener: Listener, peers: Peers | None = None) -
         alone = replace(request, jobs=1)
         with Helpers(_help, (alone,), request.jobs - 1) as helpers:
             missing = missing_stages(plans, contexts, request.root)
-            build_missing(missing, cache, turns, on_look=lambda: helpers.tell_losses(listener.notice))
+            build_missing(missing, cache, turns, on_look=lambda: helpers.report_lost_helpers(listener.notice))
     results = []
     for plan, context in zip(plans, contexts, strict=True):
         with turns.of(plan):
@@ -88,7 +90,7 @@ def _help(request: Request) -> None:
     )
 
 
-def _tell_outlook(plans: list[Plan], request: Request, listener: Listener) -> None:
+def _report_outlook(plans: list[Plan], request: Request, listener: Listener) -> None:
     """Report the data, and how long the training takes, if anything is left to do."""
     left = [plan for plan in plans if any(not (request.root / ".store" / node.key).is_dir() for node in plan.nodes)]
     for line in dict.fromkeys(data_line(plan.task) for plan in left):
@@ -149,12 +151,12 @@ def _run(plan: Plan, request: Request, context: Context, reported: ReportedSourc
     artifacts, cached = build_nodes(plan, plan.nodes, context, cache)
     models = models_of(plan, artifacts)
     scored = {model.label: predictions(model, reported, context, cache) for model in models}
-    taught = teacher_predictions(plan, artifacts, reported, context, cache)
+    teacher_outputs = teacher_predictions(plan, artifacts, reported, context, cache)
     similarity, compared = layer_similarity(plan, models, context, cache)
     measured = benchmark(models, context, request.bench, cache, anew=request.rebench) if request.bench else None
     measurements = [
         result_key(plan),
-        *(artifact.key for artifact, _ in (scored | taught).values()),
+        *(artifact.key for artifact, _ in (scored | teacher_outputs).values()),
         *([compared.key] if compared else []),
         *([measured.name] if measured else []),
     ]
@@ -166,7 +168,7 @@ def _run(plan: Plan, request: Request, context: Context, reported: ReportedSourc
             before = finished_result(folder, measurements)
             if before is not None:
                 return before
-            logits = {label: arrays for label, (_, arrays) in (scored | taught).items()}
+            logits = {label: arrays for label, (_, arrays) in (scored | teacher_outputs).items()}
             done = {label: artifact for label, (artifact, _) in scored.items()}
             done |= {BENCH: measured.artifact} if measured else {}
             outputs = RunOutputs(

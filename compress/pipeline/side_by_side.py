@@ -67,7 +67,7 @@ def missing_stages(plans: Sequence[Plan], contexts: Sequence[Context], root: Pat
     return missing
 
 
-def most_at_once(plans: Sequence[Plan], root: Path | None) -> int:
+def max_parallel_stages(plans: Sequence[Plan], root: Path | None) -> int:
     """Return how many processes the stages missing in `root`, or all stages if None, can keep busy: the largest number of stages at the
     same depth from what exists."""
     depths: dict[str, int] = {}
@@ -94,11 +94,11 @@ def build_missing(
         for key, stage in left.items():
             if any(needed in left for needed in stage.inputs()):
                 continue
-            with cache.claimed(key) as mine:
+            with cache.claimed(key) as is_ours:
                 if cache.path(key).is_dir():
                     stage.context.seen[key] = False  # it did not exist before this run
                     stage.context.listener.built_elsewhere(stage.node.label, stage.plan.name)
-                elif mine:
+                elif is_ours:
                     with turns.of(stage.plan):
                         build_nodes(stage.plan, stage.plan.needed_for(stage.node.id), stage.context, cache)
                 else:

@@ -33,7 +33,7 @@ def run(command: Sequence[str | Path], seconds: float, *, environment: Mapping[s
             code = process.wait(seconds)
         except subprocess.TimeoutExpired:
             raise CheckFailed(
-                f"{_format_command(words)}: it had not ended after {seconds:g} s; it was stopped, with all that it started"
+                f"{_format_command(words)}: it did not end within {seconds:g} s; it was stopped, with all that it started"
             ) from None
         finally:
             kill_process(process)

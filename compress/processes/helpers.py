@@ -43,13 +43,13 @@ class Helpers:
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         self._stop_started(_GRACE, terminate=kind is not None)
 
-    def tell_losses(self, notice: Callable[[str], None]) -> None:
+    def report_lost_helpers(self, notice: Callable[[str], None]) -> None:
         """Report each process that has failed or was killed, once."""
         for process in self._started:
             if process.exitcode and process.pid not in self._lost:
                 self._lost.add(process.pid)
                 notice(
-                    f"a further process has ended with exit code {process.exitcode}; what it was at is taken up again"
+                    f"a further process has ended with exit code {process.exitcode}; another process takes over its work"
                 )
 
     def _stop_started(self, seconds: float, *, terminate: bool) -> None:

@@ -110,13 +110,13 @@ def broadcast(value: T) -> T:
     from torch import tensor, uint8, zeros
     from torch.distributed import broadcast as send
 
-    said = _bytes(value) if is_first() else None
+    encoded = _to_bytes(value) if is_first() else None
     with connected():
-        size = tensor([0 if said is None else len(said)])
+        size = tensor([0 if encoded is None else len(encoded)])
         send(size, src=0, group=_message_group())
-        said = zeros(int(size), dtype=uint8) if said is None else said
-        send(said, src=0, group=_message_group())
-    return _value(said)
+        encoded = zeros(int(size), dtype=uint8) if encoded is None else encoded
+        send(encoded, src=0, group=_message_group())
+    return _from_bytes(encoded)
 
 
 def gather(value: T) -> list[T]:
@@ -127,26 +127,26 @@ def gather(value: T) -> list[T]:
     from torch import tensor, uint8, zeros
     from torch.distributed import all_gather
 
-    said = _bytes(value)
+    encoded = _to_bytes(value)
     sizes = [tensor([0]) for _ in range(count())]
     with connected():
-        all_gather(sizes, tensor([len(said)]), group=_message_group())
+        all_gather(sizes, tensor([len(encoded)]), group=_message_group())
         longest = max(int(size) for size in sizes)
         padded = zeros(longest, dtype=uint8)
-        padded[: len(said)] = said
+        padded[: len(encoded)] = encoded
         parts = [zeros(longest, dtype=uint8) for _ in sizes]
         all_gather(parts, padded, group=_message_group())
-    return [_value(part[: int(size)]) for part, size in zip(parts, sizes, strict=True)]
+    return [_from_bytes(part[: int(size)]) for part, size in zip(parts, sizes, strict=True)]
 
 
-def _bytes(value: Any) -> Any:
+def _to_bytes(value: Any) -> Any:
     from torch import frombuffer, uint8
 
     return frombuffer(bytearray(json.dumps(value).encode()), dtype=uint8)
 
 
-def _value(said: Any) -> Any:
-    return json.loads(said.numpy().tobytes())
+def _from_bytes(encoded: Any) -> Any:
+    return json.loads(encoded.numpy().tobytes())
 
 
 def largest(values: Sequence[int]) -> list[int]:
@@ -163,7 +163,7 @@ def largest(values: Sequence[int]) -> list[int]:
 
 
 @contextmanager
-def first_goes_first() -> Iterator[None]:
+def first_process_goes_first() -> Iterator[None]:
     """The first process runs this block before the others enter it."""
     if not is_first():
         broadcast(None)
@@ -172,7 +172,7 @@ def first_goes_first() -> Iterator[None]:
         broadcast(None)
 
 
-def first_ends(seconds: float) -> bool:
+def wait_for_first_process(seconds: float) -> bool:
     """Wait at most `seconds` for the first process to end, and return whether it did.
 
     A failure of all processes is reported by the first one, and a launcher stops all others when one ends: so these wait.

@@ -35,8 +35,8 @@ class _Stop:
 
 
 def _interruption(number: int, failure: CompressError | None = None) -> Interrupted:
-    way_on = "finished steps are kept, run the same command to continue"
-    first = f"interrupted; {way_on if _stop.continues else 'the same command starts from the beginning'}"
+    next_step = "finished steps are kept, run the same command to continue"
+    first = f"interrupted; {next_step if _stop.continues else 'the same command starts from the beginning'}"
     return Interrupted("\n".join([first, *([str(failure)] if failure else [])]), number)
 
 

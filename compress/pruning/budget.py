@@ -16,7 +16,7 @@ from .unit_choice import Widths, cheapest_unit, choose_widths, head_counts, neur
 class UnitScores(Protocol):
     """The loss of one part of a layer, its heads or its neurons, on a scale that all parts of the model share."""
 
-    def lost(self, counts: np.ndarray) -> np.ndarray:
+    def losses(self, counts: np.ndarray) -> np.ndarray:
         """Return the loss for each count of units that stay, [option]; never more for a larger count."""
         ...
 
@@ -130,7 +130,7 @@ def choose(scores: Sequence[UnitScores], costs: Costs, budget: float) -> Kept:
     """
     if budget < costs.least:
         raise ValueError(f"no shape costs {budget}; the narrowest costs {costs.least}")
-    losses = [part.lost(widths.counts) for part, widths in zip(scores, costs.widths, strict=True)]
+    losses = [part.losses(widths.counts) for part, widths in zip(scores, costs.widths, strict=True)]
     counts = choose_widths(losses, costs.widths, budget - costs.fixed, one_of=costs.heads)
     return best_units(scores, counts)
 

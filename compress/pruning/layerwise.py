@@ -64,12 +64,14 @@ def tokens_read(inputs: LayerInputs, *, first_token: bool) -> Bool[Tensor, "batc
     return chosen
 
 
-class _AllSeen(Exception):
+class _Recorded(Exception):
     """Raised to skip the rest of a layer."""
 
 
 @contextmanager
-def inputs_seen(model: Any, number: int, parts: Sequence[str], *, no_further: bool = False) -> Iterator[list[Tensor]]:
+def recorded_inputs(
+    model: Any, number: int, parts: Sequence[str], *, no_further: bool = False
+) -> Iterator[list[Tensor]]:
     """While open, a run of the layer stores the inputs of its `parts`, in the order given.
 
     `no_further`: a run ends before the part that comes last in it, and so does the `with` statement.
@@ -80,7 +82,7 @@ def inputs_seen(model: Any, number: int, parts: Sequence[str], *, no_further: bo
         def hook(module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
             part_inputs[place] = inputs[0]
             if no_further and all(each is not None for each in part_inputs):
-                raise _AllSeen
+                raise _Recorded
 
         return hook
 
@@ -89,7 +91,7 @@ def inputs_seen(model: Any, number: int, parts: Sequence[str], *, no_further: bo
     ]
     try:
         yield part_inputs
-    except _AllSeen:
+    except _Recorded:
         pass
     finally:
         for handle in handles:

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from ..models.features import Batch, layers_of
 from ..models.pruned import head_size, layer_part
-from .layerwise import READERS, LayerInputs, first_inputs, inputs_at, inputs_seen, layer_states, tokens_read
+from .layerwise import READERS, LayerInputs, first_inputs, inputs_at, layer_states, recorded_inputs, tokens_read
 from .repair import DAMPING
 
 LEAST_LOST = 1e-3  # least share of a matrix's squared output for a measurable change
@@ -30,7 +30,7 @@ class RemovalOrder:
     order: list[int]
     errors: np.ndarray
 
-    def lost(self, counts: np.ndarray) -> np.ndarray:
+    def losses(self, counts: np.ndarray) -> np.ndarray:
         """Return the error for each count of units that stay, [option]."""
         return self.errors[len(self.order) - counts]
 
@@ -86,7 +86,7 @@ def _read(
     sums = [_Sums() for _ in parts]
 
     def run(inputs: LayerInputs) -> Float[Tensor, "batch length hidden"]:
-        with inputs_seen(model, number, parts) as seen:
+        with recorded_inputs(model, number, parts) as seen:
             states = layer_states(model, number, inputs)
         for each, read in zip(sums, seen, strict=True):
             each.add(read[tokens_read(inputs, first_token=first_token)])
@@ -159,7 +159,7 @@ class _Probe:
         finally:
             handle.remove()
         around = self._whole - self._whole.mean(1, keepdim=True)
-        error = float(order.lost(np.array([count]))[0])
+        error = float(order.losses(np.array([count]))[0])
         return float((states - self._whole).square().sum() / around.square().sum()) / error if error else 0.0
 
     def _last_states(self, number: int) -> Float[Tensor, "token hidden"]:
@@ -177,9 +177,9 @@ def _refit_weight(
 ) -> Float[Tensor, "out in"]:
     """Refit a weight by least squares, so that it reads only the units `kept`."""
     size = weight.shape[1] // units
-    places = (torch.tensor(kept, dtype=torch.long)[:, None] * size + torch.arange(size)).flatten()
+    columns = (torch.tensor(kept, dtype=torch.long)[:, None] * size + torch.arange(size)).flatten()
     fitted = torch.zeros_like(weight)
-    fitted[:, places] = torch.linalg.solve(squares[places][:, places], squares[places] @ weight.T).T
+    fitted[:, columns] = torch.linalg.solve(squares[columns][:, columns], squares[columns] @ weight.T).T
     return fitted
 
 
@@ -195,14 +195,18 @@ def removals(
     columns = weight.T.double().contiguous()  # [in, out]
     left, order, errors = list(range(len(columns) // size)), list[int](), [0.0]
     while left:
-        by_unit, diagonal = columns.view(len(left), size, -1), inverse.unflatten(0, (-1, size)).unflatten(2, (-1, size))
-        blocks = torch.linalg.inv(diagonal.diagonal(dim1=0, dim2=2).permute(2, 0, 1))
+        # ((H⁻¹)_SS)⁻¹ of every unit S: [unit, size, size]
+        by_unit_pair = inverse.unflatten(0, (-1, size)).unflatten(2, (-1, size))
+        blocks = torch.linalg.inv(by_unit_pair.diagonal(dim1=0, dim2=2).permute(2, 0, 1))
+        # ρ_S of every unit: [unit]
+        by_unit = columns.view(len(left), size, -1)
         losses = ((by_unit @ by_unit.mT) * blocks).sum((1, 2))
-        place = int(losses.argmin())
-        order.append(left[place])
-        errors.append(errors[-1] + float(losses[place]))
-        columns, inverse = _remove_inputs(columns, inverse, slice(place * size, (place + 1) * size), blocks[place])
-        left[place] = left[-1]
+        # Remove the unit with the least; as in `_remove_inputs`, the last unit takes its place.
+        index = int(losses.argmin())
+        order.append(left[index])
+        errors.append(errors[-1] + float(losses[index]))
+        columns, inverse = _remove_inputs(columns, inverse, slice(index * size, (index + 1) * size), blocks[index])
+        left[index] = left[-1]
         left.pop()
     return order, np.array(errors)
 
@@ -211,9 +215,12 @@ def _remove_inputs(columns: Tensor, inverse: Tensor, gone: slice, block: Tensor)
     """Return Wᵀ and H⁻¹ of the inputs that are left, computed in place; the last inputs move to the places of the removed
     ones. `block`: ((H⁻¹)_SS)⁻¹."""
     rows = inverse[gone].clone()
-    change, fewer = rows.T @ block, len(inverse) - len(rows)
+    remaining = len(inverse) - len(rows)
+    # Gaussian elimination of the inputs S: subtract (H⁻¹)_:S ((H⁻¹)_SS)⁻¹ times their rows.
+    change = rows.T @ block
     columns.addmm_(change, columns[gone].clone(), alpha=-1)
     inverse.addmm_(change, rows, alpha=-1)
+    # Overwrite their rows and columns with the last ones.
     for matrix in (inverse, inverse.T, columns):
-        matrix[gone] = matrix[fewer:].clone()
-    return columns[:fewer], inverse[:fewer, :fewer]
+        matrix[gone] = matrix[remaining:].clone()
+    return columns[:remaining], inverse[:remaining, :remaining]

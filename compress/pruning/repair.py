@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from ..models.features import Batch, layers_of
 from ..models.pruned import layer_part
-from .layerwise import READERS, LayerInputs, first_inputs, inputs_at, inputs_seen, layer_states, tokens_read
+from .layerwise import READERS, LayerInputs, first_inputs, inputs_at, layer_states, recorded_inputs, tokens_read
 
 DAMPING = 1e-2  # relative to the mean diagonal of the normal equations, for weights that few examples determine
 
@@ -43,12 +43,12 @@ def repair(
     """
     layers = len(layers_of(whole))
     with torch.inference_mode():
-        theirs = [first_inputs(whole, batch) for batch in batches]
-        own = [replace(each) for each in theirs]  # the same in both models
+        whole_inputs = [first_inputs(whole, batch) for batch in batches]
+        pruned_inputs = [replace(each) for each in whole_inputs]  # the same in both models
         for number in range(layers):
             of_first = first_token and number == layers - 1
             more = further if of_first else tuple
-            inputs = _Inputs(pruned, number, own, more), _Inputs(whole, number, theirs, more)
+            inputs = _Inputs(pruned, number, pruned_inputs, more), _Inputs(whole, number, whole_inputs, more)
             _repair_layer(*inputs, first_token=of_first)
             on_progress(number + 1, layers)
 
@@ -69,23 +69,23 @@ class _Inputs:
             yield inputs_at(self.model, self.number, batch)
 
 
-def _repair_layer(own: _Inputs, theirs: _Inputs, *, first_token: bool) -> None:
-    pruned, whole, number = own.model, theirs.model, own.number
+def _repair_layer(pruned_inputs: _Inputs, whole_inputs: _Inputs, *, first_token: bool) -> None:
+    pruned, whole, number = pruned_inputs.model, whole_inputs.model, pruned_inputs.number
     goals: list[list[Tensor]] = [[] for _ in READERS]
-    for inputs in theirs:
-        with inputs_seen(whole, number, [norm for _, norm in READERS.values()]) as sums:
+    for inputs in whole_inputs:
+        with recorded_inputs(whole, number, [norm for _, norm in READERS.values()]) as sums:
             inputs.states = layer_states(whole, number, inputs)
         for goal, norm_inputs in zip(goals, sums, strict=True):
             goal.append(norm_inputs[tokens_read(inputs, first_token=first_token)])
     for (matrix, norm), goal in zip(READERS.values(), goals, strict=True):
         equations, linear = NormalEquations(DAMPING), layer_part(pruned, number, matrix)
-        for inputs, wanted in zip(own, goal, strict=True):
-            with inputs_seen(pruned, number, [matrix, norm], no_further=True) as seen:
+        for inputs, wanted in zip(pruned_inputs, goal, strict=True):
+            with recorded_inputs(pruned, number, [matrix, norm], no_further=True) as seen:
                 layer_states(pruned, number, inputs)
             read, norm_inputs = (each[tokens_read(inputs, first_token=first_token)] for each in seen)
             equations.add(read, wanted - norm_inputs)
         equations.correct(linear)
-    for inputs in own.held:
+    for inputs in pruned_inputs.held:
         inputs.states = layer_states(pruned, number, inputs)
 
 

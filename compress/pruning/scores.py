@@ -35,7 +35,7 @@ class FisherScores:
 
     gradients: Float[Tensor, "example unit"]
 
-    def lost(self, counts: np.ndarray) -> np.ndarray:
+    def losses(self, counts: np.ndarray) -> np.ndarray:
         """Return the importance of the removed units for each count of kept ones, the most important, [option]."""
         kept = np.concatenate([[0.0], np.cumsum(np.sort(importance(self.gradients).numpy())[::-1])])
         return kept[-1] - kept[counts]
@@ -91,7 +91,7 @@ def mask_gradients(
             done += len(rows)
             on_progress(min(done, wanted), wanted)
     joined = [torch.cat(parts) for parts in zip(*by_batch, strict=True)]
-    return [LayerGradients(*joined[place : place + 2]) for place in range(0, len(joined), 2)]
+    return [LayerGradients(*joined[index : index + 2]) for index in range(0, len(joined), 2)]
 
 
 def _count(model: Any, layer: int, part: str) -> int:
@@ -119,8 +119,8 @@ def _mask_units(model: Any, masks: Sequence[Tensor]) -> Iterator[None]:
     [example, unit]: for each layer one of heads and one of neurons."""
     handles, parts = [], [part for part, _ in READERS.values()]
     try:
-        for place, mask in enumerate(masks):
-            reader = layer_part(model, place // 2, parts[place % 2])
+        for index, mask in enumerate(masks):
+            reader = layer_part(model, index // 2, parts[index % 2])
             if not reader.in_features:
                 continue
             wide = mask.repeat_interleave(reader.in_features // mask.shape[1], dim=1)[:, None]

@@ -75,6 +75,7 @@ def _least_with_one_of(
 def least_loss(losses: Sequence[np.ndarray], costs: Sequence[np.ndarray], budget: int) -> list[int] | None:
     """Return the option of each group with the least sum of losses, if their integer costs sum to at most `budget`; None if
     there is no such choice. An exact dynamic program over the budget."""
+    # best[b]: the least loss of the groups so far at a cost of at most b; choices: for each group and b, its option there.
     best, choices = np.zeros(budget + 1), []
     for group, prices in zip(losses, costs, strict=True):
         next_best, chosen = np.full(budget + 1, np.inf), np.zeros(budget + 1, np.int32)
@@ -87,6 +88,7 @@ def least_loss(losses: Sequence[np.ndarray], costs: Sequence[np.ndarray], budget
         best, choices = next_best, [*choices, chosen]
     if not np.isfinite(best[budget]):
         return None
+    # Trace the choices back from the whole budget.
     options, left = [], budget
     for chosen, prices in zip(reversed(choices), reversed(list(costs)), strict=True):
         options.append(int(chosen[left]))
@@ -109,11 +111,13 @@ def rearrange_units(gradients: np.ndarray, keep: int) -> list[int]:
         return list(range(len(order)))
     together = gram @ gone  # Σ over the removed units of g · g_unit
     for unit in order[len(order) - keep :]:
+        # The unit joins the removed ones.
         gone[unit] = True
         together = together + gram[unit]
-        places = np.flatnonzero(gone)
-        left = np.diag(gram)[places] - 2 * together[places]  # change of ‖Σ g‖² without each
-        stays = places[np.argmin(left)]
-        gone[stays] = False
-        together = together - gram[stays]
+        # One of them returns: ‖Σ g‖² without unit u changes by g_u · g_u − 2 g_u · Σ g.
+        removed = np.flatnonzero(gone)
+        changes = np.diag(gram)[removed] - 2 * together[removed]
+        returning = removed[np.argmin(changes)]
+        gone[returning] = False
+        together = together - gram[returning]
     return np.flatnonzero(~gone).tolist()

@@ -90,10 +90,12 @@ def count_repeats(weight: Array, extra: int) -> Array:
     columns = np.arange(weight.shape[1])
     size = np.abs(weight)[rows, columns]
     for _ in range(extra):
+        # The row that sets each column's scale, and the scale.
         parts = size / channel_repeats[rows]
-        place = parts.argmax(0)
-        highest, top = rows[place, columns], parts[place, columns]
-        parts[place, columns] = size[place, columns] / (channel_repeats[highest] + 1)
+        index = parts.argmax(0)
+        highest, top = rows[index, columns], parts[index, columns]
+        # The scale if that row were repeated once more; each row gains the sum over the columns whose scale it sets.
+        parts[index, columns] = size[index, columns] / (channel_repeats[highest] + 1)
         gains = np.bincount(highest, top**2 - parts.max(0) ** 2, minlength=len(weight))
         channel_repeats[gains.argmax()] += 1
     return channel_repeats
@@ -113,7 +115,7 @@ def source_channels(channel_repeats: Array) -> Array:
 
 
 def split_rows(weight: Array, channel_repeats: Array, *, axis: int | None, bits: int) -> Array:
-    """Return `weight` [in, out] with its rows in the order of `repeated`; the rows of a channel add up to its original row.
+    """Return `weight` [in, out] with its rows in the order of `source_channels`; the rows of a channel add up to its original row.
 
     All parts but the first are exact quantized values of `to_int8` with `axis` and `bits`, so an original row has one rounding error
     rather than one per part.
@@ -128,8 +130,8 @@ def split_rows(weight: Array, channel_repeats: Array, *, axis: int | None, bits:
         rows = np.flatnonzero(order == channel)
         level = np.rint(weight[channel] / scale)
         rest, sign = np.abs(level), np.sign(level)
-        for place, row in enumerate(rows[:0:-1]):  # the larger parts first, so that the rounded one stays in range
-            part = np.ceil(rest / (count - place))
+        for index, row in enumerate(rows[:0:-1]):  # the larger parts first, so that the rounded one stays in range
+            part = np.ceil(rest / (count - index))
             split_weight[row] = sign * part * scale
             rest -= part
         split_weight[rows[0]] = weight[channel] - split_weight[rows[1:]].sum(0)
@@ -151,14 +153,14 @@ def split_channels(
 
     names: dict[tuple[str, bytes], str] = {}
 
-    def widened_tensor(name: str, counts: Array, turned: Callable[[Array], Array]) -> str:
+    def widened_tensor(name: str, counts: Array, repeat_channels: Callable[[Array], Array]) -> str:
         """Store the widened tensor once for equal `counts`, as the copies of a shared block have; layers may share just a
         bias."""
         key = (name, counts.tobytes())
         if key not in names:
             number = sum(other == name for other, _ in names)
             names[key] = f"{name}_split" + (f"_{number}" if number else "")
-            value = np.ascontiguousarray(turned(numpy_helper.to_array(stored[name])))
+            value = np.ascontiguousarray(repeat_channels(numpy_helper.to_array(stored[name])))
             graph.initializer.append(numpy_helper.from_array(value, names[key]))
         return names[key]
 
@@ -176,9 +178,9 @@ def _widen(
     """Make the nodes of `chain` read the weights and vectors that `wide` stores. In place."""
     order = source_channels(counts)
     for node in (chain.first, *chain.nodes):
-        for place, name in enumerate(node.input):
-            if name in chain.vectors or (node is chain.first and place == 1):
-                node.input[place] = wide(name, counts, lambda value: value[..., order])
+        for index, name in enumerate(node.input):
+            if name in chain.vectors or (node is chain.first and index == 1):
+                node.input[index] = wide(name, counts, lambda value: value[..., order])
     weight = chain.second.input[1]
     chain.second.input[1] = wide(weight, counts, lambda value: split_rows(value, counts, **int8))
 

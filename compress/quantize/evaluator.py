@@ -39,7 +39,7 @@ class Evaluator:
     folder: Path
     on_progress: Callable[[int, int], None] = lambda done, total: None
 
-    def lost(self, fp32: np.ndarray, outputs: np.ndarray) -> dict[str, Any]:
+    def losses_against(self, fp32: np.ndarray, outputs: np.ndarray) -> dict[str, Any]:
         """Return the loss of `outputs` against `fp32`: points; over all texts, flips in percent, their count, the 95%
         interval of the flip rate, and the rate that is compared with a goal (`flip_rate`); and the mean absolute difference
         of logits."""
@@ -56,7 +56,7 @@ class Evaluator:
         return lost | {"mean_logit_difference": round(apart, 6)}
 
 
-def ask_of_file(model: ModelProto, ask: Callable[[Path], Any]) -> Any:
+def measure_file(model: ModelProto, ask: Callable[[Path], Any]) -> Any:
     """Return `ask` of a temporary file that holds `model`."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "candidate.onnx"

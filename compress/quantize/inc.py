@@ -14,7 +14,7 @@ from ..runtime.folder import unpadded_beside
 from ..sessions.opening import open_session
 from ..sessions.outputs import run_logits
 from .checking import check_file, counts, describe, why_fp32
-from .evaluator import ask_of_file
+from .evaluator import measure_file
 from .inc_tuning import Program, Trial, Tuning
 from .quantizer import Int8Job
 from .sampling import Feed
@@ -35,7 +35,7 @@ def write_inc(job: Int8Job) -> dict[str, Any]:
     candidate achieves that, the best is taken and `goal_met` is false. CompressError: no texts, or an `exclude` that matches
     nothing. CheckFailed: as `quantize_onnx`.
     """
-    evaluator = job.the_evaluator()
+    evaluator = job.required_evaluator()
     if job.read_program is None:
         raise RuntimeError("neural-compressor quantizes a checkpoint, and none was given")
     inputs = [value.name for value in open_session(job.source).get_inputs()]
@@ -81,7 +81,7 @@ def _check_program(trial: Trial, program: Program, feed: Feed) -> None:
         session = open_session(path, configure=disable_optimizations)
         return run_logits(session, feed)
 
-    actual = ask_of_file(trial.folded, answer)
+    actual = measure_file(trial.folded, answer)
     error, noise = (float(np.abs(other - expected).mean()) for other in (actual, fp32))
     allowed = _NEAR * noise + _ROUNDING * max(1.0, float(np.abs(fp32).max()))
     if not error <= allowed:  # written so that NaN fails

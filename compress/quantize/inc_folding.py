@@ -16,7 +16,7 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True)
-class _Levels:
+class _QuantizedWeight:
     """The int8 weight [in, out] of a matmul, quantized from the initialiser `name`; `scale` is a scalar or [out]."""
 
     name: str
@@ -32,7 +32,7 @@ def fold_weights(model: ModelProto) -> ModelProto:
     rewrite = Rewrite(model, per_channel=True, reduce_range=False)
     makers = {name: node for node in model.graph.node for name in node.output}
     for node in list(model.graph.node):
-        weight = _levels(node, makers, rewrite) if node.op_type in ("MatMul", "Gemm") else None
+        weight = _quantized_weight(node, makers, rewrite) if node.op_type in ("MatMul", "Gemm") else None
         if weight is None:
             rewrite.keep(node)
         else:
@@ -44,42 +44,42 @@ def fold_weights(model: ModelProto) -> ModelProto:
     return model
 
 
-def _write(rewrite: Rewrite, node: NodeProto, weight: _Levels) -> None:
+def _write(rewrite: Rewrite, node: NodeProto, weight: _QuantizedWeight) -> None:
     names = [f"{weight.name}{part}" for part in ("_quantized", "_scale", "_zero_point")]
     for name, value in zip(names, (weight.levels, weight.scale, weight.zero), strict=True):
         rewrite.constant(name, value)
-    restored, axis = f"{weight.name}_restored", 1 if weight.scale.ndim else None
-    rewrite.once("DequantizeLinear", names, [restored], f"{weight.name}/DequantizeLinear", axis=axis)
+    dequantized, axis = f"{weight.name}_restored", 1 if weight.scale.ndim else None
+    rewrite.once("DequantizeLinear", names, [dequantized], f"{weight.name}/DequantizeLinear", axis=axis)
     bias = node.input[2] if len(node.input) > 2 else ""
     matmul = f"{node.output[0]}_product" if bias else node.output[0]
-    rewrite.add("MatMul", [node.input[0], restored], [matmul], node.name)
+    rewrite.add("MatMul", [node.input[0], dequantized], [matmul], node.name)
     if bias:
         rewrite.add("Add", [matmul, bias], [node.output[0]], f"{node.name}_bias")
 
 
-def _levels(node: NodeProto, makers: Mapping[str, NodeProto], rewrite: Rewrite) -> _Levels | None:
+def _quantized_weight(node: NodeProto, makers: Mapping[str, NodeProto], rewrite: Rewrite) -> _QuantizedWeight | None:
     """Return the quantized weight of a matmul; None if it is not quantized, or not a plain [in, out] matrix."""
     options = attributes(node)
     if any(options.get(name, 1) != 1 for name in ("alpha", "beta")) or options.get("transA"):
         return None
-    restore, turned = makers.get(node.input[1]), bool(options.get("transB"))
-    while restore is not None and restore.op_type == "Transpose" and attributes(restore).get("perm") == [1, 0]:
-        restore, turned = makers.get(restore.input[0]), not turned
-    if restore is None or restore.op_type != "DequantizeLinear":
+    dequantize, transposed = makers.get(node.input[1]), bool(options.get("transB"))
+    while dequantize is not None and dequantize.op_type == "Transpose" and attributes(dequantize).get("perm") == [1, 0]:
+        dequantize, transposed = makers.get(dequantize.input[0]), not transposed
+    if dequantize is None or dequantize.op_type != "DequantizeLinear":
         return None
-    clip = makers.get(restore.input[0])
+    clip = makers.get(dequantize.input[0])
     quantize = makers.get(clip.input[0]) if clip is not None and clip.op_type == "Clip" else clip
     if quantize is None or quantize.op_type != "QuantizeLinear" or not rewrite.is_matrix(quantize.input[0]):
         return None
     weight, scale, zero = (numpy_helper.to_array(rewrite.stored[name]) for name in quantize.input)
     axis = attributes(quantize).get("axis", 1) if scale.ndim else None
-    if zero.dtype != np.int8 or axis not in (None, 1 if turned is False else 0):
+    if zero.dtype != np.int8 or axis not in (None, 1 if transposed is False else 0):
         return None
-    shape = (-1, 1) if axis == 0 else (-1,) if axis == 1 else ()
+    shape = {0: (-1, 1), 1: (-1,), None: ()}[axis]
     # In float32, rounding half to even, as the operator does.
     whole = np.rint(weight / scale.reshape(shape)) + zero.reshape(shape).astype(np.float32)
     levels = np.clip(whole, *_limits(clip if clip is not quantize else None, rewrite)).astype(np.int8)
-    return _Levels(quantize.input[0], levels.T.copy() if turned else levels, scale, zero)
+    return _QuantizedWeight(quantize.input[0], levels.T.copy() if transposed else levels, scale, zero)
 
 
 def _limits(clip: NodeProto | None, rewrite: Rewrite) -> tuple[int, int]:

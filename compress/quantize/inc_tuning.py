@@ -20,7 +20,7 @@ from ..graphs.matmuls import stored_weight
 from ..graphs.rewriting import split_gemms
 from ..models.families import FAMILIES
 from ..spec.quantization import Quantize
-from .evaluator import Evaluator, ask_of_file
+from .evaluator import Evaluator, measure_file
 from .inc_folding import fold_weights
 from .int8_graph import to_int8_graph
 from .node_selection import QuantizationPlan, select_nodes, without_matmuls
@@ -150,7 +150,11 @@ class Tuning:
             folded, replace(plan, int8=()), {}, per_channel=self.spec.per_channel, word_bits=self.spec.word_bits
         )
         return Trial(
-            module, folded, model, plan, self.evaluator.lost(self._fp32, ask_of_file(model, self.evaluator.all))
+            module,
+            folded,
+            model,
+            plan,
+            self.evaluator.losses_against(self._fp32, measure_file(model, self.evaluator.all)),
         )
 
 

@@ -25,7 +25,7 @@ from .params import QuantizationParams, compute_params
 from .portable import make_portable
 from .qat_params import deduplicate_weights
 from .quantizer import Int8Job
-from .smoothing import most_factors
+from .smoothing import worst_case_factors
 
 _UNPADDED_TOLERANCE = 0.02  # relative to the largest logit; a wrong range or weight gives more than 0.1
 
@@ -68,12 +68,12 @@ def write_calibrated(job: Int8Job, *, smooth: bool) -> dict[str, Any]:
     return write_int8(job, quantization_of)
 
 
-def write_largest(job: Int8Job) -> dict[str, Any]:
+def write_worst_case(job: Int8Job) -> dict[str, Any]:
     """`write_int8` for a model whose weights are meaningless: as large and as slow as any smoothed one of its shape."""
 
     def quantization_of(model: ModelProto, plan: QuantizationPlan) -> Quantization:
         params = compute_params(model, plan, job.int8_format, job.spec, job.feeds, smoothed=False)
-        return Quantization(replace(params, **vars(most_factors(model, plan, job.spec))), plan, {})
+        return Quantization(replace(params, **vars(worst_case_factors(model, plan, job.spec))), plan, {})
 
     return write_int8(job, quantization_of)
 

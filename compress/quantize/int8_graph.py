@@ -49,7 +49,7 @@ def to_int8_graph(
             rewrite.look_up(node)
         elif node.name not in fused:
             if node.name not in kept:
-                node.input[:] = [rewrite.restored(name) if name in alone else name for name in node.input]
+                node.input[:] = [rewrite.dequantized(name) if name in alone else name for name in node.input]
             rewrite.keep(node)
     if any(node.domain == MICROSOFT for node in rewrite.finish().graph.node):
         model.opset_import.append(onnx.helper.make_opsetid(MICROSOFT, 1))

@@ -13,9 +13,9 @@ from .ranges import Range
 from .weights import to_int8
 
 _AT_ONCE = 128  # tokens
-_ENOUGH = 256  # tokens can show that a setting is not the better one,
-_SURE = 6.0  # by this many standard errors: a chance of one in 10⁹ with normal errors
-# The other's mean error so far must be this share of that on all tokens: else the few that err most are still to come.
+_ENOUGH = 256  # fewest tokens after which a setting may be given up
+_SURE = 6.0  # standard errors by which it must be worse: a chance of one in 10⁹ with normal errors
+# Its rival's mean error on these tokens must be at least this share of that on all: else the worst tokens are yet to come.
 _FAIR = 0.8
 _TINY = float(np.finfo(np.float32).tiny)
 
@@ -29,7 +29,7 @@ def interleave_rows(states: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Exact:
+class Fp32Matmul:
     """A matmul on the sample, in fp32: its weight [in, out], its output [token, out], and `squares`, which each token's
     squared error is divided by: its own squared norm plus the median one, because a token with a huge state, which a norm
     reduces, has a huge error."""
@@ -39,7 +39,7 @@ class Exact:
     squares: Array
 
     @classmethod
-    def of(cls, states: Array, weight: Array) -> Exact:
+    def of(cls, states: Array, weight: Array) -> Fp32Matmul:
         output = states @ weight
         squares = (output**2).sum(1)
         return cls(weight, output, squares + np.median(squares) + _TINY)
@@ -47,29 +47,29 @@ class Exact:
 
 def token_errors(
     states: Array,
-    reach: Array,
-    matmuls: Sequence[Exact],
+    extremes: Array,
+    matmuls: Sequence[Fp32Matmul],
     factors: Array,
     repeats: Array | None,
     spec: Quantize,
     *,
-    least: Array | None = None,
+    to_beat: Array | None = None,
 ) -> Array | None:
     """Return the squared errors of the matmuls with int8 operands, relative to the tokens' squares, float64 [token]; None if
-    their sum is not below that of `least`, as soon as that is certain. `reach` [2, channel]: the minimum and maximum of
+    their sum is not below that of `to_beat`, as soon as that is certain. `extremes` [2, channel]: the minimum and maximum of
     `states`."""
-    low, high = reach / factors
+    low, high = extremes / factors
     span = Range(float(low.min()), float(high.max()))
-    weights = [_dequantized_weight(factors[:, None] * exact.weight, repeats, spec) for exact in matmuls]
+    weights = [_dequantized_weight(factors[:, None] * matmul.weight, repeats, spec) for matmul in matmuls]
     errors = np.zeros(len(states))
     for first in range(0, len(states), _AT_ONCE):
         rows = slice(first, first + _AT_ONCE)
-        levels = span.rounded(states[rows] / factors)
-        for exact, weight in zip(matmuls, weights, strict=True):
-            difference = levels @ weight
-            difference -= exact.output[rows]
-            errors[rows] += np.einsum("ij,ij->i", difference, difference) / exact.squares[rows]
-        if least is not None and _is_larger(errors[: rows.stop], least):
+        rounded = span.rounded(states[rows] / factors)
+        for matmul, weight in zip(matmuls, weights, strict=True):
+            difference = rounded @ weight
+            difference -= matmul.output[rows]
+            errors[rows] += np.einsum("ij,ij->i", difference, difference) / matmul.squares[rows]
+        if to_beat is not None and _is_larger(errors[: rows.stop], to_beat):
             return None
     return errors
 
@@ -86,15 +86,15 @@ def _dequantized_weight(weight: Array, repeats: Array | None, spec: Quantize) ->
     return np.add.reduceat(rounded[np.argsort(source_channels(repeats), kind="stable")], np.cumsum(repeats) - repeats)
 
 
-def _is_larger(errors: Array, least: Array) -> bool:
-    """Whether the sum of `errors`, which may be incomplete, is not below that of `least`: either it already is not, or the
-    mean excess over the rows so far, `_ENOUGH` and a `_FAIR` sample of all, is `_SURE` times its standard error."""
-    if not errors.sum() < least.sum():  # written so that NaN is larger
+def _is_larger(errors: Array, to_beat: Array) -> bool:
+    """Whether the sum of `errors`, of the rows so far, will not be below that of `to_beat`, of all rows: it is not now; or after
+    `_ENOUGH` rows, if these are a `_FAIR` sample, the mean excess is more than `_SURE` times its standard error."""
+    if not errors.sum() < to_beat.sum():  # written so that NaN is larger
         return True
     count = len(errors)
-    if count < _ENOUGH or count == len(least):
+    if count < _ENOUGH or count == len(to_beat):
         return False
-    if least[:count].mean() < _FAIR * least.mean():
+    if to_beat[:count].mean() < _FAIR * to_beat.mean():
         return False
-    excess = errors - least[:count]
+    excess = errors - to_beat[:count]
     return bool(excess.mean() > _SURE * excess.std() / count**0.5)

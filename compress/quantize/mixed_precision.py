@@ -14,7 +14,7 @@ from onnx import ModelProto
 
 from ..files.atomic import write_text
 from ..spec.quantization import Quantize
-from .evaluator import Evaluator, ask_of_file
+from .evaluator import Evaluator, measure_file
 from .int8_files import Quantization
 from .node_selection import QuantizationPlan, without_matmuls
 from .params import QuantizationParams, compute_params
@@ -120,7 +120,7 @@ class _Search:
             forms = {int8_format: replace(rest, int8_formats={name: int8_format}) for int8_format in _FORMATS}
 
             def measured(form: QuantizationParams, alone: QuantizationPlan = alone) -> dict[str, float]:
-                logits = ask_of_file(form.applied(prepared, alone, self.spec), self.evaluator.few)
+                logits = measure_file(form.applied(prepared, alone, self.spec), self.evaluator.few)
                 diverged = self.evaluator.kind.divergence(fp32, logits)
                 return {"divergence": diverged, "drop": round(score - self.evaluator.score_few(logits), 4)}
 
@@ -134,7 +134,7 @@ class _Search:
     def _saved_times(self) -> dict[str, float]:
         """Map each matmul to the milliseconds that int8 saves, by the profiles of both graphs; its nodes are named after it."""
         before = self.evaluator.times(self.source)
-        after = ask_of_file(self.params.applied(self.model, self.plan, self.spec), self.evaluator.times)
+        after = measure_file(self.params.applied(self.model, self.plan, self.spec), self.evaluator.times)
         own = {
             name: sum(
                 time for node, time in after.items() if node.startswith(tuple(f"{name}_{part}" for part in _PARTS))
@@ -157,12 +157,12 @@ class _Search:
         return sorted(worth, key=lambda name: (-worth[name], name))
 
     def _try_mix(self, kept: Sequence[str]) -> dict[str, Any]:
-        """Return the loss of the mix with `kept` in fp32, as from `Evaluator.lost`."""
+        """Return the loss of the mix with `kept` in fp32, as from `Evaluator.losses_against`."""
         return self.notes.once(f"kept {' '.join(sorted(kept))}", lambda: self._loss_of_mix(kept))
 
     def _loss_of_mix(self, kept: Sequence[str]) -> dict[str, Any]:
         mix = self.params.applied(self.model, without_matmuls(self.plan, kept), self.spec)
-        return self.evaluator.lost(self._fp32, ask_of_file(mix, self.evaluator.all))
+        return self.evaluator.losses_against(self._fp32, measure_file(mix, self.evaluator.all))
 
     def _goal(self) -> dict[str, float]:
         return {"drop": self.spec.max_drop} | ({"flips": self.spec.max_flips} if self.evaluator.kind.decides else {})

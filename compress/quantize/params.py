@@ -14,7 +14,7 @@ from .int8_graph import to_int8_graph
 from .node_selection import QuantizationPlan
 from .ranges import Range, calibrate
 from .sampling import Feed, Sample
-from .smoothing import Smoothing, find_factors, halve, smooth
+from .smoothing import Smoothing, find_factors, halve_factor_precision, smooth
 from .value_folding import divided_values
 from .weights import to_int8
 
@@ -49,7 +49,7 @@ class QuantizationParams:
             reduce_range=spec.reduce_range,
             word_bits=spec.word_bits,
         )
-        halve(quantized)
+        halve_factor_precision(quantized)
         return quantized
 
     def beyond(self, model: ModelProto, plan: QuantizationPlan, spec: Quantize) -> QuantizationParams:

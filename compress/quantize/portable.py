@@ -49,11 +49,11 @@ def _plain_attention(node: NodeProto, makers: dict[str, NodeProto], shapes: dict
         return output
 
     parts = {"query": (query, [0, 2, 1, 3]), "key": (key, [0, 2, 3, 1]), "value": (value, [0, 2, 1, 3])}
-    turned = {
+    by_head = {
         part: add("Transpose", [add("Reshape", [source, split], f"{part}_split")], part, perm=order)
         for part, (source, order) in parts.items()
     }
-    scores = add("Add", [add("MatMul", [turned["query"], turned["key"]], "scores"), mask], "masked")
-    context = add("MatMul", [add("Softmax", [scores], "softmax", axis=-1), turned["value"]], "context")
+    scores = add("Add", [add("MatMul", [by_head["query"], by_head["key"]], "scores"), mask], "masked")
+    context = add("MatMul", [add("Softmax", [scores], "softmax", axis=-1), by_head["value"]], "context")
     add("Reshape", [add("Transpose", [context], "joined", perm=[0, 2, 1, 3]), joined], "output")
     return nodes

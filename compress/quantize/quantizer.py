@@ -38,7 +38,7 @@ class Quantizer:
     `evaluates`: it needs the tuning split. `counts_flips`: and further texts, if `max_flips` needs more. `depends_on`: which
     properties of this machine its choice depends on, besides the model. `needs_matmuls`: it is useless for a model that has
     only tables. `packages`: required distributions, installed by pip as `requirement`, whose versions change its file.
-    `refuses`: what it cannot do of a spec, if anything.
+    `problem`: what it cannot do of a spec, if anything.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Quantizer:
     needs_matmuls: bool = False
     packages: tuple[str, ...] = ()
     requirement: str = ""
-    refuses: Callable[[Quantize], str | None] = lambda spec: None
+    problem: Callable[[Quantize], str | None] = lambda spec: None
 
     def calibrates(self, int8_format: str) -> bool:
         """Whether the ranges of a file in this format come from texts."""
@@ -106,10 +106,10 @@ class Int8Job:
     def described(self) -> dict[str, Any]:
         return self.quantizer.described(self.spec, self.int8_format)
 
-    def the_evaluator(self) -> Evaluator:
+    def required_evaluator(self) -> Evaluator:
         """Return the evaluator. CompressError: there is none."""
         if self.evaluator is None:
             raise CompressError(
-                f"{self.source}: `method: {self.quantizer.name}` asks texts that were put aside from training, and there are none"
+                f"{self.source}: `method: {self.quantizer.name}` needs texts that were held out of training, and there are none"
             )
         return self.evaluator

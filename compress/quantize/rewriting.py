@@ -8,8 +8,8 @@ import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from ..graphs.rewriting import drop_unused, replace_all
-from .weights import row_levels, to_int8
-from .word_blocks import block_levels
+from .weights import quantize_rows, to_int8
+from .word_blocks import quantize_blocks
 
 
 class Rewrite:
@@ -59,8 +59,8 @@ class Rewrite:
             self.constant(names[1], scale)
         return names
 
-    def restored(self, weight: str) -> str:
-        """Return the name of the weight restored from int8, for a multiplication in fp32; a runtime folds it when it loads
+    def dequantized(self, weight: str) -> str:
+        """Return the name of the weight dequantized from int8, for a multiplication in fp32; a runtime folds it when it loads
         the file."""
         levels, scale = self.int8(weight)
         self.once("Cast", [levels], [f"{weight}_cast"], f"{weight}/Cast", to=TensorProto.FLOAT)
@@ -72,7 +72,7 @@ class Rewrite:
         table are coded: otherwise they would weigh more than everything else that is not int8."""
         table, *which = node.input
         if f"{table}_quantized" not in self.stored:
-            quantized_rows = row_levels(numpy_helper.to_array(self.stored[table]))
+            quantized_rows = quantize_rows(numpy_helper.to_array(self.stored[table]))
             self.constant(f"{table}_quantized", quantized_rows.levels)
             self.constant(f"{table}_scale", quantized_rows.scales[:, None])
             for name, value in (("unit", quantized_rows.unit), ("centre", quantized_rows.centre)):
@@ -100,7 +100,7 @@ class Rewrite:
         table, which = node.input
         if f"{table}_packed" not in self.stored:
             values = numpy_helper.to_array(self.stored[table])
-            blocks = block_levels(values)
+            blocks = quantize_blocks(values)
             self.constant(f"{table}_packed", blocks.packed)
             self.constant(f"{table}_codes", blocks.codes)
             self.constant(f"{table}_unit", blocks.unit)
@@ -120,8 +120,8 @@ class Rewrite:
         levels = add("Concat", [upper, add("Sub", [rest, "float32:8"], "lower")], "levels", axis=-1)
         codes = add("Cast", [add("Gather", [f"{table}_codes", which], "codes")], "signed", to=TensorProto.FLOAT)
         squares = add("Mul", [codes, add("Abs", [codes], "unsigned")], "squares")
-        restored = add("Mul", [levels, add("Mul", [squares, f"{table}_unit"], "scales")], "restored")
-        self.add("Reshape", [restored, f"{table}_shape"], [stem], f"{name}_rows")
+        dequantized = add("Mul", [levels, add("Mul", [squares, f"{table}_unit"], "scales")], "restored")
+        self.add("Reshape", [dequantized, f"{table}_shape"], [stem], f"{name}_rows")
 
     def finish(self) -> ModelProto:
         replace_all(self.graph.node, self._nodes)

@@ -30,7 +30,7 @@ class Sample:
         path = Path(self._folder.name) / "sample.onnx"
         write_model(_with_outputs(model, self.tensors, kind), path)
         self._session = open_session(path)
-        self._turned = is_sequence_first(model.graph)
+        self._sequence_first = is_sequence_first(model.graph)
         self._names = {value.name for value in self._session.get_inputs()}
 
     def __enter__(self) -> Sample:
@@ -44,7 +44,7 @@ class Sample:
         layer of the fast graph has only the first token's, unless the model classifies tokens."""
         for feed in self.feeds if self.tensors else ():
             arrays = self._session.run(list(self.tensors), {name: feed[name] for name in self._names})
-            mask = feed["attention_mask"].T if self._turned else feed["attention_mask"]
+            mask = feed["attention_mask"].T if self._sequence_first else feed["attention_mask"]
             yield {name: real_rows(np.asarray(array), mask) for name, array in zip(self.tensors, arrays, strict=True)}
 
     def rows(self, count: int) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:

@@ -34,7 +34,7 @@ def count_saturated(path: Path, feeds: Sequence[Feed]) -> tuple[Layer, ...]:
     """Count the saturated sums of each int8 matmul of the file on `feeds`, without padding, with the activations that this
     CPU computes. Weights that are unsigned, or of 7 bits, cannot saturate. CompressError: the file."""
     model = onnx.load(path)
-    _fuse_restored(model)
+    _fuse_dequantized(model)
     weights = {tensor.name: tensor for tensor in model.graph.initializer}
     nodes = [node for node in model.graph.node if node.op_type in INTEGER_MATMULS and node.input[1] in weights]
     tensors = tuple(dict.fromkeys(node.input[0] for node in nodes))
@@ -55,7 +55,7 @@ def simulate(path: Path, feeds: Sequence[Feed], *, saturating: bool) -> list[Arr
     from onnx.reference import ReferenceEvaluator
 
     model = onnx.load(path)
-    _fuse_restored(model)
+    _fuse_dequantized(model)
     evaluator = ReferenceEvaluator(model, new_ops=_operators(saturating))
     names = {value.name for value in model.graph.input}
     outputs = [value.name for value in model.graph.output]
@@ -104,7 +104,7 @@ def _as_rows(levels: Array) -> Array:
     return levels.reshape(-1, levels.shape[-1])
 
 
-def _fuse_restored(model: ModelProto) -> None:
+def _fuse_dequantized(model: ModelProto) -> None:
     """Replace a matmul of two DequantizeLinear by the integer matmul that runtimes fuse the three into. In place."""
     makers = {node.output[0]: node for node in model.graph.node if node.op_type == "DequantizeLinear"}
     stored = {tensor.name for tensor in model.graph.initializer}

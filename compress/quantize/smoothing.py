@@ -26,7 +26,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 from ..graphs.rewriting import drop_unused, replace_all
 from ..spec.quantization import Quantize
 from .channel_splitting import ChannelRepeats, count_repeats, extra_channels, splittable
-from .matmul_errors import Exact, interleave_rows, token_errors
+from .matmul_errors import Fp32Matmul, interleave_rows, token_errors
 from .node_selection import QuantizationPlan
 from .sampling import Feed, Sample
 from .value_folding import fold_into_values
@@ -85,7 +85,7 @@ def find_factors(model: ModelProto, plan: QuantizationPlan, feeds: Sequence[Feed
     return smoothing
 
 
-def most_factors(model: ModelProto, plan: QuantizationPlan, spec: Quantize) -> Smoothing:
+def worst_case_factors(model: ModelProto, plan: QuantizationPlan, spec: Quantize) -> Smoothing:
     """Return random factors for every input that can have some, and as many channel repeats as possible: a file smoothed
     this way is no smaller and no faster than any from `find_factors`."""
     smoothing, random = Smoothing(), np.random.default_rng(0)
@@ -124,22 +124,22 @@ def smooth(model: ModelProto, factors: Mapping[str, Array], *, fold: bool) -> Mo
     for node in graph.node:
         if node.name in factors:
             tensor, weight = node.input
-            divided, turned, inverse = f"{tensor}_smooth", f"{weight}_smooth", f"{weight}{_INVERSE}"
+            divided, smoothed_weight, inverse = f"{tensor}_smooth", f"{weight}_smooth", f"{weight}{_INVERSE}"
             if node.name in folded:
                 divided = tensor
             elif divided not in new_tensors:
                 store_once(inverse, (1 / factors[node.name]).astype(np.float32))
                 nodes.append(helper.make_node("Mul", [tensor, inverse], [divided], name=f"{tensor}/Smooth"))
                 new_tensors.add(divided)
-            store_once(turned, factors[node.name][:, None] * numpy_helper.to_array(stored[weight]))
-            node.input[:] = [divided, turned]
+            store_once(smoothed_weight, factors[node.name][:, None] * numpy_helper.to_array(stored[weight]))
+            node.input[:] = [divided, smoothed_weight]
         nodes.append(node)
     replace_all(graph.node, nodes)
     drop_unused(graph)
     return model
 
 
-def halve(model: ModelProto) -> None:
+def halve_factor_precision(model: ModelProto) -> None:
     """Store the multipliers of smoothed inputs in float16, to which they are already rounded. A runtime casts them back when
     it loads the file. In place."""
     graph = model.graph
@@ -165,12 +165,12 @@ class _Group:
     tensors: tuple[str, ...]
     weights: tuple[str, ...]
 
-    def meets(self, other: _Group) -> bool:
+    def overlaps(self, other: _Group) -> bool:
         return bool(set(self.tensors) & set(other.tensors) or set(self.weights) & set(other.weights))
 
-    def with_(self, other: _Group) -> _Group:
+    def merged_with(self, other: _Group) -> _Group:
         pairs = zip(astuple(self), astuple(other), strict=True)
-        return _Group(*(tuple(dict.fromkeys(mine + theirs)) for mine, theirs in pairs))
+        return _Group(*(tuple(dict.fromkeys(own + others)) for own, others in pairs))
 
 
 def _groups(model: ModelProto, plan: QuantizationPlan) -> list[_Group]:
@@ -182,15 +182,15 @@ def _groups(model: ModelProto, plan: QuantizationPlan) -> list[_Group]:
         if node.name not in named:
             continue
         joined = _Group((node.name,), (node.input[0],), (node.input[1],))
-        mine = [group for group in groups if group.meets(joined)]
-        groups = [group for group in groups if group not in mine]
-        groups.append(reduce(_Group.with_, [*mine, joined]))
+        overlapping = [group for group in groups if group.overlaps(joined)]
+        groups = [group for group in groups if group not in overlapping]
+        groups.append(reduce(_Group.merged_with, [*overlapping, joined]))
     elsewhere = {name for node in model.graph.node if node.name not in named for name in node.input}
     return [group for group in groups if not elsewhere.intersection(group.weights)]
 
 
 @dataclass(frozen=True)
-class _Tried:
+class _Candidate:
     """A candidate. `errors` [token]: the `token_errors` of its matmuls."""
 
     alpha: float
@@ -200,13 +200,16 @@ class _Tried:
     errors: Array
 
 
-def _best_smoothing(states: Array, sides: Array, weights: Sequence[Array], spec: Quantize, extra: int) -> _Tried | None:
+def _best_smoothing(
+    states: Array, sides: Array, weights: Sequence[Array], spec: Quantize, extra: int
+) -> _Candidate | None:
     """Return the α and L with the least error, with `extra` channels if these are worth it; None if no α is. `sides`
     [2, channel]: how far each channel goes above and below zero. L is searched at the best α, and α again at that L."""
+    # The error without smoothing, which a candidate must lower.
     states = interleave_rows(states)
-    reach = np.stack([states.min(0), states.max(0)])
-    matmuls = [Exact.of(states, weight) for weight in weights]
-    plain = token_errors(states, reach, matmuls, np.ones(states.shape[1], np.float32), None, spec)
+    extremes = np.stack([states.min(0), states.max(0)])
+    matmuls = [Fp32Matmul.of(states, weight) for weight in weights]
+    plain = token_errors(states, extremes, matmuls, np.ones(states.shape[1], np.float32), None, spec)
     assert plain is not None
     if plain.sum() == 0:
         return None
@@ -214,26 +217,28 @@ def _best_smoothing(states: Array, sides: Array, weights: Sequence[Array], spec:
     largest = np.abs(joined).max(1)
     alphas = ALPHAS if spec.alpha is None else (spec.alpha,)
 
-    def least(best: _Tried | None, pairs: Iterable[tuple[float, float]], extra: int = 0) -> _Tried:
+    def best_of(best: _Candidate | None, pairs: Iterable[tuple[float, float]], extra: int = 0) -> _Candidate:
         """Return the best of `best` and the candidates with the α and L of `pairs`."""
         for alpha, minor_side_weight in pairs:
             factors = _factors(_peaks(sides, minor_side_weight), largest, alpha)
             repeats = count_repeats(factors[:, None] * joined, extra) if extra else None
             errors = token_errors(
-                states, reach, matmuls, factors, repeats, spec, least=None if best is None else best.errors
+                states, extremes, matmuls, factors, repeats, spec, to_beat=None if best is None else best.errors
             )
             if errors is not None:
-                best = _Tried(alpha, minor_side_weight, factors, repeats, errors)
+                best = _Candidate(alpha, minor_side_weight, factors, repeats, errors)
         assert best is not None
         return best
 
-    best = least(None, [(alpha, 1.0) for alpha in alphas])
-    best = least(best, [(best.alpha, weight) for weight in MINOR_SIDE_WEIGHTS if weight != 1])
+    # α without a minor-side weight, then that weight at the best α, then α again at that weight.
+    best = best_of(None, [(alpha, 1.0) for alpha in alphas])
+    best = best_of(best, [(best.alpha, weight) for weight in MINOR_SIDE_WEIGHTS if weight != 1])
     if best.minor_side_weight != 1:
-        best = least(best, [(alpha, best.minor_side_weight) for alpha in alphas if alpha != best.alpha])
+        best = best_of(best, [(alpha, best.minor_side_weight) for alpha in alphas if alpha != best.alpha])
+    # Splitting channels must lower the error by another fifth.
     if extra:
         to_beat = replace(best, errors=_SPLIT_GAIN * best.errors)
-        split = least(to_beat, [(alpha, best.minor_side_weight) for alpha in alphas], extra)
+        split = best_of(to_beat, [(alpha, best.minor_side_weight) for alpha in alphas], extra)
         best = best if split is to_beat else split
     return best if spec.alpha is not None or best.errors.sum() < _GAIN * plain.sum() else None
 
@@ -246,15 +251,17 @@ def _peaks(sides: Array, minor_side_weight: float) -> Array:
 
 def _median_above_zero(peaks: Array) -> float:
     """Return the median; of the channels above zero, if most are zero, as after a ReLU."""
-    spoke = peaks[peaks > 0]
-    return float(np.median(peaks)) or (float(np.median(spoke)) if spoke.size else 0.0)
+    active = peaks[peaks > 0]
+    return float(np.median(peaks)) or (float(np.median(active)) if active.size else 0.0)
 
 
-def _factors(states: Array, weights: Array, alpha: float) -> Array:
+def _factors(input_peaks: Array, weight_peaks: Array, alpha: float) -> Array:
     """Compute equation 4 of the paper from the peak of each channel and the largest absolute value of its weights. Factors
     are 1 on average, because ranges are computed afterwards, and inverses of float16 numbers, as stored in the file. A
     channel that is nearly silent on the sample may be active elsewhere: it counts as at least `_LEAST` of the median."""
-    states, weights = (np.maximum(peaks, _LEAST * max(_median_above_zero(peaks), 1e-30)) for peaks in (states, weights))
-    factors = states**alpha / weights ** (1 - alpha)
+    input_peaks, weight_peaks = (
+        np.maximum(peaks, _LEAST * max(_median_above_zero(peaks), 1e-30)) for peaks in (input_peaks, weight_peaks)
+    )
+    factors = input_peaks**alpha / weight_peaks ** (1 - alpha)
     inverse = np.exp(np.log(factors).mean()) / factors
     return 1 / np.clip(inverse, _LEAST_HALF, 1 / _LEAST_HALF).astype(np.float16).astype(np.float32)

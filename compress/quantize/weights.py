@@ -43,7 +43,7 @@ def is_long(rows: int) -> bool:
     return rows >= LONG
 
 
-def row_levels(table: Array) -> Rows:
+def quantize_rows(table: Array) -> Rows:
     """Quantize a table [row, size] to int8, each row with its own scale.
 
     The scales of a long table are uint8 codes, rounded up, relative to the largest scale: a row a hundred times larger than
@@ -54,9 +54,11 @@ def row_levels(table: Array) -> Rows:
     if not is_long(len(table)):
         centre = table.mean(0)
         return Rows(*to_int8(table - centre, 0), centre=centre)
+    # The scale of each row, and its code: rounded up, so that no value is clipped.
     scale = np.abs(table).max(1).astype(np.float32) / np.float32(LARGEST)
     unit = np.maximum(scale.max(), np.float32(LEAST_SCALE)) / np.float32(CODES**2)
     codes = np.clip(np.ceil(np.sqrt(scale / unit)), 1, CODES).astype(np.float32)
+    # Quantize with the scales that the codes stand for.
     exact = codes * codes * unit
     levels = np.clip(np.rint(table / exact[:, None]), -LARGEST, LARGEST).astype(np.int8)
     return Rows(levels, codes.astype(np.uint8), unit=np.array(unit, np.float32))

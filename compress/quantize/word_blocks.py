@@ -63,7 +63,7 @@ def row_bytes(rows: int, width: int, *, bits: int = 8) -> int:
     return width + (1 if is_long(rows) else 4)
 
 
-def block_levels(table: Array) -> Blocks:
+def quantize_blocks(table: Array) -> Blocks:
     """Quantize a table [row, size] to 4 bits, with a scale for each block of a row.
 
     There are more quantized values below zero than above, so the sign of the scale puts the value farthest from zero there. Each block
@@ -76,19 +76,23 @@ def block_levels(table: Array) -> Blocks:
     blocks = table.reshape(len(table), -1, size)
     parts = [_round_blocks(blocks[start : start + _ROWS], unit) for start in range(0, len(blocks), _ROWS)]
     levels, codes = (np.concatenate(each) for each in zip(*parts, strict=True))
+    # Pack a byte of two values: the first half of a block in the upper bits, the second half in the lower ones.
     upper, lower = np.split(levels, 2, axis=2)
     return Blocks((16 * upper + lower + 8).astype(np.int8), codes.astype(np.int8), np.array(unit, np.float32))
 
 
 def _round_blocks(blocks: Array, unit: np.float32) -> tuple[Array, Array]:
     """Return levels [row, block, size] and codes [row, block, 1], whole numbers in float32."""
+    # The value farthest from zero, and the scale, in units, with which it becomes -8.
     farthest = np.take_along_axis(blocks, np.abs(blocks).argmax(2, keepdims=True), 2)
     reaching = np.abs(farthest) / np.float32(8) / unit
+    # Candidates, [ratio, row, block, 1]: the codes of six scales, negative if that value is positive.
     ratios = np.array(_RATIOS, np.float32).reshape(-1, 1, 1, 1)
     code = np.clip(np.ceil(np.sqrt(ratios * reaching)), 1, _BLOCK_CODES)
     codes = np.where(farthest > 0, -code, code)
     scales = codes * code * unit
     levels = np.clip(np.rint(blocks / scales), -8, 7)
+    # Each block takes the candidate with the least squared error.
     error = np.square(blocks - levels * scales).sum(3, keepdims=True)
     best = error.argmin(0)[None]
     return np.take_along_axis(levels, best, 0)[0], np.take_along_axis(codes, best, 0)[0]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 from ..percentiles import LEVEL
 from ..results.fidelity import Delta
-from ..significance import holm, p_of
+from ..significance import holm, p_value
 
 
 class Corrected(NamedTuple):
@@ -37,7 +37,7 @@ Member = TypeVar("Member", bound=Compared)
 
 
 def correct_family(family: Sequence[Delta]) -> list[Corrected]:
-    return [Corrected(p, len(family)) for p in holm([p_of(delta) for delta in family])]
+    return [Corrected(p, len(family)) for p in holm([p_value(delta) for delta in family])]
 
 
 def as_family(members: Sequence[Member]) -> list[Member]:

@@ -121,8 +121,8 @@ def _guess_sentence(task: Task, guess: float, all_guessed: bool) -> str:
     if all_guessed:
         if guess > _ALL_RIGHT:
             return f"{title}: {task.teacher} has {score}, {reason}: no score there tells models apart"
-        way_out = "train it longer, e.g. --set finetune.epochs=10"
-        return f"{title}: {task.teacher} has {score}, {reason}, so there is nothing to compress; {way_out}"
+        remedy = "train it longer, e.g. --set finetune.epochs=10"
+        return f"{title}: {task.teacher} has {score}, {reason}, so there is nothing to compress; {remedy}"
     return f"{title} does not count in means over tasks: {task.teacher} has {score} there, {reason}"
 
 

@@ -3,7 +3,7 @@
 from .compared import Comparison, Condition, Figure, RunComparison
 from .comparing import compare
 from .conditions import DECIDED_BY_TIMES
-from .places import MovedData, check_moved, locate_files
+from .recorded_files import MovedData, check_moved, locate_files
 from .reruns import Rerun, check_reruns, rerun_all, rerun_of
 
 __all__ = [

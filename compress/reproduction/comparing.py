@@ -12,7 +12,7 @@ from ..errors import CompressError
 from ..percentiles import LEVEL
 from ..report import find_predictions, load_answers, metric_giving
 from ..results import PREDICTIONS, ModelResult, Result
-from ..significance import delta, holm, p_of
+from ..significance import delta, holm, p_value
 from ..tasks import TASK_KINDS
 from .compared import Comparison, Figure, Interval, RunComparison, Verdict
 from .conditions import DECIDED_BY_TIMES, are_exact, conditions_of, is_sized_by_times
@@ -99,9 +99,7 @@ def _figures(pair: _Pair, model: ModelResult, *, exact: bool) -> Iterator[Figure
         outputs = pair.outputs(model, split) if other is not None else None
         named = {HEADLINE: model.headline} if split == pair.recorded.task.splits[0] and len(scores) > 1 else {}
         for name, points in {**named, **scores}.items():
-            now = (
-                None if other is None else other.headline if name == HEADLINE else other.scores.get(split, {}).get(name)
-            )
+            now = None if other is None else _score_of(other, split, name)
             figure = Figure(model=label, name=name, split=split, recorded=points, now=now, verdict="differs")
             yield _score(pair, model, figure, outputs, exact=exact)
     for name in ("file_bytes", "parameters"):
@@ -110,6 +108,11 @@ def _figures(pair: _Pair, model: ModelResult, *, exact: bool) -> Iterator[Figure
         if figure.verdict == "differs" and now is not None and is_sized_by_times(pair.recorded, model):
             figure = figure.model_copy(update={"verdict": "not judged", "why": DECIDED_BY_TIMES})
         yield figure
+
+
+def _score_of(model: ModelResult, split: str, name: str) -> float | None:
+    """Return a score of the model, None if it has none of that name."""
+    return model.headline if name == HEADLINE else model.scores.get(split, {}).get(name)
 
 
 def _of_size(then: int, now: int | None, *, exact: bool) -> Verdict:
@@ -150,10 +153,10 @@ def _by_answers(pair: _Pair, figure: Figure, outputs: _Outputs) -> dict[str, str
     run = pair.now if task.positive is None else pair.recorded  # today's records which class F1 counts
     metric = metric_giving([(figure.recorded, old, gold)], run, metrics, sizes)
     if metric is None:
-        return {"why": "the answers on record do not give the score on record"}
+        return {"why": "the recorded answers do not give the recorded score"}
     difference = delta(metric, old, new, gold)
     return {
-        "interval": Interval(points=difference.points, low=difference.low, high=difference.high, p=p_of(difference))
+        "interval": Interval(points=difference.points, low=difference.low, high=difference.high, p=p_value(difference))
     }
 
 

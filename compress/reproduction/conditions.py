@@ -73,7 +73,9 @@ def _training(recorded: Result, now: Result) -> Iterator[Condition]:
 
 def _join_values(values: Sequence[object]) -> str | None:
     texts = sorted({"not recorded" if value is None else str(value) for value in values})
-    return " or ".join(texts) + (" by stage" if len(texts) > 1 else "") if texts else None
+    if len(texts) > 1:
+        return f"{' or '.join(texts)} by stage"
+    return texts[0] if texts else None
 
 
 def _threads(result: Result) -> list[object]:

@@ -11,7 +11,7 @@ from typing import Any
 from ..catalog import is_path
 from ..errors import CompressError
 from ..files.atomic import write_text
-from ..files.paths import without_places
+from ..files.paths import with_display_paths
 from ..pipeline import Listener, Plan, Request, plan_all, run_all
 from ..pipeline.preflight import preflight
 from ..pipeline.request import load_recipe, overrides_for
@@ -50,7 +50,7 @@ def rerun_of(recorded: Result, request: Request) -> Rerun:
     )
     (plan,) = plan_all(own)
     _check_inputs(recorded, plan)
-    now = json.loads(json.dumps(without_places(resolved_recipe(plan))))
+    now = json.loads(json.dumps(with_display_paths(resolved_recipe(plan))))
     stored = sum((own.root / ".store" / node.key).is_dir() for node in plan.nodes)
     return Rerun(recorded, own, plan, tuple(_changed_settings(_flat(recorded.recipe), _flat(now))), stored)
 
@@ -135,17 +135,17 @@ def _check_inputs(recorded: Result, plan: Plan) -> None:
     if task != recorded.task.name or plan.task.fingerprint != then:
         by = f" by {recorded.code}" if recorded.code else ""
         raise CompressError(
-            f"task {task}: its data have another fingerprint, {plan.task.fingerprint[:12]}, than on record, {then[:12]} of "
+            f"task {task}: the fingerprint of its data differs: {plan.task.fingerprint[:12]}, recorded {then[:12]} of "
             f"{recorded.task.name}{by}: other files, or read in another way by this version; give those files, or use that version"
         )
     if recorded.corpus and (plan.corpus is None or plan.corpus.fingerprint != recorded.corpus.fingerprint):
-        raise CompressError("--corpus: its text is another than on record; give the same files in the same order")
+        raise CompressError("--corpus: its text differs from the recorded one; give the same files in the same order")
     for name, then, now in _origins(recorded, plan):
         wrong = next(
             (file for file in then.files.keys() & now.files.keys() if then.files[file] != now.files[file]), None
         )
         if wrong is not None:
-            raise CompressError(f"{name}: its {wrong} is another than on record ({then}); give the same checkpoint")
+            raise CompressError(f"{name}: its {wrong} differs from the recorded one ({then}); give the same checkpoint")
 
 
 def _origins(recorded: Result, plan: Plan) -> Iterator[tuple[str, TeacherOrigin, TeacherOrigin]]:

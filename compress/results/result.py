@@ -275,8 +275,8 @@ def _validate_result(file: Path, document: Any, where: tuple[str | int, ...] = (
         first = error.errors()[0]
         parts = [part if str(part).isprintable() else ascii(part) for part in (*where, *first["loc"])]
         place = ".".join(map(str, parts)) or "the document"
-        said = first.get("ctx", {}).get("error") or first["msg"]
-        raise CompressError(f"{file}: not a result of schema {SCHEMA}: {place}: {said}") from None
+        problem = first.get("ctx", {}).get("error") or first["msg"]
+        raise CompressError(f"{file}: not a result of schema {SCHEMA}: {place}: {problem}") from None
 
 
 def is_report(folder: Path) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Unpack
 
-from ..files.paths import from_home
+from ..files.paths import expand_home
 from .chooser import Chooser
 from .classifier import Classifier
 from .embedder import Embedder
@@ -49,5 +49,5 @@ def load(folder: str | Path, **options: Unpack[Options]) -> Classifier | Tagger 
     """Open `folder`: as a `Tagger` if its model labels words, a `Reader` if it answers questions, a `Chooser` if it chooses among endings,
     an `Embedder` if it makes vectors of texts, a `Ranker`, which is a `Classifier` too, if it ranks passages, else a `Classifier`;
     `options` are theirs. `predict` of each returns a list of answers. Raises as they do."""
-    kind = read_settings(from_home(folder)).kind
+    kind = read_settings(expand_home(folder)).kind
     return Ranker(folder, **options) if kind is RANKING else _CLASSES[kind.unit](folder, **options)

@@ -98,7 +98,7 @@ class Chooser(OpenedModel):
             scores = self._scores(encodings, batch_size, tokens)[:, 0]
             for number, ((_, endings), logits) in enumerate(zip(read, np.split(scores, ends[:-1]), strict=True)):
                 if number in shortened:
-                    self._cutter.check_apart(f"questions[{answered}]: ", endings)
+                    self._cutter.check_distinct(f"questions[{answered}]: ", endings)
                 if not np.isfinite(logits).all():
                     raise CheckFailed(
                         f"{self.model}: gives a non-finite score for questions[{answered}]; do not use this model"
@@ -140,9 +140,9 @@ def check_question(where: str, context: object, endings: object) -> None:
     check_unicode(f"{where}context", context)
     if isinstance(endings, (str, bytes)) or not isinstance(endings, Sequence):
         raise CompressError(f"{where}endings: expected texts in a list, found {type(endings).__name__}")
-    for place, ending in enumerate(endings):
+    for index, ending in enumerate(endings):
         if not isinstance(ending, str):
-            raise CompressError(f"{where}endings[{place}]: expected a text, found {type(ending).__name__}")
-        check_unicode(f"{where}endings[{place}]", ending)
+            raise CompressError(f"{where}endings[{index}]: expected a text, found {type(ending).__name__}")
+        check_unicode(f"{where}endings[{index}]", ending)
     if len(endings) < 2:
         raise CompressError(f"{where}endings: expected two or more to choose among, found {len(endings)}")

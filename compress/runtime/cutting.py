@@ -109,11 +109,11 @@ class Cutter:
 
     def _is_longer(self, one: str, other: str) -> bool:
         """Whether `one` has more tokens; they are counted until one of the two ends."""
-        mine, theirs = self._counts(one), self._counts(other)
+        counts_of_one, counts_of_other = self._counts(one), self._counts(other)
         left = right = 0
         while True:
             behind = left <= right
-            more = next(mine if behind else theirs, None)
+            more = next(counts_of_one if behind else counts_of_other, None)
             if more is None:
                 return not behind
             left, right = (left + more, right) if behind else (left, right + more)

@@ -39,7 +39,7 @@ class EndingCutter:
         whole = [(str(self._cutter.cut(context)), endings.get(row, end)) for row, (context, end) in enumerate(pairs)]
         return self._pairs.encode_batch(whole), cut
 
-    def check_apart(self, where: str, endings: Sequence[str]) -> None:
+    def check_distinct(self, where: str, endings: Sequence[str]) -> None:
         """Raise `CompressError`, whose message begins with `where`, if two different `endings` of one question have the same tokens once
         they are cut."""
         kept: dict[tuple[int, ...], tuple[str, bool]] = {}

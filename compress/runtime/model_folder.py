@@ -11,7 +11,7 @@ import numpy as np
 import tokenizers
 
 from ..errors import CompressError
-from ..files.paths import from_home
+from ..files.paths import expand_home
 from .batches import chunks, pad_batch, tokens_per_run
 from .engine import Engine
 from .folder import read_settings, read_tokenizer
@@ -55,7 +55,7 @@ class OpenedModel:
         verify: bool = True,
     ) -> None:
         check_sizes(threads=threads)
-        self.folder = from_home(folder)
+        self.folder = expand_home(folder)
         self.settings = read_settings(self.folder)
         self._check_kind()
         self.runtime = runtime

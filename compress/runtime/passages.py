@@ -10,13 +10,13 @@ from typing import Any, cast
 import numpy as np
 import tokenizers
 
-NEVER = -1e9  # the score of an impossible answer: below those of models, and finite
+NO_SCORE = -1e9  # the score of an impossible answer: below those of models, and finite
 QUESTION_TOKENS = 64  # a longer question is cut, as in SQuAD's scripts
 ANSWER_TOKENS = 30  # maximum length of an answer, as in SQuAD's scripts
 MOST_ANSWERS = 20  # kept for a question
 THRESHOLD = "null_score_diff_threshold"  # of config.json: the margin by which no answer must beat the best span; as in SQuAD's scripts
 MOST_THRESHOLD = 1e6  # either way; far beyond any score
-_OVERLAP = 4  # a window shares one in so many of its context tokens with the one before it
+_OVERLAP = 4  # a window shares one quarter of its context tokens with the one before it
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Cut:
         """Return what `Best` needs, in a fiftieth of the memory."""
         return replace(self, encodings=[])
 
-    def followed_by(self, other: Cut) -> Cut:
+    def concat(self, other: Cut) -> Cut:
         """Return the windows of both; the questions of `other` come after these."""
         return Cut(
             self.questions + other.questions,
@@ -128,7 +128,7 @@ class Passages:
         one, and one in the middle too."""
         bounds = []
         for number, encoding in enumerate(windows):
-            inside = [place for place, text in enumerate(encoding.sequence_ids) if text == 1]
+            inside = [index for index, text in enumerate(encoding.sequence_ids) if text == 1]
             first, end = (inside[0], inside[-1] + 1) if inside else (0, 0)
             begin = first + (overlap + 1) // 2 if number else first
             stop = end - overlap + (overlap + 1) // 2 if number < len(windows) - 1 else end
@@ -176,12 +176,12 @@ class Best:
             self._top[question] = _distinct_spans(answers)[: self._most]
 
     def outputs(self, *, impossible: bool, threshold: float = 0.0) -> np.ndarray:
-        """Return float32 [question, 4], when all windows are added: start and end of the best answer in characters of its context, the end
-        exclusive; its score, the sum of both logits, `NEVER` if the context has nothing to read; and `none`, the sum of [CLS]'s in the
-        window where that is smallest, less `threshold`.
+        """Return float32 [question, 4], when all windows are added: start, end and score of the best answer, and `none`.
 
-        `impossible`: a question may have no answer; if its `none` is above its score, start and end are 0. Otherwise `none` is `NEVER` and
-        the best span is the answer. For a question with logits that are not finite, score and `none` are NaN.
+        Start and end are in characters of the context, the end exclusive. The score is the sum of both logits, `NO_SCORE` if the context
+        has nothing to read. `none` is the sum of [CLS]'s logits in the window where that is smallest, less `threshold`. `impossible`: a
+        question may have no answer; if its `none` is above its score, start and end are 0. Otherwise `none` is `NO_SCORE` and the best
+        span is the answer. For a question with logits that are not finite, score and `none` are NaN.
         """
         outputs = self.best_spans(impossible=impossible)
         outputs[:, 3] -= threshold if impossible else 0
@@ -190,9 +190,9 @@ class Best:
 
     def best_spans(self, *, impossible: bool) -> np.ndarray:
         """As `outputs` without a threshold, with the best span even if no answer is likelier."""
-        best = [top[0] if top else (-NEVER, 0, 0) for top in self._top]
+        best = [top[0] if top else (-NO_SCORE, 0, 0) for top in self._top]
         outputs = np.array([(start, end, -low, 0) for low, start, end in best], np.float32).reshape(-1, 4)
-        outputs[:, 3] = self._none if impossible else NEVER
+        outputs[:, 3] = self._none if impossible else NO_SCORE
         outputs[np.isnan(self._none), 2:] = np.nan
         return outputs
 
@@ -239,7 +239,7 @@ def _largest(scores: np.ndarray, most: int) -> np.ndarray:
 def _spans(context: str, offsets: Sequence[tuple[int, int]]) -> np.ndarray:
     """Return `Cut.offsets` from the tokenizer's offsets."""
     spans = np.zeros((len(offsets), 2), np.int32)
-    for place, (start, end) in enumerate(offsets):
+    for index, (start, end) in enumerate(offsets):
         shown = context[start:end].lstrip()
-        spans[place] = end - len(shown), end - len(shown) + len(shown.rstrip())
+        spans[index] = end - len(shown), end - len(shown) + len(shown.rstrip())
     return spans

@@ -40,8 +40,8 @@ class Windowed(ABC, Generic[Example]):
         if not isinstance(texts, Iterable) or isinstance(texts, (Mapping, bytes)):
             raise CompressError(refusal)
         if (dimensions := getattr(texts, "ndim", 1)) != 1:  # a data frame would be read as the names of its columns
-            way_out = "give one column, or rows as lists" if dimensions else "give a list"
-            raise CompressError(f"{refusal} of {dimensions} dimensions; {way_out}")
+            remedy = "give one column, or rows as lists" if dimensions else "give a list"
+            raise CompressError(f"{refusal} of {dimensions} dimensions; {remedy}")
         return texts
 
     def _windows(self, source: Iterable[object], limit: int, most: int) -> Iterator[list[Example]]:

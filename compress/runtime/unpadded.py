@@ -53,7 +53,7 @@ class UnpaddedForm:
                 raise CompressError(f"{self._place}: replaced since it was opened; open it again")
         except (CompressError, OSError) as error:
             warnings.warn(
-                f"{error}; padded batches run without it, more slowly (`compress verify` tells more)", stacklevel=2
+                f"{error}; padded batches run without it, more slowly (`compress verify` says more)", stacklevel=2
             )
             return None
         return unpadded

@@ -25,10 +25,10 @@ class WordReader(Windowed[TextWithWords]):
         if not isinstance(example, (str, list, tuple)):
             raise CompressError(f"texts[{index}]: expected a text or a list of words, found {type(example).__name__}")
         words = [example] if isinstance(example, str) else list(example)
-        for place, word in enumerate(words):
+        for position, word in enumerate(words):
             if not isinstance(word, str):
                 kind = type(word).__name__
-                raise CompressError(f"texts[{index}][{place}]: expected a word of the text, found {kind}")
+                raise CompressError(f"texts[{index}][{position}]: expected a word of the text, found {kind}")
             check_unicode(f"texts[{index}]", word)
         if isinstance(example, str):
             return TextWithWords(example, word_spans(example))

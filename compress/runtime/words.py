@@ -13,7 +13,7 @@ import tokenizers
 
 NOWHERE = -1  # the window and position of a word without a token
 UNREAD = 10.0  # the logit of such a word's label, 0 for others: as good as certain
-_OVERLAP = 4  # a window shares one in so many tokens with the one before it
+_OVERLAP = 4  # a window shares one of this many tokens with the one before it
 _INSIDE = "\u00ad\u200c\u200d"  # the soft hyphen and the joiners, which occur inside words
 _PLANES = range(0x1F000)  # of Unicode: beyond are no marks and no controls but tags and variation selectors
 
@@ -64,7 +64,7 @@ class Places:
         inside = [words[start:stop] for start, stop in zip(first, end, strict=True)]
         return np.concatenate([np.zeros(0, np.int64), *inside]), np.repeat(np.arange(len(windows)), end - first)
 
-    def followed_by(self, other: Places, windows: int) -> Places:
+    def concat(self, other: Places, windows: int) -> Places:
         """Return the words of both; the windows of `other` come after the first `windows`."""
         window = np.where(other.window == NOWHERE, NOWHERE, other.window + windows)
         pairs = ((self.window, window), (self.position, other.position), (self.last, other.last))

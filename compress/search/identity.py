@@ -35,7 +35,7 @@ def claim(folder: Path, identity: dict[str, Any]) -> bool:
         raise CompressError(
             f"{folder}: holds another search: {differing}; "
             f"rename {folder} once it has ended, and this one uses the stages that it finished; "
-            f"or begin anew with --out {_free_folder(folder)}"
+            f"or start another with --out {_free_folder(folder)}"
         )
     return False
 

@@ -22,7 +22,7 @@ from ..models.heads import HEADS
 from ..pipeline import Plan
 from ..pipeline.plan.changed import activation_of
 from ..pipeline.random_model import export_of, write_random
-from ..pipeline.stages.layer_costs import int8_like, int8_of, read_of
+from ..pipeline.stages.layer_costs import cost_fields, int8_of, quantize_random
 from ..quantize.methods import int8_format, quantizer_of
 
 _LENGTH, _RUNS = 128, 30
@@ -72,7 +72,7 @@ def shape_of(plan: Plan, sizes: Dimensions) -> dict[str, Any] | None:
         return None
     if int8 is not None and ("max_drop" not in quantizer_of(int8).unused or int8.exclude):
         return None
-    form = {} if int8 is None else {"format": int8_format(int8, precision), **read_of(int8)}
+    form = {} if int8 is None else {"format": int8_format(int8, precision), **cost_fields(int8)}
     return {
         "sizes": asdict(sizes),
         "activation": _activation(plan, name),
@@ -98,7 +98,7 @@ def untrained_latency(plan: Plan, sizes: Dimensions) -> float:
     with tempfile.TemporaryDirectory() as folder:
         file = write_random(plan, name, sizes, Path(folder))
         if int8 is not None:
-            file = int8_like(int8, file, Path(folder), tokens=sizes.vocabulary)
+            file = quantize_random(int8, file, Path(folder), tokens=sizes.vocabulary)
         return cpu_milliseconds(file, length_of(plan, plan.source(name).config))
 
 

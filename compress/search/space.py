@@ -28,7 +28,7 @@ class Axis:
         if not self.values:
             raise CompressError(f"search space: {self.name}: expected at least one value, found none")
         if any(one == other for one, other in itertools.combinations(self.values, 2)):  # 1 and 1.0 too
-            raise CompressError(f"search space: {self.name}: a value is there twice; leave one out")
+            raise CompressError(f"search space: {self.name}: a value is listed twice; leave one out")
 
     @property
     def part(self) -> str | None:

@@ -54,7 +54,7 @@ def check_graph_file(path: Path) -> Structure:
 
 def _check_external(path: Path, external: External) -> None:
     """Refuse external data outside the folder (absolute path, `..`, or a symbolic link), in no file, or beyond the file's end."""
-    locations = external.said.get("location", [])
+    locations = external.entries.get("location", [])
     for location in locations:
         try:
             size = _size_beside(path, location)
@@ -64,7 +64,7 @@ def _check_external(path: Path, external: External) -> None:
             raise CompressError(
                 f"{path}: external data: expected the file {location[:200]!r} beside the model, found none"
             )
-        check_stretch(path, external, size)
+        check_external_range(path, external, size)
     if len(locations) != 1:
         raise CompressError(
             f"{path}: external data of {external.tensor[:200]!r}: expected one location, found {len(locations)}"
@@ -84,16 +84,16 @@ def _size_beside(path: Path, location: str) -> int | None:
     return target.stat().st_size if target.is_file() else None
 
 
-def check_stretch(path: Path, external: External, size: int) -> None:
+def check_external_range(path: Path, external: External, size: int) -> None:
     """Check that the `external` tensor of the graph in `path` is within the `size` bytes of its file. CompressError: it is
     not."""
-    said = {name: external.said.get(name, ["0"]) for name in ("offset", "length")}
-    for name, values in said.items():
+    ranges = {name: external.entries.get(name, ["0"]) for name in ("offset", "length")}
+    for name, values in ranges.items():
         if len(values) != 1 or not re.fullmatch(r"[0-9]{1,18}", values[0]):
             raise CompressError(
                 f"{path}: external data of {external.tensor[:200]!r}: {name}: expected a number of bytes, found {values[0][:40]!r}"
             )
-    end = int(said["offset"][0]) + int(said["length"][0])
+    end = int(ranges["offset"][0]) + int(ranges["length"][0])
     if end > size:
         raise CompressError(
             f"{path}: external data of {external.tensor[:200]!r} ends at byte {end:,} of a file of {size:,} bytes: refused"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..errors import CompressError
 from ..files.regular import read_regular
 from ..machine import usable_cores
-from .checks import check_graph_file, check_inputs, check_owner, check_stretch, check_version, parse_structure
+from .checks import check_external_range, check_graph_file, check_inputs, check_owner, check_version, parse_structure
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -56,13 +56,13 @@ def open_sharing(path: Path, owner: Path, threads: int | None = None) -> onnxrun
     later changes to them have no effect. CompressError: the files, or a graph that was made for another `owner`."""
     graph = read_regular(path, "an ONNX file", _MOST)
     structure = parse_structure(path, graph)
-    if strange := sorted(structure.locations - {owner.name}):
-        raise CompressError(f"{path}: expected its weights in {owner.name}, found some in {strange[0][:200]!r}")
+    if other_files := sorted(structure.locations - {owner.name}):
+        raise CompressError(f"{path}: expected its weights in {owner.name}, found some in {other_files[0][:200]!r}")
     check_inputs(path, structure)
     check_version(path, structure)
     content = read_regular(owner, "an ONNX file", _MOST)
     for external in structure.externals:
-        check_stretch(path, external, len(content))
+        check_external_range(path, external, len(content))
     options = session_options(threads)
     options.add_external_initializers_from_files_in_memory([owner.name], [content], [len(content)])
     session = _session(path, graph, options)

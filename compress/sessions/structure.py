@@ -51,7 +51,7 @@ class External:
     """Weights outside the file: its entries about the tensor, key -> values, e.g. `location`, `offset`, `length`."""
 
     tensor: str
-    said: dict[str, list[str]]
+    entries: dict[str, list[str]]
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Structure:
     @property
     def locations(self) -> set[str]:
         """The locations of weights outside the file, as the file gives them."""
-        return {location for external in self.externals for location in external.said.get("location", [])}
+        return {location for external in self.externals for location in external.entries.get("location", [])}
 
 
 def structure_of(data: Bytes) -> Structure:
@@ -107,7 +107,7 @@ class _Walk:
                 self.structure.opsets = versions
                 self.structure.ir_version = max(_field_integers(self.data, at, end, field=1), default=0)
         kept: dict[str, list[str]] = defaultdict(list)
-        said: dict[str, list[str]] = defaultdict(list)
+        entries: dict[str, list[str]] = defaultdict(list)
         for number, start, stop in _fields(self.data, at, end):
             inner = _MESSAGES[kind].get(number, "")
             if inner == "text" or inner.startswith("."):
@@ -116,8 +116,8 @@ class _Walk:
                 self.structure.complete |= (kind, inner) == ("model", "graph")
                 below = self.message(inner, start, stop, depth + 1, versions)
                 for key in below[".key"] if inner == "external" else ():
-                    said[key] += below[".value"]
-        self._note(kind, kept, said, versions)
+                    entries[key] += below[".value"]
+        self._note(kind, kept, entries, versions)
         return kept
 
     def _versions(self, kind: str, at: int, end: int) -> dict[str, int]:
@@ -129,7 +129,7 @@ class _Walk:
         return versions
 
     def _note(
-        self, kind: str, kept: dict[str, list[str]], said: dict[str, list[str]], versions: dict[str, int]
+        self, kind: str, kept: dict[str, list[str]], entries: dict[str, list[str]], versions: dict[str, int]
     ) -> None:
         name, domain = "".join(kept[".name"][-1:]), _domain_name("".join(kept[".domain"][-1:]))
         if kind == "node":
@@ -137,8 +137,8 @@ class _Walk:
             self.structure.calls.append(Call(name, domain, what, tuple(kept[".input"]), versions.get(domain, 0)))
         elif kind == "function":
             self.structure.functions[domain, name] = len(kept[".input"])
-        elif said:
-            self.structure.externals.append(External(name, dict(said)))
+        elif entries:
+            self.structure.externals.append(External(name, dict(entries)))
 
 
 def _domain_name(domain: str) -> str:

@@ -119,7 +119,7 @@ class Quantize(StageSpec):
     @model_validator(mode="after")
     def _is_possible(self, info: ValidationInfo) -> Quantize:
         method = methods_in(info).get(self.method)
-        if method is not None and (problem := method.refuses(self)):
+        if method is not None and (problem := method.problem(self)):
             raise ValueError(problem)
         return self
 
@@ -139,7 +139,7 @@ class Method(Protocol):
     passes them in."""
 
     @property
-    def refuses(self) -> Callable[[Quantize], str | None]: ...
+    def problem(self) -> Callable[[Quantize], str | None]: ...
 
 
 def methods_in(info: ValidationInfo) -> Mapping[str, Method]:

@@ -151,8 +151,8 @@ class Store:
         if key in self._claimed:
             yield
             return
-        with self.claimed(key) as mine:
-            if mine:
+        with self.claimed(key) as is_ours:
+            if is_ours:
                 yield
                 return
         label = describe.get("label") or describe.get("kind") or key
@@ -162,11 +162,11 @@ class Store:
 
     def _discard(self, folder: Path, building: Path) -> None:
         """Remove the folder after renaming it, so that a crash cannot leave it half removed under its own name."""
-        doomed = building / "doomed"
+        trash = building / "trash"
         building.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(doomed, ignore_errors=True)
-        folder.rename(doomed)
-        shutil.rmtree(doomed, ignore_errors=True)
+        shutil.rmtree(trash, ignore_errors=True)
+        folder.rename(trash)
+        shutil.rmtree(trash, ignore_errors=True)
 
     def sweep(self) -> None:
         """Once per process: remove what dead processes left, except `work` that can be resumed."""

@@ -37,15 +37,15 @@ def _explain(error: Exception, root: Path, use: str) -> str | None:
         )
     if reason := _error_reason(error, {errno.EIO}):
         where = getattr(error, "filename", None) or root
-        return f"{where}: the disk failed ({reason}); see to it or choose a folder on another disk, and run again"
+        return f"{where}: the disk failed ({reason}); check it or choose a folder on another disk, and run again"
     if not isinstance(error, OSError) or not str(error.filename).startswith(str(root)):
         return None
     if error.errno in REFUSED:
         return f"{root}: cannot be used as {use} ({error.strerror}); expected a folder that can be read and written"
     if error.errno not in STATES | {None}:
         return (
-            f"{error.filename}: cannot be read or written now ({error.strerror}); what is finished stays: run again, and if this stays, "
-            "see to the disk"
+            f"{error.filename}: cannot be read or written now ({error.strerror}); "
+            "what is finished is kept: run again; if this happens again, check the disk"
         )
     return None
 

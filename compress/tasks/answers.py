@@ -55,10 +55,10 @@ def _spans(context: Any, value: Any, column: str, label: str) -> list[Span] | st
     if isinstance(value, dict) and value and not parts and any(value.values()):
         return f"{label}: expected a list of answers, such as {FORMS}, found {brief(value)}"
     spans: dict[Span, None] = {}
-    for place, part in enumerate(parts, start=1):
+    for index, part in enumerate(parts, start=1):
         span = _span(context, part)
         if isinstance(span, str):
-            return f"{label}: answer {place}: {span}"
+            return f"{label}: answer {index}: {span}"
         spans[span] = None
     return list(spans)
 

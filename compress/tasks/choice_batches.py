@@ -10,12 +10,12 @@ import tokenizers
 
 from compress.metrics.ranks import queries_of
 from compress.runtime.endings import EndingCutter
-from compress.runtime.passages import NEVER
+from compress.runtime.passages import NO_SCORE
 
 from .data import Split
 from .encoded import ENCODE_AT_ONCE, Encoded, ragged_rows
 from .kinds.choice import places_of, right_places
-from .query_batches import EncodedQueries, numbered_on
+from .query_batches import EncodedQueries, renumbered_after
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,11 @@ class EncodedChoices(EncodedQueries):
         return self.right
 
     def collected(self, parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-        """Return float32 [question, ending] from pairs and their scores [pair, 1], in any order; `NEVER` where a question has no such
+        """Return float32 [question, ending] from pairs and their scores [pair, 1], in any order; `NO_SCORE` where a question has no such
         ending."""
         question, ending = places_of(self.right)
         shape = question.max(initial=-1) + 1, ending.max(initial=-1) + 1
-        outputs = np.full(shape, NEVER, np.float32)
+        outputs = np.full(shape, NO_SCORE, np.float32)
         for rows, scores in parts:
             outputs[question[rows], ending[rows]] = scores[:, 0]
         return outputs
@@ -47,11 +47,11 @@ class EncodedChoices(EncodedQueries):
         """Return only these pairs, in this order."""
         return choices(*self._rows(indices), self.right[indices])
 
-    def followed_by(self, other: Encoded) -> EncodedChoices:
+    def concat(self, other: Encoded) -> EncodedChoices:
         if not isinstance(other, EncodedChoices):
             raise TypeError("questions with endings are followed by such questions")
         ids, types, _ = self._joined(other)
-        return choices(ids, types, np.concatenate([self.right, numbered_on(self.right, other.right)]))
+        return choices(ids, types, np.concatenate([self.right, renumbered_after(self.right, other.right)]))
 
 
 def choices(ids: list[np.ndarray], types: list[np.ndarray], right: np.ndarray) -> EncodedChoices:
@@ -77,5 +77,5 @@ def encode_choices(tokenizer: tokenizers.Tokenizer, split: Split, max_length: in
         types += ragged_rows([encoding.type_ids for encoding in encodings], lengths, np.int8)
     for rows in queries_of(split.labels) if shortened else []:
         if shortened.intersection(rows.tolist()):
-            cutter.check_apart(f"max_length is {max_length}: ", [split.texts[1][row] for row in rows])
+            cutter.check_distinct(f"max_length is {max_length}: ", [split.texts[1][row] for row in rows])
     return choices(ids, types, split.labels)

@@ -30,7 +30,7 @@ def pair_endings(spec: TaskSpec, rows: Rows) -> Rows:
         if isinstance(question_endings, str):
             problems.append((number, question_endings))
             continue
-        right = place_of(label, question_endings, str(spec.label))
+        right = ending_index(label, question_endings, str(spec.label))
         wrong = _no_text(texts, spec.text) if not isinstance(right, str) else right
         if wrong is not None:
             problems.append((number, wrong))
@@ -38,7 +38,7 @@ def pair_endings(spec: TaskSpec, rows: Rows) -> Rows:
         several += len({text for _, text in question_endings}) < len(question_endings)
         contexts += [texts[0]] * len(question_endings)
         endings += [" ".join([*texts[1:], text]) for _, text in question_endings]
-        labels += [(int(place == right), question) for place in range(len(question_endings))]
+        labels += [(int(index == right), question) for index in range(len(question_endings))]
         numbers += [number] * len(question_endings)
     refuse(rows.place, rows.unit, problems)
     notes = [f"{len(rows):,} questions with {len(labels):,} endings"]
@@ -70,30 +70,30 @@ def endings_of(value: Any, column: str) -> list[Ending] | str:
     return list(zip(names, texts, strict=True))
 
 
-def place_of(label: Any, endings: Sequence[Ending], column: str) -> int | str:
+def ending_index(label: Any, endings: Sequence[Ending], column: str) -> int | str:
     """Return the index of the right ending, from 0, given its name, index, text or letter; or what is wrong with the label."""
     last, written = len(endings) - 1, label_text(label)
-    own = [place for place, (name, _) in enumerate(endings) if name and name == written]
-    if len(own) > 1:
+    named = [index for index, (name, _) in enumerate(endings) if name and name == written]
+    if len(named) > 1:
         return f"{column}: {brief(label)} is the label of two endings; expected a label that only one has"
-    if own:
-        return own[0]
+    if named:
+        return named[0]
     names = [name for name, _ in endings if name]
     if any(_reads_as(name, written) for name in names):
         return f"{column}: expected one of the endings' own labels, {', '.join(names)}, found {brief(label)}"
     if isinstance(label, int | float) and not isinstance(label, bool):
-        return int(written) if _is_place(written, last) else _index_problem(column, label, last)
+        return int(written) if _is_index(written, last) else _index_problem(column, label, last)
     if not isinstance(label, str):
         return f"{column}: expected the place of the right ending, its letter or its text, found {brief(label)}"
-    places: set[int] = {place for place, (_, text) in enumerate(endings) if text.strip() == written}
-    places = {min(places)} if places else places
-    if _is_place(written, last):
-        places.add(int(written))
+    matches: set[int] = {index for index, (_, text) in enumerate(endings) if text.strip() == written}
+    matches = {min(matches)} if matches else matches
+    if _is_index(written, last):
+        matches.add(int(written))
     if len(written) == 1 and (letter := _LETTERS.find(written.upper())) in range(len(endings)):
-        places.add(letter)
-    if len(places) == 1:
-        return places.pop()
-    if places:
+        matches.add(letter)
+    if len(matches) == 1:
+        return matches.pop()
+    if matches:
         return (
             f"{column}: {brief(label)} is the text of one ending and the place or the letter of another; expected "
             "a value that fits only one"
@@ -111,7 +111,7 @@ def _reads_as(name: str, label: str) -> bool:
     return letters or (name.isdecimal() and label.isdecimal())
 
 
-def _is_place(written: str, last: int) -> bool:
+def _is_index(written: str, last: int) -> bool:
     """Whether it is a number from 0 to `last`; false for more digits than Python parses."""
     return written.isdecimal() and len(written) <= _MOST_DIGITS and int(written) <= last
 

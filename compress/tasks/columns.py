@@ -19,7 +19,7 @@ class Rows:
 
     `aliases` maps labels in the file to the task's names; `declared`: names in id order declared by the data set; `unread`: a column of
     texts that the task does not name; `notes`: how labels were read; `word_numbers`: like `numbers`, for each text's words, if each has its
-    own line; `way_out`: what to do about a label that the task does not know.
+    own line; `remedy`: what to do about a label that the task does not know.
     """
 
     place: str
@@ -32,15 +32,15 @@ class Rows:
     unread: str | None = None
     notes: tuple[str, ...] = ()
     word_numbers: Sequence[Sequence[int]] | None = None
-    way_out: str = ""
+    remedy: str = ""
 
     @classmethod
     def of(cls, table: Table, spec: TaskSpec) -> Rows:
         """Return the columns of a file that the task names. Raises `CompressError` if one is missing."""
         texts = text_columns(spec, table.columns, table.column)
         labels = label_values(table, spec.label)
-        words, way_out = table.word_numbers, _unknown_label(spec)
-        return cls(table.place, table.unit, table.numbers, texts, labels, word_numbers=words, way_out=way_out)
+        words, remedy = table.word_numbers, _unknown_label(spec)
+        return cls(table.place, table.unit, table.numbers, texts, labels, word_numbers=words, remedy=remedy)
 
     def __len__(self) -> int:
         return len(self.labels)

@@ -43,9 +43,9 @@ def read_conll(path: Path, names: Sequence[str] | None = None, *, labelled: bool
     universal = names is None and _is_universal(texts[0][1])
     names = UNIVERSAL if universal else _names(path, texts[0][1][0], names, labelled)
     ragged = [
-        (start + place, f"expected {len(names)} fields, found {len(word)}")
+        (start + index, f"expected {len(names)} fields, found {len(word)}")
         for start, words in texts
-        for place, word in enumerate(words)
+        for index, word in enumerate(words)
         if len(word) != len(names)
     ]
     if ragged and path.suffix.lower() == ".txt":
@@ -56,7 +56,7 @@ def read_conll(path: Path, names: Sequence[str] | None = None, *, labelled: bool
         [(number, word) for number, word in enumerate(words, start) if not universal or word[0].isdecimal()]
         for start, words in texts
     ]
-    columns = {name: [[word[place] for _, word in words] for words in kept] for place, name in enumerate(names)}
+    columns = {name: [[word[index] for _, word in words] for words in kept] for index, name in enumerate(names)}
     lines = [[number for number, _ in words] for words in kept]
     return Table(str(path), "line", [start for start, _ in texts], columns, word_numbers=lines)
 
@@ -72,7 +72,7 @@ def _split_texts(lines: Sequence[str], *, universal: bool) -> Iterator[tuple[int
     split = _by_tabs if tabs else _by_spaces
     words: list[list[str]] = []
     for number, line in enumerate([*lines, ""], start=1):
-        if not words and _is_beside(line, parted=tabs or universal):
+        if not words and _is_no_word(line, tab_separated=tabs or universal):
             continue
         if line.strip() and not line.startswith(_DOCUMENT):
             words.append(split(line))
@@ -85,15 +85,15 @@ def _first_word(lines: Sequence[str]) -> str:
     """Return the first line that is certainly a word; if all lines begin with `#`, the first that is not `# key = value`."""
     words = (line for line in lines if line.strip() and not line.startswith((_DOCUMENT, "#")))
     return next(words, None) or next(
-        (line for line in lines if line.strip() and not _is_beside(line, parted=False)), ""
+        (line for line in lines if line.strip() and not _is_no_word(line, tab_separated=False)), ""
     )
 
 
-def _is_beside(line: str, *, parted: bool) -> bool:
+def _is_no_word(line: str, *, tab_separated: bool) -> bool:
     """Whether a line before a text's first word is not a word: a document marker, or a comment such as `# sent_id = 1`; if columns are
-    `parted` by tabs, also a line such as `# newdoc` without one."""
-    bare = parted and line.startswith("#") and "\t" not in line
-    return bare or line.startswith(_DOCUMENT) or _COMMENT.match(line) is not None
+    `tab_separated`, also a line such as `# newdoc` without one."""
+    without_tab = tab_separated and line.startswith("#") and "\t" not in line
+    return without_tab or line.startswith(_DOCUMENT) or _COMMENT.match(line) is not None
 
 
 def _by_tabs(line: str) -> list[str]:

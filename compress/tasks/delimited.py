@@ -92,8 +92,8 @@ def _columns(
         raise CompressError(f"{path}:{line}: `columns` names {len(expected)} columns, the file has {len(first)}")
     if len(set(expected)) != len(expected):
         twice = next(name for name in expected if expected.count(name) > 1)
-        way_out = "" if names is not None else ", or name them all with `columns` under `files` of a task file"
-        raise CompressError(f"{path}:{line}: two columns are named {twice!r}; rename one{way_out}")
+        remedy = "" if names is not None else ", or name them all with `columns` under `files` of a task file"
+        raise CompressError(f"{path}:{line}: two columns are named {twice!r}; rename one{remedy}")
     numbers, good, ragged = [], [], []
     for number, row in rows:
         if not header and not good and is_header(row, expected):

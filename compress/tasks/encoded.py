@@ -39,7 +39,7 @@ class Encoded:
         """Return only these rows, in this order."""
         return type(self)(*self._rows(indices), self.labels[indices])
 
-    def followed_by(self, other: Encoded) -> Self:
+    def concat(self, other: Encoded) -> Self:
         """Return the rows of both, in this order."""
         return type(self)(*self._joined(other))
 

@@ -55,15 +55,15 @@ def count_near(splits: Sequence[Split], train: Split) -> list[int]:
     return np.bincount(parts[near], minlength=len(splits)).tolist()
 
 
-def _shares_run(mine: HashedTexts, theirs: HashedTexts) -> np.ndarray:
-    """Return which of `mine` share a run with one of `theirs`, or are contained in one, bool [text]."""
-    matches = np.zeros(len(mine), dtype=bool)
+def _shares_run(texts: HashedTexts, others: HashedTexts) -> np.ndarray:
+    """Return which of `texts` share a run with one of `others`, or are contained in one, bool [text]."""
+    matches = np.zeros(len(texts), dtype=bool)
     for length in range(1, RUN + 1):
-        runs, owners = mine.runs(length)
-        eligible = (mine.counts[owners] == length) | (length == RUN)
+        runs, owners = texts.runs(length)
+        eligible = (texts.counts[owners] == length) | (length == RUN)
         keys, place = np.unique(runs[eligible], return_inverse=True)
         if len(keys):
-            known = theirs.runs(length)[0]
+            known = others.runs(length)[0]
             nearest = np.minimum(np.searchsorted(keys, known), len(keys) - 1)
             shared = np.zeros(len(keys), dtype=bool)
             shared[nearest[keys[nearest] == known]] = True

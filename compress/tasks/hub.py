@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from compress.errors import CompressError, did_you_mean, nearest
-from compress.files.paths import from_home
+from compress.files.paths import expand_home
 from compress.files.tabular import column_names
 from compress.hub import error_text, find_cached, is_commit, load_splits, one_line, quiet_data_sets
 from compress.spec.task import Hub, TaskSpec
@@ -32,7 +32,7 @@ def local_folder(spec: TaskSpec, folder: Path | None) -> Path | None:
     """Return the folder that `hub.path` names, relative to the task's file; None if it names a hub id."""
     if folder is None:
         return None
-    path = folder / from_home(hub_of(spec).path)
+    path = folder / expand_home(hub_of(spec).path)
     if path.is_dir():
         return path
     if hub_of(spec).path.startswith((".", "/", "~")):

@@ -214,11 +214,11 @@ def _check_tuning(
         asks = tuning.labels_spans and name != "train"
         learnt = name == "train"
         shared = _counter(split, grouped=grouped or asks, plain=plain and learnt, empty=not learnt)(tuning)
-        texts, stand = ("questions", "are on contexts of") if asks else ("texts", "stand in")
+        texts, occur = ("questions", "are on contexts of") if asks else ("texts", "are also in")
         if 2 * shared > len(tuning):
             use = "models learn by heart" if learnt else "scores are reported on"
             raise CompressError(
-                f"{place}: {shared:,} of its {len(tuning):,} {texts} {stand} {name}, which {use}; "
+                f"{place}: {shared:,} of its {len(tuning):,} {texts} {occur} {name}, which {use}; "
                 "expected other examples to choose checkpoints and settings on"
             )
         if shared:
@@ -236,8 +236,13 @@ def _counter(
     if not plain:
         keys = {key for key in _keys(known, grouped) if empty or not _is_blank(key)}
         return lambda split: sum(key in keys for key in _keys(split, grouped))
-    texts = {text for column in known.columns() for text in normalize_texts(column)}
-    return lambda split: sum(map(texts.issuperset, zip(*map(normalize_texts, split.columns()), strict=True)))
+    known_texts = {text for column in known.columns() for text in normalize_texts(column)}
+
+    def count(split: Split) -> int:
+        examples = zip(*map(normalize_texts, split.columns()), strict=True)
+        return sum(known_texts.issuperset(texts) for texts in examples)
+
+    return count
 
 
 def _without_reported(place: str, tuning: Split, reported: dict[str, Split], *, grouped: bool) -> Split:
@@ -246,8 +251,8 @@ def _without_reported(place: str, tuning: Split, reported: dict[str, Split], *, 
     known = {row for split in reported.values() for row in _keys(split, grouped)}
     kept = np.flatnonzero([row not in known for row in _keys(tuning, grouped)])
     if not len(kept):
-        stand = "questions are on contexts of" if tuning.labels_spans else "texts stand in"
-        raise CompressError(f"{place}: all of its {stand} splits that scores are reported on; expected other examples")
+        occur = "questions are on contexts of" if tuning.labels_spans else "texts are also in"
+        raise CompressError(f"{place}: all of its {occur} splits that scores are reported on; expected other examples")
     return tuning.select(kept)
 
 

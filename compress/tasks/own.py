@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from compress.errors import CompressError
-from compress.files.paths import from_home, not_from_home
+from compress.files.paths import escape_home, expand_home
 from compress.files.tabular import CONLL
 from compress.spec.kinds import KINDS, KindName, MetricName
 from compress.spec.task import Files, TaskSpec
@@ -23,7 +23,7 @@ from .json_lists import are_lists, are_lists_of_spans
 from .kinds import TASK_KINDS
 from .kinds.tagging import listed_tags
 from .label_kinds import read_kind
-from .own_columns import check_apart, check_column, label_names, text_names, with_words
+from .own_columns import check_column, check_distinct_columns, label_names, text_names, with_words
 from .own_files import OwnFiles
 from .own_queries import ranks
 from .plain_text import check_scored, is_plain_text
@@ -39,14 +39,14 @@ def own_task(own: OwnFiles) -> tuple[TaskSpec, Path]:
     Reads the training file or, if that is plain text, the one to report scores on. Raises `CompressError` for missing columns, and labels
     that fit no task kind.
     """
-    train, dev = (_real_path(from_home(path)) for path in (own.train, own.dev))
+    train, dev = (_real_path(expand_home(path)) for path in (own.train, own.dev))
     if train == dev:
         raise CompressError(f"--dev: expected other examples than --train, found the same file {own.dev}")
     check_scored("--dev", own.kind, own.dev)
     plain = is_plain_text(own.kind, own.train)
-    table = read_table(from_home(own.dev if plain else own.train))
+    table = read_table(expand_home(own.dev if plain else own.train))
     own = with_words(own, table)
-    check_apart(own, table)
+    check_distinct_columns(own, table)
     texts = text_names(table, own)
     if own.kind is None and ranks(table, own.texts, own.label):
         own = replace(own, kind="ranking")
@@ -70,20 +70,20 @@ def own_task(own: OwnFiles) -> tuple[TaskSpec, Path]:
         labels=labels,
         metrics=metrics,
         files=Files(
-            train=not_from_home(train.name),
-            dev=not_from_home(Path(os.path.relpath(dev, train.parent)).as_posix()),
+            train=escape_home(train.name),
+            dev=escape_home(Path(os.path.relpath(dev, train.parent)).as_posix()),
         ),
         **length,
     )
-    return spec, from_home(own.train).parent
+    return spec, expand_home(own.train).parent
 
 
 def _check_dev(own: OwnFiles, table: Table, columns: Sequence[str]) -> None:
     """Raise `CompressError` if --dev is in another format than --train and therefore lacks a column."""
     forms = [_file_form(path) for path in (own.train, own.dev)]
-    if forms[0] == forms[1] or not from_home(own.dev).is_file():
+    if forms[0] == forms[1] or not expand_home(own.dev).is_file():
         return
-    dev_columns = list(read_table(from_home(own.dev)).columns)
+    dev_columns = list(read_table(expand_home(own.dev)).columns)
     missing = next((name for name in columns if name not in dev_columns), None)
     if missing is not None:
         raise CompressError(

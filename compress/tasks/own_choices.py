@@ -16,19 +16,19 @@ _LABELS = ("label", "answer", "answerKey", "answer_key", "gold")
 _SAMPLE = 100  # rows
 
 
-def usual_choice(table: Table, *, said: bool = False) -> tuple[str, str, str] | None:
+def usual_choice(table: Table, *, kind_chosen: bool = False) -> tuple[str, str, str] | None:
     """Return the columns (contexts, or "contexts,beginnings" if endings have a common beginning; endings; labels) of a file with usual
-    names; None if it has no such columns. `said`: the user chose the kind, so a usual name for endings suffices."""
+    names; None if it has no such columns. `kind_chosen`: the user chose the kind, so a usual name for endings suffices."""
     known = table.columns
     endings = next((name for name in _ENDINGS if holds_endings(table, name)), None)
-    if endings is None and said:
+    if endings is None and kind_chosen:
         endings = next((name for name in _ENDINGS if known.keys() >= {*ending_columns(name, known)}), None)
-    context = next((name for name in _CONTEXTS if name in known), "text" if said else None)
+    context = next((name for name in _CONTEXTS if name in known), "text" if kind_chosen else None)
     if endings is None or context is None:
         return None
     taken = {context, *ending_columns(endings, known)}
     begins = next((name for name in _BEGINNINGS if name in known and name not in taken), None)
-    label = next((name for name in _LABELS if name in known and name not in taken), "label" if said else None)
+    label = next((name for name in _LABELS if name in known and name not in taken), "label" if kind_chosen else None)
     return None if label is None else (context if begins is None else f"{context},{begins}", endings, label)
 
 

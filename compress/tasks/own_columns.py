@@ -24,14 +24,14 @@ _WORDS_OF_TEXT = 3  # a name with this many is probably a text
 def with_words(own: OwnFiles, table: Table) -> OwnFiles:
     """Return `own` with usual columns (of questions, word-per-line files, spans or passages) if the user named none and the default names
     do not exist."""
-    said = (own.text, own.pair, own.label) != ("text", None, "label")
-    own = _with_endings(own, table, said=said)
+    named_by_user = (own.text, own.pair, own.label) != ("text", None, "label")
+    own = _with_endings(own, table, named_by_user=named_by_user)
     if own.kind == "choice":
         return own
     if own.kind == "span" and table.columns.keys() >= {QUESTION, CONTEXT}:
         return _unless_named(own, table, QUESTION, CONTEXT, ANSWERS)
     questions = replace(own, text=QUESTION, pair=CONTEXT, label=ANSWERS)
-    named = said or not table.columns.keys().isdisjoint(("text", "label"))
+    named = named_by_user or not table.columns.keys().isdisjoint(("text", "label"))
     if not named and table.columns.keys() >= {*questions.texts, ANSWERS} and are_answers(table.column(ANSWERS)):
         return questions
     usual = {"text": (WORDS, QUERY), "label": (TAGS, SPANS, *RELEVANCES)}
@@ -45,14 +45,14 @@ def with_words(own: OwnFiles, table: Table) -> OwnFiles:
     return replace(own, **columns)
 
 
-def _with_endings(own: OwnFiles, table: Table, *, said: bool) -> OwnFiles:
-    """Return `own` with the kind of multiple-choice files and, unless the user `said` them, their columns."""
+def _with_endings(own: OwnFiles, table: Table, *, named_by_user: bool) -> OwnFiles:
+    """Return `own` with the kind of multiple-choice files and, unless they are `named_by_user`, their columns."""
     if own.kind not in (None, "choice"):
         return own
     if own.kind == "choice":
-        columns = usual_choice(table, said=True)
+        columns = usual_choice(table, kind_chosen=True)
         return own if columns is None else _unless_named(own, table, *columns)
-    if not said and "text" not in table.columns and (columns := usual_choice(table)) is not None:
+    if not named_by_user and "text" not in table.columns and (columns := usual_choice(table)) is not None:
         text, pair, label = columns
         return replace(own, text=text, pair=pair, label=label, kind="choice")
     if table.word_numbers is not None:  # lists of words and tags
@@ -97,7 +97,7 @@ def label_names(table: Table, own: OwnFiles) -> str | tuple[str, ...]:
     return columns if len(columns) > 1 and own.kind in (None, "multilabel") else own.label
 
 
-def check_apart(own: OwnFiles, table: Table) -> None:
+def check_distinct_columns(own: OwnFiles, table: Table) -> None:
     """Raise `CompressError` if one column is named for two things, alone or among several."""
     parts = {
         "--text": label_columns(own.text, table.columns),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import cast
 
 from compress.errors import CompressError, nearest
-from compress.files.paths import from_home, given_path
+from compress.files.paths import expand_home, unambiguous_path
 from compress.spec.kinds import KINDS, KindName
 
 from .plain_text import text_file
@@ -76,7 +76,7 @@ def own_files(
             f"--dev: expected a file of labelled examples beside {trained}, on which scores are reported; found none"
         )
     for option, path in ((trained, train), ("--dev", dev)):
-        if from_home(path).is_dir():
+        if expand_home(path).is_dir():
             raise CompressError(f"{option}: expected a file of labelled examples, found the folder {path}")
     if kind is not None and kind not in KINDS:
         *names, last = KINDS
@@ -85,4 +85,6 @@ def own_files(
     if max_length is not None and max_length < 1:
         raise CompressError(f"--max-length: expected at least 1 token, found {max_length}")
     text, label = "text" if text is None else text, "label" if label is None else label
-    return OwnFiles(given_path(train), given_path(dev), text, pair, label, cast(KindName | None, kind), max_length)
+    return OwnFiles(
+        unambiguous_path(train), unambiguous_path(dev), text, pair, label, cast(KindName | None, kind), max_length
+    )

@@ -41,9 +41,9 @@ class EncodedQueries(Encoded):
                 counted[rows[0]] = 1
         return self.lengths[indices] if unit == "tokens" else counted
 
-    def followed_by(self, other: Encoded) -> EncodedQueries:
+    def concat(self, other: Encoded) -> EncodedQueries:
         """Return the rows of both, in this order, with separate query numbers."""
-        return super().followed_by(replace(other, labels=numbered_on(self.labels, other.labels)))
+        return super().concat(replace(other, labels=renumbered_after(self.labels, other.labels)))
 
     def stratified_groups(self, count: int) -> np.ndarray:
         """Return whole queries, evenly spread over those sorted by mean length, as many as have `count` rows on average, but at least one;
@@ -86,8 +86,8 @@ class QuerySampler:
         """Return index arrays in shuffled order; every pair once, those of a query, or of a part of one, adjacent."""
         rng = np.random.default_rng([self._seed % 2**64, number])
         ready: dict[int, list[np.ndarray]] = defaultdict(list)
-        for place in rng.permutation(len(self._queries)):
-            for part in self._deal_rows(int(place), rng):
+        for index in rng.permutation(len(self._queries)):
+            for part in self._deal_rows(int(index), rng):
                 ready[len(part)].append(part)
         batches = [np.concatenate([ready[size].pop() for size in sizes]) for sizes in self._bins]
         return [batches[i] for i in rng.permutation(len(batches))]
@@ -101,7 +101,7 @@ class QuerySampler:
         return [rows[part::parts] for part in range(parts)]
 
 
-def numbered_on(before: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+def renumbered_after(before: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     """Return `pairs` with group numbers above those of the pairs `before`; both [pair, 2]."""
     after = pairs.copy()
     after[:, 1] += before[:, 1].max(initial=-1) + 1

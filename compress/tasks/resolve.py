@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from compress.errors import CompressError, did_you_mean
-from compress.files.paths import from_home
+from compress.files.paths import expand_home
 from compress.spec.task import TaskSpec
 
 from .builtin import BUILTIN_TASKS
@@ -18,7 +18,7 @@ def resolve_task(name_or_path: str) -> tuple[TaskSpec, Path | None]:
     if name_or_path.endswith((".yaml", ".yml")):
         from compress.spec.source import load
 
-        path = from_home(name_or_path)
+        path = expand_home(name_or_path)
         return load(path, TaskSpec).read_from(path), path.parent
     near = did_you_mean(name_or_path, list(BUILTIN_TASKS))
     raise CompressError(f"no task {name_or_path!r}, and no task file, which ends in .yaml{near}")

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from compress.errors import CompressError
-from compress.files.paths import from_home
+from compress.files.paths import expand_home
 from compress.files.tabular import DELIMITERS
 from compress.spec.kinds import KINDS
 from compress.spec.task import Files, TaskSpec
@@ -131,7 +131,7 @@ def _hub_splits(spec: TaskSpec) -> dict[str, str]:
 def _own_paths(spec: TaskSpec, files: Files, folder: Path | None) -> dict[str, Path]:
     tuning = {} if files.tuning is None else {"tuning": files.tuning}
     names = {"train": files.train, **_reported_splits(spec, "files.dev"), **tuning}
-    return {name: (folder or Path()) / from_home(path) for name, path in names.items()}
+    return {name: (folder or Path()) / expand_home(path) for name, path in names.items()}
 
 
 def _reported_splits(spec: TaskSpec, field: str) -> dict[str, str]:

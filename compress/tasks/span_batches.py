@@ -67,12 +67,12 @@ class EncodedSpans(Encoded):
         labels, answers, places = self.labels[kept], self.answers[kept], self.places[indices]
         return EncodedSpans(*self._rows(indices), labels, cut, questions, contexts, answers, places, self.impossible)
 
-    def followed_by(self, other: Encoded) -> EncodedSpans:
+    def concat(self, other: Encoded) -> EncodedSpans:
         if not isinstance(other, EncodedSpans):
             raise TypeError("questions are followed by questions")
         return EncodedSpans(
             *self._joined(replace(other, labels=other.labels + self.labels.max(initial=-1) // 2 * 2 + 2)),
-            self.cut.followed_by(other.cut),
+            self.cut.concat(other.cut),
             self.questions + other.questions,
             self.contexts + other.contexts,
             of_words([*self.answers, *other.answers]),
@@ -119,7 +119,7 @@ def encode_spans(tokenizer: tokenizers.Tokenizer, split: Split, max_length: int)
         lengths = [len(encoding) for encoding in windows.encodings]
         ids += ragged_rows([encoding.ids for encoding in windows.encodings], lengths, np.int32)
         types += ragged_rows([encoding.type_ids for encoding in windows.encodings], lengths, np.int8)
-        cut = cut.followed_by(windows.without_encodings())
+        cut = cut.concat(windows.without_encodings())
     gold = question_gold(contexts, split.labels)
     places = _answer_tokens(cut, split.labels)
     return EncodedSpans(

@@ -33,8 +33,8 @@ def put_outputs(table: np.ndarray, windows: EncodedSpans, rows: np.ndarray, outp
 def padded_outputs(table: np.ndarray, windows: EncodedSpans, rows: np.ndarray, length: int) -> np.ndarray:
     """Return float32 [row, length, 2] of these windows, 0 at padding."""
     outputs = np.zeros((len(rows), length, 2), np.float32)
-    for place, row in enumerate(rows.tolist()):
-        outputs[place, : windows.lengths[row]] = table[windows.starts[row] : windows.starts[row + 1]]
+    for index, row in enumerate(rows.tolist()):
+        outputs[index, : windows.lengths[row]] = table[windows.starts[row] : windows.starts[row + 1]]
     return outputs
 
 

@@ -64,17 +64,17 @@ def _spans(text: Any, value: Any, column: str, label: str) -> list[Span] | str:
     if not isinstance(value, list):
         return f"{label}: expected a list of spans, such as {FORMS}, found {brief(value)}"
     spans = []
-    for place, part in enumerate(value, start=1):
+    for index, part in enumerate(value, start=1):
         span = _span(part)
         if span is None:
             hint = "; tags need a list of words" if isinstance(part, str) else ""
-            return f"{label}: span {place}: expected {FORMS}, found {brief(part)}{hint}"
+            return f"{label}: span {index}: expected {FORMS}, found {brief(part)}{hint}"
         if not 0 <= span.start < span.end <= len(text):
-            return f"{label}: span {place}: {span}: expected a part of the text's {len(text):,} characters"
+            return f"{label}: span {index}: {span}: expected a part of the text's {len(text):,} characters"
         excerpt, own = text[span.start : span.end], part.get("text") if isinstance(part, dict) else None
         if isinstance(own, str) and own.split() != excerpt.split():
             return (
-                f"{label}: span {place}: {span}: expected its `text`, {brief(own)}, found {brief(excerpt)}; `start` and `end` count "
+                f"{label}: span {index}: {span}: expected its `text`, {brief(own)}, found {brief(excerpt)}; `start` and `end` count "
                 "characters, not bytes or UTF-16 units"
             )
         spans.append(span)

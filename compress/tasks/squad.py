@@ -25,7 +25,7 @@ def read_squad(path: Path, *, labelled: bool = True) -> Table:
     if not places:
         raise CompressError(f"{path}: no questions in it; expected some, as in {_FORM}")
     questions = [question for _, _, question in places]
-    numbers = [_question_number(place, question) for place, question in enumerate(questions, start=1)]
+    numbers = [_question_number(index, question) for index, question in enumerate(questions, start=1)]
     columns = {
         QUESTION: [question.get("question") for question in questions],
         CONTEXT: [context for _, context, _ in places],

@@ -37,12 +37,12 @@ class Table:
         self.check_whole(name)
         return self.columns[name]
 
-    def check_whole(self, name: str, way_out: str = "") -> None:
+    def check_whole(self, name: str, remedy: str = "") -> None:
         """Raise `CompressError`, with the rows, if some lack this column."""
         if name in self.partial:
             rows = zip(self.numbers, self.row_columns, strict=True)
             problems = [(n, f"no key {name!r}; found {list(keys)}") for n, keys in rows if name not in keys]
-            refuse(self.place, self.unit, problems, way_out)
+            refuse(self.place, self.unit, problems, remedy)
 
 
 def label_values(table: Table, label: str | tuple[str, ...]) -> list[Any]:
@@ -52,14 +52,14 @@ def label_values(table: Table, label: str | tuple[str, ...]) -> list[Any]:
     return list(zip(*map(table.column, label), strict=True))
 
 
-def refuse(place: str, unit: str, problems: Sequence[tuple[int | str, str]], way_out: str = "") -> None:
-    """Raise `CompressError` for the first few `(number, problem)` pairs, with the total count and then the `way_out`; return if there are
+def refuse(place: str, unit: str, problems: Sequence[tuple[int | str, str]], remedy: str = "") -> None:
+    """Raise `CompressError` for the first few `(number, problem)` pairs, with the total count and then the `remedy`; return if there are
     none."""
     if not problems:
         return
     shown = "; ".join(f"{unit} {number}: {problem}" for number, problem in problems[:SHOWN])
     rest = f"; {len(problems):,} such {unit}s in all" if len(problems) > SHOWN else ""
-    raise CompressError(f"{place}: {shown}{rest}{way_out}")
+    raise CompressError(f"{place}: {shown}{rest}{remedy}")
 
 
 def format_count(count: int, one: str, many: str = "") -> str:
@@ -141,7 +141,7 @@ def read_parquet(path: Path) -> Table:
             columns[name] = content.column(name).to_pylist()
     except (pyarrow.ArrowException, OSError, KeyError, OverflowError, ValueError) as error:
         # a duplicate name; a date beyond Python's range; bytes that are not text
-        way_out = "; leave it out, or write it in another type" if column else ""
+        remedy = "; leave it out, or write it in another type" if column else ""
         reason = str(error.args[0] if isinstance(error, KeyError) else error).splitlines()[0].rstrip(".")
-        raise CompressError(f"{path}: cannot be read as Parquet: {column}{reason}{way_out}") from None
+        raise CompressError(f"{path}: cannot be read as Parquet: {column}{reason}{remedy}") from None
     return Table(str(path), "row", range(1, content.num_rows + 1), columns)

@@ -69,14 +69,14 @@ def _row_problem(rows: Rows, row: int, words: Any, tags: Any, column: str, label
         return number, f"{column}: expected a list of words, found {brief(words)}"
     if not isinstance(tags, list | tuple):
         return number, f"{label}: expected a list of tags, found {brief(tags)}"
-    for place, word in enumerate(words):
+    for index, word in enumerate(words):
         if not isinstance(word, str) or not word:
-            return rows.of_word(row, place, f"expected text, found {brief(word)}", column)
+            return rows.of_word(row, index, f"expected text, found {brief(word)}", column)
     if len(words) != len(tags):
         return number, f"expected a tag for each of {len(words):,} words, found {len(tags):,}"
-    for place, tag in enumerate(tags):
+    for index, tag in enumerate(tags):
         if isinstance(tag, bool) or not isinstance(tag, str | int) or not str(tag).strip():
-            return rows.of_word(row, place, f"expected a tag, found {brief(tag)}", label)
+            return rows.of_word(row, index, f"expected a tag, found {brief(tag)}", label)
     return None
 
 
@@ -98,9 +98,9 @@ def _in_scheme(
     if not entities:
         return tags, declared, _beside_marks(tags)
     refuse(rows.place, rows.unit, [
-        rows.of_word(row, place, f"expected a tag such as O, B-PER or I-PER, found {brief(tag)}")
+        rows.of_word(row, index, f"expected a tag such as O, B-PER or I-PER, found {brief(tag)}")
         for row, row_tags in enumerate(tags)
-        for place, tag in enumerate(row_tags)
+        for index, tag in enumerate(row_tags)
         if not is_tag(tag)
     ])  # fmt: skip
     if declared is not None:

@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from compress.errors import CompressError, brief
-from compress.files.paths import from_home, not_from_home
+from compress.files.paths import escape_home, expand_home
 from compress.files.tabular import CONLL, column_names, label_list, label_text
 from compress.spec.kinds import KINDS
 from compress.spec.task import TaskSpec
@@ -102,7 +102,7 @@ def guess_columns(own: OwnFiles, options: Sequence[str]) -> OwnFiles:
         raise CompressError(
             "--train: expected a file with columns to find, found plain text; name it in a task file, as `files.train`"
         )
-    table = read_table(from_home(own.train))
+    table = read_table(expand_home(own.train))
     own = with_words(own, table)
     check_parted(table)
     if own.kind == "choice" and own.pair is not None:
@@ -170,11 +170,11 @@ def task_yaml(own: OwnFiles, file: Path) -> tuple[str, list[str]]:
     Raises `CompressError` like `own_task`, and for texts and labels that `run` would reject.
     """
     spec, _ = own_task(own)
-    train, dev = (read_table(from_home(path)) for path in (own.train, own.dev))
+    train, dev = (read_table(expand_home(path)) for path in (own.train, own.dev))
     unscored = not KINDS[spec.kind].learnt and all(map(is_blank, train.column(spec.label_columns[0])))
     prepared = [_texts_alone(spec, train) if unscored else _prepare_rows(spec, train), _prepare_rows(spec, dev)]
-    for place, rows in enumerate(prepared):
-        to_split(spec, rows, spec.known_labels or (), training=place == 0 and not unscored, scored=place > 0)
+    for index, rows in enumerate(prepared):
+        to_split(spec, rows, spec.known_labels or (), training=index == 0 and not unscored, scored=index > 0)
     longest = max(_count_words(value) for column in prepared[0].texts for value in column)
     others = [metric for metric in KINDS[spec.kind].metrics if metric not in spec.metrics]
     read = {*spec.text, *ending_columns(spec.text[-1], train.columns), *spec.label_columns}
@@ -242,8 +242,8 @@ def _counts(spec: TaskSpec, train: Table) -> list[tuple[str, int]]:
 
 
 def _path(path: Path, file: Path) -> str:
-    place = from_home(path)
-    return not_from_home(Path(os.path.relpath(place.parent.resolve() / place.name, file.parent.resolve())).as_posix())
+    place = expand_home(path)
+    return escape_home(Path(os.path.relpath(place.parent.resolve() / place.name, file.parent.resolve())).as_posix())
 
 
 def _inline_yaml(value: object) -> str:

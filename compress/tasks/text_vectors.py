@@ -34,11 +34,11 @@ class EncodedTexts(Encoded):
         rows = np.concatenate([pairs, pairs + len(self.labels)])
         return EncodedTexts(*self._rows(rows), self.labels[pairs])
 
-    def followed_by(self, other: Encoded) -> EncodedTexts:
-        mine, theirs = len(self.labels), len(other.labels)
+    def concat(self, other: Encoded) -> EncodedTexts:
+        own_pairs, other_pairs = len(self.labels), len(other.labels)
 
         def joined(own: list[np.ndarray], others: list[np.ndarray]) -> list[np.ndarray]:
-            return [*own[:mine], *others[:theirs], *own[mine:], *others[theirs:]]
+            return [*own[:own_pairs], *others[:other_pairs], *own[own_pairs:], *others[other_pairs:]]
 
         ids, types = joined(self.input_ids, other.input_ids), joined(self.token_type_ids, other.token_type_ids)
         return EncodedTexts(ids, types, np.concatenate([self.labels, other.labels]))

@@ -63,10 +63,10 @@ class EncodedWords(Encoded):
             self.by_word,
         )
 
-    def followed_by(self, other: Encoded) -> EncodedWords:
+    def concat(self, other: Encoded) -> EncodedWords:
         if not isinstance(other, EncodedWords):
             raise TypeError("words are followed by words")
-        places = self.places.followed_by(other.places, len(self))
+        places = self.places.concat(other.places, len(self))
         return EncodedWords(*self._joined(other), places, self.by_word)
 
     def compared_by_answers(self) -> EncodedWords:
@@ -96,7 +96,7 @@ def encode_words(tokenizer: tokenizers.Tokenizer, split: Split, max_length: int)
     for start in range(0, len(split), ENCODE_AT_ONCE):
         part = slice(start, start + ENCODE_AT_ONCE)
         windows = windower(split.texts[0][part], [label[:, 1:] for label in split.labels[part]])
-        places = places.followed_by(windows.places, len(ids))
+        places = places.concat(windows.places, len(ids))
         lengths = [len(encoding) for encoding in windows.encodings]
         ids += ragged_rows([encoding.ids for encoding in windows.encodings], lengths, np.int32)
         types += ragged_rows([encoding.type_ids for encoding in windows.encodings], lengths, np.int8)

@@ -48,8 +48,8 @@ class HashedTexts:
         if count <= 0:
             return np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64)
         run = np.zeros(count, dtype=np.uint64)
-        for place in range(length):
-            run = run * _FACTOR + self.hashes[place : place + count]
+        for index in range(length):
+            run = run * _FACTOR + self.hashes[index : index + count]
         left = np.repeat(np.cumsum(self.counts), self.counts) - np.arange(len(self.hashes))  # words to the text's end
         inside = left[:count] >= length
         return run[inside], np.repeat(np.arange(len(self)), self.counts)[:count][inside]

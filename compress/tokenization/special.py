@@ -35,13 +35,13 @@ def special_ids(tokenizer: tokenizers.Tokenizer) -> SpecialIds:
     if it puts anything else around a text.
     """
     own = plain_copy(tokenizer)
-    bare, dressed = own.encode("a", add_special_tokens=False).ids, own.encode("a").ids
-    if len(dressed) != len(bare) + 2 or dressed[1:-1] != bare:
+    text_ids, framed_ids = own.encode("a", add_special_tokens=False).ids, own.encode("a").ids
+    if len(framed_ids) != len(text_ids) + 2 or framed_ids[1:-1] != text_ids:
         raise CompressError(
-            f"the tokenizer turns {len(bare)} tokens of text into {len(dressed)}; expected one special token before "
+            f"the tokenizer turns {len(text_ids)} tokens of text into {len(framed_ids)}; expected one special token before "
             "and one after, as BERT's [CLS] and [SEP] or RoBERTa's <s> and </s>"
         )
-    cls, sep, pad, mask = dressed[0], dressed[-1], token_named(own, PAD), token_named(own, MASK)
+    cls, sep, pad, mask = framed_ids[0], framed_ids[-1], token_named(own, PAD), token_named(own, MASK)
     marked = {number for number, token in own.get_added_tokens_decoder().items() if token.special}
     every = marked | {number for number in (cls, sep, pad, mask) if number is not None}
     return SpecialIds(cls, sep, pad, mask, tuple(sorted(every)))

@@ -41,8 +41,8 @@ def lacks_leading_space(tokenizer: tokenizers.Tokenizer) -> bool:
     if tokenizer.pre_tokenizer is None:
         return False
     normalize = (lambda text: text) if tokenizer.normalizer is None else tokenizer.normalizer.normalize_str
-    bare, spaced = (tokenizer.pre_tokenizer.pre_tokenize_str(normalize(text)) for text in ("a", " a"))
-    return bool(bare and spaced) and spaced[0][0].startswith(SPACES) and not bare[0][0].startswith(SPACES)
+    unspaced, spaced = (tokenizer.pre_tokenizer.pre_tokenize_str(normalize(text)) for text in ("a", " a"))
+    return bool(unspaced and spaced) and spaced[0][0].startswith(SPACES) and not unspaced[0][0].startswith(SPACES)
 
 
 def continuing(tokenizer: tokenizers.Tokenizer) -> np.ndarray:
@@ -56,13 +56,13 @@ def continuing(tokenizer: tokenizers.Tokenizer) -> np.ndarray:
     continues = np.zeros(max(tokenizer.get_vocab().values()) + 1, bool)
     if kinds["model"]["type"] == "WordPiece":
         prefix = kinds["model"]["continuing_subword_prefix"]
-        goes_on = [number for word, number in words.items() if word.startswith(prefix) and word != prefix]
+        continuing_numbers = [number for word, number in words.items() if word.startswith(prefix) and word != prefix]
     elif kinds["model"]["type"] == "BPE" and "ByteLevel" in json.dumps(kinds["pre_tokenizer"]):
-        goes_on = [
+        continuing_numbers = [
             number for word, number in words.items() if not (word.startswith(BYTE_LEVEL) or _is_unspaced(_bytes(word)))
         ]
     elif kinds["model"]["type"] in ("BPE", "Unigram") and "Metaspace" in json.dumps(kinds["pre_tokenizer"]):
-        goes_on = [
+        continuing_numbers = [
             number
             for word, number in words.items()
             if not (word.startswith(SENTENCEPIECE) or _is_unspaced(word.encode()))
@@ -71,7 +71,7 @@ def continuing(tokenizer: tokenizers.Tokenizer) -> np.ndarray:
         raise CompressError(
             f"whole_words: a {kinds['model']['type']} tokenizer does not say which tokens begin a word; leave whole_words out"
         )
-    continues[goes_on] = True
+    continues[continuing_numbers] = True
     continues[list(special_ids(tokenizer).every)] = False
     return continues
 

@@ -14,9 +14,9 @@ from ..models.features import Features, compute_features
 from ..models.predict import to_tensors
 from ..objective import Objective
 from ..processes import ranks
-from . import sharing, state
+from . import data_parallel, state
 from .loading import Loader
-from .parts import is_split
+from .sharded_tensors import is_sharded
 
 TeacherFeatures = Callable[[dict[str, Tensor], np.ndarray], Features]
 
@@ -38,7 +38,7 @@ class Gradients:
 
     def __post_init__(self) -> None:
         self._names: list[str] = []
-        self.split = any(is_split(parameter) for parameter in self.model.parameters())
+        self.sharded = any(is_sharded(parameter) for parameter in self.model.parameters())
 
     @property
     def modules(self) -> tuple[nn.Module, nn.Module]:
@@ -48,18 +48,18 @@ class Gradients:
     def parameters(self) -> list[nn.Parameter]:
         return [*self.model.parameters(), *self.objective.parameters()]
 
-    def of(self, batch: np.ndarray, following: np.ndarray | None = None) -> tuple[list[str], Tensor]:
+    def compute(self, batch: np.ndarray, following: np.ndarray | None = None) -> tuple[list[str], Tensor]:
         """Return the names of the losses, and their shares [micro-batch, loss] on the device, without waiting for it.
 
         `following`: the next batch, whose first part is collated meanwhile. Raises `CompressError` if there is no memory for one example.
         """
-        before = state.Moment(self.modules)
+        before = state.Snapshot(self.modules)
         terms = self._in_memory(batch, following, before)
         if ranks.count() > 1:
-            terms = self._add_up(terms.sum(0), before, len(self._share_of(batch)) / len(batch))[None]
+            terms = self._reduce_gradients(terms.sum(0), before, len(self._share_of(batch)) / len(batch))[None]
         return self._names, terms
 
-    def _in_memory(self, batch: np.ndarray, following: np.ndarray | None, before: state.Moment) -> Tensor:
+    def _in_memory(self, batch: np.ndarray, following: np.ndarray | None, before: state.Snapshot) -> Tensor:
         """Compute the gradients. If memory runs out, the step is repeated from its start, with the same dropout, in smaller parts."""
         share = self._share_of(batch)
         while True:
@@ -67,8 +67,8 @@ class Gradients:
             try:
                 with ranks.connected(computes=True):
                     parts = self._split_share(share, batch, size)
-                    coming = [*(_forward_examples(part, batch) for part in parts[1:]), self._first_of(following)]
-                    return torch.stack([self._backward(*pair, batch) for pair in zip(parts, coming, strict=True)])
+                    upcoming = [*(_forward_examples(part, batch) for part in parts[1:]), self._first_of(following)]
+                    return torch.stack([self._backward(*pair, batch) for pair in zip(parts, upcoming, strict=True)])
             except torch.OutOfMemoryError:
                 pass  # leaving the handler frees its traceback, which holds the step's tensors
             self._halve(size)
@@ -77,29 +77,31 @@ class Gradients:
     def _split_share(self, share: np.ndarray, batch: np.ndarray, size: int) -> list[np.ndarray]:
         """Return the examples of each forward. Empty parts have weight 0: every process must have the same losses and gradients, and with
         sharded weights as many forwards."""
-        parts = sharing.split_share(share, self.data.groups(share), size)
+        parts = data_parallel.split_share(share, self.data.groups(share), size)
         return parts + [share[:0]] * (self._forwards(batch) - len(parts))
 
     def _forwards(self, batch: np.ndarray) -> int:
         """Return the minimum number of forwards of every process."""
-        if not self.split:
+        if not self.sharded:
             return 1
         groups = self.data.groups(batch)
         if groups is None:
-            largest = sharing.largest_share(batch)
+            largest = data_parallel.largest_share(batch)
             return -(-largest // (self.micro or largest))
-        shares = [sharing.share(batch, groups, rank) for rank in range(ranks.count())]
-        return max(len(sharing.split_share(own, self.data.groups(own), self.micro or len(batch))) for own in shares)
+        shares = [data_parallel.share(batch, groups, rank) for rank in range(ranks.count())]
+        return max(
+            len(data_parallel.split_share(own, self.data.groups(own), self.micro or len(batch))) for own in shares
+        )
 
     def _share_of(self, batch: np.ndarray) -> np.ndarray:
-        return sharing.share(batch, self.data.groups(batch))
+        return data_parallel.share(batch, self.data.groups(batch))
 
     def _first_of(self, batch: np.ndarray | None) -> np.ndarray | None:
         """Return the examples of a batch's first forward."""
         if batch is None:
             return None
         share = self._share_of(batch)
-        first = sharing.split_share(share, self.data.groups(share), self.micro or len(batch))
+        first = data_parallel.split_share(share, self.data.groups(share), self.micro or len(batch))
         return _forward_examples(first[0] if first else share, batch)
 
     @property
@@ -113,9 +115,9 @@ class Gradients:
             raise CompressError(
                 f"out of memory with one {self._least} at a time; lower max_length, or train where there is more memory"
             )
-        if self.split:
+        if self.sharded:
             raise CompressError(
-                f"out of memory with {size} examples a forward, which --fsdp cannot take back: begin the stage anew with "
+                f"out of memory with {size} examples per forward pass, which --fsdp cannot undo: start the stage again with "
                 "a lower micro_batch_size"
             )
         self.micro = size // 2
@@ -124,14 +126,14 @@ class Gradients:
         if self.accelerator.device.type == "cuda":
             torch.cuda.empty_cache()
 
-    def _backward(self, part: np.ndarray, coming: np.ndarray | None, whole: np.ndarray) -> Tensor:
+    def _backward(self, part: np.ndarray, upcoming: np.ndarray | None, whole: np.ndarray) -> Tensor:
         """Add the gradients of a micro-batch, weighted by its share of the batch `whole`, and return the losses' shares; all are 0 for an
-        empty part. `coming`: what is collated next."""
+        empty part. `upcoming`: what is collated next."""
         counted = len(part) > 0
         part = _forward_examples(part, whole)
         arrays = self.data.collate(part)
         shares = {unit: self._share(unit, part, whole) for unit in set(self.objective.means_over.values())}
-        self.data.expect(coming)
+        self.data.prefetch(upcoming)
         batch = to_tensors(arrays, self.accelerator.device)
         with self.accelerator.autocast():
             targets = self.teacher(batch, part)
@@ -150,12 +152,14 @@ class Gradients:
         return self.data.count(unit, part) / every if every else 0.0
 
     @torch.no_grad()
-    def _add_up(self, terms: Tensor, before: state.Moment, weight: float) -> Tensor:
+    def _reduce_gradients(self, terms: Tensor, before: state.Snapshot, weight: float) -> Tensor:
         """Sum over the processes: gradients, losses, and what forwards add to floating-point buffers, such as moving ranges."""
-        trained = [p for p in self.parameters if p.grad is not None and not is_split(p.grad)]
+        trained = [p for p in self.parameters if p.grad is not None and not is_sharded(p.grad)]
         followed = [(buffer, old) for buffer, old in before.buffers if buffer.is_floating_point()]
         moves = [(buffer - old) * weight for buffer, old in followed]
-        *summed, terms = sharing.add_up([*(p.grad for p in trained if p.grad is not None), *moves, terms])
+        *summed, terms = data_parallel.sum_over_processes(
+            [*(p.grad for p in trained if p.grad is not None), *moves, terms]
+        )
         for parameter, gradient in zip(trained, summed[: len(trained)], strict=True):
             parameter.grad = gradient
         for (buffer, old), move in zip(followed, summed[len(trained) :], strict=True):

@@ -56,9 +56,11 @@ class Grouped(Protocol):
 
 
 class Loader:
-    """Wraps `data`; `expect` starts to collate the next request. Only one thread at a time uses `data`, which may cache what it made last.
-    Without `ahead`, nothing is collated in advance; use that on a CPU, whose cores are busy anyway. Nothing needs to be saved, because a
-    resumed run requests batches by step number."""
+    """Wraps `data`; `prefetch` starts to collate the next request.
+
+    Only one thread at a time uses `data`, which may cache its last batch. Without `ahead`, nothing is collated in advance: use that on a
+    CPU, whose cores are busy anyway. Nothing needs to be saved, because a resumed run requests batches by step number.
+    """
 
     def __init__(self, data: Batches, *, ahead: bool) -> None:
         self._data, self.seed, self._lock = data, data.seed, Lock()
@@ -99,7 +101,7 @@ class Loader:
         with self._lock:
             return float(self._data.counts(unit, indices).sum())
 
-    def expect(self, indices: np.ndarray | None) -> None:
+    def prefetch(self, indices: np.ndarray | None) -> None:
         """Start to collate these examples; None: the next ones are not known."""
         if self._pool is not None and indices is not None:
             self._expected = indices, self._pool.submit(self._collate, indices)

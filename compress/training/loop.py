@@ -17,12 +17,12 @@ from ..models.dropout import draw_quickly
 from ..objective import Objective
 from ..processes import ranks, signals
 from ..spec.stages import Training
-from . import sharding, sharing, state
+from . import data_parallel, sharding, state
 from .gradients import Gradients, TeacherFeatures
 from .loading import Batches, Loader
 from .precision import in_fp32, own_forward
 from .schedule import learning_rate, left_by_decay, total_steps
-from .word_rows import Words, cut_words
+from .word_rows import WordTable, cut_words
 
 _ADVICE = "stopped before the weights were touched. Lower learning_rate, or train with --precision fp32"
 _NO_ROOM = "beside the examples, for the gradients' sum, AdamW's state or the tuning split; a smaller model or more memory is needed"
@@ -68,7 +68,7 @@ def train(
     on_step: Callable[[StepReport], None] = lambda report: None,
     on_notice: Callable[[str], None] = lambda line: None,
     checkpoint_seconds: float = 60.0,
-    split: bool = False,
+    sharded: bool = False,
     conditions: Mapping[str, Any] | None = None,
 ) -> Outcome:
     """Train `model` in place; afterwards it has the weights to keep.
@@ -78,9 +78,9 @@ def train(
     checkpoint bit for bit.
 
     Several processes all call this with the same arguments, and each takes its share of every batch; the first alone evaluates, writes to
-    `work`, and calls `on_step` and `on_notice`. What stops one process stops all, at the same step. `split`: each process holds a shard of
-    the weights and optimizer state (`sharding`); `model` is not moved, and is filled at the end in the first process alone. Nothing else
-    may compute with its weights.
+    `work`, and calls `on_step` and `on_notice`. What stops one process stops all, at the same step. `sharded`: each process holds a shard
+    of the weights and optimizer state (`sharding`); `model` is not moved, and is filled at the end in the first process alone. Nothing
+    else may compute with its weights.
 
     `conditions`: machine settings of the steps, such as threads, as JSON values; the outcome includes those of earlier parts. Raises
     `CheckFailed` on the first non-finite loss or gradient, before it reaches a weight; `Interrupted` after a stop signal, with the state
@@ -88,22 +88,26 @@ def train(
     """
     total = total_steps(settings, len(data))
     draw_quickly(model)
-    # On the device and with autocast, but not wrapped; `sharing` explains why.
+    # On the device and with autocast, but not wrapped; `data_parallel` explains why.
     place: Any = partial(accelerator.prepare_model, evaluation_mode=True)
-    trained = sharding.split(model, place, accelerator.device) if split else model
-    place(model, device_placement=not split)
+    trained = sharding.shard_model(model, place, accelerator.device) if sharded else model
+    place(model, device_placement=not sharded)
     loader = Loader(data, ahead=accelerator.device.type == "cuda")
     gradients = Gradients(trained, place(objective), accelerator, loader, teacher, settings.micro_batch_size)
-    words = Words() if split else cut_words(model, objective, data, lambda steps: left_by_decay(settings, steps, total))
+    words = (
+        WordTable()
+        if sharded
+        else cut_words(model, objective, data, lambda steps: left_by_decay(settings, steps, total))
+    )
     optimizer = accelerator.prepare_optimizer(_optimizer(trained, objective, settings))
     run = _Run(gradients, optimizer, loader, settings, evaluate, work, total, model, words)
-    torch.manual_seed(sharing.own_seed(data.seed))
+    torch.manual_seed(data_parallel.own_seed(data.seed))
     trained.train()
     try:
         run.resume()
-        run.under(dict(conditions or {}))
+        run.record_conditions(dict(conditions or {}))
         with signals.deferred(), loader:
-            run.to_the_end(on_step, on_notice, checkpoint_seconds)
+            run.run_to_end(on_step, on_notice, checkpoint_seconds)
     finally:
         words.put_back(run.progress.step)
         model.forward = own_forward(model)
@@ -140,12 +144,12 @@ class _Run:
     work: Path
     total: int
     model: nn.Module
-    words: Words
+    words: WordTable
 
     def __post_init__(self) -> None:
         self.progress = state.Progress()
 
-    def to_the_end(
+    def run_to_end(
         self, on_step: Callable[[StepReport], None], notice: Callable[[str], None], checkpoint_seconds: float
     ) -> None:
         """Run the remaining steps, with checkpoints between them."""
@@ -177,7 +181,7 @@ class _Run:
         rate = learning_rate(self.settings, number, self.total)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        losses = self._check_losses(*self.gradients.of(indices, following))
+        losses = self._check_losses(*self.gradients.compute(indices, following))
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self.progress.step = number + 1
@@ -233,7 +237,7 @@ class _Run:
     def _score(self, evaluate: Callable[[nn.Module], float]) -> float:
         """Return the score from the first process; the others help to gather the weights."""
         first, home = ranks.is_first(), next(self.model.parameters()).device
-        if self.gradients.split:
+        if self.gradients.sharded:
             sharding.gather(self.gradients.model, self.model if first else None)
         if not first:
             return 0.0
@@ -271,9 +275,9 @@ class _Run:
         if progress is not None:
             self.progress = progress
             self.gradients.micro = progress.micro_batch_size or self.gradients.micro
-        sharing.make_alike(self.gradients.modules)
+        data_parallel.broadcast_weights(self.gradients.modules)
 
-    def under(self, conditions: dict[str, Any]) -> None:
+    def record_conditions(self, conditions: dict[str, Any]) -> None:
         """Record the machine settings of the remaining steps."""
         known = self.progress.conditions
         if self.progress.step < self.total or not known:
@@ -281,11 +285,11 @@ class _Run:
 
     def load_best(self) -> None:
         step, modules = self.progress.best_step, (self.model, self.gradients.objective)
-        split, first = self.gradients.split, ranks.is_first()
+        sharded, first = self.gradients.sharded, ranks.is_first()
         if step is None or step == self.progress.step:
-            if split:
+            if sharded:
                 sharding.gather(self.gradients.model, self.model if first else None)
             return
         if first:
             state.load_weights(self._best_path(step), modules)
-        sharing.make_alike(modules[1:] if split else modules)
+        data_parallel.broadcast_weights(modules[1:] if sharded else modules)

@@ -19,41 +19,41 @@ from torch.distributed.fsdp import FSDPModule, fully_shard
 
 from ..models.features import layers_of
 from ..processes import ranks
-from . import sharing
-from .parts import full_tensor, is_split, local_part
+from . import data_parallel
+from .sharded_tensors import full_tensor, is_sharded, local_part
 
 # Harmless: nothing changes a model's output in place.
 warnings.filterwarnings("ignore", message=".*returned a view tensor. An in-place op")
 
 
-def split(model: nn.Module, place: Callable[[nn.Module], nn.Module], device: torch.device) -> nn.Module:
+def shard_model(model: nn.Module, place: Callable[[nn.Module], nn.Module], device: torch.device) -> nn.Module:
     """Return a copy of `model` on `device`, placed by `place`, in which each process holds its shard of the first process's weights.
 
     Each layer is a unit. Embeddings and heads are one unit, which stays gathered between a forward and its backward, so that a loss can
     read the word table. Every process must call it.
     """
-    parted: Any = place(copy.deepcopy(model))
-    sharing.make_alike([parted])
+    shards: Any = place(copy.deepcopy(model))
+    data_parallel.broadcast_weights([shards])
     mesh = init_device_mesh(device.type, (ranks.count(),))
-    for unit in [*layers_of(parted), parted]:
+    for unit in [*layers_of(shards), shards]:
         fully_shard(unit, mesh=mesh)
     # transformers looks up a model's additional outputs by its class name.
-    kind, own = type(parted), type(model)
+    kind, own = type(shards), type(model)
     kind.__module__ = own.__module__
     kind.__qualname__ = own.__qualname__
-    for module in parted.modules():
+    for module in shards.modules():
         if isinstance(module, FSDPModule):
             module.set_gradient_divide_factor(1.0)  # losses are weighted by shares, so gradients are summed
             module.set_force_sum_reduction_for_comms(True)  # the only reduction that gloo supports
-    return parted
+    return shards
 
 
 @torch.no_grad()
-def gather(parted: nn.Module, into: nn.Module | None) -> None:
-    """Fill `into`, an unsharded model like `parted`, with its weights and buffers. Every process must call it, with None if it does not
+def gather(shards: nn.Module, into: nn.Module | None) -> None:
+    """Fill `into`, an unsharded model like `shards`, with its weights and buffers. Every process must call it, with None if it does not
     need them."""
     targets = {} if into is None else {**dict(into.named_parameters()), **dict(into.named_buffers())}
-    for name, tensor in [*parted.named_parameters(), *parted.named_buffers()]:
+    for name, tensor in [*shards.named_parameters(), *shards.named_buffers()]:
         every = full_tensor(tensor)
         if into is not None:
             targets[name].copy_(every)
@@ -66,17 +66,17 @@ def clip(parameters: list[nn.Parameter], most: float) -> Tensor:
     With sharded weights, every process must call it, and gradients that are all zeros, which only result from keeping layers connected in
     the backward, become None: AdamW then leaves these parameters alone, as without sharding.
     """
-    split = [parameter for parameter in parameters if parameter.grad is not None and is_split(parameter.grad)]
-    if not split:
+    sharded = [parameter for parameter in parameters if parameter.grad is not None and is_sharded(parameter.grad)]
+    if not sharded:
         return nn.utils.clip_grad_norm_(parameters, most)
-    squares = _squares([local_part(parameter.grad) for parameter in split if parameter.grad is not None])
+    squares = _squares([local_part(parameter.grad) for parameter in sharded if parameter.grad is not None])
     with ranks.connected():
         distributed.all_reduce(squares)
-    for parameter, square in zip(split, squares.tolist(), strict=True):
+    for parameter, square in zip(sharded, squares.tolist(), strict=True):
         parameter.grad = parameter.grad if square else None
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-    whole_ones = [gradient for gradient in gradients if not is_split(gradient)]
-    norm = (squares.sum() + _squares(whole_ones).sum()).sqrt()
+    unsharded = [gradient for gradient in gradients if not is_sharded(gradient)]
+    norm = (squares.sum() + _squares(unsharded).sum()).sqrt()
     factor = (most / (norm + 1e-6)).clamp(max=1.0)  # as in torch
     for gradient in gradients:
         local_part(gradient).mul_(factor)

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from ..files.atomic import replacing
 from ..processes import ranks
-from .parts import fill_tensor, full_tensor, is_split, shard_like
+from .sharded_tensors import fill_tensor, full_tensor, is_sharded, shard_like
 
 # (parameter, tensor of its shape) -> the tensor converted between memory and file, if shapes differ.
 Reshape = Callable[[Tensor, Tensor], Tensor]
@@ -46,7 +46,7 @@ class Progress:
     conditions: list[dict[str, Any]] = field(default_factory=list)
 
 
-class Moment:
+class Snapshot:
     """A snapshot of random generators and buffers, which a forward changes besides gradients."""
 
     def __init__(self, modules: Iterable[nn.Module]) -> None:
@@ -99,7 +99,7 @@ def _gather_tensors(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     for name, tensor in tensors.items():
         every = full_tensor(tensor).contiguous()
         if ranks.is_first():
-            whole[name] = every.cpu() if is_split(tensor) else every
+            whole[name] = every.cpu() if is_sharded(tensor) else every
     return whole
 
 

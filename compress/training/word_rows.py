@@ -32,7 +32,7 @@ class KnownTokens(Protocol):
         ...
 
 
-class Words:
+class WordTable:
     """A model's word table, unchanged."""
 
     def whole(self, steps: int) -> AbstractContextManager[None]:
@@ -51,7 +51,7 @@ class Words:
         return tensor
 
 
-class CutWords(Words):
+class CutWordTable(WordTable):
     """The table, cut to the rows `used`. `decay`: optimizer steps done -> the factor that weight decay has applied to a row without a
     gradient."""
 
@@ -106,7 +106,7 @@ class CutWords(Words):
         return parameter is self._rows and tensor.shape[:1] == (count,)
 
 
-def cut_words(model: Any, objective: Objective, data: object, decay: Callable[[int], float]) -> Words:
+def cut_words(model: Any, objective: Objective, data: object, decay: Callable[[int], float]) -> WordTable:
     """Cut the word table of `model`, in place, to the rows that `data` reads.
 
     The table is unchanged if the rows are unknown or more than `_MOST` of it; if anything but a look-up needs it, such as a tied output
@@ -114,9 +114,9 @@ def cut_words(model: Any, objective: Objective, data: object, decay: Callable[[i
     """
     table = model.get_input_embeddings()
     if not isinstance(data, KnownTokens) or WORDS in objective.student_features or not _looks_up_alone(model, table):
-        return Words()
+        return WordTable()
     used = data.tokens()
-    return CutWords(table, used, decay) if len(used) <= _MOST * len(table.weight) else Words()
+    return CutWordTable(table, used, decay) if len(used) <= _MOST * len(table.weight) else WordTable()
 
 
 def _looks_up_alone(model: nn.Module, table: nn.Module) -> bool:

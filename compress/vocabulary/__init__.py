@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from .algorithms import algorithm_of
 from .choice import fewest_tokens, kept_tokens, permanent_tokens
-from .comparing import TextCounts, compare_splits, compare_texts, count_texts, count_tokens
 from .surgery import with_tokens
+from .tokenization_rates import TextCounts, compare_splits, compare_texts, count_texts, count_tokens
 
 __all__ = [
     "TextCounts",

@@ -60,7 +60,7 @@ def in_this_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
 
     if "apart" not in request.fixturenames:
         monkeypatch.setattr(
-            sys.modules["compress.bundle.verify"], "checks_apart", checks
+            sys.modules["compress.bundle.verify"], "isolated_checks", checks
         )  # the package has a function of the same name
 
 

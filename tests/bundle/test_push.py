@@ -88,7 +88,7 @@ def test_a_bundle_that_was_tampered_with_is_not_sent(hub: Hub, bundle: Path, nam
     content = bytearray((bundle / name).read_bytes())
     content[len(content) // 2] ^= 1
     (bundle / name).write_bytes(content)
-    with pytest.raises(CheckFailed, match="not pushed, for it does not verify: ") as caught:
+    with pytest.raises(CheckFailed, match="not pushed, because it does not verify: ") as caught:
         push_bundle(bundle, "me/mine")
     assert "\n" not in str(caught.value)
     assert name in str(caught.value)
@@ -117,7 +117,7 @@ def test_a_folder_that_is_no_bundle_is_not_sent(hub: Hub, tmp_path: Path) -> Non
 def test_what_the_hub_refuses_is_one_line(hub: Hub, bundle: Path, place: str, status: int, expected: str) -> None:
     hub.refuse[place] = status
     message = _refused(bundle)
-    assert message.startswith("me/mine: not pushed, for ")
+    assert message.startswith("me/mine: not pushed, because ")
     assert expected in message
     assert f"the bundle is whole in {bundle}" in message
     assert list(getattr(hub.repositories.get("me/mine"), "files", {".gitattributes": b""})) == [".gitattributes"]
@@ -128,13 +128,13 @@ def test_where_large_files_go_to_xet_its_refusal_is_one_line(
 ) -> None:
     monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", False)
     hub.refuse["GET /api/models/me/mine/xet-write-token"] = 403
-    assert _refused(bundle).startswith("me/mine: not pushed, for ")
+    assert _refused(bundle).startswith("me/mine: not pushed, because ")
     assert any("/xet-write-token/" in request.path for request in hub.requests)
 
 
 def test_a_hub_that_is_away_is_one_line(bundle: Path, hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
-    assert "not pushed, for http://127.0.0.1:9 cannot be reached" in _refused(bundle)
+    assert "not pushed, because http://127.0.0.1:9 cannot be reached" in _refused(bundle)
 
 
 @pytest.mark.parametrize(

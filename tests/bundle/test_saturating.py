@@ -108,7 +108,7 @@ def test_an_answer_that_the_other_kind_of_cpu_would_not_give_fails_where_it_is_a
     _recorded_elsewhere(heavy)  # so that the limit is that of a file without quantization error
     passed, detail = _details(heavy, simulate=True)["simulated int8"]
     assert not passed
-    assert f"a CPU {'with' if saturates() else 'without'} VNNI answers otherwise than this one" in detail
+    assert f"a CPU {'with' if saturates() else 'without'} VNNI answers differently from this one" in detail
 
 
 def test_what_cannot_be_simulated_is_said_to_be_unknown(heavy: Path, monkeypatch: pytest.MonkeyPatch) -> None:

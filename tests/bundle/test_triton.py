@@ -18,7 +18,7 @@ from google.protobuf import text_format
 from recipe_runs import compress
 from triton_schema import model_config
 
-from compress.bundle import check_model_place, ship, write_triton_model
+from compress.bundle import checked_model_folder, ship, write_triton_model
 from compress.errors import CompressError
 from compress.runtime import Classifier
 
@@ -102,11 +102,11 @@ def test_force_replaces_what_was_written_before_and_nothing_else(bundle: Path, t
     assert [path.name for path in (tmp_path / "models").iterdir()] == ["copy"]
     (place / "2").mkdir()
     (place / "2" / "model.onnx").write_bytes(b"mine")
-    assert "'2/model.onnx' is not of `compress ship`" in _refused(bundle, tmp_path / "models", force=True)
+    assert "'2/model.onnx' was not written by `compress ship`" in _refused(bundle, tmp_path / "models", force=True)
     (place / "2" / "model.onnx").unlink()
     (place / "2").rmdir()
     (place / "config.pbtxt").write_text('name: "copy"\n')
-    assert "its config.pbtxt is not of `compress ship`" in _refused(bundle, tmp_path / "models", force=True)
+    assert "its config.pbtxt was not written by `compress ship`" in _refused(bundle, tmp_path / "models", force=True)
 
 
 def test_a_failed_write_leaves_nothing(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,8 +122,8 @@ def test_a_failed_write_leaves_nothing(bundle: Path, tmp_path: Path, monkeypatch
     ("name", "repository", "expected"),
     [
         ("a bundle", "models", "expected letters, digits"),
-        ("out", ".", "would be one in the other"),
-        ("out", "out", "would be one in the other"),
+        ("out", ".", "would be inside each other"),
+        ("out", "out", "would be inside each other"),
         ("out", "file", "expected a folder"),
     ],
 )
@@ -131,7 +131,7 @@ def test_a_place_that_cannot_be_is_refused_first(tmp_path: Path, name: str, repo
     (tmp_path / "file").mkdir()
     (tmp_path / "file" / "out").write_text("")
     with pytest.raises(CompressError, match=expected):
-        check_model_place(tmp_path / name, tmp_path / repository, force=True)
+        checked_model_folder(tmp_path / name, tmp_path / repository, force=True)
 
 
 def test_the_command_writes_both(run: Run, tmp_path: Path) -> None:

@@ -143,7 +143,7 @@ def test_what_cannot_be_shown_is_one_line(cli, run_of: Make, tmp_path: Path) -> 
     code, _, err = call(cli, run, text="good \udcff film")
     assert code == 2 and "--text: expected Unicode text, found half of a surrogate pair" in err
     code, _, err = call(cli, tmp_path / "runs")
-    assert code == 2 and "holds runs and is none; name one of them" in err
+    assert code == 2 and "is a folder of runs, not a run; name one of them" in err
     (tmp_path / "page.html").mkdir()
     code, _, err = call(cli, run)
     assert code == 2 and "page.html: expected a file for the page, found a folder" in err

@@ -19,7 +19,7 @@ from rich.console import Console
 from compress.catalog import names
 from compress.cli import _EXAMPLES, app
 from compress.cli.info import _cards, _table
-from compress.files.paths import given_path
+from compress.files.paths import unambiguous_path
 
 ROOT = Path(__file__).parents[2]
 COMMAND: Any = typer.main.get_command(app)
@@ -71,7 +71,7 @@ def test_a_leading_tilde_is_expanded_in_every_path() -> None:
         if "Path" in str(getattr(hint, "__origin__", ""))
     }
     assert {("run", "out"), ("predict", "bundle"), ("ship", "triton"), ("report", "runs")} <= paths.keys()
-    assert [place for place, parser in paths.items() if parser is not given_path] == []
+    assert [place for place, parser in paths.items() if parser is not unambiguous_path] == []
 
 
 def test_a_shell_completes_commands() -> None:

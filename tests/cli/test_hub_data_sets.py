@@ -206,7 +206,7 @@ def test_what_a_hub_that_fails_is_told_as(hub: Endpoint, refused: Any, part: str
 def test_a_broken_download_goes_on_where_it_was(hub: Endpoint, planned: Any, refused: Any) -> None:
     train = "data/train-00000-of-00001.parquet"
     hub.short[train] = hub.datasets[DATA].commits[COMMIT][train][:-10]
-    assert "a file came with another size than the hub names" in refused()
+    assert "a file was downloaded with a size other than the hub's" in refused()
     hub.short.clear()
     hub.requests.clear()
     hub.cuts[train] = [2 * CHUNK + 7]

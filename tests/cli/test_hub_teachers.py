@@ -120,7 +120,7 @@ def test_a_download_that_keeps_breaking_is_told_and_the_command_goes_on_later(
 def test_a_file_that_is_not_what_the_hub_names_is_not_used(hub: Endpoint, refused: Any, planned: Any) -> None:
     whole = files(hub)[WEIGHTS]
     hub.short[WEIGHTS] = whole[:-100]
-    assert "a file came with another size than the hub names" in refused()
+    assert "a file was downloaded with a size other than the hub's" in refused()
     hub.short[WEIGHTS] = whole[:-1] + bytes([whole[-1] ^ 1])
     assert "model.safetensors is damaged: its SHA-256 is not the one that the hub names" in refused()
     hub.short.clear()
@@ -170,7 +170,7 @@ def test_a_private_teacher(hub: Endpoint, refused: Any, planned: Any, monkeypatc
         (f"/api/models/{TEACHER}/tree", 503, "the hub answered 503"),
         (f"HEAD /{TEACHER}/resolve", 503, "the hub answered 503"),
         *slow(("GET /blobs", 500, "the hub answered 500")),  # retried
-        (f"/api/models/{TEACHER}", 429, "the hub counts too many requests (429): wait a few minutes"),
+        (f"/api/models/{TEACHER}", 429, "the hub refuses so many requests (429): wait a few minutes"),
         (f"/api/models/{TEACHER}", 403, "the token may not read it (403)"),
     ],
 )

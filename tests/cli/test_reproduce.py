@@ -161,7 +161,7 @@ def test_answers_on_record_that_do_not_give_the_score_on_record_are_told(
     altered(alter)
     done = cli("reproduce", "report", "--json")
     (figure,) = (each for each in figures(done.out) if each["verdict"] != "same")
-    assert done.code == 1 and figure["why"] == "the answers on record do not give the score on record"
+    assert done.code == 1 and figure["why"] == "the recorded answers do not give the recorded score"
 
 
 @pytest.mark.parametrize(("off", "verdict"), [(2.5, "within its interval"), (40.0, "differs")])

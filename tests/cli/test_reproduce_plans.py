@@ -152,7 +152,7 @@ def test_files_of_ones_own_may_lie_elsewhere_by_now(recorded: Callable[..., Resu
         reruns_here(MovedData(train=Path("data/train.csv"), dev=Path("dev.csv")))
     with Path("data/dev.csv").open("a") as file:
         file.write("one more film,yes\n")
-    with pytest.raises(CompressError, match="its data have another fingerprint"):
+    with pytest.raises(CompressError, match="the fingerprint of its data differs"):
         reruns_here(elsewhere)
 
 
@@ -168,7 +168,7 @@ def test_plain_text_may_lie_elsewhere_by_now_and_is_checked(recorded: Callable[.
     elsewhere = MovedData(corpus=("texts/text.txt",))
     assert reruns_here(elsewhere)[0].request.corpus == ("texts/text.txt",)
     Path("texts/text.txt").write_text("others\n" * 40)
-    with pytest.raises(CompressError, match="--corpus: its text is another than on record"):
+    with pytest.raises(CompressError, match="--corpus: its text differs from the recorded one"):
         reruns_here(elsewhere)
 
 
@@ -193,7 +193,7 @@ def test_another_checkpoint_than_on_record_is_refused(
     assert reruns_here()[0].request.teacher == ("report/tiny.yaml",)
     tokenizer = Path("report/words/tokenizer.json")
     tokenizer.write_text(tokenizer.read_text() + " ")
-    with pytest.raises(CompressError, match=r"teacher tiny: its tokenizer\.json is another than on record"):
+    with pytest.raises(CompressError, match=r"teacher tiny: its tokenizer\.json differs from the recorded one"):
         reruns_here()
 
 

@@ -53,7 +53,7 @@ def test_the_hub_is_asked_for_the_revision_and_streams(monkeypatch: pytest.Monke
     requests: list[tuple[Any, ...]] = []
 
     def load_splits(
-        name: str, config: str | None, commit: str, splits: list[str], ways_out: str, *, streaming: bool
+        name: str, config: str | None, commit: str, splits: list[str], remedies: str, *, streaming: bool
     ) -> Any:
         requests.append((name, config, commit, *splits, streaming))
         return [dataset("body").to_iterable_dataset()]

@@ -169,13 +169,15 @@ def test_a_wrong_unpadded_graph_is_not_kept(
     tiny_checkpoint: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The planted fault moves tokens to wrong places; neither form is written."""
-    spread = padding.Unpadded.attended
+    spread = padding.Unpadded.for_attention
 
     def shifted(self: padding.Unpadded, states: str) -> str:
-        self._turned = self._graph.op("Mul", [self._turned, self._graph.integers(0)], "wrong")
+        self._tokens_for_attention = self._graph.op(
+            "Mul", [self._tokens_for_attention, self._graph.integers(0)], "wrong"
+        )
         return spread(self, states)
 
-    monkeypatch.setattr(padding.Unpadded, "attended", shifted)
+    monkeypatch.setattr(padding.Unpadded, "for_attention", shifted)
     with pytest.raises(
         CheckFailed, match=r"model_unpadded\.onnx: logits differ from torch's .*first part that differs is layer 1"
     ):

@@ -11,7 +11,7 @@ import pytest
 from command_runs import HARMS, Commands, bundle_in, check_whole
 from default_suite import keeping, slow
 
-from compress.bundle.place import recover
+from compress.bundle.target import recover
 from compress.files.atomic import exchange
 
 POINTS = {"run": 70, "report": 18, "ship": 36, "force": 38, "force in two steps": 38}

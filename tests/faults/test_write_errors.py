@@ -20,7 +20,7 @@ from command_runs import HARMS, Commands, bundle_in, check_whole, commands_in, l
 from default_suite import keeping, slow
 from fault_runs import Forks
 
-from compress.bundle.place import recover
+from compress.bundle.target import recover
 
 CODES = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 LIMITS = (0, 700, 3_000, 20_000, 30_000)  # bytes

@@ -146,7 +146,7 @@ def test_a_folder_without_a_tokenizer_is_refused(folder: Path):
 
 
 @pytest.mark.parametrize(
-    ("name", "way_out"),
+    ("name", "remedy"),
     [
         (
             "spm.model",
@@ -156,13 +156,13 @@ def test_a_folder_without_a_tokenizer_is_refused(folder: Path):
     ],
 )
 def test_a_sentencepiece_model_says_what_it_takes(
-    folder: Path, name: str, way_out: str, monkeypatch: pytest.MonkeyPatch
+    folder: Path, name: str, remedy: str, monkeypatch: pytest.MonkeyPatch
 ):
     (folder / "tokenizer.json").unlink()
     (folder / name).write_bytes(b"\n\x0e")
     (folder / "config.json").write_text('{"model_type": "xlnet"}')
     monkeypatch.setattr("compress.models.vocabularies.find_spec", lambda name: None)
-    refused(lambda: load_tokenizer(folder), way_out)
+    refused(lambda: load_tokenizer(folder), remedy)
 
 
 def test_a_vocabulary_of_another_family_is_refused(folder: Path):

@@ -56,14 +56,14 @@ def test_the_logits_are_those_of_the_int8_file(
     source = tiny_onnx(family, "fast")
     info = quantize_onnx(source, tmp_path, spec, trained=Trained(ranges, factors, channel_repeats))
     assert info["int8_matmuls"] == len(ranges)
-    assert info["weight_only_matmuls"] == sum(use.source is None for use in quant.form.uses)
-    assert info["int8_gathers"] == len(quant.form.tables)
+    assert info["weight_only_matmuls"] == sum(use.source is None for use in quant.spec.uses)
+    assert info["int8_gathers"] == len(quant.spec.tables)
     stored = [tensor.name for tensor in onnx.load(tmp_path / "model_quantized.onnx").graph.initializer]
     coded = [name.removesuffix(".weight_unit") for name in stored if name.endswith(".weight_unit")]
-    assert sorted(coded) == sorted(quant.form.long)
+    assert sorted(coded) == sorted(quant.spec.long)
     assert bool(coded) == (long == 100)
     centred = [name.removesuffix(".weight_centre") for name in stored if name.endswith(".weight_centre")]
-    assert sorted(coded + centred) == sorted(quant.form.tables)
+    assert sorted(coded + centred) == sorted(quant.spec.tables)
     session, batch = open_session(tmp_path / "model_quantized.onnx", threads=1), texts()
     inputs = {value.name: batch[value.name] for value in session.get_inputs()}
     int8 = np.asarray(session.run(["logits"], inputs)[0])
@@ -86,7 +86,7 @@ def test_the_segment_of_single_texts_is_rounded_with_the_positions(tiny_checkpoi
     model, batch = loaded(tiny_checkpoint("bert")), texts()
     batch["token_type_ids"][:] = 0
     quant = quantizer(model, pairs=False)
-    assert set(quant.form.tables) == {f"bert.embeddings.{name}_embeddings" for name in ("word", "position")}
+    assert set(quant.spec.tables) == {f"bert.embeddings.{name}_embeddings" for name in ("word", "position")}
     ranges = {name: Range(*ends) for name, ends in quant.input_ranges().items()}
     quantize_onnx(tmp_path / "model.onnx", tmp_path, SPEC, trained=Trained(ranges))
     session = open_session(tmp_path / "model_quantized.onnx", threads=1)

@@ -31,7 +31,7 @@ from compress.models.heads import HEADS, head_of
 from compress.models.random_models import random_classifier, random_config
 from compress.models.students import build_encoder, load_body, not_kept
 from compress.objective import Objective
-from compress.pipeline.training.labels import label_order, lower_outputs, reorder_head
+from compress.pipeline.training.labels import label_order, reorder_head, shift_outputs
 
 NAMES = ("start", "end")
 PLAIN = ("deberta-v2", "xlnet")
@@ -232,9 +232,9 @@ def test_transformers_class_says_which_row_is_which(family: str, tmp_path: Path)
     before = logits(model)
     reorder_head(model, [1, 0])
     assert torch.equal(logits(model), before[..., [1, 0]])
-    lower_outputs(model, 0.5)
+    shift_outputs(model, 0.5)
     torch.testing.assert_close(logits(model), before[..., [1, 0]] - 0.5, rtol=0, atol=1e-5)
-    lower_outputs(model, np.array([-0.5, 1.0]))
+    shift_outputs(model, np.array([-0.5, 1.0]))
     torch.testing.assert_close(logits(model), before[..., [1, 0]] - torch.tensor([0.0, 1.5]), rtol=0, atol=1e-5)
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from compress.models.rounding import parameters, round_rows, round_states, round_weight
 from compress.quantize import weights
 from compress.quantize.ranges import Range
-from compress.quantize.weights import row_levels, to_int8
+from compress.quantize.weights import quantize_rows, to_int8
 
 torch.manual_seed(0)
 WEIGHT = torch.randn(7, 12) * torch.linspace(0.1, 3, 7)[:, None]
@@ -34,7 +34,7 @@ def test_weights_are_what_the_exporter_stores(per_channel: bool, bits: int) -> N
 @pytest.mark.parametrize("long", [1, 1000])
 def test_rows_are_what_the_exporter_stores(long: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(weights, "LONG", long)
-    stored = row_levels(WEIGHT.numpy())
+    stored = quantize_rows(WEIGHT.numpy())
     scales = stored.scales if stored.unit is None else stored.scales.astype(np.float32) ** 2 * stored.unit
     rows = stored.levels * scales[:, None] + (0 if stored.centre is None else stored.centre)
     picked = [[0, 2, 6], [3, 3, 1]]

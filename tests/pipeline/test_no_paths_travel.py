@@ -13,10 +13,10 @@ from worlds import encoder_world
 
 import compress
 from compress.bundle import read_bundle, ship, take_checkpoint
-from compress.files.paths import display_path, without_places
+from compress.files.paths import display_path, with_display_paths
 from compress.pipeline import Request, plan_all, run_all
 from compress.pipeline.ablation.run import command_line as ablation_line
-from compress.pipeline.request import shown_override
+from compress.pipeline.request import display_override
 from compress.report import write_report
 from compress.results import read_result
 
@@ -97,7 +97,7 @@ def test_a_run_of_before_is_shipped_without_its_paths(
     secret: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The run's result contains paths; the bundle made from it does not."""
-    monkeypatch.setattr("compress.pipeline.results.assemble.without_places", lambda document: document)
+    monkeypatch.setattr("compress.pipeline.results.assemble.with_display_paths", lambda document: document)
     (result,) = run_all(request_of(secret))
     run = secret / "runs" / result.run
     assert SECRET in (run / "result.json").read_text()
@@ -129,21 +129,21 @@ def test_how_a_path_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert display_path("~no-such-user/data/a.txt") == "a.txt"
     assert display_path("hub:/somebody/else/set:text") == "hub:set:text"
     nested = {"a": ["/x/y", {"b": ("/x/z", 3, None, True)}], "/k": 1.5}
-    assert without_places(nested) == {"a": ["y", {"b": ["z", 3, None, True]}], "/k": 1.5}
-    assert shown_override("augment.glove=/somebody/a.txt") == "augment.glove=a.txt"
-    assert shown_override("finetune.learning_rate=1.0e-4") == "finetune.learning_rate=1.0e-4"
-    assert json.loads(shown_override('x=["/somebody/a", 2]').removeprefix("x=")) == ["a", 2]
+    assert with_display_paths(nested) == {"a": ["y", {"b": ["z", 3, None, True]}], "/k": 1.5}
+    assert display_override("augment.glove=/somebody/a.txt") == "augment.glove=a.txt"
+    assert display_override("finetune.learning_rate=1.0e-4") == "finetune.learning_rate=1.0e-4"
+    assert json.loads(display_override('x=["/somebody/a", 2]').removeprefix("x=")) == ["a", 2]
 
 
 def test_words_that_only_look_like_paths_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If a pattern of matmuls lost its beginning, it would keep all matmuls in fp32."""
     monkeypatch.chdir(tmp_path)
     document = {"stages": [{"quantize": {"exclude": ["/encoder/layer.0/.*"]}}], "title": "a/../b: 3/4"}
-    assert without_places(document) == document
+    assert with_display_paths(document) == document
     for text in (
         'quantize.exclude=["/encoder/layer.0/.*"]',
         "quantize.exclude[0]=/encoder/.*",
         "title=a/../b",
         'quantize={"exclude": ["/encoder/.*"]}',
     ):
-        assert shown_override(text) == text
+        assert display_override(text) == text

@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 from worlds import encoder_world
 
 from compress.errors import CompressError
-from compress.export.fast.writing import ACTIVATIONS
+from compress.export.fast.graph import ACTIVATIONS
 from compress.models import families
 from compress.models.fast_graph import FAST_ACTIVATIONS
 from compress.models.features import compute_features

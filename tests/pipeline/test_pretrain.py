@@ -181,17 +181,20 @@ def test_a_card_has_one_vocabulary_and_its_tokenizer_is_there(world: Path):
         plan(world)
 
 
-@pytest.mark.parametrize("whole", [None, "its roundings stand inside the model"])
+@pytest.mark.parametrize("whole", [None, "its rounding is part of the forward"])
 def test_what_reads_weights_beside_a_forward_is_not_split(whole: str | None):
     said: list[str] = []
     context: Any = SimpleNamespace(fsdp=True, notice=said.append)
     node: Any = SimpleNamespace(id="student", spec=Distill())
     job: Any = Job(None, node, {}, context, Path(), Path())  # type: ignore[arg-type]
-    run, splits = TrainingRun(job, torch.nn.Linear(1, 1), Objective((HardLabel(),)), whole=whole), whole is None
-    assert run._splits() == splits
+    run, splits = (
+        TrainingRun(job, torch.nn.Linear(1, 1), Objective((HardLabel(),)), unsharded_because=whole),
+        whole is None,
+    )
+    assert run._shards_model() == splits
     assert [line.startswith("student: every process holds the whole model") for line in said] == [True] * (not splits)
     context.fsdp = False
-    assert not run._splits()
+    assert not run._shards_model()
 
 
 def test_heads_that_do_not_divide_the_hidden_size_are_refused(world: Path):

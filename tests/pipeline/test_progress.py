@@ -65,7 +65,7 @@ def test_how_far_a_stage_has_come_is_told(request_: Request, tmp_path: Path, kin
 
 @pytest.fixture
 def nothing_before_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("_tell_outlook", "preflight", "build_nodes", "check_texts"):
+    for name in ("_report_outlook", "preflight", "build_nodes", "check_texts"):
         monkeypatch.setattr(running, name, lambda *_: None)
     monkeypatch.setattr(running.ReportedSource, "of", lambda *_: None)
 

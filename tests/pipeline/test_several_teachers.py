@@ -21,7 +21,7 @@ from compress.pipeline.request import command_line
 from compress.pipeline.results.assemble import result_key
 from compress.pipeline.results.resolved import resolved_recipe
 from compress.pipeline.stages.adopt import constant_score
-from compress.pipeline.stages.learning_check import recorded_guess, say_whether_it_learnt
+from compress.pipeline.stages.learning_check import recorded_guess, warn_if_nothing_learnt
 from compress.spec.recipe import Recipe
 
 
@@ -216,7 +216,7 @@ def test_a_teacher_that_guesses_is_named_and_one_that_is_better_is_not(world: Pa
     for name, points in (("teacher", guess + 0.1), ("teacher-2", guess), ("student", guess)):
         node = next(node for node in pair.nodes if node.id == name)
         artifact: Any = SimpleNamespace(info={"tuning_score": points}, describe={})
-        say_whether_it_learnt(pair, node, artifact, context)
+        warn_if_nothing_learnt(pair, node, artifact, context)
     teacher, student = context.notices
     assert teacher.startswith(f"teacher bytes scores {guess:.1f} on the tuning split")
     assert (
@@ -245,5 +245,5 @@ def test_whether_it_learnt_is_said_from_the_manifest_without_reading_data(world:
     unread = Context(plan("tiny.yaml", "./bytes").task, "fp32", 1, Listener())
     for points in (-1.0, 101.0):
         artifact: Any = SimpleNamespace(info={"tuning_score": points}, describe=described)
-        say_whether_it_learnt(pair, node, artifact, unread)
+        warn_if_nothing_learnt(pair, node, artifact, unread)
     assert len(unread.notices) == 1 and "data" not in vars(unread.task)

@@ -26,7 +26,7 @@ from worlds import encoder_world
 from compress.errors import CompressError
 from compress.pipeline import Listener, Request, plan_all, run, run_all
 from compress.pipeline.plan import Context
-from compress.pipeline.side_by_side import Turns, build_missing, missing_stages, most_at_once
+from compress.pipeline.side_by_side import Turns, build_missing, max_parallel_stages, missing_stages
 from compress.store import Store
 
 
@@ -206,9 +206,9 @@ def test_what_a_stage_has_to_say_is_said_whoever_built_it(world: Path) -> None:
 
 def test_the_chain_of_one_run_has_all_cores(world: Path) -> None:
     plans = plan_all(replace(request_of(world), seeds=(0, 1, 2)))
-    assert [most_at_once(plans[:count], world / "runs") for count in (1, 3)] == [1, 3]
+    assert [max_parallel_stages(plans[:count], world / "runs") for count in (1, 3)] == [1, 3]
     run_all(request_of(world))
-    assert most_at_once(plans, world / "runs") == 2
+    assert max_parallel_stages(plans, world / "runs") == 2
 
 
 def test_what_is_interrupted_goes_on_with_as_many_threads(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:

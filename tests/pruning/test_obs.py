@@ -50,7 +50,7 @@ def test_errors_are_those_of_least_squares_on_what_is_left(inputs: int, size: in
     assert sorted(order.order) == list(range(units))
     for count in range(units + 1):
         wanted = refitted_error(weight, root, inputs_of(order.kept(count), size))
-        assert float(order.lost(np.array([count]))[0]) == pytest.approx(wanted, rel=1e-8, abs=1e-8)
+        assert float(order.losses(np.array([count]))[0]) == pytest.approx(wanted, rel=1e-8, abs=1e-8)
 
 
 @pytest.mark.parametrize(("inputs", "size"), SIZES)
@@ -111,7 +111,7 @@ def test_a_model_without_parts_is_judged_by_what_it_has() -> None:
     pruned = without_units(whole("bert"), *WITHOUT_PARTS["attention first"])
     orders = removal_orders(pruned, padded_batches(), first_token=False)
     assert [len(each.order) for each in orders] == [0, 16, 3, 0]
-    assert [each.lost(np.array([0])).tolist() == [0.0] for each in orders] == [True, False, False, True]
+    assert [each.losses(np.array([0])).tolist() == [0.0] for each in orders] == [True, False, False, True]
 
 
 def test_a_neuron_that_never_changes_goes_first_for_the_bias_stands_for_it() -> None:
@@ -145,7 +145,7 @@ def test_the_error_with_half_of_the_units_is_what_changes_at_the_end(
     after, _ = last_states(model, batches, layer, part, first_token=first_token)
     share = (after - before).square().sum() / (before - before.mean(1, keepdim=True)).square().sum()
     wanted = pytest.approx(float(share), rel=1e-2)
-    assert float(order.lost(np.array([len(order.order) // 2]))[0]) == wanted
+    assert float(order.losses(np.array([len(order.order) // 2]))[0]) == wanted
 
 
 @pytest.mark.parametrize("units", [range(8, 32), range(24)])

@@ -59,14 +59,14 @@ def test_a_repaired_model_is_nearer_to_the_whole_one(family: str):
 def test_what_a_fit_does_not_read_is_not_run(family: str, monkeypatch: pytest.MonkeyPatch):
     """The feed-forward part is skipped while attention is fitted, and the result is equal to the last bit."""
     states, runs = list[dict[str, torch.Tensor]](), list[float]()
-    seen = repair.inputs_seen
+    seen = repair.recorded_inputs
     for whole_layers in (False, True):
         model, counts = whole(family), list[int]()
         pruned = without_units(model, HEADS, NEURONS)
         layer_part(pruned, 0, "down").register_forward_hook(lambda *_, counts=counts: counts.append(1))
         with monkeypatch.context() as patch:
             if whole_layers:
-                patch.setattr(repair, "inputs_seen", lambda *words, **_: seen(*words))
+                patch.setattr(repair, "recorded_inputs", lambda *words, **_: seen(*words))
             repair.repair(pruned, model, padded_batches(), first_token=True)
         states.append(pruned.state_dict())
         runs.append(len(counts) / len(padded_batches()))

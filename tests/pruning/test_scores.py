@@ -110,13 +110,13 @@ def test_a_model_without_parts_is_scored_by_what_it_has(family: str):
     assert [each.shape[1] for layer in layer_gradients for each in (layer.heads, layer.neurons)] == [0, 16, 3, 0]
     assert torch.allclose(layer_gradients[0].neurons, wanted[0].neurons[:, :16], atol=1e-6)
     assert torch.allclose(layer_gradients[1].heads, wanted[1].heads[:, heads[1]], atol=1e-6)
-    lost = [float(part.lost(np.array([0]))[0]) for part in fisher_scores(layer_gradients)]
+    lost = [float(part.losses(np.array([0]))[0]) for part in fisher_scores(layer_gradients)]
     assert lost[0] == lost[3] == 0 < min(lost[1:3])
 
 
 def test_the_least_important_units_are_lost_first():
     scores = FisherScores(torch.tensor([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]]))  # squares sum to 1, 9 and 4
-    assert scores.lost(np.arange(4)).tolist() == [14, 5, 1, 0]
+    assert scores.losses(np.arange(4)).tolist() == [14, 5, 1, 0]
 
 
 def test_an_example_is_scored_alone():

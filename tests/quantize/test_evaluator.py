@@ -31,7 +31,7 @@ def test_answers_flip_as_a_whole_and_only_logits_are_compared_as_numbers(tmp_pat
         feeds=(),
         kind=kind,
         folder=tmp_path,
-    ).lost(FP32, INT8)
+    ).losses_against(FP32, INT8)
     assert (losses["drop"], losses["flipped"], losses["flips"]) == (25.0, 1, 25.0)
     assert losses["mean_logit_difference"] == 0.125  # two of eight logits differ by a half
 

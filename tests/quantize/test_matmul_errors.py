@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 
 from compress.quantize import matmul_errors
-from compress.quantize.matmul_errors import Exact, interleave_rows, token_errors
+from compress.quantize.matmul_errors import Fp32Matmul, interleave_rows, token_errors
 from compress.spec.quantization import Quantize
 
 DRAWS = np.random.default_rng(4)
 STATES = interleave_rows((DRAWS.normal(size=(2048, 16)) * 10 ** np.linspace(-1, 1, 16)).astype(np.float32))
 REACH = np.stack([STATES.min(0), STATES.max(0)])
-MATMULS = [Exact.of(STATES, DRAWS.normal(size=(16, 8)).astype(np.float32)) for _ in range(2)]
+MATMULS = [Fp32Matmul.of(STATES, DRAWS.normal(size=(16, 8)).astype(np.float32)) for _ in range(2)]
 
 
 def errors(power: float, least: np.ndarray | None = None) -> np.ndarray | None:
     factors = (np.abs(REACH).max(0) ** power).astype(np.float32)
-    return token_errors(STATES, REACH, MATMULS, factors, None, Quantize(), least=least)
+    return token_errors(STATES, REACH, MATMULS, factors, None, Quantize(), to_beat=least)
 
 
 def test_the_error_is_that_of_both_operands_rounded() -> None:

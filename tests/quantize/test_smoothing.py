@@ -167,7 +167,7 @@ def test_the_file_has_its_factors_in_half_precision_and_loses_nothing(tmp_path: 
     factors = find_factors(model(), PLAN, feeds(), Quantize(alpha=0.5)).factors
     whole = smooth(model(), factors, fold=True)
     halved = ModelProto.FromString(whole.SerializeToString())
-    smoothing.halve(halved)
+    smoothing.halve_factor_precision(halved)
     assert run(halved, tmp_path) == pytest.approx(run(whole, tmp_path), rel=1e-5, abs=1e-5)
     half = [tensor for tensor in halved.graph.initializer if tensor.data_type == TensorProto.FLOAT16]
     assert [list(tensor.dims) for tensor in half] == [[WIDTH]]

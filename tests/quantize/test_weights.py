@@ -7,7 +7,7 @@ import pytest
 
 from compress.quantize import weights
 from compress.quantize.ranges import Range
-from compress.quantize.weights import Rows, row_levels, to_int8
+from compress.quantize.weights import Rows, quantize_rows, to_int8
 
 
 def restored(rows: Rows) -> np.ndarray:
@@ -20,7 +20,7 @@ def test_what_all_rows_have_in_common_is_not_rounded() -> None:
     generator = np.random.default_rng(1)
     table = (0.03 * generator.normal(size=(512, 24))).astype(np.float32)
     table[:, 5] += 0.4  # as in positions with the segment's row added
-    int8_rows = row_levels(table)
+    int8_rows = quantize_rows(table)
     assert int8_rows.unit is None
     off = np.abs(restored(int8_rows) - table)
     assert (off <= int8_rows.scales[:, None] * 0.501).all()
@@ -36,7 +36,7 @@ def test_the_scales_of_a_long_table_are_coded(loudest: float, monkeypatch: pytes
     table = (generator.normal(size=(400, 24)) * generator.uniform(0.5, 2, (400, 1))).astype(np.float32)
     table[7] *= loudest
     table[9] = 0
-    int8_rows = row_levels(table)
+    int8_rows = quantize_rows(table)
     assert int8_rows.centre is None
     assert int8_rows.scales.dtype == np.uint8
     assert (int8_rows.levels[9] == 0).all()
@@ -53,7 +53,7 @@ def test_the_scales_of_a_long_table_are_coded(loudest: float, monkeypatch: pytes
 def test_a_table_of_zeros_is_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
     for long in (10, 1000):
         monkeypatch.setattr(weights, "LONG", long)
-        assert (restored(row_levels(np.zeros((20, 8), np.float32))) == 0).all()
+        assert (restored(quantize_rows(np.zeros((20, 8), np.float32))) == 0).all()
 
 
 def test_what_is_too_small_for_a_scale_is_zero() -> None:

@@ -20,7 +20,7 @@ from compress.errors import CompressError
 from compress.quantize import quantize_onnx, weights
 from compress.quantize.int8_graph import to_int8_graph
 from compress.quantize.node_selection import QuantizationPlan, packed_look_ups, word_look_ups
-from compress.quantize.word_blocks import Blocks, block_levels, block_of, row_bytes
+from compress.quantize.word_blocks import Blocks, block_of, quantize_blocks, row_bytes
 from compress.runtime.folder import unpadded_beside
 from compress.sessions.opening import open_session
 from compress.spec.quantization import Quantize
@@ -68,7 +68,7 @@ def test_the_graph_computes_what_numpy_does(size: int, tmp_path: Path) -> None:
     values = table(size=size)
     int8_model = to_int8_graph(looked_up(values), PLAN, {}, word_bits=4)
     ids = GENERATOR.integers(0, 400, (3, 50))
-    np.testing.assert_array_equal(rows_of(int8_model, ids, tmp_path), restored(block_levels(values))[ids])
+    np.testing.assert_array_equal(rows_of(int8_model, ids, tmp_path), restored(quantize_blocks(values))[ids])
     assert rows_of(int8_model, ids[:, :0], tmp_path).shape == (3, 0, size)
 
 
@@ -76,7 +76,7 @@ def test_every_byte_stands_for_its_two_values(tmp_path: Path) -> None:
     values = np.concatenate([np.arange(-8, 8).repeat(16)[:, None], np.tile(np.arange(-8, 8), 16)[:, None]], 1)
     values = np.repeat(values, 4, axis=1).astype(np.float32)  # [256, 8]: a block of two halves
     values[:, 1] = values[:, 6] = -8  # so that the scale is 1
-    int4_blocks = block_levels(values)
+    int4_blocks = quantize_blocks(values)
     assert len(np.unique(int4_blocks.packed[:, 0, 0])) == 256
     int8_model = to_int8_graph(looked_up(values), PLAN, {}, word_bits=4)
     np.testing.assert_allclose(rows_of(int8_model, np.arange(256)[None], tmp_path)[0], values, rtol=1e-6)
@@ -84,7 +84,7 @@ def test_every_byte_stands_for_its_two_values(tmp_path: Path) -> None:
 
 def test_a_block_has_the_better_of_its_scales_on_the_side_of_its_farthest_value() -> None:
     values = table()
-    int4_blocks = block_levels(values)
+    int4_blocks = quantize_blocks(values)
     blocks = values.reshape(400, 2, 32)
     farthest = np.take_along_axis(blocks, np.abs(blocks).argmax(2, keepdims=True), 2)
     assert (np.sign(int4_blocks.codes) == -np.sign(farthest)).all()
@@ -100,12 +100,12 @@ def test_a_block_has_the_better_of_its_scales_on_the_side_of_its_farthest_value(
 
 
 def test_a_table_of_zeros_is_zeros_and_no_row_depends_on_others() -> None:
-    assert (restored(block_levels(np.zeros((120, 16), np.float32))) == 0).all()
+    assert (restored(quantize_blocks(np.zeros((120, 16), np.float32))) == 0).all()
     values = table()
     values[3] *= 20  # the largest, which determines the unit
     some = np.concatenate([values[:4], values[200:]])
     np.testing.assert_array_equal(
-        restored(block_levels(some)), restored(block_levels(values))[[*range(4), *range(200, 400)]]
+        restored(quantize_blocks(some)), restored(quantize_blocks(values))[[*range(4), *range(200, 400)]]
     )
 
 
@@ -118,9 +118,9 @@ def test_blocks_divide_rows(width: int, block: int | None) -> None:
         with pytest.raises(
             CompressError, match=rf"^quantize\.word_bits: 4 bits need .* found {width} values a row; leave"
         ):
-            block_levels(table(size=width))
+            quantize_blocks(table(size=width))
     else:
-        int4_blocks = block_levels(table(size=width))
+        int4_blocks = quantize_blocks(table(size=width))
         assert row_bytes(400, width, bits=4) * 400 == int4_blocks.packed.nbytes + int4_blocks.codes.nbytes
     assert row_bytes(400, width) == width + 1
     assert row_bytes(99, width, bits=4) == row_bytes(99, width) == width + 4

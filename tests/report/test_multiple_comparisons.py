@@ -8,7 +8,7 @@ from metric_references import headline_of, two_models
 from scipy import stats
 
 from compress.results.fidelity import Delta
-from compress.significance import delta, holm, p_of
+from compress.significance import delta, holm, p_value
 
 
 def test_holm_by_hand() -> None:
@@ -35,14 +35,14 @@ def test_p_of_an_interval_is_that_of_the_normal_distribution() -> None:
     for points in (0.5, 1.96, 2.5, 4.0):
         worse = Delta(points=-points, low=-points - 3, high=-points + 1.959964, mcnemar_p=None)
         better = Delta(points=points, low=points - 1.959964, high=points + 9, mcnemar_p=None)
-        assert p_of(worse) == pytest.approx(2 * stats.norm.sf(points), rel=1e-4)
-        assert p_of(better) == pytest.approx(p_of(worse))
+        assert p_value(worse) == pytest.approx(2 * stats.norm.sf(points), rel=1e-4)
+        assert p_value(better) == pytest.approx(p_value(worse))
 
 
 def test_p_of_no_difference_is_1_and_mcnemars_goes_before() -> None:
-    assert p_of(Delta(points=0, low=0, high=0, mcnemar_p=None)) == 1
-    assert p_of(Delta(points=0, low=-1, high=2, mcnemar_p=None)) == 1
-    assert p_of(Delta(points=-3, low=-4, high=-2, mcnemar_p=0.03)) == 0.03
+    assert p_value(Delta(points=0, low=0, high=0, mcnemar_p=None)) == 1
+    assert p_value(Delta(points=0, low=-1, high=2, mcnemar_p=None)) == 1
+    assert p_value(Delta(points=-3, low=-4, high=-2, mcnemar_p=0.03)) == 0.03
 
 
 @pytest.mark.parametrize("name", ["accuracy", "f1", "matthews", "spearman"])
@@ -51,6 +51,6 @@ def test_alone_a_difference_is_below_05_where_its_interval_leaves_out_0(name: st
     base, other, gold = two_models(name, 90, seed)
     difference = delta(headline_of(name), base, other, gold)
     if difference.distinguishable:
-        assert p_of(difference) < 0.05
+        assert p_value(difference) < 0.05
     elif name != "accuracy":  # its exact test finds some differences that the interval does not
-        assert p_of(difference) > 0.05 - 1e-9
+        assert p_value(difference) > 0.05 - 1e-9

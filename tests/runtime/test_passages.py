@@ -13,7 +13,7 @@ from tokenizer_toys import TOKENIZERS, text, wordpiece
 from tokenizers import Tokenizer, processors
 
 from compress.runtime.batches import pad_batch
-from compress.runtime.passages import NEVER, Best, Cut, Passages
+from compress.runtime.passages import NO_SCORE, Best, Cut, Passages
 
 EACH = pytest.mark.parametrize("name", list(TOKENIZERS))
 
@@ -82,7 +82,7 @@ def test_best_spans_are_those_of_a_plain_search_in_any_order_of_windows(name: st
         if expected:
             assert tuple(outputs[question, :3]) == (*expected[0][0], np.float32(expected[0][1]))
         else:
-            assert outputs[question].tolist() == [0, 0, NEVER, NEVER]
+            assert outputs[question].tolist() == [0, 0, NO_SCORE, NO_SCORE]
         for start, end, _ in best.n_best(question, 5):
             assert context[start:end] == context[start:end].strip() != ""
     none = best.outputs(impossible=True)[:, 3]
@@ -150,7 +150,7 @@ def test_texts_together_are_what_they_are_alone_and_cuts_follow_one_another() ->
     together = passages(questions, contexts)
     joined = passages([], [])
     for question, context in zip(questions, contexts, strict=True):
-        joined = joined.followed_by(passages([question], [context]))
+        joined = joined.concat(passages([question], [context]))
     assert joined.questions == together.questions == 10
     np.testing.assert_array_equal(joined.question, together.question)
     np.testing.assert_array_equal(joined.bounds, together.bounds)
@@ -204,7 +204,7 @@ def test_a_question_without_an_answer() -> None:
     """[CLS] is at 0, the context begins at 3."""
     none = answered("a", "good bad film", {0: (3, 3), 4: (2, 2)})
     assert none.outputs(impossible=True).tolist() == [[0, 0, 4, 6]]
-    assert none.outputs(impossible=False).tolist() == [[5, 8, 4, np.float32(NEVER)]]
+    assert none.outputs(impossible=False).tolist() == [[5, 8, 4, np.float32(NO_SCORE)]]
     assert none.n_best(0, 1) == [(5, 8, 4.0)]
     assert answered("a", "good bad film", {0: (2, 2), 4: (2, 2)}).outputs(impossible=True).tolist() == [[5, 8, 4, 4]]
 

@@ -59,14 +59,14 @@ def test_no_lines_no_answers(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("package", "words", "way_out"),
+    ("package", "words", "remedy"),
     [
         ("typer", ["a"], "pip install typer"),
         ("jaxtyping", ["-i", "in.csv", "--label", "gold"], "install the package without --no-deps"),
     ],
 )
 def test_what_is_not_installed_is_said_before_any_answer(
-    folder: Path, tmp_path: Path, package: str, words: list[str], way_out: str
+    folder: Path, tmp_path: Path, package: str, words: list[str], remedy: str
 ) -> None:
     """As in an environment for a bundle, with only the packages for prediction."""
     (tmp_path / f"{package}.py").write_text(f"raise ModuleNotFoundError('absent', name='{package}')")
@@ -75,7 +75,7 @@ def test_what_is_not_installed_is_said_before_any_answer(
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
     done = subprocess.run(program, capture_output=True, text=True, env=environment, cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert f"error: {package}: not installed" in done.stderr and way_out in done.stderr
+    assert f"error: {package}: not installed" in done.stderr and remedy in done.stderr
 
 
 def test_json_tells_the_text_and_what_computed_the_answer(folder: Path) -> None:

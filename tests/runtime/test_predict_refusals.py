@@ -85,7 +85,7 @@ def test_options_of_a_file_without_one_and_pairs_of_piped_lines(folder: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("name", "way_out"),
+    ("name", "remedy"),
     [
         ("T2.CSV", "give --input T2.CSV"),
         ("x.parquet", "as .csv or .jsonl with --input"),
@@ -93,13 +93,13 @@ def test_options_of_a_file_without_one_and_pairs_of_piped_lines(folder: Path) ->
     ],
 )
 def test_files_of_data_are_known_by_any_suffix_that_they_have(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, way_out: str
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, remedy: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path(name).write_text("text\na\n")
     done = predict(folder, "a", name)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert f"{name}: is a file" in done.stderr and way_out in done.stderr
+    assert f"{name}: is a file" in done.stderr and remedy in done.stderr
 
 
 def test_a_plain_text_file_is_refused_with_the_command_that_answers_its_lines(folder: Path, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from runtime_toys import SINGLES, describe
 
 from compress.errors import CheckFailed, CompressError
 from compress.runtime import Answer, Reader
-from compress.runtime.passages import NEVER
+from compress.runtime.passages import NO_SCORE
 from compress.tasks import wordpiece
 
 PAIR = ("who is it", "so it is the guy in that text")
@@ -39,7 +39,7 @@ def expected(question: str, context: str) -> tuple[tuple[int, int] | None, float
     not depend on its context."""
     own, table = wordpiece(120), rows(SAYS, 0.1)
     encoding = own.encode(context, add_special_tokens=False)
-    best: tuple[float, tuple[int, int] | None] = NEVER, None
+    best: tuple[float, tuple[int, int] | None] = NO_SCORE, None
     for first in range(len(encoding)):
         for last in range(first, min(first + 30, len(encoding))):
             score = table[encoding.ids[first], 0] + table[encoding.ids[last], 1]
@@ -71,7 +71,7 @@ def test_answers_are_those_of_a_plain_search_whatever_the_windows_and_batches(tm
     for pair, row, other in zip(examples, outputs, raw, strict=True):
         place, score, none = expected(*pair)
         assert (row[0], row[1]) == (place or (0, 0)), pair
-        np.testing.assert_allclose(row[2:], [score, NEVER], rtol=1e-6)
+        np.testing.assert_allclose(row[2:], [score, NO_SCORE], rtol=1e-6)
         assert other[3] == np.float32(none)
         assert tuple(other[:2]) == ((0, 0) if none > score else tuple(row[:2]))
     for options in ({"batch_size": 1}, {"tokens": 30}, {"batch_size": 3, "tokens": 900}):
@@ -126,7 +126,7 @@ def test_the_bundle_says_whether_there_may_be_none(folder: Path) -> None:
     for said in (True, False):
         describe(folder, task={"kind": "span", "unanswerable": said}, text_columns=["q", "c"], max_length=24)
         assert (Reader(folder).answer(*plain).answer == "") == said
-        assert (Reader(folder).outputs([plain])[0, 3] == np.float32(NEVER)) != said
+        assert (Reader(folder).outputs([plain])[0, 3] == np.float32(NO_SCORE)) != said
         assert Reader(folder).answer(*plain, impossible=not said).answer != Reader(folder).answer(*plain).answer
 
 

@@ -75,7 +75,7 @@ stages:
   - distill:
   - export:
 """
-IDLE = "has no use where `source` is `embedding`; leave one of the two out"
+IDLE = "has no effect if `source` is `embedding`; leave one of the two out"
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from bundle_making import Run, make_run
 from forking import serve
 
 from compress import cli, pipeline, report, results
-from compress.bundle import place
+from compress.bundle import target
 from compress.pipeline import run
 from compress.report import page, render
 from compress.store import Store
@@ -113,7 +113,7 @@ def child(toy_run: Run, result: results.Result, folder: Path, root: Path, harm: 
     drawing = "<svg/>\n" * 3000
     made_up = [(render, "plot", lambda _: drawing), (render, "html_report", lambda *_: drawing)]
     made_up += [(sys.modules["compress.bundle.ship"], "datetime", Noon), (pipeline, "run_all", partial(finish, result))]
-    made_up += [(place, "exchange", lambda *_: False)] if harm.get("exchange") is False else []
+    made_up += [(target, "exchange", lambda *_: False)] if harm.get("exchange") is False else []
     for module, name, value in made_up:
         setattr(module, name, value)
     disk_faults.install(harm, root)

@@ -54,7 +54,7 @@ def watch(root: Path, touched: Touched) -> None:
 
         setattr(os, name, call)
 
-    if place := sys.modules.get("compress.bundle.place"):  # imported where bundles are shipped
+    if place := sys.modules.get("compress.bundle.target"):  # imported where bundles are shipped
         exchange = vars(place)["exchange"]
         vars(place)["exchange"] = lambda one, other: (touched(True), exchange(one, other))[1]
     for name in ("write", "fsync", "sendfile"):

@@ -21,7 +21,7 @@ from compress.pipeline.memory import Forward, training_memory
 from compress.spec.stages import Training
 from compress.tasks import Encoded
 from compress.training import loop
-from compress.training.word_rows import Words
+from compress.training.word_rows import WordTable
 
 
 def model(layers: int, hidden: int, vocabulary: int, dropout: float) -> Any:
@@ -35,7 +35,7 @@ def trained(model: Any, batch: int, length: int, precision: str) -> None:
     rows = [np.full(length, 5, np.int32)] * count
     data = Encoded(rows, [np.zeros(length, np.int8)] * count, np.arange(count) % 2)
     loop._Run.save = lambda run: None  # type: ignore[method-assign]
-    loop.cut_words = lambda *anything: Words()  # the memory that word cutting saves is not estimated
+    loop.cut_words = lambda *anything: WordTable()  # the memory that word cutting saves is not estimated
     with tempfile.TemporaryDirectory() as work:
         settings = Training(max_steps=3, batch_size=batch)
         fit(model, settings, Path(work), data=data, evaluate=lambda model: 0.0, precision=precision)

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from transformers import AutoConfig, AutoModelForSequenceClassification
 
-from compress.models.pruned_shape import prunable
+from compress.models.pruned_shape import prunable_families
 
-FAMILIES = [family.name for family in prunable()]
+FAMILIES = [family.name for family in prunable_families()]
 HEADS, NEURONS = [[1, 3], [0, 1, 2]], [list(range(0, 64, 2)), list(range(16))]
 # What is kept where whole parts are removed.
 WITHOUT_PARTS: dict[str, tuple[list[list[int]], list[list[int]]]] = {

@@ -20,7 +20,7 @@ from transformers import (
 from compress.models.features import compute_features
 from compress.processes import ranks
 from compress.training import make_accelerator, sharding
-from compress.training.parts import full_tensor, local_part
+from compress.training.sharded_tensors import full_tensor, local_part
 
 
 def _family(name: str) -> Any:
@@ -49,7 +49,7 @@ def features(folder: Path, *, family: str, headed: bool) -> None:
     """Compare the features and gradients of a model and of its sharded copy, without dropout."""
     model = _family(family).eval()
     model = model if headed else model.base_model
-    split: Any = sharding.split(model, lambda placed: placed, make_accelerator("fp32").device)
+    split: Any = sharding.shard_model(model, lambda placed: placed, make_accelerator("fp32").device)
     held = sum(local_part(parameter).numel() for parameter in split.parameters())
     every, count = ranks.gather(held), ranks.count()
     assert sum(every) == sum(parameter.numel() for parameter in model.parameters())

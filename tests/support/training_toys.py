@@ -88,7 +88,7 @@ def fit(
         on_step=on_step,
         on_notice=on_notice,
         checkpoint_seconds=checkpoint_seconds,
-        split=split,
+        sharded=split,
         conditions=conditions,
     )
 

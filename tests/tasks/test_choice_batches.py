@@ -10,7 +10,7 @@ from choice_files import Row, loaded, rows_of
 from tokenizers import Tokenizer
 
 from compress.errors import CompressError
-from compress.runtime.passages import NEVER
+from compress.runtime.passages import NO_SCORE
 from compress.tasks import TaskBatches, encode
 from compress.tasks.choice_batches import EncodedChoices
 
@@ -27,9 +27,9 @@ def test_scores_come_back_by_question(toy_tokenizer: Tokenizer, tmp_path: Path) 
     scores = np.arange(9, dtype=np.float32)[:, None]
     order = np.random.default_rng(0).permutation(9)
     outputs = choices.collected((part, scores[part]) for part in np.array_split(order, 4))
-    assert outputs.tolist() == [[0, 1, NEVER, NEVER], [2, 3, 4, NEVER], [5, 6, 7, 8]]
+    assert outputs.tolist() == [[0, 1, NO_SCORE, NO_SCORE], [2, 3, 4, NO_SCORE], [5, 6, 7, 8]]
     assert choices.by_row(outputs).tolist() == scores.tolist()
-    both = choices.followed_by(choices)
+    both = choices.concat(choices)
     assert both.labels.tolist() == [0, 1, 0, 0, 1, 0] and len(np.unique(both.pairs[:, 1])) == 6
     taken = both.take(both.stratified_groups(3))
     assert len(taken) in (2, 3, 4) and len(taken.labels) == 1 and taken.pairs[:, 0].sum() == 1

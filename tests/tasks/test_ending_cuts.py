@@ -29,8 +29,8 @@ def test_endings_that_are_cut_to_the_same_tokens_are_told(toy_tokenizer: Tokeniz
     cutter = EndingCutter(toy_tokenizer, 8)
     assert cutter([("film", ending) for ending in endings])[1]
     with pytest.raises(CompressError, match=r"here: two endings of [79] and 9 characters"):
-        cutter.check_apart("here: ", endings)
-    cutter.check_apart("here: ", ["Yes", "yes"])  # not truncated
+        cutter.check_distinct("here: ", endings)
+    cutter.check_distinct("here: ", ["Yes", "yes"])  # not truncated
 
 
 def test_copies_of_a_question_are_questions() -> None:

@@ -68,8 +68,8 @@ def test_message_on_missing_column_of_wide_file_names_first_columns(here: Path) 
 
 def test_two_columns_of_one_name(here: Path) -> None:
     (here / "train.csv").write_text("text,text\na,pos\n")
-    way_out = "rename one, or name them all with `columns` under `files` of a task file"
-    refused(task(), here, rf"train.csv:1: two columns are named 'text'; {way_out}$")
+    remedy = "rename one, or name them all with `columns` under `files` of a task file"
+    refused(task(), here, rf"train.csv:1: two columns are named 'text'; {remedy}$")
     refused(task(columns=("id", "id")), here, r"train.csv:1: two columns are named 'id'; rename one$")
 
 
@@ -164,7 +164,7 @@ def test_unbalanced_quotes(here: Path) -> None:
     refused(
         task(),
         here,
-        r"dev.csv:2: a carriage return stands in a field without quotes, or ends a line; quote the field, or end lines",
+        r"dev.csv:2: a carriage return is in a field without quotes, or ends a line; quote the field, or end lines",
     )
 
 

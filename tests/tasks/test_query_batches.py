@@ -98,7 +98,7 @@ def test_a_sample_has_whole_queries_and_parts_stay_apart() -> None:
     for number in np.unique(taken.labels[:, 1]):
         assert (taken.labels[:, 1] == number).sum() == (encoded.labels[:, 1] == number).sum()
         assert encoded.labels[encoded.labels[:, 1] == number, 0].any()  # it can be scored
-    both = taken.followed_by(encoded)
+    both = taken.concat(encoded)
     assert isinstance(both, EncodedQueries)
     assert len(np.unique(both.labels[:, 1])) == len(np.unique(taken.labels[:, 1])) + len(SIZES)
 

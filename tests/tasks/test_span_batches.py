@@ -179,7 +179,7 @@ def test_taken_windows_keep_their_questions(tokenizer: tokenizers.Tokenizer):
 
 def test_windows_that_follow_others_keep_their_questions(tokenizer: tokenizers.Tokenizer):
     rows, other = encoded(tokenizer, rows=(0, 3)), encoded(tokenizer, rows=(1, 2))
-    both = rows.followed_by(other)
+    both = rows.concat(other)
     assert both.impossible and not rows.impossible and len(set(context_of(both.labels).tolist())) == 4
     expected = everything(encoded(tokenizer), np.arange(len(encoded(tokenizer))))[[0, 3, 1, 2]]
     assert np.array_equal(everything(both, np.arange(len(both))), expected)

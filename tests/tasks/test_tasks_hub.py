@@ -135,7 +135,7 @@ def test_mnli_has_both_dev_sets(repository: Path) -> None:
 def test_the_hub_is_asked_for_the_pinned_revision(monkeypatch: pytest.MonkeyPatch) -> None:
     requests: list[tuple[Any, ...]] = []
 
-    def load_splits(path: str, name: str, commit: str, splits: list[str], ways_out: str) -> list[Any]:
+    def load_splits(path: str, name: str, commit: str, splits: list[str], remedies: str) -> list[Any]:
         requests.append((path, name, commit, splits))
         return [dataset(("sentence1", "sentence2"), RTE, [0, 1] * 5, part) for part in splits]
 

@@ -83,7 +83,7 @@ def test_another_split_is_refused_as_tuning_whatever_its_order_and_case(here: Pa
     lines = (here / f"{name}.csv").read_text().splitlines()
     path = here / "copy.csv"
     path.write_text("\n".join([lines[0], *reversed([line.replace("words", "WORDS") for line in lines[1:]])]) + "\n")
-    with pytest.raises(CompressError, match=rf"copy\.csv: 20 of its 20 texts stand in {name}, which {reason}"):
+    with pytest.raises(CompressError, match=rf"copy\.csv: 20 of its 20 texts are also in {name}, which {reason}"):
         load_training(task(), here, None, path)
 
 
@@ -124,7 +124,9 @@ def test_a_pair_is_empty_where_both_its_texts_are(here: Path) -> None:
 def test_one_of_texts_of_several_reported_splits_is_refused(here: Path) -> None:
     write(here / "more.csv", ["more 1", "more 2"])
     spec = task().model_copy(update={"files": Files(train="train.csv", dev={"dev": "dev.csv", "more": "more.csv"})})
-    with pytest.raises(CompressError, match=r"own\.csv: all of its texts stand in splits that scores are reported on"):
+    with pytest.raises(
+        CompressError, match=r"own\.csv: all of its texts are also in splits that scores are reported on"
+    ):
         load_training(spec, here, None, write(here / "own.csv", ["words dev 3", "more 1"]))
 
 

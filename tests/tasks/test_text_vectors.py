@@ -86,7 +86,7 @@ def test_pairs_that_are_taken_and_put_together_keep_both_texts() -> None:
     part = texts.take(np.array([6, 0, 2]))  # rows of the pairs 2, 0 and 2
     assert part.labels.tolist() == [5, 4]
     assert [ids.tolist() for ids in part.input_ids] == [texts.input_ids[row].tolist() for row in (0, 2, 4, 6)]
-    both = part.followed_by(texts)
+    both = part.concat(texts)
     assert both.labels.tolist() == [5, 4, 5, 1, 4, 5]
     rows = [0, 2, 0, 1, 2, 3, 4, 6, 4, 5, 6, 7]
     assert [ids.tolist() for ids in both.input_ids] == [texts.input_ids[row].tolist() for row in rows]

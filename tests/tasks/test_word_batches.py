@@ -97,7 +97,7 @@ def test_taken_windows_keep_their_words_and_where_texts_begin(tokenizer: tokeniz
 
 def test_windows_that_follow_others_keep_their_words(tokenizer: tokenizers.Tokenizer):
     rows = encoded(tokenizer)
-    both = rows.followed_by(rows.take(np.array([0])))
+    both = rows.concat(rows.take(np.array([0])))
     outputs = everything(both, np.arange(len(both)))
     assert np.array_equal(outputs[: len(rows.labels), 2], everything(rows, np.arange(len(rows)))[:, 2])
     assert np.array_equal(both.labels[len(rows.labels) :], concatenate_labels([np.arange(6)]))

@@ -157,9 +157,9 @@ def test_what_was_expected_in_vain_is_dropped() -> None:
             return {"input_ids": indices}
 
     with Loader(Data(), ahead=True) as loader:
-        loader.expect(np.arange(2))
+        loader.prefetch(np.arange(2))
         assert loader.collate(np.arange(3))["input_ids"].tolist() == [0, 1, 2]
-        loader.expect(np.arange(2))
+        loader.prefetch(np.arange(2))
         with pytest.raises(OSError, match="never"):
             loader.collate(np.arange(2))
         assert loader.collate(np.arange(1))["input_ids"].tolist() == [0]

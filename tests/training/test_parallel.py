@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 
 from compress.errors import Interrupted
 from compress.processes import signals
-from compress.training.sharing import share
+from compress.training.data_parallel import share
 
 
 @pytest.fixture(scope="module")

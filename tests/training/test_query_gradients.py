@@ -21,7 +21,7 @@ from compress.objective import Objective
 from compress.processes import ranks
 from compress.spec.stages import Training
 from compress.tasks.query_batches import EncodedQueries
-from compress.training import sharing
+from compress.training import data_parallel
 
 
 def ranker(seed: int) -> Any:
@@ -82,16 +82,16 @@ BATCH = np.arange(100, 100 + len(GROUPS))
 
 
 def test_parts_hold_whole_queries():
-    parts = sharing.split_share(BATCH, GROUPS, 8)
+    parts = data_parallel.split_share(BATCH, GROUPS, 8)
     assert [len(part) for part in parts] == [8, 8]
-    assert [len(part) for part in sharing.split_share(BATCH, GROUPS, 4)] == [3, 5, 1, 4, 3]
+    assert [len(part) for part in data_parallel.split_share(BATCH, GROUPS, 4)] == [3, 5, 1, 4, 3]
     np.testing.assert_array_equal(np.concatenate(parts), BATCH)
 
 
 def test_processes_share_whole_queries(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(ranks, "count", lambda: 2)
-    shares = [sharing.share(BATCH, GROUPS, rank) for rank in range(2)]
+    shares = [data_parallel.share(BATCH, GROUPS, rank) for rank in range(2)]
     np.testing.assert_array_equal(np.sort(np.concatenate(shares)), BATCH)
     numbers = [set(GROUPS[share - 100]) for share in shares]
     assert not numbers[0] & numbers[1] and abs(len(shares[0]) - len(shares[1])) <= 2
-    assert len(sharing.share(BATCH[:3], GROUPS[:3], 1)) == 0
+    assert len(data_parallel.share(BATCH[:3], GROUPS[:3], 1)) == 0

@@ -177,7 +177,7 @@ def test_the_command_runs_under_torchrun_as_it_does_alone(processes: Processes, 
     assert processes.run("command", world / "split", arguments=[*command, "--fsdp"]) == [0, 0], "\n".join(
         said(world / "split")
     )
-    notice = "student-qat: every process holds the whole model despite --fsdp: its roundings stand inside the model"
+    notice = "student-qat: every process holds the whole model despite --fsdp: its rounding is part of the forward"
     assert any(notice in line for line in said(world / "split"))
     tolerances = {"pretrain": 0.05, "finetune": 0.02, "general": 0.05, "distill": 0.05, "quantize_aware": 0.1}
     for kind, tolerance in tolerances.items():

@@ -19,7 +19,7 @@ from compress.objective import Objective
 from compress.spec.stages import Training
 from compress.tasks import TaskBatches
 from compress.training import StepReport, loop
-from compress.training.word_rows import CutWords, Words, cut_words
+from compress.training.word_rows import CutWordTable, WordTable, cut_words
 
 PAD, READ = 0, [0, 2, 3, GOOD, BAD, OTHER]
 UNREAD = [token for token in range(13) if token not in READ]
@@ -43,7 +43,7 @@ def left(steps: int, total: int = 8) -> float:
 def test_the_weights_are_those_of_training_the_whole_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     cut, whole = toy_model(dropout=0), toy_model(dropout=0)
     fit(cut, SETTINGS, tmp_path / "cut")
-    monkeypatch.setattr(loop, "cut_words", lambda *anything: Words())
+    monkeypatch.setattr(loop, "cut_words", lambda *anything: WordTable())
     fit(whole, SETTINGS, tmp_path / "whole")
     after = weights(whole)
     for name, tensor in weights(cut).items():
@@ -103,7 +103,7 @@ def test_padding_has_no_gradient_in_the_cut_table():
 
 def test_a_token_that_is_not_in_the_data_is_an_error_rather_than_another_row():
     model = toy_model()
-    assert isinstance(cut_words(model, Objective((HardLabel(),)), batches(), lambda steps: 1.0), CutWords)
+    assert isinstance(cut_words(model, Objective((HardLabel(),)), batches(), lambda steps: 1.0), CutWordTable)
     with pytest.raises(IndexError):
         model.get_input_embeddings()(torch.tensor([UNREAD]))
 
@@ -126,7 +126,7 @@ def test_a_table_that_is_more_than_looked_up_and_trained_stays_whole(change: Any
     model = toy_model()
     own = model.get_input_embeddings().weight
     change(model)
-    assert not isinstance(cut_words(model, Objective((HardLabel(),)), batches(), lambda steps: 1.0), CutWords)
+    assert not isinstance(cut_words(model, Objective((HardLabel(),)), batches(), lambda steps: 1.0), CutWordTable)
     assert model.get_input_embeddings().weight is own
 
 
@@ -134,9 +134,9 @@ def test_so_does_one_that_a_loss_reads_and_one_of_which_all_is_read(monkeypatch:
     model = toy_model()
     reads = Objective((HardLabel(),))
     reads.student_features |= {"words"}
-    assert not isinstance(cut_words(model, reads, batches(), lambda steps: 1.0), CutWords)
+    assert not isinstance(cut_words(model, reads, batches(), lambda steps: 1.0), CutWordTable)
     monkeypatch.setattr(TaskBatches, "tokens", lambda self: np.arange(13))
-    assert not isinstance(cut_words(model, Objective((HardLabel(),)), batches(), lambda steps: 1.0), CutWords)
+    assert not isinstance(cut_words(model, Objective((HardLabel(),)), batches(), lambda steps: 1.0), CutWordTable)
 
 
 class Killed(Exception):
@@ -163,7 +163,7 @@ def test_a_state_of_a_cut_table_goes_on_whole_and_the_other_way_round(
     for killed_cut, resumed_cut in ((first, first), (first, not first)):
         work, steps, model = tmp_path / str(resumed_cut), list[int](), toy_model(dropout=0)
         for cut, last in ((killed_cut, 5), (resumed_cut, 8)):
-            monkeypatch.setattr(loop, "cut_words", cut_words if cut else lambda *anything: Words())
+            monkeypatch.setattr(loop, "cut_words", cut_words if cut else lambda *anything: WordTable())
             model = toy_model(dropout=0)
             with pytest.raises(Killed) if last < 8 else nullcontext():
                 fit(model, SETTINGS, work, on_step=until(last, steps), checkpoint_seconds=0)
@@ -178,7 +178,7 @@ def test_a_state_of_a_cut_table_goes_on_whole_and_the_other_way_round(
 
 def test_data_whose_tokens_are_not_known_trains_the_whole_table():
     model = toy_model()
-    assert not isinstance(cut_words(model, Objective((HardLabel(),)), object(), lambda steps: 1.0), CutWords)
+    assert not isinstance(cut_words(model, Objective((HardLabel(),)), object(), lambda steps: 1.0), CutWordTable)
     assert len(table(model)) == 13
 
 

@@ -7,6 +7,6 @@ weights of all families have the same few parts. An optimization for every famil
 from __future__ import annotations
 
 from .building import build_fast, has_layers
-from .comparing import first_difference
+from .first_difference import first_difference
 
 __all__ = ["build_fast", "first_difference", "has_layers"]

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .graph import Graph
 from .padding import Tokens
-from .parts import Block, Relative
-from .writing import Graph
+from .parts import Block, RelativeBias
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Masks:
         return Masks(rows, first, len(block.heads))
 
 
-def make_masks(graph: Graph, relative: Relative | None = None) -> Masks:
+def make_masks(graph: Graph, relative: RelativeBias | None = None) -> Masks:
     """Make the masks, once for all layers. ONNX Runtime's Attention takes one mask row per query, so the row is repeated for
     it."""
     one, lowest = (graph.weight(name, np.array(value, np.float32)) for name, value in _NUMBERS.items())
@@ -53,7 +53,7 @@ def make_masks(graph: Graph, relative: Relative | None = None) -> Masks:
     return Masks(graph.op("Expand", [row, shape], "mask"), first)
 
 
-def _with_distances(graph: Graph, relative: Relative, row: str, first: str) -> Masks:
+def _with_distances(graph: Graph, relative: RelativeBias, row: str, first: str) -> Masks:
     """Add the biases for distances to the masks.
 
     Each query's row of biases [length] is the previous one, shifted by one. So the biases for distances 0 … length - 1,
@@ -64,15 +64,18 @@ def _with_distances(graph: Graph, relative: Relative, row: str, first: str) -> M
     table, middle = graph.weight(f"{scope}.by_distance", relative.values), graph.integers(half)
     zero, last = graph.integers(0), graph.integers(2)
     length = graph.op("Shape", ["input_ids"], scope, start=1, end=2)
+    # One copy: the biases for distances 0 … length - 1, then -length … -1, [1, heads, 2 · length].
     after = graph.op("Slice", [table, middle, graph.op("Add", [middle, length], scope), last], scope)
     before = graph.op("Slice", [table, graph.op("Sub", [middle, length], scope), middle, last], scope)
-    both = graph.op("Concat", [after, before], scope, axis=2)
-    often = graph.op("Concat", [graph.integers(1, 1), length], scope, axis=0)
-    written = graph.op("Tile", [both, often], scope)
+    one_copy = graph.op("Concat", [after, before], scope, axis=2)
+    # As many copies as tokens, of which the first length · (2 · length - 1) biases are cut into `length` rows.
+    repeats = graph.op("Concat", [graph.integers(1, 1), length], scope, axis=0)
+    copies = graph.op("Tile", [one_copy, repeats], scope)
     doubled = graph.op("Mul", [length, graph.integers(2)], scope)
     end = graph.op("Mul", [length, graph.op("Sub", [doubled, graph.integers(1)], scope)], scope)
     shape = graph.op("Concat", [graph.integers(0, 0), length, graph.integers(-1)], scope, axis=0)
-    rows = graph.op("Reshape", [graph.op("Slice", [written, zero, end, last], scope), shape], scope)
+    rows = graph.op("Reshape", [graph.op("Slice", [copies, zero, end, last], scope), shape], scope)
+    # The first `length` biases of each row are those of a query.
     rows = graph.op("Slice", [rows, zero, length, graph.integers(3)], scope)
     heads = relative.values.shape[1]
     return Masks(graph.op("Add", [rows, row], scope), graph.op("Add", [after, first], scope), heads)
@@ -94,7 +97,7 @@ def attend(graph: Graph, block: Block, states: str, masks: Masks, tokens: Tokens
         graph.linear(block.key, states),
         graph.linear(block.value, states),
     ]
-    query, key, value = (tokens.attended(part) for part in parts)
+    query, key, value = (tokens.for_attention(part) for part in parts)
     scope = _scope(block)
     if graph.has_attention:
         inputs = [query, key, value, masks.rows]
@@ -135,12 +138,12 @@ def attend_first(graph: Graph, block: Block, states: str, first: str, masks: Mas
     key = graph.stacked(block.key, (-1, heads, size), (1, 2, 0))
     state_query = graph.op("MatMul", [query, key], f"{block.key.name}.absorbed")
     state_query = graph.op("Transpose", [state_query], scope, perm=[1, 0, 2])
-    turned = graph.op("Transpose", [states], scope, perm=[0, 2, 1])
-    scores = graph.op("Add", [graph.op("MatMul", [state_query, turned], scope), masks.first], scope)
-    read = graph.op("MatMul", [graph.op("Softmax", [scores], scope, axis=-1), states], scope)
-    read = graph.op("Transpose", [read], scope, perm=[1, 0, 2])
+    transposed = graph.op("Transpose", [states], scope, perm=[0, 2, 1])
+    scores = graph.op("Add", [graph.op("MatMul", [state_query, transposed], scope), masks.first], scope)
+    states_read = graph.op("MatMul", [graph.op("Softmax", [scores], scope, axis=-1), states], scope)
+    states_read = graph.op("Transpose", [states_read], scope, perm=[1, 0, 2])
     value = graph.stacked(block.value, (-1, heads, size), (1, 0, 2))
-    context = graph.op("MatMul", [read, value], f"{block.value.name}.absorbed")
+    context = graph.op("MatMul", [states_read, value], f"{block.value.name}.absorbed")
     context = graph.op("Transpose", [context], scope, perm=[1, 0, 2])
     context = graph.op("Reshape", [context, graph.integers(-1, 1, heads * size)], scope)
     context = graph.biased(block.value, context)

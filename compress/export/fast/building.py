@@ -13,12 +13,12 @@ from ...models.vector_layers import layer_weights
 from ...spec.kinds import KindName
 from .attention import make_masks
 from .embeddings import embed
+from .graph import OPSET, Graph, Output
 from .heads import graph_head
 from .layers import run_layers
 from .padding import Padded, Unpadded
 from .reading import read_encoder
 from .static import build_static_graph
-from .writing import OPSET, Graph, Output
 
 
 def has_layers(model: Any) -> bool:
@@ -76,5 +76,5 @@ def _outputs(graph: Graph, names: tuple[str, ...], logits: str, shape: list[str 
     [batch, length, output]."""
     if len(names) == 1:
         return {names[0]: (logits, shape)}
-    columns = [graph.op("Gather", [logits, graph.integer(place)], name, axis=2) for place, name in enumerate(names)]
+    columns = [graph.op("Gather", [logits, graph.integer(index)], name, axis=2) for index, name in enumerate(names)]
     return {name: (column, shape[:-1]) for name, column in zip(names, columns, strict=True)}

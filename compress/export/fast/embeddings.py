@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from .graph import Graph
 from .padding import Tokens
 from .parts import Encoder
-from .writing import Graph
 
 
 def embed(graph: Graph, encoder: Encoder, tokens: Tokens) -> str:
@@ -15,7 +15,7 @@ def embed(graph: Graph, encoder: Encoder, tokens: Tokens) -> str:
     positions = graph.weight(f"{scope}.position_embeddings.weight", encoder.positions)
     length = graph.op("Shape", ["input_ids"], scope, start=1, end=2)
     rows = graph.op("Slice", [positions, graph.integers(0), length, graph.integers(0)], scope)
-    rows = tokens.beside(rows)
+    rows = tokens.broadcastable(rows)
     states = graph.op("Gather", [words, tokens.ordered("input_ids")], f"{scope}.word_embeddings")
     if encoder.types is not None:
         types = graph.weight(f"{scope}.token_type_embeddings.weight", encoder.types)

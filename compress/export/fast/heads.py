@@ -9,9 +9,9 @@ import numpy as np
 
 from ...spec.kinds import KindName
 from .attention import Masks, attend, attend_first
+from .graph import Graph
 from .padding import Tokens
 from .parts import Encoder
-from .writing import Graph
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def _classify_all(graph: Graph, encoder: Encoder, states: str, tokens: Tokens) -
 
 def _first_vector(graph: Graph, encoder: Encoder, first: str, tokens: Tokens) -> str:
     """Return the first token's state, normalised to length 1."""
-    return of_length_1(graph, graph.op("Squeeze", [first, graph.integers(1)], _VECTOR))
+    return unit_length(graph, graph.op("Squeeze", [first, graph.integers(1)], _VECTOR))
 
 
 def _mean_vector(graph: Graph, encoder: Encoder, states: str, tokens: Tokens) -> str:
@@ -77,10 +77,10 @@ def _mean_vector(graph: Graph, encoder: Encoder, states: str, tokens: Tokens) ->
     real = graph.op("Cast", ["attention_mask"], _VECTOR, to=1)
     real = graph.op("Unsqueeze", [real, graph.integers(2)], _VECTOR)
     summed = graph.op("Mul", [states, real], _VECTOR)
-    return of_length_1(graph, graph.op("ReduceSum", [summed, graph.integers(1)], _VECTOR, keepdims=0))
+    return unit_length(graph, graph.op("ReduceSum", [summed, graph.integers(1)], _VECTOR, keepdims=0))
 
 
-def of_length_1(graph: Graph, vectors: str) -> str:
+def unit_length(graph: Graph, vectors: str) -> str:
     """Normalise vectors [batch, hidden] to length 1."""
     length = graph.op("ReduceL2", [vectors, graph.integers(1)], _VECTOR, keepdims=1)
     least = graph.weight("float:least_length", np.array(_LEAST_LENGTH, np.float32))

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from .attention import Masks, attend
+from .graph import Graph
 from .heads import GraphHead, first_token
 from .padding import Tokens
 from .parts import Block, Encoder
-from .writing import Graph
 
 
 def run_layers(
@@ -47,8 +47,8 @@ def _weighted_sum(graph: Graph, states: list[str], weights: Sequence[float]) -> 
         return states[0]
     if len(set(weights)) > 1:
         states = [
-            _scale_states(graph, state, weight, place)
-            for place, (state, weight) in enumerate(zip(states, weights, strict=True))
+            _scale_states(graph, state, weight, index)
+            for index, (state, weight) in enumerate(zip(states, weights, strict=True))
         ]
     total, *others = reversed(states)
     for other in others:

@@ -8,33 +8,35 @@ takes [batch, length, width].
 from __future__ import annotations
 
 from ...graphs.shared_weights import SCOPE
-from .writing import Graph
+from .graph import Graph
 
 
 class Padded:
     """States are [length, batch, width] everywhere, or [batch, length, width] if attention is one operator."""
 
     def __init__(self, graph: Graph) -> None:
-        self._graph, self._turned = graph, not graph.has_attention
+        self._graph, self._sequence_first = graph, not graph.has_attention
         self.context_order = (2, 0, 1, 3)
 
     def ordered(self, ids: str) -> str:
         """Return token ids as [batch, length] or [length, batch]."""
-        return self._graph.op("Transpose", [ids], ids, perm=[1, 0]) if self._turned else ids
+        return self._graph.op("Transpose", [ids], ids, perm=[1, 0]) if self._sequence_first else ids
 
-    def beside(self, rows: str) -> str:
+    def broadcastable(self, rows: str) -> str:
         """Reshape rows [length, width] so that they can be added to states."""
-        return self._graph.op("Unsqueeze", [rows, self._graph.integers(1)], "positions") if self._turned else rows
+        return (
+            self._graph.op("Unsqueeze", [rows, self._graph.integers(1)], "positions") if self._sequence_first else rows
+        )
 
     def unpad(self, states: str) -> str:
         return states
 
-    def attended(self, states: str) -> str:
+    def for_attention(self, states: str) -> str:
         return states
 
     def pad(self, states: str) -> str:
         """Convert states to [batch, length, width]."""
-        return self._graph.op("Transpose", [states], "tokens", perm=[1, 0, 2]) if self._turned else states
+        return self._graph.op("Transpose", [states], "tokens", perm=[1, 0, 2]) if self._sequence_first else states
 
 
 class Unpadded:
@@ -50,13 +52,15 @@ class Unpadded:
         shape = graph.op("Shape", ["attention_mask"], SCOPE)
         tokens = graph.op("Sub", [counted, graph.integers(1)], SCOPE)
         self._tokens = graph.op("Reshape", [tokens, shape], SCOPE)
-        turned = not graph.has_attention
-        self._turned = graph.op("Transpose", [self._tokens], SCOPE, perm=[1, 0]) if turned else self._tokens
+        sequence_first = not graph.has_attention
+        self._tokens_for_attention = (
+            graph.op("Transpose", [self._tokens], SCOPE, perm=[1, 0]) if sequence_first else self._tokens
+        )
 
     def ordered(self, ids: str) -> str:
         return ids
 
-    def beside(self, rows: str) -> str:
+    def broadcastable(self, rows: str) -> str:
         return rows
 
     def unpad(self, states: str) -> str:
@@ -65,9 +69,9 @@ class Unpadded:
         unpadded = self._graph.op("Gather", [row, self._places], SCOPE, axis=0)
         return self._graph.op("Unsqueeze", [unpadded, self._graph.integers(0)], SCOPE)
 
-    def attended(self, states: str) -> str:
+    def for_attention(self, states: str) -> str:
         """Convert [1, token, width] to [length, batch, width], or [batch, length, width]."""
-        return self._gather_rows(states, self._turned)
+        return self._gather_rows(states, self._tokens_for_attention)
 
     def pad(self, states: str) -> str:
         """Convert [1, token, width] to [batch, length, width]."""

@@ -45,7 +45,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Relative:
+class RelativeBias:
     """Biases for the distance of two tokens. `values` [1, head, 2 · positions]: entry i is added to the score of a key that
     is i - positions tokens after its query."""
 
@@ -72,7 +72,7 @@ class Encoder:
     activation: str
     head: tuple[tuple[Linear, str | None], ...]
     prefix: str
-    relative: Relative | None = None
+    relative: RelativeBias | None = None
 
     def of_one_segment(self) -> Encoder:
         """Return the encoder for texts that are all of segment 0: its row is added to every position's."""

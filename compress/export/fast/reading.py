@@ -11,7 +11,7 @@ from ...models.families import FAMILIES, Family
 from ...models.fast_graph import fast_graph_problem
 from ...models.heads import head_of
 from ...models.pruned_shape import PrunedShape
-from .parts import Array, Block, Encoder, Linear, Norm, Relative
+from .parts import Array, Block, Encoder, Linear, Norm, RelativeBias
 
 
 def read_encoder(model: Any) -> Encoder | None:
@@ -91,14 +91,14 @@ def _projection(model: Any, family: Family) -> Linear | None:
     return read_linear(model, f"{_prefix(model)}{family.projection}")
 
 
-def _relative(model: Any, family: Family, positions: int) -> Relative | None:
+def _relative(model: Any, family: Family, positions: int) -> RelativeBias | None:
     """Return the biases by distance. The model itself maps distances to table rows, so that its rule is not repeated here."""
     if family.relative_bias is None:
         return None
     name = f"{_prefix(model)}{family.relative_bias}"
     table = model.get_submodule(name)
     rows = model.get_submodule(name.rpartition(".")[0]).relative_position_bucket(torch.arange(-positions, positions))
-    return Relative(name, _array(table(rows)).T[None])
+    return RelativeBias(name, _array(table(rows)).T[None])
 
 
 def read_linear(model: Any, path: str) -> Linear:

@@ -11,10 +11,10 @@ from onnx import ModelProto, TensorProto, helper
 from ...models.heads import HEADS, STATES
 from ...sessions.outputs import VECTORS
 from ...spec.kinds import KindName
-from .heads import of_length_1
+from .graph import Graph, Output
+from .heads import unit_length
 from .parts import Linear
 from .reading import read_linear, read_table
-from .writing import Graph, Output
 
 _TABLE, _SCOPE, _WINDOW = "static.word_embeddings", "static.mean", "static.window"
 _END = 2**31 - 1  # of a slice: up to the last entry
@@ -57,7 +57,7 @@ def _vectors(graph: Graph, model: Any) -> dict[str, Output]:
     for callers that do their own pooling."""
     vectors, hidden = _look_up(graph, model, "word_embeddings"), model.config.hidden_size
     summed = graph.op("MatMul", [_token_weights(graph, model.config), vectors], _SCOPE)
-    pooled = of_length_1(graph, graph.op("Squeeze", [summed, graph.integers(1)], _SCOPE))
+    pooled = unit_length(graph, graph.op("Squeeze", [summed, graph.integers(1)], _SCOPE))
     states = _words_alone(graph, vectors, model.config)
     return {STATES: (states, ["batch", "length", hidden]), VECTORS: (pooled, ["batch", hidden])}
 

@@ -129,5 +129,5 @@ def _relative_shift(scores: Tensor) -> Tensor:
     """Convert [batch, head, query, distance], distances from length down to 1 - length, to [batch, head, query, key]: row i
     is shifted by i."""
     batch, heads, length, distances = scores.shape
-    turned = scores.reshape(batch, heads, distances, length)[:, :, 1:]
-    return turned.reshape(batch, heads, length, distances - 1)[..., :length]
+    reshaped = scores.reshape(batch, heads, distances, length)[:, :, 1:]
+    return reshaped.reshape(batch, heads, length, distances - 1)[..., :length]

@@ -94,13 +94,13 @@ def _initialize_student(card: StudentCard, student: Any, teacher: Any, sample: S
 
 def _copy_body(card: StudentCard, student: Any, teacher: Any) -> None:
     """Fill an encoder from its teacher's; tensors are copied, never shared. Either may lack a pooler."""
-    theirs, mine = _form_of(teacher), _form_of(student)
+    teacher_form, student_form = _form_of(teacher), _form_of(student)
     blocks = (
-        distinct_blocks(card.copy_layers, theirs.sizes, layers=card.layers, card=card.name)
-        if mine.family.shares_layers
-        else blocks_of(_layers(card, teacher.config), theirs.sizes)
+        distinct_blocks(card.copy_layers, teacher_form.sizes, layers=card.layers, card=card.name)
+        if student_form.family.shares_layers
+        else blocks_of(_layers(card, teacher.config), teacher_form.sizes)
     )
-    state = copied_body(teacher.state_dict(), theirs, mine, blocks)
+    state = copied_body(teacher.state_dict(), teacher_form, student_form, blocks)
     wrong = [name for names in student.load_state_dict(state, strict=False) for name in names]
     if any(not name.startswith("pooler.") for name in wrong):
         raise RuntimeError(f"student {card.name}: {wrong} do not pass from a {teacher.config.model_type} to it")

@@ -26,19 +26,19 @@ def convert(student: Any, teacher: Any, spec: Albert, sample: Sample | None) -> 
     `sample`: padded batches of text; rows of the tables are weighted by all of them, activations are taken from a few thousand tokens.
     Without a sample, only the head is filled; use that if the encoder comes from another checkpoint.
     """
-    mine, theirs = student.base_model, teacher.base_model
+    student_encoder, teacher_encoder = student.base_model, teacher.base_model
     _copy_head(student, teacher)
     if sample is None:
         return
-    factorise(mine, theirs, sample)
-    passes = repeats(mine, teacher_layers=theirs.config.num_hidden_layers)
+    factorise(student_encoder, teacher_encoder, sample)
+    passes = repeats(student_encoder, teacher_layers=teacher_encoder.config.num_hidden_layers)
     if spec.block == "fit":
-        fitting.fit_blocks(passes, theirs, sample)
+        fitting.fit_blocks(passes, teacher_encoder, sample)
         return
     for number, group in enumerate(sharing(passes)):
         covered = sorted({layer for each in group for layer in range(each.first, each.last + 1)})
         sources = covered if spec.block == "mean" else [spec.block[number]]
-        _set_block(group[0], [layer_parts(theirs, source) for source in sources])
+        _set_block(group[0], [layer_parts(teacher_encoder, source) for source in sources])
 
 
 def _set_block(target: Repeat, sources: Sequence[Any]) -> None:
@@ -62,7 +62,9 @@ def _copy_head(student: Any, teacher: Any) -> None:
     if student is not student.base_model and teacher is not teacher.base_model:
         pairs = list(zip(head_parts(student), head_parts(teacher), strict=True))
     else:
-        theirs, path = teacher.base_model, family_of(teacher).pooler
-        pairs = [(student.base_model.pooler, theirs.get_submodule(path))] if path and theirs.pooler is not None else []
-    for mine, source in pairs:
-        average(mine, [source])
+        encoder, path = teacher.base_model, family_of(teacher).pooler
+        pairs = (
+            [(student.base_model.pooler, encoder.get_submodule(path))] if path and encoder.pooler is not None else []
+        )
+    for target, source in pairs:
+        average(target, [source])

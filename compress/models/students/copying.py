@@ -44,19 +44,19 @@ class Form:
 def copied_body(source: State, teacher: Form, student: Form, blocks: Sequence[int]) -> State:
     """Return the state of the student's encoder from the teacher's, with block i of the student from the teacher's `blocks[i]`. Blocks are
     layers, unless layers share weights."""
-    mine, theirs = student.family, teacher.family
-    if not mine.layer:
-        return _whole_layers(source, mine, blocks)
+    student_family, teacher_family = student.family, teacher.family
+    if not student_family.layer:
+        return _whole_layers(source, student_family, blocks)
     state = _embeddings(source, teacher, student)
     for number, block in enumerate(blocks):
-        for part, path in mine.layer.items():
-            target = f"{mine.layer_path.format(number)}.{path}"
-            state |= _module(source, f"{theirs.layer_path.format(block)}.{theirs.layer[part]}", target)
-    if mine.relative_bias and theirs.relative_bias:
-        name = f"{mine.relative_bias}.weight"
-        state[name] = source[f"{theirs.relative_bias}.weight"]
-    if mine.pooler and theirs.pooler and f"{theirs.pooler}.weight" in source:
-        state |= _module(source, theirs.pooler, mine.pooler)
+        for part, path in student_family.layer.items():
+            target = f"{student_family.layer_path.format(number)}.{path}"
+            state |= _module(source, f"{teacher_family.layer_path.format(block)}.{teacher_family.layer[part]}", target)
+    if student_family.relative_bias and teacher_family.relative_bias:
+        name = f"{student_family.relative_bias}.weight"
+        state[name] = source[f"{teacher_family.relative_bias}.weight"]
+    if student_family.pooler and teacher_family.pooler and f"{teacher_family.pooler}.weight" in source:
+        state |= _module(source, teacher_family.pooler, student_family.pooler)
     return state
 
 
@@ -65,8 +65,8 @@ def _whole_layers(source: State, family: Family, blocks: Sequence[int]) -> State
     stem = family.layer_path.format("")
     number = re.compile(re.escape(stem) + r"\d+\.")
     state = {name: tensor for name, tensor in source.items() if not number.match(name)}
-    for place, block in enumerate(blocks):
-        old, new = f"{stem}{block}.", f"{stem}{place}."
+    for index, block in enumerate(blocks):
+        old, new = f"{stem}{block}.", f"{stem}{index}."
         state |= {new + name.removeprefix(old): tensor for name, tensor in source.items() if name.startswith(old)}
     return state
 
@@ -77,10 +77,10 @@ def copied_head(source: State, teacher: HeadLayers, student: HeadLayers, *, pref
     if not student:  # the student is of its teacher's family
         return {name: tensor for name, tensor in source.items() if not name.startswith(f"{prefixes[0]}.")}
     state: State = {}
-    for (mine, _), (theirs, _) in zip(student, teacher, strict=True):
-        if not (mine.startswith(_ENCODER) and theirs.startswith(_ENCODER)):
-            places = zip((theirs, mine), prefixes, strict=True)
-            state |= _module(source, *(path.replace(_ENCODER, f"{prefix}.") for path, prefix in places))
+    for (student_path, _), (teacher_path, _) in zip(student, teacher, strict=True):
+        if not (student_path.startswith(_ENCODER) and teacher_path.startswith(_ENCODER)):
+            prefixed = zip((teacher_path, student_path), prefixes, strict=True)
+            state |= _module(source, *(path.replace(_ENCODER, f"{prefix}.") for path, prefix in prefixed))
     return state
 
 
@@ -111,8 +111,8 @@ def _embeddings(source: State, teacher: Form, student: Form) -> State:
     return state | {f"embeddings.{name}": table for name, table in tables.items()}
 
 
-def _module(source: State, theirs: str, mine: str) -> State:
-    return {f"{mine}.{kind}": source[f"{theirs}.{kind}"] for kind in _KINDS}
+def _module(source: State, teacher_path: str, student_path: str) -> State:
+    return {f"{student_path}.{kind}": source[f"{teacher_path}.{kind}"] for kind in _KINDS}
 
 
 def load_body(student: Any, folder: Path, *, pooler: bool = False) -> None:

@@ -30,8 +30,8 @@ def factorise(student: Any, teacher: Any, sample: Sample) -> None:
     LayerNorm's epsilon if the sums of rows, less their mean, span no more than E - 1 directions; otherwise the projection is refitted to
     the teacher's embedding outputs on the sample.
     """
-    mine, theirs, mapping = student.embeddings, teacher.embeddings, projection_of(student)
-    tables, behind = tables_of(teacher), projection_of(teacher)
+    student_embeddings, teacher_embeddings, mapping = student.embeddings, teacher.embeddings, projection_of(student)
+    tables, teacher_projection = tables_of(teacher), projection_of(teacher)
     width, small = tables[WORDS].shape[1], student.config.embedding_size
     centred = {name: table - table.mean(1, keepdims=True) for name, table in tables.items()}
     uses = _row_uses(sample, {name: len(table) for name, table in tables.items()})
@@ -39,19 +39,20 @@ def factorise(student: Any, teacher: Any, sample: Sample) -> None:
     basis = truncated_svd(rows, small - 1, weights) @ _without_mean(small).T
     for name in TABLES:
         fill(
-            getattr(mine, name),
+            getattr(student_embeddings, name),
             centred[name] @ basis if name in tables else np.zeros((student.config.type_vocab_size, small)),
         )
-    fill(mine.LayerNorm, np.ones(small), np.zeros(small))
-    gain, bias = array(theirs.LayerNorm.weight), array(theirs.LayerNorm.bias)
+    fill(student_embeddings.LayerNorm, np.ones(small), np.zeros(small))
+    gain, bias = array(teacher_embeddings.LayerNorm.weight), array(teacher_embeddings.LayerNorm.bias)
     start = gain[:, None] * basis * (width / small) ** 0.5  # its LayerNorm gives a length of √E, BERT's of √H
-    if behind is not None:
-        matrix = array(behind.weight)
-        start, bias = matrix @ start, matrix @ bias + array(behind.bias)
+    if teacher_projection is not None:
+        matrix = array(teacher_projection.weight)
+        start, bias = matrix @ start, matrix @ bias + array(teacher_projection.bias)
     few = thin_sample(sample)
-    own = observe(student, few, {"states": (mapping, "in")})["states"]
-    wanted = observe(teacher, few, {"states": (theirs.LayerNorm if behind is None else behind, "out")})["states"]
-    fill(mapping, *algebra.refit(start, bias, own, wanted))
+    small_states = observe(student, few, {"states": (mapping, "in")})["states"]
+    last = teacher_embeddings.LayerNorm if teacher_projection is None else teacher_projection
+    teacher_states = observe(teacher, few, {"states": (last, "out")})["states"]
+    fill(mapping, *algebra.refit(start, bias, small_states, teacher_states))
 
 
 def table_errors(student: Any, teacher: Any) -> dict[str, float]:

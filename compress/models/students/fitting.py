@@ -164,19 +164,19 @@ def _energies(teacher: Any, sample: Sample, layers: Sequence[int]) -> dict[tuple
 
 def _fit_attention(group: Sequence[Repeat], text: _Text) -> None:
     """Fit the attention. Head i is head i of one of the layers, so that scores can be compared head by head."""
-    mine = group[0].layer.attention
-    _take_heads(mine, group, text)
+    attention = group[0].layer.attention
+    _take_heads(attention, group, text)
     streams = [text.stream(each.first) for each in group]
-    inputs = [text.passed(mine, each.first)[1] for each in group]
-    _fit_half(mine.dense, mine.LayerNorm, "attention", group, text, streams, inputs)
+    inputs = [text.passed(attention, each.first)[1] for each in group]
+    _fit_half(attention.dense, attention.LayerNorm, "attention", group, text, streams, inputs)
 
 
 def _fit_feed_forward(group: Sequence[Repeat], text: _Text) -> None:
-    mine = group[0].layer
-    _take_neurons(mine, group, text)
+    block = group[0].layer
+    _take_neurons(block, group, text)
     streams = [text.passed(each.layer.attention, each.first)[0] for each in group]
-    inputs = [_neurons(mine, stream) for stream in streams]
-    _fit_half(mine.ffn_output, mine.full_layer_layer_norm, "ffn", group, text, streams, inputs)
+    inputs = [_neurons(block, stream) for stream in streams]
+    _fit_half(block.ffn_output, block.full_layer_layer_norm, "ffn", group, text, streams, inputs)
 
 
 def _neurons(layer: Any, stream: Array) -> Array:
@@ -211,21 +211,23 @@ def _interleave_layers(layers: Sequence[Array]) -> Array:
     return np.stack(layers, axis=1).reshape(-1, layers[0].shape[1])
 
 
-def _take_heads(mine: Any, group: Sequence[Repeat], text: _Text) -> None:
+def _take_heads(attention: Any, group: Sequence[Repeat], text: _Text) -> None:
     """Take each head from one of the layers, equally many from each: the choice that contributes most to the residual stream."""
     from scipy.optimize import linear_sum_assignment
 
     layers = [layer_parts(text.teacher, each.last) for each in group]
-    seats = np.repeat(np.arange(len(group)), _shares(mine.num_attention_heads, len(group)))
+    # Assign heads to layers: each layer has as many seats as it gives heads, and the sum of energies is the largest.
+    seats = np.repeat(np.arange(len(group)), _shares(attention.num_attention_heads, len(group)))
     energy = np.stack([text.energies["attention", each.last] for each in group], axis=1)
     chosen = seats[linear_sum_assignment(-energy[:, seats])[1]]
-    rows = np.repeat(chosen, mine.attention_head_size)  # the layer of each row of queries, keys and values
+    rows = np.repeat(chosen, attention.attention_head_size)  # the layer of each row of queries, keys and values
     for name in ("query", "key", "value"):
         sources = [getattr(layer, name) for layer in layers]
         weight, bias = ([array(getattr(source, kind)) for source in sources] for kind in ("weight", "bias"))
-        fill(getattr(mine, name), _pick_rows(weight, rows), _pick_rows(bias, rows))
+        fill(getattr(attention, name), _pick_rows(weight, rows), _pick_rows(bias, rows))
+    # The output's columns follow their heads; its bias is the mean.
     output = _pick_rows([array(layer.output.weight).T for layer in layers], rows).T
-    fill(mine.dense, output, np.mean([array(layer.output.bias) for layer in layers], axis=0))
+    fill(attention.dense, output, np.mean([array(layer.output.bias) for layer in layers], axis=0))
 
 
 def _pick_rows(arrays: Sequence[Array], rows: np.ndarray) -> Array:
@@ -233,27 +235,28 @@ def _pick_rows(arrays: Sequence[Array], rows: np.ndarray) -> Array:
     return np.stack(arrays)[rows, np.arange(len(rows))]
 
 
-def _take_neurons(mine: Any, group: Sequence[Repeat], text: _Text) -> None:
+def _take_neurons(block: Any, group: Sequence[Repeat], text: _Text) -> None:
     """Take the neurons that contribute most to the residual stream, equally many from each layer; avoid those already taken from an earlier
     one."""
     layers = [layer_parts(text.teacher, each.last) for each in group]
     reads = [layer.up for layer in layers]
     earlier: set[bytes] = set()
     kept = []
-    for each, read, count in zip(group, reads, _shares(mine.ffn.out_features, len(group)), strict=True):
-        named = [row.tobytes() for row in np.column_stack([array(read.weight), array(read.bias)])]
-        again = np.array([name in earlier for name in named])
-        chosen = np.sort(np.lexsort((-text.energies["ffn", each.last], again))[:count])
+    for each, read, count in zip(group, reads, _shares(block.ffn.out_features, len(group)), strict=True):
+        # Neurons with equal weights are equal. Choose those not taken before first, then by energy.
+        neurons = [row.tobytes() for row in np.column_stack([array(read.weight), array(read.bias)])]
+        is_taken = np.array([neuron in earlier for neuron in neurons])
+        chosen = np.sort(np.lexsort((-text.energies["ffn", each.last], is_taken))[:count])
         kept.append(chosen)
-        earlier.update(named[row] for row in chosen)
+        earlier.update(neurons[row] for row in chosen)
     weight, bias = (
         np.concatenate([array(getattr(read, kind))[rows] for read, rows in zip(reads, kept, strict=True)])
         for kind in ("weight", "bias")
     )
-    fill(mine.ffn, weight, bias)
+    fill(block.ffn, weight, bias)
     writes = [array(layer.down.weight)[:, rows] for layer, rows in zip(layers, kept, strict=True)]
     constant = np.mean([array(layer.down.bias) for layer in layers], axis=0)
-    fill(mine.ffn_output, np.concatenate(writes, axis=1), constant)
+    fill(block.ffn_output, np.concatenate(writes, axis=1), constant)
 
 
 def _shares(count: int, parts: int) -> list[int]:

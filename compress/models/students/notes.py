@@ -33,11 +33,14 @@ def not_kept(card: StudentCard, sizes: Mapping[str, Dimensions], *, epsilon: flo
 
 
 def _note_lines(card: StudentCard, student: Dimensions, teacher: Dimensions) -> Iterator[str]:
-    mine, theirs = FAMILIES[student.architecture], FAMILIES[teacher.architecture]
+    student_family, teacher_family = FAMILIES[student.architecture], FAMILIES[teacher.architecture]
     if teacher.token_types > 1 and not student.token_types:
-        yield f"a {mine.title} has no segment embeddings: the first segment's is added to the positions, the second's is dropped"
+        yield f"a {student_family.title} has no segment embeddings: the first segment's is added to the positions, the second's is dropped"
     if teacher.task_types and not student.task_types:
-        yield f"a {mine.title} has no task-type embeddings: the first type's, which all texts here have, is added to the positions"
+        yield (
+            f"a {student_family.title} has no task-type embeddings: the first type's, which all texts here have, is "
+            "added to the positions"
+        )
     if teacher.first_position > student.first_position:
         yield (
             f"positions are counted from 0: the teacher's first {teacher.first_position} rows, which belong to no "
@@ -50,8 +53,10 @@ def _note_lines(card: StudentCard, student: Dimensions, teacher: Dimensions) -> 
         )
     if card.init == "copy" and teacher.blocks < teacher.layers and student.blocks == student.layers > 1:
         yield f"each layer has weights of its own, where the teacher's {teacher.layers} share {teacher.blocks}"
-    if theirs.relative_bias and not mine.relative_bias:
+    if teacher_family.relative_bias and not student_family.relative_bias:
         yield "attention has no values for the distance of two tokens, which the teacher's adds to its scores"
-    (_, own), (_, other) = (family.head[0] if family.head else ("", None) for family in (mine, theirs))
-    if mine is not theirs and own != other and student.classes and not student.per_token:
+    (_, own), (_, other) = (
+        family.head[0] if family.head else ("", None) for family in (student_family, teacher_family)
+    )
+    if student_family is not teacher_family and own != other and student.classes and not student.per_token:
         yield f"the classifier's first layer is the teacher's with {own} in place of {other}"

@@ -30,10 +30,10 @@ class _Pair:
     sample: Sample
     basis: Array
 
-    def student_sees(self, **points: Point) -> dict[str, Array]:
+    def observe_student(self, **points: Point) -> dict[str, Array]:
         return observe(self.student, self.sample, points)
 
-    def teacher_sees(self, **points: Point) -> dict[str, Array]:
+    def observe_teacher(self, **points: Point) -> dict[str, Array]:
         return observe(self.teacher, self.sample, points)
 
 
@@ -42,14 +42,16 @@ def project(student: Any, teacher: Any, layers: Sequence[int], sample: Sample) -
 
     Both are encoders, or both classifiers. `sample`: batches of [batch, length] arrays or tensors; a few thousand tokens.
     """
-    mine, theirs = student.base_model, teacher.base_model
-    moment = _moment(theirs, layers, sample)
-    pair = _Pair(mine, theirs, sample, algebra.shared_basis(moment, mine.config.hidden_size))
+    student_encoder, teacher_encoder = student.base_model, teacher.base_model
+    moment = _moment(teacher_encoder, layers, sample)
+    pair = _Pair(
+        student_encoder, teacher_encoder, sample, algebra.shared_basis(moment, student_encoder.config.hidden_size)
+    )
     _project_embeddings(pair)
     for number, source in enumerate(layers):
-        above, below = layer_parts(mine, number), layer_parts(theirs, source)
-        _project_attention(pair, above, below)
-        _project_feed_forward(pair, above, below)
+        student_layer, teacher_layer = layer_parts(student_encoder, number), layer_parts(teacher_encoder, source)
+        _project_attention(pair, student_layer, teacher_layer)
+        _project_feed_forward(pair, student_layer, teacher_layer)
     _project_head(pair, student, teacher)
 
 
@@ -68,35 +70,37 @@ def _moment(teacher: Any, layers: Sequence[int], sample: Sample) -> Array:
 
 
 def _project_embeddings(pair: _Pair) -> None:
-    mine, theirs = pair.student.embeddings, pair.teacher.embeddings
+    student_embeddings, teacher_embeddings = pair.student.embeddings, pair.teacher.embeddings
     for name in (*TABLES, TASKS):
-        if hasattr(mine, name):
-            fill(getattr(mine, name), array(getattr(theirs, name).weight) @ pair.basis)
-    _fit_norm(pair, mine.LayerNorm, pair.teacher_sees(states=(theirs.LayerNorm, "out"))["states"])
+        if hasattr(student_embeddings, name):
+            fill(getattr(student_embeddings, name), array(getattr(teacher_embeddings, name).weight) @ pair.basis)
+    _fit_norm(
+        pair, student_embeddings.LayerNorm, pair.observe_teacher(states=(teacher_embeddings.LayerNorm, "out"))["states"]
+    )
     if table := FAMILIES[pair.student.config.model_type].relative_bias:  # a column for each head; all heads are kept
         fill(pair.student.get_submodule(table), array(pair.teacher.get_submodule(table).weight))
 
 
-def _project_attention(pair: _Pair, mine: Any, theirs: Any) -> None:
+def _project_attention(pair: _Pair, student: Any, teacher: Any) -> None:
     """Project queries, keys and values head by head, then fit their output to the residual stream."""
-    points: dict[str, Point] = {name: (getattr(theirs, name), "out") for name in ("query", "key")}
-    points |= {"stream": (theirs.query, "in"), "contexts": (theirs.output, "in")}
-    points |= {"sum": (theirs.attention_norm, "in"), "states": (theirs.attention_norm, "out")}
-    seen = pair.teacher_sees(**points)
-    stream = _stream_map(pair, (mine.query, "in"), seen["stream"])
-    maps = _head_maps(pair, seen, theirs)
-    for name, way in zip(("query", "key", "value"), maps, strict=False):
-        matrix, bias = _compose_maps(getattr(theirs, name), stream)
-        fill(getattr(mine, name), way @ matrix, way @ bias)
-    output = pair.basis.T @ array(theirs.output.weight) @ maps[3]
-    _fit_output(pair, (mine.output, mine.attention_norm), mine.query, output, theirs.output, seen)
+    points: dict[str, Point] = {name: (getattr(teacher, name), "out") for name in ("query", "key")}
+    points |= {"stream": (teacher.query, "in"), "contexts": (teacher.output, "in")}
+    points |= {"sum": (teacher.attention_norm, "in"), "states": (teacher.attention_norm, "out")}
+    seen = pair.observe_teacher(**points)
+    stream = _stream_map(pair, (student.query, "in"), seen["stream"])
+    maps = _head_maps(pair, seen, teacher)
+    for name, head_map in zip(("query", "key", "value"), maps, strict=False):
+        matrix, bias = _compose_maps(getattr(teacher, name), stream)
+        fill(getattr(student, name), head_map @ matrix, head_map @ bias)
+    output = pair.basis.T @ array(teacher.output.weight) @ maps[3]
+    _fit_output(pair, (student.output, student.attention_norm), student.query, output, teacher.output, seen)
 
 
-def _head_maps(pair: _Pair, seen: dict[str, Array], theirs: Any) -> list[Array]:
+def _head_maps(pair: _Pair, seen: dict[str, Array], teacher: Any) -> list[Array]:
     """Return block-diagonal maps of queries, keys and values to the student's heads, and of contexts back."""
     heads = pair.teacher.config.num_attention_heads
     size = pair.student.config.hidden_size // heads
-    output = pair.basis.T @ array(theirs.output.weight)
+    output = pair.basis.T @ array(teacher.output.weight)
     blocks: list[tuple[Array, ...]] = []
     for part in np.split(np.arange(output.shape[1]), heads):
         scores = algebra.score_maps(seen["query"][:, part], seen["key"][:, part], size)
@@ -104,37 +108,37 @@ def _head_maps(pair: _Pair, seen: dict[str, Array], theirs: Any) -> list[Array]:
     return [algebra.block_diagonal(kind) for kind in zip(*blocks, strict=True)]
 
 
-def _project_feed_forward(pair: _Pair, mine: Any, theirs: Any) -> None:
+def _project_feed_forward(pair: _Pair, student: Any, teacher: Any) -> None:
     """Keep the neurons that contribute most to the residual stream, then fit their output to it."""
-    points: dict[str, Point] = {"stream": (theirs.up, "in"), "neurons": (theirs.down, "in")}
-    points |= {"sum": (theirs.norm, "in"), "states": (theirs.norm, "out")}
-    seen = pair.teacher_sees(**points)
-    output = pair.basis.T @ array(theirs.down.weight)
-    kept = algebra.strongest(seen["neurons"], output, mine.up.out_features)
-    matrix, bias = _compose_maps(theirs.up, _stream_map(pair, (mine.up, "in"), seen["stream"]))
-    fill(mine.up, matrix[kept], bias[kept])
-    _fit_output(pair, (mine.down, mine.norm), mine.up, output[:, kept], theirs.down, seen)
+    points: dict[str, Point] = {"stream": (teacher.up, "in"), "neurons": (teacher.down, "in")}
+    points |= {"sum": (teacher.norm, "in"), "states": (teacher.norm, "out")}
+    seen = pair.observe_teacher(**points)
+    output = pair.basis.T @ array(teacher.down.weight)
+    kept = algebra.strongest(seen["neurons"], output, student.up.out_features)
+    matrix, bias = _compose_maps(teacher.up, _stream_map(pair, (student.up, "in"), seen["stream"]))
+    fill(student.up, matrix[kept], bias[kept])
+    _fit_output(pair, (student.down, student.norm), student.up, output[:, kept], teacher.down, seen)
 
 
 def _stream_map(pair: _Pair, point: Point, stream: Array) -> tuple[Array, Array]:
     """Return matrix and bias from the student's stream at `point` to the teacher's `stream` there."""
-    states = pair.student_sees(states=point)["states"]
+    states = pair.observe_student(states=point)["states"]
     return algebra.refit(pair.basis, np.zeros(len(pair.basis)), states, stream)
 
 
 def _fit_output(
-    pair: _Pair, mine: tuple[Any, Any], reader: Any, output: Array, theirs: Any, seen: dict[str, Array]
+    pair: _Pair, student: tuple[Any, Any], reader: Any, output: Array, teacher: Any, seen: dict[str, Array]
 ) -> None:
     """Fit the linear layer and the LayerNorm after one half of a layer; the inputs of `reader` are the stream that the half adds to."""
-    dense, norm = mine
-    own = pair.student_sees(inputs=(dense, "in"), states=(reader, "in"))
-    wanted = seen["sum"] @ pair.basis - own["states"]
-    fill(dense, *algebra.refit(output, pair.basis.T @ array(theirs.bias), own["inputs"], wanted))
+    dense, norm = student
+    activations = pair.observe_student(inputs=(dense, "in"), states=(reader, "in"))
+    wanted = seen["sum"] @ pair.basis - activations["states"]
+    fill(dense, *algebra.refit(output, pair.basis.T @ array(teacher.bias), activations["inputs"], wanted))
     _fit_norm(pair, norm, seen["states"])
 
 
 def _fit_norm(pair: _Pair, norm: Any, states: Array) -> None:
-    own = pair.student_sees(sums=(norm, "in"))["sums"]
+    own = pair.observe_student(sums=(norm, "in"))["sums"]
     fill(norm, *algebra.fitted_norm(own, states @ pair.basis, norm.eps))
 
 
@@ -161,26 +165,28 @@ def _project_head(pair: _Pair, student: Any, teacher: Any) -> None:
     if head_of(teacher).per_token:
         _project_token_head(pair, *(head_parts(model)[0] for model in (student, teacher)))
         return
-    mine, theirs = _head(student), _head(teacher)
-    if mine is None or theirs is None:
+    student_head, teacher_head = _head(student), _head(teacher)
+    if student_head is None or teacher_head is None:
         return
-    seen = observe(teacher, pair.sample, {"states": _last_point(pair.teacher), "neurons": theirs.neurons})
+    seen = observe(teacher, pair.sample, {"states": _last_point(pair.teacher), "neurons": teacher_head.neurons})
     stream = _stream_map(pair, _last_point(pair.student), seen["states"])
-    classifier = theirs.classifier
-    output = np.eye(theirs.dense.in_features) if classifier is None else array(classifier.weight)
-    kept = algebra.strongest(seen["neurons"], output, mine.dense.out_features)
-    matrix, bias = _compose_maps(theirs.dense, stream)
-    fill(mine.dense, matrix[kept], bias[kept])
+    classifier = teacher_head.classifier
+    output = np.eye(teacher_head.dense.in_features) if classifier is None else array(classifier.weight)
+    kept = algebra.strongest(seen["neurons"], output, student_head.dense.out_features)
+    matrix, bias = _compose_maps(teacher_head.dense, stream)
+    fill(student_head.dense, matrix[kept], bias[kept])
     if classifier is not None:
-        pooled = observe(student, pair.sample, {"neurons": mine.neurons})["neurons"]
+        pooled = observe(student, pair.sample, {"neurons": student_head.neurons})["neurons"]
         logits = seen["neurons"] @ output.T + array(classifier.bias)
-        fill(mine.classifier, *algebra.refit(output[:, kept], array(classifier.bias), pooled, logits))
+        fill(student_head.classifier, *algebra.refit(output[:, kept], array(classifier.bias), pooled, logits))
 
 
-def _project_token_head(pair: _Pair, mine: Any, theirs: Any) -> None:
+def _project_token_head(pair: _Pair, student_head: Any, teacher_head: Any) -> None:
     """Project a classifier that reads the last states directly."""
-    stream = _stream_map(pair, _last_point(pair.student), pair.teacher_sees(states=_last_point(pair.teacher))["states"])
-    fill(mine, *_compose_maps(theirs, stream))
+    stream = _stream_map(
+        pair, _last_point(pair.student), pair.observe_teacher(states=_last_point(pair.teacher))["states"]
+    )
+    fill(student_head, *_compose_maps(teacher_head, stream))
 
 
 def _last_point(encoder: Any) -> Point:

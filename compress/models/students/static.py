@@ -63,7 +63,7 @@ def build_static(teacher: Any, sizes: Dimensions, tokenizer: Any, vectors: np.nd
     family, frame = FAMILIES[sizes.architecture], text_frame(tokenizer)
     if sizes.own["texts"] == 2 and frame.separator is None:
         raise CompressError(
-            "a static student tells the texts of a pair apart by the token between them; the tokenizer puts none there"
+            "a static student tells the texts of a pair apart by the token between them; the tokenizer puts none between them"
         )
     if family.student is None:
         raise RuntimeError(f"no student is made as a {family.name}")

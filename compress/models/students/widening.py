@@ -30,9 +30,9 @@ def widen_tables(tables: Mapping[str, Tensor], matrix: Tensor, bias: Tensor, eps
     centred = {name: array(table) for name, table in tables.items() if name not in (_GAIN, _BIAS)}
     centred = {name: table - table.mean(1, keepdims=True) for name, table in centred.items()}
     wide = {name: (table * gain) @ through.T for name, table in centred.items()}
-    own, theirs = _sums(wide), _sums(centred)
-    normal = theirs / np.sqrt((theirs**2).mean(1, keepdims=True) + epsilon) * gain + array(tables[_BIAS])
-    fitted = fitted_norm(own, normal @ through.T + array(bias), epsilon)
+    student_sums, teacher_sums = _sums(wide), _sums(centred)
+    normal = teacher_sums / np.sqrt((teacher_sums**2).mean(1, keepdims=True) + epsilon) * gain + array(tables[_BIAS])
+    fitted = fitted_norm(student_sums, normal @ through.T + array(bias), epsilon)
     arrays = wide | dict(zip((_GAIN, _BIAS), fitted, strict=True))
     return {name: torch.from_numpy(values).to(matrix.dtype) for name, values in arrays.items()}
 

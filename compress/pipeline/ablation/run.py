@@ -16,7 +16,7 @@ from ...spec.stages import Distill
 from ..estimate import epoch_steps
 from ..plan import Listener, Node, Plan
 from ..preflight import preflight
-from ..request import Request, as_tuple, own_words, shown_override
+from ..request import Request, as_tuple, display_override, own_words
 from ..run import plan_all, run_all
 from .rows import FULL, WITHOUT_COPIES, Row
 
@@ -29,7 +29,7 @@ def run_rows(rows: Sequence[Row], request: Request, listener: Listener | None = 
     """
     listener = listener or Listener()
     full = plan_all(_request(request, rows[0]))
-    rows = [rows[0], *(as_long(row, full) for row in rows[1:])]
+    rows = [rows[0], *(with_equal_training(row, full) for row in rows[1:])]
     plans = {row.label: plan_all(_request(request, row)) for row in rows}
     preflight([plan for planned in plans.values() for plan in planned], request.root)
     kept = [row for row in rows if row.label == FULL or _changes_something(row.label, plans, listener)]
@@ -57,7 +57,7 @@ def command_line(name: str, request: Request, labels: Sequence[str]) -> str:
         ("--tuning", _as_list(request.tuning)),
         ("--corpus", request.corpus),
         ("--precision", _as_list(request.precision)),
-        ("--set", [shown_override(text) for text in request.overrides]),
+        ("--set", [display_override(text) for text in request.overrides]),
         ("--rows", labels),
     ]
     for flag, values in options:
@@ -77,9 +77,13 @@ def _request(request: Request, row: Row) -> Request:
 
 
 def _changes_something(label: str, plans: dict[str, list[Plan]], listener: Listener) -> bool:
-    """Whether a row trains another student than the full recipe on any task; a notice names the tasks where it does not."""
+    """Whether a row trains another student than the full_plan recipe on any task; a notice names the tasks where it does not."""
     pairs = list(zip(plans[label], plans[FULL], strict=True))
-    same = [mine.task.spec.name for mine, full in pairs if trained_student(mine) == trained_student(full)]
+    same = [
+        row_plan.task.spec.name
+        for row_plan, full_plan in pairs
+        if trained_student(row_plan) == trained_student(full_plan)
+    ]
     if len(same) == len(pairs):
         listener.notice(f"{label}: changes nothing here, and is left out")
     elif same:
@@ -87,7 +91,7 @@ def _changes_something(label: str, plans: dict[str, list[Plan]], listener: Liste
     return len(same) < len(pairs)
 
 
-def as_long(row: Row, full: Sequence[Plan]) -> Row:
+def with_equal_training(row: Row, full: Sequence[Plan]) -> Row:
     """Return the row with the training of what it leaves out given to what remains, for each task, as planned in `full`.
 
     If a distill stage is left out, its heir gets its passes, as many as its `max_steps` allows; without augmented copies, the distill

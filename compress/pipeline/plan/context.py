@@ -38,10 +38,10 @@ class Listener:
 class Peers(Protocol):
     """The other processes of a run, which help to train."""
 
-    def begin(self, plan: str, node: str, out: Path, work: Path) -> None:
+    def start_training(self, plan: str, node: str, out: Path, work: Path) -> None:
         """A training stage begins, with these folders."""
 
-    def trained(self) -> None:
+    def end_training(self) -> None:
         """The training is finished. Ends the stage in all processes but the first."""
 
 

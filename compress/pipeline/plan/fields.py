@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from ...errors import CompressError, with_article
 from ...fields import Spec
-from ...files.paths import from_home
+from ...files.paths import expand_home
 from ...losses import LOSSES
 from ...models.families import FAMILIES
 from ...models.layer_maps import check_losses, matched_layers
@@ -43,7 +43,7 @@ def seeded_fields(draft: Draft, spec: Spec, seed: int) -> dict[str, Any]:
 def named_file_hash(field: str, word: str) -> str:
     """Return the hash of the file `word` that the `field` of a stage names. Raises `CompressError` naming the field."""
     try:
-        return hash_file(from_home(word))
+        return hash_file(expand_home(word))
     except CompressError as error:
         raise CompressError(f"{field}: {error}") from None
 
@@ -98,7 +98,7 @@ def check_kind(draft: Draft, spec: Losses, stage: str) -> None:
             )
 
 
-def on_answers(draft: Draft) -> str:
+def answer_losses(draft: Draft) -> str:
     """Names of the losses on answers that exist for tasks of this kind."""
     kind = draft.task.spec.kind
     losses = {name: loss for name, loss in LOSSES.items() if loss.kinds is None or kind in loss.kinds}
@@ -118,7 +118,7 @@ def _check_logits_alone(draft: Draft, spec: Losses, stage: str) -> None:
     raise draft.fails(
         stage,
         f"{beyond} compares states per token, and {names} cut texts into different tokens; between them only "
-        f"losses on the classes work ({on_answers(draft)}), on the task's texts: choose recipe logits",
+        f"losses on the classes work ({answer_losses(draft)}), on the task's texts: choose recipe logits",
     )
 
 

@@ -107,8 +107,8 @@ class Plan:
     """One run: a recipe on a task with a seed. Nodes are in the order in which they can run.
 
     `notes`: what the plan leaves out of the recipe, and why, a line each. `pretrained`: the checkpoint that the student starts from, if it
-    has its own. `others`: the teachers besides the first, `teacher`. `word`: name or path by which the recipe was requested; None if it was
-    passed as an object.
+    has its own. `others`: the teachers besides the first, `teacher`. `requested_as`: the name or path of the recipe in
+    the request; None if it was passed as an object.
     """
 
     recipe: Recipe
@@ -124,7 +124,7 @@ class Plan:
     notes: tuple[str, ...] = ()
     pretrained: TeacherSource | None = None
     others: tuple[TeacherSource, ...] = ()
-    word: str | None = None
+    requested_as: str | None = None
 
     @property
     def name(self) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ...catalog import is_path, names
 from ...errors import CompressError, with_article
-from ...files.paths import from_home
+from ...files.paths import expand_home
 from ...losses.loss import LossSpec
 from ...models.cards import StudentCard, load_student
 from ...models.dimensions import Dimensions
@@ -30,13 +30,13 @@ def resolve_student(name_or_path: str) -> tuple[StudentCard, TeacherSource | Non
     student = load_student(name_or_path)
     if student.checkpoint is None:
         return student, None
-    base = from_home(name_or_path).parent if is_path(name_or_path) else Path()
+    base = expand_home(name_or_path).parent if is_path(name_or_path) else Path()
     return student, _checkpoint_of(student, student.checkpoint, base)
 
 
 def _checkpoint_of(student: StudentCard, word: str, base: Path) -> TeacherSource:
     """Resolve the checkpoint that a card names, relative to the card's file or to the working directory."""
-    beside = base / from_home(word)
+    beside = base / expand_home(word)
     try:
         source = resolve_teacher(str(beside.absolute()) if is_path(word) and beside.is_dir() else word)
         if source.folder is None:
@@ -74,7 +74,7 @@ def copied_note(recipe: Recipe, card: StudentCard, teacher: TeacherSource, layer
 
 
 def _card(name: str) -> StudentCard | None:
-    """Return the card, None if it cannot be read: the run that takes it refuses it."""
+    """Return the card; None if it cannot be read, which is reported when a run uses it."""
     try:
         return load_student(name)
     except CompressError:
@@ -90,10 +90,13 @@ def check_family(recipe: Recipe, teacher: Dimensions) -> None:
     check_has_students(teacher, where)
     titles = {FAMILIES[card.architecture].title for card in cards if isinstance(card.architecture, str)}
     if cards and not any(card.init == "pretrained" or card.architecture in own.students for card in cards):
-        theirs, mine = " or ".join(sorted(titles)), ", ".join(FAMILIES[name].title for name in own.students)
+        student_titles, fitting_titles = (
+            " or ".join(sorted(titles)),
+            ", ".join(FAMILIES[name].title for name in own.students),
+        )
         raise CompressError(
-            f"{where}: its student is of the family {theirs}, which cannot start from {with_article(own.title)}; "
-            f"students of that are {mine}: choose another recipe, such as distilbert; or {PRETRAINED}"
+            f"{where}: its student is of the family {student_titles}, which cannot start from {with_article(own.title)}; "
+            f"students of that are {fitting_titles}: choose another recipe, such as distilbert; or {PRETRAINED}"
         )
     for stage, losses in () if own.captures_attention else _losses(recipe):
         check_losses(losses, student=teacher, teacher=teacher, where=f"{where}, stage {stage}")

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from ... import store
 from ...catalog import is_path, names
 from ...errors import CompressError
-from ...files.paths import from_home
+from ...files.paths import expand_home
 from ...hub import is_commit, repository
 from ...models.cards import Checkpoint, TeacherCard, load_teacher
-from ...models.checkpoint_location import fetch, locate, package_version, place_of
+from ...models.checkpoint_location import fetch, locate, package_version, source_kind
 from ...models.checkpoints import config_labels, has_head, load_tokenizer, tokenizer_files
 from ...models.dimensions import Dimensions, dimensions, read_config, usable_positions
 from ...models.families import FAMILIES
@@ -40,14 +40,13 @@ ENSEMBLE = "ensemble"  # several teachers as one: the name of their node in plan
 
 @dataclass(frozen=True)
 class TeacherSource:
-    """A teacher card whose checkpoint was located. `folder` is None for a teacher of random weights; `words` is the folder of its
-    tokenizer, None for that of the embedded tasks; `small` the checkpoint that its weights are grown from; `notes`: lines on how it was
-    found."""
+    """A teacher card whose checkpoint was located. `folder`: of the checkpoint; None for random weights. These have a `tokenizer_folder`,
+    None for the tokenizer of the embedded tasks, and may be `grown_from` a smaller checkpoint. `notes`: lines on how it was found."""
 
     card: TeacherCard
     folder: Path | None
-    words: Path | None = None
-    small: Path | None = None
+    tokenizer_folder: Path | None = None
+    grown_from: Path | None = None
     notes: tuple[str, ...] = ()
 
     @cached_property
@@ -61,7 +60,7 @@ class TeacherSource:
         """Identifies the checkpoint in keys: a hash of its files, or how its random weights are drawn."""
         words = self._tokenizer_words or f"wordpiece of generator {GENERATOR_VERSION}"
         if self.folder is None:
-            grown = "" if self.small is None else f" grown from {_join_hashes(self._weights)}"
+            grown = "" if self.grown_from is None else f" grown from {_join_hashes(self._weights)}"
             return f"random {self.config} {words}{grown}"
         return f"{_join_hashes(self._weights)} {self._tokenizer_words}"
 
@@ -69,24 +68,24 @@ class TeacherSource:
         """Raise `CompressError` if its files are no longer those that keys identify. Reads all of them."""
         if replace(self).identity != self.identity:
             raise CompressError(
-                f"{self.folder or self.small or self.words}: it changed since this command started; start it again"
+                f"{self.folder or self.grown_from or self.tokenizer_folder}: it changed since this command started; start it again"
             )
 
     @cached_property
     def _weights(self) -> dict[str, str]:
         """File name -> SHA-256, of the checkpoint that it is, or grows from."""
-        folder = self.folder or self.small
+        folder = self.folder or self.grown_from
         return {} if folder is None else _hashes([*weight_files(folder), folder / "config.json"])
 
     @cached_property
     def _tokenizer_hashes(self) -> dict[str, str]:
-        folder = self.folder or self.words
+        folder = self.folder or self.tokenizer_folder
         return {} if folder is None else _hashes(tokenizer_files(folder))
 
     @property
     def _tokenizer_words(self) -> str:
         """The hashes of its files, and what is unusual in how it reads texts; empty if it has no files."""
-        folder = self.folder or self.words
+        folder = self.folder or self.tokenizer_folder
         reading = "" if folder is None else described_reading(folder)
         return f"{_join_hashes(self._tokenizer_hashes)} {reading}".strip()
 
@@ -95,9 +94,9 @@ class TeacherSource:
         """Where the checkpoint comes from, for the record; its files are hashed once, for the keys."""
         files, checkpoint = self._weights | self._tokenizer_hashes, self.card.checkpoint
         if checkpoint is None:
-            kind, name = ("random", self.card.name) if self.small is None else ("grown", self.card.name)
+            kind, name = ("random", self.card.name) if self.grown_from is None else ("grown", self.card.name)
             return TeacherOrigin(kind=kind, name=name, files=files)
-        kind = place_of(checkpoint)
+        kind = source_kind(checkpoint)
         if kind == "package" and checkpoint.package is not None:
             package = checkpoint.package.name
             return TeacherOrigin(kind=kind, name=package, revision=package_version(package), files=files)
@@ -131,12 +130,12 @@ class TeacherSource:
     @property
     def is_random_init(self) -> bool:
         """Whether its weights are drawn at random: neither read from a checkpoint nor grown from one."""
-        return self.folder is None and self.small is None
+        return self.folder is None and self.grown_from is None
 
     @property
     def tokenizer(self) -> Tokenizer:
         """Its own tokenizer; for random weights the one that its card names, or its family's tokenizer of the embedded tasks."""
-        folder = self.folder or self.words
+        folder = self.folder or self.tokenizer_folder
         if folder is not None:
             return load_tokenizer(folder)
         embedded = byte_level if FAMILIES[self.config["model_type"]].byte_level else wordpiece
@@ -145,11 +144,11 @@ class TeacherSource:
     @property
     def _borrowed_config(self) -> dict[str, Any]:
         """What its config takes from the small model that it grows from, or from the tokenizer that its card names."""
-        if self.small is not None:
-            return {"small": read_config(self.small)}
-        if self.words is None:
+        if self.grown_from is not None:
+            return {"small": read_config(self.grown_from)}
+        if self.tokenizer_folder is None:
             return {}
-        tokenizer = load_tokenizer(self.words)
+        tokenizer = load_tokenizer(self.tokenizer_folder)
         return {"vocabulary": max(tokenizer.get_vocab().values()) + 1, "special": special_ids(tokenizer)}
 
     @property
@@ -182,7 +181,7 @@ def resolve_teacher(name_or_path: str) -> TeacherSource:
     if checkpoint is not None:
         return checkpoint
     card = load_teacher(name_or_path)
-    base = from_home(name_or_path).parent if is_path(name_or_path) else Path()
+    base = expand_home(name_or_path).parent if is_path(name_or_path) else Path()
     if card.random is None:
         return TeacherSource(card, locate(card, base))
     if card.random.grow_from is not None:
@@ -194,7 +193,7 @@ def resolve_teacher(name_or_path: str) -> TeacherSource:
 def checkpoint_source(word: str, role: Literal["teacher", "student"]) -> TeacherSource | None:
     """Return the checkpoint that `--teacher` or `--student` names by its folder, or as OWNER/NAME[@REVISION] of the hub; None for a card.
     Raises `CompressError` if there is no such checkpoint."""
-    folder, on_hub = from_home(word), repository(word)
+    folder, on_hub = expand_home(word), repository(word)
     if folder.is_dir() and (is_path(word) or word not in names("teachers" if role == "teacher" else "students")):
         note = (
             f"{role} {word}: read from the folder of that name here, not from the hub; for the hub's repository "
@@ -252,17 +251,17 @@ def _named_folder(card: TeacherCard, field: str, word: str, base: Path) -> Path:
     """Return the folder, with a tokenizer, that a card of random weights names, relative to the card's file or to the working directory.
     Raises `CompressError` if there is none."""
     where = f"teacher {card.name}: random.{field}:"
-    beside = base / from_home(word)
-    if is_path(word) and not beside.exists() and not from_home(word).exists():
+    beside = base / expand_home(word)
+    if is_path(word) and not beside.exists() and not expand_home(word).exists():
         kind = "--kind bpe " if card.random is not None and FAMILIES[card.random.architecture].byte_level else ""
         command = f"`compress vocab --corpus TEXT {kind}-o {word}`"
         contents = f" with a tokenizer, which {command} makes" if field == "tokenizer" else ""
         raise CompressError(f"{where} {word}: no such folder; name a card with a checkpoint, or a folder{contents}")
     try:
         source = resolve_teacher(str(beside.absolute()) if beside.is_dir() else word)
-        folder = source.folder or (source.words if field == "tokenizer" else None)
+        folder = source.folder or (source.tokenizer_folder if field == "tokenizer" else None)
         if folder is None:
-            weights = "random weights" if source.small is None else "weights that are yet to grow"
+            weights = "random weights" if source.grown_from is None else "weights that are yet to grow"
             lacking = (
                 f"{weights} and no tokenizer of its own" if field == "tokenizer" else f"{weights} and no checkpoint"
             )

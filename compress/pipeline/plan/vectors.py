@@ -58,10 +58,10 @@ def pooling_notes(draft: Draft) -> list[str]:
     sources = {"teacher": draft.teacher} | ({} if draft.pretrained is None else {"student": draft.pretrained})
     lines = []
     for role, source in sources.items():
-        said, notes = source.pooling[1], []
+        is_specified, notes = source.pooling[1], []
         if source.folder is None:
             continue
-        if not said:
+        if not is_specified:
             notes.append(
                 f"its folder does not specify the pooling ({POOLING}): vectors are the mean of the tokens' states"
             )

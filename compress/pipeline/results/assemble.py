@@ -11,7 +11,7 @@ import numpy as np
 
 from ... import results, significance, store
 from ...fields import Spec
-from ...files.paths import without_places
+from ...files.paths import with_display_paths
 from ...machine import versions
 from ...provenance import Code, recorded_code, running_code
 from ...results import Machine
@@ -97,7 +97,7 @@ def build_result(
         run=plan.name,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         command=command,
-        recipe=without_places(resolved_recipe(plan)),
+        recipe=with_display_paths(resolved_recipe(plan)),
         teacher=plan.teacher.card.name,
         student=plan.student.name if plan.student else None,
         seed=plan.seed,
@@ -154,7 +154,7 @@ def _stage_record(node: Node[Spec], outputs: RunOutputs) -> results.StageRecord:
         key=node.key,
         cached=outputs.cached[node.id],
         seconds=artifact.seconds,
-        info=without_places({**stage_settings(node), **artifact.info}),
+        info=with_display_paths({**stage_settings(node), **artifact.info}),
         code=recorded_code(artifact.describe),
     )
 
@@ -191,8 +191,8 @@ def _published_scores(plan: Plan, context: Context) -> dict[str, float]:
 def _model_result(plan: Plan, context: Context, model: Model, outputs: RunOutputs) -> results.ModelResult:
     baseline, logits = outputs.models[0], outputs.logits
     data, sizes = outputs.reported.data, checkpoint_sizes(plan, model.name, model.checkpoint.path)
-    mine = logits[model.label]
-    scores, first = reported_scores(data, mine, outputs.gold), data.first
+    model_logits = logits[model.label]
+    scores, first = reported_scores(data, model_logits, outputs.gold), data.first
     length = _mean_length(model, context)
     return results.ModelResult(
         name=model.name,
@@ -205,9 +205,9 @@ def _model_result(plan: Plan, context: Context, model: Model, outputs: RunOutput
         file_bytes=model.onnx.stat().st_size,
         scores=scores,
         headline=headline(scores[first]),
-        types=_types(data, outputs.gold[first], mine[first]),
-        delta=None if model is baseline else _delta(outputs, logits[baseline.label][first], mine[first]),
-        reliability=reliability_bins(mine[first], outputs.gold[first], TASK_KINDS[data.spec.kind]),
+        types=_types(data, outputs.gold[first], model_logits[first]),
+        delta=None if model is baseline else _delta(outputs, logits[baseline.label][first], model_logits[first]),
+        reliability=reliability_bins(model_logits[first], outputs.gold[first], TASK_KINDS[data.spec.kind]),
         disagreements=_disagreements(outputs, model),
         predictions=model.label,
         onnx=outputs.runtimes.get(model.label),
@@ -228,8 +228,10 @@ def _disagreements(outputs: RunOutputs, model: Model) -> tuple[Disagreement, ...
     if model is outputs.models[0] or model.precision != "fp32":
         return ()
     data = outputs.reported.data
-    teacher, mine = (outputs.logits[each.label][data.first] for each in (outputs.models[0], model))
-    return disagreements(teacher, mine, outputs.gold[data.first], data.labels, TASK_KINDS[data.spec.kind])
+    teacher_logits, model_logits = (outputs.logits[each.label][data.first] for each in (outputs.models[0], model))
+    return disagreements(
+        teacher_logits, model_logits, outputs.gold[data.first], data.labels, TASK_KINDS[data.spec.kind]
+    )
 
 
 def _fidelity(outputs: RunOutputs, model: Model) -> Fidelity | None:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ...fidelity import calibration_error, flip_positions, logit_difference, reliability, surest
+from ...fidelity import calibration_error, flip_positions, logit_difference, most_confident, reliability
 from ...results.fidelity import (
     MOST_DISAGREEMENTS,
     Delta,
@@ -78,9 +78,9 @@ def disagreements(
             model=str(kind.written(answers[1][row], labels)),
             teacher_confidence=round(float(sure[0][row]), 4),
             model_confidence=round(float(sure[1][row]), 4),
-            gold="teacher" if right[0][row] else "model" if right[1][row] else "neither",
+            gold=_right_model(teacher=bool(right[0][row]), model=bool(right[1][row])),
         )
-        for row in surest(*answers, sure, MOST_DISAGREEMENTS)
+        for row in most_confident(*answers, sure, MOST_DISAGREEMENTS)
     )
 
 
@@ -99,7 +99,7 @@ def _decisions(
             fp32=str(kind.written(before[row], labels)),
             int8=str(kind.written(after[row], labels)),
             confidence=round(float(sure[row]), 4),
-            gold=_agrees(bool(right[row]), bool(right_int8[row])),
+            gold=_right_precision(bool(right[row]), bool(right_int8[row])),
         )
         for row in flip_positions(before, after, sure)
     )
@@ -116,7 +116,13 @@ def _decisions(
     }
 
 
-def _agrees(fp32: bool, int8: bool) -> Literal["fp32", "int8", "neither"]:
+def _right_precision(fp32: bool, int8: bool) -> Literal["fp32", "int8", "neither"]:
     if fp32:
         return "fp32"
     return "int8" if int8 else "neither"
+
+
+def _right_model(teacher: bool, model: bool) -> Literal["teacher", "model", "neither"]:
+    if teacher:
+        return "teacher"
+    return "model" if model else "neither"

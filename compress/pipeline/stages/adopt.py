@@ -160,9 +160,9 @@ def _check_score(model: Any, tokenizer: Any, source: TeacherSource, context: Con
         if KINDS[data.spec.kind].learnt
         else ": give a trained sentence encoder"
     )
-    said = "said to be fine-tuned, " if KINDS[data.spec.kind].learnt else ""
+    origin = "origin to be fine-tuned, " if KINDS[data.spec.kind].learnt else ""
     raise CheckFailed(
-        f"{source.folder}: {said}it scores {points:.1f} on the tuning split of {data.spec.name}, where "
+        f"{source.folder}: {origin}it scores {points:.1f} on the tuning split of {data.spec.name}, where "
         f"{TASK_KINDS[data.spec.kind].constant_words} scores {guess:.1f}{hint}"
     )
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 from ...errors import CompressError
-from ...files.paths import from_home
+from ...files.paths import expand_home
 from ...metrics import are_entities
 from ...metrics.tags import OUTSIDE
 from ...models.checkpoints import load_encoder, load_tokenizer
@@ -29,7 +29,7 @@ AUGMENTED = "augmented"  # the node, and the stages' input role for its examples
 
 
 class AugmentInfo(TypedDict):
-    """`examples`: the copies, made from so many `sources`."""
+    """`examples`: the number of copies; `sources`: the number of examples that they were made from."""
 
     examples: int
     sources: int
@@ -78,7 +78,7 @@ def _candidates(draft: Draft, spec: Augment, stage: str) -> tuple[str, dict[str,
 def check(plan: Plan, node: Node[Augment]) -> None:
     """Check that the word vectors parse."""
     if node.spec.glove is not None:
-        _check_glove(from_home(node.spec.glove), node.outside["glove"])
+        _check_glove(expand_home(node.spec.glove), node.outside["glove"])
 
 
 @cache
@@ -139,7 +139,7 @@ def _other_proposer(job: Job[Augment]) -> WordProposer:
     from ...augment import GloveProposer, NeighbourProposer
 
     if job.spec.glove is not None:
-        return GloveProposer(from_home(job.spec.glove))
+        return GloveProposer(expand_home(job.spec.glove))
     folder = job.inputs["teacher"].path if "teacher" in job.inputs else base_teacher(job.plan.teacher, job.inputs)
     table = load_encoder(folder).get_input_embeddings().weight.detach().numpy()  # type: ignore[operator]
     return NeighbourProposer(table, job.plan.teacher.tokenizer)

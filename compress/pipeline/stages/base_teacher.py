@@ -26,7 +26,7 @@ def base_teacher_inputs(draft: Draft) -> dict[str, str]:
 
     A teacher that grows without being pre-trained here has the small model's knowledge: the weights that its fine-tuning begins with.
     """
-    if draft.teacher.small is None or draft.has(PRETRAINED):
+    if draft.teacher.grown_from is None or draft.has(PRETRAINED):
         return pretrained_inputs(draft)
     add_grown(draft)
     return {PRETRAINED: GROWN}
@@ -52,5 +52,5 @@ def is_masked_lm(draft: Draft) -> bool:
     for node in draft.nodes:
         if isinstance(node.spec, Pretrain):
             return any(loss.name == "masked_lm" and loss.weight > 0 for loss in node.spec.losses)
-    folder = draft.teacher.folder or draft.teacher.small
+    folder = draft.teacher.folder or draft.teacher.grown_from
     return folder is not None and has_masked_lm_head(folder)

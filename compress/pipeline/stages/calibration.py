@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...errors import CompressError
-from ...files.paths import from_home
+from ...files.paths import expand_home
 from ...goals import texts_to_judge
 from ...quantize.methods import quantizer_of
 from ...spec.kinds import KINDS, Unit
@@ -66,7 +66,7 @@ def calibration(
     length = context.task.spec.max_length
     if spec.calibration_text is None:
         return length_stratified(context.task.encoded("train", tokenizer, length), pad, spec.calibration_examples)
-    path = from_home(spec.calibration_text)
+    path = expand_home(spec.calibration_text)
     texts = read_lines(path, context.task.spec)
     if hash_file(path) != outside["text"]:
         raise CompressError(f"quantize.calibration_text: {path}: it changed since this command started; start it again")
@@ -133,7 +133,7 @@ def evaluator(context: Context, spec: Quantize, tokenizer: Tokenizer, pad: int, 
     if quantizer_of(spec).counts_flips and kind.decides and missing > 0:
         train = context.task.encoded("train", tokenizer, length)
         rows = -(-missing * len(train) // max(1, len(train.labels)))  # to get so many decisions
-        every = tuning.followed_by(train.take(np.sort(train.stratified_groups(rows))))
+        every = tuning.concat(train.take(np.sort(train.stratified_groups(rows))))
         texts["train"] = len(every.labels) - len(tuning.labels)
         context.notice(_of_train(texts, f"{KINDS[data.spec.kind].unit}s"))
     chosen = np.sort(tuning.stratified_groups(_FEW))

@@ -75,29 +75,29 @@ def run(job: Job[Distill]) -> TrainingInfo:
 
     folder = job.inputs["teacher"].path
     teacher = load_classifier(folder, kind=job.context.kind, labels=job.context.labels, trained=True)
-    theirs = load_tokenizer(folder)
+    teacher_tokenizer = load_tokenizer(folder)
     torch.manual_seed(job.node.seed)
-    student, start = initial_student(job, teacher, theirs)
-    own = job.plan.pretrained.tokenizer if job.plan.pretrained is not None else theirs
+    student, start = initial_student(job, teacher, teacher_tokenizer)
+    student_tokenizer = job.plan.pretrained.tokenizer if job.plan.pretrained is not None else teacher_tokenizer
     answers = table(job.inputs[ENSEMBLE]) if ENSEMBLE in job.inputs else None
     objective = student_objective(job.plan, job.spec)
     load_projections(objective, job.inputs)
-    training = TrainingRun(job, student, objective, answers=answers, whole=_why_whole(student))
+    training = TrainingRun(job, student, objective, answers=answers, unsharded_because=_why_unsharded(student))
     from_tables = job.plan.shares_tokenizer or answers is not None
-    info = training.on_task(own, teacher, None if from_tables else theirs)
+    info = training.on_task(student_tokenizer, teacher, None if from_tables else teacher_tokenizer)
     save_projections(objective, job.out)
     if start is not None:
         info["start"] = start
     return info
 
 
-def _why_whole(student: Any) -> str | None:
-    """Return why every process must hold all of the student, None if none must."""
+def _why_unsharded(student: Any) -> str | None:
+    """Return why every process must hold the whole student; None if it may be sharded."""
     from ...models.layer_mix import learnt_mix
 
     if not student.config.num_hidden_layers:
-        return "it has no layers to part"
-    return None if learnt_mix(student) is None else "its mix of layers is of no layer"
+        return "it has no layers to shard"
+    return None if learnt_mix(student) is None else "the weights of its layer mix belong to no layer"
 
 
 DISTILL = Kind(

@@ -16,7 +16,7 @@ from ...spec.stages import Distill
 from ...store import Artifact
 from ...tasks import TASK_KINDS, gold_of, headline, score, span_tables
 from ..plan import Draft, Job, Kind
-from ..plan.fields import loss_on_states, on_answers
+from ..plan.fields import answer_losses, loss_on_states
 from ..plan.teachers import ENSEMBLE
 from .teacher_logits import add_teacher_logits, calibrated_logits, node_name
 
@@ -75,7 +75,7 @@ def check_answers_alone(draft: Draft, spec: Distill, stage: str) -> None:
     raise draft.fails(
         stage,
         f"{beyond} compares states inside one teacher, and there are {len(draft.teachers)}; from several, "
-        f"only their mean answers are learnt ({on_answers(draft)}): choose recipe logits, or give one "
+        f"only their mean answers are learnt ({answer_losses(draft)}): choose recipe logits, or give one "
         "--teacher",
     )
 

@@ -85,7 +85,7 @@ def run(job: Job[Export]) -> dict[str, Any]:
     )
 
 
-def say_what_rounding_does(node: Node[Any], artifact: Artifact, context: Context) -> None:
+def note_amplified_rounding(node: Node[Any], artifact: Artifact, context: Context) -> None:
     """Report amplified rounding, in every run that has the graph, whichever exported it."""
     for shape, moved in artifact.info.get("moved_by_rounding", {}).items():
         context.notice(

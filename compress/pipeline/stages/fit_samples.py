@@ -21,7 +21,7 @@ BATCH = 32  # examples
 _MOST_TOKENS = 65_536
 
 
-def reads_first(head: Head) -> bool:
+def reads_first_token(head: Head) -> bool:
     """Whether the head reads only the first token of the last layer."""
     return not (head.per_token or head.bare)
 
@@ -50,7 +50,7 @@ def fit_rows(data: TaskBatches, examples: int, head: Head) -> FitRows:
     """Return the `examples` rows that a first epoch begins with."""
     rows = first_rows(data, examples)[:examples]
     held = max(1, int(np.searchsorted(np.cumsum(data.lengths(rows)), _MOST_TOKENS, side="right")))
-    return FitRows(rows[:held], rows[held:] if reads_first(head) else rows[:0])
+    return FitRows(rows[:held], rows[held:] if reads_first_token(head) else rows[:0])
 
 
 def fit_batches(data: TaskBatches, rows: np.ndarray, device: torch.device) -> Iterator[Batch]:

@@ -148,14 +148,14 @@ def _heads(job: Job[General], student: Any, teacher: Any, folder: Path) -> Maske
     losses = stage_losses(job.node)
     if not any(LOSSES[loss.name].reads == "tokens" for loss in losses):
         return None
-    own = masked_lm_around(student)
+    student_model = masked_lm_around(student)
     if not reads_masked_lm(losses):
-        return MaskedLmHeads(own)
-    theirs = masked_lm_around(teacher, load_masked_lm(folder))
+        return MaskedLmHeads(student_model)
+    teacher_model = masked_lm_around(teacher, load_masked_lm(folder))
     card, sizes = job.plan.student, job.plan.sizes
     if card is not None and card.init in ("copy", "prune") and sizes["student"].embedding == sizes["teacher"].embedding:
-        copy_head(theirs, own)
-    return MaskedLmHeads(own, theirs)
+        copy_head(teacher_model, student_model)
+    return MaskedLmHeads(student_model, teacher_model)
 
 
 GENERAL = Kind(

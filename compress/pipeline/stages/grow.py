@@ -29,7 +29,7 @@ def run(job: Job[Grow]) -> dict[str, bool]:
     source = job.plan.teacher
     torch.manual_seed(job.node.seed)
     encoder = random_encoder(source.config)
-    headed = source.small is not None and has_masked_lm_head(source.small)
+    headed = source.grown_from is not None and has_masked_lm_head(source.grown_from)
     model = masked_lm_around(encoder) if headed else encoder
     grow_into(model, source, seed=job.node.seed)
     save_checkpoint(model.eval(), source.tokenizer, job.out)

@@ -173,31 +173,32 @@ def _file(job: Job[Any], model: Any, folder: Path) -> Path:
         raise RuntimeError("a model without a fast graph is refused before")
     write_model(graph, path)
     spec = int8_of(job.plan.recipe)
-    return path if spec is None else int8_like(spec, path, folder, tokens=model.config.vocab_size)
+    return path if spec is None else quantize_random(spec, path, folder, tokens=model.config.vocab_size)
 
 
-def read_of(spec: Quantize) -> dict[str, Any]:
+def cost_fields(spec: Quantize) -> dict[str, Any]:
     """Return what the time and the size of the int8 file of `spec` depend on, as JSON values."""
     if not quantizer_of(spec).smooths:
         return spec.model_dump(mode="json", include=_READ)
     return {**spec.model_dump(mode="json", include=_READ | {"outlier_splitting"}), "smoothed": True}
 
 
-def int8_like(spec: Quantize, source: Path, folder: Path, *, tokens: int) -> Path:
-    """Quantize `source`, the fp32 file of a model with so many `tokens` and random weights, to the int8 format of `spec`, for its time and
+def quantize_random(spec: Quantize, source: Path, folder: Path, *, tokens: int) -> Path:
+    """Quantize `source`, the fp32 file of a model with `tokens` tokens and random weights, to the int8 format of `spec`, for its time and
     size; return the path in `folder`. Ranges come from random texts; if the method smooths, every possible place is smoothed."""
     import onnx
 
-    from ...quantize.int8_files import write_calibrated, write_largest
+    from ...quantize.int8_files import write_calibrated, write_worst_case
     from ...quantize.quantizer import Int8Job
 
     smooths = quantizer_of(spec).smooths
-    method = "dynamic" if int8_format(spec, "int8") == "dynamic" else "smoothquant" if smooths else "static"
+    static = "smoothquant" if smooths else "static"
+    method = "dynamic" if int8_format(spec, "int8") == "dynamic" else static
     plain = Quantize(method=method, calibration="minmax", **spec.model_dump(include=_READ | {"outlier_splitting"}))
     names = [each.name for each in onnx.load(source, load_external_data=False).graph.input]
     path, quantizer = folder / FILES["static"], quantizer_of(plain)
     job = Int8Job(quantizer, source, path, plain, quantizer.int8_format, feeds=[_random_feed(names, tokens)])
-    write_largest(job) if smooths else write_calibrated(job, smooth=False)
+    write_worst_case(job) if smooths else write_calibrated(job, smooth=False)
     return path
 
 

@@ -13,7 +13,7 @@ from .adopt import constant_score, is_better
 _GUESS = "constant_score"  # in a manifest, so that a run whose stages are all cached reads no data to compare
 
 
-def say_whether_it_learnt(plan: Plan, node: Node[Spec], artifact: Artifact, context: Context) -> None:
+def warn_if_nothing_learnt(plan: Plan, node: Node[Spec], artifact: Artifact, context: Context) -> None:
     """Report a model that learnt nothing, in every run that it is part of, whichever trained it. For one of several teachers, name it and
     what it does to their mean."""
     score = _score(node, artifact.info)
@@ -33,7 +33,7 @@ def say_whether_it_learnt(plan: Plan, node: Node[Spec], artifact: Artifact, cont
 
 
 def recorded_guess(node: Node[Spec], info: dict[str, Any], context: Context) -> dict[str, float]:
-    """Return what the manifest of a stage that was just run stores for `say_whether_it_learnt`."""
+    """Return what the manifest of a stage that was just run stores for `warn_if_nothing_learnt`."""
     return {} if _score(node, info) is None else {_GUESS: constant_score(context.task.data)}
 
 

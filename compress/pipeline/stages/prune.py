@@ -13,7 +13,7 @@ from ...machine import cpu_name, isa, versions
 from ...models.checkpoints import load_classifier, load_tokenizer, pad_id, save_checkpoint
 from ...models.dimensions import Dimensions, dimensions, read_config
 from ...models.heads import HEADS
-from ...models.pruned_shape import not_prunable, prunable
+from ...models.pruned_shape import prunable_families, why_not_prunable
 from ...quantize.methods import int8_format
 from ...results.pruning import PrunedPoint
 from ...spec.recipe import Stage
@@ -26,8 +26,8 @@ from ..plan.fields import described_threshold
 from ..plan.vectors import learns_labels
 from ..training.info import Threshold
 from .export import no_fast_graph
-from .fit_samples import BATCH, FitRows, fit_batches, fit_rows, reads_first
-from .layer_costs import int8_of, measured_costs, read_of
+from .fit_samples import BATCH, FitRows, fit_batches, fit_rows, reads_first_token
+from .layer_costs import cost_fields, int8_of, measured_costs
 from .prune_budget import check, check_least
 from .prune_later import described_later, set_later
 from .prune_widths import planned_widths, pruned_dimensions, smallest, widths_of
@@ -57,9 +57,9 @@ class PruneInfo(Threshold):
 def plan(draft: Draft, stage: Stage) -> None:
     draft.check_student(stage.id)
     sizes = draft.sizes[draft.current]
-    if sizes.architecture not in {family.name for family in prunable()}:
+    if sizes.architecture not in {family.name for family in prunable_families()}:
         raise draft.fails(
-            stage.id, f"{not_prunable(sizes.architecture)}; leave it out with --set {stage.id}.enabled=false"
+            stage.id, f"{why_not_prunable(sizes.architecture)}; leave it out with --set {stage.id}.enabled=false"
         )
     spec: Prune = stage.spec
     if spec.score == "auto":
@@ -88,7 +88,7 @@ def _measured_on(draft: Draft, stage: Stage) -> dict[str, Any]:
             stage.id, f"{stage.spec.budget} is measured on the fast graph, and {problem}; give a budget of flops"
         )
     int8 = int8_of(draft.recipe)
-    form = {} if int8 is None else read_of(int8) | {"form": int8_format(int8, "int8")}
+    form = {} if int8 is None else cost_fields(int8) | {"form": int8_format(int8, "int8")}
     timed = {"cpu": cpu_name(), "isa": list(isa()), "onnxruntime": versions()["onnxruntime"]}
     return {"int8": form, **(timed if stage.spec.budget == "latency" else {})}
 
@@ -174,7 +174,7 @@ def _obs(job: Job[Prune], model: Any, data: TaskBatches) -> tuple[Sequence[UnitS
     orders = removal_orders(
         model,
         fit_batches(data, rows.held, model.device),
-        first_token=reads_first(HEADS[job.context.kind]),
+        first_token=reads_first_token(HEADS[job.context.kind]),
         further=partial(fit_batches, data, rows.further, model.device),
         on_progress=lambda done, total: job.context.listener.progress("judging layers", done, total),
     )
@@ -275,7 +275,7 @@ def _repair(job: Job[Prune], pruned: Any, model: Any, data: TaskBatches, which: 
         pruned,
         model,
         fit_batches(data, rows.held, model.device),
-        first_token=reads_first(HEADS[job.context.kind]),
+        first_token=reads_first_token(HEADS[job.context.kind]),
         further=partial(fit_batches, data, rows.further, model.device),
         on_progress=lambda done, total: job.context.listener.progress(f"repairing layers {which}", done, total),
     )

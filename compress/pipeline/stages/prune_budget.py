@@ -50,7 +50,7 @@ def check(plan: Plan, node: Node[Prune]) -> None:
 
 
 def _with_tokens_left(plan: Plan, sizes: Dimensions) -> tuple[Dimensions, Dimensions]:
-    """Return the sizes with the fewest and with the most tokens that a `vocabulary` stage may leave, as far as train tells."""
+    """Return the sizes with the fewest and with the most tokens that a `vocabulary` stage may leave, as far as train shows."""
     node = later_vocabulary(plan)
     if node is None or node.kind.smallest is None or node.kind.resized is None:
         return sizes, sizes

@@ -26,27 +26,27 @@ def widths_of(spec: Prune, sizes: Dimensions) -> list[tuple[int, int]]:
     return list(zip(kept_heads, kept_neurons, strict=True))
 
 
-def _each_layer(name: str, said: int | tuple[int, ...] | None, had: tuple[int, ...]) -> tuple[int, ...]:
-    """`had`: the number in each layer."""
-    if said is None:
-        return had
-    widths = said if isinstance(said, tuple) else (said,) * len(had)
-    if len(widths) != len(had):
+def _each_layer(name: str, setting: int | tuple[int, ...] | None, unpruned: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the width of each layer, as set. `unpruned`: the number of units that each layer has."""
+    if setting is None:
+        return unpruned
+    widths = setting if isinstance(setting, tuple) else (setting,) * len(unpruned)
+    if len(widths) != len(unpruned):
         raise ValueError(
-            f"{name}: expected one number, or a list of {len(had)}, one for each layer; found a list of {len(widths)}"
+            f"{name}: expected one number, or a list of {len(unpruned)}, one for each layer; found a list of {len(widths)}"
         )
-    for number, (width, most) in enumerate(zip(widths, had, strict=True)):
+    for number, (width, most) in enumerate(zip(widths, unpruned, strict=True)):
         if width > most:
             raise ValueError(
-                f"{_field_place(name, said, number)}: expected at most {most}, as many as layer {number + 1} has; found {width}"
+                f"{_field_place(name, setting, number)}: expected at most {most}, as many as layer {number + 1} has; found {width}"
             )
     return widths
 
 
-def _check_multiples(spec: Prune, kept: tuple[int, ...], had: tuple[int, ...]) -> None:
+def _check_multiples(spec: Prune, kept: tuple[int, ...], unpruned: tuple[int, ...]) -> None:
     from ...pruning.unit_choice import MULTIPLE
 
-    for number, (width, most) in enumerate(zip(kept, had, strict=True)):
+    for number, (width, most) in enumerate(zip(kept, unpruned, strict=True)):
         if width % MULTIPLE and width != most:
             below = width - width % MULTIPLE
             raise ValueError(
@@ -55,8 +55,8 @@ def _check_multiples(spec: Prune, kept: tuple[int, ...], had: tuple[int, ...]) -
             )
 
 
-def _field_place(name: str, said: int | tuple[int, ...] | None, number: int) -> str:
-    return f"{name}[{number}]" if isinstance(said, tuple) else name
+def _field_place(name: str, setting: int | tuple[int, ...] | None, number: int) -> str:
+    return f"{name}[{number}]" if isinstance(setting, tuple) else name
 
 
 def pruned_dimensions(spec: Prune, sizes: Dimensions) -> Dimensions | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import numpy as np
 
 from ...fidelity import differ, logit_difference
-from ...files.paths import from_home
+from ...files.paths import expand_home
 from ...machine import cpu_name, isa, versions
 from ...models.checkpoints import load_tokenizer, pad_id
 from ...models.dimensions import read_config
@@ -34,7 +34,7 @@ from .calibration import (
 if TYPE_CHECKING:
     from ...quantize.inc_tuning import Program
 
-# Texts and padded tokens a batch: BERT-base outputs 0.2 GB of inner states for such a batch, and it does so twice.
+# Texts per batch, and padded tokens: the inner states of such a batch take 0.2 GB for BERT-base, and are held for two models.
 _NOISE_TEXTS, _NOISE_TOKENS = 64, 512
 
 
@@ -112,7 +112,7 @@ def check(plan: Plan, node: Node[Quantize]) -> None:
     if node.spec.word_bits == 4 and is_long(sizes.vocabulary):
         check_blocks(sizes.embedding)
     if node.spec.calibration_text is not None:
-        texts = read_lines(from_home(node.spec.calibration_text), plan.task.spec)
+        texts = read_lines(expand_home(node.spec.calibration_text), plan.task.spec)
         refuse_reported(node.spec.calibration_text, texts, plan.task)
 
 

@@ -81,7 +81,7 @@ def run(job: Job[QuantizeAware]) -> TrainingInfo:
     tokenizer = load_tokenizer(folder)
     torch.manual_seed(job.node.seed)
     alone = replace(job, inputs={}, context=context)
-    training = TrainingRun(alone, model, _objective(job), whole="its roundings stand inside the model")
+    training = TrainingRun(alone, model, _objective(job), unsharded_because="its rounding is part of the forward")
     quant = _fake_quant(alone, model, tokenizer)
     expected = _logits(teacher, context, tokenizer)
     with fake_quantized(model, quant):

@@ -9,7 +9,7 @@ from ...models.checkpoints import load_classifier, load_tokenizer, pad_id, save_
 from ...models.dimensions import read_config
 from ...models.families import FAMILIES
 from ...models.heads import HEADS
-from ...models.pruned_shape import prunable
+from ...models.pruned_shape import prunable_families
 from ...spec.recipe import Stage
 from ...spec.stages import Relu
 from ...tasks import TaskBatches
@@ -17,7 +17,7 @@ from ..plan import TRAINING, Draft, Job, Kind
 from ..plan.changed import add_changed
 from ..plan.fields import described_threshold
 from ..training.info import Threshold
-from .fit_samples import BATCH, fit_batches, fit_rows, reads_first
+from .fit_samples import BATCH, fit_batches, fit_rows, reads_first_token
 from .pruned_scores import TuningComparison
 
 _NAME = "relu"
@@ -36,13 +36,13 @@ class ReluInfo(Threshold):
 
 def plan(draft: Draft, stage: Stage) -> None:
     draft.check_student(stage.id)
-    name, way_out = draft.sizes[draft.current].architecture, f"leave it out with --set {stage.id}.enabled=false"
-    if FAMILIES[name] not in prunable():
-        known = ", ".join(family.name for family in prunable())
-        raise draft.fails(stage.id, f"fits layers with weights of their own, those of {known}; found {name}: {way_out}")
+    name, remedy = draft.sizes[draft.current].architecture, f"leave it out with --set {stage.id}.enabled=false"
+    if FAMILIES[name] not in prunable_families():
+        known = ", ".join(family.name for family in prunable_families())
+        raise draft.fails(stage.id, f"fits layers with weights of their own, those of {known}; found {name}: {remedy}")
     source = draft.pretrained if draft.current == "student" and draft.pretrained is not None else draft.teacher
     if source.config.get(FAMILIES[source.config["model_type"]].own_name("hidden_act")) == stage.spec.activation:
-        raise draft.fails(stage.id, f"{source.card.name} has ReLU already; {way_out}")
+        raise draft.fails(stage.id, f"{source.card.name} has ReLU already; {remedy}")
     described = {"examples": stage.spec.examples, "seed": draft.seed} | described_threshold(draft)
     outside = {"data": draft.task.fingerprint}
     add_changed(draft, RELU, _NAME, stage.spec, described, stage=stage.id, outside=outside)
@@ -76,7 +76,7 @@ def run(job: Job[Relu]) -> ReluInfo:
         model,
         before,
         fit_batches(data, rows.held, model.device),
-        first_token=reads_first(head),
+        first_token=reads_first_token(head),
         further=partial(fit_batches, data, rows.further, model.device),
         on_progress=lambda done, total: context.listener.progress("fitting layers", done, total),
     )

@@ -104,7 +104,7 @@ def run(job: Job[Vocabulary]) -> VocabularyInfo:
     texts = {"train": compare_splits(before, after, train), "tuning": compare_splits(before, after, tuning)}
     texts |= {"corpus": compare_texts(before, after, _paragraphs(job))} if spec.corpus else {}
     for name, counts in texts.items():
-        _say_what_is_unknown(job, name, counts)
+        _note_new_unknowns(job, name, counts)
     rates = {name: counts.rates.model_dump() for name, counts in texts.items()}
     return {"tokens": len(kept), "tokens_before": int(config["vocab_size"]), "texts": rates}
 
@@ -131,7 +131,7 @@ def _paragraphs(job: Job[Any]) -> Iterator[list[str]]:
         listener.progress("paragraphs", done, None)
 
 
-def _say_what_is_unknown(job: Job[Vocabulary], name: str, counts: TextCounts) -> None:
+def _note_new_unknowns(job: Job[Vocabulary], name: str, counts: TextCounts) -> None:
     """Report words that become unknown: those with a character that is in the vocabulary only within longer tokens."""
     if counts.unknown_after > counts.unknown:
         job.context.notice(

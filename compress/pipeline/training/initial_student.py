@@ -101,10 +101,12 @@ def _start_info(card: StudentCard, student: Any, teacher: Any, sample: Any) -> S
     """Return how far a conversion is from its teacher: the errors of the tables, and the cosine of the hidden states, layer by layer."""
     if card.init != "convert" or sample is None:
         return None
-    mine, theirs = student.base_model, teacher.base_model
+    student_encoder, teacher_encoder = student.base_model, teacher.base_model
     return {
-        "table_errors": {name: round(error, 4) for name, error in table_errors(mine, theirs).items()},
-        "hidden_cosine": [round(value, 4) for value in _cosines(mine, theirs, thin_sample(sample))],
+        "table_errors": {
+            name: round(error, 4) for name, error in table_errors(student_encoder, teacher_encoder).items()
+        },
+        "hidden_cosine": [round(value, 4) for value in _cosines(student_encoder, teacher_encoder, thin_sample(sample))],
     }
 
 
@@ -117,10 +119,10 @@ def _cosines(student: Any, teacher: Any, sample: Any) -> list[float]:
         for batch in sample:
             batch = {name: torch.as_tensor(value) for name, value in batch.items()}
             real = batch["attention_mask"].bool()
-            mine = compute_features(student, batch, [hidden(layer) for layer, _ in pairs])
-            theirs = compute_features(teacher, batch, [hidden(layer) for _, layer in pairs])
-            for place, (own, other) in enumerate(pairs):
-                states = mine[hidden(own)][real], theirs[hidden(other)][real]
-                sums[place] += torch.nn.functional.cosine_similarity(*states, dim=-1).double().sum()
+            student_states = compute_features(student, batch, [hidden(layer) for layer, _ in pairs])
+            teacher_states = compute_features(teacher, batch, [hidden(layer) for _, layer in pairs])
+            for index, (student_layer, teacher_layer) in enumerate(pairs):
+                states = student_states[hidden(student_layer)][real], teacher_states[hidden(teacher_layer)][real]
+                sums[index] += torch.nn.functional.cosine_similarity(*states, dim=-1).double().sum()
             tokens += int(real.sum())
     return (sums / tokens).tolist()

@@ -24,13 +24,15 @@ from .log import saved_step
 def grow_into(model: Any, teacher: TeacherSource, *, seed: int) -> None:
     """If the teacher's card names a model to grow from, put the grown weights into `model`: the encoder's, and those of a masked-LM head if
     both have one."""
-    if teacher.small is None:
+    if teacher.grown_from is None:
         return
-    sizes = (dimensions(read_config(teacher.small), classes=2), teacher.dimensions(2))
-    grown = grow(load_encoder(teacher.small).state_dict(), *sizes, seed=seed)
+    sizes = (dimensions(read_config(teacher.grown_from), classes=2), teacher.dimensions(2))
+    grown = grow(load_encoder(teacher.grown_from).state_dict(), *sizes, seed=seed)
     model.base_model.load_state_dict(grown, strict=False)  # a classifier of a masked LM's encoder has no pooler
-    if hasattr(model, "cls") and has_masked_lm_head(teacher.small):
-        head = {name: value for name, value in load_masked_lm(teacher.small).state_dict().items() if "cls." in name}
+    if hasattr(model, "cls") and has_masked_lm_head(teacher.grown_from):
+        head = {
+            name: value for name, value in load_masked_lm(teacher.grown_from).state_dict().items() if "cls." in name
+        }
         model.load_state_dict(grow(head, *sizes, seed=seed), strict=False)
 
 

@@ -36,8 +36,8 @@ def label_order(
         )
     if not task or KINDS[kind].outputs:  # transformers' class defines which row is which
         return None
-    mine = {_normalize_name(name): index for index, name in enumerate(checkpoint)}
-    if set(mine) != {_normalize_name(name) for name in task} or len(mine) != len(task):
+    checkpoint_rows = {_normalize_name(name): index for index, name in enumerate(checkpoint)}
+    if set(checkpoint_rows) != {_normalize_name(name) for name in task} or len(checkpoint_rows) != len(task):
         if all(name.upper() in (f"LABEL_{index}", str(index)) for index, name in enumerate(checkpoint)):
             return None
         if list(task) == [str(index) for index in range(len(task))]:
@@ -46,7 +46,7 @@ def label_order(
             f"{where}: the checkpoint's labels {list(checkpoint)} are not the task's {list(task)}; "
             "where they mean the same, give id2label in config.json the task's names; --refit trains a new head"
         )
-    return tuple(mine[_normalize_name(name)] for name in task)
+    return tuple(checkpoint_rows[_normalize_name(name)] for name in task)
 
 
 def _normalize_name(name: str) -> str:
@@ -58,7 +58,7 @@ def _output_layer(model: Any) -> Any:
     return getattr(head, "out_proj", head)
 
 
-def lower_outputs(model: Any, by: float | np.ndarray) -> None:
+def shift_outputs(model: Any, by: float | np.ndarray) -> None:
     """Subtract `by` from the logits, a number or one per label [label]: what was decided at `by` is then decided at 0, wherever the model
     is run."""
     import torch

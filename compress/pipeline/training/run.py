@@ -41,8 +41,11 @@ def student_objective(plan: Plan, spec: Losses, masked_lm: MaskedLmHeads | None 
 
 
 class TrainingRun:
-    """One training stage. `whole`: why every process must hold the whole model, even with --fsdp; None if none must. `answers`: the targets
-    from several teachers, [training example, output], or for questions [token, 2], in place of a teacher's outputs during training."""
+    """One training stage.
+
+    `unsharded_because`: why every process must hold the whole model, even with --fsdp; None if it may be sharded. `answers`: the targets
+    from several teachers, [training example, output], or for questions [token, 2], in place of a teacher's outputs during training.
+    """
 
     def __init__(
         self,
@@ -50,11 +53,16 @@ class TrainingRun:
         model: Any,
         objective: Objective,
         *,
-        whole: str | None = None,
+        unsharded_because: str | None = None,
         answers: np.ndarray | None = None,
     ) -> None:
         self.job, self.context, self.settings = job, job.context, job.spec
-        self.model, self.objective, self._whole, self._answers = model, objective, whole, answers
+        self.model, self.objective, self._unsharded_because, self._answers = (
+            model,
+            objective,
+            unsharded_because,
+            answers,
+        )
         set_dropout(model, self.settings.dropout)
 
     def on_task(self, tokenizer: Any, teacher: Any, teacher_tokenizer: Any = None) -> TrainingInfo:
@@ -119,7 +127,7 @@ class TrainingRun:
         """Train the model in place and write the log. Processes that only help to train end here. `reads`: `data` in the teacher's
         tokens."""
         accelerator, objective, settings = make_accelerator(self.context.precision), self.objective, self.settings
-        split = self._splits()
+        sharded = self._shards_model()
         work = self.job.work
 
         def targets() -> Any:
@@ -145,16 +153,16 @@ class TrainingRun:
                 on_step=log.write,
                 on_notice=self.context.notice,
                 checkpoint_seconds=self.context.checkpoint_seconds,
-                split=split,
+                sharded=sharded,
                 conditions=(conditions := self._conditions(accelerator.device.type)),
             )
         if self.context.peers is not None:
-            self.context.peers.trained()
+            self.context.peers.end_training()
         log.copy_to(self.job.out / "log.jsonl")
         from_tables = self._answers is not None or answers_once(objective, data, settings)
         beside = None if from_tables else teacher
         reached = speed(self.model, beside, objective, log.totals(), accelerator)
-        info = self._info(outcome, reached, accelerator.device.type, split)
+        info = self._info(outcome, reached, accelerator.device.type, sharded)
         if earlier := [each for each in outcome.conditions if each != conditions]:
             info["earlier_parts"] = earlier
         return info
@@ -164,14 +172,16 @@ class TrainingRun:
         code = running_code().model_dump(mode="json")
         return {"threads": self.context.threads, "processes": ranks.count(), "device": device, "code": code}
 
-    def _splits(self) -> bool:
-        """Whether processes hold parts of the model."""
-        if not self.context.fsdp or self._whole is None:
+    def _shards_model(self) -> bool:
+        """Whether each process holds only a shard of the model."""
+        if not self.context.fsdp or self._unsharded_because is None:
             return self.context.fsdp
-        self.context.notice(f"{self.job.node.id}: every process holds the whole model despite --fsdp: {self._whole}")
+        self.context.notice(
+            f"{self.job.node.id}: every process holds the whole model despite --fsdp: {self._unsharded_because}"
+        )
         return False
 
-    def _info(self, outcome: Outcome, reached: Speed, device: str, split: bool) -> TrainingInfo:
+    def _info(self, outcome: Outcome, reached: Speed, device: str, sharded: bool) -> TrainingInfo:
         info: TrainingInfo = {
             "steps": outcome.steps,
             "best_step": outcome.best_step,
@@ -184,7 +194,7 @@ class TrainingRun:
         }
         if ranks.count() > 1:
             info["processes"] = ranks.count()
-        if split:
+        if sharded:
             info["fsdp"] = True
         return info
 

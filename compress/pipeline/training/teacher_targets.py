@@ -124,7 +124,7 @@ def teacher_features(
     if objective.masked_lm is not None:
         objective.masked_lm.teacher_to(accelerator.device)
     if isinstance(data, TaskBatches) and answers_once(objective, data, settings):
-        with ranks.first_goes_first():
+        with ranks.first_process_goes_first():
             table = _logits_table(teacher, data, reads, work, on_progress)
         return from_table(table, data.encoded, accelerator)
 

@@ -13,7 +13,7 @@ from ...runtime.passages import THRESHOLD
 from ...tasks import TASK_KINDS, EncodedSpans
 from ..plan import Context
 from .info import Threshold
-from .labels import lower_outputs
+from .labels import shift_outputs
 from .teacher_targets import best_threshold
 
 
@@ -28,7 +28,7 @@ def choose_threshold(model: Any, tokenizer: Any, context: Context, *, stage: str
     threshold = best_threshold(data, logits, tuning.labels)
     if isinstance(tuning, EncodedSpans):
         return _set_no_answer(model, float(threshold), tuning, context, stage)
-    lower_outputs(model, threshold)
+    shift_outputs(model, threshold)
     return _of_labels(
         dict(zip(data.labels, sigmoid(np.asarray(threshold)).tolist(), strict=True)), len(tuning), context, stage
     )

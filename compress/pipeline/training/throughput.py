@@ -27,17 +27,17 @@ _PROBE_STEPS, _PROBE_SECONDS = 2, 0.5  # at least
 
 
 def model_flops(
-    student: Dimensions, teacher: Dimensions | None, *, length: float, words: float = 0.0, taught_words: float = 0.0
+    student: Dimensions, teacher: Dimensions | None, *, length: float, words: float = 0.0, teacher_words: float = 0.0
 ) -> float:
     """Return the FLOPs (multiply-adds × 2) of the matrix products by which a model learns from one text of `length` tokens.
 
     A forward of the student, a backward, which costs two, and a forward of the teacher, if one runs: 6 for each weight and token, and 12 ·
     layers · hidden · length of attention for each token (Chowdhery et al. 2022, PaLM, arXiv:2204.02311, appendix B), with 2 and 4 for the
-    teacher's. `words`: tokens for which a masked-LM head scores the vocabulary, `taught_words`: those for which the teacher's does.
+    teacher's. `words`: tokens for which a masked-LM head scores the vocabulary, `teacher_words`: those for which the teacher's does.
     Look-ups, losses between layers and the optimizer are not counted.
     """
-    taught = 0.0 if teacher is None else _forward(teacher, length, taught_words)
-    return 3 * _forward(student, length, words) + taught
+    teacher_flops = 0.0 if teacher is None else _forward(teacher, length, teacher_words)
+    return 3 * _forward(student, length, words) + teacher_flops
 
 
 def _forward(sizes: Dimensions, length: float, words: float) -> float:
@@ -52,9 +52,9 @@ def speed(model: Any, teacher: Any, objective: Any, totals: Totals, accelerator:
     if rate is None or not _runs_layers(objective.student_features):
         return {"tokens_per_second": rate, "model_flops_per_second": None}
     length = totals.tokens / totals.examples
-    taught = _sizes(teacher) if teacher is not None and _runs_layers(objective.teacher_features) else None
-    words, taught_words = (SELECTED * length if runs else 0.0 for runs in objective.heads_run)
-    each = model_flops(_sizes(model), taught, length=length, words=words, taught_words=taught_words)
+    teacher_sizes = _sizes(teacher) if teacher is not None and _runs_layers(objective.teacher_features) else None
+    words, teacher_words = (SELECTED * length if runs else 0.0 for runs in objective.heads_run)
+    each = model_flops(_sizes(model), teacher_sizes, length=length, words=words, teacher_words=teacher_words)
     flops, peak = each / length * rate, _peak(accelerator)
     rates: Speed = {"tokens_per_second": rate, "model_flops_per_second": flops}
     if peak is not None:

@@ -26,7 +26,7 @@ def quantizer_of(spec: Quantize) -> Quantizer:
             f"quantize.method: there is no {spec.method!r}{did_you_mean(spec.method, list(QUANTIZERS))}"
         )
     quantizer = QUANTIZERS[spec.method]
-    if problem := quantizer.refuses(spec):
+    if problem := quantizer.problem(spec):
         raise CompressError(f"quantize.{problem}")
     return quantizer
 

@@ -12,7 +12,7 @@ def _quantize(job: Int8Job) -> dict[str, Any]:
     from ..mixed_precision import search
 
     return write_int8(
-        job, lambda model, plan: search(model, job.source, plan, job.spec, job.feeds, job.the_evaluator())
+        job, lambda model, plan: search(model, job.source, plan, job.spec, job.feeds, job.required_evaluator())
     )
 
 

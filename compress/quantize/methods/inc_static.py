@@ -14,7 +14,7 @@ def _quantize(job: Int8Job) -> dict[str, Any]:
     return write_inc(job)
 
 
-def _refuses(spec: Quantize) -> str | None:
+def _problem(spec: Quantize) -> str | None:
     if spec.reduce_range:
         return "reduce_range: neural-compressor's weights have 8 bits; leave it out, or take another method"
     return None
@@ -31,6 +31,6 @@ QUANTIZER = Quantizer(
     depends_on=frozenset({"isa"}),  # its search depends on this CPU's answers
     packages=("torch", "neural-compressor", "torchao"),
     requirement="neural-compressor[pt]",
-    refuses=_refuses,
+    problem=_problem,
     needs_matmuls=True,
 )

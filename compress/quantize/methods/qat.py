@@ -17,7 +17,7 @@ def _quantize(job: Int8Job) -> dict[str, Any]:
     )
 
 
-def _refuses(spec: Quantize) -> str | None:
+def _problem(spec: Quantize) -> str | None:
     if spec.word_bits == 4:
         return "word_bits: the `quantize_aware` stage trains words of 8 bits; leave it out, or take another method"
     return None
@@ -29,5 +29,5 @@ QUANTIZER = Quantizer(
     quantize=_quantize,
     unused=NOT_SEARCHED | NOT_CALIBRATED,
     trains=True,
-    refuses=_refuses,
+    problem=_problem,
 )

@@ -29,8 +29,8 @@ class Chosen:
 def choose_ending(endings: Sequence[str], scores: np.ndarray) -> Chosen:
     """Choose by the `scores` [ending] of the endings of one question."""
     (probabilities,) = softmax(scores[None])
-    place = int(scores.argmax())
-    return Chosen(place, endings[place], tuple(map(float, probabilities)))
+    index = int(scores.argmax())
+    return Chosen(index, endings[index], tuple(map(float, probabilities)))
 
 
 def _scores(names: Names, outputs: np.ndarray) -> Iterator[Prediction]:

@@ -43,9 +43,9 @@ def word_outputs(tokens: np.ndarray, starts: np.ndarray, *, mean: bool) -> np.nd
         sizes = np.diff(np.append(starts, len(tokens)))
         sums = np.add.reduceat(probabilities, starts) if len(starts) else probabilities
         return np.log(np.maximum(sums / sizes[:, None], np.finfo(np.float64).tiny)).astype(np.float32)
-    sure = probabilities.max(axis=1)
+    confidence = probabilities.max(axis=1)
     words = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(tokens))))
-    order = np.lexsort((-sure, words))  # stable: of equals the first
+    order = np.lexsort((-confidence, words))  # stable: of equals the first
     return tokens[order[starts]]
 
 

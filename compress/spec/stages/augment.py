@@ -59,5 +59,5 @@ class Augment(PerTask):
             for where in spec.idle_masked_lm if kind == "augment" else ():
                 yield misfit(
                     (number, "augment", *where),
-                    "has no use where `source` is `embedding`; leave one of the two out",
+                    "has no effect if `source` is `embedding`; leave one of the two out",
                 )

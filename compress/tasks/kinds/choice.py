@@ -1,7 +1,7 @@
 """Choose which of several endings continues a context or answers a question.
 
-Models score pairs of a context and an ending. Outputs are these scores as [question, ending], padded with `NEVER` for questions with fewer
-endings than others.
+Models score pairs of a context and an ending. Outputs are these scores as [question, ending], padded with `NO_SCORE` for questions with
+fewer endings than others.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from compress.metrics import ChoiceHeadline
 from compress.metrics.ranks import queries_of
-from compress.runtime.passages import NEVER
+from compress.runtime.passages import NO_SCORE
 
 from ..choices import pair_endings
 from ..columns import Rows
@@ -55,7 +55,7 @@ def _fits(kept: np.ndarray, names: Names) -> bool:
 
 def _ending_scores(outputs: np.ndarray) -> np.ndarray:
     """Return the scores of actual endings, [ending]."""
-    return outputs[outputs > NEVER / 2]
+    return outputs[outputs > NO_SCORE / 2]
 
 
 def _format_label(label: Any, names: Names) -> str:

@@ -97,7 +97,7 @@ def _class_ids(rows: Rows, names: tuple[str, ...]) -> np.ndarray:
     ids = {name: index for index, name in enumerate(names)}
     row_names = rows.names()
     wrong = [(n, name) for n, name in zip(rows.numbers, row_names, strict=True) if name not in ids]
-    refuse(rows.place, rows.unit, [(n, unknown_label(name, names)) for n, name in wrong], rows.way_out)
+    refuse(rows.place, rows.unit, [(n, unknown_label(name, names)) for n, name in wrong], rows.remedy)
     return np.array([ids[name] for name in row_names], dtype=np.int64)
 
 

@@ -67,7 +67,7 @@ def nearest_kept(one: np.ndarray, two: np.ndarray) -> float:
     step, shared = max(1, _AT_ONCE // len(one)), 0
     for start in range(0, len(queries), step):
         neighbours = [_nearest(each, queries[start : start + step], count) for each in (one, two)]
-        shared += sum(len(set(mine) & set(theirs)) for mine, theirs in zip(*neighbours, strict=True))
+        shared += sum(len(set(before) & set(after)) for before, after in zip(*neighbours, strict=True))
     return shared / (count * len(queries))
 
 

@@ -69,8 +69,8 @@ def _lists(rows: Rows) -> list[list[str]]:
         problem = (
             f"expected a list of the labels that the text has, found {brief(rows.labels[0])}: 0 or 1 for each label"
         )
-        way_out = "; write lists of names, or a column of 0 and 1 for each label, named as --label a,b, or `label: [a, b]` in a task file"
-        refuse(rows.place, rows.unit, [(rows.numbers[0], problem)], way_out)
+        remedy = "; write lists of names, or a column of 0 and 1 for each label, named as --label a,b, or `label: [a, b]` in a task file"
+        refuse(rows.place, rows.unit, [(rows.numbers[0], problem)], remedy)
     return filled
 
 
@@ -89,7 +89,7 @@ def _read(rows: Rows, names: tuple[str, ...]) -> np.ndarray:
     for row, (number, row_names) in enumerate(zip(rows.numbers, _lists(rows), strict=True)):
         problems += [(number, unknown_label(name, names)) for name in row_names if name not in ids]
         labels[row, [ids[name] for name in row_names if name in ids]] = 1
-    refuse(rows.place, rows.unit, problems, rows.way_out)
+    refuse(rows.place, rows.unit, problems, rows.remedy)
     return labels
 
 

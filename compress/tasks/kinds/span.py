@@ -15,11 +15,11 @@ from compress.metrics.answers import (
     NONE,
     SCORE,
     best_threshold,
-    given_answers,
+    decided_spans,
     has_answer,
     question_gold,
 )
-from compress.runtime.passages import NEVER
+from compress.runtime.passages import NO_SCORE
 from compress.spec.kinds import KINDS
 
 from ..answers import parse_answers
@@ -77,7 +77,7 @@ def _fits(kept: np.ndarray, names: tuple[str, ...]) -> bool:
 
 def _logits(outputs: np.ndarray) -> np.ndarray:
     """Return the logits of the best span and, if no answer is allowed, of no answer."""
-    return outputs[:, [SCORE]] if (outputs[:, NONE] == NEVER).all() else outputs[:, [SCORE, NONE]]
+    return outputs[:, [SCORE]] if (outputs[:, NONE] == NO_SCORE).all() else outputs[:, [SCORE, NONE]]
 
 
 def _exact_flips(fp32: np.ndarray, other: np.ndarray) -> tuple[int, int]:
@@ -95,7 +95,7 @@ SPAN = TaskKind(
     constant=_constant,
     constant_words="answering no question",
     label_words="an answer in the text",
-    answers=given_answers,
+    answers=decided_spans,
     kept=lambda outputs: outputs.astype(np.float32),
     outputs=lambda kept, names: kept,
     fits=_fits,

@@ -92,11 +92,11 @@ def label_ids(rows: Rows, names: tuple[str, ...]) -> np.ndarray:
     ids = {name: index for index, name in enumerate(names)}
     labels, problems = np.empty(len(rows), dtype=object), []
     for row, words in enumerate(rows.labels):
-        for place, (name, _, _) in enumerate(words):
+        for position, (name, _, _) in enumerate(words):
             if name not in ids:
-                problems.append(rows.of_word(row, place, unknown_label(name, names)))
+                problems.append(rows.of_word(row, position, unknown_label(name, names)))
         labels[row] = np.array([(ids.get(n, 0), *span) for n, *span in words], np.int32).reshape(-1, 3)
-    refuse(rows.place, rows.unit, problems, rows.way_out)
+    refuse(rows.place, rows.unit, problems, rows.remedy)
     return labels
 
 

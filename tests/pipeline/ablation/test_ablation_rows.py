@@ -13,7 +13,7 @@ from compress.catalog import load_recipe
 from compress.errors import CompressError
 from compress.pipeline import Request, plan_all
 from compress.pipeline.ablation.rows import Row, rows
-from compress.pipeline.ablation.run import as_long
+from compress.pipeline.ablation.run import with_equal_training
 from compress.spec.stages import Distill
 from compress.training.schedule import total_steps
 
@@ -85,7 +85,7 @@ def test_a_student_without_a_part_is_trained_as_long(limit: int | None) -> None:
 
     def lengths(label: str) -> dict[str, tuple[float, float | None, float]]:
         full = plan_all(replace(request, recipes=(row_of["full"].recipe,)))
-        row = row_of[label] if label == "full" else as_long(row_of[label], full)
+        row = row_of[label] if label == "full" else with_equal_training(row_of[label], full)
         (plan,) = plan_all(replace(request, recipes=(row.recipe,)))
         specs = {node.id: node.spec for node in plan.nodes if isinstance(node.spec, Distill)}
         return {name: (spec.epochs, spec.max_steps, spec.evaluate_every) for name, spec in specs.items()}
@@ -112,7 +112,7 @@ def test_the_passes_of_a_stage_end_where_its_steps_do(limits: tuple[str, ...], s
     row_of = {row.label: row for row in rows("tinybert-small", overrides, corpus=False)}
     request = Request(("tinybert-small",), ("toy-sentiment",), teacher="bert-mini")
     full = plan_all(replace(request, recipes=(row_of["full"].recipe,)))
-    (plan,) = plan_all(replace(request, recipes=(as_long(row_of["without intermediate"], full).recipe,)))
+    (plan,) = plan_all(replace(request, recipes=(with_equal_training(row_of["without intermediate"], full).recipe,)))
     (spec,) = (node.spec for node in plan.nodes if isinstance(node.spec, Distill))
     assert total_steps(spec, 169) == steps
 
@@ -122,7 +122,7 @@ def test_lengths_of_the_teachers_card_count_too() -> None:
     row_of = {row.label: row for row in rows("minilm", corpus=False)}
     request = Request(("minilm",), ("toy-sentiment",), teacher="bert-mini")
     full = plan_all(replace(request, recipes=(row_of["full"].recipe,)))
-    row = as_long(row_of["without intermediate"], full)
+    row = with_equal_training(row_of["without intermediate"], full)
     (plan,) = plan_all(replace(request, recipes=(row.recipe,)))
     assert [node.spec.epochs for node in plan.nodes if isinstance(node.spec, Distill)] == [4]
 

@@ -84,7 +84,7 @@ def test_further_texts_have_no_say_in_points(
     assert judge.score(logits) == pytest.approx(share)
     logits[judge.texts["tuning"] :] = [0.0, 1.0]
     assert judge.score(logits) == pytest.approx(share)
-    assert judge.lost(judge.all(tmp_path / "model.onnx"), logits)["flipped"] == judge.texts["train"]
+    assert judge.losses_against(judge.all(tmp_path / "model.onnx"), logits)["flipped"] == judge.texts["train"]
 
 
 def test_the_same_texts_are_asked_each_time(

@@ -22,7 +22,7 @@ from worlds import encoder_world
 from compress.errors import CompressError
 from compress.models.checkpoints import load_classifier
 from compress.models.dimensions import read_config
-from compress.models.pruned_shape import prunable
+from compress.models.pruned_shape import prunable_families
 from compress.pipeline import Listener, Plan, Request, plan_all, run_all
 from compress.pipeline.random_model import config_of
 from compress.pipeline.run import build_stage
@@ -116,7 +116,7 @@ def batches() -> list[dict[str, Any]]:
     return [{"input_ids": ids, "attention_mask": mask, "token_type_ids": torch.zeros_like(ids)}]
 
 
-FAMILIES = keeping([family.name for family in prunable()], ["bert", "distilbert", "mpnet"])
+FAMILIES = keeping([family.name for family in prunable_families()], ["bert", "distilbert", "mpnet"])
 
 
 @pytest.mark.parametrize("family", FAMILIES)

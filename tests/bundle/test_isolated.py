@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from bundle_making import Run, failed
 
-from compress.bundle import apart as apart_module
-from compress.bundle import ship, verify
+from compress.bundle import isolated, ship, verify
 
 INSTEAD = """
 import os, signal, time
@@ -49,6 +48,6 @@ def test_a_crash_is_a_failed_check_that_names_the_file(
 @pytest.mark.usefixtures("apart")
 def test_a_graph_that_never_answers_is_stopped(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _every_session(tmp_path, monkeypatch, "time.sleep(1000)")
-    monkeypatch.setattr(apart_module, "_SECONDS", 30.0)
-    monkeypatch.setattr(apart_module, "_SECONDS_OF_A_CHECK", 4.0)
+    monkeypatch.setattr(isolated, "_SECONDS", 30.0)
+    monkeypatch.setattr(isolated, "_SECONDS_OF_A_CHECK", 4.0)
     assert "no answer in 4 s" in failed(verify(bundle))["labels"]

@@ -9,7 +9,7 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 from ..processes import ranks
 
 
-def is_split(tensor: Tensor) -> bool:
+def is_sharded(tensor: Tensor) -> bool:
     return isinstance(tensor, DTensor)
 
 

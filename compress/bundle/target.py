@@ -27,10 +27,12 @@ def check_target(out: Path, force: bool | None) -> None:
     try:
         listed = read_bundle(out).files
     except CompressError as error:
-        raise CompressError(f"{out}: not replaced, for it is not a whole bundle: {error}") from None
+        raise CompressError(f"{out}: not replaced, because it is not a complete bundle: {error}") from None
     foreign = [name for name in contents(out) if name not in listed and name != NAME]
     if foreign:
-        raise CompressError(f"{out}: not replaced, for {foreign[0]!r} is not part of the bundle; move it away first")
+        raise CompressError(
+            f"{out}: not replaced, because {foreign[0]!r} is not part of the bundle; move it away first"
+        )
 
 
 def check_name(folder: Path) -> None:

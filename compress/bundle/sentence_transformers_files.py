@@ -58,11 +58,11 @@ def check_modules(folder: Path, recorded: Pooling | None) -> str:
     if recorded != pooling:
         raise CheckFailed(f"bundle.json: pooling: expected {pooling}, as config.json has it; found {recorded}")
     module = read_json(folder / POOLING)
-    said = [name for name, mode in MODES.items() if module.get(mode)]
-    if said != [pooling] or module.get("word_embedding_dimension") != width:
+    modes = [name for name, mode in MODES.items() if module.get(mode)]
+    if modes != [pooling] or module.get("word_embedding_dimension") != width:
         raise CheckFailed(
             f"{folder / POOLING}: expected {pooling} of {width} numbers, as config.json has it, found "
-            f"{' and '.join(said) or 'none'} of {module.get('word_embedding_dimension')}"
+            f"{' and '.join(modes) or 'none'} of {module.get('word_embedding_dimension')}"
         )
     return f"{pooling} of {width} numbers"
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..catalog import is_path
 from ..errors import CompressError
-from ..files.paths import OWN_FOLDER, from_home
+from ..files.paths import OWN_FOLDER, expand_home
 
 _CARDS = {"recipes": "RECIPE", "tasks": "--task", "teacher": "--teacher", "student": "--student"}
 _HUB = "hub:"
@@ -65,11 +65,11 @@ def locate_files(words: Mapping[str, Any], folder: Path, moved: MovedData) -> di
 def _card(word: str, folder: Path, option: str) -> str:
     """Return a card's file, the folder of a checkpoint, or a name of the catalogue or the hub unchanged."""
     if word.endswith((".yaml", ".yml")):
-        places = (folder / word, folder / Path(word).name, from_home(word))
+        places = (folder / word, folder / Path(word).name, expand_home(word))
         place = next((path for path in places if path.is_file()), None)
     elif option in ("--teacher", "--student"):
         own = word.startswith(OWN_FOLDER)
-        place = next((path for path in (folder / word, from_home(word))[: 1 + own] if path.is_dir()), None)
+        place = next((path for path in (folder / word, expand_home(word))[: 1 + own] if path.is_dir()), None)
         if place is None and not own:
             return word
     else:
@@ -81,7 +81,7 @@ def _card(word: str, folder: Path, option: str) -> str:
 
 def _data(path: Path, folder: Path | None, name: str) -> Path:
     """Return where the data at `path` are: in `folder`, if that is given, else relative to the working directory."""
-    place = next((each for each in ([folder / path] if folder else []) + [from_home(path)] if each.exists()), None)
+    place = next((each for each in ([folder / path] if folder else []) + [expand_home(path)] if each.exists()), None)
     if place is None:
         if folder is None:
             raise CompressError(f"{_option(name)} {path}: no such file or folder")

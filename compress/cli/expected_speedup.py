@@ -11,7 +11,7 @@ from ..machine import has_vnni, isa, saturates
 _AVX2, _VNNI = "1.6-2 times", "2.0-3.3 times"
 
 
-def outlook() -> str:
+def expected_speedup() -> str:
     """Return one line: the speed-up to expect, and why."""
     features = set(isa())
     if saturates() and features & {"avx2", "avx512f"}:
@@ -32,7 +32,7 @@ def outlook() -> str:
     return "maybe no faster than fp32: the CPU has no instruction for int8 matmuls that is known here"
 
 
-def measured_outlook(rates: Mapping[str, float]) -> str:
+def measured_speedup(rates: Mapping[str, float]) -> str:
     """Return a line on measured rates. `rates`: multiply-accumulates per second, `int8` and `fp32`. A whole model gains less: only matmuls
     become faster."""
     return (

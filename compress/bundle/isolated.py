@@ -17,7 +17,7 @@ _SECONDS_OF_A_CHECK = 3600.0  # large models on slow machines take minutes to si
 _SECONDS_OF_SCORES = 7 * 24 * 3600.0  # for data of any size
 
 
-def checks_apart(folder: Path, options: dict[str, Any]) -> list[Check]:
+def isolated_checks(folder: Path, options: dict[str, Any]) -> list[Check]:
     """Run the checks of `Verification` with these `options`. If the process dies, the last check is a failed one."""
     checks: list[Check] = []
     name, file = "graphs", "bundle.json"

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..errors import CheckFailed
 from ..fidelity import differ
-from ..runtime.passages import NEVER
+from ..runtime.passages import NO_SCORE
 from ..spec.kinds import KINDS, Unit
 from ..tasks import TASK_KINDS
 from .document import BundleInfo
@@ -32,7 +32,7 @@ def recorded_outputs(info: BundleInfo, precision: str) -> np.ndarray:
     expected, columns, each = rows_of(info.task.kind, info.probe.texts), len(info.labels), "one column per label"
     if unit_of(info) == "question":
         columns, each = 4, "start, end, score and none"
-    elif of_vectors(info):
+    elif makes_vectors(info):
         columns, each = len(rows[0]) if rows else 0, "one column per number of a vector"
     if len(rows) != expected or any(len(row) != columns for row in rows) or not rows or not columns:
         raise CheckFailed(f"bundle.json: probe.logits.{precision}: expected one row per {unit_of(info)}, {each}")
@@ -45,7 +45,7 @@ def unit_of(info: BundleInfo) -> Unit:
     return "text" if unit in ("choice", "pair") else unit
 
 
-def of_vectors(info: BundleInfo) -> bool:
+def makes_vectors(info: BundleInfo) -> bool:
     """Whether the model turns each text into a vector of length 1."""
     return KINDS[info.task.kind].unit == "pair"
 
@@ -65,7 +65,7 @@ def most_flips(info: BundleInfo, rows: int) -> int:
 def differences(info: BundleInfo, first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Return the absolute differences of logits, or of the scores of answers, whose positions are no quantities; the
     distances of vectors, which have length 1."""
-    if of_vectors(info):
+    if makes_vectors(info):
         return np.linalg.norm(first - second, axis=1)
     kind = TASK_KINDS[info.task.kind]
     return np.abs(kind.logits(first) - kind.logits(second))
@@ -88,7 +88,7 @@ def distance(info: BundleInfo, precision: str, actual: np.ndarray, expected: np.
         return f"expected an array {list(expected.shape)}, found {list(actual.shape)}", False
     largest = float(differences(info, actual, expected).max())
     limit, changed = limit_of(info, precision), flips(info, actual, expected)
-    if of_vectors(info):
+    if makes_vectors(info):
         return (
             f"smallest cosine {cosines(actual, expected).min():.7f} (at least {1 - limit**2 / 2:.7f})",
             largest <= limit,
@@ -110,13 +110,13 @@ def compare_with_record(info: BundleInfo, precision: str, outputs: np.ndarray) -
 def limit_of(info: BundleInfo, precision: str) -> float:
     expected = recorded_outputs(info, precision)
     quantities = TASK_KINDS[info.task.kind].logits(expected)
-    largest = float(np.abs(quantities[quantities > NEVER]).max(initial=0.0))
+    largest = float(np.abs(quantities[quantities > NO_SCORE]).max(initial=0.0))
     if precision == "fp32":
         return FP32_TOLERANCE * max(1.0, largest)
     scale = max(1.0, largest)
     if "fp32" not in info.models:  # then nothing says how much quantization itself changes
         return INT8_TOLERANCE * scale
-    if not of_vectors(info):
+    if not makes_vectors(info):
         scale = min(scale, _spread(quantities) or largest)
     return max(INT8_TOLERANCE * scale, INT8_TIMES_QUANTIZATION_ERROR * own_difference(info, precision))
 
@@ -128,7 +128,7 @@ def own_difference(info: BundleInfo, precision: str) -> float:
 
 def _spread(quantities: np.ndarray) -> float:
     """Return the difference between the smallest and largest value of a column, for the column where it is largest."""
-    known = np.where(quantities > NEVER, quantities, np.nan).reshape(len(quantities), -1)
+    known = np.where(quantities > NO_SCORE, quantities, np.nan).reshape(len(quantities), -1)
     apart = [float(np.ptp(column[~np.isnan(column)])) for column in known.T if not np.isnan(column).all()]
     return max(apart, default=0.0)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from bundle_making import Run
 
-from compress.bundle import place, read_bundle, ship, verify
+from compress.bundle import read_bundle, ship, target, verify
 from compress.errors import CompressError
 from compress.files.atomic import BUILDING, OLD, temporary_path
 
@@ -80,7 +80,7 @@ def test_replaced_with_and_without_an_exchange(
     run: Run, bundle: Path, monkeypatch: pytest.MonkeyPatch, exchanges: bool
 ) -> None:
     if not exchanges:
-        monkeypatch.setattr(place, "exchange", lambda one, other: False)
+        monkeypatch.setattr(target, "exchange", lambda one, other: False)
     ship(run.folder, bundle, store=run.store, model="teacher", force=True)
     assert read_bundle(bundle).model == "teacher"
     assert names(bundle.parent) == [bundle.name]
@@ -88,10 +88,10 @@ def test_replaced_with_and_without_an_exchange(
 
 def test_what_came_into_a_new_place_meanwhile_is_not_replaced(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    with pytest.raises(CompressError, match=r"out: cannot be written \("), place.building(out) as folder:
+    with pytest.raises(CompressError, match=r"out: cannot be written \("), target.building(out) as folder:
         out.mkdir()
         (out / "notes.txt").write_text("of somebody else")
-        place.move_into_place(folder, out)
+        target.move_into_place(folder, out)
     assert names(tmp_path) == ["out"]
     assert names(out) == ["notes.txt"]
 
@@ -105,7 +105,7 @@ def test_of_two_commands_at_once_the_slower_says_what_a_later_one_says(
         out.mkdir(exist_ok=True)
         (out / "README.md").write_text("of the quicker one")
 
-    monkeypatch.setattr(place, "sync", finish_another)
+    monkeypatch.setattr(target, "sync", finish_another)
     expected = "out: expected an empty or new folder, found files in it"
     with pytest.raises(CompressError, match=f"{expected}; `--force` replaces a bundle$"):
         ship(run.folder, out, store=run.store)
@@ -116,20 +116,20 @@ def test_without_an_exchange_an_old_bundle_on_its_way_aside_is_not_taken_for_aba
     bundle: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`verify` in another process runs while its place is empty."""
-    monkeypatch.setattr(place, "exchange", lambda one, other: False)
+    monkeypatch.setattr(target, "exchange", lambda one, other: False)
     os.utime(bundle, (0, 0))
     replace, empty = Path.replace, list[bool]()
 
-    def watched(self: Path, target: Path) -> Path:
+    def watched(self: Path, destination: Path) -> Path:
         if self.name.endswith(BUILDING):
-            place.recover(bundle)
+            target.recover(bundle)
             empty.append(not bundle.exists())
-        return replace(self, target)
+        return replace(self, destination)
 
     monkeypatch.setattr(Path, "replace", watched)
-    with place.building(bundle) as folder:
+    with target.building(bundle) as folder:
         (folder / "new").touch()
-        place.move_into_place(folder, bundle, replaces=True)
+        target.move_into_place(folder, bundle, replaces=True)
     assert empty == [True]
     assert names(bundle) == ["new"]
 
@@ -137,13 +137,13 @@ def test_without_an_exchange_an_old_bundle_on_its_way_aside_is_not_taken_for_aba
 def test_without_an_exchange_the_old_one_comes_back_where_the_new_one_cannot_come(
     run: Run, bundle: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(place, "exchange", lambda one, other: False)
+    monkeypatch.setattr(target, "exchange", lambda one, other: False)
     replace = Path.replace
 
-    def refused(self: Path, target: Path) -> Path:
+    def refused(self: Path, destination: Path) -> Path:
         if self.name.endswith(BUILDING):
             raise OSError(5, "Input/output error")
-        return replace(self, target)
+        return replace(self, destination)
 
     monkeypatch.setattr(Path, "replace", refused)
     with pytest.raises(CompressError, match=r"cannot be written \(Input/output error"):

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, distributed, nn
 
 from ..processes import ranks
-from .parts import is_split
+from .sharded_tensors import is_sharded
 from .state import trainable
 
 _FAR = 1_000_003  # difference between the seeds of two processes
@@ -67,7 +67,7 @@ def own_seed(seed: int) -> int:
     return (seed + ranks.rank() * _FAR) % 2**63
 
 
-def add_up(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
+def sum_over_processes(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
     """Return each tensor's sum over the processes, computed in one message; every process gets the same bits.
 
     All have one dtype, and every process passes the same ones. Raises `ProcessLost`.
@@ -81,12 +81,12 @@ def add_up(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
     return [part.view_as(tensor) for part, tensor in zip(parts, tensors, strict=True)]
 
 
-def make_alike(modules: Iterable[nn.Module]) -> None:
+def broadcast_weights(modules: Iterable[nn.Module]) -> None:
     """Give every process the first one's weights and buffers, except sharded ones. Raises `ProcessLost`."""
     if ranks.count() == 1:
         return
     with torch.no_grad(), ranks.connected():
-        for tensor in (tensor for tensor in trainable(modules).values() if not is_split(tensor)):
+        for tensor in (tensor for tensor in trainable(modules).values() if not is_sharded(tensor)):
             whole = tensor.detach().contiguous()
             distributed.broadcast(whole, src=0)
             tensor.copy_(whole)
