@@ -231,7 +231,7 @@ def test_a_model_that_is_always_right_has_learnt_although_one_answer_always_is(w
     context = Context(pair.task, "fp32", 1, Listener())
     for points in (100.0, 99.0):
         artifact: Any = SimpleNamespace(info={"tuning_score": points}, describe={"constant_score": 100.0})
-        say_whether_it_learnt(pair, next(node for node in pair.nodes if node.id == "student"), artifact, context)
+        warn_if_nothing_learnt(pair, next(node for node in pair.nodes if node.id == "student"), artifact, context)
     (notice,) = context.notices
     assert notice.startswith("student scores 99.0 ")
 
