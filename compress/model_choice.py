@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from .errors import CompressError
 
 _SAME_TIME = 1.05  # times the quickest time: medians are measured to within ±5%
+_SAME_SIZE = 1.01  # times the smallest file
 _DIGITS = 9  # of points: 57 of 100 right is 56.99999999999999 points
 
 
@@ -97,12 +98,11 @@ def pareto_front(models: Sequence[Measured]) -> list[Measured]:
 
 
 def choose(models: Sequence[Measured], limits: Limits) -> Choice:
-    """Choose a model. Of those that meet all limits, take the one with the best score or, if a minimum score is set, the
-    smallest of those within 5% of the quickest. If none does, take the one whose misses, as shares of the limits, have the
-    least sum.
+    """Choose a model. Of those that meet all limits, take the one with the best score or, if a minimum score is set, the smallest
+    of those within 5% of the quickest; of sizes within 1% of it, the one with the best score. If none meets the limits, take
+    the one whose misses, as shares of the limits, have the least sum.
 
-    Ties go to the best score, the quickest, the smallest, then the first; if a minimum score is set and met, to the
-    quickest, the best score, then the first. Expects at least one model.
+    Ties go to the best score, the quickest, the smallest, then the first. Expects at least one model.
     """
     meeting = [model for model in models if limits.meets(model)]
     if meeting:
@@ -123,7 +123,9 @@ def _order(model: Measured) -> tuple[float, float, float, int]:
 
 
 def _cheapest(models: Sequence[Measured]) -> Measured:
-    """Return the smallest of the models whose times cannot be told from the quickest."""
+    """Return the best of the models whose times cannot be told from the quickest and whose files are hardly larger than the smallest of
+    these."""
     quickest = min(model.costs[0] for model in models)
     near = [model for model in models if model.costs[0] <= _SAME_TIME * quickest]
-    return min(near, key=lambda model: (model.size_mb, model.costs[0], -model.score, model.number))
+    smallest = min(model.size_mb for model in near)
+    return min((model for model in near if model.size_mb <= _SAME_SIZE * smallest), key=_order)

@@ -99,6 +99,11 @@ def test_of_times_that_no_measurement_tells_apart_the_smaller_file_is_chosen() -
     assert choose([fp32, int8, slow], Limits(min_score=90)).model == int8
 
 
+def test_of_equally_quick_models_whose_files_are_as_large_the_better_one_is_chosen() -> None:
+    quick, better, larger = Measured(0, 67.0, 17.58, 2.60), Measured(1, 67.5, 17.60, 2.65), Measured(2, 69.0, 18.0, 2.6)
+    assert choose([quick, better, larger], Limits(min_score=60)).model == better
+
+
 def test_a_score_that_is_the_limit_meets_it() -> None:
     assert choose([Measured(0, 0.57 * 100, 1.0)], Limits(min_score=57)).missed == ()
 
