@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 from compress.errors import CompressError
 from compress.runtime.passages import NO_SCORE
 from compress.tasks import TaskBatches, encode
-from compress.tasks.choice_batches import EncodedChoices
+from compress.tasks.batches.choices import EncodedChoices
 
 
 def encoded(tokenizer: Tokenizer, rows: list[Row], folder: Path, max_length: int = 24) -> EncodedChoices:

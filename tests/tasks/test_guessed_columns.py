@@ -8,7 +8,7 @@ import pytest
 
 from compress.errors import CompressError
 from compress.tasks import OwnFiles, own_task
-from compress.tasks.template import files_in, guess_columns
+from compress.tasks.own.template import files_in, guess_columns
 
 
 def test_columns_are_guessed(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from compress.errors import CompressError
 from compress.spec.source import load
 from compress.spec.task import TaskSpec
 from compress.tasks import OwnFiles, fingerprint, load_training, own_task
-from compress.tasks.template import guess_columns, task_yaml
+from compress.tasks.own.template import guess_columns, task_yaml
 
 
 @pytest.fixture

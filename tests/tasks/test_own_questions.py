@@ -13,7 +13,7 @@ from compress.errors import CompressError
 from compress.spec.source import load
 from compress.spec.task import Files, TaskSpec
 from compress.tasks import OwnFiles, fingerprint, load_training, own_task
-from compress.tasks.template import files_in, guess_columns, task_yaml
+from compress.tasks.own.template import files_in, guess_columns, task_yaml
 
 TRAIN, DEV = questions("train", impossible=True), questions("dev", 4, impossible=True)
 USUAL = ("question", "context", "answers")

@@ -8,7 +8,7 @@ import pytest
 from compress.errors import CompressError
 from compress.pipeline.stages.calibration import length_stratified
 from compress.tasks import Split, TaskBatches, encode, wordpiece
-from compress.tasks.query_batches import EncodedQueries, QuerySampler
+from compress.tasks.batches.queries import EncodedQueries, QuerySampler
 
 SIZES = [1, 3, 2, 7, 20, 4, 4, 9, 1, 33, 5]
 

@@ -196,7 +196,7 @@ def test_batches_of_training_have_each_window_once(tokenizer: tokenizers.Tokeniz
 
 def test_a_split_of_several_parts_is_encoded_as_one(tokenizer: tokenizers.Tokenizer, monkeypatch: pytest.MonkeyPatch):
     whole = encoded(tokenizer)
-    monkeypatch.setattr("compress.tasks.span_batches.ENCODE_AT_ONCE", 2)
+    monkeypatch.setattr("compress.tasks.batches.spans.ENCODE_AT_ONCE", 2)
     parts = encoded(tokenizer)
     assert np.array_equal(parts.places, whole.places) and np.array_equal(parts.cut.question, whole.cut.question)
     assert [ids.tolist() for ids in parts.input_ids] == [ids.tolist() for ids in whole.input_ids]

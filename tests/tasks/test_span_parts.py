@@ -106,7 +106,7 @@ def test_it_is_encoded_in_parts_as_at_once(
 ) -> None:
     windows = spans_of(words, 24)
     whole = encode_parts(characters, windows, 60)
-    monkeypatch.setattr("compress.tasks.span_parts.ENCODE_AT_ONCE", 2)
+    monkeypatch.setattr("compress.tasks.batches.span_parts.ENCODE_AT_ONCE", 2)
     again = encode_parts(characters, windows, 60)
     for name in ("input_ids", "places"):
         assert [row.tolist() for row in getattr(again, name)] == [row.tolist() for row in getattr(whole, name)]

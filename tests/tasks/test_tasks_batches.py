@@ -33,7 +33,7 @@ def test_encode_gives_what_the_tokenizer_gives() -> None:
 def test_encode_is_the_same_across_its_inner_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     data = split(*[(f"the movie was {word} .",) for word in ("good", "very bad", "dull", "not warm", "flat")])
     whole = encode(TOKENIZER, data, 64)
-    monkeypatch.setattr("compress.tasks.batches.ENCODE_AT_ONCE", 2)
+    monkeypatch.setattr("compress.tasks.batches.task_batches.ENCODE_AT_ONCE", 2)
     parts = encode(TOKENIZER, data, 64)
     assert [i.tolist() for i in whole.input_ids] == [i.tolist() for i in parts.input_ids]
     assert len(parts) == 5

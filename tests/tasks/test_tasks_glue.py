@@ -10,7 +10,7 @@ from whole import load_task
 from compress.errors import CompressError
 from compress.spec.task import Files, TaskSpec
 from compress.tasks import BUILTIN_TASKS, fingerprint, resolve_task
-from compress.tasks.glue import GLUE, LAYOUTS, is_glue
+from compress.tasks.sources.glue import GLUE, LAYOUTS, is_glue
 
 PAIRS = [name for name, spec in GLUE.items() if len(spec.text) == 2]
 

@@ -13,8 +13,8 @@ from whole import load_task
 
 from compress.spec.task import Synthetic, TaskSpec
 from compress.tasks import BUILTIN_TASKS, Split
-from compress.tasks.grouping import NOWHERE, RUN, _components, source_groups
-from compress.tasks.tuning import carve
+from compress.tasks.loading.grouping import NOWHERE, RUN, _components, source_groups
+from compress.tasks.loading.tuning import carve
 
 SPEC = TaskSpec(name="t", text=("x",), label="y", metrics=("accuracy",), synthetic=Synthetic(generator="sentiment"))
 

@@ -15,7 +15,7 @@ from whole import load_task
 from compress.errors import CompressError
 from compress.spec.task import Hub, TaskSpec
 from compress.tasks import dataset_id, fingerprint
-from compress.tasks.glue import GLUE, REVISION
+from compress.tasks.sources.glue import GLUE, REVISION
 
 datasets = pytest.importorskip("datasets")
 CARD = """---
@@ -139,7 +139,7 @@ def test_the_hub_is_asked_for_the_pinned_revision(monkeypatch: pytest.MonkeyPatc
         requests.append((path, name, commit, splits))
         return [dataset(("sentence1", "sentence2"), RTE, [0, 1] * 5, part) for part in splits]
 
-    monkeypatch.setattr("compress.tasks.hub.load_splits", load_splits)
+    monkeypatch.setattr("compress.tasks.sources.hub.load_splits", load_splits)
     data = load_task(GLUE["rte"], None, None)
     assert requests == [
         ("nyu-mll/glue", "rte", REVISION, splits) for splits in (["train", "validation"], ["validation"])

@@ -5,7 +5,7 @@ import pytest
 
 from compress.spec.task import Synthetic, TaskSpec
 from compress.tasks import Split
-from compress.tasks.tuning import carve
+from compress.tasks.loading.tuning import carve
 
 
 def spec(examples: int = 2000, fraction: float = 0.1, kind: str = "classification") -> TaskSpec:

@@ -13,9 +13,9 @@ from scipy.stats import pearsonr, spearmanr
 from compress.errors import CompressError
 from compress.spec.task import Files, TaskSpec
 from compress.tasks import TASK_KINDS, OwnFiles, Split, collate, encode, load_training, own_task, score, wordpiece
+from compress.tasks.batches.text_vectors import EncodedTexts
 from compress.tasks.kinds.embedding import nearest_kept, pair_vectors, vectors_of
-from compress.tasks.template import task_yaml
-from compress.tasks.text_vectors import EncodedTexts
+from compress.tasks.own.template import task_yaml
 
 FIRST = ["a good film", "the dull story of a very slow river is not good", "a dog", "a cat sings"]
 SECOND = ["a fine movie", "a river", "the dog walks", "a cat sings"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .number_texts import is_number
-from .tables import Table
+from ..reading.number_texts import is_number
+from ..reading.tables import Table
 
 QUERY, PASSAGE = "query", "passage"  # columns
 RELEVANCES = ("relevance", "score")  # of labels

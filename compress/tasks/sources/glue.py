@@ -13,8 +13,8 @@ from compress.results import SUBSET
 from compress.spec.kinds import KindName, MetricName
 from compress.spec.task import Hub, TaskSpec
 
-from .columns import Rows
-from .delimited import read_table
+from ..reading.columns import Rows
+from ..reading.delimited import read_table
 
 REVISION = "bcdcba79d07bc864c1c254ccfcedcce55bcc9a8c"
 NLI = ("entailment", "not_entailment")

@@ -11,7 +11,7 @@ from compress.errors import CompressError, nearest
 from compress.files.paths import expand_home, unambiguous_path
 from compress.spec.kinds import KINDS, KindName
 
-from .plain_text import text_file
+from ..reading.plain_text import text_file
 
 
 @dataclass(frozen=True)

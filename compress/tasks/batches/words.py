@@ -14,7 +14,7 @@ from compress.losses.masked_lm import IGNORED
 from compress.metrics.tags import concatenate_labels, split_labels
 from compress.runtime.words import NOWHERE, Places, Windower
 
-from .data import Split
+from ..data import Split
 from .encoded import ENCODE_AT_ONCE, Encoded, ragged_rows
 
 

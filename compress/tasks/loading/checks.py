@@ -7,10 +7,10 @@ from compress.fields import NOT_UNICODE, is_unicode
 from compress.spec.kinds import KINDS
 from compress.spec.task import TaskSpec
 
-from .columns import Rows
-from .data import Split
-from .kinds import TASK_KINDS
-from .tables import all_have, no_examples, refuse
+from ..data import Split
+from ..kinds import TASK_KINDS
+from ..reading.columns import Rows
+from ..reading.tables import all_have, no_examples, refuse
 
 
 def to_split(

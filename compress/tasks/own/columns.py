@@ -8,14 +8,14 @@ from itertools import pairwise
 from compress.errors import CompressError, brief, nearest
 from compress.files.tabular import DELIMITERS, WORDS, column_names, label_columns
 
-from .answers import ANSWERS, CONTEXT, QUESTION, are_answers
-from .conll import TAGS
-from .own_choices import choice_text, holds_endings, usual_choice
-from .own_files import OwnFiles
-from .own_queries import PASSAGE, QUERY, RELEVANCES
-from .spans import SPANS
-from .tables import Table, no_examples
-from .text_columns import ending_columns
+from ..reading.answers import ANSWERS, CONTEXT, QUESTION, are_answers
+from ..reading.conll import TAGS
+from ..reading.spans import SPANS
+from ..reading.tables import Table, no_examples
+from ..reading.text_columns import ending_columns
+from .choices import choice_text, holds_endings, usual_choice
+from .files import OwnFiles
+from .queries import PASSAGE, QUERY, RELEVANCES
 
 _SAMPLE = 500  # rows
 _WORDS_OF_TEXT = 3  # a name with this many is probably a text

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .choices import endings_of
-from .tables import Table
-from .text_columns import ending_columns, ending_values
+from ..reading.choices import endings_of
+from ..reading.tables import Table
+from ..reading.text_columns import ending_columns, ending_values
 
 # Usual column names: SWAG, HellaSwag, RACE, CosmosQA, COPA, PIQA, CommonsenseQA, ARC and others.
 _CONTEXTS = ("sent1", "ctx", "article", "passage", "context", "premise", "goal", "question")

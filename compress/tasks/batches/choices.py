@@ -12,10 +12,10 @@ from compress.metrics.ranks import queries_of
 from compress.runtime.endings import EndingCutter
 from compress.runtime.passages import NO_SCORE
 
-from .data import Split
+from ..data import Split
+from ..kinds.choice import places_of, right_places
 from .encoded import ENCODE_AT_ONCE, Encoded, ragged_rows
-from .kinds.choice import places_of, right_places
-from .query_batches import EncodedQueries, renumbered_after
+from .queries import EncodedQueries, renumbered_after
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ from compress.metrics.ranks import queries_of
 from compress.spec.kinds import KINDS
 from compress.spec.task import TaskSpec
 
-from .data import Split
+from ..data import Split
+from ..kinds import TASK_KINDS
+from ..kinds.ranking import varied_queries
+from ..reading.tables import format_count
 from .grouping import NOWHERE, context_groups, copies, source_groups
-from .kinds import TASK_KINDS
-from .kinds.ranking import varied_queries
-from .tables import format_count
 from .words import words_of
 
 SEED = b"tuning-2"

@@ -14,17 +14,17 @@ from compress.results import ALSO_IN
 from compress.spec.kinds import KINDS
 from compress.spec.task import TaskSpec
 
+from ..data import ReportedData, Split, TrainingData
+from ..kinds import TASK_KINDS
+from ..reading.columns import Rows
+from ..reading.plain_text import is_plain_text
+from ..sources.glue import completeness, is_glue
+from ..sources.hub import is_cached
+from ..sources.rows import OWN, Origin
+from ..sources.unread import unread_note
 from .checks import to_split
-from .columns import Rows
-from .data import ReportedData, Split, TrainingData
-from .glue import completeness, is_glue
-from .hub import is_cached
-from .kinds import TASK_KINDS
 from .label_notes import absent_labels, alike_labels, single_labels, unscored_tuning
-from .plain_text import is_plain_text
-from .rows import OWN, Origin
 from .tuning import carve, normalize_texts
-from .unread import unread_note
 
 
 def fingerprint(spec: TaskSpec, folder: Path | None, data_dir: Path | None, tuning: Path | None = None) -> str:

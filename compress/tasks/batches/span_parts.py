@@ -11,7 +11,7 @@ from compress.runtime.passages import Passages
 from compress.runtime.words import NOWHERE
 
 from .encoded import ENCODE_AT_ONCE, Encoded, ragged_rows
-from .span_batches import EncodedSpans
+from .spans import EncodedSpans
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,13 @@ from compress.losses.loss import Unit
 from compress.runtime.batches import chunks
 from compress.runtime.cutting import Cutter, truncation_side
 
-from .choice_batches import encode_choices
-from .data import Split
+from ..data import Split
+from .choices import encode_choices
 from .encoded import ENCODE_AT_ONCE, Encoded, ragged_rows
-from .query_batches import EncodedQueries, QuerySampler
-from .span_batches import encode_spans
+from .queries import EncodedQueries, QuerySampler
+from .spans import encode_spans
 from .text_vectors import EncodedTexts
-from .word_batches import encode_words
+from .words import encode_words
 
 POOL = 64  # batches that are shuffled together before they are sorted by length
 

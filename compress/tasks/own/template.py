@@ -18,18 +18,18 @@ from compress.files.tabular import CONLL, column_names, label_list, label_text
 from compress.spec.kinds import KINDS
 from compress.spec.task import TaskSpec
 
-from .checks import to_split
-from .columns import Rows
-from .delimited import read_table
-from .kinds import TASK_KINDS
-from .kinds.classification import MOST_UNLISTED_LABELS
-from .kinds.embedding import is_blank
-from .own import names_split, own_task
-from .own_columns import check_parted, check_tabular, headless, with_words
-from .own_files import OwnFiles
-from .plain_text import is_plain_text
-from .tables import Table, no_examples
-from .text_columns import ending_columns
+from ..kinds import TASK_KINDS
+from ..kinds.classification import MOST_UNLISTED_LABELS
+from ..kinds.embedding import is_blank
+from ..loading.checks import to_split
+from ..reading.columns import Rows
+from ..reading.delimited import read_table
+from ..reading.plain_text import is_plain_text
+from ..reading.tables import Table, no_examples
+from ..reading.text_columns import ending_columns
+from .columns import check_parted, check_tabular, headless, with_words
+from .files import OwnFiles
+from .task import names_split, own_task
 
 _SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", *CONLL)
 _DEV = ("dev", "validation", "valid", "val", "test", "eval")

@@ -13,10 +13,10 @@ from compress.metrics.tags import ENTITY_METRICS, OUTSIDE
 from compress.spec.kinds import KINDS
 from compress.spec.task import TaskSpec
 
-from .data import Split
-from .kinds import TASK_KINDS
-from .number_texts import is_number
-from .tables import SHOWN
+from ..data import Split
+from ..kinds import TASK_KINDS
+from ..reading.number_texts import is_number
+from ..reading.tables import SHOWN
 
 
 def absent_labels(spec: TaskSpec, train: Split, names: tuple[str, ...]) -> list[str]:

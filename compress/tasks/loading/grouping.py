@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .data import Split
+from ..data import Split
 from .words import HashedTexts, words_of
 
 RUN = 7  # consecutive words that two unrelated texts rarely share

@@ -7,7 +7,7 @@ from typing import Any
 
 from compress.spec.task import TaskSpec
 
-from .tables import Table
+from ..reading.tables import Table
 
 _SAMPLE = 500  # rows
 _WORDS = 3.0  # per text, on average; names, dates and codes have fewer

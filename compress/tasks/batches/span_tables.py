@@ -13,10 +13,10 @@ import numpy as np
 from compress.files.arrays import zeros_file
 from compress.losses.spans import NOTHING
 
-from .batches import sorted_chunks
+from ..ensembles import divide_by_temperature, likeliest_temperature
 from .encoded import ENCODE_AT_ONCE
-from .ensembles import divide_by_temperature, likeliest_temperature
-from .span_batches import EncodedSpans
+from .spans import EncodedSpans
+from .task_batches import sorted_chunks
 
 
 def create_table(path: Path, windows: EncodedSpans) -> np.memmap:

@@ -13,14 +13,14 @@ from compress.files.tabular import DELIMITERS
 from compress.spec.kinds import KINDS
 from compress.spec.task import Files, TaskSpec
 
-from .columns import Rows
-from .delimited import read_table
+from ..reading.columns import Rows
+from ..reading.delimited import read_table
+from ..reading.plain_text import check_scored, is_plain_text, read_plain_text
+from ..reading.tables import no_examples
+from ..synthetic import GENERATOR_VERSION, generate
 from .fingerprints import fingerprint_of
 from .glue import aliases, is_glue, official_paths, read_official
 from .hub import local_folder, pinned_revision, read_hub, read_saved, saved_folder
-from .plain_text import check_scored, is_plain_text, read_plain_text
-from .synthetic import GENERATOR_VERSION, generate
-from .tables import no_examples
 from .unread import unread_texts
 
 OWN = ("train", "tuning")  # names not allowed for reported splits

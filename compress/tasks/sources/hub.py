@@ -14,10 +14,10 @@ from compress.hub import error_text, find_cached, is_commit, load_splits, one_li
 from compress.spec.task import Hub, TaskSpec
 from compress.store import hash_file
 
-from .columns import Rows
+from ..reading.columns import Rows
+from ..reading.spans import LABEL
+from ..reading.text_columns import text_columns
 from .glue import LAYOUTS, aliases, is_glue
-from .spans import LABEL
-from .text_columns import text_columns
 
 MARKER = "dataset_dict.json"  # written by DatasetDict.save_to_disk
 

@@ -10,11 +10,11 @@ from compress.fields import NOT_UNICODE, is_unicode
 from compress.files.tabular import are_label_lists, label_text
 from compress.spec.kinds import KINDS, KindName
 
-from .columns import Rows
-from .kinds.classification import MOST_UNLISTED_LABELS, natural, nested_rows, unlabelled_rows
-from .kinds.multilabel import listed_names
-from .number_texts import are_scores, is_number, whole_values, with_decimal_point
-from .tables import Table, all_have, label_values, no_examples, refuse
+from ..kinds.classification import MOST_UNLISTED_LABELS, natural, nested_rows, unlabelled_rows
+from ..kinds.multilabel import listed_names
+from ..reading.columns import Rows
+from ..reading.number_texts import are_scores, is_number, whole_values, with_decimal_point
+from ..reading.tables import Table, all_have, label_values, no_examples, refuse
 
 
 def read_kind(

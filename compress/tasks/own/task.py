@@ -15,20 +15,20 @@ from compress.files.tabular import CONLL
 from compress.spec.kinds import KINDS, KindName, MetricName
 from compress.spec.task import Files, TaskSpec
 
-from .answers import are_answers
-from .builtin import BUILTIN_TASKS
-from .columns import Rows
-from .delimited import read_table
-from .json_lists import are_lists, are_lists_of_spans
-from .kinds import TASK_KINDS
-from .kinds.tagging import listed_tags
+from ..kinds import TASK_KINDS
+from ..kinds.tagging import listed_tags
+from ..reading.answers import are_answers
+from ..reading.columns import Rows
+from ..reading.delimited import read_table
+from ..reading.json_lists import are_lists, are_lists_of_spans
+from ..reading.plain_text import check_scored, is_plain_text
+from ..reading.spans import LABEL as SPAN_LABEL
+from ..reading.tables import Table
+from ..sources.builtin import BUILTIN_TASKS
+from .columns import check_column, check_distinct_columns, label_names, text_names, with_words
+from .files import OwnFiles
 from .label_kinds import read_kind
-from .own_columns import check_column, check_distinct_columns, label_names, text_names, with_words
-from .own_files import OwnFiles
-from .own_queries import ranks
-from .plain_text import check_scored, is_plain_text
-from .spans import LABEL as SPAN_LABEL
-from .tables import Table
+from .queries import ranks
 
 _SPLITS = ("train", "training", "data")  # file names that do not describe the task
 

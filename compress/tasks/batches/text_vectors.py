@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..kinds.embedding import pair_vectors, vectors_of
 from .encoded import Encoded
-from .kinds.embedding import pair_vectors, vectors_of
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from compress.spec.task import TaskSpec
 from compress.store import hash_file
 
-from .data import Split
+from ..data import Split
 
 READER_VERSION = 2  # raise when reading, checking or splitting gives other examples for the same files
 
