@@ -23,7 +23,7 @@ ONE_OF = {  # files whose other tests are slow
 }
 LISTING = (  # unchanged tests that list all parts of a registry
     "tests/quantize/test_methods.py",
-    "tests/tasks/test_own_file_refusals.py",
+    "tests/tasks/own/test_refusals.py",
     "tests/pipeline/test_several_teachers_refused.py",
     "tests/runtime/test_folders.py",
 )

@@ -163,6 +163,17 @@ INSIDE = {
         ("problems", "overrides", "stages"),
         ("recipe", "cards", "task", "source"),
     ),
+    "tasks": (
+        ("reading",),
+        ("synthetic", "data", "ensembles", "label_thresholds"),
+        ("kinds",),
+        ("scoring",),
+        ("batches",),
+        ("sources",),
+        ("vocabulary",),
+        ("loading",),
+        ("own",),
+    ),
 }
 
 

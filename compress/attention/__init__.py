@@ -18,7 +18,7 @@ from ..results import MODELS, Result
 from ..runtime.cutting import Cutter, truncation_side
 from ..runtime.folder import read_json
 from ..runtime.reading import check_unicode
-from ..tasks.batches import check_room
+from ..tasks.batches.task_batches import check_room
 from .matching import match_layers
 
 __all__ = ["attention_maps", "match_layers"]

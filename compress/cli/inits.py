@@ -29,9 +29,9 @@ def init(
     Without --train and --dev, it uses train.csv and dev.csv, or similar, in this folder. It guesses columns that you do not name.
     """
     from ..files.atomic import write_text
-    from ..tasks.own import names_split, task_name
-    from ..tasks.own_files import own_files
-    from ..tasks.template import files_in, guess_columns, task_yaml
+    from ..tasks.own.files import own_files
+    from ..tasks.own.task import names_split, task_name
+    from ..tasks.own.template import files_in, guess_columns, task_yaml
 
     if train is None and dev is None:
         train, dev = files_in(Path())

@@ -121,10 +121,10 @@ def _open_rows(path: Path, model: Model, *, quoting: bool, columns: Sequence[str
         return Rows(path, suffix, quoting=quoting, columns=columns)
     check_form(path, suffix, quoting=quoting, columns=columns)
     if suffix == SQUAD:
-        from ..tasks.squad import read_squad
+        from ..tasks.reading.squad import read_squad
 
         return TableRows(read_squad(path, labelled=False), ".jsonl")
-    from ..tasks.conll import read_conll
+    from ..tasks.reading.conll import read_conll
 
     return TableRows(read_conll(path, labelled=False), suffix)
 

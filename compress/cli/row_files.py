@@ -15,7 +15,7 @@ from ..errors import CompressError, nearest
 from ..files.tabular import DELIMITERS, column_names, csv_fault, delimiter_of, is_header, json_line, not_utf8
 
 if TYPE_CHECKING:
-    from ..tasks.tables import Table
+    from ..tasks.reading.tables import Table
 
 _SUFFIXES = (*DELIMITERS, ".jsonl")
 PLAIN = ".txt"  # one text per line

@@ -12,11 +12,11 @@ from ..errors import CompressError
 from ..files.tabular import CONLL, DELIMITERS
 from ..metrics.tags import concatenate_labels
 from ..runtime import LabelledWords, Tagger
-from ..tasks.columns import Rows
 from ..tasks.data import of_words
-from ..tasks.json_lists import are_lists, is_foreign_list, json_list
 from ..tasks.kinds.tagging import TAGGING, check_words, label_ids
-from ..tasks.tagged import tagged_rows
+from ..tasks.reading.columns import Rows
+from ..tasks.reading.json_lists import are_lists, is_foreign_list, json_list
+from ..tasks.reading.tagged import tagged_rows
 from .row_answers import Answered, check_text
 from .row_files import Row, check_encodable, value_of
 

@@ -15,7 +15,7 @@ from ..models.weights import layers_in, weight_files
 from ..spec.kinds import KINDS
 from ..spec.stages import OnText, Training
 from ..tasks import is_at_hand
-from ..tasks.query_batches import TOO_FEW
+from ..tasks.batches.queries import TOO_FEW
 from .excluded import check_excluded
 from .plan import Node, Plan
 from .plan.teachers import TeacherSource

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from . import span_tables
-from .batches import BucketSampler, TaskBatches, check_room, collate, encode, sorted_chunks
-from .builtin import BUILTIN_TASKS
+from .batches import span_tables
+from .batches.encoded import Encoded
+from .batches.queries import QuerySampler, largest_query
+from .batches.span_parts import EncodedParts, encode_parts
+from .batches.spans import EncodedSpans
+from .batches.task_batches import BucketSampler, TaskBatches, check_room, collate, encode, sorted_chunks
+from .batches.words import EncodedWords
 from .data import ReportedData, Split, TrainingData, of_words
-from .encoded import Encoded
 from .ensembles import divide_by_temperature
-from .fingerprints import split_fingerprint
-from .grouping import RUN, count_near
-from .hub import dataset_id
 from .kinds import TASK_KINDS, TaskKind
-from .load import check_data_dir, fingerprint, is_at_hand, load_reported, load_training, reported_rows
-from .own import own_task
-from .own_files import OwnFiles, own_files
-from .query_batches import QuerySampler, largest_query
-from .resolve import resolve_task
+from .loading.grouping import RUN, count_near
+from .loading.load import check_data_dir, fingerprint, is_at_hand, load_reported, load_training, reported_rows
+from .own.files import OwnFiles, own_files
+from .own.task import own_task
 from .scoring import gold_of, headline, headline_of, reported_gold, reported_scores, score
-from .span_batches import EncodedSpans
-from .span_parts import EncodedParts, encode_parts
+from .sources.builtin import BUILTIN_TASKS
+from .sources.fingerprints import split_fingerprint
+from .sources.hub import dataset_id
+from .sources.resolve import resolve_task
 from .vocabulary import byte_level, wordpiece
-from .word_batches import EncodedWords
 
 __all__ = [
     "BUILTIN_TASKS",

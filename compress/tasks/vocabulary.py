@@ -10,7 +10,7 @@ from compress.corpus.vocabulary import bert_tokenizer
 from compress.corpus.vocabulary import byte_level as trained_bytes
 from compress.corpus.vocabulary import wordpiece as trained
 
-from .builtin import BUILTIN_TASKS
+from .sources.builtin import BUILTIN_TASKS
 from .synthetic import generate
 
 

@@ -19,7 +19,7 @@ from compress.bundle.card import render
 from compress.bundle.papers import bibtex
 from compress.bundle.samples import SAMPLES
 from compress.catalog import load_recipe, names
-from compress.tasks.builtin import BUILTIN_TASKS
+from compress.tasks.sources.builtin import BUILTIN_TASKS
 
 TASKS = ("toy-sentiment", "toy-entailment", "toy-similarity")
 

@@ -37,7 +37,7 @@ from compress.quantize.simulation import simulate
 from compress.sessions.opening import open_session
 from compress.sessions.outputs import wanted_outputs
 from compress.spec.quantization import Quantize
-from compress.tasks.text_vectors import EncodedTexts
+from compress.tasks.batches.text_vectors import EncodedTexts
 
 FAST = [name for name, family in FAMILIES.items() if family.fast and not family.layerless]
 TASK: dict[str, Any] = {"opset": 20, "task_name": "toy", "labels": (), "kind": "embedding", "pairs": False}

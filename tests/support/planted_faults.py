@@ -80,7 +80,7 @@ FAULTS = (
     ),
     Fault(
         "sources may stand on both sides of the tuning split",
-        "tasks/tuning.py",
+        "tasks/loading/tuning.py",
         "for groups in _groupings(split, goal):",
         "for groups in [[[row] for row in range(len(split))]]:",
         "tests/tasks",

@@ -9,7 +9,7 @@ from task_files import refused, scores, task
 
 from compress.errors import CompressError
 from compress.tasks import load_training
-from compress.tasks.delimited import read_table
+from compress.tasks.reading.delimited import read_table
 
 
 @pytest.mark.parametrize("quoting", [True, False])

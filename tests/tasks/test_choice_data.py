@@ -15,7 +15,7 @@ from compress.errors import CompressError
 from compress.spec.task import Hub
 from compress.tasks import TASK_KINDS, OwnFiles, load_reported, load_training, own_task
 from compress.tasks.data import Split
-from compress.tasks.template import guess_columns, task_yaml
+from compress.tasks.own.template import guess_columns, task_yaml
 
 
 def write_csv(path: Path, rows: list[Row]) -> Path:

@@ -13,7 +13,7 @@ from task_files import refused, scores, task
 
 from compress.errors import CompressError
 from compress.tasks import OwnFiles, fingerprint, own_task
-from compress.tasks.template import guess_columns
+from compress.tasks.own.template import guess_columns
 
 
 def test_missing_file(here: Path) -> None:

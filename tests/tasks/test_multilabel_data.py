@@ -17,7 +17,7 @@ from compress.errors import CompressError
 from compress.files.tabular import label_list
 from compress.spec.task import Files, TaskSpec
 from compress.tasks import TASK_KINDS, OwnFiles, load_reported, load_training, own_task
-from compress.tasks.template import task_yaml
+from compress.tasks.own.template import task_yaml
 
 KIND = TASK_KINDS["multilabel"]
 LISTS = [["sport"], ["tech", "sport"], [], ["money"], ["tech"], ["sport", "money"]] * 5

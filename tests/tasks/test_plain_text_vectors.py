@@ -19,7 +19,7 @@ from compress.models.features import compute_features
 from compress.models.random_models import random_classifier
 from compress.objective import Objective
 from compress.tasks import TaskBatches, encode, load_training, own_files, own_task, wordpiece
-from compress.tasks.own_files import OwnFiles
+from compress.tasks.own.files import OwnFiles
 
 LINES = ["a dog", "the cat sings", "", "a slow river is not good", "a fine movie", "   ", "the dull story"]
 OPTIONS = ("--text", "one", "--pair", "two", "--label", "score", "--max-length", "24", "--no-bench")

@@ -13,8 +13,8 @@ import pytest
 from compress.errors import CompressError
 from compress.spec.task import Files, Hub, TaskSpec
 from compress.tasks import OwnFiles, load_reported, load_training, own_task
-from compress.tasks.template import guess_columns, task_yaml
-from compress.tasks.tuning import carve
+from compress.tasks.loading.tuning import carve
+from compress.tasks.own.template import guess_columns, task_yaml
 
 Triple = tuple[str, str, Any]
 

@@ -22,7 +22,7 @@ from compress.tasks import (
     load_training,
     split_fingerprint,
 )
-from compress.tasks.squad import read_squad
+from compress.tasks.reading.squad import read_squad
 
 TRAIN, DEV = questions("train"), questions("dev", 4)
 HARD_TRAIN, HARD_DEV = questions("train", impossible=True), questions("dev", 4, impossible=True)

@@ -14,7 +14,7 @@ from whole import TaskData, load_task
 
 from compress.errors import CompressError
 from compress.tasks import OwnFiles, load_training, own_task
-from compress.tasks.template import guess_columns, task_yaml
+from compress.tasks.own.template import guess_columns, task_yaml
 
 
 def everything(data: TaskData) -> dict[tuple[str, ...], Any]:

@@ -20,7 +20,7 @@ from compress.models.random_models import random_classifier
 from compress.objective import Objective
 from compress.processes import ranks
 from compress.spec.stages import Training
-from compress.tasks.query_batches import EncodedQueries
+from compress.tasks.batches.queries import EncodedQueries
 from compress.training import data_parallel
 
 

@@ -15,8 +15,8 @@ from compress.metrics import ChoiceHeadline
 from compress.metrics.ranks import queries_of
 from compress.runtime.passages import NO_SCORE
 
-from ..choices import pair_endings
-from ..columns import Rows
+from ..reading.choices import pair_endings
+from ..reading.columns import Rows
 from .classification import CLASSIFICATION
 from .kind import Names, TaskKind
 from .ranking import copied_groups

@@ -15,9 +15,9 @@ from compress.metrics import ClassHeadline
 from compress.runtime.kinds.classification import softmax
 from compress.spec.task import TaskSpec
 
-from ..columns import Rows
 from ..ensembles import fit_temperature, mean_of_probabilities
-from ..tables import refuse
+from ..reading.columns import Rows
+from ..reading.tables import refuse
 from .kind import TaskKind
 
 MOST_UNLISTED_LABELS = 100  # more distinct values are probably scores or ids, not classes

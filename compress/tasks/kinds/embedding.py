@@ -13,7 +13,7 @@ import numpy as np
 from compress.errors import CompressError
 from compress.spec.task import TaskSpec
 
-from ..columns import Rows
+from ..reading.columns import Rows
 from .kind import TaskKind
 from .regression import REGRESSION
 

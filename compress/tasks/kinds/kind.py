@@ -13,7 +13,7 @@ from compress.metrics.tags import TypeScore
 from compress.spec.kinds import MetricName
 from compress.spec.task import TaskSpec
 
-from ..columns import Rows
+from ..reading.columns import Rows
 
 Names = tuple[str, ...]
 Metrics = tuple[MetricName, ...]

@@ -13,10 +13,10 @@ from compress.metrics import LabelsHeadline
 from compress.runtime.kinds.multilabel import sigmoid
 from compress.spec.task import TaskSpec
 
-from ..columns import Rows
 from ..ensembles import fit_temperature, mean_of_decisions
 from ..label_thresholds import label_thresholds
-from ..tables import refuse
+from ..reading.columns import Rows
+from ..reading.tables import refuse
 from .classification import MOST_UNLISTED_LABELS, check_unicode, declared_names, natural, unknown_label
 from .kind import TaskKind
 

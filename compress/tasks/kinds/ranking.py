@@ -12,8 +12,8 @@ from compress.metrics import RanksHeadline
 from compress.metrics.ranks import best_passages, queries_of, scored_queries
 from compress.spec.task import TaskSpec
 
-from ..columns import Rows
-from ..tables import refuse
+from ..reading.columns import Rows
+from ..reading.tables import refuse
 from .kind import Names, TaskKind
 from .regression import REGRESSION, read_scores
 

@@ -10,10 +10,10 @@ import numpy as np
 from compress.errors import brief
 from compress.metrics import CorrelationHeadline
 
-from ..columns import Rows
 from ..ensembles import mean_of_scores
-from ..number_texts import is_number, with_decimal_point
-from ..tables import refuse
+from ..reading.columns import Rows
+from ..reading.number_texts import is_number, with_decimal_point
+from ..reading.tables import refuse
 from .kind import TaskKind
 
 LARGEST_SCORE = float(np.finfo(np.float32).max)

@@ -22,10 +22,10 @@ from compress.metrics.answers import (
 from compress.runtime.passages import NO_SCORE
 from compress.spec.kinds import KINDS
 
-from ..answers import parse_answers
-from ..columns import Rows
 from ..data import of_words
 from ..ensembles import mean_of_log_probabilities
+from ..reading.answers import parse_answers
+from ..reading.columns import Rows
 from .kind import TaskKind
 
 

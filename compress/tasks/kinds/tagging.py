@@ -21,11 +21,11 @@ from compress.metrics.tags import (
 from compress.spec.kinds import MetricName
 from compress.spec.task import TaskSpec
 
-from ..columns import Rows
 from ..ensembles import fit_temperature, mean_of_probabilities
-from ..tables import refuse
-from ..tag_schemes import are_tags_of_entities, is_tag
-from ..tagged import parse_tagged
+from ..reading.columns import Rows
+from ..reading.tables import refuse
+from ..reading.tag_schemes import are_tags_of_entities, is_tag
+from ..reading.tagged import parse_tagged
 from .classification import CLASSIFICATION, MOST_UNLISTED_LABELS, check_unicode, natural, unknown_label
 from .kind import TaskKind
 

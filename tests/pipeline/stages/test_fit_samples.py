@@ -8,8 +8,8 @@ import pytest
 from compress.models.heads import HEADS
 from compress.pipeline.stages.fit_samples import BATCH, fit_rows
 from compress.tasks import TaskBatches
-from compress.tasks.encoded import Encoded
-from compress.tasks.query_batches import EncodedQueries
+from compress.tasks.batches.encoded import Encoded
+from compress.tasks.batches.queries import EncodedQueries
 
 
 def batches(count: int, length: int) -> TaskBatches:

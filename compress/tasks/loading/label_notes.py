@@ -1,0 +1,98 @@
+"""Notes on labels that are probably not as they were meant to be."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from decimal import Decimal, InvalidOperation
+
+import numpy as np
+
+from compress.metrics.tags import ENTITY_METRICS, OUTSIDE
+from compress.spec.kinds import KINDS
+from compress.spec.task import TaskSpec
+
+from ..data import Split
+from ..kinds import TASK_KINDS
+from ..reading.number_texts import is_number
+from ..reading.tables import SHOWN
+
+
+def absent_labels(spec: TaskSpec, train: Split, names: tuple[str, ...]) -> list[str]:
+    present = TASK_KINDS[spec.kind].present(train.labels)
+    absent = [name for index, name in enumerate(names) if index not in present]
+    return [f"train has no example of the label {name!r}" for name in absent]
+
+
+def alike_labels(spec: TaskSpec, train: Split, names: tuple[str, ...]) -> list[str]:
+    """Return notes on labels of texts that differ only in case or encoding, or are the same number, with their counts in train."""
+    if KINDS[spec.kind].unit != "text" or len(names) < 2:
+        return []
+    labels = train.labels
+    counts = labels.sum(axis=0) if KINDS[spec.kind].many else np.bincount(labels, minlength=len(names))
+    groups: dict[str | Decimal, dict[str, int]] = {}
+    for name, count in zip(names, counts.tolist(), strict=True):
+        groups.setdefault(_meaning(name), {})[name] = count
+    likenesses: dict[str, list[str]] = {}
+    for group in groups.values():
+        if len(group) > 1:
+            words, shown = _likeness(list(group))
+            likenesses.setdefault(words, []).append(
+                " and ".join(f"{shown(name)} ({count:,})" for name, count in group.items())
+            )
+    return [
+        f"labels of train {words}: {'; '.join(alike[:SHOWN])}"
+        + (f"; {len(alike):,} such groups in all" if len(alike) > SHOWN else "")
+        for words, alike in sorted(likenesses.items())
+    ]
+
+
+def _meaning(name: str) -> str | Decimal:
+    """Return what is equal for labels that probably mean the same: the number, or the name in one case and one encoding."""
+    with suppress(InvalidOperation):  # an exponent beyond all reason
+        if is_number(name):
+            return Decimal(name)
+    return unicodedata.normalize("NFC", name).casefold()
+
+
+def _likeness(names: Sequence[str]) -> tuple[str, Callable[[str], str]]:
+    """Return how labels of one meaning differ, in words, and how to show them."""
+    if isinstance(_meaning(names[0]), Decimal):
+        return "are the same number", repr
+    composed = [unicodedata.normalize("NFC", name) for name in names]
+    if composed == list(names):
+        return "differ only in case", repr
+    if len(set(composed)) == 1:
+        return "look alike, and their characters are encoded in different ways", ascii
+    return "differ only in case and in how their characters are encoded", ascii
+
+
+def single_labels(spec: TaskSpec, names: tuple[str, ...], reported: Mapping[str, Split]) -> list[str]:
+    """Return a note for each reported split of a classification task whose examples all have one label."""
+    if spec.kind != "classification":
+        return []
+    distinct_labels = {name: np.unique(split.labels) for name, split in reported.items()}
+    return [
+        f"{name} has one label alone, {names[labels[0]]!r}: its scores cannot compare models"
+        for name, labels in distinct_labels.items()
+        if len(labels) == 1
+    ]
+
+
+def unscored_tuning(spec: TaskSpec, names: tuple[str, ...], tuning: Split) -> list[str]:
+    """Return a note if every model scores 0 on the tuning split: it has no entity, or one class, by which Matthews is 0, and F1 of another
+    class."""
+    present = TASK_KINDS[spec.kind].present(tuning.labels)
+    if spec.kind not in ("classification", "tagging") or len(present) != 1:
+        return []
+    only = names[present.pop()]
+    blind = {"matthews"} | ({"f1"} if only != (spec.positive or names[-1]) else set())
+    if spec.kind == "tagging":
+        blind = set(ENTITY_METRICS) if only == OUTSIDE else set()
+    if not blind.issuperset(spec.metrics):
+        return []
+    return [
+        f"the tuning split has one label alone, {only!r}: every model scores 0 on it, so it chooses no checkpoint; name a file with other "
+        "labels, too, with --tuning, or as `tuning` in the task file"
+    ]

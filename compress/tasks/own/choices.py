@@ -1,0 +1,48 @@
+"""Files of multiple-choice questions: detect them, and which columns are which."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..reading.choices import endings_of
+from ..reading.tables import Table
+from ..reading.text_columns import ending_columns, ending_values
+
+# Usual column names: SWAG, HellaSwag, RACE, CosmosQA, COPA, PIQA, CommonsenseQA, ARC and others.
+_CONTEXTS = ("sent1", "ctx", "article", "passage", "context", "premise", "goal", "question")
+_BEGINNINGS = ("sent2", "question")
+_ENDINGS = ("endings", "ending", "choices", "choice", "options", "option", "answers", "answer", "sol")
+_LABELS = ("label", "answer", "answerKey", "answer_key", "gold")
+_SAMPLE = 100  # rows
+
+
+def usual_choice(table: Table, *, kind_chosen: bool = False) -> tuple[str, str, str] | None:
+    """Return the columns (contexts, or "contexts,beginnings" if endings have a common beginning; endings; labels) of a file with usual
+    names; None if it has no such columns. `kind_chosen`: the user chose the kind, so a usual name for endings suffices."""
+    known = table.columns
+    endings = next((name for name in _ENDINGS if holds_endings(table, name)), None)
+    if endings is None and kind_chosen:
+        endings = next((name for name in _ENDINGS if known.keys() >= {*ending_columns(name, known)}), None)
+    context = next((name for name in _CONTEXTS if name in known), "text" if kind_chosen else None)
+    if endings is None or context is None:
+        return None
+    taken = {context, *ending_columns(endings, known)}
+    begins = next((name for name in _BEGINNINGS if name in known and name not in taken), None)
+    label = next((name for name in _LABELS if name in known and name not in taken), "label" if kind_chosen else None)
+    return None if label is None else (context if begins is None else f"{context},{begins}", endings, label)
+
+
+def holds_endings(table: Table, name: str) -> bool:
+    """Whether the column, or those found by `ending_columns`, have two endings or more in most of the first rows; questions with fewer are
+    reported with their line when endings are read."""
+    parts = ending_columns(name, table.columns)
+    if not table.numbers or not all(part in table.columns for part in parts):
+        return False
+    values = ending_values(name, table.columns, table.columns.__getitem__)[:_SAMPLE]
+    return 2 * sum(isinstance(endings_of(value, name), list) for value in values) > len(values)
+
+
+def choice_text(table: Table, text: str, endings: str) -> tuple[str, ...]:
+    """Return `TaskSpec.text`; `text` may be two columns separated by a comma."""
+    parts: Sequence[str] = [text] if text in table.columns else [part.strip() for part in text.split(",")]
+    return (*parts, endings)

@@ -1,0 +1,25 @@
+"""Detect files of queries and passages for ranking."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..reading.number_texts import is_number
+from ..reading.tables import Table
+
+QUERY, PASSAGE = "query", "passage"  # columns
+RELEVANCES = ("relevance", "score")  # of labels
+
+
+def ranks(table: Table, texts: Sequence[str], label: str) -> bool:
+    """Whether text columns are called query and passage, labels are numbers, and some query has passages with different ones. Negative
+    numbers are reported later, with their line."""
+    if tuple(texts) != (QUERY, PASSAGE) or label not in table.columns:
+        return False
+    values = table.column(label)
+    if not all(not isinstance(value, bool) and is_number(str(value)) for value in values):
+        return False
+    relevances: dict[str, set[float]] = {}
+    for query, value in zip(map(str, table.columns[QUERY]), values, strict=True):
+        relevances.setdefault(query, set()).add(float(value))
+    return any(len(grades) > 1 for grades in relevances.values())

@@ -1,0 +1,251 @@
+"""Write a commented task file for a user's own files; columns that are not named are guessed."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import yaml
+
+from compress.errors import CompressError, brief
+from compress.files.paths import escape_home, expand_home
+from compress.files.tabular import CONLL, column_names, label_list, label_text
+from compress.spec.kinds import KINDS
+from compress.spec.task import TaskSpec
+
+from ..kinds import TASK_KINDS
+from ..kinds.classification import MOST_UNLISTED_LABELS
+from ..kinds.embedding import is_blank
+from ..loading.checks import to_split
+from ..reading.columns import Rows
+from ..reading.delimited import read_table
+from ..reading.plain_text import is_plain_text
+from ..reading.tables import Table, no_examples
+from ..reading.text_columns import ending_columns
+from .columns import check_parted, check_tabular, headless, with_words
+from .files import OwnFiles
+from .task import names_split, own_task
+
+_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", *CONLL)
+_DEV = ("dev", "validation", "valid", "val", "test", "eval")
+_LONGER = {
+    "text": "cut",
+    "word": "read in windows that overlap",
+    "question": "read in windows that overlap",
+    "choice": "cut, the context first",
+    "pair": "cut, each on its own",
+}
+_KINDS = (
+    "classification: one label per text; multilabel: any number; tagging: one per word; span: a part of "
+    "a text; ranking: the order of a query's passages; choice: one of several endings; regression: a "
+    "score; embedding: vectors"
+)
+_LABEL_WORDS = {
+    str: "column of the labels, scores, relevances, answers or correct endings",
+    tuple: "columns of 0 and 1, one for each label",
+}
+_TEXT_WORDS = {
+    False: "one column, or two for pairs of texts",
+    True: "columns of contexts, of the beginning of each ending if there is one, and of endings",
+}
+_WITHOUT_TUNING = {
+    False: "without it, a tenth of train is held out",
+    True: "name one with scores, since no pair of train has any",
+}
+_LABELS = ("label", "labels", "class", "category", "target", "relevance", "score", "stars", "rating", "sentiment", "intent", "topic",
+    "tags", "ner_tags", "entities", "answers",
+)  # fmt: skip
+_TEXTS = (
+    "text",
+    "sentence",
+    "review",
+    "content",
+    "body",
+    "message",
+    "comment",
+    "question",
+    "title",
+    "utterance",
+    "tokens",
+    "words",
+)
+_PAIRS = (
+    ("sentence1", "sentence2"), ("premise", "hypothesis"), ("question1", "question2"), ("text1", "text2"), ("text_a", "text_b"),
+    ("question", "context"), ("question", "sentence"), ("question", "answer"), ("question", "passage"), ("query", "passage"),
+)  # fmt: skip
+
+
+def files_in(folder: Path) -> tuple[Path, Path]:
+    """Return the training file and the one to report scores on, found by their names. Raises `CompressError` if they do not exist."""
+    return _file_in(folder, "--train", ("train",)), _file_in(folder, "--dev", _DEV)
+
+
+def _file_in(folder: Path, option: str, stems: Sequence[str]) -> Path:
+    names = [f"{stem}{suffix}" for suffix in _SUFFIXES for stem in stems]
+    path = next((folder / name for name in names if (folder / name).is_file()), None)
+    if path is None:
+        raise CompressError(
+            f"{option}: expected a file of labelled examples such as {names[0]}, found none here; name it with "
+            f"{option} FILE"
+        )
+    return path
+
+
+def guess_columns(own: OwnFiles, options: Sequence[str]) -> OwnFiles:
+    """Return the files with every column that no option names guessed from names and values; `options`: of `text`, `pair`, `label`."""
+    if is_plain_text(own.kind, own.train):
+        raise CompressError(
+            "--train: expected a file with columns to find, found plain text; name it in a task file, as `files.train`"
+        )
+    table = read_table(expand_home(own.train))
+    own = with_words(own, table)
+    check_parted(table)
+    if own.kind == "choice" and own.pair is not None:
+        return own
+    names = {name.lower(): name for name in table.columns}
+    if not options and not names.keys() & {*_LABELS, *_TEXTS, *(name for pair in _PAIRS for name in pair)}:
+        _check_headed(table)
+    label = own.label if "label" in options else _label(table, names, {own.text} if "text" in options else set())
+    text, pair = own.text, own.pair
+    if "text" not in options:
+        pairs = [(names[one], names[two]) for one, two in _PAIRS if one in names and two in names]
+        if pair is None and pairs and label not in pairs[0]:
+            text, pair = pairs[0]
+        else:
+            text = _text_column(table, names, {label, pair})
+    return OwnFiles(own.train, own.dev, text, pair, label, own.kind, own.max_length)
+
+
+def _check_headed(table: Table) -> None:
+    """Raise `CompressError` if a file without a usual column name seems to start with an example."""
+    check_tabular(table)
+    first = headless(table)
+    if first is not None:
+        raise CompressError(
+            f"{table.place}: its first line is read as the names of the columns, and {brief(first)} is a value, too; put a line of names "
+            "above, or name the columns with --text and --label"
+        )
+
+
+def _label(table: Table, names: dict[str, str], texts: set[str]) -> str:
+    named = next((names[name] for name in _LABELS if name in names and names[name] not in texts), None)
+    few = [name for name, values in table.columns.items() if name not in texts and _may_be_classes(values)]
+    if not table.columns:
+        raise no_examples(table.place)
+    if named is None and not few:
+        raise CompressError(
+            f"{table.place}: no column looks like labels; name one of {column_names(table.columns)} with --label"
+        )
+    return named or few[-1]
+
+
+def _may_be_classes(values: list[Any]) -> bool:
+    """Whether they may be classes: a few distinct values, repeated."""
+    different = len({label_text(value) for value in values})
+    return 2 <= different <= min(MOST_UNLISTED_LABELS, len(values) // 2)
+
+
+def _text_column(table: Table, names: dict[str, str], taken: set[str | None]) -> str:
+    named = next((names[name] for name in _TEXTS if name in names and names[name] not in taken), None)
+    lengths = {
+        name: fmean(map(len, values))
+        for name, values in table.columns.items()
+        if name not in taken and values and all(isinstance(value, str) for value in values)
+    }
+    if named is None and not lengths:
+        raise CompressError(
+            f"{table.place}: no column looks like texts; name one of {column_names(table.columns)} with --text"
+        )
+    return named or max(lengths, key=lambda name: lengths[name])
+
+
+def task_yaml(own: OwnFiles, file: Path) -> tuple[str, list[str]]:
+    """Return the text of a task file at `file`, and the columns of the training file that are neither texts nor labels.
+
+    Raises `CompressError` like `own_task`, and for texts and labels that `run` would reject.
+    """
+    spec, _ = own_task(own)
+    train, dev = (read_table(expand_home(path)) for path in (own.train, own.dev))
+    unscored = not KINDS[spec.kind].learnt and all(map(is_blank, train.column(spec.label_columns[0])))
+    prepared = [_texts_alone(spec, train) if unscored else _prepare_rows(spec, train), _prepare_rows(spec, dev)]
+    for index, rows in enumerate(prepared):
+        to_split(spec, rows, spec.known_labels or (), training=index == 0 and not unscored, scored=index > 0)
+    longest = max(_count_words(value) for column in prepared[0].texts for value in column)
+    others = [metric for metric in KINDS[spec.kind].metrics if metric not in spec.metrics]
+    read = {*spec.text, *ending_columns(spec.text[-1], train.columns), *spec.label_columns}
+    rest = [name for name in train.columns if name not in read]
+    lines = [
+        "# What the texts and labels are, where they come from and how they are scored; docs/tasks.md has all fields.",
+        f"#     compress run int8 --teacher DIR --task {' '.join(file.name.split())}",
+        "",
+        f"name: {_inline_yaml(spec.name)}  # lower case; used in names of runs and in reports{_after_folder(own.train)}",
+        f"kind: {spec.kind}  # {_KINDS}",
+        f"text: {_inline_yaml(list(spec.text))}  # {_TEXT_WORDS[KINDS[spec.kind].unit == 'choice']}{_unused_columns(rest)}",
+        f"label: {_inline_yaml(spec.label if isinstance(spec.label, str) else list(spec.label))}  # {_LABEL_WORDS[type(spec.label)]}",
+    ]
+    if spec.labels is not None:
+        lines += [
+            f"labels:  # in the order of their ids; after each, its {KINDS[spec.kind].unit}s in train",
+            *(f"  - {_inline_yaml(name)}  # {count:,}" for name, count in _counts(spec, train)),
+        ]
+    lines += [
+        f"metrics: {_inline_yaml(list(spec.metrics))}  # or {', '.join(others)}; the headline score is the mean of several"
+        if others
+        else f"metrics: {_inline_yaml(list(spec.metrics))}  # their mean is the headline score",
+        f"max_length: {spec.max_length}  # tokens; longer texts are {_LONGER[KINDS[spec.kind].unit]} "
+        f"(the longest text of train has {longest:,} words)",
+        "files:  # relative to this file's folder",
+        f"  train: {_inline_yaml(_path(own.train, file))}  # {len(train.numbers):,} examples",
+        f"  dev: {_inline_yaml(_path(own.dev, file))}  # {len(dev.numbers):,} examples; scores are reported on them, once, at the end",
+        f"  # tuning: FILE  # to choose checkpoints and settings on; {_WITHOUT_TUNING[unscored]}",
+    ]
+    return "\n".join(lines) + "\n", rest
+
+
+def _after_folder(train: Path) -> str:
+    return (
+        f"; taken from its folder, since {train.name} names no task: change it as you like"
+        if names_split(train)
+        else ""
+    )
+
+
+def _prepare_rows(spec: TaskSpec, table: Table) -> Rows:
+    return TASK_KINDS[spec.kind].prepared(spec, Rows.of(table, spec))
+
+
+def _texts_alone(spec: TaskSpec, table: Table) -> Rows:
+    return replace(Rows.of(table, spec), labels=[0.0] * len(table.numbers))
+
+
+def _count_words(text: Any) -> int:
+    return len(text if isinstance(text, list) else str(text).split())
+
+
+def _unused_columns(rest: Sequence[str]) -> str:
+    return f"; not used: {', '.join(brief(name) for name in rest[:8])}" if rest else ""
+
+
+def _counts(spec: TaskSpec, train: Table) -> list[tuple[str, int]]:
+    values = train.column(spec.label_columns[0])
+    if KINDS[spec.kind].unit == "word":
+        counts = Counter(name for labels in _prepare_rows(spec, train).labels for name, _, _ in labels)
+        return [(name, counts[name]) for name in spec.labels or ()]
+    many = KINDS[spec.kind].many
+    counts = Counter(name for value in values for name in ((label_list(value) or []) if many else [label_text(value)]))
+    return [(name, counts[name]) for name in spec.labels or ()]
+
+
+def _path(path: Path, file: Path) -> str:
+    place = expand_home(path)
+    return escape_home(Path(os.path.relpath(place.parent.resolve() / place.name, file.parent.resolve())).as_posix())
+
+
+def _inline_yaml(value: object) -> str:
+    """Return the value as YAML on one line, quoted if necessary."""
+    return yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=1 << 30).split("\n...")[0].strip()

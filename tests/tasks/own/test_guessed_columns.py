@@ -1,0 +1,86 @@
+"""Unnamed columns of texts and labels: found by names and values, or the user is asked to name them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from compress.errors import CompressError
+from compress.tasks import OwnFiles, own_task
+from compress.tasks.own.template import files_in, guess_columns
+
+
+def test_columns_are_guessed(tmp_path: Path) -> None:
+    rows = [f"{i},premise {i},what follows from it {i},{'yes' if i % 2 else 'no'},x" for i in range(20)]
+    for name in ("train", "validation"):
+        (tmp_path / f"{name}.csv").write_text("\n".join(["id,premise,hypothesis,entails,source", *rows]))
+    files = OwnFiles(*files_in(tmp_path))
+    assert files.dev.name == "validation.csv"
+    columns = guess_columns(files, [])
+    assert (columns.text, columns.pair, columns.label) == ("premise", "hypothesis", "entails")
+    columns = guess_columns(OwnFiles(files.train, files.dev, "hypothesis"), ["text"])
+    assert (columns.text, columns.pair, columns.label) == ("hypothesis", None, "entails")
+
+
+def test_what_cannot_be_guessed_is_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(CompressError, match=r"--train: expected .* such as train\.csv, found none here; name it"):
+        files_in(tmp_path)
+    for name in ("train", "dev"):
+        (tmp_path / f"{name}.csv").write_text("\n".join(["a,b", *(f"{i},text {i}" for i in range(9))]))
+    with pytest.raises(CompressError, match="no column looks like labels; name one of 'a', 'b' with --label"):
+        guess_columns(OwnFiles(*files_in(tmp_path)), [])
+
+
+def headless(folder: Path, header: str = "so very fine,good") -> OwnFiles:
+    rows = [header, *(f"so fine {i},{('good', 'bad')[i % 2]}" for i in range(9))]
+    for name in ("train", "dev"):
+        (folder / f"{name}.csv").write_text("\n".join(rows))
+    return OwnFiles(*files_in(folder))
+
+
+def test_a_file_that_begins_with_an_example_is_told(tmp_path: Path) -> None:
+    own = headless(tmp_path)
+    with pytest.raises(
+        CompressError, match=r"its first line is read as the names .* 'good' is a value, too; put a line"
+    ):
+        guess_columns(own, [])
+    with pytest.raises(
+        CompressError, match=r"no column 'text'; .*; or put a line of names above, if 'good' is a value$"
+    ):
+        own_task(own)
+
+
+@pytest.mark.parametrize(
+    "header", ["comment,good", "what,rating", "what,good", "so very fine,other", "so fine 0,other"]
+)
+def test_a_line_of_names_may_hold_a_value(tmp_path: Path, header: str) -> None:
+    own = headless(tmp_path, header)
+    columns = guess_columns(own, [])
+    assert [columns.text, columns.label] == header.split(",")
+
+
+def test_named_columns_may_be_values(tmp_path: Path) -> None:
+    columns = guess_columns(headless(tmp_path, "what,good"), ["label"])
+    assert columns.text == "what"
+
+
+@pytest.mark.parametrize(("suffix", "mark"), [(".tsv", "\t"), (".csv", ",")])
+def test_one_word_per_line_is_no_table(tmp_path: Path, suffix: str, mark: str) -> None:
+    """Sets of named entities are often called train.tsv; blank lines are between their texts."""
+    for name in ("a", "b"):
+        lines = "".join(f"Ada{mark}B-PER\nlives{n}{mark}O\n\n" for n in range(8))
+        (tmp_path / f"{name}{suffix}").write_text(lines)
+    own = OwnFiles(tmp_path / f"a{suffix}", tmp_path / f"b{suffix}")
+    for call in (lambda: own_task(own), lambda: guess_columns(own, ())):
+        with pytest.raises(
+            CompressError, match=rf"a\{suffix}: expected a table .* blank lines between texts; rename the file"
+        ):
+            call()
+
+
+def test_blank_lines_between_rows_of_a_table_do_not_matter(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.csv").write_text("id,words\n1,so fine\n\n2,so dull\n")
+    with pytest.raises(CompressError, match=r"a\.csv: no column 'text'; name one of 'id', 'words'"):
+        own_task(OwnFiles(tmp_path / "a.csv", tmp_path / "b.csv"))
