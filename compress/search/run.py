@@ -17,7 +17,7 @@ from ..models.dimensions import read_config
 from ..pipeline import BenchSettings, Listener, Plan, Request, build_stage, plan_all, run_all
 from ..pipeline.plan.students import resolve_student
 from ..pipeline.request import check_numbers, command_line, load_recipe, overrides_for, threads_of
-from ..pipeline.stages.prune_budget import least_mb
+from ..pipeline.stages.prune.budget import least_mb
 from ..pipeline.stages.registry import STAGES
 from ..processes.helpers import Helpers
 from ..results import Result

@@ -20,8 +20,8 @@ from compress.models.pruned_shape import PrunedShape
 from compress.models.word_table import named_tokens
 from compress.pipeline import Plan, Request, plan_all
 from compress.pipeline.random_model import random_model
-from compress.pipeline.stages.prune_budget import least_mb
-from compress.pipeline.stages.prune_widths import widths_of
+from compress.pipeline.stages.prune.budget import least_mb
+from compress.pipeline.stages.prune.widths import widths_of
 from compress.pruning.budget import flops_costs, unit_counts
 from compress.pruning.unit_choice import head_counts, neuron_counts
 from compress.search import run as search_run

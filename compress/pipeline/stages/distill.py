@@ -26,7 +26,7 @@ from .ensemble import check_answers_alone, ensemble_inputs, table
 from .general import ENCODER
 from .layer_importance import layer_importance_inputs
 from .projections import described_projections, load_projections, save_projections
-from .prune import PRUNE
+from .prune.prune import PRUNE
 from .token_vectors import token_vector_inputs
 
 _SEVERAL = (

@@ -18,7 +18,7 @@ from ..plan.changed import add_changed
 from ..plan.fields import described_threshold
 from ..training.info import Threshold
 from .fit_samples import BATCH, fit_batches, fit_rows, reads_first_token
-from .pruned_scores import TuningComparison
+from .tuning_comparison import TuningComparison
 
 _NAME = "relu"
 

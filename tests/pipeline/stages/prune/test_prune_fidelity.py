@@ -17,7 +17,7 @@ from compress.models.dimensions import read_config
 from compress.models.predict import predict_logits
 from compress.pipeline import run_all
 from compress.pipeline.run import build_stage
-from compress.pipeline.stages.pruned_scores import TuningComparison
+from compress.pipeline.stages.tuning_comparison import TuningComparison
 from compress.report import numbers, write_report
 
 

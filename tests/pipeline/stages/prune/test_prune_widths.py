@@ -20,7 +20,7 @@ from compress.models.checkpoints import load_classifier
 from compress.models.dimensions import Dimensions, dimensions, read_config
 from compress.pipeline import run_all
 from compress.pipeline.run import build_stage
-from compress.pipeline.stages import prune
+from compress.pipeline.stages.prune import prune
 from compress.pruning.scores import FisherScores
 from compress.report import write_report
 from compress.spec.stages import Prune

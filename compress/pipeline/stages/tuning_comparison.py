@@ -1,4 +1,4 @@
-"""How a pruned model answers the tuning split, compared with the whole model that it was made from."""
+"""How a changed model answers the tuning split, compared with the whole model that it was made from."""
 
 from __future__ import annotations
 

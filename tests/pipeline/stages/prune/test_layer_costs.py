@@ -15,8 +15,8 @@ from compress.models.dimensions import dimensions
 from compress.models.pruned_shape import PrunedShape
 from compress.pipeline import Listener, Request
 from compress.pipeline.run import build_stage
-from compress.pipeline.stages import layer_costs
-from compress.pipeline.stages.layer_costs import (
+from compress.pipeline.stages.prune import layer_costs
+from compress.pipeline.stages.prune.layer_costs import (
     _FEWEST_TOKENS,
     Shape,
     _cpu_times,

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from pydantic import TypeAdapter
 
-from ...files.atomic import write_text
-from ...models.heads import HEADS, model_from
-from ...models.pruned_shape import FIELD
-from ...quantize import FILES
-from ...quantize.methods import int8_format, quantizer_of
-from ...sessions.opening import open_session
-from ...spec.quantization import Quantize
-from ...spec.recipe import Recipe
-from ..plan import Job
+from ....files.atomic import write_text
+from ....models.heads import HEADS, model_from
+from ....models.pruned_shape import FIELD
+from ....quantize import FILES
+from ....quantize.methods import int8_format, quantizer_of
+from ....sessions.opening import open_session
+from ....spec.quantization import Quantize
+from ....spec.recipe import Recipe
+from ...plan import Job
 
 if TYPE_CHECKING:
-    from ...pruning.budget import MeasuredCosts
+    from ....pruning.budget import MeasuredCosts
 
 _MOST_LAYERS = 6  # of a measured model: the cost of further layers follows from the difference between 6 and 4
 _MOST_TOKENS = (
@@ -54,7 +54,7 @@ def int8_of(recipe: Recipe) -> Quantize | None:
 def measured_costs(job: Job[Any], config: Any, *, length: int | None) -> MeasuredCosts:
     """Return the costs for models of this transformers `config`: CPU milliseconds of a text of `length` tokens on one thread, or bytes of
     the file if there is no length. Saved in the job's `work`, so that a resumed job does not measure again."""
-    from ...pruning.budget import MeasuredCosts
+    from ....pruning.budget import MeasuredCosts
 
     kept = job.work / ("layer_times.json" if length else "layer_bytes.json")
     if not kept.is_file():
@@ -90,7 +90,7 @@ def timed_tokens(config: Any) -> int:
 
 def _measure(measure: Callable[[Sequence[Shape]], list[float]], config: Any, *, timed: bool) -> MeasuredCosts:
     """Measure models that differ in one number from a narrow one, which has one head and 16 neurons in each layer."""
-    from ...pruning.budget import MeasuredCosts
+    from ....pruning.budget import MeasuredCosts
 
     layers, options = config.num_hidden_layers, _options(config, _STEPS if timed else 2)
     depth = min(layers, _MOST_LAYERS)
@@ -119,8 +119,8 @@ def _measure(measure: Callable[[Sequence[Shape]], list[float]], config: Any, *, 
 
 def _options(config: Any, steps: int) -> dict[str, list[int]]:
     """Return field of `Shape` -> values to measure, ascending, beginning with zero and the smallest."""
-    from ...models.families import FAMILIES
-    from ...pruning.unit_choice import neuron_counts
+    from ....models.families import FAMILIES
+    from ....pruning.unit_choice import neuron_counts
 
     heads = config.num_attention_heads
     some = neuron_counts(getattr(config, FAMILIES[config.model_type].own_name("intermediate_size"))).tolist()
@@ -140,8 +140,8 @@ def _measured_places(count: int, steps: int) -> list[int]:
 def _model_of_shape(job: Job[Any], config: Any, shape: Shape, tokens: int) -> Any:
     import torch
 
-    from ...models.families import FAMILIES
-    from ...pruning.removal import without_units
+    from ....models.families import FAMILIES
+    from ....pruning.removal import without_units
 
     config = copy.deepcopy(config)
     vars(config).pop(FIELD, None)
@@ -163,8 +163,8 @@ def _model_of_shape(job: Job[Any], config: Any, shape: Shape, tokens: int) -> An
 
 def _file(job: Job[Any], model: Any, folder: Path) -> Path:
     """Write the model's fast graph, in int8 if the recipe ends in that, and return its path."""
-    from ...export.fast import build_fast
-    from ...graphs.model_files import write_model
+    from ....export.fast import build_fast
+    from ....graphs.model_files import write_model
 
     folder.mkdir()
     path = folder / "model.onnx"
@@ -188,8 +188,8 @@ def quantize_random(spec: Quantize, source: Path, folder: Path, *, tokens: int) 
     size; return the path in `folder`. Ranges come from random texts; if the method smooths, every possible place is smoothed."""
     import onnx
 
-    from ...quantize.int8_files import write_calibrated, write_worst_case
-    from ...quantize.quantizer import Int8Job
+    from ....quantize.int8_files import write_calibrated, write_worst_case
+    from ....quantize.quantizer import Int8Job
 
     smooths = quantizer_of(spec).smooths
     static = "smoothquant" if smooths else "static"

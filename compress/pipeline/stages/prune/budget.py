@@ -8,14 +8,14 @@ from itertools import takewhile
 
 import numpy as np
 
-from ...errors import CompressError
-from ...models.dimensions import Dimensions
-from ...quantize.word_blocks import row_bytes
-from ...spec.stages import Prune
-from ...tasks import encode
-from ..plan import Node, Plan
+from ....errors import CompressError
+from ....models.dimensions import Dimensions
+from ....quantize.word_blocks import row_bytes
+from ....spec.stages import Prune
+from ....tasks import encode
+from ...plan import Node, Plan
+from .later_stages import later_vocabulary
 from .layer_costs import int8_of
-from .prune_later import later_vocabulary
 
 _SAMPLE = 512  # training texts whose mean length a plan is checked with
 # What a file has beyond its weights: the graph, and a factor for scales and what stays fp32.
@@ -27,7 +27,7 @@ _GRAPH_MB, _MOST_BESIDE = (
 
 def check(plan: Plan, node: Node[Prune]) -> None:
     """Check that the budget allows the narrowest layers, and is less than the model has, as far as that is known without measuring."""
-    from ...pruning.budget import flops_costs, narrowest
+    from ....pruning.budget import flops_costs, narrowest
 
     spec, sizes = node.spec, plan.sizes[node.model]
     if spec.budget == "flops":

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...models.dimensions import Dimensions
-from ...models.pruned_shape import PrunedShape
-from ...spec.recipe import Stage
-from ...spec.stages import Prune
-from ..plan import Draft, Node, Plan
+from ....models.dimensions import Dimensions
+from ....models.pruned_shape import PrunedShape
+from ....spec.recipe import Stage
+from ....spec.stages import Prune
+from ...plan import Draft, Node, Plan
 
 
 def widths_of(spec: Prune, sizes: Dimensions) -> list[tuple[int, int]]:
     """Return the heads and the neurons to keep in each layer. ValueError naming the field: a model of these sizes cannot have them."""
-    from ...pruning.budget import unit_counts
+    from ....pruning.budget import unit_counts
 
     heads, neurons = zip(*unit_counts(sizes), strict=True)
     kept_heads, kept_neurons = _each_layer("heads", spec.heads, heads), _each_layer("neurons", spec.neurons, neurons)
@@ -44,7 +44,7 @@ def _each_layer(name: str, setting: int | tuple[int, ...] | None, unpruned: tupl
 
 
 def _check_multiples(spec: Prune, kept: tuple[int, ...], unpruned: tuple[int, ...]) -> None:
-    from ...pruning.unit_choice import MULTIPLE
+    from ....pruning.unit_choice import MULTIPLE
 
     for number, (width, most) in enumerate(zip(kept, unpruned, strict=True)):
         if width % MULTIPLE and width != most:
@@ -74,7 +74,7 @@ def pruned_dimensions(spec: Prune, sizes: Dimensions) -> Dimensions | None:
 def smallest(plan: Plan, node: Node[Prune], sizes: Dimensions) -> Dimensions:
     """Return the sizes with these widths; for a budget the narrowest sizes, since a budget is an upper limit, and heads and neurons that do
     not matter are removed even if it allows them."""
-    from ...pruning.budget import narrowest
+    from ....pruning.budget import narrowest
 
     known = pruned_dimensions(node.spec, sizes)
     return narrowest(sizes) if known is None else known

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...models.checkpoints import load_tokenizer
-from ...models.dimensions import read_config
-from ...models.families import FAMILIES
-from ...spec.recipe import Recipe
-from ...spec.stages import Prune, Vocabulary
-from ..plan import Draft, Job, Node, Plan
-from .vocabulary import kept_of
+from ....models.checkpoints import load_tokenizer
+from ....models.dimensions import read_config
+from ....models.families import FAMILIES
+from ....spec.recipe import Recipe
+from ....spec.stages import Prune, Vocabulary
+from ...plan import Draft, Job, Node, Plan
+from ..vocabulary import kept_of
 
 
 def described_later(draft: Draft, stage: str, budget: str) -> tuple[dict[str, Any], dict[str, str]]:

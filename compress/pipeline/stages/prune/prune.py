@@ -8,33 +8,33 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ...losses.hard_label import HardLabel
-from ...machine import cpu_name, isa, versions
-from ...models.checkpoints import load_classifier, load_tokenizer, pad_id, save_checkpoint
-from ...models.dimensions import Dimensions, dimensions, read_config
-from ...models.heads import HEADS
-from ...models.pruned_shape import prunable_families, why_not_prunable
-from ...quantize.methods import int8_format
-from ...results.pruning import PrunedPoint
-from ...spec.recipe import Stage
-from ...spec.stages import Prune
-from ...spec.stages.prune import BudgetName, RepairName, ScoreName
-from ...tasks import TaskBatches
-from ..plan import TRAINING, Draft, Job, Kind
-from ..plan.changed import add_changed
-from ..plan.fields import described_threshold
-from ..plan.vectors import learns_labels
-from ..training.info import Threshold
-from .export import no_fast_graph
-from .fit_samples import BATCH, FitRows, fit_batches, fit_rows, reads_first_token
+from ....losses.hard_label import HardLabel
+from ....machine import cpu_name, isa, versions
+from ....models.checkpoints import load_classifier, load_tokenizer, pad_id, save_checkpoint
+from ....models.dimensions import Dimensions, dimensions, read_config
+from ....models.heads import HEADS
+from ....models.pruned_shape import prunable_families, why_not_prunable
+from ....quantize.methods import int8_format
+from ....results.pruning import PrunedPoint
+from ....spec.recipe import Stage
+from ....spec.stages import Prune
+from ....spec.stages.prune import BudgetName, RepairName, ScoreName
+from ....tasks import TaskBatches
+from ...plan import TRAINING, Draft, Job, Kind
+from ...plan.changed import add_changed
+from ...plan.fields import described_threshold
+from ...plan.vectors import learns_labels
+from ...training.info import Threshold
+from ..export import no_fast_graph
+from ..fit_samples import BATCH, FitRows, fit_batches, fit_rows, reads_first_token
+from ..tuning_comparison import TuningComparison
+from .budget import check, check_least
+from .later_stages import described_later, set_later
 from .layer_costs import cost_fields, int8_of, measured_costs
-from .prune_budget import check, check_least
-from .prune_later import described_later, set_later
-from .prune_widths import planned_widths, pruned_dimensions, smallest, widths_of
-from .pruned_scores import TuningComparison
+from .widths import planned_widths, pruned_dimensions, smallest, widths_of
 
 if TYPE_CHECKING:
-    from ...pruning.budget import Costs, Kept, UnitScores
+    from ....pruning.budget import Costs, Kept, UnitScores
 
 _MEASURED = ("latency", "size_mb")
 
@@ -101,9 +101,9 @@ def _is_recovered(draft: Draft, stage: Stage) -> bool:
 
 def run(job: Job[Prune]) -> PruneInfo:
     """Write the checkpoint of the last budget's model, of our own class unless all layers are alike with all their heads."""
-    from ...training import make_accelerator
-    from ..training.teacher_targets import tuning_outputs
-    from ..training.thresholds import choose_threshold
+    from ....training import make_accelerator
+    from ...training.teacher_targets import tuning_outputs
+    from ...training.thresholds import choose_threshold
 
     folder, context, spec = job.inputs["model"].path, job.context, job.spec
     if spec.score == "auto":
@@ -153,8 +153,8 @@ def run(job: Job[Prune]) -> PruneInfo:
 
 def _fisher(job: Job[Prune], model: Any, data: TaskBatches) -> tuple[Sequence[UnitScores], int]:
     """Score heads and neurons by the loss; return the scores and the number of examples used."""
-    from ...objective import Objective
-    from ...pruning.scores import fisher_scores, mask_gradients
+    from ....objective import Objective
+    from ....pruning.scores import fisher_scores, mask_gradients
 
     gradients = mask_gradients(
         model,
@@ -168,7 +168,7 @@ def _fisher(job: Job[Prune], model: Any, data: TaskBatches) -> tuple[Sequence[Un
 
 def _obs(job: Job[Prune], model: Any, data: TaskBatches) -> tuple[Sequence[UnitScores], int]:
     """Score heads and neurons by the error of layers; return the orders and the number of examples used."""
-    from ...pruning.obs import removal_orders
+    from ....pruning.obs import removal_orders
 
     rows = _fit_rows(job, data)
     orders = removal_orders(
@@ -191,7 +191,7 @@ _SCORES = {"fisher": _fisher, "obs": _obs}
 def _costs(job: Job[Prune], model: Any, config: Any, length: float) -> Costs:
     """Return the cost of widths with this `config`, in the unit of the budget; CompressError if even the model's smallest shape exceeds
     it."""
-    from ...pruning.budget import flops_costs
+    from ....pruning.budget import flops_costs
 
     sizes, budget = _sizes(job, model), job.spec.budget
     if budget in _MEASURED:
@@ -222,7 +222,7 @@ class _Pruning:
 
     def points(self) -> Iterator[tuple[Any, PrunedPoint]]:
         """Yield the model at each budget, or with the given widths, pruned and repaired."""
-        from ...pruning.budget import best_units, choose
+        from ....pruning.budget import best_units, choose
 
         spec, costs = self.job.spec, self.costs
         if spec.budget == "widths":
@@ -234,8 +234,8 @@ class _Pruning:
 
     def _prune_to(self, kept: Kept, budget: float | None = None) -> tuple[Any, PrunedPoint]:
         """Return the model with these heads and neurons; `budget`: the one that they were chosen for."""
-        from ...models.pruned import shape_of
-        from ...pruning.removal import without_units
+        from ....models.pruned import shape_of
+        from ....pruning.removal import without_units
 
         job, comparison = self.job, self.comparison
         pruned = without_units(self.model, kept.heads, kept.neurons)
@@ -268,7 +268,7 @@ def _sizes(job: Job[Prune], model: Any) -> Dimensions:
 
 
 def _repair(job: Job[Prune], pruned: Any, model: Any, data: TaskBatches, which: str) -> None:
-    from ...pruning.repair import repair
+    from ....pruning.repair import repair
 
     rows = _fit_rows(job, data)
     repair(
