@@ -12,7 +12,7 @@ from typing import Any
 from ..errors import CheckFailed, CompressError
 from ..files.paths import display_path
 from ..model_choice import Choice, Limits, Measured, choose, pareto_front
-from ..models.checkpoints import load_tokenizer, pad_id
+from ..models.checkpoints.folders import load_tokenizer, pad_id
 from ..models.dimensions import read_config
 from ..pipeline import BenchSettings, Listener, Plan, Request, build_stage, plan_all, run_all
 from ..pipeline.plan.students import resolve_student

@@ -16,7 +16,7 @@ from recipe_runs import TASK, TEACHER, compress
 
 from compress.model_choice import Limits
 from compress.models.dimensions import Dimensions, dimensions
-from compress.models.pruned_shape import PrunedShape
+from compress.models.pruned.shape import PrunedShape
 from compress.models.word_table import named_tokens
 from compress.pipeline import Plan, Request, plan_all
 from compress.pipeline.random_model import random_model

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from ...models.checkpoints import load_classifier, load_tokenizer, pad_id, save_checkpoint
+from ...models.checkpoints.folders import load_classifier, load_tokenizer, pad_id, save_checkpoint
 from ...models.dimensions import read_config
 from ...models.families import FAMILIES
 from ...models.heads import HEADS
-from ...models.pruned_shape import prunable_families
+from ...models.pruned.shape import prunable_families
 from ...spec.recipe import Stage
 from ...spec.stages import Relu
 from ...tasks import TaskBatches

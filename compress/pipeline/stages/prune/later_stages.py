@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....models.checkpoints import load_tokenizer
+from ....models.checkpoints.folders import load_tokenizer
 from ....models.dimensions import read_config
 from ....models.families import FAMILIES
 from ....spec.recipe import Recipe

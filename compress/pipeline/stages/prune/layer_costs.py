@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 
 from ....files.atomic import write_text
 from ....models.heads import HEADS, model_from
-from ....models.pruned_shape import FIELD
+from ....models.pruned.shape import FIELD
 from ....quantize import FILES
 from ....quantize.methods import int8_format, quantizer_of
 from ....sessions.opening import open_session

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from ....losses.hard_label import HardLabel
 from ....machine import cpu_name, isa, versions
-from ....models.checkpoints import load_classifier, load_tokenizer, pad_id, save_checkpoint
+from ....models.checkpoints.folders import load_classifier, load_tokenizer, pad_id, save_checkpoint
 from ....models.dimensions import Dimensions, dimensions, read_config
 from ....models.heads import HEADS
-from ....models.pruned_shape import prunable_families, why_not_prunable
+from ....models.pruned.shape import prunable_families, why_not_prunable
 from ....quantize.methods import int8_format
 from ....results.pruning import PrunedPoint
 from ....spec.recipe import Stage
@@ -234,7 +234,7 @@ class _Pruning:
 
     def _prune_to(self, kept: Kept, budget: float | None = None) -> tuple[Any, PrunedPoint]:
         """Return the model with these heads and neurons; `budget`: the one that they were chosen for."""
-        from ....models.pruned import shape_of
+        from ....models.pruned.model import shape_of
         from ....pruning.removal import without_units
 
         job, comparison = self.job, self.comparison

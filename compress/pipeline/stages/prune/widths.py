@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ....models.dimensions import Dimensions
-from ....models.pruned_shape import PrunedShape
+from ....models.pruned.shape import PrunedShape
 from ....spec.recipe import Stage
 from ....spec.stages import Prune
 from ...plan import Draft, Node, Plan

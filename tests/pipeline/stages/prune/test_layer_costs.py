@@ -12,7 +12,7 @@ from transformers import BertConfig
 from worlds import TASK
 
 from compress.models.dimensions import dimensions
-from compress.models.pruned_shape import PrunedShape
+from compress.models.pruned.shape import PrunedShape
 from compress.pipeline import Listener, Request
 from compress.pipeline.run import build_stage
 from compress.pipeline.stages.prune import layer_costs

@@ -16,7 +16,7 @@ from transformers import AutoModelForSequenceClassification
 
 from compress.cli.plans import plan_documents, print_plans
 from compress.errors import CompressError
-from compress.models.checkpoints import load_classifier
+from compress.models.checkpoints.folders import load_classifier
 from compress.models.dimensions import Dimensions, dimensions, read_config
 from compress.pipeline import run_all
 from compress.pipeline.run import build_stage
