@@ -23,8 +23,8 @@ from compress.losses.hidden_mse import HiddenMse
 from compress.losses.relation_kl import RelationKl
 from compress.losses.soft_cross_entropy import SoftCrossEntropy
 from compress.models.cards import load_student
-from compress.models.checkpoints import load_classifier
-from compress.models.features import compute_features
+from compress.models.checkpoints.folders import load_classifier
+from compress.models.features.named import compute_features
 from compress.models.layer_maps import check_losses, layer_pairs
 from compress.models.students import build_student, sample_tokens, student_dimensions
 from compress.objective import Objective

@@ -28,7 +28,7 @@ from records import add_json, code_line, write_json
 
 from compress.export import export_onnx
 from compress.models.cards import load_student
-from compress.models.checkpoints import load_classifier, save_checkpoint
+from compress.models.checkpoints.folders import load_classifier, save_checkpoint
 from compress.models.dimensions import dimensions
 from compress.models.random_models import random_classifier
 from compress.models.students import build_student, student_dimensions

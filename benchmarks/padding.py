@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from records import add_json, code_line, write_json
 
-from compress.models.checkpoints import load_tokenizer
+from compress.models.checkpoints.folders import load_tokenizer
 from compress.pipeline.plan.sources import TaskSource
 from compress.pipeline.plan.teachers import resolve_teacher
 from compress.tasks import BucketSampler, resolve_task

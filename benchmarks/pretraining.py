@@ -26,8 +26,8 @@ from tokenizers import Tokenizer
 from compress.corpus import MaskedBatches, TextBatches, TokenShards, corpus_sources, tokenize_corpus
 from compress.losses.masked_lm import MaskedTokens
 from compress.machine import training_precision, usable_cores
-from compress.models.checkpoints import load_tokenizer
-from compress.models.features import layers_of
+from compress.models.checkpoints.folders import load_tokenizer
+from compress.models.features.named import layers_of
 from compress.models.masked_head import MaskedLmHeads
 from compress.models.masked_lm import masked_lm_around
 from compress.models.random_models import random_encoder

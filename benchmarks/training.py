@@ -16,7 +16,7 @@ from records import add_json, code_line, write_json
 
 from compress.losses.hard_label import HardLabel
 from compress.machine import fast_bf16, usable_cores
-from compress.models.checkpoints import load_classifier, load_tokenizer, pad_id
+from compress.models.checkpoints.folders import load_classifier, load_tokenizer, pad_id
 from compress.objective import Objective
 from compress.pipeline.plan.sources import TaskSource
 from compress.pipeline.plan.teachers import resolve_teacher

@@ -9,7 +9,7 @@ from .errors import CompressError
 from .losses import LOSSES
 from .losses.features import LAST_HIDDEN, TOKEN_SCORES
 from .losses.loss import LossSpec, Pairs, Unit
-from .models.features import Batch, Features
+from .models.features.named import Batch, Features
 from .models.heads import HEADS, Head
 from .models.masked_head import MaskedLmHeads
 from .spec.kinds import KindName

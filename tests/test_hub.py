@@ -13,7 +13,7 @@ from huggingface_hub import constants
 
 from compress import hub
 from compress.errors import CompressError
-from compress.models.checkpoint_location import fetch
+from compress.models.checkpoints.location import fetch
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -109,7 +109,7 @@ def test_an_interrupted_download_goes_on(
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", download)
     for reachable in (False, True):
-        monkeypatch.setattr("compress.models.checkpoint_location.is_reachable", lambda answer=reachable: answer)
+        monkeypatch.setattr("compress.models.checkpoints.location.is_reachable", lambda answer=reachable: answer)
         if not reachable:
             assert fetch("teacher t", "a/b", COMMIT, "") == folder
             (folder / missing).rename(folder / f"{missing}.rest")

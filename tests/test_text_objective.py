@@ -16,7 +16,7 @@ from compress.losses.hidden_mse import HiddenMse
 from compress.losses.masked_lm import MaskedTokens
 from compress.losses.masked_soft_target import MaskedSoftTarget
 from compress.losses.segment_pairs import SentenceOrder, segment_pair_loss
-from compress.models.features import compute_features
+from compress.models.features.named import compute_features
 from compress.models.masked_head import MaskedLmHeads
 from compress.models.masked_lm import copy_head, decoder, masked_lm_around, masked_text_loss
 from compress.objective import Objective

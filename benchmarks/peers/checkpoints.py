@@ -12,7 +12,7 @@ from heads import Head, class_name, side_by_side
 from inputs import checked
 
 from compress.models.cards import load_student
-from compress.models.checkpoints import load_classifier, save_checkpoint
+from compress.models.checkpoints.folders import load_classifier, save_checkpoint
 from compress.models.dimensions import dimensions
 from compress.models.random_models import random_classifier
 from compress.models.students import build_student, student_dimensions

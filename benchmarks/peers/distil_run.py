@@ -33,7 +33,7 @@ from compress.errors import CompressError
 from compress.files.atomic import write_text
 from compress.files.paths import display_path
 from compress.models.cards import load_student
-from compress.models.checkpoints import load_classifier, load_tokenizer, save_checkpoint
+from compress.models.checkpoints.folders import load_classifier, load_tokenizer, save_checkpoint
 from compress.models.students import build_student, student_dimensions
 from compress.pipeline.plan.sources import TaskSource
 from compress.pipeline.plan.teachers import resolve_teacher

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..bundle.source import artefact, finished_result, model_entry, setting
 from ..errors import CompressError
-from ..models.checkpoints import load_classifier, load_tokenizer
+from ..models.checkpoints.folders import load_classifier, load_tokenizer
 from ..models.dimensions import Dimensions, dimensions, read_config
 from ..models.families import FAMILIES
 from ..models.heads import HEADS
@@ -86,7 +86,7 @@ def _sizes(run: Path, name: str, folder: Path) -> Dimensions:
 
 
 def _read(result: Result, name: str, folder: Path, text: str, pair: str | None, limit: int) -> ModelMaps:
-    from ..models.attention_weights import attention_weights
+    from ..models.features.attention_weights import attention_weights
 
     tokenizer = load_tokenizer(folder)
     check_room(tokenizer, limit, pair=pair is not None)

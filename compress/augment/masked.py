@@ -103,8 +103,8 @@ class MaskedLmProposer:
         import torch
         from torch.nn.functional import linear
 
+        from ..models.features.predict import to_tensors
         from ..models.masked_lm import masked_states
-        from ..models.predict import to_tensors
 
         pad_id = int(self._model.config.pad_token_id or 0)
         arrays, masked = batch.inputs(slots, mask_id=self._mask, pad_id=pad_id)

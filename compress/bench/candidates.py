@@ -11,8 +11,8 @@ from typing import Any
 
 from ..errors import CompressError, did_you_mean
 from ..files.paths import expand_home
+from ..models.checkpoints.weights import weight_files
 from ..models.dimensions import read_config
-from ..models.weights import weight_files
 from ..runtime.folder import MODEL_FILES
 from ..sessions.checks import check_graph_file
 from .runners import IMPORTS

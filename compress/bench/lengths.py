@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import CompressError
-from ..models.checkpoints import load_tokenizer, tokenizer_files
+from ..models.checkpoints.folders import load_tokenizer, tokenizer_files
 from ..runtime.folder import read_settings
 from ..spec.task import TaskSpec
 from ..tasks import Split, check_data_dir, encode, load_training, resolve_task

@@ -91,9 +91,9 @@ def torch_runner(path: Path, threads: int) -> Runner:
     """Run a checkpoint in eager fp32, as most people do before compression."""
     import torch
 
+    from ..models.checkpoints.pretrained import load_pretrained
     from ..models.dimensions import read_config, usable_positions
     from ..models.heads import auto_class, head_named, without_pooler
-    from ..models.pretrained import load_pretrained
 
     torch.set_num_threads(threads)
     config = read_config(path)

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import CheckFailed
 from ..evaluate import threshold_of
-from ..models.sentence_folders import POOLING
+from ..models.sentence_encoders.folders import POOLING
 from ..runtime.folder import MODEL_FILES, read_json, read_settings, unpadded_beside
 from ..runtime.kinds import ANSWER_KINDS, output_names
 from ..runtime.passages import THRESHOLD

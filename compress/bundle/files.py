@@ -7,7 +7,7 @@ import re
 import stat
 from pathlib import Path, PurePosixPath
 
-from ..models.sentence_folders import MODULES, POOLING, PROMPTS, TEXTS
+from ..models.sentence_encoders.folders import MODULES, POOLING, PROMPTS, TEXTS
 from ..runtime.folder import MODEL_FILES, unpadded_beside
 from ..store.hashing import sha256_all
 from .document import CARD, NAME, FileEntry

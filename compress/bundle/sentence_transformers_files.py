@@ -8,9 +8,9 @@ from typing import Any
 
 from ..errors import CheckFailed, CompressError
 from ..models.dimensions import read_config
-from ..models.sentence_folders import LAYERS, MODULES, POOLING, PROMPTS, TEXTS
-from ..models.sentence_pooling import FIELD, MODES, Pooling
-from ..models.vector_layers import AVERAGED, vector_words
+from ..models.sentence_encoders.folders import LAYERS, MODULES, POOLING, PROMPTS, TEXTS
+from ..models.sentence_encoders.pooling import FIELD, MODES, Pooling
+from ..models.sentence_encoders.vector_layers import AVERAGED, vector_words
 from ..runtime.folder import read_json, read_settings
 
 

@@ -13,11 +13,11 @@ from typing import Any
 from .. import machine
 from ..errors import CompressError
 from ..files.paths import expand_home, with_display_paths
+from ..models.checkpoints.tokenizer_settings import tokenizer_settings_of
+from ..models.checkpoints.vocabularies import tokenizer_settings
 from ..models.dimensions import has_segments, read_config
 from ..models.families import FAMILIES
-from ..models.pruned_shape import PrunedShape
-from ..models.tokenizer_settings import tokenizer_settings_of
-from ..models.vocabularies import tokenizer_settings
+from ..models.pruned.shape import PrunedShape
 from ..provenance import running_code
 from ..report.finetuning_choice import choices_of
 from ..results import Machine, ModelResult, TaskInfo
@@ -107,7 +107,7 @@ def _copy_configuration(folder: Path, source: Source) -> None:
     if (checkpoint / "tokenizer.json").is_file():
         shutil.copyfile(checkpoint / "tokenizer.json", folder / "tokenizer.json")
     else:
-        from ..models.checkpoints import load_tokenizer
+        from ..models.checkpoints.folders import load_tokenizer
 
         (folder / "tokenizer.json").write_text(
             untruncated(load_tokenizer(checkpoint)).to_str(pretty=True), encoding="utf-8"
@@ -150,7 +150,7 @@ def _is_known_family(source: Source) -> bool:
 def _tokenizer_config(checkpoint: Path, max_length: int) -> dict[str, Any]:
     """Return the tokenizer's config with the bundle's length limit, for consumers that truncate there, and with what gives
     the model its tokens and segments."""
-    from ..models.checkpoints import load_tokenizer
+    from ..models.checkpoints.folders import load_tokenizer
 
     config = read_config(checkpoint)
     settings = tokenizer_settings_of(

@@ -29,7 +29,7 @@ def vocab(
     """Train a tokenizer on plain text, for teachers that start from random weights."""
     from ..bundle.target import building, move_into_place
     from ..corpus import corpus_sources, train_vocabulary
-    from ..models.checkpoints import save_tokenizer
+    from ..models.checkpoints.folders import save_tokenizer
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise CompressError(f"{out}: exists already; choose a new folder with --out")

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from ..errors import CheckFailed
-from ..models.features import logits_of
+from ..models.features.named import logits_of
 from ..sessions.opening import open_session
 from ..sessions.outputs import real_rows, run_logits
 from .rounding import exact_answers

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..models.features import logits_of
+from ..models.features.named import logits_of
 
 _UNIT = 2.0**-24  # the largest relative error of rounding to float32
 _DRAWS = 4

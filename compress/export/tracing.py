@@ -16,12 +16,12 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import CompressError
+from ..models.checkpoints.pretrained import load_pretrained
 from ..models.dimensions import read_config
 from ..models.families import FAMILIES
 from ..models.heads import HEADS, STATES, auto_class, without_pooler
-from ..models.pretrained import load_pretrained
-from ..models.sentence_pooling import pooling_of, read_states, sentence_vectors, vector_fields
-from ..models.vector_layers import layer_states
+from ..models.sentence_encoders.pooling import pooling_of, read_states, sentence_vectors, vector_fields
+from ..models.sentence_encoders.vector_layers import layer_states
 from ..spec.kinds import KindName
 from .forms import FORMS
 
@@ -181,7 +181,7 @@ def example(traced: Traced, batch: int, length: int) -> dict[str, Tensor]:
 
 
 def side_by_side(outputs: Outputs) -> Tensor:
-    """Return the logits as `models.features.logits_of` does; from states [batch, length, hidden] and vectors
+    """Return the logits as `models.features.named.logits_of` does; from states [batch, length, hidden] and vectors
     [batch, hidden], return the vectors."""
     if isinstance(outputs, Tensor):
         return outputs

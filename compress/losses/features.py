@@ -1,6 +1,6 @@
 """Names of features, by which a loss requests tensors of a model; built and parsed only here.
 
-`models.features` documents each, with its shape.
+`models.features.named` documents each, with its shape.
 """
 
 import re

@@ -13,8 +13,8 @@ from ..fields import Fraction, Name, Positive, Spec
 from ..spec.stages import Finetune
 from ..spec.stages.finetune import lists
 from .families import FAMILIES, Family
+from .sentence_encoders.vector_layers import LAST, problem_of
 from .student_forms import Albert, Layers, Static
-from .vector_layers import LAST, problem_of
 
 if TYPE_CHECKING:
     RandomFamily = AnyFamily = str

@@ -15,7 +15,7 @@ from typing import Any
 from ..errors import CompressError
 from .families import FAMILIES
 from .families.fields import allowed_values
-from .pruned_shape import check_pruned
+from .pruned.shape import check_pruned
 
 
 def allowed_fields(path: Path, document: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from .config_fields import allowed_fields
 from .families import FAMILIES, RELATIVE_BUCKETS, Counts, Family
 from .families.counts import rest_flops
 from .heads import HEADS
-from .pruned_shape import PrunedShape
+from .pruned.shape import PrunedShape
 
 _EMBEDDING = 128  # of ALBERT and ELECTRA, if config.json has none
 _NO_NUMBER = (TypeError, ValueError, OverflowError)

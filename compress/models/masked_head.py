@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ..losses.features import LAST_HIDDEN, WORDS
-from .features import Batch, Features
+from .features.named import Batch, Features
 from .masked_lm import decoder, token_scores
 
 

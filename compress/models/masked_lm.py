@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import CompressError
 from ..losses.masked_lm import masked_lm_loss, masked_positions
+from .checkpoints.pretrained import check_loading, load_pretrained
+from .checkpoints.weights import tensor_names
 from .dimensions import read_config
 from .families import FAMILIES
-from .pretrained import check_loading, load_pretrained
-from .weights import tensor_names
 
 if TYPE_CHECKING:
     import torch
@@ -115,7 +115,7 @@ def masked_states(model: Any, batch: dict[str, Tensor], positions: Tensor, hidde
     `positions`: int64 [position], indices into [batch, length] flattened. `hidden`: the encoder's last states [batch, length, hidden], if
     already computed.
     """
-    from .features import model_inputs
+    from .features.named import model_inputs
 
     if hidden is None:
         output: Any = model.base_model(**model_inputs(model, batch))

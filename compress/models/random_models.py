@@ -8,11 +8,11 @@ from ..corpus.vocabulary import BERT, ROBERTA
 from ..spec.kinds import KindName
 from ..tokenization.special import SpecialIds
 from .cards import RandomInit
-from .checkpoints import label_fields
+from .checkpoints.folders import label_fields
+from .checkpoints.pretrained import transformers_config
 from .families import FAMILIES
 from .heads import HEADS, model_from
-from .pretrained import transformers_config
-from .sentence_pooling import FIELD
+from .sentence_encoders.pooling import FIELD
 
 if TYPE_CHECKING:
     from torch import nn

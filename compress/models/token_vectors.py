@@ -57,7 +57,7 @@ def token_states(
     before the first layer and after each. The model is put into evaluation mode; `on_progress` receives the number of tokens done."""
     import torch
 
-    from .features import compute_features
+    from .features.named import compute_features
 
     device = next(model.parameters()).device
     layers = range(model.config.num_hidden_layers + 1) if mean else [model.config.num_hidden_layers]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .pruned_shape import FIELD
+from .pruned.shape import FIELD
 
 
 def usable_class(kind: Any, config: Any) -> Any:
@@ -13,7 +13,7 @@ def usable_class(kind: Any, config: Any) -> Any:
     kind = _on_rows(kind)
     if not hasattr(config, FIELD):
         return kind
-    from .pruned import pruned_class
+    from .pruned.model import pruned_class
 
     return pruned_class(kind)
 

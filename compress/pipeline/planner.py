@@ -9,7 +9,7 @@ from dataclasses import replace
 from ..errors import CompressError
 from ..fields import Spec
 from ..models.cards import StudentCard
-from ..models.checkpoints import other_head
+from ..models.checkpoints.folders import other_head
 from ..models.dimensions import Dimensions, usable_positions
 from ..models.heads import HEADS
 from ..models.students import PRETRAINED, layer_norm_epsilon, not_kept, student_dimensions

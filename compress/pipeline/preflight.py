@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from ..errors import CompressError
 from ..fields import Spec
 from ..files.paths import check_folder, nearest_existing
-from ..models.checkpoints import largest_number, load_tokenizer
+from ..models.checkpoints.folders import largest_number, load_tokenizer
+from ..models.checkpoints.weights import layers_in, weight_files
 from ..models.families import FAMILIES
-from ..models.weights import layers_in, weight_files
 from ..spec.kinds import KINDS
 from ..spec.stages import OnText, Training
 from ..tasks import is_at_hand

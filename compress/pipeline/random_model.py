@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..models.checkpoints import label_fields
+from ..models.checkpoints.folders import label_fields
+from ..models.checkpoints.pretrained import quiet_transformers
 from ..models.dimensions import Dimensions
 from ..models.families import FAMILIES
 from ..models.heads import HEADS
-from ..models.pretrained import quiet_transformers
 from ..spec.stages import Export
 from .plan import Plan
 from .plan.changed import activation_of
@@ -87,7 +87,7 @@ def export_of(plan: Plan, name: str) -> Export:
 
 def config_of(plan: Plan, name: str, labels: tuple[str, ...]) -> Any:
     """Return transformers' config of the checkpoint that the plan exports as `name`."""
-    from ..models.pretrained import transformers_config
+    from ..models.checkpoints.pretrained import transformers_config
     from ..models.students.build import config_of_student
 
     config = transformers_config({**plan.source(name).config, **label_fields(plan.task.spec.kind, labels)})

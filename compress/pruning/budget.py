@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from ..models.dimensions import Dimensions
-from ..models.pruned_shape import PrunedShape
+from ..models.pruned.shape import PrunedShape
 from .unit_choice import Widths, cheapest_unit, choose_widths, head_counts, neuron_counts
 
 

@@ -49,7 +49,7 @@ def layers_alone(model: Any, kept: Sequence[int]) -> Iterator[None]:
     """While open, `model` has only these of its layers, and its config counts them."""
     from torch import nn
 
-    from ..models.features import layers_of
+    from ..models.features.named import layers_of
 
     every = layers_of(model)
     path = next(name for name, module in model.named_modules() if module is every)

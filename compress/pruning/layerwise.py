@@ -11,8 +11,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from ..models.features import Batch, first_layer_inputs, layers_of, model_inputs
-from ..models.pruned import layer_part
+from ..models.features.named import Batch, first_layer_inputs, layers_of, model_inputs
+from ..models.pruned.model import layer_part
 
 # Units of a layer -> the matrix that reads them, and the norm after its sum with the residual.
 READERS = {"heads": ("output", "attention_norm"), "neurons": ("down", "norm")}

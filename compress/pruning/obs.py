@@ -13,8 +13,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..models.features import Batch, layers_of
-from ..models.pruned import head_size, layer_part
+from ..models.features.named import Batch, layers_of
+from ..models.pruned.model import head_size, layer_part
 from .layerwise import READERS, LayerInputs, first_inputs, inputs_at, layer_states, recorded_inputs, tokens_read
 from .repair import DAMPING
 

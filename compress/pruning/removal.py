@@ -11,9 +11,9 @@ from torch import Tensor
 
 from ..models.families import Family
 from ..models.heads import head_of, without_pooler
-from ..models.layer_mix import add_mix, learnt_mix
-from ..models.pruned import ATTENTION, UNPRUNED, family_of, head_size, layer_name, shape_of
-from ..models.pruned_shape import FIELD, PrunedShape
+from ..models.pruned.model import ATTENTION, UNPRUNED, family_of, head_size, layer_name, shape_of
+from ..models.pruned.shape import FIELD, PrunedShape
+from ..models.sentence_encoders.layer_mix import add_mix, learnt_mix
 from ..models.usable_classes import usable_class
 
 

@@ -15,8 +15,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ..models.features import Batch, layers_of
-from ..models.pruned import layer_part
+from ..models.features.named import Batch, layers_of
+from ..models.pruned.model import layer_part
 from .layerwise import READERS, LayerInputs, first_inputs, inputs_at, layer_states, recorded_inputs, tokens_read
 
 DAMPING = 1e-2  # relative to the mean diagonal of the normal equations, for weights that few examples determine

@@ -11,9 +11,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ..models.features import compute_features
-from ..models.predict import to_tensors
-from ..models.pruned import head_size, layer_part
+from ..models.features.named import compute_features
+from ..models.features.predict import to_tensors
+from ..models.pruned.model import head_size, layer_part
 from ..objective import Objective
 from ..tasks import TaskBatches
 from .layerwise import READERS

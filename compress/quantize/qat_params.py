@@ -13,7 +13,7 @@ from onnx import GraphProto, ModelProto
 
 from ..errors import CompressError
 from ..graphs.rewriting import fold_transposes, merge_duplicates, strip_identities
-from ..models.quant_spec import SEGMENTS, MatmulUse, QuantSpec
+from ..models.fake_quant.spec import SEGMENTS, MatmulUse, QuantSpec
 from ..spec.quantization import Quantize
 from .node_selection import QuantizationPlan, select_nodes
 from .params import QuantizationParams

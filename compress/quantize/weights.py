@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..models.quant_spec import CODES, LARGEST, LEAST_SCALE
+from ..models.fake_quant.spec import CODES, LARGEST, LEAST_SCALE
 
 Array = np.ndarray
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import CompressError
-from ..models.quant_spec import LEAST_SCALE
+from ..models.fake_quant.spec import LEAST_SCALE
 from .weights import is_long
 
 Array = np.ndarray

@@ -22,7 +22,7 @@ from ..models.heads import HEADS
 from ..pipeline import Plan
 from ..pipeline.plan.changed import activation_of
 from ..pipeline.random_model import export_of, write_random
-from ..pipeline.stages.layer_costs import cost_fields, int8_of, quantize_random
+from ..pipeline.stages.prune.layer_costs import cost_fields, int8_of, quantize_random
 from ..quantize.methods import int8_format, quantizer_of
 
 _LENGTH, _RUNS = 128, 30

@@ -12,12 +12,12 @@ from typing import Any
 from ..errors import CheckFailed, CompressError
 from ..files.paths import display_path
 from ..model_choice import Choice, Limits, Measured, choose, pareto_front
-from ..models.checkpoints import load_tokenizer, pad_id
+from ..models.checkpoints.folders import load_tokenizer, pad_id
 from ..models.dimensions import read_config
 from ..pipeline import BenchSettings, Listener, Plan, Request, build_stage, plan_all, run_all
 from ..pipeline.plan.students import resolve_student
 from ..pipeline.request import check_numbers, command_line, load_recipe, overrides_for, threads_of
-from ..pipeline.stages.prune_budget import least_mb
+from ..pipeline.stages.prune.budget import least_mb
 from ..pipeline.stages.registry import STAGES
 from ..processes.helpers import Helpers
 from ..results import Result

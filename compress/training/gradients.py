@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from ..errors import CompressError
 from ..losses.loss import Unit
-from ..models.features import Features, compute_features
-from ..models.predict import to_tensors
+from ..models.features.named import Features, compute_features
+from ..models.features.predict import to_tensors
 from ..objective import Objective
 from ..processes import ranks
 from . import data_parallel, state

@@ -13,7 +13,7 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 
 from ..errors import CheckFailed, CompressError, Interrupted
-from ..models.dropout import draw_quickly
+from ..models.features.dropout import draw_quickly
 from ..objective import Objective
 from ..processes import ranks, signals
 from ..spec.stages import Training

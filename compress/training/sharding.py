@@ -17,7 +17,7 @@ from torch import Tensor, distributed, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
 
-from ..models.features import layers_of
+from ..models.features.named import layers_of
 from ..processes import ranks
 from . import data_parallel
 from .sharded_tensors import full_tensor, is_sharded, local_part

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..models.features import WORDS
+from ..models.features.named import WORDS
 from ..objective import Objective
 
 # Largest share of the table to cut to. The whole table takes four times its size (weights, gradient, two moments); a cut one four

@@ -37,7 +37,7 @@ def real(
     tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Callable[[str], Path], tiny_onnx: Callable[..., Path]
 ) -> Run:
     """A made-up run whose bag of words is replaced by a real DistilBERT's artefacts."""
-    from compress.models.checkpoints import save_checkpoint
+    from compress.models.checkpoints.folders import save_checkpoint
 
     root = tmp_path_factory.mktemp("real")
     invented = make_run(root / "invented")

@@ -217,7 +217,8 @@ CHOOSE = """['.layer', '.head'].forEach((name, place) => {
 
 def test_attention_that_is_not_finite_is_refused(cli: Any, run_of: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "compress.models.attention_weights.attention_weights", lambda *_: (np.full((2, 8, 8), np.nan, np.float32),)
+        "compress.models.features.attention_weights.attention_weights",
+        lambda *_: (np.full((2, 8, 8), np.nan, np.float32),),
     )
     code, out, err = call(cli, run_of())
     assert (code, out) == (2, "")

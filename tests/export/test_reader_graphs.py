@@ -26,8 +26,8 @@ from compress.export.forms import FORMS
 from compress.export.tracing import describe, example
 from compress.graphs.matmuls import head_matmuls, matmuls, output_matmuls
 from compress.graphs.model_files import get_metadata, write_model
-from compress.models.features import logits_of
-from compress.models.predict import predict_logits
+from compress.models.features.named import logits_of
+from compress.models.features.predict import predict_logits
 from compress.quantize import quantize_onnx
 from compress.quantize.checking import CLASSIFIER
 from compress.sessions.opening import open_session

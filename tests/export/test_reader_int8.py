@@ -16,8 +16,8 @@ from reader_graphs import OUTPUTS, logits, shapes_of, texts
 from compress.errors import CheckFailed
 from compress.export.fast import build_fast
 from compress.graphs.model_files import write_model
-from compress.models.fake_quant import FakeQuant, fake_quantized
-from compress.models.features import logits_of
+from compress.models.fake_quant.classifier import FakeQuant, fake_quantized
+from compress.models.features.named import logits_of
 from compress.quantize import quantize_onnx
 from compress.quantize.checking import CLASSIFIER
 from compress.quantize.int8_files import _check_same

@@ -15,7 +15,7 @@ from plain_teachers import plain_reader
 
 from compress.errors import CheckFailed
 from compress.export.program import Program, read_program
-from compress.models.features import logits_of
+from compress.models.features.named import logits_of
 from compress.quantize.inc import _check_program
 from compress.quantize.inc_tuning import Trial
 from compress.quantize.node_selection import QuantizationPlan

@@ -17,9 +17,9 @@ from transformers import AutoModel, AutoModelForSequenceClassification, AutoMode
 from compress.errors import CompressError
 from compress.export import export_onnx
 from compress.export.fast import build_fast
-from compress.models.checkpoints import save_checkpoint
-from compress.models.features import compute_features
-from compress.models.pretrained import transformers_config
+from compress.models.checkpoints.folders import save_checkpoint
+from compress.models.checkpoints.pretrained import transformers_config
+from compress.models.features.named import compute_features
 from compress.quantize import quantize_onnx
 from compress.sessions.opening import open_session
 from compress.spec.kinds import KindName

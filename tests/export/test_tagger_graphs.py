@@ -24,7 +24,7 @@ from compress.export.forms import FORMS
 from compress.export.tracing import Traced, describe, example
 from compress.graphs.matmuls import head_matmuls, matmuls, output_matmuls
 from compress.graphs.model_files import write_model
-from compress.models.fake_quant import FakeQuant, fake_quantized
+from compress.models.fake_quant.classifier import FakeQuant, fake_quantized
 from compress.models.families import FAMILIES
 from compress.quantize import quantize_onnx
 from compress.quantize.checking import CLASSIFIER

@@ -26,10 +26,10 @@ from compress.export.forms import FORMS
 from compress.export.tracing import describe, example
 from compress.graphs.matmuls import head_matmuls, matmuls, output_matmuls
 from compress.graphs.model_files import write_model
-from compress.models.fake_quant import FakeQuant, fake_quantized
+from compress.models.fake_quant.classifier import FakeQuant, fake_quantized
 from compress.models.families import FAMILIES
-from compress.models.features import compute_features
-from compress.models.predict import predict_logits
+from compress.models.features.named import compute_features
+from compress.models.features.predict import predict_logits
 from compress.quantize import quantize_onnx
 from compress.quantize.qat_params import Trained, quant_spec_of
 from compress.quantize.ranges import Range, calibrate

@@ -11,7 +11,7 @@ from albert_toys import EMBEDDING, bert, blocks, card, converted, text
 from text_batches import batches
 from transformers import BertForSequenceClassification
 
-from compress.models.features import compute_features
+from compress.models.features.named import compute_features
 from compress.models.students import fitting, table_errors, thin_sample
 from compress.models.students.activations import array
 from compress.models.students.factorising import truncated_svd

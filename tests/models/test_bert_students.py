@@ -22,7 +22,7 @@ from transformers import (
 from compress import catalog
 from compress.errors import CompressError
 from compress.models.cards import StudentCard, load_student
-from compress.models.checkpoints import load_classifier, save_checkpoint
+from compress.models.checkpoints.folders import load_classifier, save_checkpoint
 from compress.models.dimensions import Dimensions, dimensions
 from compress.models.families import FAMILIES
 from compress.models.students import (

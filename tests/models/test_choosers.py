@@ -16,10 +16,10 @@ from text_batches import batches
 from transformers import AutoModelForMultipleChoice
 
 from compress.models.cards import RandomInit
-from compress.models.checkpoints import has_head, load_classifier, other_head
+from compress.models.checkpoints.folders import has_head, load_classifier, other_head
 from compress.models.dimensions import dimensions, read_config
 from compress.models.families import FAMILIES
-from compress.models.features import accepted_inputs
+from compress.models.features.named import accepted_inputs
 from compress.models.heads import head_of
 from compress.models.random_models import random_classifier, random_config
 

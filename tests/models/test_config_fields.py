@@ -14,7 +14,7 @@ from transformers import AutoConfig, AutoModelForSequenceClassification
 from transformers.activations import ACT2FN
 
 from compress.errors import CompressError
-from compress.models.checkpoints import load_classifier
+from compress.models.checkpoints.folders import load_classifier
 from compress.models.dimensions import read_config
 from compress.models.families import FAMILIES
 from compress.models.families.fields import ACTIVATIONS

@@ -12,7 +12,7 @@ from compress.errors import CompressError
 from compress.models.cards import RandomInit
 from compress.models.cooccurrence_init import init_encoder, init_head
 from compress.models.dimensions import word_and_position_widths
-from compress.models.features import compute_features
+from compress.models.features.named import compute_features
 from compress.models.masked_lm import decoder, masked_lm_around, masked_text_loss, token_scores
 from compress.models.random_models import random_config, random_encoder
 

@@ -15,7 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from compress.errors import CompressError
 from compress.models.cards import StudentCard
 from compress.models.dimensions import Dimensions, dimensions, read_config
-from compress.models.features import accepted_inputs, compute_features
+from compress.models.features.named import accepted_inputs, compute_features
 from compress.models.students import build_student, not_kept, student_dimensions
 
 FORMS = {  # of both families

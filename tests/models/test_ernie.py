@@ -14,7 +14,7 @@ from compress.errors import CompressError
 from compress.export import export_onnx
 from compress.export.fast.reading import read_encoder
 from compress.models.cards import StudentCard
-from compress.models.checkpoints import save_checkpoint
+from compress.models.checkpoints.folders import save_checkpoint
 from compress.models.dimensions import dimensions, read_config
 from compress.models.students import build_student, student_dimensions
 

@@ -19,7 +19,7 @@ from compress.export.fast import build_fast
 from compress.graphs.model_files import write_model
 from compress.models.cards import StudentCard, load_student
 from compress.models.dimensions import Dimensions, dimensions
-from compress.models.features import compute_features
+from compress.models.features.named import compute_features
 from compress.models.students import build_encoder, build_student, layer_norm_epsilon, not_kept, student_dimensions
 from compress.sessions.opening import open_session
 

@@ -11,7 +11,7 @@ import torch
 from transformers import BertConfig, BertForMaskedLM
 
 from compress.losses.masked_lm import MaskedTokens
-from compress.models.features import compute_features
+from compress.models.features.named import compute_features
 from compress.models.masked_head import MaskedLmHeads
 from compress.models.masked_lm import masked_text_loss, new_masked_lm_head
 from compress.objective import Objective

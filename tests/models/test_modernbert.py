@@ -16,9 +16,9 @@ from compress.errors import CompressError
 from compress.export import export_onnx
 from compress.export.tracing import describe, example
 from compress.models.cards import StudentCard, load_student
-from compress.models.checkpoints import load_classifier, save_checkpoint
+from compress.models.checkpoints.folders import load_classifier, save_checkpoint
 from compress.models.dimensions import Dimensions, dimensions, read_config
-from compress.models.features import compute_features
+from compress.models.features.named import compute_features
 from compress.models.masked_lm import has_masked_lm_head, load_masked_lm, masked_text_loss, new_masked_lm_head
 from compress.models.students import build_student, student_dimensions
 from compress.quantize import FILES, quantize_onnx

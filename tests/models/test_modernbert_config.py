@@ -10,7 +10,7 @@ import pytest
 from family_teachers import LABELS, teacher_of
 
 from compress.errors import CompressError
-from compress.models.checkpoints import load_classifier, load_encoder, load_tokenizer
+from compress.models.checkpoints.folders import load_classifier, load_encoder, load_tokenizer
 from compress.models.dimensions import read_config, usable_positions
 
 PUBLISHED = {  # names as in the hub's config.json of ModernBERT-base, written by transformers 4

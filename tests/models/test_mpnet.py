@@ -21,9 +21,9 @@ from compress.export.fast.reading import read_encoder
 from compress.export.tracing import describe, example
 from compress.graphs.model_files import write_model
 from compress.models.cards import RandomInit, StudentCard, load_student
-from compress.models.checkpoints import load_classifier, load_tokenizer, save_checkpoint
+from compress.models.checkpoints.folders import load_classifier, load_tokenizer, save_checkpoint
 from compress.models.dimensions import dimensions, read_config, usable_positions
-from compress.models.features import compute_features
+from compress.models.features.named import compute_features
 from compress.models.random_models import random_config
 from compress.models.students import build_student, student_dimensions
 from compress.sessions.opening import open_session

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tokenizers import Tokenizer
 
-from compress.models.checkpoints import load_classifier, load_encoder, load_tokenizer
+from compress.models.checkpoints.folders import load_classifier, load_encoder, load_tokenizer
 from compress.models.masked_lm import new_masked_lm_head
 
 LABELS = ("no", "maybe", "yes")

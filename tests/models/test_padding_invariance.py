@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from transformers import AutoModelForSequenceClassification
 
 from compress.losses import LOSSES
-from compress.models.features import compute_features
+from compress.models.features.named import compute_features
 from compress.objective import Objective
 
 FAMILIES = ("bert", "distilbert", "roberta", "electra", "albert", "mpnet", "ernie")

@@ -23,10 +23,10 @@ from compress.losses.hidden_cosine import HiddenCosine
 from compress.losses.soft_cross_entropy import SoftCrossEntropy
 from compress.losses.soft_target import SoftTarget
 from compress.models.cards import RandomInit
-from compress.models.checkpoints import has_head, label_fields, load_classifier, other_head
+from compress.models.checkpoints.folders import has_head, label_fields, load_classifier, other_head
 from compress.models.dimensions import dimensions, read_config
 from compress.models.families import FAMILIES
-from compress.models.features import compute_features, logits_of
+from compress.models.features.named import compute_features, logits_of
 from compress.models.heads import HEADS, head_of
 from compress.models.random_models import random_classifier, random_config
 from compress.models.students import build_encoder, load_body, not_kept

@@ -16,10 +16,10 @@ from transformers import AutoModel, AutoModelForSequenceClassification, AutoMode
 
 from compress.errors import CompressError
 from compress.models.cards import StudentCard, load_student
-from compress.models.checkpoints import load_classifier, save_checkpoint
+from compress.models.checkpoints.folders import load_classifier, save_checkpoint
+from compress.models.checkpoints.pretrained import transformers_config
 from compress.models.dimensions import Dimensions, dimensions, read_config
-from compress.models.features import compute_features
-from compress.models.pretrained import transformers_config
+from compress.models.features.named import compute_features
 from compress.models.student_forms import Static
 from compress.models.students import student_dimensions
 

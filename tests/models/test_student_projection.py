@@ -14,10 +14,10 @@ from text_batches import batches
 from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification
 
 from compress.models.cards import StudentCard
-from compress.models.checkpoints import load_classifier
+from compress.models.checkpoints.folders import load_classifier
 from compress.models.dimensions import Dimensions, dimensions
 from compress.models.families import FAMILIES
-from compress.models.features import accepted_inputs
+from compress.models.features.named import accepted_inputs
 from compress.models.students import algebra, build_encoder, build_student, student_dimensions
 from compress.models.students.activations import observe
 

@@ -17,7 +17,7 @@ from transformers import DistilBertForSequenceClassification
 
 from compress.errors import CompressError
 from compress.models.cards import LayerRule, StudentCard
-from compress.models.checkpoints import load_classifier, save_checkpoint
+from compress.models.checkpoints.folders import load_classifier, save_checkpoint
 from compress.models.dimensions import Dimensions, dimensions, read_config
 from compress.models.students import build_student, student_dimensions
 

@@ -14,9 +14,9 @@ from plain_teachers import plain_classifier, plain_teacher, plain_tokenizer
 from transformers import AutoTokenizer
 
 from compress.errors import CompressError
-from compress.models.checkpoints import load_classifier, load_tokenizer
+from compress.models.checkpoints.folders import load_classifier, load_tokenizer
 from compress.models.dimensions import read_config
-from compress.models.features import accepted_inputs, compute_features
+from compress.models.features.named import accepted_inputs, compute_features
 from compress.tasks import Split, collate, encode
 
 TEXTS = ["the film is good", "the acting is not good and the story is bad .", "bad"]

@@ -10,7 +10,7 @@ import pytest
 from tokenizers import Tokenizer
 from worlds import encoder_world
 
-from compress.models import features
+from compress.models.features import named
 from compress.pipeline import Plan, Request, plan_all
 from compress.pipeline.plan import Context, Job, Listener
 from compress.spec.stages import General, MaskedLm, Pretrain
@@ -47,14 +47,14 @@ def plan(world: Path, kind: str, *overrides: str) -> Plan:
 def masks(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Record the attention masks of all forward passes."""
     attention_masks: list[Any] = []
-    inputs = features.model_inputs
+    inputs = named.model_inputs
 
     def keep(model: Any, batch: Any) -> Any:
         tensors = inputs(model, batch)
         attention_masks.append(tensors["attention_mask"])
         return tensors
 
-    monkeypatch.setattr(features, "model_inputs", keep)
+    monkeypatch.setattr(named, "model_inputs", keep)
     return attention_masks
 
 

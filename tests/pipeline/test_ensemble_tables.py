@@ -14,8 +14,8 @@ import torch
 from scipy.special import log_softmax
 from teacher_pairs import make_world, plan, request
 
-from compress.models.checkpoints import load_classifier, load_tokenizer, pad_id
-from compress.models.predict import predict_logits
+from compress.models.checkpoints.folders import load_classifier, load_tokenizer, pad_id
+from compress.models.features.predict import predict_logits
 from compress.pipeline import build_stage
 from compress.pipeline.stages import teacher_logits
 from compress.store import Artifact

@@ -19,10 +19,10 @@ from compress.corpus import corpus_sources, train_vocabulary
 from compress.errors import CompressError
 from compress.evaluate import predict_onnx
 from compress.models.cards import RandomInit
-from compress.models.checkpoints import load_tokenizer, pad_id, save_tokenizer
+from compress.models.checkpoints.folders import load_tokenizer, pad_id, save_tokenizer
 from compress.models.dimensions import dimensions, read_config, usable_positions
+from compress.models.features.predict import predict_logits
 from compress.models.masked_lm import masked_text_loss
-from compress.models.predict import predict_logits
 from compress.models.random_models import random_classifier, random_config
 from compress.pipeline import Plan
 

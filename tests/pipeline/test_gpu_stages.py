@@ -19,7 +19,7 @@ from tokenizers import Tokenizer
 
 from compress.augment import MaskedLmProposer
 from compress.losses import LOSSES
-from compress.models import predict
+from compress.models.features import predict
 from compress.pipeline.plan.students import CHOSEN_LAYERS
 from compress.pipeline.stages.registry import STAGES
 from compress.pruning import layerwise, obs, repair, scores

@@ -15,9 +15,9 @@ from transformers import AutoModel
 
 from compress.bundle import ship, verify
 from compress.errors import CompressError
-from compress.models.checkpoints import load_classifier, load_tokenizer, save_checkpoint
+from compress.models.checkpoints.folders import load_classifier, load_tokenizer, save_checkpoint
 from compress.models.dimensions import read_config
-from compress.models.layer_mix import learnt_mix, start_mix
+from compress.models.sentence_encoders.layer_mix import learnt_mix, start_mix
 from compress.pipeline import Plan, Request, plan_all, run_all
 from compress.report import write_report
 from compress.report.numbers import percent

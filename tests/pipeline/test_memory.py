@@ -18,9 +18,9 @@ from pretend_cuda import CUDA, pretend_cuda
 from compress.losses import LOSSES
 from compress.models.cards import RandomInit
 from compress.models.dimensions import dimensions
-from compress.models.dropout import draw_quickly
-from compress.models.features import compute_features
-from compress.models.predict import to_tensors
+from compress.models.features.dropout import draw_quickly
+from compress.models.features.named import compute_features
+from compress.models.features.predict import to_tensors
 from compress.models.random_models import random_classifier, random_config
 from compress.objective import Objective
 from compress.pipeline.memory import Forward, activation_bytes, feature_bytes

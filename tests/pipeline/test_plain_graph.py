@@ -16,10 +16,10 @@ from worlds import encoder_world
 from compress.errors import CompressError
 from compress.export.fast.graph import ACTIVATIONS
 from compress.models import families
+from compress.models.checkpoints.pretrained import load_pretrained
 from compress.models.fast_graph import FAST_ACTIVATIONS
-from compress.models.features import compute_features
+from compress.models.features.named import compute_features
 from compress.models.masked_lm import has_masked_lm_head, new_masked_lm_head
-from compress.models.pretrained import load_pretrained
 from compress.pipeline import Plan, Request, plan_all
 from compress.pipeline.results.resolved import resolved_recipe
 

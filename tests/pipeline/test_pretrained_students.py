@@ -17,7 +17,7 @@ from recipe_runs import TASK
 
 from compress.augment import read_augmented
 from compress.errors import CompressError
-from compress.models.checkpoints import load_classifier, load_tokenizer
+from compress.models.checkpoints.folders import load_classifier, load_tokenizer
 from compress.models.dimensions import read_config
 from compress.pipeline import Listener, Plan, Request, build_stage, plan_all
 from compress.pipeline.ablation.rows import chosen_rows
@@ -194,7 +194,7 @@ def test_with_one_tokenizer_layers_are_learnt_and_text_is_read(world: Path) -> N
     )
     (plan,) = plan_all(request)
     assert {"encoder", "intermediate", "prediction"} <= {node.id for node in plan.nodes}
-    from compress.models.weights import load_weights
+    from compress.models.checkpoints.weights import load_weights
 
     before, after = load_weights(world / "words"), load_weights(build_stage(request, "encoder").path)
     for name, tensor in before.items():

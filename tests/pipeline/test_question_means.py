@@ -16,8 +16,8 @@ from teacher_pairs import PAIR, plan
 from compress.augment import read_augmented
 from compress.losses.features import LOGITS
 from compress.losses.spans import moved_logits
-from compress.models.checkpoints import load_tokenizer, pad_id
-from compress.models.features import compute_features
+from compress.models.checkpoints.folders import load_tokenizer, pad_id
+from compress.models.features.named import compute_features
 from compress.pipeline import build_stage, run_all
 from compress.store import Artifact
 from compress.tasks import EncodedSpans, encode, load_reported, score, span_tables

@@ -17,7 +17,7 @@ from teacher_pairs import plan
 from compress.losses.features import LOGITS
 from compress.losses.soft_target import SoftTarget
 from compress.losses.spans import span_kl_loss
-from compress.models.predict import to_tensors
+from compress.models.features.predict import to_tensors
 from compress.objective import Objective
 from compress.pipeline import Listener, build_stage
 from compress.pipeline.training import teacher_targets

@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 
 from compress.corpus import corpus_sources, train_vocabulary
 from compress.errors import CompressError
-from compress.models.checkpoints import save_tokenizer
+from compress.models.checkpoints.folders import save_tokenizer
 from compress.tokenization.special import special_ids
 
 

@@ -15,7 +15,7 @@ from teacher_pairs import keys, make_world, plan
 
 from compress.cli.plans import plan_document
 from compress.errors import CompressError
-from compress.models.checkpoints import load_classifier
+from compress.models.checkpoints.folders import load_classifier
 from compress.pipeline.plan.teachers import names_of
 from compress.pipeline.preflight import preflight
 from compress.tasks import TASK_KINDS

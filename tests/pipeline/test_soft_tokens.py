@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 from worlds import encoder_world
 
 from compress.errors import CompressError
-from compress.models.checkpoints import load_encoder
+from compress.models.checkpoints.folders import load_encoder
 from compress.pipeline import Plan, Request, plan_all
 
 STUDENT = "name: half\ntitle: half\narchitecture: distilbert\nlayers: 1\n"

@@ -16,7 +16,7 @@ from worlds import encoder_world
 
 from compress.errors import CompressError
 from compress.losses import LOSSES
-from compress.models.checkpoints import load_classifier
+from compress.models.checkpoints.folders import load_classifier
 from compress.pipeline import Plan, Request, plan_all
 from compress.pipeline.plan import Context, Job, Listener
 from compress.pipeline.training.initial_student import initial_student

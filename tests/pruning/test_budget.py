@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from compress.models.dimensions import Dimensions
-from compress.models.pruned_shape import PrunedShape
+from compress.models.pruned.shape import PrunedShape
 from compress.pruning.budget import MeasuredCosts, best_units, choose, flops_costs, narrowest
 from compress.pruning.scores import FisherScores
 

@@ -11,7 +11,7 @@ from family_teachers import KINDS, classifier_of
 
 from compress.models.cards import StudentCard
 from compress.models.dimensions import dimensions
-from compress.models.features import compute_features
+from compress.models.features.named import compute_features
 from compress.models.students import build_student, student_dimensions
 from compress.pruning.layers import Round, layers_alone, rounds_to
 from compress.tasks import TASK_KINDS

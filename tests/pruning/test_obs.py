@@ -11,7 +11,7 @@ import torch
 from pruned_toys import FAMILIES, WITHOUT_PARTS, padded_batches, whole
 
 from compress.models.dimensions import dimensions
-from compress.models.pruned import layer_part
+from compress.models.pruned.model import layer_part
 from compress.pruning import obs
 from compress.pruning.budget import choose, flops_costs
 from compress.pruning.obs import RemovalOrder, removal_orders, removals

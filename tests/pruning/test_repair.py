@@ -9,7 +9,7 @@ import torch
 from pruned_toys import FAMILIES, HEADS, NEURONS, WITHOUT_PARTS, padded_batches, whole
 from torch import nn
 
-from compress.models.pruned import layer_part
+from compress.models.pruned.model import layer_part
 from compress.pruning import repair
 from compress.pruning.removal import without_units
 from compress.pruning.repair import NormalEquations

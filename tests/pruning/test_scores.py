@@ -13,7 +13,7 @@ from transformers import AutoConfig, AutoModelForTokenClassification
 from compress.losses.hard_label import HardLabel
 from compress.metrics.tags import concatenate_labels
 from compress.models.dimensions import dimensions
-from compress.models.pruned import layer_part
+from compress.models.pruned.model import layer_part
 from compress.objective import Objective
 from compress.pruning.budget import choose, flops_costs
 from compress.pruning.removal import without_units

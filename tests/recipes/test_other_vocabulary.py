@@ -12,7 +12,7 @@ from pretrained_toys import BYTES, encoder_folder
 from recipe_runs import TASK, TEACHER, compress
 
 from compress.bench import Candidate
-from compress.models.checkpoints import load_tokenizer
+from compress.models.checkpoints.folders import load_tokenizer
 from compress.results import Result
 from compress.runtime import Classifier
 from compress.spec.task import Synthetic

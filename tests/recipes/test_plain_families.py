@@ -15,7 +15,7 @@ from recipe_runs import TASK
 import compress
 from compress.bundle import ship, verify
 from compress.errors import CompressError
-from compress.models.checkpoints import load_classifier, load_tokenizer
+from compress.models.checkpoints.folders import load_classifier, load_tokenizer
 from compress.models.dimensions import read_config
 from compress.pipeline import Plan, Request, plan_all
 from compress.pipeline.preflight import preflight
@@ -99,7 +99,7 @@ def logits(checkpoint: Path, sentences: list[str]) -> np.ndarray:
     """Return the checkpoint's logits by torch, each text alone."""
     model = load_classifier(checkpoint, kind="classification", labels=("negative", "positive"), trained=True).eval()
     encoded = encode(load_tokenizer(checkpoint), Split((sentences,), np.zeros(len(sentences), np.int64)), 16)
-    from compress.models.features import compute_features
+    from compress.models.features.named import compute_features
 
     rows = []
     for row in range(len(sentences)):

@@ -13,8 +13,8 @@ from recipe_runs import compress
 from scipy.special import log_softmax
 from teacher_pairs import make_world
 
-from compress.models.checkpoints import load_classifier, load_tokenizer, pad_id
-from compress.models.predict import predict_logits
+from compress.models.checkpoints.folders import load_classifier, load_tokenizer, pad_id
+from compress.models.features.predict import predict_logits
 from compress.pipeline.stages.adopt import constant_score
 from compress.results import Result, read_result
 from compress.spec.task import Synthetic

@@ -16,12 +16,12 @@ from recipe_runs import TASK, TEACHER, compress
 
 from compress.model_choice import Limits
 from compress.models.dimensions import Dimensions, dimensions
-from compress.models.pruned_shape import PrunedShape
+from compress.models.pruned.shape import PrunedShape
 from compress.models.word_table import named_tokens
 from compress.pipeline import Plan, Request, plan_all
 from compress.pipeline.random_model import random_model
-from compress.pipeline.stages.prune_budget import least_mb
-from compress.pipeline.stages.prune_widths import widths_of
+from compress.pipeline.stages.prune.budget import least_mb
+from compress.pipeline.stages.prune.widths import widths_of
 from compress.pruning.budget import flops_costs, unit_counts
 from compress.pruning.unit_choice import head_counts, neuron_counts
 from compress.search import run as search_run

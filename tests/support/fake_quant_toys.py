@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from compress.export.fast import build_fast
-from compress.models.fake_quant import FakeQuant
+from compress.models.fake_quant.classifier import FakeQuant
 from compress.quantize.qat_params import quant_spec_of
 from compress.quantize.ranges import calibrate
 from compress.quantize.smoothing import Smoothing, find_factors, smooth
@@ -38,7 +38,7 @@ def loaded(checkpoint: Path) -> Any:
 
 
 def feed(model: Any, batch: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:
-    from compress.models.features import accepted_inputs
+    from compress.models.features.named import accepted_inputs
 
     return {name: torch.from_numpy(batch[name]) for name in accepted_inputs(model)}
 

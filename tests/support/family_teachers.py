@@ -19,7 +19,7 @@ from transformers import (
 )
 
 from compress.corpus.vocabulary import bert_tokenizer, byte_level, wordpiece
-from compress.models.checkpoints import save_tokenizer
+from compress.models.checkpoints.folders import save_tokenizer
 from compress.models.usable_classes import usable_class
 from compress.spec.task import Synthetic
 from compress.tasks.synthetic import generate

@@ -8,7 +8,7 @@ import torch
 
 from compress.models.cards import StudentCard
 from compress.models.dimensions import Dimensions, dimensions
-from compress.models.features import compute_features
+from compress.models.features.named import compute_features
 from compress.models.heads import HEADS, head_of
 from compress.models.students import build_student, student_dimensions
 

@@ -14,7 +14,7 @@ from compress.export.fast import build_fast
 from compress.export.tracing import load, trace
 from compress.graphs.model_files import write_model
 from compress.models.families import FAMILIES
-from compress.models.features import compute_features
+from compress.models.features.named import compute_features
 from compress.quantize import quantize_onnx
 from compress.sessions.opening import open_session
 from compress.spec.quantization import Quantize

@@ -32,7 +32,7 @@ from compress.errors import CompressError
 from compress.losses.hard_label import HardLabel
 from compress.losses.hidden_cosine import HiddenCosine
 from compress.losses.soft_target import SoftTarget
-from compress.models.features import Features, compute_features
+from compress.models.features.named import Features, compute_features
 from compress.objective import Objective
 from compress.pipeline.stages import export
 from compress.pipeline.training import run as training_run

@@ -16,7 +16,7 @@ from transformers import (
     AutoModelForTokenClassification,
 )
 
-from compress.models.checkpoints import save_checkpoint
+from compress.models.checkpoints.folders import save_checkpoint
 from compress.models.usable_classes import usable_class
 
 POSITIONS, LAYERS = 32, 3

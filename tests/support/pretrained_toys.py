@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from compress.models.cards import RandomInit
-from compress.models.checkpoints import save_checkpoint
+from compress.models.checkpoints.folders import save_checkpoint
 from compress.models.random_models import random_config, random_encoder
 from compress.tasks import byte_level, wordpiece
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from transformers import AutoConfig, AutoModelForSequenceClassification
 
-from compress.models.pruned_shape import prunable_families
+from compress.models.pruned.shape import prunable_families
 
 FAMILIES = [family.name for family in prunable_families()]
 HEADS, NEURONS = [[1, 3], [0, 1, 2]], [list(range(0, 64, 2)), list(range(16))]

@@ -8,7 +8,7 @@ from typing import Any
 from span_files import questions, squad, written
 from teacher_pairs import make_world, plan, request
 
-from compress.models.checkpoints import load_classifier
+from compress.models.checkpoints.folders import load_classifier
 from compress.pipeline import Request
 from compress.tasks import EncodedSpans, encode
 

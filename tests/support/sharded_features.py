@@ -17,7 +17,7 @@ from transformers import (
     DistilBertForSequenceClassification,
 )
 
-from compress.models.features import compute_features
+from compress.models.features.named import compute_features
 from compress.processes import ranks
 from compress.training import make_accelerator, sharding
 from compress.training.sharded_tensors import full_tensor, local_part

@@ -18,7 +18,7 @@ from tokenizers import Tokenizer
 
 from compress.corpus.vocabulary import byte_level
 from compress.errors import CompressError
-from compress.models.checkpoints import label_fields, load_classifier, load_tokenizer, pad_id
+from compress.models.checkpoints.folders import label_fields, load_classifier, load_tokenizer, pad_id
 from compress.pipeline import Plan, plan_all
 from compress.pipeline.preflight import preflight
 from compress.pipeline.request import Request

@@ -23,7 +23,8 @@ from transformers import DistilBertForSequenceClassification as Student
 
 from compress import objective, training
 from compress.errors import CompressError, Interrupted
-from compress.models import predict, students
+from compress.models import students
+from compress.models.features import predict
 from compress.pipeline import Listener, Request, plan_all
 from compress.pipeline.building import build_nodes
 from compress.pipeline.plan import Context

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from compress.losses.hard_label import HardLabel
 from compress.models.cards import RandomInit
-from compress.models.features import Features
+from compress.models.features.named import Features
 from compress.models.random_models import random_classifier, random_config
 from compress.objective import Objective
 from compress.spec.stages import Training

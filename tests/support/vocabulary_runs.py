@@ -13,7 +13,7 @@ from transformers import AutoConfig, AutoModel
 from vocabulary_toys import sentences, tokenizer, words
 
 import compress
-from compress.models.checkpoints import save_checkpoint
+from compress.models.checkpoints.folders import save_checkpoint
 from compress.results import Result
 from compress.results.vocabulary import VocabularyRecord
 

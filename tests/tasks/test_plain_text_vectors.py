@@ -15,7 +15,7 @@ from training_toys import toy_model
 from compress.errors import CompressError
 from compress.losses.similarity_mse import SimilarityMse
 from compress.losses.soft_target import SoftTarget
-from compress.models.features import compute_features
+from compress.models.features.named import compute_features
 from compress.models.random_models import random_classifier
 from compress.objective import Objective
 from compress.tasks import TaskBatches, encode, load_training, own_files, own_task, wordpiece

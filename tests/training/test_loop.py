@@ -17,8 +17,8 @@ from compress.errors import CheckFailed
 from compress.losses.hard_label import HardLabel
 from compress.losses.hidden_cosine import HiddenCosine
 from compress.losses.soft_target import SoftTarget
-from compress.models.features import Features, compute_features
-from compress.models.predict import predict_logits
+from compress.models.features.named import Features, compute_features
+from compress.models.features.predict import predict_logits
 from compress.objective import Objective
 from compress.spec.stages import Training
 from compress.training import StepReport

@@ -16,10 +16,10 @@ from compress.corpus import MaskedBatches, PairBatches, TokenShards
 from compress.errors import Interrupted
 from compress.losses.masked_lm import MaskedTokens
 from compress.losses.segment_pairs import SentenceOrder
-from compress.models.features import compute_features
+from compress.models.features.named import compute_features
+from compress.models.features.predict import to_tensors
 from compress.models.masked_head import MaskedLmHeads
 from compress.models.masked_lm import masked_lm_around
-from compress.models.predict import to_tensors
 from compress.objective import Objective
 from compress.processes import signals
 from compress.spec.stages import Training

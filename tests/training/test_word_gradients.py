@@ -16,7 +16,7 @@ from compress.losses.hard_label import HardLabel
 from compress.losses.hidden_cosine import HiddenCosine
 from compress.losses.soft_target import SoftTarget
 from compress.metrics.tags import concatenate_labels
-from compress.models.features import Features, compute_features
+from compress.models.features.named import Features, compute_features
 from compress.models.random_models import random_classifier
 from compress.objective import Objective
 from compress.runtime.words import Places

@@ -13,7 +13,7 @@ from transformers import AutoTokenizer
 from vocabulary_toys import ALGORITHMS, sentences, tokenizer
 
 from compress.errors import CompressError
-from compress.models.checkpoints import save_tokenizer
+from compress.models.checkpoints.folders import save_tokenizer
 from compress.runtime.cutting import truncation_side
 from compress.tokenization.truncation import set_truncation_side
 from compress.vocabulary import (

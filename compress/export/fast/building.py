@@ -8,8 +8,8 @@ from onnx import ModelProto, TensorProto, helper
 
 from ...models.families import FAMILIES
 from ...models.heads import HEADS, STATES
-from ...models.sentence_pooling import pooling_of
-from ...models.vector_layers import layer_weights
+from ...models.sentence_encoders.pooling import pooling_of
+from ...models.sentence_encoders.vector_layers import layer_weights
 from ...spec.kinds import KindName
 from .attention import make_masks
 from .embeddings import embed

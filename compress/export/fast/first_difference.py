@@ -11,7 +11,7 @@ from onnx import ModelProto
 from torch import Tensor
 
 from ...graphs.model_files import write_model
-from ...models.features import logits_of
+from ...models.features.named import logits_of
 from ...sessions.opening import open_session
 from ...sessions.outputs import run_logits
 from ..tracing import SEGMENTS, Traced, example

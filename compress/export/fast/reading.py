@@ -10,7 +10,7 @@ from ...models.dimensions import first_position
 from ...models.families import FAMILIES, Family
 from ...models.fast_graph import fast_graph_problem
 from ...models.heads import head_of
-from ...models.pruned_shape import PrunedShape
+from ...models.pruned.shape import PrunedShape
 from .parts import Array, Block, Encoder, Linear, Norm, RelativeBias
 
 

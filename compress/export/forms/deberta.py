@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from ...models.heads import head_of
-from ...models.sentence_pooling import Pooling, pooling_of, read_states, sentence_vectors
+from ...models.sentence_encoders.pooling import Pooling, pooling_of, read_states, sentence_vectors
 
 
 class DebertaForm(nn.Module):

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from ...models.heads import head_of
-from ...models.sentence_pooling import Pooling, pooling_of, read_states, sentence_vectors
+from ...models.sentence_encoders.pooling import Pooling, pooling_of, read_states, sentence_vectors
 from ...models.xlnet import last_tokens
 
 _LEAST = -1e30  # what transformers adds to the scores of padding

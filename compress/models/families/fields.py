@@ -148,7 +148,7 @@ COMMON = {
     "sentence_pooling": one_of("mean", "cls"),  # this and the next are this package's own, of sentence encoders
     "sentence_layers": Field(_are_layers, f"a whole number from 1 to {MOST_LAYERS}, or a list of weights of sum 1"),
     THRESHOLD: number(-MOST_THRESHOLD, MOST_THRESHOLD),  # of question answering models
-    "pruned": Field(  # this package's own: `models.pruned_shape`
+    "pruned": Field(  # this package's own: `models.pruned.shape`
         _is_pruned,
         "heads and neurons, each with an entry for every layer: ascending numbers of heads from 0, and a count",
     ),

@@ -1,4 +1,4 @@
-"""No head: a text's vector is computed from the encoder's last states, without weights of its own (`models.sentence_pooling`)."""
+"""No head: a text's vector is computed from the encoder's last states, without weights of its own (`models.sentence_encoders.pooling`)."""
 
 from __future__ import annotations
 

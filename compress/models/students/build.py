@@ -7,12 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..cards import StudentCard
+from ..checkpoints.pretrained import transformers_config
 from ..dimensions import Dimensions, dimensions
 from ..families import FAMILIES, Family
 from ..heads import head_of, model_from
 from ..layer_maps import blocks_of, copied_layers, distinct_blocks
-from ..pretrained import transformers_config
-from ..sentence_pooling import FIELD
+from ..sentence_encoders.pooling import FIELD
 from .activations import Sample
 from .conversion import convert
 from .copying import Form, copied_body, copied_head

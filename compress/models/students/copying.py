@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import CompressError
+from ..checkpoints.weights import load_weights
 from ..dimensions import Dimensions
 from ..families import Family
 from ..heads import head_of
-from ..weights import load_weights
 from .widening import widen_tables
 
 if TYPE_CHECKING:

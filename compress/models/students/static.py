@@ -10,11 +10,11 @@ import numpy as np
 
 from ...errors import CompressError
 from ..cards import StudentCard
+from ..checkpoints.pretrained import transformers_config
 from ..dimensions import Dimensions
 from ..families import FAMILIES, Family
 from ..heads import auto_class, head_of
-from ..pretrained import transformers_config
-from ..sentence_pooling import FIELD
+from ..sentence_encoders.pooling import FIELD
 from ..student_forms import Static
 from ..token_vectors import text_frame
 

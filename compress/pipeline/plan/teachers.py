@@ -16,16 +16,16 @@ from ...errors import CompressError
 from ...files.paths import expand_home
 from ...hub import is_commit, repository
 from ...models.cards import Checkpoint, TeacherCard, load_teacher
-from ...models.checkpoint_location import fetch, locate, package_version, source_kind
-from ...models.checkpoints import config_labels, has_head, load_tokenizer, tokenizer_files
+from ...models.checkpoints.folders import config_labels, has_head, load_tokenizer, tokenizer_files
+from ...models.checkpoints.location import fetch, locate, package_version, source_kind
+from ...models.checkpoints.reading_settings import described_reading
+from ...models.checkpoints.weights import weight_files
 from ...models.dimensions import Dimensions, dimensions, read_config, usable_positions
 from ...models.families import FAMILIES
 from ...models.growth import check_growth
 from ...models.random_models import random_config
-from ...models.reading_settings import described_reading
-from ...models.sentence_pooling import Pooling, read_pooling
-from ...models.vector_layers import with_layers
-from ...models.weights import weight_files
+from ...models.sentence_encoders.pooling import Pooling, read_pooling
+from ...models.sentence_encoders.vector_layers import with_layers
 from ...provenance import TeacherOrigin
 from ...spec.kinds import KINDS, KindName
 from ...tasks import EncodedParts, EncodedSpans, byte_level, encode_parts, wordpiece

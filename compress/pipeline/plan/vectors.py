@@ -10,8 +10,8 @@ from ...losses.loss import LossSpec
 from ...losses.similarity_mse import SimilarityMse
 from ...losses.soft_target import SoftTarget
 from ...models.families import FAMILIES
-from ...models.sentence_folders import POOLING, vector_notes
-from ...models.vector_layers import LAST, MIX, vector_words
+from ...models.sentence_encoders.folders import POOLING, vector_notes
+from ...models.sentence_encoders.vector_layers import LAST, MIX, vector_words
 from ...spec.kinds import KINDS
 from ...spec.stages import Losses
 from .fields import check_kind

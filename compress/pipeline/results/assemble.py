@@ -245,7 +245,7 @@ def _fidelity(outputs: RunOutputs, model: Model) -> Fidelity | None:
 
 
 def _mean_length(model: Model, context: Context) -> float:
-    from ...models.checkpoints import load_tokenizer
+    from ...models.checkpoints.folders import load_tokenizer
 
     tokenizer = load_tokenizer(model.checkpoint.path)
     return float(context.task.encoded("tuning", tokenizer, context.task.spec.max_length).lengths.mean())

@@ -11,7 +11,7 @@ import numpy as np
 from ... import store
 from ...fields import Spec
 from ...machine import versions
-from ...models.checkpoints import load_classifier, load_tokenizer, pad_id
+from ...models.checkpoints.folders import load_classifier, load_tokenizer, pad_id
 from ...provenance import manifest_fields
 from ...results.teachers import EnsembleScore, TeacherScore
 from ...runtime.passages import THRESHOLD
@@ -55,7 +55,7 @@ def teacher_predictions(
 
 def _predictions(model: str, checkpoint: Artifact, reported: ReportedSource, context: Context, cache: Store) -> Scored:
     def predicted() -> dict[str, np.ndarray]:
-        from ...models.predict import predict_logits
+        from ...models.features.predict import predict_logits
 
         classifier, pad = _load_model(checkpoint, context)
         tokenizer, length = load_tokenizer(checkpoint.path), reported.spec.max_length
@@ -81,7 +81,7 @@ def _windows_predictions(
 
     def says(model: str, windows: EncodedSpans) -> np.ndarray:
         """Return one teacher's calibrated logits (`span_tables`)."""
-        from ...models.predict import put_token_logits
+        from ...models.features.predict import put_token_logits
 
         (reader, pad), teacher = _load_model(artifacts[model], context), plan.teachers[model]
         parts = None if teacher.shares_tokenizer(student) else teacher.parts_of(windows, length)

@@ -12,7 +12,7 @@ import numpy as np
 from ... import results, store
 from ...errors import CheckFailed
 from ...machine import cpu_name, isa, versions
-from ...models.checkpoints import load_tokenizer, pad_id
+from ...models.checkpoints.folders import load_tokenizer, pad_id
 from ...models.dimensions import read_config, usable_positions
 from ...provenance import manifest_fields
 from ...runtime.folder import MODEL_FILES

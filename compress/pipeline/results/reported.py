@@ -54,7 +54,7 @@ class ReportedSource(DataSource):
     def token_counts(self, checkpoint: Path) -> dict[str, np.ndarray]:
         """Return split -> number of tokens per example for the model of `checkpoint`, int32 [example]; empty unless the task is
         classification."""
-        from ...models.checkpoints import load_tokenizer
+        from ...models.checkpoints.folders import load_tokenizer
 
         if self.spec.kind != "classification":
             return {}

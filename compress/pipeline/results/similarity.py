@@ -9,7 +9,7 @@ import numpy as np
 
 from ... import store
 from ...machine import versions
-from ...models.checkpoints import largest_number, load_classifier, load_tokenizer, pad_id
+from ...models.checkpoints.folders import largest_number, load_classifier, load_tokenizer, pad_id
 from ...models.dimensions import read_config
 from ...models.families import FAMILIES
 from ...provenance import manifest_fields
@@ -20,7 +20,7 @@ from ..plan import TRAINING, Context, Plan
 from .measure import Model
 
 if TYPE_CHECKING:
-    from ...models.similarity import Reader
+    from ...models.features.similarity import Reader
 
 VERSION = 1
 TEXTS, TOKENS = 256, 8192  # at most, evenly spread over the tuning split
@@ -65,7 +65,7 @@ def _similarity_problem(plan: Plan, *checkpoints: Artifact) -> str | None:
 
 def _similarity_fields(checkpoints: tuple[Artifact, Artifact], context: Context) -> dict[str, Any]:
     """Return the fields of the result except the model's name."""
-    from ...models.similarity import attention_problem, layer_similarity
+    from ...models.features.similarity import attention_problem, layer_similarity
 
     length = context.task.spec.max_length
     tokenizers = [load_tokenizer(checkpoint.path) for checkpoint in checkpoints]
@@ -117,7 +117,7 @@ def _names(tokenizer: Any) -> list[str]:
 
 
 def _reader(checkpoint: Artifact, texts: Encoded, rows: np.ndarray, context: Context) -> Reader:
-    from ...models.similarity import Reader
+    from ...models.features.similarity import Reader
 
     model: Any = load_classifier(checkpoint.path, kind=context.kind, labels=context.labels, trained=True).eval()
     ids, types = ([each[row] for row in rows] for each in (texts.input_ids, texts.token_type_ids))

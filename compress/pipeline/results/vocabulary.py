@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ...fields import Spec
-from ...models.checkpoints import load_tokenizer
+from ...models.checkpoints.folders import load_tokenizer
 from ...quantize.word_blocks import row_bytes
 from ...results.vocabulary import TextRates, VocabularyRecord
 from ...spec.quantization import Quantize

@@ -12,10 +12,10 @@ import numpy as np
 
 from ...errors import CheckFailed
 from ...fields import Spec
-from ...models.checkpoints import label_fields, load_classifier, load_tokenizer, pad_id, save_checkpoint
+from ...models.checkpoints.folders import label_fields, load_classifier, load_tokenizer, pad_id, save_checkpoint
 from ...models.random_models import random_classifier
-from ...models.sentence_pooling import FIELD
-from ...models.vector_layers import LAST
+from ...models.sentence_encoders.pooling import FIELD
+from ...models.sentence_encoders.vector_layers import LAST
 from ...spec.kinds import KINDS
 from ...tasks import TASK_KINDS, TrainingData, gold_of, headline, score
 from ..plan import Context, Draft, Job, Kind, Node, Plan
@@ -138,7 +138,7 @@ def adopt_teacher(source: TeacherSource, context: Context, out: Path) -> AdoptIn
 
 def _score(model: Any, tokenizer: Any, source: TeacherSource, context: Context) -> tuple[float, np.ndarray, np.ndarray]:
     """Return headline points on the tuning split, the outputs there, and the gold labels."""
-    from ...models.predict import predict_logits
+    from ...models.features.predict import predict_logits
 
     data = context.task.data
     tuning = context.task.encoded("tuning", tokenizer, data.spec.max_length)

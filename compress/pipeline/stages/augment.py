@@ -10,7 +10,7 @@ from ...errors import CompressError
 from ...files.paths import expand_home
 from ...metrics import are_entities
 from ...metrics.tags import OUTSIDE
-from ...models.checkpoints import load_encoder, load_tokenizer
+from ...models.checkpoints.folders import load_encoder, load_tokenizer
 from ...models.masked_lm import has_masked_lm_head, load_masked_lm
 from ...spec.kinds import KINDS
 from ...spec.recipe import Stage

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...models.checkpoints import load_classifier, load_tokenizer
+from ...models.checkpoints.folders import load_classifier, load_tokenizer
 from ...spec.recipe import Stage
 from ...spec.stages import Distill
 from ...spec.stages.finetune import lists
@@ -26,7 +26,7 @@ from .ensemble import check_answers_alone, ensemble_inputs, table
 from .general import ENCODER
 from .layer_importance import layer_importance_inputs
 from .projections import described_projections, load_projections, save_projections
-from .prune import PRUNE
+from .prune.prune import PRUNE
 from .token_vectors import token_vector_inputs
 
 _SEVERAL = (
@@ -93,7 +93,7 @@ def run(job: Job[Distill]) -> TrainingInfo:
 
 def _why_unsharded(student: Any) -> str | None:
     """Return why every process must hold the whole student; None if it may be sharded."""
-    from ...models.layer_mix import learnt_mix
+    from ...models.sentence_encoders.layer_mix import learnt_mix
 
     if not student.config.num_hidden_layers:
         return "it has no layers to shard"

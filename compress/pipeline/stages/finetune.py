@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...losses.hard_label import HardLabel
-from ...models.checkpoints import load_classifier
+from ...models.checkpoints.folders import load_classifier
 from ...models.random_models import random_classifier
 from ...spec.recipe import Stage
 from ...spec.stages import Finetune

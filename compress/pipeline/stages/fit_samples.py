@@ -14,7 +14,7 @@ from ...tasks import TaskBatches, sorted_chunks
 if TYPE_CHECKING:
     import torch
 
-    from ...models.features import Batch
+    from ...models.features.named import Batch
 
 BATCH = 32  # examples
 # The repair holds the states of two models, and the targets of two matrices: 0.8 GB at width 768.
@@ -54,7 +54,7 @@ def fit_rows(data: TaskBatches, examples: int, head: Head) -> FitRows:
 
 
 def fit_batches(data: TaskBatches, rows: np.ndarray, device: torch.device) -> Iterator[Batch]:
-    from ...models.predict import to_tensors
+    from ...models.features.predict import to_tensors
 
     for chunk in sorted_chunks(data.lengths(rows)):
         yield to_tensors(data.collate(rows[chunk]), device)

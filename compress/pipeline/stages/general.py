@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...losses import LOSSES
 from ...losses.features import POOLED
-from ...models.checkpoints import load_encoder, save_checkpoint
+from ...models.checkpoints.folders import load_encoder, save_checkpoint
 from ...models.masked_lm import copy_head, load_masked_lm, masked_lm_around
 from ...spec.recipe import Stage
 from ...spec.stages import General

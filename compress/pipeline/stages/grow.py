@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...fields import Spec
-from ...models.checkpoints import save_checkpoint
+from ...models.checkpoints.folders import save_checkpoint
 from ...models.masked_lm import has_masked_lm_head, masked_lm_around
 from ...models.random_models import random_encoder
 from ..plan import TRAINING, Draft, Job, Kind

@@ -11,11 +11,11 @@ from pydantic import TypeAdapter
 
 from ...fields import Positive, Spec
 from ...files.atomic import write_text
-from ...models.checkpoints import load_classifier, load_tokenizer, pad_id
+from ...models.checkpoints.folders import load_classifier, load_tokenizer, pad_id
 from ...models.families import FAMILIES
 from ...models.heads import HEADS
 from ...models.layer_maps import copied_layers
-from ...models.vector_layers import vector_words
+from ...models.sentence_encoders.vector_layers import vector_words
 from ...pruning.layers import Round, layers_alone, rounds_to
 from ...tasks import TASK_KINDS, Encoded, TaskBatches
 from ..plan import TRAINING, Draft, Job, Kind
@@ -79,7 +79,7 @@ def layer_importance_inputs(draft: Draft, stage: str) -> dict[str, str]:
 
 def run(job: Job[LayerImportance]) -> LayerImportanceInfo:
     """Choose the layers; they are in the returned info, no file is written. Rounds computed before an interruption are reused."""
-    from ...models.predict import predict_logits
+    from ...models.features.predict import predict_logits
     from ...training import make_accelerator
 
     context, spec, folder = job.context, job.spec, job.inputs["teacher"].path

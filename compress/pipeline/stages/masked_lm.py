@@ -7,7 +7,7 @@ from typing import Any
 
 from ...losses import LOSSES
 from ...losses.masked_lm import MaskedTokens
-from ...models.checkpoints import save_checkpoint
+from ...models.checkpoints.folders import save_checkpoint
 from ...models.families import FAMILIES
 from ...models.masked_lm import new_masked_lm_head
 from ...spec.recipe import Stage

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...catalog import names
 from ...errors import CompressError
-from ...models.checkpoints import load_encoder, save_checkpoint
+from ...models.checkpoints.folders import load_encoder, save_checkpoint
 from ...models.dimensions import word_and_position_widths
 from ...models.families import FAMILIES
 from ...models.layer_maps import check_losses

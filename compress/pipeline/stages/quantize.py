@@ -11,7 +11,7 @@ import numpy as np
 from ...fidelity import differ, logit_difference
 from ...files.paths import expand_home
 from ...machine import cpu_name, isa, versions
-from ...models.checkpoints import load_tokenizer, pad_id
+from ...models.checkpoints.folders import load_tokenizer, pad_id
 from ...models.dimensions import read_config
 from ...quantize.methods import QUANTIZERS, int8_format, quantizer_of, spec_of_file
 from ...quantize.quantizer import Quantizer

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...models.checkpoints import load_classifier, load_tokenizer, pad_id, save_checkpoint
+from ...models.checkpoints.folders import load_classifier, load_tokenizer, pad_id, save_checkpoint
 from ...models.fast_graph import fast_graph_is_for
 from ...models.layer_maps import check_losses, matched_layers
 from ...processes import ranks
@@ -26,7 +26,7 @@ from .quantize import tuning_fidelity
 if TYPE_CHECKING:
     from torch import nn
 
-    from ...models.fake_quant import FakeQuant
+    from ...models.fake_quant.classifier import FakeQuant
     from ...objective import Objective
 
 # Fields of `quantize` that training depends on: what is rounded, and the initial ranges.
@@ -71,7 +71,7 @@ def run(job: Job[QuantizeAware]) -> TrainingInfo:
     """
     import torch
 
-    from ...models.fake_quant import fake_quantized
+    from ...models.fake_quant.classifier import fake_quantized
     from ...quantize.qat_params import Trained
     from ...quantize.ranges import Range
     from ..training.run import TrainingRun
@@ -103,7 +103,7 @@ def run(job: Job[QuantizeAware]) -> TrainingInfo:
 def _fake_quant(job: Job[QuantizeAware], model: nn.Module, tokenizer: Any) -> FakeQuant:
     """Return what becomes int8 in the fast graph of `model`, with calibrated initial ranges."""
     from ...export.fast import build_fast
-    from ...models.fake_quant import FakeQuant
+    from ...models.fake_quant.classifier import FakeQuant
     from ...quantize.qat_params import quant_spec_of
     from ...quantize.ranges import calibrate
     from ...quantize.smoothing import Smoothing, find_factors, smooth
@@ -146,7 +146,7 @@ def _objective(job: Job[QuantizeAware]) -> Objective:
 
 def _logits(model: nn.Module, context: Context, tokenizer: Any) -> np.ndarray:
     """Return the logits [text, class] of the tuning split."""
-    from ...models.predict import predict_logits
+    from ...models.features.predict import predict_logits
 
     encoded = context.task.encoded("tuning", tokenizer, context.task.spec.max_length)
     return predict_logits(model, encoded, _pad(model))

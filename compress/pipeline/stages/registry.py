@@ -21,7 +21,7 @@ from .grow import GROW
 from .layer_importance import LAYER_IMPORTANCE
 from .masked_lm import MASKED_LM
 from .pretrain import PRETRAIN
-from .prune import PRUNE
+from .prune.prune import PRUNE
 from .quantize import QUANTIZE
 from .quantize_aware import QUANTIZE_AWARE
 from .relu import RELU

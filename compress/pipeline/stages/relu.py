@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from ...models.checkpoints import load_classifier, load_tokenizer, pad_id, save_checkpoint
+from ...models.checkpoints.folders import load_classifier, load_tokenizer, pad_id, save_checkpoint
 from ...models.dimensions import read_config
 from ...models.families import FAMILIES
 from ...models.heads import HEADS
-from ...models.pruned_shape import prunable_families
+from ...models.pruned.shape import prunable_families
 from ...spec.recipe import Stage
 from ...spec.stages import Relu
 from ...tasks import TaskBatches
@@ -18,7 +18,7 @@ from ..plan.changed import add_changed
 from ..plan.fields import described_threshold
 from ..training.info import Threshold
 from .fit_samples import BATCH, fit_batches, fit_rows, reads_first_token
-from .pruned_scores import TuningComparison
+from .tuning_comparison import TuningComparison
 
 _NAME = "relu"
 

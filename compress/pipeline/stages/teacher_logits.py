@@ -12,7 +12,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from ...fields import Spec
-from ...models.checkpoints import load_classifier, load_tokenizer, pad_id
+from ...models.checkpoints.folders import load_classifier, load_tokenizer, pad_id
 from ...spec.kinds import KINDS
 from ...tasks import TASK_KINDS, EncodedSpans, divide_by_temperature, headline, score, span_tables
 from ..plan import TRAINING, Draft, Job, Kind
@@ -56,7 +56,7 @@ def node_name(draft: Draft, name: str, max_length: int) -> str:
 def run(job: Job[TeacherLogits]) -> TeacherLogitsInfo:
     """Write the teacher's raw logits over the training examples, copies included, and over the tuning split; for questions they are already
     calibrated."""
-    from ...models.predict import predict_logits
+    from ...models.features.predict import predict_logits
     from ...training import make_accelerator
     from ..training.run import training_examples
 
@@ -81,7 +81,7 @@ def run(job: Job[TeacherLogits]) -> TeacherLogitsInfo:
 def _write_windows(job: Job[TeacherLogits], model: Any, pad: int) -> tuple[float, int]:
     """Write a calibrated table of the student's windows for each split (`span_tables`); return the temperature, and the number of train's
     windows."""
-    from ...models.predict import put_token_logits
+    from ...models.features.predict import put_token_logits
     from ..training.run import training_examples
 
     task, length, student = job.context.task, job.spec.max_length, job.plan.source("student")

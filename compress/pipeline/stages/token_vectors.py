@@ -8,7 +8,7 @@ import numpy as np
 
 from ...fields import Positive, PositiveNumber, Spec
 from ...files.arrays import zeros_file
-from ...models.checkpoints import load_classifier, load_tokenizer
+from ...models.checkpoints.folders import load_classifier, load_tokenizer
 from ...models.student_forms import Static
 from ..plan import TRAINING, Draft, Job, Kind
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from ...corpus import paragraphs, text_blocks
 from ...errors import CompressError
-from ...models.checkpoints import load_classifier, load_tokenizer, save_checkpoint
+from ...models.checkpoints.folders import load_classifier, load_tokenizer, save_checkpoint
 from ...models.dimensions import Dimensions, read_config
 from ...models.word_table import keep_rows, largest_row, named_tokens
 from ...spec.recipe import Stage

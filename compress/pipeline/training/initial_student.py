@@ -14,10 +14,11 @@ from ...corpus import TextBatches
 from ...errors import CompressError
 from ...losses.features import hidden
 from ...models.cards import StudentCard
-from ...models.checkpoints import load_classifier, load_encoder, pad_id
-from ...models.features import compute_features
+from ...models.checkpoints.folders import load_classifier, load_encoder, pad_id
+from ...models.features.named import compute_features
 from ...models.layer_maps import layer_pairs
-from ...models.layer_mix import start_mix
+from ...models.sentence_encoders.layer_mix import start_mix
+from ...models.sentence_encoders.vector_layers import MIX
 from ...models.students import (
     build_encoder,
     build_static,
@@ -29,7 +30,6 @@ from ...models.students import (
     thin_sample,
 )
 from ...models.token_vectors import VECTORS
-from ...models.vector_layers import MIX
 from ...spec.kinds import KINDS
 from ..plan import Context, Inputs, Job, Plan
 from ..plan.students import card_of

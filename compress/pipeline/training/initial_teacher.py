@@ -9,7 +9,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from ...corpus import TextBatches, count_pairs, word_vectors
-from ...models.checkpoints import load_encoder
+from ...models.checkpoints.folders import load_encoder
 from ...models.cooccurrence_init import init_encoder, init_head
 from ...models.dimensions import dimensions, read_config, word_and_position_widths
 from ...models.growth import grow

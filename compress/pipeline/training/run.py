@@ -12,10 +12,10 @@ from torch import nn
 
 from ...augment import read_augmented
 from ...losses.features import LOGITS
-from ...models.checkpoints import pad_id, save_checkpoint
+from ...models.checkpoints.folders import pad_id, save_checkpoint
 from ...models.layer_maps import matched_layers
-from ...models.layer_mix import learnt_mix
 from ...models.masked_head import MaskedLmHeads
+from ...models.sentence_encoders.layer_mix import learnt_mix
 from ...objective import Objective
 from ...processes import ranks
 from ...provenance import running_code

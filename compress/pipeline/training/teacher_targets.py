@@ -15,9 +15,9 @@ from ...errors import CompressError
 from ...files.atomic import replacing
 from ...losses.features import LOGITS
 from ...losses.spans import moved_logits
-from ...models.features import Batch, Features, compute_features
+from ...models.features.named import Batch, Features, compute_features
+from ...models.features.predict import collected_logits, predict_logits, put_token_logits, to_tensors
 from ...models.masked_lm import masked_text_loss
-from ...models.predict import collected_logits, predict_logits, put_token_logits, to_tensors
 from ...objective import Objective
 from ...processes import ranks
 from ...spec.stages import Training

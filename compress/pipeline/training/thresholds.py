@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ...models.checkpoints import pad_id
-from ...models.predict import collected_logits
+from ...models.checkpoints.folders import pad_id
+from ...models.features.predict import collected_logits
 from ...runtime.kinds.multilabel import sigmoid
 from ...runtime.passages import THRESHOLD
 from ...tasks import TASK_KINDS, EncodedSpans

@@ -13,10 +13,10 @@ from ...corpus.masking import SELECTED
 from ...losses.features import BEFORE_LAYERS, LOGITS
 from ...machine import BF16_PEAKS
 from ...models.dimensions import Dimensions, dimensions
-from ...models.dropout import draw_quickly
-from ...models.features import compute_features
+from ...models.features.dropout import draw_quickly
+from ...models.features.named import compute_features
+from ...models.features.predict import to_tensors
 from ...models.heads import HEADS, head_of
-from ...models.predict import to_tensors
 from ...models.random_models import random_classifier
 from ...spec.kinds import KindName
 from .info import Speed

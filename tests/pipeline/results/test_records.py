@@ -136,7 +136,7 @@ def test_a_card_says_which_of_its_places_the_weights_came_from(
     folder.rename(tmp_path / "carries_a_model/model")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(
-        "compress.models.checkpoint_location._download", lambda name, checkpoint: tmp_path / "carries_a_model/model"
+        "compress.models.checkpoints.location._download", lambda name, checkpoint: tmp_path / "carries_a_model/model"
     )
     (tmp_path / "card.yaml").write_text(CARD.format("0" * 40, package, module))
     origin = resolve_teacher(str(tmp_path / "card.yaml")).origin

@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 from transformers import AutoModelForSequenceClassification
 
 from compress.errors import CheckFailed, CompressError
-from compress.models.checkpoints import save_checkpoint
+from compress.models.checkpoints.folders import save_checkpoint
 from compress.pipeline.plan import Context, Listener
 from compress.pipeline.plan.sources import TaskSource
 from compress.pipeline.plan.teachers import TeacherSource, resolve_teacher

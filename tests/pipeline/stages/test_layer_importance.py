@@ -14,9 +14,9 @@ from recipe_runs import TASK, TEACHER
 from compress.cli.plans import plan_document
 from compress.errors import CompressError
 from compress.models.cards import StudentCard
-from compress.models.checkpoints import load_classifier
+from compress.models.checkpoints.folders import load_classifier
 from compress.models.dimensions import Dimensions
-from compress.models.pruned_shape import PrunedShape
+from compress.models.pruned.shape import PrunedShape
 from compress.models.students import build_student, student_dimensions
 from compress.pipeline import Listener, Plan, Request, build_stage, plan_all, run_all
 from compress.pipeline.plan.sources import TaskSource

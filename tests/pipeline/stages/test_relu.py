@@ -20,9 +20,9 @@ from tokenizers import Tokenizer
 from worlds import encoder_world
 
 from compress.errors import CompressError
-from compress.models.checkpoints import load_classifier
+from compress.models.checkpoints.folders import load_classifier
 from compress.models.dimensions import read_config
-from compress.models.pruned_shape import prunable_families
+from compress.models.pruned.shape import prunable_families
 from compress.pipeline import Listener, Plan, Request, plan_all, run_all
 from compress.pipeline.random_model import config_of
 from compress.pipeline.run import build_stage

@@ -15,7 +15,7 @@ from vocabulary_runs import classes, recipe, record, run, vocabulary_world
 from vocabulary_toys import tokenizer
 
 from compress.errors import CompressError
-from compress.models.checkpoints import save_checkpoint
+from compress.models.checkpoints.folders import save_checkpoint
 from compress.pipeline import Plan, Request, plan_all
 
 

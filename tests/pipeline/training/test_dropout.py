@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch import nn
 
-from compress.models.checkpoints import load_classifier
-from compress.models.features import compute_features
+from compress.models.checkpoints.folders import load_classifier
+from compress.models.features.named import compute_features
 from compress.pipeline.training.teacher_targets import set_dropout
 
 LABELS = ("no", "maybe", "yes")

@@ -8,7 +8,7 @@ import tokenizers
 import torch
 
 from compress.losses.spans import moved_logits, span_kl_loss
-from compress.models.features import compute_features
+from compress.models.features.named import compute_features
 from compress.models.random_models import random_classifier
 from compress.tasks import (
     EncodedParts,

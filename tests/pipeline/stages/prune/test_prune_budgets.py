@@ -13,7 +13,8 @@ from prune_runs import TEACHER_ALONE, build_pruned, planned, request
 from compress.errors import CompressError
 from compress.pipeline import Plan
 from compress.pipeline.run import build_stage
-from compress.pipeline.stages import layer_costs, prune, prune_budget
+from compress.pipeline.stages.prune import budget as prune_budget
+from compress.pipeline.stages.prune import layer_costs, prune
 from compress.pruning import scores
 from compress.pruning.budget import narrowest
 

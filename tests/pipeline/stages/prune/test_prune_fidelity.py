@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from prune_runs import planned, request
 
-from compress.models.checkpoints import load_classifier, load_tokenizer, pad_id
+from compress.models.checkpoints.folders import load_classifier, load_tokenizer, pad_id
 from compress.models.dimensions import read_config
-from compress.models.predict import predict_logits
+from compress.models.features.predict import predict_logits
 from compress.pipeline import run_all
 from compress.pipeline.run import build_stage
-from compress.pipeline.stages.pruned_scores import TuningComparison
+from compress.pipeline.stages.tuning_comparison import TuningComparison
 from compress.report import numbers, write_report
 
 

@@ -14,7 +14,7 @@ from compress.cli.plans import plan_documents, print_plans
 from compress.errors import CompressError
 from compress.pipeline import plan_all, run_all
 from compress.pipeline.plan import Node
-from compress.pipeline.stages import prune_budget
+from compress.pipeline.stages.prune import budget as prune_budget
 from compress.spec.stages import Prune
 
 EMBEDDING = """

@@ -9,7 +9,7 @@ from prune_runs import RECOVERED, planned, request
 
 from compress.bundle import ship
 from compress.errors import CompressError
-from compress.models.checkpoints import load_classifier
+from compress.models.checkpoints.folders import load_classifier
 from compress.models.dimensions import dimensions, read_config
 from compress.pipeline import run_all
 from compress.pipeline.run import build_stage

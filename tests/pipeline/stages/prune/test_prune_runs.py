@@ -12,9 +12,9 @@ from default_suite import slow
 from prune_runs import TEACHER_ALONE, build_pruned, planned, request
 
 from compress.cli.plans import plan_documents
-from compress.models.checkpoints import load_classifier, load_tokenizer, pad_id
+from compress.models.checkpoints.folders import load_classifier, load_tokenizer, pad_id
 from compress.models.dimensions import dimensions, read_config
-from compress.models.predict import predict_logits
+from compress.models.features.predict import predict_logits
 from compress.pipeline import Listener, run_all
 from compress.pipeline.run import build_stage
 from compress.pruning import repair, scores

@@ -16,11 +16,11 @@ from transformers import AutoModelForSequenceClassification
 
 from compress.cli.plans import plan_documents, print_plans
 from compress.errors import CompressError
-from compress.models.checkpoints import load_classifier
+from compress.models.checkpoints.folders import load_classifier
 from compress.models.dimensions import Dimensions, dimensions, read_config
 from compress.pipeline import run_all
 from compress.pipeline.run import build_stage
-from compress.pipeline.stages import prune
+from compress.pipeline.stages.prune import prune
 from compress.pruning.scores import FisherScores
 from compress.report import write_report
 from compress.spec.stages import Prune

@@ -1,0 +1,1 @@
+"""Checkpoint folders: locate them, check them, read their configs, tokenizers and weights, and save them."""

@@ -1,0 +1,1 @@
+"""The stage `prune` and what its budgets and widths need."""
