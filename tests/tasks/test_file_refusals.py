@@ -13,7 +13,7 @@ from task_files import refused, scores, task
 from whole import load_task
 
 from compress.errors import CompressError
-from compress.tasks import OwnFiles, fingerprint, own_task
+from compress.tasks import OwnFiles, fingerprint, load_reported, own_task
 from compress.tasks.template import guess_columns
 
 
@@ -94,6 +94,14 @@ def test_empty_split(here: Path, content: str) -> None:
     refused(task(), here, r"dev.csv: no examples; expected at least one row after the header$")
     (here / "dev.jsonl").write_text("\n")
     refused(task(dev="dev.jsonl"), here, r"dev.jsonl: no examples; expected at least one row$")
+
+
+def test_one_file_for_two_splits(here: Path) -> None:
+    here_too = Path("..") / here.name / "dev.csv"
+    refused(task(dev="./train.csv"), here, r"task mine: files.dev: expected other examples than files.train, found the")
+    twice = task(dev={"a": "dev.csv", "b": str(here_too)}).read_from(here / "mine.yaml")
+    refused(twice, here, r"mine.yaml: files.dev.b: expected other examples than files.dev.a, found the same file")
+    assert len(load_reported(task(dev="train.csv"), here, None).splits["dev"]) == 20  # nothing is trained
 
 
 def test_empty_files(here: Path) -> None:
