@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from compress.errors import CompressError, brief
-from compress.files.tabular import CONLL, DELIMITERS, csv_fault, delimiter_of, is_header
+from compress.files.tabular import CONLL, DELIMITERS, csv_fault, delimiter_of, is_header, named_delimiter
 
 from .conll import read_conll
 from .merged_rows import merged_row
@@ -35,8 +35,13 @@ def read_table(
     suffix = path.suffix.lower()
     if suffix in DELIMITERS:
         split, text = _quoted_rows if quoting else _unquoted_rows, read_text(path)
-        first = text.lstrip("\r\n").partition("\n")[0]
-        delimiter = delimiter_of(suffix, first, len(names) if names else None)
+        first, _, rest = text.partition("\n")
+        delimiter = named_delimiter(suffix, first)
+        if delimiter is not None:
+            text = f"\n{rest}"  # lines are counted as they were
+        else:
+            first = text.lstrip("\r\n").partition("\n")[0]
+            delimiter = delimiter_of(suffix, first, len(names) if names else None)
         table = _columns(path, split(path, text, delimiter), header, names, skip_ragged)
         if quoting:
             _refuse_merged_rows(table, delimiter)
