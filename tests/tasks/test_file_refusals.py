@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pyarrow
@@ -133,6 +134,29 @@ def test_scores_with_a_decimal_comma_are_told_what_to_write(here: Path) -> None:
     rows = "".join(f"t{i};{i},5\n" for i in range(10))
     (here / "train.csv").write_text("text;label\n" + rows)
     refused(scores(), here, r"train.csv: line 2: expected a finite score, found '0,5'; write '0\.5'; line 3: ")
+
+
+@pytest.mark.parametrize(
+    ("written", "hint"),
+    [
+        ("1,234", "; write '1234', or '1.234' if the comma is before decimals"),
+        ("-1,234,567", "; write '-1234567'"),
+        ("1,234.5", "; write '1234.5'"),
+        ("0,125", "; write '0.125'"),
+        ("1234,567", "; write '1234.567'"),
+        ("1,2,3", ""),
+        ("3, or so", ""),
+    ],
+)
+def test_a_comma_may_separate_thousands(here: Path, written: str, hint: str) -> None:
+    (here / "train.csv").write_text(f'text,label\na,1.5\nb,"{written}"\n')
+    refused(scores(), here, rf"train.csv: line 3: expected a finite score, found '{written}'{re.escape(hint)}$")
+    (here / "train.csv").write_text(f'text,label\na,"{written}"\nb,"{written}"\n')
+    message = (
+        rf"train.csv: line 2: label: found '{written}'{re.escape(hint)};" if hint else "all 2 examples have the label"
+    )
+    with pytest.raises(CompressError, match=message):
+        own_task(OwnFiles(here / "train.csv", here / "dev.csv", "text", label="label"))
 
 
 def test_bad_scores_in_json(here: Path) -> None:
