@@ -11,7 +11,6 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 from task_files import refused, scores, task
-from whole import load_task
 
 from compress.errors import CompressError
 from compress.tasks import OwnFiles, fingerprint, load_reported, own_task
@@ -204,23 +203,6 @@ def test_unbalanced_quotes(here: Path) -> None:
 def test_a_lone_quote_in_tsv_never_swallows_rows(here: Path) -> None:
     (here / "dev.tsv").write_text('text\tlabel\n"open\tpos\nclose"\tneg\n')
     refused(task(dev="dev.tsv"), here, r"dev.tsv:2: a quoted field spans several rows; set `quoting: false`")
-
-
-@pytest.mark.parametrize("names", ["text,label", "label,text", "id,text,label"])
-def test_lone_quotes_in_csv_never_merge_rows(here: Path, names: str) -> None:
-    texts = ["fine", '"He left', "so it goes", "not bad", 'he said"', "well", "good"]
-    rows = [{"id": str(i), "text": text, "label": "pos" if i % 2 else "neg"} for i, text in enumerate(texts * 2)]
-    ordered = [names, *(",".join(row[name] for name in names.split(",")) for row in rows)]
-    (here / "dev.csv").write_text("\n".join(ordered))
-    refused(task(), here, r"dev.csv:3: a quoted field spans several lines that look like rows, such as .*so it goes")
-    (here / "dev.csv").write_text("\n".join(ordered).replace('"', "'"))
-    assert len(load_task(task(), here, None).reported["dev"]) == len(rows)
-
-
-@pytest.mark.parametrize("text", ["Roses are red,\nviolets, blue\n", "red,\nand, blue\nso", "one, pos\ntwo, pos\nx"])
-def test_lines_of_a_text_are_no_rows(here: Path, text: str) -> None:
-    (here / "dev.csv").write_text(f'text,label\nfine,pos\n"{text}",pos\nbad,neg\ngood,pos\n')
-    assert len(load_task(task(), here, None).reported["dev"]) == 4
 
 
 def test_bad_json_lines(here: Path) -> None:
