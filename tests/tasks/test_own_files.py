@@ -71,6 +71,8 @@ def test_floats_of_json_are_scores_and_whole_numbers_are_classes(tmp_path: Path)
     [
         (["pos", "neg", "Pos"], "labels of train differ only in case: 'Pos' (2) and 'pos' (2)"),
         (["0", "1", "1.0"], "labels of train are the same number: '1' (2) and '1.0' (2)"),
+        (["0", "1", "True"], "labels of train may mean the same: '1' (2) and 'True' (2)"),
+        (["0", "True", "true"], "labels of train differ only in case: 'True' (2) and 'true' (2)"),
         (["a|b", "B", "b"], "labels of train differ only in case: 'B' (2) and 'b' (4)"),
         (
             ["caf\u00e9", "cafe\u0301", "bar"],
