@@ -109,7 +109,9 @@ class Origin:
                 )
 
     def _check_there(self, paths: Mapping[str, Path]) -> None:
-        """Raise `CompressError`, with the field, if a file named in the task file does not exist."""
+        """Raise `CompressError`, with the field or option, if a file named in the task file or as the tuning split does not exist."""
+        if self.tuning is not None and self.tuning in paths.values() and not self.tuning.exists():
+            raise CompressError(f"--tuning: {self.tuning}: no such file")
         if self.spec.file is None or self.spec.files is None:
             return
         for name, path in paths.items():
