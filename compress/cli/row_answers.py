@@ -253,10 +253,10 @@ def _is_blank(value: Any) -> bool:
 
 
 def _gold_number(row: Row, label: str, value: Any) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
+    from ..tasks.reading.number_texts import comma_hint, parse_number
+
+    number = parse_number(value)
     if not math.isfinite(number):
-        raise CompressError(f"{row.place}: {label}: expected a finite number, found {str(value)[:60]!r}")
+        found = f"{str(value)[:60]!r}{comma_hint(value)}"
+        raise CompressError(f"{row.place}: {label}: expected a finite number, found {found}")
     return number

@@ -8,11 +8,21 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import CompressError, nearest
-from ..files.tabular import DELIMITERS, column_names, csv_fault, delimiter_of, is_header, json_line, not_utf8
+from ..files.tabular import (
+    DELIMITERS,
+    column_names,
+    csv_fault,
+    delimiter_of,
+    is_header,
+    json_line,
+    named_delimiter,
+    not_utf8,
+)
 
 if TYPE_CHECKING:
     from ..tasks.reading.tables import Table
@@ -50,12 +60,14 @@ class Rows:
             if "\n" not in begin and "\r" in begin:  # lines that end in CR alone, as on old Macs
                 begin = begin.replace("\r", "\n")
                 self.file.reconfigure(newline="" if self.suffix in DELIMITERS else None)  # type: ignore[attr-defined]
-            first = begin.removeprefix(MARK).lstrip("\r\n").partition("\n")[0]
+            begin = begin.removeprefix(MARK)
         except OSError as error:
             raise CompressError(f"{path}: cannot be read: {error.strerror}") from None
-        self.delimiter = (
-            delimiter_of(self.suffix, first, len(columns) if columns else None) if self.suffix in DELIMITERS else ""
-        )
+        self._named = named_delimiter(self.suffix, begin.partition("\n")[0])
+        self.delimiter = self._named or ""
+        if self._named is None and self.suffix in DELIMITERS:
+            first = begin.lstrip("\r\n").partition("\n")[0]
+            self.delimiter = delimiter_of(self.suffix, first, len(columns) if columns else None)
 
     @property
     def done(self) -> int:
@@ -104,7 +116,11 @@ class Rows:
     def _delimited_rows(self) -> Iterator[Row]:
         csv.field_size_limit(sys.maxsize)
         quoting = csv.QUOTE_MINIMAL if self.quoting else csv.QUOTE_NONE
-        reader = csv.reader(self.file, delimiter=self.delimiter, strict=True, quoting=quoting)
+        lines: Iterator[str] = self.file
+        if self._named is not None:
+            next(lines)
+            lines = chain(["\n"], lines)  # lines are counted as they were
+        reader = csv.reader(lines, delimiter=self.delimiter, strict=True, quoting=quoting)
         header = next(filter(None, reader), None) if self._columns is None else list(self._columns)
         if not header:
             raise CompressError(f"{self.path}: empty file")

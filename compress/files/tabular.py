@@ -20,6 +20,7 @@ LABEL_MARKS = ("|", ";", ",")  # between the labels of a list that is written as
 _MOST_NAMES = 20  # names of columns in a message
 _OTHERS = (";", "\t")  # other delimiters of a .csv: spreadsheets write the first where the comma is the decimal sign
 NO_COMMA = re.compile(r"""['"]\s+['"]""")  # between the texts of a list without commas, as NumPy writes it
+_NAMED = re.compile(r"""("?)sep=([,;|\t])\1\r?""")  # a first line for Excel
 _QUOTED = re.compile(r'"[^"]*("|$)')  # a quoted field; one over several lines is closed after the first line
 
 
@@ -36,6 +37,12 @@ def delimiter_of(suffix: str, first: str, columns: int | None = None) -> str:
     if suffix != ".csv" or columns == 1 or fits(usual):
         return usual
     return next((mark for mark in _OTHERS if fits(mark)), usual)
+
+
+def named_delimiter(suffix: str, first: str) -> str | None:
+    """Return the delimiter that the first line of a .csv names for Excel, as `sep=;`; None: the line says nothing like it."""
+    match = _NAMED.fullmatch(first) if suffix == ".csv" else None
+    return match[2] if match else None
 
 
 def is_header(fields: Sequence[str], names: Sequence[str]) -> bool:

@@ -26,6 +26,7 @@ EXPECTED = {
 BOUNDS = {"greater_than", "greater_than_equal", "less_than", "less_than_equal"}
 BOUND_WORDS = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}
 NUMERIC = {"int_type", "int_from_float", "float_type"}
+_OF_WHOLE_STAGES = ("name", "per_task")  # which the fields of one task cannot have
 NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]*$"
 
 
@@ -92,7 +93,8 @@ def _describe_problem(item: Any, where: Where, value: Any, document: Document, m
     if item["loc"][-1:] == ("[key]",):
         return f"expected a whole number from 1 as the key, found `{where[-1]}`"
     if kind == "extra_forbidden":
-        known = [name for name in schema.fields_at(model, document.data, where[:-1]) if name != where[-1]]
+        unfit = {where[-1], *(_OF_WHOLE_STAGES if where[-3:-2] == ("per_task",) else ())}
+        known = [name for name in schema.fields_at(model, document.data, where[:-1]) if name not in unfit]
         return f"unknown key{did_you_mean(str(where[-1]), known)}"
     if kind == "missing":
         return "missing; expected a value"

@@ -139,6 +139,10 @@ class Recipe(Spec):
             raise ValidationError.from_exception_data(type(self).__name__, misnamed)
         if lone := [kind for kind in kinds if STAGE_SPECS[kind].serves_distill and "distill" not in kinds]:
             raise ValueError(f"`{lone[0]}` is for a `distill` stage, and there is none")
+        if self.student == {}:
+            raise ValueError(
+                "student: expected a student card, or one per number of teacher layers, found an empty mapping"
+            )
         if (order.index("distill") in ranks) != (self.student is not None):
             raise ValueError("`student` and a `distill` stage belong together: one is missing")
         if "export" not in kinds:

@@ -201,3 +201,13 @@ def test_others_have_no_vectors(tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text("text\na text\n")
     done = predict(bag(tmp_path / "bag"), "-i", tmp_path / "in.csv", "-o", tmp_path / "x.npy")
     assert "gives no vectors; expected a .csv, .tsv or .jsonl file" in error_line(done)
+
+
+@pytest.mark.parametrize(
+    ("written", "hint"),
+    [("1_0", ""), ("0,5", "; write '0.5'"), ("1,500", "; write '1500', or '1.500' if the comma is")],
+)
+def test_scores_are_read_as_in_training(folder: Path, tmp_path: Path, written: str, hint: str) -> None:
+    (tmp_path / "in.csv").write_text(f'one,other,score\na,b,1.5\nc,d,"{written}"\n')
+    done = predict(folder, "-i", tmp_path / "in.csv", "-o", tmp_path / "out.csv", "--label", "score")
+    assert f"in.csv: line 3: score: expected a finite number, found '{written}'{hint}" in error_line(done)

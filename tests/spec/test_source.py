@@ -54,6 +54,11 @@ ONE_MISTAKE = [
     ),
     ("student: 3", Recipe, '3: student: expected text or a mapping, found the number 3 (quote it: "3")'),
     ("student: [a]", Recipe, "3: student: expected text or a mapping, found a list"),
+    (
+        "student: {}",
+        Recipe,
+        "3: student: expected a student card, or one per number of teacher layers, found an empty mapping",
+    ),
     ("student: {x: a}", Recipe, "3: student.x: expected a whole number from 1 as the key, found `x`"),
     ("student: {0: a}", Recipe, "3: student[0]: expected a whole number from 1 as the key, found `0`"),
     ("student: {6: 3}", Recipe, '3: student[6]: expected text, found the number 3 (quote it: "3")'),

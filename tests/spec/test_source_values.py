@@ -113,6 +113,15 @@ def test_a_stage_of_per_task_fields_inside_per_task_is_refused():
     assert problems[0].startswith("mine.yaml:3: stages[0].finetune.per_task.rte.per_task: unknown key")
 
 
+@pytest.mark.parametrize("key", ["zzz", "name", "per_task"])
+def test_the_known_keys_for_a_task_are_those_it_may_have(key: str):
+    (line,) = mistakes(f"{HEAD}stages: [{{finetune: {{per_task: {{rte: {{{key}: {{}}}}}}}}}}, export]\n")
+    known = line.partition("known: ")[2].split(", ")
+    assert "unknown key" in line
+    assert "epochs" in known
+    assert not {"name", "per_task"} & {*known}
+
+
 def test_a_teacher_card_lists_no_values_for_students():
     head = "name: ab\ntitle: x\nlicence: y\ncheckpoint: {path: x}\nfinetune: {epochs: [2, 3]}\n"
     assert validate(parse(head, "mine.yaml"), TeacherCard).finetune.epochs == (2.0, 3.0)

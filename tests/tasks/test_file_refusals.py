@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pyarrow
@@ -12,7 +13,7 @@ import pytest
 from task_files import refused, scores, task
 
 from compress.errors import CompressError
-from compress.tasks import OwnFiles, fingerprint, own_task
+from compress.tasks import OwnFiles, fingerprint, load_reported, own_task
 from compress.tasks.own.template import guess_columns
 
 
@@ -95,6 +96,14 @@ def test_empty_split(here: Path, content: str) -> None:
     refused(task(dev="dev.jsonl"), here, r"dev.jsonl: no examples; expected at least one row$")
 
 
+def test_one_file_for_two_splits(here: Path) -> None:
+    here_too = Path("..") / here.name / "dev.csv"
+    refused(task(dev="./train.csv"), here, r"task mine: files.dev: expected other examples than files.train, found the")
+    twice = task(dev={"a": "dev.csv", "b": str(here_too)}).read_from(here / "mine.yaml")
+    refused(twice, here, r"mine.yaml: files.dev.b: expected other examples than files.dev.a, found the same file")
+    assert len(load_reported(task(dev="train.csv"), here, None).splits["dev"]) == 20  # nothing is trained
+
+
 def test_empty_files(here: Path) -> None:
     for name in ("e.csv", "e.jsonl"):
         (here / name).write_text("")
@@ -124,6 +133,29 @@ def test_scores_with_a_decimal_comma_are_told_what_to_write(here: Path) -> None:
     rows = "".join(f"t{i};{i},5\n" for i in range(10))
     (here / "train.csv").write_text("text;label\n" + rows)
     refused(scores(), here, r"train.csv: line 2: expected a finite score, found '0,5'; write '0\.5'; line 3: ")
+
+
+@pytest.mark.parametrize(
+    ("written", "hint"),
+    [
+        ("1,234", "; write '1234', or '1.234' if the comma is before decimals"),
+        ("-1,234,567", "; write '-1234567'"),
+        ("1,234.5", "; write '1234.5'"),
+        ("0,125", "; write '0.125'"),
+        ("1234,567", "; write '1234.567'"),
+        ("1,2,3", ""),
+        ("3, or so", ""),
+    ],
+)
+def test_a_comma_may_separate_thousands(here: Path, written: str, hint: str) -> None:
+    (here / "train.csv").write_text(f'text,label\na,1.5\nb,"{written}"\n')
+    refused(scores(), here, rf"train.csv: line 3: expected a finite score, found '{written}'{re.escape(hint)}$")
+    (here / "train.csv").write_text(f'text,label\na,"{written}"\nb,"{written}"\n')
+    message = (
+        rf"train.csv: line 2: label: found '{written}'{re.escape(hint)};" if hint else "all 2 examples have the label"
+    )
+    with pytest.raises(CompressError, match=message):
+        own_task(OwnFiles(here / "train.csv", here / "dev.csv", "text", label="label"))
 
 
 def test_bad_scores_in_json(here: Path) -> None:

@@ -68,7 +68,7 @@ def test_texts_of_other_splits_are_seen_wherever_they_stand(world: Path) -> None
     own_lines = [field for n in range(8) for field in (f"tuning film {n}", f"other tuning {n * 7 % 12}")]
     (world / "texts.txt").write_text("\n".join(["a dog", *own_lines]), encoding="utf-8")
     with pytest.raises(
-        CompressError, match=r"tuning\.tsv: 7 of its 12 texts stand in train, which models learn by heart"
+        CompressError, match=r"tuning\.tsv: 7 of its 12 texts are also in train, which models learn by heart"
     ):
         load_training(*own_task(own(world)), None, world / "tuning.tsv")
 

@@ -168,6 +168,7 @@ def test_columns_of_another_number_are_refused(tmp_path: Path) -> None:
 
 def test_json_of_another_shape_is_no_list(tmp_path: Path) -> None:
     lines = json.dumps({"tokens": {"a": 1}, "tags": ["O"]})
-    (tmp_path / "x.jsonl").write_text(lines + "\n")
+    for name in ("x.jsonl", "y.jsonl"):
+        (tmp_path / name).write_text(lines + "\n")
     with pytest.raises(CompressError, match="tokens: expected text or a list of words, found"):
-        read(tmp_path, files=Files(train="x.jsonl", dev="x.jsonl"))
+        read(tmp_path, files=Files(train="x.jsonl", dev="y.jsonl"))

@@ -90,8 +90,9 @@ def test_quoted_newlines_and_delimiters_are_text_and_lines_are_counted_right(her
 
 def test_tsv_without_quoting_or_header(here: Path) -> None:
     rows = "".join(f'id{i}\t"quote {i}\t{i % 2}\n' for i in range(12))
-    (here / "a.tsv").write_text(rows)
-    spec = task("a.tsv", "a.tsv", quoting=False, header=False, columns=("id", "text", "label"))
+    for name in ("a.tsv", "b.tsv"):
+        (here / name).write_text(rows)
+    spec = task("a.tsv", "b.tsv", quoting=False, header=False, columns=("id", "text", "label"))
     data = load_task(spec, here, None)
     assert data.reported["dev"].texts[0][0] == '"quote 0'
     assert len(data.train) + len(data.tuning) == 12
@@ -105,8 +106,9 @@ def test_columns_rename_a_header(here: Path) -> None:
 def test_jsonl_keeps_line_separators_inside_texts(here: Path) -> None:
     rows = [{"text": f"a\u2028b {i}", "label": i % 2} for i in range(12)]
     text = "\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n"
-    (here / "a.jsonl").write_text(text, encoding="utf-8")
-    data = load_task(task("a.jsonl", "a.jsonl"), here, None)
+    for name in ("a.jsonl", "b.jsonl"):
+        (here / name).write_text(text, encoding="utf-8")
+    data = load_task(task("a.jsonl", "b.jsonl"), here, None)
     assert data.labels == ("0", "1")
     assert data.reported["dev"].texts[0][3] == "a\u2028b 3"
 
@@ -117,8 +119,9 @@ def test_parquet(here: Path, labels: list[Any]) -> None:
     import pyarrow.parquet
 
     table = pyarrow.table({"text": [f"t{i}" for i in range(12)], "label": labels})
-    pyarrow.parquet.write_table(table, here / "a.parquet")
-    data = load_task(task("a.parquet", "a.parquet", labels=("0", "1")), here, None)
+    for name in ("a.parquet", "b.parquet"):
+        pyarrow.parquet.write_table(table, here / name)
+    data = load_task(task("a.parquet", "b.parquet", labels=("0", "1")), here, None)
     assert data.reported["dev"].labels.tolist() == [0, 1] * 6
 
 

@@ -102,7 +102,7 @@ def run(job: Job[Finetune]) -> ChooseInfo:
     ]
     best = max(candidates, key=lambda candidate: candidate["tuning_score"])  # the first of equals
     _link_files(job.inputs[f"{_ALONE}-{best['name']}"].path, job.out)
-    job.context.listener.notice(_choice_notice(job.node.id, best, candidates))
+    job.context.notice(_choice_notice(job.node.id, best, candidates))
     return ChooseInfo(
         chosen=best["name"],
         learning_rate=best["learning_rate"],

@@ -52,6 +52,10 @@ def plan(draft: Draft, stage: Stage) -> None:
     sizes, where = draft.sizes[before], f"recipe {draft.recipe.name}, stage {stage.id}, model {before}"
     check_losses(spec.losses, student=sizes, teacher=sizes, where=where)
     check_layer_map(draft, spec, stage.id, before, before)
+    if spec.ranges != "learned" and spec.range_step != QuantizeAware.model_fields["range_step"].default:
+        draft.notes.append(
+            f"{stage.id}.range_step has no effect: `ranges: {spec.ranges}` takes no step; `learned` does"
+        )
     described = seeded_fields(draft, spec, draft.seed) | {"precision": "fp32"} | described_threshold(draft)
     described |= {"quantize": quantize_spec(draft.recipe).model_dump(mode="json", include=_READ)}
     outside = calibrated_on(draft, quantize_spec(draft.recipe))

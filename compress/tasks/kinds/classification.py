@@ -79,7 +79,7 @@ def check_unicode(place: str, column: str | tuple[str, ...], names: Iterable[str
 
 
 def natural(name: str) -> tuple[bool, int, str]:
-    """Return a sort key for label names: numbers by value, then words."""
+    """Return a sort key for label names: whole numbers by value, then all others by their characters."""
     whole = name.removeprefix("-").isdecimal() and len(name) <= _MOST_DIGITS
     return (not whole, int(name) if whole else 0, name)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from compress.metrics import CorrelationHeadline
 
 from ..ensembles import mean_of_scores
 from ..reading.columns import Rows
-from ..reading.number_texts import is_number, with_decimal_point
+from ..reading.number_texts import comma_hint, parse_number
 from ..reading.tables import refuse
 from .kind import TaskKind
 
@@ -23,27 +22,13 @@ def read_scores(rows: Rows, what: str = "score") -> np.ndarray:
     """Return float32 [example]. Raises `CompressError` naming the lines with invalid scores."""
     scores, problems = np.zeros(len(rows), dtype=np.float32), []
     for index, (number, value) in enumerate(zip(rows.numbers, rows.labels, strict=True)):
-        score = _parse_number(value)
+        score = parse_number(value)
         if math.isfinite(score) and abs(score) < LARGEST_SCORE:
             scores[index] = score
         else:
-            problems.append((number, f"expected a finite {what}, found {brief(value)}{_comma_hint(value)}"))
+            problems.append((number, f"expected a finite {what}, found {brief(value)}{comma_hint(value)}"))
     refuse(rows.place, rows.unit, problems)
     return scores
-
-
-def _parse_number(value: Any) -> float:
-    try:
-        unfit = isinstance(value, bool) or (isinstance(value, str) and not is_number(value))
-        return math.nan if unfit else float(value)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
-
-
-def _comma_hint(value: Any) -> str:
-    """Return what to write in place of a number with a decimal comma."""
-    written = with_decimal_point(value)
-    return f"; write {written!r}" if isinstance(value, str) and written != value and is_number(written) else ""
 
 
 REGRESSION = TaskKind(

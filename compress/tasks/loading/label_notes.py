@@ -18,6 +18,8 @@ from ..kinds import TASK_KINDS
 from ..reading.number_texts import is_number
 from ..reading.tables import SHOWN
 
+_TRUTH = {"false": Decimal(0), "true": Decimal(1)}  # some tools write these, others the numbers
+
 
 def absent_labels(spec: TaskSpec, train: Split, names: tuple[str, ...]) -> list[str]:
     present = TASK_KINDS[spec.kind].present(train.labels)
@@ -50,6 +52,8 @@ def alike_labels(spec: TaskSpec, train: Split, names: tuple[str, ...]) -> list[s
 
 def _meaning(name: str) -> str | Decimal:
     """Return what is equal for labels that probably mean the same: the number, or the name in one case and one encoding."""
+    if (folded := name.casefold()) in _TRUTH:
+        return _TRUTH[folded]
     with suppress(InvalidOperation):  # an exponent beyond all reason
         if is_number(name):
             return Decimal(name)
@@ -58,7 +62,10 @@ def _meaning(name: str) -> str | Decimal:
 
 def _likeness(names: Sequence[str]) -> tuple[str, Callable[[str], str]]:
     """Return how labels of one meaning differ, in words, and how to show them."""
-    if isinstance(_meaning(names[0]), Decimal):
+    truths = [name.casefold() in _TRUTH for name in names]
+    if any(truths) and not all(truths):
+        return "may mean the same", repr
+    if isinstance(_meaning(names[0]), Decimal) and not any(truths):
         return "are the same number", repr
     composed = [unicodedata.normalize("NFC", name) for name in names]
     if composed == list(names):

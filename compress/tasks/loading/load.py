@@ -42,6 +42,7 @@ def load_training(
     and discarded. Raises `CompressError` naming file and line for anything that cannot be used.
     """
     origin = Origin(spec, folder, data_dir, tuning)
+    origin.check_distinct()
     _check_tunes(spec, origin.paths)
     rows, notes = origin.read(lambda name: True)
     rows = _prepare_rows(spec, rows)

@@ -84,6 +84,9 @@ def own_files(
         raise CompressError(f"--kind: expected {', '.join(names)} or {last}, found {kind!r}{near}")
     if max_length is not None and max_length < 1:
         raise CompressError(f"--max-length: expected at least 1 token, found {max_length}")
+    for option, path in ((trained, train), ("--dev", dev)):
+        if not expand_home(path).exists():
+            raise CompressError(f"{option}: {path}: no such file")
     text, label = "text" if text is None else text, "label" if label is None else label
     return OwnFiles(
         unambiguous_path(train), unambiguous_path(dev), text, pair, label, cast(KindName | None, kind), max_length

@@ -13,7 +13,7 @@ from compress.spec.kinds import KINDS, KindName
 from ..kinds.classification import MOST_UNLISTED_LABELS, natural, nested_rows, unlabelled_rows
 from ..kinds.multilabel import listed_names
 from ..reading.columns import Rows
-from ..reading.number_texts import are_scores, is_number, whole_values, with_decimal_point
+from ..reading.number_texts import are_scores, comma_hint, is_number, whole_values
 from ..reading.tables import Table, all_have, label_values, no_examples, refuse
 
 
@@ -60,9 +60,9 @@ def _scores_or_classes(table: Table, label: str, values: Sequence[Any], *, score
     """Return `regression` or `classification`. CompressError: numbers with commas, texts among numbers that are mostly scores (`scored`),
     scores that may be classes, or more different values than a user is likely to have classes."""
     texts = [(n, v) for n, v in zip(table.numbers, values, strict=True) if not is_number(str(v))]
-    if all(is_number(with_decimal_point(value)) for value in values):
-        commas = [(n, f"{label}: found {brief(v)}; write {with_decimal_point(v)!r}") for n, v in texts]
-        refuse(table.place, table.unit, commas)
+    hints = [(n, v, comma_hint(v)) for n, v in texts]
+    if all(hint for *_, hint in hints):
+        refuse(table.place, table.unit, [(n, f"{label}: found {brief(v)}{hint}") for n, v, hint in hints])
     if scored:
         wrong = [(n, f"{label}: expected a number, found {brief(v)}") for n, v in texts]
         refuse(table.place, table.unit, wrong, "; --kind classification, if they are classes")

@@ -8,10 +8,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from compress.errors import CompressError
-from compress.files.tabular import CONLL, DELIMITERS, csv_fault, delimiter_of, is_header
+from compress.errors import CompressError, brief
+from compress.files.tabular import CONLL, DELIMITERS, csv_fault, delimiter_of, is_header, named_delimiter
 
 from .conll import read_conll
+from .merged_rows import merged_row
 from .squad import read_squad
 from .tables import Table, lines_of, read_jsonl, read_parquet, read_text, refuse
 
@@ -34,9 +35,17 @@ def read_table(
     suffix = path.suffix.lower()
     if suffix in DELIMITERS:
         split, text = _quoted_rows if quoting else _unquoted_rows, read_text(path)
-        first = text.lstrip("\r\n").partition("\n")[0]
-        delimiter = delimiter_of(suffix, first, len(names) if names else None)
-        return _columns(path, split(path, text, delimiter), header, names, skip_ragged)
+        first, _, rest = text.partition("\n")
+        delimiter = named_delimiter(suffix, first)
+        if delimiter is not None:
+            text = f"\n{rest}"  # lines are counted as they were
+        else:
+            first = text.lstrip("\r\n").partition("\n")[0]
+            delimiter = delimiter_of(suffix, first, len(names) if names else None)
+        table = _columns(path, split(path, text, delimiter), header, names, skip_ragged)
+        if quoting:
+            _refuse_merged_rows(table, delimiter)
+        return table
     if suffix in (".jsonl", ".ndjson"):
         return read_jsonl(path)
     if suffix == ".parquet":
@@ -77,6 +86,17 @@ def _refuse_swallowed_rows(path: Path, start: int, row: list[str]) -> None:
     """Reject a TSV field with both a tab and a newline: it starts with an unbalanced quote that is text, and includes the next rows."""
     if any("\t" in field and "\n" in field for field in row):
         raise CompressError(f"{path}:{start}: a quoted field spans several rows; {_QUOTES_ARE_TEXT}")
+
+
+def _refuse_merged_rows(table: Table, delimiter: str) -> None:
+    """Reject rows that two lone quotes made one."""
+    merged = merged_row(list(table.columns.values()), delimiter)
+    if merged is not None:
+        index, line = merged
+        raise CompressError(
+            f"{table.place}:{table.numbers[index]}: a quoted field spans several lines that look like rows, such as {brief(line)}; "
+            f"{_QUOTES_ARE_TEXT}; if they are lines of one text, save the file as .jsonl"
+        )
 
 
 def _columns(

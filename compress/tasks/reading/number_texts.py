@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
 _MOST_CLASSES = 10  # more distinct whole numbers are scores
 _REPEATED = 4  # fewest examples of a class, on average; a few rows of scores may all be whole by chance
+_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
 
 
 def are_scores(values: Sequence[Any]) -> bool:
@@ -31,9 +33,24 @@ def is_number(text: str) -> bool:
         return False
 
 
-def with_decimal_point(value: Any) -> str:
-    """Return a number with its decimal comma replaced by a point."""
-    return str(value).replace(",", ".", 1)
+def parse_number(value: Any) -> float:
+    """Return the number that a value of a file is; NaN: it is none, as 0 and 1 written as false and true."""
+    try:
+        unfit = isinstance(value, bool) or (isinstance(value, str) and not is_number(value))
+        return math.nan if unfit else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def comma_hint(value: Any) -> str:
+    """Return what to write in place of a number with commas, which stand before decimals or between thousands; nothing for other values."""
+    if not isinstance(value, str) or "," not in value:
+        return ""
+    decimal, whole = value.strip().replace(",", ".", 1), value.strip().replace(",", "")
+    if not _THOUSANDS.fullmatch(value.strip()):
+        return f"; write {decimal!r}" if is_number(decimal) else ""
+    either = f", or {decimal!r} if the comma is before decimals" if is_number(decimal) else ""
+    return f"; write {whole!r}{either}"
 
 
 def _is_whole(text: str) -> bool:

@@ -96,18 +96,29 @@ class Origin:
             return read_saved(self.spec, place, splits) | rows, []
         return read_hub(self.spec, self.folder, splits) | rows, _source_notes(self.spec, self.data_dir, place)
 
+    def check_distinct(self) -> None:
+        """Raise `CompressError` if a task file names one file for two splits."""
+        split_of: dict[Path, str] = {}
+        for name, path in self.paths.items() if self.spec.files is not None else ():
+            other = split_of.setdefault(path.resolve(), name)
+            if other != name and path != self.tuning:
+                fields = _field_of(self.spec, name), _field_of(self.spec, other)
+                raise CompressError(
+                    f"{self.spec.file or f'task {self.spec.name}'}: {fields[0]}: expected other examples than {fields[1]}, "
+                    f"found the same file {path}"
+                )
+
     def _check_there(self, paths: Mapping[str, Path]) -> None:
-        """Raise `CompressError`, with the field, if a file named in the task file does not exist."""
-        files = self.spec.files
-        if self.spec.file is None or files is None:
+        """Raise `CompressError`, with the field or option, if a file named in the task file or as the tuning split does not exist."""
+        if self.tuning is not None and self.tuning in paths.values() and not self.tuning.exists():
+            raise CompressError(f"--tuning: {self.tuning}: no such file")
+        if self.spec.file is None or self.spec.files is None:
             return
         for name, path in paths.items():
             if path.exists() or path == self.tuning:
                 continue
-            several = name not in OWN and isinstance(files.dev, dict)
-            field = f"files.dev.{name}" if several else f"files.{name if name in OWN else 'dev'}"
             raise CompressError(
-                f"{self.spec.file}: {field}: {path}: no such file; paths are relative to the task file's folder"
+                f"{self.spec.file}: {_field_of(self.spec, name)}: {path}: no such file; paths are relative to the task file's folder"
             )
 
 
@@ -132,6 +143,13 @@ def _own_paths(spec: TaskSpec, files: Files, folder: Path | None) -> dict[str, P
     tuning = {} if files.tuning is None else {"tuning": files.tuning}
     names = {"train": files.train, **_reported_splits(spec, "files.dev"), **tuning}
     return {name: (folder or Path()) / expand_home(path) for name, path in names.items()}
+
+
+def _field_of(spec: TaskSpec, name: str) -> str:
+    """Return the field of a task file that names the file of the split `name`."""
+    if name in OWN:
+        return f"files.{name}"
+    return f"files.dev.{name}" if spec.files is not None and isinstance(spec.files.dev, dict) else "files.dev"
 
 
 def _reported_splits(spec: TaskSpec, field: str) -> dict[str, str]:

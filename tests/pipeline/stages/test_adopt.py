@@ -188,6 +188,9 @@ def test_regression_is_compared_with_a_constant(
     hint = r"where a constant scores 0\.0; --refit fine-tunes it again$"
     with pytest.raises(CheckFailed, match=rf"scores 0\.0 on the tuning split of sim, {hint}"):
         adopt_teacher(teacher, context, tmp_path / "out")
+    context.task.data = replace(context.task.data, tuning=tuning.select(np.array([0])))  # nothing to correlate
+    single = context_of(spec, context.task.data)
+    assert adopt_teacher(teacher, single, tmp_path / "single") == {"tuning_score": 0.0, "label_order": None}
 
 
 @pytest.mark.parametrize(

@@ -166,6 +166,7 @@ def test_of_equals_the_first_is_chosen(world: Path):
     assert (info["chosen"], info["epochs"]) == ("epochs60", 60.0)
     (note,) = [note for note in listener.notes if "chosen on the tuning split" in note]
     assert note.endswith("; a tie with epochs50, epochs70: the first one listed is chosen")
+    assert note in result.settings["notices"]
     (sentence,) = choice_sentences(tasks_of([result])[0])
     assert "the tuning split chose epochs 60 among 3 candidates" in sentence
     assert sentence.endswith(" A tie with epochs 50 and epochs 70: of equals the first one written is taken.")

@@ -73,3 +73,21 @@ def test_the_plan_says_so(tmp_path: Path, tiny_checkpoint: Callable[[str], Path]
         )
         for plan in plan_all(request):
             assert sum("quantize.max_flips has no effect" in note for note in plan.notes) == count
+
+
+def test_a_step_of_ranges_that_are_not_learned_is_named(
+    tmp_path: Path, tiny_checkpoint: Callable[[str], Path], toy_tokenizer: Tokenizer
+) -> None:
+    teacher = str(encoder_world(tmp_path, tiny_checkpoint("bert"), toy_tokenizer, text="a film\n"))
+    step = "quantize_aware.range_step=0.01"
+    for overrides, count in (((step,), 0), ((step, "quantize_aware.ranges=moving_average"), 1)):
+        (plan,) = plan_all(
+            Request(
+                ("distilbert-int8-qat",),
+                (str(tmp_path / "task.yaml"),),
+                teacher=teacher,
+                student="distil-1l",
+                overrides=overrides,
+            )
+        )
+        assert sum("quantize_aware.range_step has no effect" in note for note in plan.notes) == count

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from review_files import write
 
+from compress.cli.row_files import Rows
 from compress.errors import CompressError
 from compress.spec.source import load
 from compress.spec.task import TaskSpec
@@ -69,6 +71,8 @@ def test_floats_of_json_are_scores_and_whole_numbers_are_classes(tmp_path: Path)
     [
         (["pos", "neg", "Pos"], "labels of train differ only in case: 'Pos' (2) and 'pos' (2)"),
         (["0", "1", "1.0"], "labels of train are the same number: '1' (2) and '1.0' (2)"),
+        (["0", "1", "True"], "labels of train may mean the same: '1' (2) and 'True' (2)"),
+        (["0", "True", "true"], "labels of train differ only in case: 'True' (2) and 'true' (2)"),
         (["a|b", "B", "b"], "labels of train differ only in case: 'B' (2) and 'b' (4)"),
         (
             ["caf\u00e9", "cafe\u0301", "bar"],
@@ -168,6 +172,21 @@ def test_columns_parted_by_semicolons_are_read_alike(own: OwnFiles, tmp_path: Pa
     assert {'so; so, and "so"', "a, b"} <= texts
     columns = guess_columns(own, [])
     assert (columns.text, columns.label) == ("review", "stars")
+
+
+@pytest.mark.parametrize("line", ["sep=;", '"sep=;"'])
+def test_a_first_line_for_excel_names_the_delimiter(own: OwnFiles, line: str) -> None:
+    for path in (own.train, own.dev):
+        path.write_text(f"{line}\r\n" + path.read_text().replace(",", ";"))
+    spec, folder = own_task(own)
+    assert spec.text == ("review",)
+    assert len(load_training(spec, folder, None).train) > 0
+    with closing(Rows(own.dev, ".csv")) as rows:
+        first = next(iter(rows))
+        assert (rows.delimiter, list(first.values), first.number) == (";", ["review", "stars"], 3)
+    own.dev.write_text(f"{line}\nreview;stars\na;Foood\n")
+    with pytest.raises(CompressError, match=r"b\.csv: line 3: unknown label 'Foood'"):
+        load_training(spec, folder, None)
 
 
 def test_a_label_of_dev_that_train_has_not_is_told_by_init_as_by_run(own: OwnFiles, tmp_path: Path) -> None:

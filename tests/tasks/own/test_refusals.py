@@ -12,7 +12,7 @@ from review_files import write
 
 from compress.errors import CompressError
 from compress.spec.kinds import KINDS
-from compress.tasks import OwnFiles, own_files, own_task
+from compress.tasks import OwnFiles, fingerprint, load_training, own_files, own_task
 
 
 @pytest.mark.parametrize(
@@ -149,3 +149,20 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
         with pytest.raises(CompressError) as caught:
             own_files(train=files[0], dev=files[1], **none)
         assert str(caught.value) == f"{option}: expected a file of labelled examples, found the folder {tmp_path}"
+
+
+@pytest.mark.parametrize("option", ["train", "dev"])
+def test_a_missing_file_is_refused_with_its_option(tmp_path: Path, option: str) -> None:
+    files: dict[str, Any] = {name: write(tmp_path, f"{name}.csv", ["a", "b"]) for name in ("train", "dev")}
+    rest = dict.fromkeys(("text", "pair", "label", "kind", "max_length"))
+    assert own_files(**files, **rest) is not None
+    with pytest.raises(CompressError, match=rf"^--{option}: .*no\.csv: no such file$"):
+        own_files(**files | {option: tmp_path / "no.csv"}, **rest)
+
+
+def test_a_missing_tuning_file_is_refused_with_its_option(tmp_path: Path) -> None:
+    files = [write(tmp_path, f"{name}.csv", ["a", "b"]) for name in ("train", "dev")]
+    task = own_task(OwnFiles(*files, "review", label="stars"))
+    for read in (load_training, fingerprint):
+        with pytest.raises(CompressError, match=r"^--tuning: .*no\.csv: no such file$"):
+            read(*task, None, tmp_path / "no.csv")

@@ -1,0 +1,26 @@
+"""Two lone quotes in a .csv, between which rows become one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from task_files import refused, task
+from whole import load_task
+
+
+@pytest.mark.parametrize("names", ["text,label", "label,text", "id,text,label"])
+def test_lone_quotes_in_csv_never_merge_rows(here: Path, names: str) -> None:
+    texts = ["fine", '"He left', "so it goes", "not bad", 'he said"', "well", "good"]
+    rows = [{"id": str(i), "text": text, "label": "pos" if i % 2 else "neg"} for i, text in enumerate(texts * 2)]
+    ordered = [names, *(",".join(row[name] for name in names.split(",")) for row in rows)]
+    (here / "dev.csv").write_text("\n".join(ordered))
+    refused(task(), here, r"dev.csv:3: a quoted field spans several lines that look like rows, such as .*so it goes")
+    (here / "dev.csv").write_text("\n".join(ordered).replace('"', "'"))
+    assert len(load_task(task(), here, None).reported["dev"]) == len(rows)
+
+
+@pytest.mark.parametrize("text", ["Roses are red,\nviolets, blue\n", "red,\nand, blue\nso", "one, pos\ntwo, pos\nx"])
+def test_lines_of_a_text_are_no_rows(here: Path, text: str) -> None:
+    (here / "dev.csv").write_text(f'text,label\nfine,pos\n"{text}",pos\nbad,neg\ngood,pos\n')
+    assert len(load_task(task(), here, None).reported["dev"]) == 4
