@@ -40,7 +40,7 @@ FAULTS = (
         "tests/losses",
     ),
     Fault(
-        "weight decay on biases and norms", "training/loop.py", "(p.ndim > 1) is matrices", "matrices", "tests/training"
+        "weight decay on biases and norms", "training/loop.py", "_decays(name, p) is decays", "decays", "tests/training"
     ),
     Fault("a worse checkpoint is kept", "training/loop.py", "score > best", "score < best", "tests/training"),
     Fault(
@@ -60,8 +60,8 @@ FAULTS = (
     Fault(
         "a student layer is copied from the one before",
         "models/students/copying.py",
-        "theirs.layer_path.format(block)",
-        "theirs.layer_path.format(max(block - 1, 0))",
+        "teacher_family.layer_path.format(block)",
+        "teacher_family.layer_path.format(max(block - 1, 0))",
         "tests/models",
     ),
     Fault(
