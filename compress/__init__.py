@@ -142,7 +142,7 @@ def _request(recipes: Any, tasks: Any, options: Any) -> Any:
     known = list(Options.__annotations__)
     for name in options:
         if name not in known:
-            raise CompressError(f"no option `{name}`{did_you_mean(name, known)}")
+            raise CompressError(f"no option `{name}`{did_you_mean(name, ['recipes', 'tasks', *known])}")
     arguments = {"recipes": recipes, "tasks": tasks, **options}
     several = {name: _words_of(arguments[name]) for name in _SEVERAL if arguments.get(name) is not None}
     _check_empty(arguments | several)

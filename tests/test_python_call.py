@@ -22,6 +22,7 @@ from compress.tasks import OwnFiles
     [
         ({"out": "runs"}, "no option `out`.*root"),
         ({"sedes": (0,)}, "no option `sedes`; did you mean `seeds`"),
+        ({"task": "sst2"}, "no option `task`; did you mean `tasks`"),
         ({"overrides": {"distill.epochs": 1}}, r'overrides: expected a list like \["distill.epochs=1"\], found'),
         ({"overrides": "distill.epochs=1"}, "overrides: expected a list"),
         ({"seeds": ["first"]}, r"seeds: expected whole numbers such as \[0, 1, 2\] .*, found \['first'\]"),

@@ -183,6 +183,8 @@ def _blank_digest(text: str, digest: str) -> str:
 def _read(path: Path) -> str:
     """Read a file up to a size limit; never a link, a pipe or a device."""
     if path.is_symlink() or not path.exists():
+        if (path.parent / "result.json").is_file():
+            raise CompressError(f"{path.parent}: is a run; `compress ship {path.parent} -o DIR` makes a bundle of it")
         problem = "a link" if path.is_symlink() else "no such file"
         raise CompressError(f"{path}: expected a bundle's own file, found {problem}; `compress ship` makes bundles")
     try:

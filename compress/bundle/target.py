@@ -26,8 +26,10 @@ def check_target(out: Path, force: bool | None) -> None:
         raise CompressError(f"{out}: expected an empty or new folder, found files in it{hint}")
     try:
         listed = read_bundle(out).files
-    except CompressError as error:
-        raise CompressError(f"{out}: not replaced, because it is not a complete bundle: {error}") from None
+    except CompressError:
+        raise CompressError(
+            f"{out}: not replaced, because it is not a complete bundle; give another folder, or move what is in it away first"
+        ) from None
     foreign = [name for name in contents(out) if name not in listed and name != NAME]
     if foreign:
         raise CompressError(

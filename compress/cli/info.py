@@ -189,7 +189,10 @@ def doctor(
 
         typer.echo(encoder.dumps(document, indent=1))
         return
-    typer.echo(f"CPU        {machine.cpu}, {usable_cores()} usable cores, {machine.memory_bytes / 2**30:.0f} GiB")
+    cores = usable_cores()
+    typer.echo(
+        f"CPU        {machine.cpu}, {cores} usable core{'s' if cores != 1 else ''}, {machine.memory_bytes / 2**30:.0f} GiB"
+    )
     typer.echo(f"vectors    {', '.join(machine.isa) or 'none that matter'}")
     typer.echo(f"training   --precision auto is {document['training_precision']} here")
     typer.echo(f"int8       {expected_speedup()}")

@@ -211,7 +211,7 @@ def suffix_of(path: Path, option: str, more: Sequence[str] = (), *, plain: str =
     if suffix not in known:
         advice = f"; {plain}" if plain and suffix == PLAIN else ""
         expected = f"{', '.join(known[:-1])} or {known[-1]}"
-        raise CompressError(f"{option}: expected a {expected} file, found {path.name}{advice}")
+        raise CompressError(f"{option}: expected a {expected} file, found {path.name or f'the folder {path}'}{advice}")
     return suffix
 
 

@@ -113,11 +113,20 @@ def ship(
     store = store or folder.resolve().parent / ".store"
     how = {"model": model, "precisions": precisions, "force": force, "with_checkpoint": with_checkpoint}
     bundle = write_bundle(folder, out, store=store, **how, licence=licence, base_model=base_model, name=name)
+    _print_notes(folder)
     typer.echo(bundle)
     if triton is not None:
         typer.echo(write_triton_model(bundle, triton, force=force))
     if push is not None:
         typer.echo(push_bundle(bundle, push, private=private))
+
+
+def _print_notes(run: Path) -> None:
+    """Print what the run noted on its data and models, such as that one has learnt nothing."""
+    from ..results import read_result
+
+    for notice in read_result(run).settings.get("notices") or ():
+        typer.echo(f"note: {notice}", err=True)
 
 
 def _what_ships(

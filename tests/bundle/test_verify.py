@@ -89,6 +89,9 @@ def test_a_missing_file_is_found(bundle: Path, name: str) -> None:
     if name == "bundle.json":
         with pytest.raises(CompressError, match=r"bundle\.json: expected a bundle's own file, found no such file"):
             verify(bundle)
+        (bundle / "result.json").write_text("{}")
+        with pytest.raises(CompressError, match=r"is a run; `compress ship .* -o DIR` makes a bundle of it"):
+            verify(bundle)
     else:
         assert f"{name}: missing" in failed(verify(bundle))["files"]
 

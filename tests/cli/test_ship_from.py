@@ -76,6 +76,14 @@ def test_the_model_that_meets_the_limits_is_shipped(cli: Cli, world: Path, sourc
     assert cli("verify", "out").code == 0
 
 
+def test_what_the_run_noted_is_said_with_its_bundle(cli: Cli, world: Path) -> None:
+    result = read_result(world)
+    learnt = "teacher scores 50.0 on the tuning split, no better than a constant answer (50.0): it has learnt nothing"
+    write_result(result.model_copy(update={"settings": result.settings | {"notices": [learnt]}}), world)
+    done = cli("ship", world, "-o", "out")
+    assert done.code == 0 and Path(done.out.strip()) == Path("out").resolve() and f"note: {learnt}\n" in done.err
+
+
 def test_the_bundle_is_that_of_the_command_which_a_report_prints(
     cli: Cli, world: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
