@@ -226,6 +226,15 @@ def test_a_teacher_that_guesses_is_named_and_one_that_is_better_is_not(world: Pa
     assert student.startswith("student scores ") and "leave it out" not in student
 
 
+def test_where_a_teacher_of_random_weights_guesses_a_trained_one_is_advised(world: Path):
+    pair = plan("tiny.yaml", "./bytes")
+    context = Context(pair.task, "fp32", 1, Listener())
+    artifact: Any = SimpleNamespace(info={"tuning_score": 50.0}, describe={"constant_score": 50.0})
+    for node in (node for node in pair.nodes if node.id in ("teacher", "teacher-2", "student")):
+        warn_if_nothing_learnt(pair, node, artifact, context)
+    assert ["give a pre-trained teacher (--teacher)" in line for line in context.notices] == [True, False, False]
+
+
 def test_a_model_that_is_always_right_has_learnt_although_one_answer_always_is(world: Path):
     pair = plan("tiny.yaml", "./bytes")
     context = Context(pair.task, "fp32", 1, Listener())

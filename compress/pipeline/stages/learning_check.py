@@ -9,6 +9,7 @@ from ...store import Artifact
 from ..plan import Context, Node, Plan
 from ..plan.teachers import names_of
 from .adopt import constant_score, is_better
+from .base_teacher import PRETRAINED
 
 _GUESS = "constant_score"  # in a manifest, so that a run whose stages are all cached reads no data to compare
 
@@ -26,10 +27,17 @@ def warn_if_nothing_learnt(plan: Plan, node: Node[Spec], artifact: Artifact, con
         several = bool(plan.others) and node.id in plan.teachers
         name = f"teacher {names_of(plan.teachers)[node.id]}" if several else node.id
         way = " and weighs as much in the teachers' mean as any other; leave it out, or" if several else ";"
+        other = ", give a pre-trained teacher (--teacher)" if _has_random_weights(plan, node) else ""
         context.notice(
             f"{name} scores {score:.1f} on the tuning split, no better than a constant answer ({guess:.1f}): "
-            f"it has learnt nothing{way} train longer (--set {node.stage}.epochs=N), or look at the data"
+            f"it has learnt nothing{way} train longer (--set {node.stage}.epochs=N){other}, or look at the data"
         )
+
+
+def _has_random_weights(plan: Plan, node: Node[Spec]) -> bool:
+    """Whether the model is a teacher that has random weights before its fine-tuning."""
+    teacher = plan.teachers.get(node.id)
+    return teacher is not None and teacher.is_random_init and all(each.id != PRETRAINED for each in plan.nodes)
 
 
 def recorded_guess(node: Node[Spec], info: dict[str, Any], context: Context) -> dict[str, float]:
