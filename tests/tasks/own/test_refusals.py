@@ -161,8 +161,8 @@ def test_a_missing_file_is_refused_with_its_option(tmp_path: Path, option: str) 
 
 
 def test_a_missing_tuning_file_is_refused_with_its_option(tmp_path: Path) -> None:
-    files = [write(tmp_path, f"{name}.csv", ["a", "b"]) for name in ("train", "dev")]
-    task = own_task(OwnFiles(*files, "review", label="stars"))
+    train, dev = (write(tmp_path, f"{name}.csv", ["a", "b"]) for name in ("train", "dev"))
+    spec, source = own_task(OwnFiles(train, dev, "review", label="stars"))
     for read in (load_training, fingerprint):
         with pytest.raises(CompressError, match=r"^--tuning: .*no\.csv: no such file$"):
-            read(*task, None, tmp_path / "no.csv")
+            read(spec, source, None, tmp_path / "no.csv")
