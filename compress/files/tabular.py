@@ -20,7 +20,7 @@ LABEL_MARKS = ("|", ";", ",")  # between the labels of a list that is written as
 _MOST_NAMES = 20  # names of columns in a message
 _OTHERS = (";", "\t")  # other delimiters of a .csv: spreadsheets write the first where the comma is the decimal sign
 NO_COMMA = re.compile(r"""['"]\s+['"]""")  # between the texts of a list without commas, as NumPy writes it
-_NAMED = re.compile(r"""("?)sep=([,;|\t])\1\r?""")  # a first line for Excel
+_NAMED = re.compile(r"""("?)sep=([,;|\t])\1\r?""", re.IGNORECASE)  # a first line for Excel
 _QUOTED = re.compile(r'"[^"]*("|$)')  # a quoted field; one over several lines is closed after the first line
 
 

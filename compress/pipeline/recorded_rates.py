@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 from ..models.dimensions import Dimensions
 from ..store import Store
 from ..store.manifest import NAME
 
-_TRAININGS = 50  # the newest ones, whose rates are used
+_TRAININGS = 50  # the newest ones of a precision, whose rates are used
 _READ = 1000  # manifests that are read at most to find them
 _LIKE = 4.0  # models that differ in size by more than this factor are not compared
 
@@ -29,9 +29,15 @@ class RecordedRate:
 
 
 def recorded_rates(cache: Store, device: str) -> list[RecordedRate]:
-    """Return the rates of the newest trainings in the store on this kind of device, newest first."""
-    trainings = (rate for path in _newest(cache.root)[:_READ] if (rate := _read_rate(path, device)) is not None)
-    return list(islice(trainings, _TRAININGS))
+    """Return the rates of the newest trainings of each precision in the store on this kind of device, newest first."""
+    trainings = [rate for path in _newest(cache.root)[:_READ] if (rate := _read_rate(path, device)) is not None]
+    counts: Counter[str] = Counter()
+    newest = []
+    for rate in trainings:
+        counts[rate.precision] += 1
+        if counts[rate.precision] <= _TRAININGS:
+            newest.append(rate)
+    return newest
 
 
 def rate_like(known: Sequence[RecordedRate], model: Dimensions, precision: str) -> float | None:
@@ -48,7 +54,7 @@ def _newest(root: Path) -> list[Path]:
     """Return the manifests, the newest first. Other processes may remove some meanwhile."""
     times: dict[Path, float] = {}
     for path in root.glob(f"*/{NAME}"):
-        with suppress(FileNotFoundError):
+        with suppress(OSError):
             times[path] = path.stat().st_mtime
     return sorted(times, key=lambda path: times[path], reverse=True)
 
@@ -57,11 +63,8 @@ def _read_rate(manifest: Path, device: str) -> RecordedRate | None:
     try:
         document = json.loads(manifest.read_bytes())
         info = document["info"]
-        size, rate = document["files"]["model.safetensors"]["bytes"], info["model_flops_per_second"]
-    except (OSError, ValueError, KeyError, TypeError):
+        size, rate = float(document["files"]["model.safetensors"]["bytes"]), float(info["model_flops_per_second"])
+        recorded = RecordedRate(str(info.get("precision")), size, rate)
+        return recorded if size > 0 and rate > 0 and info.get("device") == device else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    return (
-        RecordedRate(str(info.get("precision")), float(size), float(rate))
-        if rate and info.get("device") == device
-        else None
-    )

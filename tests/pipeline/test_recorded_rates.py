@@ -55,3 +55,21 @@ def test_each_stage_is_judged_by_trainings_in_its_own_precision(tmp_path: Path) 
     plans = [plan_all(request(tmp_path, "int8", precision))[0] for precision in ("bf16", "fp32")]
     outlook = estimate(plans, tmp_path)
     assert [outlook.rates[work.key] for work in outlook.work] == [8e9, 2e9]
+
+
+def test_many_trainings_in_one_precision_hide_none_in_another(tmp_path: Path) -> None:
+    for number in range(55):
+        record(tmp_path, number, 8e9, "bf16")
+    record(tmp_path, 60, 2e9, "fp32")
+    outlook = estimate(plan_all(request(tmp_path, "int8", "fp32")), tmp_path)
+    assert set(outlook.rates.values()) == {2e9}
+
+
+@pytest.mark.parametrize(("size", "rate"), [(4_300_000, "x"), (0, 3e9), (4_300_000, -1.0), (None, 3e9)])
+def test_a_damaged_record_tells_nothing(tmp_path: Path, size: object, rate: object) -> None:
+    record(tmp_path, 0, 3e9)
+    (manifest,) = (tmp_path / ".store").glob(f"*/{NAME}")
+    document = json.loads(manifest.read_text())
+    document["info"]["model_flops_per_second"], document["files"]["model.safetensors"]["bytes"] = rate, size
+    manifest.write_text(json.dumps(document))
+    assert not estimate(plan_all(request(tmp_path, "int8", "fp32")), tmp_path).rates

@@ -143,7 +143,9 @@ def test_scores_with_a_decimal_comma_are_told_what_to_write(here: Path) -> None:
         ("1,234.5", "; write '1234.5'"),
         ("0,125", "; write '0.125'"),
         ("1234,567", "; write '1234.567'"),
+        ("1.234,5", "; write '1234.5'"),
         ("1,2,3", ""),
+        ("3,", ""),
         ("3, or so", ""),
     ],
 )

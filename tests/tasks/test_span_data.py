@@ -109,6 +109,13 @@ def test_a_span_is_where_its_text_is(tmp_path: Path) -> None:
         read(tmp_path, [(text, [span]), (text, [span | {"start": 3, "end": 11}])])
 
 
+@pytest.mark.parametrize("own", ["zoë  roy", "Zoe\u0308 Roy", "", "Zoë Roy,", "Zoë Roy, in 東京", "Zoë", "nobody"])
+def test_the_text_of_a_span_may_be_written_otherwise(tmp_path: Path, own: str) -> None:
+    span = {"start": 0, "end": 7, "label": "PER", "text": own}
+    _, words = read(tmp_path, [("Zoë Roy, in 東京", [span])])
+    assert words[0][:2] == [("Zoë", "B-PER"), ("Roy", "I-PER")]
+
+
 def test_no_spans_may_be_nothing(tmp_path: Path) -> None:
     _, words = read(tmp_path, [(TEXT, None), (TEXT, SPANS)])
     assert {tag for _, tag in words[0]} == {"O"}

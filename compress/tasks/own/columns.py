@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import pairwise
 
@@ -18,6 +19,7 @@ from .files import OwnFiles
 from .queries import PASSAGE, QUERY, RELEVANCES
 
 _SAMPLE = 500  # rows
+_TAG = re.compile(r"O|[BIESLU]-\S+")
 _WORDS_OF_TEXT = 3  # a name with this many is probably a text
 
 
@@ -149,10 +151,12 @@ def check_tabular(table: Table) -> None:
     """Raise `CompressError` if a .csv or .tsv has one word in each line and blank lines between texts."""
     if not table.place.lower().endswith(tuple(DELIMITERS)):
         return
-    numbers = [number for number in table.numbers if isinstance(number, int)]
-    values = [str(value) for name, column in table.columns.items() for value in (name, *column[:_SAMPLE])]
+    numbers = [number for number in table.numbers[:_SAMPLE] if isinstance(number, int)]
+    columns = [[str(value) for value in (name, *column[:_SAMPLE])] for name, column in table.columns.items()]
     blank = any(after - before > 1 for before, after in pairwise(numbers))
-    if blank and len(table.columns) > 1 and max(len(value.split()) for value in values) < 2:
+    words = all(len(value.split()) < 2 for column in columns for value in column)
+    tagged = any(all(map(_TAG.fullmatch, column)) for column in columns)  # texts of some languages have no spaces
+    if blank and len(columns) > 1 and words and tagged:
         raise CompressError(
             f"{table.place}: expected a table with a line of names, found a word in each line and blank lines between texts; rename the "
             "file so that it ends in .conll"

@@ -23,7 +23,9 @@ def merged_row(columns: Sequence[Sequence[str]], delimiter: str) -> tuple[int, s
     numeric = [len(column) > 0 and all(map(is_number, column)) for column in single]
 
     def is_known(at: int, field: str) -> bool:
-        return bool(field.strip()) and (field in repeated[at] or (numeric[at] and is_number(field)))
+        if field != field.strip() or not field:  # as after the commas of a sentence
+            return False
+        return field in repeated[at] if repeated[at] else numeric[at] and is_number(field)
 
     for index in sorted(several):
         lines = _lines([column[index] for column in columns], delimiter)

@@ -9,7 +9,8 @@ from typing import Any
 
 _MOST_CLASSES = 10  # more distinct whole numbers are scores
 _REPEATED = 4  # fewest examples of a class, on average; a few rows of scores may all be whole by chance
-_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
+_THOUSANDS = re.compile(r"[-+]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]+)?")
+_DECIMAL = re.compile(r"[-+]?([0-9]*|[1-9][0-9]{0,2}(\.[0-9]{3})+),[0-9]+")  # 3,5 and 1.234,5
 
 
 def are_scores(values: Sequence[Any]) -> bool:
@@ -46,10 +47,11 @@ def comma_hint(value: Any) -> str:
     """Return what to write in place of a number with commas, which stand before decimals or between thousands; nothing for other values."""
     if not isinstance(value, str) or "," not in value:
         return ""
-    decimal, whole = value.strip().replace(",", ".", 1), value.strip().replace(",", "")
-    if not _THOUSANDS.fullmatch(value.strip()):
-        return f"; write {decimal!r}" if is_number(decimal) else ""
-    either = f", or {decimal!r} if the comma is before decimals" if is_number(decimal) else ""
+    text = value.strip()
+    decimal, whole = text.replace(".", "").replace(",", "."), text.replace(",", "")
+    if not _THOUSANDS.fullmatch(text):
+        return f"; write {decimal!r}" if _DECIMAL.fullmatch(text) else ""
+    either = f", or {decimal!r} if the comma is before decimals" if _DECIMAL.fullmatch(text) else ""
     return f"; write {whole!r}{either}"
 
 

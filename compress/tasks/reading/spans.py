@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,13 +73,23 @@ def _spans(text: Any, value: Any, column: str, label: str) -> list[Span] | str:
         if not 0 <= span.start < span.end <= len(text):
             return f"{label}: span {index}: {span}: expected a part of the text's {len(text):,} characters"
         excerpt, own = text[span.start : span.end], part.get("text") if isinstance(part, dict) else None
-        if isinstance(own, str) and own.split() != excerpt.split():
+        if isinstance(own, str) and _is_elsewhere(own, excerpt, text):
             return (
                 f"{label}: span {index}: {span}: expected its `text`, {brief(own)}, found {brief(excerpt)}; `start` and `end` count "
                 "characters, not bytes or UTF-16 units"
             )
         spans.append(span)
     return sorted(spans, key=lambda span: span.start)
+
+
+def _is_elsewhere(own: str, excerpt: str, text: str) -> bool:
+    """Whether a span's `own` text is a part of the text, but not where the `excerpt` is. Spaces, case and punctuation may differ."""
+    spaced, whole = " ".join(own.split()), " ".join(text.split())
+    return spaced != whole and spaced in whole and _characters(own) not in _characters(excerpt)
+
+
+def _characters(text: str) -> str:
+    return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", text).casefold()))
 
 
 def _span(part: Any) -> Span | None:

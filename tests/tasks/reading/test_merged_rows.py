@@ -8,6 +8,8 @@ import pytest
 from task_files import refused, task
 from whole import load_task
 
+from compress.tasks.reading.delimited import read_table
+
 
 @pytest.mark.parametrize("names", ["text,label", "label,text", "id,text,label"])
 def test_lone_quotes_in_csv_never_merge_rows(here: Path, names: str) -> None:
@@ -18,6 +20,14 @@ def test_lone_quotes_in_csv_never_merge_rows(here: Path, names: str) -> None:
     refused(task(), here, r"dev.csv:3: a quoted field spans several lines that look like rows, such as .*so it goes")
     (here / "dev.csv").write_text("\n".join(ordered).replace('"', "'"))
     assert len(load_task(task(), here, None).reported["dev"]) == len(rows)
+
+
+@pytest.mark.parametrize("text", ["Dear Sir,\nBerlin, 10115\nParis, 75001\nregards", "Apples, 2\nPears, 3\nx"])
+@pytest.mark.parametrize("labels", [("0", "1"), ("4.5", "3.25")])
+def test_numbers_in_the_lines_of_a_text_are_no_labels(here: Path, text: str, labels: tuple[str, str]) -> None:
+    one, other = labels
+    (here / "dev.csv").write_text(f'text,label\nfine,{one}\n"{text}",{one}\nbad,{other}\ngood,{one}\n')
+    assert len(read_table(here / "dev.csv").numbers) == 4
 
 
 @pytest.mark.parametrize("text", ["Roses are red,\nviolets, blue\n", "red,\nand, blue\nso", "one, pos\ntwo, pos\nx"])
