@@ -51,7 +51,7 @@ def checked_model_folder(bundle: Path, repository: Path, force: bool) -> Path:
         )
     if target == bundle or target in bundle.parents or bundle in target.parents:
         raise CompressError(
-            f"--triton: {target} and the bundle {bundle} would be inside each other; give another folder"
+            f"--triton: {target} and the bundle {bundle} would be one inside the other; give another folder"
         )
     recover(target)
     if target.is_symlink() or (target.exists() and not target.is_dir()):

@@ -257,6 +257,6 @@ def _gold_number(row: Row, label: str, value: Any) -> float:
 
     number = parse_number(value)
     if not math.isfinite(number):
-        found = f"{str(value)[:60]!r}{comma_hint(value)}"
-        raise CompressError(f"{row.place}: {label}: expected a finite number, found {found}")
+        written = f"{str(value)[:60]!r}{comma_hint(value)}"
+        raise CompressError(f"{row.place}: {label}: expected a finite number, found {written}")
     return number

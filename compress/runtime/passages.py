@@ -16,7 +16,7 @@ ANSWER_TOKENS = 30  # maximum length of an answer, as in SQuAD's scripts
 MOST_ANSWERS = 20  # kept for a question
 THRESHOLD = "null_score_diff_threshold"  # of config.json: the margin by which no answer must beat the best span; as in SQuAD's scripts
 MOST_THRESHOLD = 1e6  # either way; far beyond any score
-_OVERLAP = 4  # a window shares one quarter of its context tokens with the one before it
+_OVERLAP = 4  # a window shares a quarter of its context tokens with the one before it
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import tokenizers
 
 NOWHERE = -1  # the window and position of a word without a token
 UNREAD = 10.0  # the logit of such a word's label, 0 for others: as good as certain
-_OVERLAP = 4  # a window shares one of this many tokens with the one before it
+_OVERLAP = 4  # a window shares a quarter of its tokens with the one before it
 _INSIDE = "\u00ad\u200c\u200d"  # the soft hyphen and the joiners, which occur inside words
 _PLANES = range(0x1F000)  # of Unicode: beyond are no marks and no controls but tags and variation selectors
 

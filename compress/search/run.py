@@ -139,7 +139,9 @@ def _check_request(request: Request, axes: Sequence[Axis]) -> dict[str, set[str]
     check_names(axes)
     fixed = {text.partition("=")[0].strip() for text in request.overrides}
     for axis in axes:
-        if axis.name in fixed:
+        if any(
+            name == axis.name or name.endswith(f".{axis.name}") for name in fixed
+        ):  # also `stages[1].distill.epochs`
             raise CompressError(f"--try {axis.name}: --set {axis.name} gives it too; leave one of the two out")
         having = [word for word, names in parts.items() if axis.part in names]
         if not having:

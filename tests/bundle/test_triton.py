@@ -122,8 +122,8 @@ def test_a_failed_write_leaves_nothing(bundle: Path, tmp_path: Path, monkeypatch
     ("name", "repository", "expected"),
     [
         ("a bundle", "models", "expected letters, digits"),
-        ("out", ".", "would be inside each other"),
-        ("out", "out", "would be inside each other"),
+        ("out", ".", "would be one inside the other"),
+        ("out", "out", "would be one inside the other"),
         ("out", "file", "expected a folder"),
     ],
 )

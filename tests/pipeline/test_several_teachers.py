@@ -235,6 +235,16 @@ def test_where_a_teacher_of_random_weights_guesses_a_trained_one_is_advised(worl
     assert ["give a pre-trained teacher (--teacher)" in line for line in context.notices] == [True, False, False]
 
 
+def test_a_score_that_cannot_tell_models_apart_says_nothing(world: Path, monkeypatch: pytest.MonkeyPatch):
+    pair = plan("tiny.yaml", "./bytes")
+    context = Context(pair.task, "fp32", 1, Listener())
+    node = next(node for node in pair.nodes if node.id == "student")
+    artifact: Any = SimpleNamespace(info={"tuning_score": 0.0}, describe={})
+    monkeypatch.setattr("compress.pipeline.stages.learning_check.can_judge", lambda data: False)
+    warn_if_nothing_learnt(pair, node, artifact, context)
+    assert not context.notices and recorded_guess(node, artifact.info, context) == {}
+
+
 def test_a_model_that_is_always_right_has_learnt_although_one_answer_always_is(world: Path):
     pair = plan("tiny.yaml", "./bytes")
     context = Context(pair.task, "fp32", 1, Listener())

@@ -149,8 +149,8 @@ def _score(model: Any, tokenizer: Any, source: TeacherSource, context: Context) 
 def _check_score(model: Any, tokenizer: Any, source: TeacherSource, context: Context) -> float:
     data = context.task.data
     points, logits, gold = _score(model, tokenizer, source, context)
-    if TASK_KINDS[data.spec.kind].correlates and len(gold) == 1:
-        return points  # one example has no correlation to judge by
+    if not can_judge(data):
+        return points
     guess = constant_score(data)
     better = _better_order(logits, gold, data, max(points, guess) + _CLEARLY)
     if is_better(points, guess) and not better:
@@ -167,6 +167,11 @@ def _check_score(model: Any, tokenizer: Any, source: TeacherSource, context: Con
         f"{source.folder}: {origin}it scores {points:.1f} on the tuning split of {data.spec.name}, where "
         f"{TASK_KINDS[data.spec.kind].constant_words} scores {guess:.1f}{hint}"
     )
+
+
+def can_judge(data: TrainingData) -> bool:
+    """Whether scores on the tuning split can tell models apart: one example has no correlation."""
+    return not TASK_KINDS[data.spec.kind].correlates or len(data.tuning) > 1
 
 
 def is_better(points: float, guess: float) -> bool:

@@ -8,7 +8,7 @@ from ...fields import Spec
 from ...store import Artifact
 from ..plan import Context, Node, Plan
 from ..plan.teachers import names_of
-from .adopt import constant_score, is_better
+from .adopt import can_judge, constant_score, is_better
 from .base_teacher import PRETRAINED
 
 _GUESS = "constant_score"  # in a manifest, so that a run whose stages are all cached reads no data to compare
@@ -21,7 +21,9 @@ def warn_if_nothing_learnt(plan: Plan, node: Node[Spec], artifact: Artifact, con
     if score is None:
         return
     guess = artifact.describe.get(_GUESS)
-    if guess is None:  # made by an earlier version
+    if guess is None:  # made by an earlier version, or not to be judged
+        if not can_judge(context.task.data):
+            return
         guess = constant_score(context.task.data)
     if not is_better(score, guess):
         several = bool(plan.others) and node.id in plan.teachers
@@ -42,7 +44,9 @@ def _has_random_weights(plan: Plan, node: Node[Spec]) -> bool:
 
 def recorded_guess(node: Node[Spec], info: dict[str, Any], context: Context) -> dict[str, float]:
     """Return what the manifest of a stage that was just run stores for `warn_if_nothing_learnt`."""
-    return {} if _score(node, info) is None else {_GUESS: constant_score(context.task.data)}
+    if _score(node, info) is None or not can_judge(context.task.data):
+        return {}
+    return {_GUESS: constant_score(context.task.data)}
 
 
 def _score(node: Node[Spec], info: dict[str, Any]) -> float | None:
