@@ -38,8 +38,8 @@ READERS = {
 }
 REASONS = {
     errno.EIO: "the disk failed (Input/output error); check it",
-    errno.ESTALE: "cannot be read or written now (Stale file handle); what is finished stays: run again",
-    errno.EMFILE: "cannot be read or written now (Too many open files); what is finished stays: run again",
+    errno.ESTALE: "cannot be read or written now (Stale file handle); what is finished is kept: run again",
+    errno.EMFILE: "cannot be read or written now (Too many open files); what is finished is kept: run again",
 }
 
 

@@ -256,7 +256,7 @@ def test_what_is_no_run_but_near_to_one_is_named(tmp_path: Path) -> None:
     (tmp_path / "runs/one/result.json").write_text("{}")
     with pytest.raises(CompressError, match="is a bundle; expected the run directory"):
         ship(tmp_path / "bundle", tmp_path / "out", store=tmp_path)
-    with pytest.raises(CompressError, match=r"holds runs.*runs/one"):
+    with pytest.raises(CompressError, match=r"is a folder of runs.*runs/one"):
         ship(tmp_path / "runs", tmp_path / "out", store=tmp_path)
 
 

@@ -246,9 +246,9 @@ REFUSED: dict[str, tuple[Alter, tuple[str, ...], str]] = {
     "a teacher": (command(OWN.replace("tiny.yaml", "gone.yaml")), (), "--teacher gone.yaml: is neither in report nor here"),
     "a folder": (command(f"{OWN} --data-dir gone"), (), "--data-dir gone: is neither in report nor here; give it anew with --data-dir"),
     "given in vain": (lambda document: None, ("--data-dir", "."), "--data-dir: no command on record names any; leave it out"),
-    "data": (lambda document: document["task"]["data"].update(fingerprint="0" * 64), (), "than on record, 000000000000 of tiny-task"),
+    "data": (lambda document: document["task"]["data"].update(fingerprint="0" * 64), (), "the fingerprint of its data differs"),
     "text": (
-        lambda document: document.update(corpus={"names": ["a.txt"], "fingerprint": "0" * 64}), (), "--corpus: its text is another",
+        lambda document: document.update(corpus={"names": ["a.txt"], "fingerprint": "0" * 64}), (), "--corpus: its text differs",
     ),
 }  # fmt: skip
 

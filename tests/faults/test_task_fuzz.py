@@ -63,7 +63,7 @@ def rows(count: int) -> list[dict[str, Any]]:
 
 def task(form: str) -> dict[str, Any]:
     suffix, own = form.split()[0], TASKS[form]
-    files = {"train": f"train.{suffix}", "dev": {"dev": f"dev.{suffix}", "other": f"train.{suffix}"}}
+    files = {"train": f"train.{suffix}", "dev": {"dev": f"dev.{suffix}", "other": f"other.{suffix}"}}
     return {"name": "mine", "label": "label", **own, "files": {**files, **own.get("files", {})}}
 
 
@@ -123,7 +123,7 @@ def cases(folder: Path, first: int, count: int) -> Iterator[Case]:
         rng = random.Random(f"tasks/{number}")
         form = rng.choice(list(TASKS))
         suffix = form.split()[0]
-        document, tables = task(form), {"train": rows(24), "dev": rows(6)}
+        document, tables = task(form), {"train": rows(24), "dev": rows(6), "other": rows(24)}
         what = rng.choice(("task", "table", "column", "bytes", "task bytes"))
         if suffix == "json" and what == "table":
             tables = {part: [squad(table)] for part, table in tables.items()}
@@ -178,7 +178,7 @@ def use(file: Path) -> None:
 @pytest.mark.parametrize("form", TASKS)
 def test_whole_tasks_are_read(tmp_path: Path, form: str) -> None:
     suffix = form.split()[0]
-    for name, count in {"train": 24, "dev": 6}.items():
+    for name, count in {"train": 24, "dev": 6, "other": 24}.items():
         (tmp_path / f"{name}.{suffix}").write_bytes(written(rows(count), suffix))
     (tmp_path / "mine.yaml").write_bytes(as_yaml(task(form)))
     use(tmp_path / "mine.yaml")

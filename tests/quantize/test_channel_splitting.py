@@ -275,7 +275,7 @@ def test_a_search_tries_split_products_alone_and_tells_what_the_file_has(tmp_pat
         kind=TASK_KINDS["regression"],
         folder=tmp_path,
     )
-    judged = SimpleNamespace(**{**vars(evaluator), "lost": lambda fp32, logits: {"drop": next(lost)}})
+    judged = SimpleNamespace(**{**vars(evaluator), "losses_against": lambda fp32, logits: {"drop": next(lost)}})
     quantization = search(source, tmp_path / "fp32.onnx", PLAN, how, feeds(), judged)  # type: ignore[arg-type]
     (back,) = quantization.info["fp32_fallbacks"]
     assert quantization.info["goal_met"]

@@ -71,10 +71,11 @@ def test_a_teacher_that_guesses_is_named_in_the_result(world: Path, result: Resu
     """Only those that score no more than the constant answer, in a run of nine steps."""
     guess = constant_score(load_training(*resolve_task(str(world / "task.yaml")), None))
     assert result.ensemble is not None
+    advice = {"tiny": ", give a pre-trained teacher (--teacher)", "bytes": ""}
     guessing = [
         f"teacher {teacher.name} scores {teacher.tuning_score:.1f} on the tuning split, no better than a constant answer ({guess:.1f}): "
         "it has learnt nothing and weighs as much in the teachers' mean as any other; leave it out, or train longer (--set "
-        "finetune.epochs=N), or look at the data"
+        f"finetune.epochs=N){advice[teacher.name]}, or look at the data"
         for teacher in result.ensemble.teachers
         if teacher.tuning_score <= guess
     ]

@@ -172,7 +172,7 @@ def test_a_split_run_in_bf16_learns_what_a_whole_one_does(processes: Processes, 
 def test_a_split_run_without_memory_says_what_to_lower(processes: Processes, tmp_path: Path):
     assert processes.run("no_memory", tmp_path) == [1, 2], said(tmp_path)  # the other process has lost it
     assert any("ProcessLost" in line for line in (tmp_path / "said-0").read_text().splitlines())
-    assert [line for line in said(tmp_path) if "out of memory with 4 examples a forward" in line]
+    assert [line for line in said(tmp_path) if "out of memory with 4 examples per forward" in line]
 
 
 def test_a_signal_to_one_stops_both_at_the_same_step(
