@@ -14,6 +14,7 @@ from typing import Any
 
 import psutil
 import pytest
+from default_suite import slow
 from recipe_runs import TASK, TEACHER, compress
 
 from compress.machine import training_precision
@@ -65,7 +66,7 @@ def test_what_is_too_large_by_its_parameters_is_refused_before_any_training(plac
     assert not (place / "small").exists()
 
 
-@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize("jobs", ["1", *slow("2")])
 def test_a_search_that_measured_nothing_leaves_its_folder_to_the_corrected_command(place: Path, jobs: str) -> None:
     own = ("--task", "tiny-task.yaml", "--teacher", "tiny.yaml", "--trials", "1", "-j", jobs, "-o", "corrected")
     for limit in ("0.001", "0.002"):
