@@ -1,6 +1,6 @@
 """Measure how long the interactive commands take from start to end, called as a user does.
 
-    python benchmarks/startup.py RUN_COMMAND_ARGUMENTS… -- BUNDLE [--json FILE]
+    python benchmarks/startup.py RUN_COMMAND_ARGUMENTS… -- BUNDLE [--pair TEXT] [--json FILE]
 
 e.g. `python benchmarks/startup.py distilbert --task sst2 --data-dir ../glue -- ./sst2-int8`. The run must be
 finished, so that every stage comes from the store. Rounds are interleaved. Prints a Markdown table: median and worst of the
@@ -26,15 +26,19 @@ def main() -> None:
     """Measure and print."""
     split = sys.argv.index("--")
     arguments = sys.argv[1:split]
-    parser = argparse.ArgumentParser(usage="startup.py RUN_COMMAND_ARGUMENTS… -- BUNDLE [--json FILE]")
+    parser = argparse.ArgumentParser(usage="startup.py RUN_COMMAND_ARGUMENTS… -- BUNDLE [--pair TEXT] [--json FILE]")
     parser.add_argument("bundle")
+    parser.add_argument("--pair", help="the second text, for a bundle of pairs")
     add_json(parser)
     options = parser.parse_args(sys.argv[split + 1 :])
     program = str(Path(sys.executable).with_name("compress"))
     commands = {
         "compress --help": [program, "--help"],
         "compress run, all cached": [program, "run", *arguments, "--quiet"],
-        "compress predict": [program, "predict", options.bundle, "a charming and often affecting journey"],
+        "compress predict": [
+            *(program, "predict", options.bundle, "a charming and often affecting journey"),
+            *(("--pair", options.pair) if options.pair else ()),
+        ],
     }
     seconds: dict[str, list[float]] = {name: [] for name in commands}
     for _ in range(ROUNDS + 1):
