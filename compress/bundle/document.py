@@ -16,6 +16,7 @@ from ..provenance import Code, Corpus, TeacherOrigin
 from ..results import Latency, Machine, ModelResult, TaskInfo
 from ..results.teachers import Choice, EnsembleScore
 from ..results.vocabulary import VocabularyRecord
+from ..runtime.folder import refuse_run
 from ..spec.kinds import KINDS
 
 NAME, CARD = "bundle.json", "README.md"
@@ -183,8 +184,7 @@ def _blank_digest(text: str, digest: str) -> str:
 def _read(path: Path) -> str:
     """Read a file up to a size limit; never a link, a pipe or a device."""
     if path.is_symlink() or not path.exists():
-        if (path.parent / "result.json").is_file():
-            raise CompressError(f"{path.parent}: is a run; `compress ship {path.parent} -o DIR` makes a bundle of it")
+        refuse_run(path.parent)
         problem = "a link" if path.is_symlink() else "no such file"
         raise CompressError(f"{path}: expected a bundle's own file, found {problem}; `compress ship` makes bundles")
     try:

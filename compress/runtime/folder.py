@@ -182,15 +182,20 @@ def _width(path: Path, config: dict[str, Any]) -> int:
     raise CompressError(f"{path}: {name}: expected the numbers of a token's vector, found {config.get(name)!r}")
 
 
+def refuse_run(folder: Path) -> None:
+    """Raise `CompressError` if the folder is a run, for readers of bundles and checkpoints."""
+    if (folder / "result.json").is_file():
+        raise CompressError(
+            f"{folder}: is a run; `compress ship {folder} -o DIR` makes a bundle of it, `compress checkpoint` a checkpoint"
+        )
+
+
 def read_json(path: Path, optional: bool = False, expected: str = EXPECTED) -> dict[str, Any]:
     """Return a JSON object; {} when it is `optional` and absent. `expected`: what it belongs to, for the message."""
     if not path.exists():
         if optional:
             return {}
-        if (path.parent / "result.json").is_file():
-            raise CompressError(
-                f"{path.parent}: is a run; `compress ship {path.parent} -o DIR` makes a bundle of it, `compress checkpoint` a checkpoint"
-            )
+        refuse_run(path.parent)
         raise CompressError(f"{path}: no such file; {expected}")
     data = read_regular(path, "a JSON file", _MOST_JSON)
     try:

@@ -139,9 +139,8 @@ def _check_request(request: Request, axes: Sequence[Axis]) -> dict[str, set[str]
     check_names(axes)
     fixed = {text.partition("=")[0].strip() for text in request.overrides}
     for axis in axes:
-        if any(
-            name == axis.name or name.endswith(f".{axis.name}") for name in fixed
-        ):  # also `stages[1].distill.epochs`
+        # `--set` may also begin with the stage's number, as in `stages[1].distill.epochs`.
+        if any(name == axis.name or name.endswith(f".{axis.name}") for name in fixed):
             raise CompressError(f"--try {axis.name}: --set {axis.name} gives it too; leave one of the two out")
         having = [word for word, names in parts.items() if axis.part in names]
         if not having:

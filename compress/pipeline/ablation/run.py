@@ -77,7 +77,7 @@ def _request(request: Request, row: Row) -> Request:
 
 
 def _changes_something(label: str, plans: dict[str, list[Plan]], listener: Listener) -> bool:
-    """Whether a row trains another student than the full_plan recipe on any task; a notice names the tasks where it does not."""
+    """Whether a row trains another student than the full recipe on any task; a notice names the tasks where it does not."""
     pairs = list(zip(plans[label], plans[FULL], strict=True))
     same = [
         row_plan.task.spec.name

@@ -12,8 +12,8 @@ from ...results import LOG
 from ...spec.stages import Finetune
 from ...spec.stages.finetune import CHOSEN, combinations, lists, too_many
 from ...store.manifest import NAME as MANIFEST
-from ...tasks import TASK_KINDS
 from ..plan import Draft, Job, Kind
+from .adopt import can_judge
 
 _ALONE = "teacher"  # the name in plans of a model that is the only teacher
 _SHORT = {"learning_rate": "lr", "epochs": "epochs"}
@@ -57,7 +57,7 @@ def add_best(
     if len(grid) == 1:
         add(name, spec)
         return
-    if TASK_KINDS[draft.task.spec.kind].correlates and len(draft.task.data.tuning) == 1:
+    if not can_judge(draft.task.data):
         raise draft.fails(
             stage,
             f"{lists(fields)[0]}: lists values to choose among, and one tuning example has no correlation to choose by; give one value, or "
