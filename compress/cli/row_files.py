@@ -17,10 +17,9 @@ from ..files.tabular import (
     DELIMITERS,
     column_names,
     csv_fault,
-    delimiter_of,
+    delimiter_at,
     is_header,
     json_line,
-    named_delimiter,
     not_utf8,
 )
 
@@ -63,11 +62,9 @@ class Rows:
             begin = begin.removeprefix(MARK)
         except OSError as error:
             raise CompressError(f"{path}: cannot be read: {error.strerror}") from None
-        self._named = named_delimiter(self.suffix, begin.partition("\n")[0])
-        self.delimiter = self._named or ""
-        if self._named is None and self.suffix in DELIMITERS:
-            first = begin.lstrip("\r\n").partition("\n")[0]
-            self.delimiter = delimiter_of(self.suffix, first, len(columns) if columns else None)
+        self.delimiter, self._is_named = "", False
+        if self.suffix in DELIMITERS:
+            self.delimiter, self._is_named = delimiter_at(self.suffix, begin, len(columns) if columns else None)
 
     @property
     def done(self) -> int:
@@ -117,7 +114,7 @@ class Rows:
         csv.field_size_limit(sys.maxsize)
         quoting = csv.QUOTE_MINIMAL if self.quoting else csv.QUOTE_NONE
         lines: Iterator[str] = self.file
-        if self._named is not None:
+        if self._is_named:
             next(lines)
             lines = chain(["\n"], lines)  # lines are counted as they were
         reader = csv.reader(lines, delimiter=self.delimiter, strict=True, quoting=quoting)

@@ -39,10 +39,13 @@ def delimiter_of(suffix: str, first: str, columns: int | None = None) -> str:
     return next((mark for mark in _OTHERS if fits(mark)), usual)
 
 
-def named_delimiter(suffix: str, first: str) -> str | None:
-    """Return the delimiter that the first line of a .csv names for Excel, as `sep=;`; None: the line says nothing like it."""
-    match = _NAMED.fullmatch(first) if suffix == ".csv" else None
-    return match[2] if match else None
+def delimiter_at(suffix: str, begin: str, columns: int | None = None) -> tuple[str, bool]:
+    """Return the delimiter of a file with this suffix that begins so, and whether its first line names it for Excel, as `sep=;` does in a
+    .csv, and has no columns. `columns`: as of `delimiter_of`."""
+    match = _NAMED.fullmatch(begin.partition("\n")[0]) if suffix == ".csv" else None
+    if match:
+        return match[2], True
+    return delimiter_of(suffix, begin.lstrip("\r\n").partition("\n")[0], columns), False
 
 
 def is_header(fields: Sequence[str], names: Sequence[str]) -> bool:

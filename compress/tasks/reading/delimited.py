@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from compress.errors import CompressError, brief
-from compress.files.tabular import CONLL, DELIMITERS, csv_fault, delimiter_of, is_header, named_delimiter
+from compress.files.tabular import CONLL, DELIMITERS, csv_fault, delimiter_at, is_header
 
 from .conll import read_conll
 from .merged_rows import merged_row
@@ -35,13 +35,9 @@ def read_table(
     suffix = path.suffix.lower()
     if suffix in DELIMITERS:
         split, text = _quoted_rows if quoting else _unquoted_rows, read_text(path)
-        first, _, rest = text.partition("\n")
-        delimiter = named_delimiter(suffix, first)
-        if delimiter is not None:
-            text = f"\n{rest}"  # lines are counted as they were
-        else:
-            first = text.lstrip("\r\n").partition("\n")[0]
-            delimiter = delimiter_of(suffix, first, len(names) if names else None)
+        delimiter, is_named = delimiter_at(suffix, text, len(names) if names else None)
+        if is_named:
+            text = "\n" + text.partition("\n")[2]  # lines are counted as they were
         table = _columns(path, split(path, text, delimiter), header, names, skip_ragged)
         if quoting:
             _refuse_merged_rows(table, delimiter)
