@@ -11,11 +11,13 @@ import sys
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
 from ..errors import CheckFailed, CompressError
 from .children import how_it_ended, kill_process
+from .garbage import collect_rarely
 
 _READER_SECONDS = 5.0  # for the rest of a dead child's answers
 
@@ -62,14 +64,20 @@ class Worker:
 
     def ask(self, do: str, **arguments: object) -> Any:
         """Return the value of the answer. CompressError: the child refused. CheckFailed: it died, or did not answer in time."""
+        self.send(do, **arguments)
+        return self.receive(do)
+
+    def send(self, do: str, **arguments: object) -> None:
+        """Send a request without waiting, so that several children work at once; `receive` returns its answer."""
         assert self._process.stdin is not None
-        request = {"do": do, **arguments}
-        try:
-            self._process.stdin.write(json.dumps(request) + "\n")
+        with suppress(BrokenPipeError):  # the child is dead, as `receive` will report
+            self._process.stdin.write(json.dumps({"do": do, **arguments}) + "\n")
             self._process.stdin.flush()
+
+    def receive(self, do: str) -> Any:
+        """Return the value of the answer to the oldest request not answered yet, `do`; see `ask`."""
+        try:
             line = self._answers.get(timeout=self.timeout)
-        except BrokenPipeError:
-            line = ""
         except queue.Empty:
             kill_process(self._process)  # a late answer would be taken for the next one's
             raise CheckFailed(
@@ -112,6 +120,7 @@ def environment(threads: int) -> dict[str, str]:
 def serve(server: object) -> None:
     """Serve requests in the child: {"do": …, arguments} calls the method of that name. Ends when the parent closes the pipe
     or dies."""
+    collect_rarely()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
     channel = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries print must not mix with the answers
