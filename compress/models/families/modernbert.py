@@ -24,7 +24,8 @@ from .fields import (
     one_of,
     whole_number,
 )
-from .record import Family, MaskedLmHead, Setting, Student
+from .parts import Attention, EncoderLayers, Heads, MaskedLmHead, Setting, Student, TokenizerClasses
+from .record import Family
 
 _KINDS = ("full_attention", "sliding_attention")
 _KEPT = (
@@ -115,15 +116,19 @@ MODERNBERT = Family(
         "hidden_dropout_prob": "mlp_dropout",
         "attention_probs_dropout_prob": "attention_dropout",
     },
-    tokenizer="ModernBert",
-    layer_path="layers.{}",
-    own_first_layer=True,
-    layer_lists=("layer_types",),
-    local_layers=True,
-    fast=False,
-    counts=Counts(embeddings=_embeddings, layer=_layer, rest=_rest, layer_flops=_layer_flops, dense_of_tokens=True),
-    own_sizes=dict.fromkeys(("attention_bias", "mlp_bias", "norm_bias", "classifier_bias"), 0),
-    masked_lm=MaskedLmHead(dense="head.dense", activation="head.act", norm="head.norm", decoder="decoder"),
-    students=("modernbert",),
-    student=Student(inits=("copy", "prune", "random"), settings=_settings),
+    tokenizer=TokenizerClasses(stem="ModernBert"),
+    layers=EncoderLayers(path="layers.{}", first_differs=True, config_lists=("layer_types",)),
+    attention=Attention(local_layers=True),
+    heads=Heads(masked_lm=MaskedLmHead(dense="head.dense", activation="head.act", norm="head.norm", decoder="decoder")),
+    counts=Counts(
+        embeddings=_embeddings,
+        layer=_layer,
+        rest=_rest,
+        layer_flops=_layer_flops,
+        dense_of_tokens=True,
+        own_sizes=dict.fromkeys(("attention_bias", "mlp_bias", "norm_bias", "classifier_bias"), 0),
+    ),
+    fast_graph=False,
+    student_families=("modernbert",),
+    as_student=Student(inits=("copy", "prune", "random"), settings=_settings),
 )

@@ -19,6 +19,7 @@ from .fields import (
     only,
     whole_number,
 )
+from .parts import Attention, Embeddings, EncoderLayers, TokenizerClasses
 from .record import Family
 
 _POSITIONS = 512  # as in pre-training; attention itself has no limit
@@ -82,13 +83,10 @@ XLNET = Family(
         "classifier_dropout": "summary_last_dropout",
     },
     fixed={"max_position_embeddings": _POSITIONS},
-    tokenizer="XLNet",
-    relative_segments=True,
-    pads_left=True,
-    time_major=True,
-    layer_path="layer.{}",
-    fast=False,
-    captures_attention=False,
-    packs_documents=False,
+    tokenizer=TokenizerClasses(stem="XLNet", pads_left=True),
+    embeddings=Embeddings(relative_segments=True),
+    layers=EncoderLayers(path="layer.{}", time_major=True),
+    attention=Attention(readable=False, separates_documents=False),
     counts=Counts(embeddings=_embeddings, layer=_layer, layer_flops=_layer_flops),
+    fast_graph=False,
 )
