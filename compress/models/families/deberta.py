@@ -47,10 +47,10 @@ def _layer(sizes: Sizes) -> int:
 
 
 def _rest(sizes: Sizes) -> int:
-    return _positions(sizes) + bert_rest(sizes)
+    return _position_table(sizes) + bert_rest(sizes)
 
 
-def _positions(sizes: Sizes) -> int:
+def _position_table(sizes: Sizes) -> int:
     """Return parameters of the relative position table and its LayerNorm."""
     return (_relative_rows(sizes) + 2) * sizes.hidden
 
@@ -96,7 +96,7 @@ DEBERTA = Family(
         embeddings=_embeddings,
         layer=_layer,
         rest=_rest,
-        bare_rest=_positions,
+        bare_rest=_position_table,
         layer_flops=_layer_flops,
         own_sizes={name: int(value) for name, value in _OWN.items()},
     ),

@@ -40,12 +40,12 @@ def _are_kinds(value: Any) -> bool:
     return isinstance(value, list) and 0 < len(value) <= MOST_LAYERS and all(kind in _KINDS for kind in value)
 
 
-def _are_angles(value: Any) -> bool:
-    """Whether `value` has, per type of layer, unscaled rotary angles with a base."""
-    return isinstance(value, dict) and set(value) <= set(_KINDS) and all(map(_is_angle, value.values()))
+def _are_rope_parameters(value: Any) -> bool:
+    """Whether `value` has, per type of layer, the base of rotary positions without scaling."""
+    return isinstance(value, dict) and set(value) <= set(_KINDS) and all(map(_is_default_rope, value.values()))
 
 
-def _is_angle(value: Any) -> bool:
+def _is_default_rope(value: Any) -> bool:
     known = isinstance(value, dict) and set(value) <= {"rope_type", "rope_theta"}
     return known and value.get("rope_type", "default") == "default" and _THETA.allows(value.get("rope_theta", 1e4))
 
@@ -106,7 +106,9 @@ MODERNBERT = Family(
         "local_attention": whole_number(2, MOST_POSITIONS),
         "layer_types": Field(_are_kinds, f"for each layer one of {', '.join(_KINDS)}"),
         "global_attn_every_n_layers": whole_number(1, MOST_LAYERS),
-        "rope_parameters": Field(_are_angles, f"rope_theta for each of {', '.join(_KINDS)}, with rope_type: default"),
+        "rope_parameters": Field(
+            _are_rope_parameters, f"rope_theta for each of {', '.join(_KINDS)}, with rope_type: default"
+        ),
         **dict.fromkeys(("global_rope_theta", "local_rope_theta"), _THETA),
         "position_embedding_type": one_of("absolute", "sans_pos", kept=False),  # in published files, without effect
     },

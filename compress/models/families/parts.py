@@ -29,7 +29,7 @@ class TokenizerClasses:
 
 @dataclass(frozen=True, kw_only=True)
 class Embeddings:
-    """What the first layer reads.
+    """Embeddings of words, positions and segments.
 
     `positions_after_padding`: positions are counted from the row after the padding's index.
     `relative_segments`: attention compares the segments of two tokens; there is no segment table.
@@ -71,7 +71,7 @@ class EncoderLayers:
 
 @dataclass(frozen=True, kw_only=True)
 class Attention:
-    """Which tokens attend to each other, and what can be read of it.
+    """How attention is computed, and what can be read of it.
 
     `readable`: scores, queries, keys and values can be read from a running model.
     `own_module`: the module of a layer that computes attention itself, not through transformers' `AttentionInterface`.

@@ -23,7 +23,7 @@ from .parts import Attention, Embeddings, EncoderLayers, TokenizerClasses
 from .record import Family
 
 _POSITIONS = 512  # as in pre-training; attention itself has no limit
-_SAME = (
+_AS_IN_BERT = (
     *("architectures", "tokenizer_class", "vocab_size", "pad_token_id", "bos_token_id", "eos_token_id"),
     *("initializer_range", "tie_word_embeddings", "id2label", "num_labels", "problem_type", "layer_norm_eps"),
     *("dtype", "torch_dtype", "is_decoder", "add_cross_attention", "is_encoder_decoder", "pruned_heads"),
@@ -56,7 +56,7 @@ XLNET = Family(
     name="xlnet",
     title="XLNet",
     fields={
-        **{name: BERT.fields[name] for name in _SAME},
+        **{name: BERT.fields[name] for name in _AS_IN_BERT},
         "d_model": whole_number(1, MOST_WIDE),
         "n_layer": whole_number(1, MOST_LAYERS),
         "n_head": whole_number(1, MOST_HEADS),
