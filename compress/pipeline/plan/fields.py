@@ -126,7 +126,7 @@ def check_text(draft: Draft, spec: OnText, stage: str, *models: str) -> None:
     """Raise `CompressError` if one of the models that read plain text cannot read it as the stage says."""
     for model in models:
         family = FAMILIES[draft.sizes[model].architecture]
-        if spec.attention == "document" and not family.packs_documents:
+        if spec.attention == "document" and not family.attention.separates_documents:
             raise draft.fails(
                 stage,
                 f"attention: a {family.name} cannot keep the documents of a sequence apart; leave it at `sequence`",

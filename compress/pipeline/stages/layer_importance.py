@@ -89,7 +89,7 @@ def run(job: Job[LayerImportance]) -> LayerImportanceInfo:
     examples = _examples(job, context.task.encoded("train", tokenizer, spec.max_length), pad)
     outputs = partial(predict_logits, model, examples, pad)
     whole, done = outputs(), 0
-    first, kept_rounds = FAMILIES[model.config.model_type].own_first_layer, job.work / "rounds.json"
+    first, kept_rounds = FAMILIES[model.config.model_type].layers.first_differs, job.work / "rounds.json"
     total = sum(left - first for left in range(spec.keep + 1, layers + 1)) + 1
 
     def divergence(kept: tuple[int, ...]) -> float:
