@@ -58,7 +58,7 @@ def test_what_is_refused() -> None:
 def test_the_constant_answers_the_usual_place() -> None:
     kind = TASK_KINDS["choice"]
     labels = np.array([[0, 0], [1, 0], [0, 1], [1, 1], [1, 2], [0, 2]])
-    assert kind.gold(labels, ()).tolist() == [1, 1, 0]
+    assert kind.labels.gold(labels, ()).tolist() == [1, 1, 0]
     outputs = kind.constant(labels, (), np.array([1, 0, 1, 3]))
     assert outputs.argmax(1).tolist() == [1] * 4 and outputs.shape == (4, 4)
 
@@ -72,7 +72,7 @@ def test_confidence_and_divergence_are_of_a_questions_endings() -> None:
     shared = np.exp([1.0, 0.0]) / np.exp([1.0, 0.0]).sum()
     assert kind.divergence(first, second) == pytest.approx(float((shared * np.log(shared / shared[::-1])).sum()))
     assert kind.logits(OUTPUTS).shape == (10,) and kind.width(()) is None
-    assert kind.written(1, ()) == "ending 1"
+    assert kind.labels.format(1, ()) == "ending 1"
 
 
 def test_the_mean_of_teachers_is_of_probabilities() -> None:

@@ -2,7 +2,7 @@
 
 The copy has no texts. For each task and split it has a matrix [row, example] of class ids, for a regression of scores; [row, example,
 label] of a multilabel task's logits; [row, word] of labels of words; [row, example, 2] of a ranking's scores and 0; [row, question, ending]
-of scores of endings; or [row, question, 6] of answers and their scores. Row 0 is gold (`TaskKind.gold`), and models with the same answers
+of scores of endings; or [row, question, 6] of answers and their scores. Row 0 is gold (`Labels.gold`), and models with the same answers
 share a row. A matrix of class ids comes with the lengths of its examples. Scores, differences and intervals are always computed from such
 answers, so that a folder with the copy gives the same page as the runs did. Two machines give a run the same name, so a name alone does not
 identify a file: the result next to it must be that of the run.

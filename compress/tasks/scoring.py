@@ -38,7 +38,7 @@ def score(
 
 def gold_of(spec: TaskSpec, split: Split) -> np.ndarray:
     """Return what outputs for the split are compared with."""
-    return TASK_KINDS[spec.kind].gold(split.labels, split.texts)
+    return TASK_KINDS[spec.kind].labels.gold(split.labels, split.texts)
 
 
 def reported_scores(

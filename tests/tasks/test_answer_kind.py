@@ -17,7 +17,7 @@ def test_what_the_kind_says_of_answers() -> None:
     assert kind.answers(outputs).tolist() == [[3, 9], [0, 0], [0, 0]]
     assert kind.right(outputs, gold).tolist() == [True, False, True]
     assert kind.confidence(outputs) == pytest.approx(1 / (1 + np.exp([-3, -1, -2])))
-    assert [kind.written(answer, ("start", "end")) for answer in kind.answers(outputs)[:2]] == [
+    assert [kind.labels.format(answer, ("start", "end")) for answer in kind.answers(outputs)[:2]] == [
         "characters 3 to 9",
         "no answer",
     ]
@@ -33,12 +33,12 @@ def test_what_the_kind_says_of_answers() -> None:
     assert kind.logits(always).tolist() == [[4], [1], [1]]  # placeholder scores are in no mean
     nothing = kind.constant(np.empty(0, object), ("start", "end"), gold)
     assert kind.answers(nothing).tolist() == [[0, 0]] * 3 and kind.right(nothing, gold).tolist() == [False, False, True]
-    assert [kind.written(each, ()) for each in gold] == ["an answer", "an answer", "no answer"]
+    assert [kind.labels.format(each, ()) for each in gold] == ["an answer", "an answer", "no answer"]
 
 
 def test_a_gold_answer_of_an_article_alone_is_none_for_the_floor_too() -> None:
     """As for the answers of models."""
     kind, labels = TASK_KINDS["span"], of_words([np.array([[0, 3]], np.int32), np.array([[4, 7]], np.int32)])
-    gold = kind.gold(labels, (["which?", "which?"], ["the cat", "the cat"]))
+    gold = kind.labels.gold(labels, (["which?", "which?"], ["the cat", "the cat"]))
     nothing = kind.constant(labels, ("start", "end"), gold)
     assert nothing[:, 4].tolist() == [answer_scores("", [text])[0] for text in ("the", "cat")] == [1, 0]

@@ -226,7 +226,7 @@ def test_the_tuning_split_has_rare_labels_too(tmp_path: Path) -> None:
 
 def test_examples_go_by_their_rarest_label() -> None:
     labels = np.array([[1, 1, 0], [1, 0, 0], [0, 0, 0], [1, 0, 1], [1, 1, 1]])
-    assert KIND.strata(labels) == [1, 0, -1, 2, 1]
+    assert KIND.labels.strata(labels) == [1, 0, -1, 2, 1]
 
 
 def test_the_constant_gives_the_labels_with_the_best_score() -> None:
@@ -244,7 +244,7 @@ def test_the_constant_gives_the_labels_with_the_best_score() -> None:
 def test_answers_flip_by_any_label_and_are_written_with_their_names() -> None:
     outputs = np.array([[0.2, -1.0, 3.0], [-1.0, -2.0, -0.1]])
     answers = KIND.answers(outputs)
-    assert [KIND.written(answer, NAMES) for answer in answers] == ["money, tech", "(none)"]
+    assert [KIND.labels.format(answer, NAMES) for answer in answers] == ["money, tech", "(none)"]
     assert KIND.confidence is not None
     expected = [np.prod(1 / (1 + np.exp(-np.abs(row)))) for row in outputs]
     assert KIND.confidence(outputs) == pytest.approx(expected)

@@ -89,7 +89,7 @@ def test_an_empty_text_has_no_words(tmp_path: Path) -> None:
     _, reported = read(tmp_path, files=Files(train=train.name, dev=dev.name))
     split = reported.splits["dev"]
     assert split.labels[1].shape == (0, 3) and split.texts[0][1] == ""
-    gold = KIND.gold(split.labels, split.texts)
+    gold = KIND.labels.gold(split.labels, split.texts)
     assert len(gold) == 7 + 9 and (gold < 0).sum() == 2 and gold[0] == ~0 and gold[7] == ~0
 
 
@@ -179,7 +179,7 @@ def test_outputs_are_scored_by_words(tmp_path: Path) -> None:
     written(tmp_path, conll(TRAIN), conll(DEV))
     _, data = read(tmp_path)
     labels = data.splits["dev"].labels
-    gold = KIND.gold(labels, ())
+    gold = KIND.labels.gold(labels, ())
     ids = split_labels(gold)[0]
     outputs = np.eye(len(NAMES), dtype=np.float32)[ids]
     spec = tagging(metrics=("entity_f1", "accuracy"))
@@ -206,7 +206,7 @@ def test_the_kind_answers_and_is_kept_in_the_form_of_words() -> None:
     assert KIND.kept_type(NAMES) == np.int8 and KIND.kept_type(NAMES * 30) == np.int16
     assert KIND.fits(gold, NAMES) and KIND.fits(kept, NAMES) and not KIND.fits(np.array([~5]), NAMES)
     assert not KIND.fits(np.array([5]), NAMES) and not KIND.fits(outputs, NAMES)
-    assert [KIND.written(label, NAMES) for label in gold] == ["B-PER", "I-PER", "O", "O", "B-LOC"]
+    assert [KIND.labels.format(label, NAMES) for label in gold] == ["B-PER", "I-PER", "O", "O", "B-LOC"]
     assert KIND.confidence is not None and KIND.confidence(outputs).shape == (5,)
     assert KIND.temperature is not None and 0.05 <= KIND.temperature(outputs, gold) <= 20
     assert KIND.mean is not None and KIND.mean([outputs, outputs]).shape == (5, 5)
@@ -217,9 +217,9 @@ def test_texts_go_by_their_rarest_label() -> None:
     labels = np.empty(6, dtype=object)
     for row, ids in enumerate(texts):
         labels[row] = np.array([(label, i, i + 1) for i, label in enumerate(ids)], np.int32).reshape(-1, 3)
-    assert KIND.strata(labels) == [1, 0, -1, 1, 0, 3]
-    assert KIND.present(labels) == {0, 1, 3}
-    assert KIND.constant(labels, NAMES, KIND.gold(labels, ())).tolist() == [1, 0, 0, 0, 0]
+    assert KIND.labels.strata(labels) == [1, 0, -1, 1, 0, 3]
+    assert KIND.labels.present(labels) == {0, 1, 3}
+    assert KIND.constant(labels, NAMES, KIND.labels.gold(labels, ())).tolist() == [1, 0, 0, 0, 0]
 
 
 def test_fingerprints_follow_tags(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def fidelity(
     delta: Delta,
 ) -> Fidelity:
     """Compare `fp32` and `int8`: logits [example, output] of one split in file order, or [word, label]; `gold`: what they are compared with
-    (`TaskKind.gold`), with the names `labels`."""
+    (`Labels.gold`), with the names `labels`."""
     mean, worst = logit_difference(kind.logits(fp32), kind.logits(int8))
     moved = kind.query_flips(fp32, int8, gold)
     return Fidelity(
@@ -74,8 +74,8 @@ def disagreements(
     return tuple(
         Disagreement(
             row=int(row) + 1,
-            teacher=str(kind.written(answers[0][row], labels)),
-            model=str(kind.written(answers[1][row], labels)),
+            teacher=str(kind.labels.format(answers[0][row], labels)),
+            model=str(kind.labels.format(answers[1][row], labels)),
             teacher_confidence=round(float(sure[0][row]), 4),
             model_confidence=round(float(sure[1][row]), 4),
             gold=_right_model(teacher=bool(right[0][row]), model=bool(right[1][row])),
@@ -96,8 +96,8 @@ def _decisions(
     flips = tuple(
         Flip(
             row=int(row) + 1,
-            fp32=str(kind.written(before[row], labels)),
-            int8=str(kind.written(after[row], labels)),
+            fp32=str(kind.labels.format(before[row], labels)),
+            int8=str(kind.labels.format(after[row], labels)),
             confidence=round(float(sure[row]), 4),
             gold=_right_precision(bool(right[row]), bool(right_int8[row])),
         )

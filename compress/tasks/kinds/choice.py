@@ -18,7 +18,7 @@ from compress.runtime.passages import NO_SCORE
 from ..reading.choices import pair_endings
 from ..reading.columns import Rows
 from .classification import CLASSIFICATION
-from .kind import Names, TaskKind
+from .kind import Labels, Names, TaskKind
 from .ranking import copied_groups
 
 
@@ -64,22 +64,22 @@ def _format_label(label: Any, names: Names) -> str:
 
 CHOICE: TaskKind = replace(
     CLASSIFICATION,
-    label_names=lambda spec, train: (),
-    read_labels=_read,
-    written=_format_label,
-    present=lambda labels: set(),
+    labels=Labels(
+        prepare=pair_endings,
+        read=_read,
+        description="one of several endings",
+        format=_format_label,
+        vary=lambda labels: True,  # every question has a right ending and wrong ones
+        copied=copied_groups,
+        gold=lambda labels, texts: right_places(labels),
+    ),
     headline=lambda metrics, positive, names: ChoiceHeadline(metrics),
     constant=_constant,
     constant_words="always choosing the position that is right most often",
-    label_words="one of several endings",
     kept=lambda outputs: outputs.astype(np.float32),
     outputs=lambda kept, names: kept,
     fits=_fits,
     kept_type=lambda names: np.dtype(np.float32),
-    prepared=pair_endings,
-    varied=lambda labels: True,  # every question has a right ending and wrong ones
-    copied=copied_groups,
-    gold=lambda labels, texts: right_places(labels),
     logits=_ending_scores,
     width=lambda names: None,
 )

@@ -18,7 +18,7 @@ from compress.spec.task import TaskSpec
 from ..ensembles import fit_temperature, mean_of_probabilities
 from ..reading.columns import Rows
 from ..reading.tables import refuse
-from .kind import TaskKind
+from .kind import Labels, TaskKind
 
 MOST_UNLISTED_LABELS = 100  # more distinct values are probably scores or ids, not classes
 _MOST_DIGITS = 4000  # of numbers that names are sorted by; Python parses at most 4,300
@@ -129,15 +129,17 @@ def _predicted_classes(outputs: np.ndarray) -> np.ndarray:
 
 
 CLASSIFICATION = TaskKind(
-    label_names=_label_names,
-    read_labels=_class_ids,
-    written=lambda label, names: names[int(label)],
-    present=lambda labels: set(labels.tolist()),
-    strata=lambda labels: labels.tolist(),
+    labels=Labels(
+        names=_label_names,
+        read=_class_ids,
+        description="a class",
+        format=lambda label, names: names[int(label)],
+        present=lambda labels: set(labels.tolist()),
+        strata=lambda labels: labels.tolist(),
+    ),
     headline=lambda metrics, positive, names: ClassHeadline(metrics, positive),
     constant=lambda train, names, gold: _one_hot(np.asarray(np.bincount(train).argmax()), names),
     constant_words="always answering the majority class",
-    label_words="a class",
     answers=_predicted_classes,
     kept=_predicted_classes,
     outputs=_one_hot,

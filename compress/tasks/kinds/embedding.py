@@ -101,10 +101,9 @@ def is_blank(score: Any) -> bool:
 
 EMBEDDING: TaskKind = replace(
     REGRESSION,
-    prepared=drop_unrated,
+    labels=replace(REGRESSION.labels, prepare=drop_unrated, description="a vector"),
     constant=lambda train, names, gold: np.ones(1, np.float32),
     constant_words="one vector for all texts",
-    label_words="a vector",
     divergence=_divergence,
     mean=None,
     width=lambda names: None,

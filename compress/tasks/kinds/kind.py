@@ -27,28 +27,81 @@ def _of_names(names: Names) -> int | None:
     return len(names) or 1
 
 
+def _no_names(spec: TaskSpec, train: Rows) -> Names:
+    return ()
+
+
+def _none_present(labels: np.ndarray) -> set[int]:
+    return set()
+
+
+def _one_stratum(labels: np.ndarray) -> list[int]:
+    return [0] * len(labels)
+
+
+def _unchanged(spec: TaskSpec, rows: Rows) -> Rows:
+    return rows
+
+
+def _differ(labels: np.ndarray) -> bool:
+    return len(np.unique(labels, axis=0)) > 1
+
+
+def _labels_of_sources(labels: np.ndarray, sources: np.ndarray, copy: np.ndarray) -> np.ndarray:
+    return labels[sources]
+
+
+def _same_labels(labels: np.ndarray, texts: Sequence[Sequence[str]]) -> np.ndarray:
+    return labels
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labels:
+    """How labels are read and used. They are an array whose first axis is the text or question; `names` are their names in id order, ()
+    for a kind without.
+
+    `prepare(spec, rows)`: rows converted for `names` and `read`.
+    `names(spec, train)`: of the task. `CompressError` if unusable.
+    `read(rows, names)`: every label, checked. `CompressError` names the wrong lines.
+    `description`: what a label is, for tasks that list no names.
+    `format(label, names)`: one label or answer as text, or a score.
+    `present(labels)`: ids of the names that occur.
+    `strata(labels)`: stratum of each example; the tuning split keeps their shares.
+    `vary(labels)`: whether training on them makes sense. `unvaried_error`: what is wrong if not; None: all are the same label.
+    `copied(labels, sources, copy)`: those of augmented copies, from a split's. `sources`: indices of the originals; `copy`: numbers of an
+    original's copies, from 0.
+    `gold(labels, texts)`: a split's labels in the form used with outputs and in files, [example, ...]. `texts`: its columns.
+    """
+
+    prepare: Callable[[TaskSpec, Rows], Rows] = _unchanged
+    names: Callable[[TaskSpec, Rows], Names] = _no_names
+    read: Callable[[Rows, Names], np.ndarray]
+    description: str
+    format: Callable[[Any, Names], str | float]
+    present: Callable[[np.ndarray], set[int]] = _none_present
+    strata: Callable[[np.ndarray], list[int]] = _one_stratum
+    vary: Callable[[np.ndarray], bool] = _differ
+    unvaried_error: str | None = None
+    copied: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray] = _labels_of_sources
+    gold: Callable[[np.ndarray, Sequence[Sequence[str]]], np.ndarray] = _same_labels
+
+
 @dataclass(frozen=True)
 class TaskKind:
-    """One task kind. `names` are the label names in id order, () for a kind without.
+    """One task kind. `names` and `gold` are as in `Labels`.
 
-    Labels are an array whose first axis is the text or question. Outputs are what a model gives, float [example, output]; an example is a
-    text, or another unit in `KINDS`. `gold` are the labels in the form used with outputs and in files, [example, ...]. Answers are the
-    decisions made from outputs. `kept` is what a report's folder stores of outputs. `mean` combines the outputs of several teachers, each
+    Outputs are what a model gives, float [example, output]; an example is a text, or another unit in `KINDS`. Answers are the decisions
+    made from outputs. `kept` is what a report's folder stores of outputs. `mean` combines the outputs of several teachers, each
     divided by its `temperature`; a kind without `mean` allows one teacher, and one without `temperature` does not divide. For questions,
     `mean` is of the teachers' calibrated logits at tokens (`span_tables`).
     """
 
-    label_names: Callable[[TaskSpec, Rows], Names]  # of (task, train as read); CompressError if unusable
-    read_labels: Callable[[Rows, Names], np.ndarray]  # every label checked; CompressError names the lines
-    written: Callable[[Any, Names], str | float]  # one label as text
-    present: Callable[[np.ndarray], set[int]]  # ids of the label names that occur
-    strata: Callable[[np.ndarray], list[int]]  # stratum of each example; the tuning split keeps their shares
+    labels: Labels
     # Of (metrics, the positive label's id, -1: the last; names).
     headline: Callable[[tuple[str, ...], int, Names], Headline]
     # Of (train labels, names, gold): the output of the best model that ignores texts, or its outputs.
     constant: Callable[[np.ndarray, Names, np.ndarray], np.ndarray]
     constant_words: str  # describes that model
-    label_words: str  # describes a label, if names are not listed
     answers: Callable[[np.ndarray], np.ndarray]
     kept: Callable[[np.ndarray], np.ndarray]  # of outputs, [example, ...] like labels
     outputs: Callable[[np.ndarray, Names], np.ndarray]  # of `kept`: outputs with the same answers and scores
@@ -70,14 +123,6 @@ class TaskKind:
     # of (fp32 outputs, others, gold): queries whose best passage changes, and all; None: examples are not passages
     exact_flips: Callable[[np.ndarray, np.ndarray], tuple[int, int] | None] = lambda *_: None
     # of (fp32 outputs, others): questions that only the first answer exactly, and only the second; None: not question answering
-    prepared: Callable[[TaskSpec, Rows], Rows] = lambda spec, rows: rows  # converted for `read_labels`
-    # Labels are not all the same.
-    varied: Callable[[np.ndarray], bool] = lambda labels: len(np.unique(labels, axis=0)) > 1
-    unvaried: str | None = None  # what a train that is not `varied` lacks, if not a second label
-    # Of (a split's labels; index of each copy's source; number of the copy, from 0): the copies' labels.
-    copied: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray] = lambda labels, sources, copy: labels[sources]
-    # Of a split's columns.
-    gold: Callable[[np.ndarray, Sequence[Sequence[str]]], np.ndarray] = lambda labels, texts: labels
     right: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None  # of (outputs, gold): which answers are right,
     # bool [example]; None like `confidence`
     correlates: bool = False  # whether scores are correlations, which are undefined for constant gold

@@ -18,7 +18,7 @@ from ..label_thresholds import label_thresholds
 from ..reading.columns import Rows
 from ..reading.tables import refuse
 from .classification import MOST_UNLISTED_LABELS, check_unicode, declared_names, natural, unknown_label
-from .kind import TaskKind
+from .kind import Labels, TaskKind
 
 NONE = "(none)"  # text of an answer without labels
 _TINY = 1e-30
@@ -155,15 +155,17 @@ def _temperature(logits: np.ndarray, labels: np.ndarray) -> float:
 
 
 MULTILABEL = TaskKind(
-    label_names=_label_names,
-    read_labels=_read,
-    written=_format_label,
-    present=lambda labels: set(np.flatnonzero(labels.any(axis=0)).tolist()),
-    strata=_strata,
+    labels=Labels(
+        names=_label_names,
+        read=_read,
+        description="labels",
+        format=_format_label,
+        present=lambda labels: set(np.flatnonzero(labels.any(axis=0)).tolist()),
+        strata=_strata,
+    ),
     headline=lambda metrics, positive, names: LabelsHeadline(metrics),
     constant=_constant,
     constant_words="always giving the most frequent labels",
-    label_words="labels",
     answers=_predicted_labels,
     kept=lambda outputs: outputs,
     outputs=lambda kept, names: kept,

@@ -13,7 +13,7 @@ from ..ensembles import mean_of_scores
 from ..reading.columns import Rows
 from ..reading.number_texts import comma_hint, parse_number
 from ..reading.tables import refuse
-from .kind import TaskKind
+from .kind import Labels, TaskKind
 
 LARGEST_SCORE = float(np.finfo(np.float32).max)
 
@@ -32,15 +32,12 @@ def read_scores(rows: Rows, what: str = "score") -> np.ndarray:
 
 
 REGRESSION = TaskKind(
-    label_names=lambda spec, train: (),
-    read_labels=lambda rows, names: read_scores(rows),
-    written=lambda label, names: float(label),
-    present=lambda labels: set(),
-    strata=lambda labels: [0] * len(labels),
+    labels=Labels(
+        read=lambda rows, names: read_scores(rows), description="a score", format=lambda label, names: float(label)
+    ),
     headline=lambda metrics, positive, names: CorrelationHeadline(metrics),
     constant=lambda train, names, gold: train.mean(keepdims=True),
     constant_words="a constant",
-    label_words="a score",
     answers=lambda outputs: outputs[:, 0],
     kept=lambda outputs: outputs[:, 0],
     outputs=lambda answers, names: answers,

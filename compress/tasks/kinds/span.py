@@ -26,7 +26,7 @@ from ..data import of_words
 from ..ensembles import mean_of_log_probabilities
 from ..reading.answers import parse_answers
 from ..reading.columns import Rows
-from .kind import TaskKind
+from .kind import Labels, TaskKind
 
 
 def _read(rows: Rows, names: tuple[str, ...]) -> np.ndarray:
@@ -86,15 +86,20 @@ def _exact_flips(fp32: np.ndarray, other: np.ndarray) -> tuple[int, int]:
 
 
 SPAN = TaskKind(
-    label_names=lambda spec, train: KINDS["span"].outputs,
-    read_labels=_read,
-    written=_format_label,
-    present=lambda labels: {0, 1},  # every model has both outputs
-    strata=_strata,
+    labels=Labels(
+        prepare=parse_answers,
+        names=lambda spec, train: KINDS["span"].outputs,
+        read=_read,
+        description="an answer in the text",
+        format=_format_label,
+        present=lambda labels: {0, 1},  # every model has both outputs
+        strata=_strata,
+        vary=lambda labels: True,  # questions differ, even if all have an answer
+        gold=lambda labels, texts: question_gold(texts[1], labels),
+    ),
     headline=lambda metrics, positive, names: AnswersHeadline(metrics),
     constant=_constant,
     constant_words="answering no question",
-    label_words="an answer in the text",
     answers=decided_spans,
     kept=lambda outputs: outputs.astype(np.float32),
     outputs=lambda kept, names: kept,
@@ -103,10 +108,7 @@ SPAN = TaskKind(
     confidence=_confidence,
     divergence=lambda fp32, other: float(np.square(_logits(other) - _logits(fp32)).mean()),
     mean=mean_of_log_probabilities,
-    prepared=parse_answers,
-    varied=lambda labels: True,  # questions differ, even if all have an answer
     threshold=lambda outputs, gold, headline: best_threshold(outputs, gold, AnswersHeadline(headline.metrics)),
-    gold=lambda labels, texts: question_gold(texts[1], labels),
     right=lambda outputs, gold: outputs[:, EXACT] == 1,
     logits=_logits,
     width=lambda names: ANSWER_OUTPUTS,

@@ -27,7 +27,7 @@ from ..reading.tables import refuse
 from ..reading.tag_schemes import are_tags_of_entities, is_tag
 from ..reading.tagged import parse_tagged
 from .classification import CLASSIFICATION, MOST_UNLISTED_LABELS, check_unicode, natural, unknown_label
-from .kind import TaskKind
+from .kind import Labels, TaskKind
 
 
 def _label_names(spec: TaskSpec, train: Rows) -> tuple[str, ...]:
@@ -154,15 +154,20 @@ def _fits(kept: np.ndarray, names: tuple[str, ...]) -> bool:
 
 
 TAGGING = TaskKind(
-    label_names=_label_names,
-    read_labels=_read,
-    written=_format_label,
-    present=_present_labels,
-    strata=_strata,
+    labels=Labels(
+        prepare=parse_tagged,
+        names=_label_names,
+        read=_read,
+        description="a label for each word",
+        format=_format_label,
+        present=_present_labels,
+        strata=_strata,
+        vary=lambda labels: len(_present_labels(labels)) > 1,
+        gold=lambda labels, texts: _gold(labels),
+    ),
     headline=lambda metrics, positive, names: TagsHeadline(metrics, names),
     constant=_constant,
     constant_words="always giving the most frequent label",
-    label_words="a label for each word",
     answers=CLASSIFICATION.answers,
     kept=CLASSIFICATION.kept,
     outputs=CLASSIFICATION.outputs,
@@ -174,9 +179,6 @@ TAGGING = TaskKind(
     temperature=lambda outputs, gold: fit_temperature(outputs, _label_ids(gold)),
     types=_types,
     entity_flips=lambda *arguments: entity_flips(*arguments) if are_entities(arguments[-1]) else None,
-    prepared=parse_tagged,
-    varied=lambda labels: len(_present_labels(labels)) > 1,
-    gold=lambda labels, texts: _gold(labels),
     right=lambda outputs, gold: CLASSIFICATION.answers(outputs) == _label_ids(gold),
     fitting=_fitting,
 )
