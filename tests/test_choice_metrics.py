@@ -59,7 +59,7 @@ def test_the_constant_answers_the_usual_place() -> None:
     kind = TASK_KINDS["choice"]
     labels = np.array([[0, 0], [1, 0], [0, 1], [1, 1], [1, 2], [0, 2]])
     assert kind.labels.gold(labels, ()).tolist() == [1, 1, 0]
-    outputs = kind.constant(labels, (), np.array([1, 0, 1, 3]))
+    outputs = kind.constant_baseline.outputs(labels, (), np.array([1, 0, 1, 3]))
     assert outputs.argmax(1).tolist() == [1] * 4 and outputs.shape == (4, 4)
 
 

@@ -58,7 +58,7 @@ def headline_of(
 ) -> Headline:
     """Return the headline score of the task, or of some of its `metrics`; `sizes` as for `score`."""
     positive = labels.index(spec.positive) if spec.positive is not None else -1
-    split_headline = TASK_KINDS[spec.kind].headline(metrics or spec.metrics, positive, labels)
+    split_headline = TASK_KINDS[spec.kind].scoring.headline(metrics or spec.metrics, positive, labels)
     return MeanHeadline(split_headline, tuple(sizes)) if sizes else split_headline
 
 

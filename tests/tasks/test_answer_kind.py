@@ -31,7 +31,7 @@ def test_what_the_kind_says_of_answers() -> None:
     always = outputs.copy()
     always[:, 3] = -1e9
     assert kind.logits(always).tolist() == [[4], [1], [1]]  # placeholder scores are in no mean
-    nothing = kind.constant(np.empty(0, object), ("start", "end"), gold)
+    nothing = kind.constant_baseline.outputs(np.empty(0, object), ("start", "end"), gold)
     assert kind.answers(nothing).tolist() == [[0, 0]] * 3 and kind.right(nothing, gold).tolist() == [False, False, True]
     assert [kind.labels.format(each, ()) for each in gold] == ["an answer", "an answer", "no answer"]
 
@@ -40,5 +40,5 @@ def test_a_gold_answer_of_an_article_alone_is_none_for_the_floor_too() -> None:
     """As for the answers of models."""
     kind, labels = TASK_KINDS["span"], of_words([np.array([[0, 3]], np.int32), np.array([[4, 7]], np.int32)])
     gold = kind.labels.gold(labels, (["which?", "which?"], ["the cat", "the cat"]))
-    nothing = kind.constant(labels, ("start", "end"), gold)
+    nothing = kind.constant_baseline.outputs(labels, ("start", "end"), gold)
     assert nothing[:, 4].tolist() == [answer_scores("", [text])[0] for text in ("the", "cat")] == [1, 0]

@@ -233,8 +233,8 @@ def test_the_constant_gives_the_labels_with_the_best_score() -> None:
     rng = np.random.default_rng(3)
     for shares in ([0.8, 0.6, 0.05], [0.1, 0.9, 0.02], [0.3, 0.3, 0.3]):
         train = (rng.random((400, 3)) < shares).astype(np.uint8)
-        output = KIND.constant(train, NAMES, train)
-        metric = KIND.headline(("f1_micro",), -1, NAMES)
+        output = KIND.constant_baseline.outputs(train, NAMES, train)
+        metric = KIND.scoring.headline(("f1_micro",), -1, NAMES)
         got = metric(np.tile(output, (400, 1)), train)
         subsets = np.array(np.meshgrid(*[[-1, 1]] * 3)).T.reshape(-1, 3)
         best = max(metric(np.tile(signs, (400, 1)).astype(float), train) for signs in subsets)

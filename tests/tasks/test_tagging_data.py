@@ -193,9 +193,9 @@ def test_outputs_are_scored_by_words(tmp_path: Path) -> None:
 
 def test_types_of_entities_are_counted_as_the_headline_counts_them() -> None:
     gold, outputs = np.array([~3, 4, 0]), np.eye(5)[[4, 4, 0]]  # B-PER I-PER O, given as I-PER I-PER O
-    assert KIND.types(outputs, gold, NAMES, ("entity_f1",))["PER"].f1 == 100
-    assert KIND.types(outputs, gold, NAMES, ("accuracy", "entity_f1_strict"))["PER"].f1 == 0
-    assert KIND.types(outputs, gold, NAMES, ("accuracy",))["PER"].f1 == 100
+    assert KIND.scoring.entity_types(outputs, gold, NAMES, ("entity_f1",))["PER"].f1 == 100
+    assert KIND.scoring.entity_types(outputs, gold, NAMES, ("accuracy", "entity_f1_strict"))["PER"].f1 == 0
+    assert KIND.scoring.entity_types(outputs, gold, NAMES, ("accuracy",))["PER"].f1 == 100
 
 
 def test_the_kind_answers_and_is_kept_in_the_form_of_words() -> None:
@@ -219,7 +219,7 @@ def test_texts_go_by_their_rarest_label() -> None:
         labels[row] = np.array([(label, i, i + 1) for i, label in enumerate(ids)], np.int32).reshape(-1, 3)
     assert KIND.labels.strata(labels) == [1, 0, -1, 1, 0, 3]
     assert KIND.labels.present(labels) == {0, 1, 3}
-    assert KIND.constant(labels, NAMES, KIND.labels.gold(labels, ())).tolist() == [1, 0, 0, 0, 0]
+    assert KIND.constant_baseline.outputs(labels, NAMES, KIND.labels.gold(labels, ())).tolist() == [1, 0, 0, 0, 0]
 
 
 def test_fingerprints_follow_tags(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from compress.runtime.passages import NO_SCORE
 from ..reading.choices import pair_endings
 from ..reading.columns import Rows
 from .classification import CLASSIFICATION
-from .kind import Labels, Names, TaskKind
+from .kind import ConstantBaseline, Labels, Names, Scoring, TaskKind
 from .ranking import copied_groups
 
 
@@ -73,9 +73,10 @@ CHOICE: TaskKind = replace(
         copied=copied_groups,
         gold=lambda labels, texts: right_places(labels),
     ),
-    headline=lambda metrics, positive, names: ChoiceHeadline(metrics),
-    constant=_constant,
-    constant_words="always choosing the position that is right most often",
+    scoring=Scoring(headline=lambda metrics, positive, names: ChoiceHeadline(metrics)),
+    constant_baseline=ConstantBaseline(
+        outputs=_constant, description="always choosing the position that is right most often"
+    ),
     kept=lambda outputs: outputs.astype(np.float32),
     outputs=lambda kept, names: kept,
     fits=_fits,

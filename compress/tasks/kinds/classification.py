@@ -18,7 +18,7 @@ from compress.spec.task import TaskSpec
 from ..ensembles import fit_temperature, mean_of_probabilities
 from ..reading.columns import Rows
 from ..reading.tables import refuse
-from .kind import Labels, TaskKind
+from .kind import ConstantBaseline, Labels, Scoring, TaskKind
 
 MOST_UNLISTED_LABELS = 100  # more distinct values are probably scores or ids, not classes
 _MOST_DIGITS = 4000  # of numbers that names are sorted by; Python parses at most 4,300
@@ -137,9 +137,11 @@ CLASSIFICATION = TaskKind(
         present=lambda labels: set(labels.tolist()),
         strata=lambda labels: labels.tolist(),
     ),
-    headline=lambda metrics, positive, names: ClassHeadline(metrics, positive),
-    constant=lambda train, names, gold: _one_hot(np.asarray(np.bincount(train).argmax()), names),
-    constant_words="always answering the majority class",
+    scoring=Scoring(headline=lambda metrics, positive, names: ClassHeadline(metrics, positive)),
+    constant_baseline=ConstantBaseline(
+        outputs=lambda train, names, gold: _one_hot(np.asarray(np.bincount(train).argmax()), names),
+        description="always answering the majority class",
+    ),
     answers=_predicted_classes,
     kept=_predicted_classes,
     outputs=_one_hot,

@@ -14,7 +14,7 @@ from compress.errors import CompressError
 from compress.spec.task import TaskSpec
 
 from ..reading.columns import Rows
-from .kind import TaskKind
+from .kind import ConstantBaseline, TaskKind
 from .regression import REGRESSION
 
 NEAREST = 10
@@ -102,8 +102,9 @@ def is_blank(score: Any) -> bool:
 EMBEDDING: TaskKind = replace(
     REGRESSION,
     labels=replace(REGRESSION.labels, prepare=drop_unrated, description="a vector"),
-    constant=lambda train, names, gold: np.ones(1, np.float32),
-    constant_words="one vector for all texts",
+    constant_baseline=ConstantBaseline(
+        outputs=lambda train, names, gold: np.ones(1, np.float32), description="one vector for all texts"
+    ),
     divergence=_divergence,
     mean=None,
     width=lambda names: None,

@@ -86,6 +86,42 @@ class Labels:
     gold: Callable[[np.ndarray, Sequence[Sequence[str]]], np.ndarray] = _same_labels
 
 
+def _all_metrics(metrics: Metrics, names: Names) -> Metrics:
+    return metrics
+
+
+def _no_types(outputs: np.ndarray, gold: np.ndarray, names: Names, metrics: Metrics) -> dict[str, TypeScore]:
+    return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scoring:
+    """How outputs are scored against gold.
+
+    `headline(metrics, positive, names)`: the headline score. `positive`: id of the positive label; -1: the last.
+    `applicable(metrics, names)`: the metrics that fit these labels.
+    `entity_types(outputs, gold, names, metrics)`: scores of each entity type.
+    `by_correlation`: scores are correlations, which are undefined for constant gold.
+    """
+
+    headline: Callable[[tuple[str, ...], int, Names], Headline]
+    applicable: Callable[[Metrics, Names], Metrics] = _all_metrics
+    entity_types: Callable[[np.ndarray, np.ndarray, Names, Metrics], dict[str, TypeScore]] = _no_types
+    by_correlation: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConstantBaseline:
+    """The best model that ignores texts.
+
+    `outputs(labels, names, gold)`: those for the examples of `gold`, or one output for all. `labels`: of train.
+    `description`: what it does, for messages.
+    """
+
+    outputs: Callable[[np.ndarray, Names, np.ndarray], np.ndarray]
+    description: str
+
+
 @dataclass(frozen=True)
 class TaskKind:
     """One task kind. `names` and `gold` are as in `Labels`.
@@ -97,11 +133,8 @@ class TaskKind:
     """
 
     labels: Labels
-    # Of (metrics, the positive label's id, -1: the last; names).
-    headline: Callable[[tuple[str, ...], int, Names], Headline]
-    # Of (train labels, names, gold): the output of the best model that ignores texts, or its outputs.
-    constant: Callable[[np.ndarray, Names, np.ndarray], np.ndarray]
-    constant_words: str  # describes that model
+    scoring: Scoring
+    constant_baseline: ConstantBaseline
     answers: Callable[[np.ndarray], np.ndarray]
     kept: Callable[[np.ndarray], np.ndarray]  # of outputs, [example, ...] like labels
     outputs: Callable[[np.ndarray, Names], np.ndarray]  # of `kept`: outputs with the same answers and scores
@@ -115,8 +148,6 @@ class TaskKind:
         None  # of (outputs, gold, headline): the best threshold, one or [label],
     )
     # for `Encoded.decided`, if models decide at 0 without having learnt to
-    types: Callable[[np.ndarray, np.ndarray, Names, Metrics], dict[str, TypeScore]] = lambda *_: {}
-    # of (outputs, gold, names, metrics): scores of each entity type
     entity_flips: Callable[[np.ndarray, np.ndarray, np.ndarray, Names], tuple[int, int] | None] = lambda *_: None
     # of (fp32 outputs, others, gold, names): entities found by only one model, and all; None: labels are not of entities
     query_flips: Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[int, int] | None] = lambda *_: None
@@ -125,13 +156,11 @@ class TaskKind:
     # of (fp32 outputs, others): questions that only the first answer exactly, and only the second; None: not question answering
     right: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None  # of (outputs, gold): which answers are right,
     # bool [example]; None like `confidence`
-    correlates: bool = False  # whether scores are correlations, which are undefined for constant gold
     calibrated: bool = True  # whether `confidence` should equal the share of right answers
     logits: Callable[[np.ndarray], np.ndarray] = _identity  # of outputs: the model's own, without derived ones
     width: Callable[[Names], int | None] = _of_names  # outputs per example; None: depends on the model
     similarity: Callable[[np.ndarray, np.ndarray], dict[str, Any]] = lambda fp32, other: {}
     # of (fp32 outputs, others), if they are vectors: their similarity, as fields of `results.fidelity.Fidelity`
-    fitting: Callable[[Metrics, Names], Metrics] = lambda metrics, names: metrics  # the metrics that fit these labels
 
     @property
     def decides(self) -> bool:

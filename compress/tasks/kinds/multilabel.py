@@ -18,7 +18,7 @@ from ..label_thresholds import label_thresholds
 from ..reading.columns import Rows
 from ..reading.tables import refuse
 from .classification import MOST_UNLISTED_LABELS, check_unicode, declared_names, natural, unknown_label
-from .kind import Labels, TaskKind
+from .kind import ConstantBaseline, Labels, Scoring, TaskKind
 
 NONE = "(none)"  # text of an answer without labels
 _TINY = 1e-30
@@ -163,9 +163,8 @@ MULTILABEL = TaskKind(
         present=lambda labels: set(np.flatnonzero(labels.any(axis=0)).tolist()),
         strata=_strata,
     ),
-    headline=lambda metrics, positive, names: LabelsHeadline(metrics),
-    constant=_constant,
-    constant_words="always giving the most frequent labels",
+    scoring=Scoring(headline=lambda metrics, positive, names: LabelsHeadline(metrics)),
+    constant_baseline=ConstantBaseline(outputs=_constant, description="always giving the most frequent labels"),
     answers=_predicted_labels,
     kept=lambda outputs: outputs,
     outputs=lambda kept, names: kept,

@@ -14,7 +14,7 @@ from compress.spec.task import TaskSpec
 
 from ..reading.columns import Rows
 from ..reading.tables import refuse
-from .kind import Labels, Names, TaskKind
+from .kind import ConstantBaseline, Labels, Names, Scoring, TaskKind
 from .regression import REGRESSION, read_scores
 
 
@@ -84,12 +84,12 @@ RANKING: TaskKind = replace(
         "others of 0 per query",
         copied=copied_groups,
     ),
-    headline=lambda metrics, positive, names: RanksHeadline(metrics),
-    constant=lambda train, names, gold: np.zeros(1),
-    constant_words="giving all passages the same score",
+    scoring=Scoring(headline=lambda metrics, positive, names: RanksHeadline(metrics)),
+    constant_baseline=ConstantBaseline(
+        outputs=lambda train, names, gold: np.zeros(1), description="giving all passages the same score"
+    ),
     kept=lambda outputs: np.column_stack([outputs[:, 0], np.zeros(len(outputs))]),  # of the shape of gold
     outputs=lambda kept, names: kept[:, :1],
     fits=lambda kept, names: kept.ndim == 2 and kept.shape[1] == 2,
     query_flips=_query_flips,
-    correlates=False,
 )

@@ -13,7 +13,7 @@ from ..ensembles import mean_of_scores
 from ..reading.columns import Rows
 from ..reading.number_texts import comma_hint, parse_number
 from ..reading.tables import refuse
-from .kind import Labels, TaskKind
+from .kind import ConstantBaseline, Labels, Scoring, TaskKind
 
 LARGEST_SCORE = float(np.finfo(np.float32).max)
 
@@ -35,9 +35,10 @@ REGRESSION = TaskKind(
     labels=Labels(
         read=lambda rows, names: read_scores(rows), description="a score", format=lambda label, names: float(label)
     ),
-    headline=lambda metrics, positive, names: CorrelationHeadline(metrics),
-    constant=lambda train, names, gold: train.mean(keepdims=True),
-    constant_words="a constant",
+    scoring=Scoring(headline=lambda metrics, positive, names: CorrelationHeadline(metrics), by_correlation=True),
+    constant_baseline=ConstantBaseline(
+        outputs=lambda train, names, gold: train.mean(keepdims=True), description="a constant"
+    ),
     answers=lambda outputs: outputs[:, 0],
     kept=lambda outputs: outputs[:, 0],
     outputs=lambda answers, names: answers,
@@ -46,5 +47,4 @@ REGRESSION = TaskKind(
     confidence=None,
     divergence=lambda fp32, other: float(np.square(other - fp32).mean()),
     mean=mean_of_scores,
-    correlates=True,
 )

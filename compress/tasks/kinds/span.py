@@ -26,7 +26,7 @@ from ..data import of_words
 from ..ensembles import mean_of_log_probabilities
 from ..reading.answers import parse_answers
 from ..reading.columns import Rows
-from .kind import Labels, TaskKind
+from .kind import ConstantBaseline, Labels, Scoring, TaskKind
 
 
 def _read(rows: Rows, names: tuple[str, ...]) -> np.ndarray:
@@ -97,9 +97,8 @@ SPAN = TaskKind(
         vary=lambda labels: True,  # questions differ, even if all have an answer
         gold=lambda labels, texts: question_gold(texts[1], labels),
     ),
-    headline=lambda metrics, positive, names: AnswersHeadline(metrics),
-    constant=_constant,
-    constant_words="answering no question",
+    scoring=Scoring(headline=lambda metrics, positive, names: AnswersHeadline(metrics)),
+    constant_baseline=ConstantBaseline(outputs=_constant, description="answering no question"),
     answers=decided_spans,
     kept=lambda outputs: outputs.astype(np.float32),
     outputs=lambda kept, names: kept,

@@ -27,7 +27,7 @@ from ..reading.tables import refuse
 from ..reading.tag_schemes import are_tags_of_entities, is_tag
 from ..reading.tagged import parse_tagged
 from .classification import CLASSIFICATION, MOST_UNLISTED_LABELS, check_unicode, natural, unknown_label
-from .kind import Labels, TaskKind
+from .kind import ConstantBaseline, Labels, Scoring, TaskKind
 
 
 def _label_names(spec: TaskSpec, train: Rows) -> tuple[str, ...]:
@@ -36,7 +36,7 @@ def _label_names(spec: TaskSpec, train: Rows) -> tuple[str, ...]:
     names = listed_tags(str(spec.label), train) if spec.labels is None else spec.labels
     check_unicode(train.place, spec.label, names)
     _check_marks(spec, names)
-    wrong = [metric for metric in spec.metrics if metric not in _fitting(spec.metrics, names)]
+    wrong = [metric for metric in spec.metrics if metric not in _applicable_metrics(spec.metrics, names)]
     if wrong:
         raise CompressError(
             f"task {spec.name}: metric `{wrong[0]}` needs labels of entities, such as O, B-PER and I-PER, found "
@@ -110,11 +110,11 @@ def check_words(place: str, labels: np.ndarray, names: tuple[str, ...]) -> None:
         raise CompressError(f"{place}: all {words:,} words have the label {OUTSIDE!r}; expected entities among them")
 
 
-def _fitting(metrics: tuple[MetricName, ...], names: tuple[str, ...]) -> tuple[MetricName, ...]:
+def _applicable_metrics(metrics: tuple[MetricName, ...], names: tuple[str, ...]) -> tuple[MetricName, ...]:
     return tuple(metric for metric in metrics if metric not in ENTITY_METRICS or are_entities(names))
 
 
-def _types(
+def _entity_types(
     outputs: np.ndarray, gold: np.ndarray, names: tuple[str, ...], metrics: tuple[MetricName, ...]
 ) -> dict[str, TypeScore]:
     """Return the scores of each entity type, counted as by the task's first entity metric."""
@@ -142,7 +142,7 @@ def _strata(labels: np.ndarray) -> list[int]:
 
 
 def _constant(train: np.ndarray, names: tuple[str, ...], gold: np.ndarray) -> np.ndarray:
-    return CLASSIFICATION.constant(_label_ids(_gold(train)), names, gold)
+    return CLASSIFICATION.constant_baseline.outputs(_label_ids(_gold(train)), names, gold)
 
 
 def _format_label(label: Any, names: tuple[str, ...]) -> str:
@@ -165,9 +165,12 @@ TAGGING = TaskKind(
         vary=lambda labels: len(_present_labels(labels)) > 1,
         gold=lambda labels, texts: _gold(labels),
     ),
-    headline=lambda metrics, positive, names: TagsHeadline(metrics, names),
-    constant=_constant,
-    constant_words="always giving the most frequent label",
+    scoring=Scoring(
+        headline=lambda metrics, positive, names: TagsHeadline(metrics, names),
+        applicable=_applicable_metrics,
+        entity_types=_entity_types,
+    ),
+    constant_baseline=ConstantBaseline(outputs=_constant, description="always giving the most frequent label"),
     answers=CLASSIFICATION.answers,
     kept=CLASSIFICATION.kept,
     outputs=CLASSIFICATION.outputs,
@@ -177,8 +180,6 @@ TAGGING = TaskKind(
     divergence=CLASSIFICATION.divergence,
     mean=mean_of_probabilities,
     temperature=lambda outputs, gold: fit_temperature(outputs, _label_ids(gold)),
-    types=_types,
     entity_flips=lambda *arguments: entity_flips(*arguments) if are_entities(arguments[-1]) else None,
     right=lambda outputs, gold: CLASSIFICATION.answers(outputs) == _label_ids(gold),
-    fitting=_fitting,
 )

@@ -31,7 +31,7 @@ def to_split(
             f"{rows.place}: {all_have(len(gold), KINDS[spec.kind].unit)} the label {kind.labels.format(gold[0], names)!r}; "
             "training needs at least two"
         )
-    if scored and kind.correlates and not kind.labels.vary(labels):
+    if scored and kind.scoring.by_correlation and not kind.labels.vary(labels):
         raise CompressError(
             f"{rows.place}: {all_have(len(labels), KINDS[spec.kind].unit)} the score {labels[0]:g}; a correlation needs at least two"
         )

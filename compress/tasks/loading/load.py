@@ -161,7 +161,7 @@ def _check_left(spec: TaskSpec, place: str, tuning: Split) -> None:
         raise CompressError(
             f"{place}: no query outside the reported splits has a relevant passage; expected other queries"
         )
-    if kind.correlates and not kind.labels.vary(tuning.labels):
+    if kind.scoring.by_correlation and not kind.labels.vary(tuning.labels):
         raise CompressError(
             f"{place}: its texts outside the reported splits all have the score {tuning.labels[0]:g}; expected "
             "other scores, too"
@@ -172,7 +172,7 @@ def _check_held_out(spec: TaskSpec, place: str, tuning: Split) -> None:
     """Raise `CompressError` if all models would have the same score on the tuning split. A single example is accepted: a train of a few
     examples cannot spare more."""
     kind = TASK_KINDS[spec.kind]
-    if kind.correlates and len(tuning) > 1 and not kind.labels.vary(tuning.labels):
+    if kind.scoring.by_correlation and len(tuning) > 1 and not kind.labels.vary(tuning.labels):
         raise CompressError(
             f"{place}: the {len(tuning):,} examples held out for tuning all have the score {tuning.labels[0]:g}; name a file of examples "
             "with other scores, too, with --tuning, or as `files.tuning` of the task file"
