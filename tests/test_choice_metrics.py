@@ -65,8 +65,8 @@ def test_the_constant_answers_the_usual_place() -> None:
 
 def test_confidence_and_divergence_are_of_a_questions_endings() -> None:
     kind = TASK_KINDS["choice"]
-    assert kind.confidence is not None and kind.right is not None
-    np.testing.assert_allclose(kind.confidence(OUTPUTS[[1, 2]]), [1 / 2, 1 / 3])
+    assert kind.decisions is not None
+    np.testing.assert_allclose(kind.decisions.confidence(OUTPUTS[[1, 2]]), [1 / 2, 1 / 3])
     assert kind.divergence(OUTPUTS, OUTPUTS) == pytest.approx(0, abs=1e-12)
     first, second = np.array([[1.0, 0.0, NO_SCORE]]), np.array([[0.0, 1.0, NO_SCORE]])
     shared = np.exp([1.0, 0.0]) / np.exp([1.0, 0.0]).sum()

@@ -165,7 +165,7 @@ class _Search:
         return self.evaluator.losses_against(self._fp32, measure_file(mix, self.evaluator.all))
 
     def _goal(self) -> dict[str, float]:
-        return {"drop": self.spec.max_drop} | ({"flips": self.spec.max_flips} if self.evaluator.kind.decides else {})
+        return {"drop": self.spec.max_drop} | ({"flips": self.spec.max_flips} if self.evaluator.kind.decisions else {})
 
     def _excess(self, lost: Mapping[str, Any]) -> float:
         """Return by how much a mix misses the goal, relative to what is allowed, summed; 0 if it meets it."""

@@ -13,10 +13,10 @@ def test_what_the_kind_says_of_answers() -> None:
     kind = TASK_KINDS["span"]
     outputs = np.array([[3, 9, 4, 1, 1, 1], [0, 0, 1, 2, 0, 0], [0, 0, 1, 3, 1, 1]], np.float32)
     gold = np.array([1, 1, 0], np.int8)
-    assert kind.decides and kind.right is not None and kind.confidence is not None
+    assert kind.decisions is not None
     assert kind.answers(outputs).tolist() == [[3, 9], [0, 0], [0, 0]]
-    assert kind.right(outputs, gold).tolist() == [True, False, True]
-    assert kind.confidence(outputs) == pytest.approx(1 / (1 + np.exp([-3, -1, -2])))
+    assert kind.decisions.correct(outputs, gold).tolist() == [True, False, True]
+    assert kind.decisions.confidence(outputs) == pytest.approx(1 / (1 + np.exp([-3, -1, -2])))
     assert [kind.labels.format(answer, ("start", "end")) for answer in kind.answers(outputs)[:2]] == [
         "characters 3 to 9",
         "no answer",
@@ -32,7 +32,11 @@ def test_what_the_kind_says_of_answers() -> None:
     always[:, 3] = -1e9
     assert kind.logits(always).tolist() == [[4], [1], [1]]  # placeholder scores are in no mean
     nothing = kind.constant_baseline.outputs(np.empty(0, object), ("start", "end"), gold)
-    assert kind.answers(nothing).tolist() == [[0, 0]] * 3 and kind.right(nothing, gold).tolist() == [False, False, True]
+    assert kind.answers(nothing).tolist() == [[0, 0]] * 3 and kind.decisions.correct(nothing, gold).tolist() == [
+        False,
+        False,
+        True,
+    ]
     assert [kind.labels.format(each, ()) for each in gold] == ["an answer", "an answer", "no answer"]
 
 

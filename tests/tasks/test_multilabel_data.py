@@ -245,9 +245,9 @@ def test_answers_flip_by_any_label_and_are_written_with_their_names() -> None:
     outputs = np.array([[0.2, -1.0, 3.0], [-1.0, -2.0, -0.1]])
     answers = KIND.answers(outputs)
     assert [KIND.labels.format(answer, NAMES) for answer in answers] == ["money, tech", "(none)"]
-    assert KIND.confidence is not None
+    assert KIND.decisions is not None
     expected = [np.prod(1 / (1 + np.exp(-np.abs(row)))) for row in outputs]
-    assert KIND.confidence(outputs) == pytest.approx(expected)
+    assert KIND.decisions.confidence(outputs) == pytest.approx(expected)
     assert KIND.divergence(outputs, outputs) == 0
 
 

@@ -52,9 +52,10 @@ def fidelity(
 def reliability_bins(outputs: np.ndarray, gold: np.ndarray, kind: TaskKind) -> tuple[ReliabilityBin, ...]:
     """Return the reliability bins of one model, whose outputs are as in `fidelity`. Empty if answers are no decisions, or their confidence
     is no probability."""
-    if kind.confidence is None or kind.right is None or not kind.calibrated:
+    decisions = kind.decisions
+    if decisions is None or not decisions.calibrated:
         return ()
-    bins = reliability(kind.confidence(outputs), kind.right(outputs, gold))
+    bins = reliability(decisions.confidence(outputs), decisions.correct(outputs, gold))
     return tuple(
         ReliabilityBin(number=number, examples=count, confidence=round(sure, 4), right=round(right, 4))
         for number, count, sure, right in bins
@@ -66,11 +67,12 @@ def disagreements(
 ) -> tuple[Disagreement, ...]:
     """Return the disagreements of a model with the baseline, whose outputs are as in `fidelity`. Empty if answers are no decisions, or
     their confidence is no probability."""
-    if kind.confidence is None or kind.right is None or not kind.calibrated:
+    decisions = kind.decisions
+    if decisions is None or not decisions.calibrated:
         return ()
-    sure = kind.confidence(teacher), kind.confidence(model)
+    sure = decisions.confidence(teacher), decisions.confidence(model)
     answers = kind.answers(teacher), kind.answers(model)
-    right = kind.right(teacher, gold), kind.right(model, gold)
+    right = decisions.correct(teacher, gold), decisions.correct(model, gold)
     return tuple(
         Disagreement(
             row=int(row) + 1,
@@ -88,11 +90,12 @@ def _decisions(
     fp32: np.ndarray, int8: np.ndarray, gold: np.ndarray, labels: tuple[str, ...], kind: TaskKind
 ) -> dict[str, Any]:
     """Return the fields on changed decisions; empty if answers are no decisions."""
-    if kind.confidence is None or kind.right is None:
+    decisions = kind.decisions
+    if decisions is None:
         return {}
-    sure, sure_int8 = kind.confidence(fp32), kind.confidence(int8)
+    sure, sure_int8 = decisions.confidence(fp32), decisions.confidence(int8)
     before, after = kind.answers(fp32), kind.answers(int8)
-    right, right_int8 = kind.right(fp32, gold), kind.right(int8, gold)
+    right, right_int8 = decisions.correct(fp32, gold), decisions.correct(int8, gold)
     flips = tuple(
         Flip(
             row=int(row) + 1,
@@ -111,8 +114,8 @@ def _decisions(
         "flips": len(flips),
         "flip_rate": len(flips) / len(gold),
         "flipped": flips,
-        "fp32_calibration_error": calibration_error(sure, right) if kind.calibrated else None,
-        "int8_calibration_error": calibration_error(sure_int8, right_int8) if kind.calibrated else None,
+        "fp32_calibration_error": calibration_error(sure, right) if decisions.calibrated else None,
+        "int8_calibration_error": calibration_error(sure_int8, right_int8) if decisions.calibrated else None,
     }
 
 

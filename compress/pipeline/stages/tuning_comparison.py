@@ -41,7 +41,7 @@ class TuningComparison:
         if moved := self._kind.query_flips(self.whole, outputs, self.gold):
             changed, queries = moved
             return 1 - changed / queries
-        if not self._kind.decides:
+        if self._kind.decisions is None:
             return None
         return 1 - float(differ(self._kind.answers(self.whole), self._kind.answers(outputs)).mean())
 

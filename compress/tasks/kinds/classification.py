@@ -18,7 +18,7 @@ from compress.spec.task import TaskSpec
 from ..ensembles import fit_temperature, mean_of_probabilities
 from ..reading.columns import Rows
 from ..reading.tables import refuse
-from .kind import ConstantBaseline, Labels, Scoring, TaskKind
+from .kind import ConstantBaseline, Decisions, Labels, Scoring, TaskKind
 
 MOST_UNLISTED_LABELS = 100  # more distinct values are probably scores or ids, not classes
 _MOST_DIGITS = 4000  # of numbers that names are sorted by; Python parses at most 4,300
@@ -128,6 +128,10 @@ def _predicted_classes(outputs: np.ndarray) -> np.ndarray:
     return outputs.argmax(axis=1)
 
 
+def largest_probability(outputs: np.ndarray) -> np.ndarray:
+    return softmax(outputs).max(axis=1)
+
+
 CLASSIFICATION = TaskKind(
     labels=Labels(
         names=_label_names,
@@ -147,9 +151,10 @@ CLASSIFICATION = TaskKind(
     outputs=_one_hot,
     fits=lambda answers, names: answers.ndim == 1 and bool(((answers >= 0) & (answers < len(names))).all()),
     kept_type=lambda names: np.dtype(np.uint8 if len(names) <= 256 else np.uint16),
-    confidence=lambda outputs: softmax(outputs).max(axis=1),
+    decisions=Decisions(
+        confidence=largest_probability, correct=lambda outputs, gold: _predicted_classes(outputs) == gold
+    ),
     divergence=_divergence,
     mean=mean_of_probabilities,
     temperature=fit_temperature,
-    right=lambda outputs, gold: _predicted_classes(outputs) == gold,
 )

@@ -122,6 +122,19 @@ class ConstantBaseline:
     description: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class Decisions:
+    """For answers that are right or wrong, so that they can flip; scores only come nearer.
+
+    `confidence(outputs)`: [example], 0 to 1. `calibrated`: it should equal the share of correct answers.
+    `correct(outputs, gold)`: which answers are right, bool [example].
+    """
+
+    confidence: Callable[[np.ndarray], np.ndarray]
+    calibrated: bool = True
+    correct: Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
 @dataclass(frozen=True)
 class TaskKind:
     """One task kind. `names` and `gold` are as in `Labels`.
@@ -140,7 +153,7 @@ class TaskKind:
     outputs: Callable[[np.ndarray, Names], np.ndarray]  # of `kept`: outputs with the same answers and scores
     fits: Callable[[np.ndarray, Names], bool]  # whether gold, or `kept`, read from a file fits these names
     kept_type: Callable[[Names], np.dtype[np.generic]]  # the smallest for `kept` and gold
-    confidence: Callable[[np.ndarray], np.ndarray] | None  # [example], 0 to 1; None: answers are not decisions
+    decisions: Decisions | None
     divergence: Callable[[np.ndarray, np.ndarray], float]  # of (fp32 outputs, others): mean distance over examples
     mean: Callable[[Sequence[np.ndarray]], np.ndarray] | None = None  # of outputs, float64 [example, output]
     temperature: Callable[[np.ndarray, np.ndarray], float] | None = None  # of (outputs, gold)
@@ -154,15 +167,7 @@ class TaskKind:
     # of (fp32 outputs, others, gold): queries whose best passage changes, and all; None: examples are not passages
     exact_flips: Callable[[np.ndarray, np.ndarray], tuple[int, int] | None] = lambda *_: None
     # of (fp32 outputs, others): questions that only the first answer exactly, and only the second; None: not question answering
-    right: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None  # of (outputs, gold): which answers are right,
-    # bool [example]; None like `confidence`
-    calibrated: bool = True  # whether `confidence` should equal the share of right answers
     logits: Callable[[np.ndarray], np.ndarray] = _identity  # of outputs: the model's own, without derived ones
     width: Callable[[Names], int | None] = _of_names  # outputs per example; None: depends on the model
     similarity: Callable[[np.ndarray, np.ndarray], dict[str, Any]] = lambda fp32, other: {}
     # of (fp32 outputs, others), if they are vectors: their similarity, as fields of `results.fidelity.Fidelity`
-
-    @property
-    def decides(self) -> bool:
-        """Whether answers are right or wrong, so that they can flip; scores only come nearer."""
-        return self.confidence is not None

@@ -18,7 +18,7 @@ from ..label_thresholds import label_thresholds
 from ..reading.columns import Rows
 from ..reading.tables import refuse
 from .classification import MOST_UNLISTED_LABELS, check_unicode, declared_names, natural, unknown_label
-from .kind import ConstantBaseline, Labels, Scoring, TaskKind
+from .kind import ConstantBaseline, Decisions, Labels, Scoring, TaskKind
 
 NONE = "(none)"  # text of an answer without labels
 _TINY = 1e-30
@@ -170,10 +170,11 @@ MULTILABEL = TaskKind(
     outputs=lambda kept, names: kept,
     fits=_fits,
     kept_type=lambda names: np.dtype(np.float32),
-    confidence=_confidence,
+    decisions=Decisions(
+        confidence=_confidence, correct=lambda outputs, gold: (_predicted_labels(outputs) == gold).all(axis=1)
+    ),
     divergence=_divergence,
     mean=mean_of_decisions,
     threshold=label_thresholds,
     temperature=_temperature,
-    right=lambda outputs, gold: (_predicted_labels(outputs) == gold).all(axis=1),
 )

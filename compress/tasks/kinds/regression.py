@@ -44,7 +44,7 @@ REGRESSION = TaskKind(
     outputs=lambda answers, names: answers,
     fits=lambda answers, names: answers.ndim == 1,
     kept_type=lambda names: np.dtype(np.float32),
-    confidence=None,
+    decisions=None,
     divergence=lambda fp32, other: float(np.square(other - fp32).mean()),
     mean=mean_of_scores,
 )

@@ -26,8 +26,15 @@ from ..reading.columns import Rows
 from ..reading.tables import refuse
 from ..reading.tag_schemes import are_tags_of_entities, is_tag
 from ..reading.tagged import parse_tagged
-from .classification import CLASSIFICATION, MOST_UNLISTED_LABELS, check_unicode, natural, unknown_label
-from .kind import ConstantBaseline, Labels, Scoring, TaskKind
+from .classification import (
+    CLASSIFICATION,
+    MOST_UNLISTED_LABELS,
+    check_unicode,
+    largest_probability,
+    natural,
+    unknown_label,
+)
+from .kind import ConstantBaseline, Decisions, Labels, Scoring, TaskKind
 
 
 def _label_names(spec: TaskSpec, train: Rows) -> tuple[str, ...]:
@@ -176,10 +183,12 @@ TAGGING = TaskKind(
     outputs=CLASSIFICATION.outputs,
     fits=_fits,
     kept_type=lambda names: np.dtype(np.int8 if len(names) <= 128 else np.int16),  # signed, for gold
-    confidence=CLASSIFICATION.confidence,
+    decisions=Decisions(
+        confidence=largest_probability,
+        correct=lambda outputs, gold: CLASSIFICATION.answers(outputs) == _label_ids(gold),
+    ),
     divergence=CLASSIFICATION.divergence,
     mean=mean_of_probabilities,
     temperature=lambda outputs, gold: fit_temperature(outputs, _label_ids(gold)),
     entity_flips=lambda *arguments: entity_flips(*arguments) if are_entities(arguments[-1]) else None,
-    right=lambda outputs, gold: CLASSIFICATION.answers(outputs) == _label_ids(gold),
 )
