@@ -76,9 +76,9 @@ def test_confidence_and_divergence_are_of_a_questions_endings() -> None:
 
 
 def test_the_mean_of_teachers_is_of_probabilities() -> None:
-    kind = TASK_KINDS["choice"]
-    assert kind.mean is not None
+    ensemble = TASK_KINDS["choice"].ensemble
+    assert ensemble is not None
     first, second = np.array([[1.0, 0.0, NO_SCORE]]), np.array([[0.0, 3.0, NO_SCORE]])
-    probabilities = np.exp(kind.mean([first, second]))
+    probabilities = np.exp(ensemble.mean([first, second]))
     each = [np.exp(one[:, :2]) / np.exp(one[:, :2]).sum() for one in (first, second)]
     np.testing.assert_allclose(probabilities, np.append(np.mean(each, axis=0), [[0]], axis=1), atol=1e-12)

@@ -32,11 +32,8 @@ def test_what_the_kind_says_of_answers() -> None:
     always[:, 3] = -1e9
     assert kind.logits(always).tolist() == [[4], [1], [1]]  # placeholder scores are in no mean
     nothing = kind.constant_baseline.outputs(np.empty(0, object), ("start", "end"), gold)
-    assert kind.answers(nothing).tolist() == [[0, 0]] * 3 and kind.decisions.correct(nothing, gold).tolist() == [
-        False,
-        False,
-        True,
-    ]
+    assert kind.answers(nothing).tolist() == [[0, 0]] * 3
+    assert kind.decisions.correct(nothing, gold).tolist() == [False, False, True]
     assert [kind.labels.format(each, ()) for each in gold] == ["an answer", "an answer", "no answer"]
 
 

@@ -208,8 +208,9 @@ def test_the_kind_answers_and_is_kept_in_the_form_of_words() -> None:
     assert not KIND.fits(np.array([5]), NAMES) and not KIND.fits(outputs, NAMES)
     assert [KIND.labels.format(label, NAMES) for label in gold] == ["B-PER", "I-PER", "O", "O", "B-LOC"]
     assert KIND.decisions is not None and KIND.decisions.confidence(outputs).shape == (5,)
-    assert KIND.temperature is not None and 0.05 <= KIND.temperature(outputs, gold) <= 20
-    assert KIND.mean is not None and KIND.mean([outputs, outputs]).shape == (5, 5)
+    assert KIND.ensemble is not None and KIND.ensemble.fit_temperature is not None
+    assert 0.05 <= KIND.ensemble.fit_temperature(outputs, gold) <= 20
+    assert KIND.ensemble.mean([outputs, outputs]).shape == (5, 5)
 
 
 def test_texts_go_by_their_rarest_label() -> None:

@@ -18,7 +18,7 @@ from compress.spec.task import TaskSpec
 from ..ensembles import fit_temperature, mean_of_probabilities
 from ..reading.columns import Rows
 from ..reading.tables import refuse
-from .kind import ConstantBaseline, Decisions, Labels, Scoring, TaskKind
+from .kind import ConstantBaseline, Decisions, Labels, Scoring, TaskKind, TeacherEnsemble
 
 MOST_UNLISTED_LABELS = 100  # more distinct values are probably scores or ids, not classes
 _MOST_DIGITS = 4000  # of numbers that names are sorted by; Python parses at most 4,300
@@ -155,6 +155,5 @@ CLASSIFICATION = TaskKind(
         confidence=largest_probability, correct=lambda outputs, gold: _predicted_classes(outputs) == gold
     ),
     divergence=_divergence,
-    mean=mean_of_probabilities,
-    temperature=fit_temperature,
+    ensemble=TeacherEnsemble(mean=mean_of_probabilities, fit_temperature=fit_temperature),
 )

@@ -106,7 +106,7 @@ EMBEDDING: TaskKind = replace(
         outputs=lambda train, names, gold: np.ones(1, np.float32), description="one vector for all texts"
     ),
     divergence=_divergence,
-    mean=None,
+    ensemble=None,
     width=lambda names: None,
     similarity=_similarity,
 )

@@ -135,14 +135,25 @@ class Decisions:
     correct: Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
+@dataclass(frozen=True, kw_only=True)
+class TeacherEnsemble:
+    """How several teachers are combined.
+
+    `mean(outputs)`: of each teacher's outputs, divided by its temperature, float64 [example, output]. For questions, of the teachers'
+    calibrated logits at tokens (`span_tables`).
+    `fit_temperature(outputs, gold)`: the one that calibrates a teacher. None: outputs are not divided.
+    """
+
+    mean: Callable[[Sequence[np.ndarray]], np.ndarray]
+    fit_temperature: Callable[[np.ndarray, np.ndarray], float] | None = None
+
+
 @dataclass(frozen=True)
 class TaskKind:
     """One task kind. `names` and `gold` are as in `Labels`.
 
     Outputs are what a model gives, float [example, output]; an example is a text, or another unit in `KINDS`. Answers are the decisions
-    made from outputs. `kept` is what a report's folder stores of outputs. `mean` combines the outputs of several teachers, each
-    divided by its `temperature`; a kind without `mean` allows one teacher, and one without `temperature` does not divide. For questions,
-    `mean` is of the teachers' calibrated logits at tokens (`span_tables`).
+    made from outputs. `kept` is what a report's folder stores of outputs.
     """
 
     labels: Labels
@@ -155,8 +166,7 @@ class TaskKind:
     kept_type: Callable[[Names], np.dtype[np.generic]]  # the smallest for `kept` and gold
     decisions: Decisions | None
     divergence: Callable[[np.ndarray, np.ndarray], float]  # of (fp32 outputs, others): mean distance over examples
-    mean: Callable[[Sequence[np.ndarray]], np.ndarray] | None = None  # of outputs, float64 [example, output]
-    temperature: Callable[[np.ndarray, np.ndarray], float] | None = None  # of (outputs, gold)
+    ensemble: TeacherEnsemble | None = None  # None: the kind allows one teacher
     threshold: Callable[[np.ndarray, np.ndarray, Headline], float | np.ndarray] | None = (
         None  # of (outputs, gold, headline): the best threshold, one or [label],
     )

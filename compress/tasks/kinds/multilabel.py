@@ -18,7 +18,7 @@ from ..label_thresholds import label_thresholds
 from ..reading.columns import Rows
 from ..reading.tables import refuse
 from .classification import MOST_UNLISTED_LABELS, check_unicode, declared_names, natural, unknown_label
-from .kind import ConstantBaseline, Decisions, Labels, Scoring, TaskKind
+from .kind import ConstantBaseline, Decisions, Labels, Scoring, TaskKind, TeacherEnsemble
 
 NONE = "(none)"  # text of an answer without labels
 _TINY = 1e-30
@@ -149,7 +149,7 @@ def _fits(kept: np.ndarray, names: tuple[str, ...]) -> bool:
     return kept.ndim == 2 and kept.shape[1] == len(names)
 
 
-def _temperature(logits: np.ndarray, labels: np.ndarray) -> float:
+def _fit_temperature(logits: np.ndarray, labels: np.ndarray) -> float:
     """Return one temperature for all labels; each is a choice between two classes with logits 0 and its own."""
     return fit_temperature(np.stack([np.zeros(logits.size), logits.ravel()], axis=1), labels.ravel().astype(int))
 
@@ -174,7 +174,6 @@ MULTILABEL = TaskKind(
         confidence=_confidence, correct=lambda outputs, gold: (_predicted_labels(outputs) == gold).all(axis=1)
     ),
     divergence=_divergence,
-    mean=mean_of_decisions,
+    ensemble=TeacherEnsemble(mean=mean_of_decisions, fit_temperature=_fit_temperature),
     threshold=label_thresholds,
-    temperature=_temperature,
 )

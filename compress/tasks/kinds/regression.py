@@ -13,7 +13,7 @@ from ..ensembles import mean_of_scores
 from ..reading.columns import Rows
 from ..reading.number_texts import comma_hint, parse_number
 from ..reading.tables import refuse
-from .kind import ConstantBaseline, Labels, Scoring, TaskKind
+from .kind import ConstantBaseline, Labels, Scoring, TaskKind, TeacherEnsemble
 
 LARGEST_SCORE = float(np.finfo(np.float32).max)
 
@@ -46,5 +46,5 @@ REGRESSION = TaskKind(
     kept_type=lambda names: np.dtype(np.float32),
     decisions=None,
     divergence=lambda fp32, other: float(np.square(other - fp32).mean()),
-    mean=mean_of_scores,
+    ensemble=TeacherEnsemble(mean=mean_of_scores),
 )

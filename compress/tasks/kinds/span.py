@@ -26,7 +26,7 @@ from ..data import of_words
 from ..ensembles import mean_of_log_probabilities
 from ..reading.answers import parse_answers
 from ..reading.columns import Rows
-from .kind import ConstantBaseline, Decisions, Labels, Scoring, TaskKind
+from .kind import ConstantBaseline, Decisions, Labels, Scoring, TaskKind, TeacherEnsemble
 
 
 def _read(rows: Rows, names: tuple[str, ...]) -> np.ndarray:
@@ -106,7 +106,7 @@ SPAN = TaskKind(
     kept_type=lambda names: np.dtype(np.float32),
     decisions=Decisions(confidence=_confidence, calibrated=False, correct=lambda outputs, gold: outputs[:, EXACT] == 1),
     divergence=lambda fp32, other: float(np.square(_logits(other) - _logits(fp32)).mean()),
-    mean=mean_of_log_probabilities,
+    ensemble=TeacherEnsemble(mean=mean_of_log_probabilities),
     threshold=lambda outputs, gold, headline: best_threshold(outputs, gold, AnswersHeadline(headline.metrics)),
     logits=_logits,
     width=lambda names: ANSWER_OUTPUTS,

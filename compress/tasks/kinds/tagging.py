@@ -34,7 +34,7 @@ from .classification import (
     natural,
     unknown_label,
 )
-from .kind import ConstantBaseline, Decisions, Labels, Scoring, TaskKind
+from .kind import ConstantBaseline, Decisions, Labels, Scoring, TaskKind, TeacherEnsemble
 
 
 def _label_names(spec: TaskSpec, train: Rows) -> tuple[str, ...]:
@@ -188,7 +188,9 @@ TAGGING = TaskKind(
         correct=lambda outputs, gold: CLASSIFICATION.answers(outputs) == _label_ids(gold),
     ),
     divergence=CLASSIFICATION.divergence,
-    mean=mean_of_probabilities,
-    temperature=lambda outputs, gold: fit_temperature(outputs, _label_ids(gold)),
+    ensemble=TeacherEnsemble(
+        mean=mean_of_probabilities,
+        fit_temperature=lambda outputs, gold: fit_temperature(outputs, _label_ids(gold)),
+    ),
     entity_flips=lambda *arguments: entity_flips(*arguments) if are_entities(arguments[-1]) else None,
 )
