@@ -21,10 +21,11 @@ def test_what_the_kind_says_of_answers() -> None:
         "characters 3 to 9",
         "no answer",
     ]
-    assert kind.width(("start", "end")) == 6 and kind.fits(kind.kept(outputs), ()) and kind.fits(gold, ())
-    assert not kind.fits(outputs[:, :4], ()) and not kind.fits(outputs * 2, ())
+    form = kind.stored
+    assert kind.width(("start", "end")) == 6 and form.fits(form.from_outputs(outputs), ()) and form.fits(gold, ())
+    assert not form.fits(outputs[:, :4], ()) and not form.fits(outputs * 2, ())
     assert (
-        kind.fits(np.tile(gold[:, None] * 2.0, 6), ()) and not kind.fits(gold - 1, ()) and not kind.fits(gold + 0.5, ())
+        form.fits(np.tile(gold[:, None] * 2.0, 6), ()) and not form.fits(gold - 1, ()) and not form.fits(gold + 0.5, ())
     )
     moved = outputs + np.array([0, 0, 0.5, 0.5, 0, 0], np.float32)
     assert kind.divergence(outputs, moved) == pytest.approx(0.25) and kind.divergence(outputs, outputs) == 0

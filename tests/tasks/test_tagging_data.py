@@ -201,11 +201,12 @@ def test_types_of_entities_are_counted_as_the_headline_counts_them() -> None:
 def test_the_kind_answers_and_is_kept_in_the_form_of_words() -> None:
     gold = np.array([~3, 4, 0, ~0, 1])
     outputs = np.random.default_rng(0).normal(size=(5, 5))
-    kept = KIND.kept(outputs).astype(KIND.kept_type(NAMES))
-    assert (KIND.answers(KIND.outputs(kept, NAMES)) == KIND.answers(outputs)).all()
-    assert KIND.kept_type(NAMES) == np.int8 and KIND.kept_type(NAMES * 30) == np.int16
-    assert KIND.fits(gold, NAMES) and KIND.fits(kept, NAMES) and not KIND.fits(np.array([~5]), NAMES)
-    assert not KIND.fits(np.array([5]), NAMES) and not KIND.fits(outputs, NAMES)
+    form = KIND.stored
+    stored = form.from_outputs(outputs).astype(form.dtype(NAMES))
+    assert (KIND.answers(form.to_outputs(stored, NAMES)) == KIND.answers(outputs)).all()
+    assert form.dtype(NAMES) == np.int8 and form.dtype(NAMES * 30) == np.int16
+    assert form.fits(gold, NAMES) and form.fits(stored, NAMES) and not form.fits(np.array([~5]), NAMES)
+    assert not form.fits(np.array([5]), NAMES) and not form.fits(outputs, NAMES)
     assert [KIND.labels.format(label, NAMES) for label in gold] == ["B-PER", "I-PER", "O", "O", "B-LOC"]
     assert KIND.decisions is not None and KIND.decisions.confidence(outputs).shape == (5,)
     assert KIND.ensemble is not None and KIND.ensemble.fit_temperature is not None

@@ -18,7 +18,7 @@ from compress.runtime.passages import NO_SCORE
 from ..reading.choices import pair_endings
 from ..reading.columns import Rows
 from .classification import CLASSIFICATION
-from .kind import ConstantBaseline, Labels, Names, Scoring, TaskKind
+from .kind import ConstantBaseline, Labels, Names, Scoring, StoredForm, TaskKind
 from .ranking import copied_groups
 
 
@@ -48,9 +48,9 @@ def _constant(train: np.ndarray, names: Names, gold: np.ndarray) -> np.ndarray:
     return np.tile(counts, (len(gold), 1))
 
 
-def _fits(kept: np.ndarray, names: Names) -> bool:
+def _fits(array: np.ndarray, names: Names) -> bool:
     """Whether it has the shape of gold labels or outputs."""
-    return bool((kept >= 0).all()) if kept.ndim == 1 else kept.ndim == 2 and kept.shape[1] > 1
+    return bool((array >= 0).all()) if array.ndim == 1 else array.ndim == 2 and array.shape[1] > 1
 
 
 def _ending_scores(outputs: np.ndarray) -> np.ndarray:
@@ -77,10 +77,12 @@ CHOICE: TaskKind = replace(
     constant_baseline=ConstantBaseline(
         outputs=_constant, description="always choosing the position that is right most often"
     ),
-    kept=lambda outputs: outputs.astype(np.float32),
-    outputs=lambda kept, names: kept,
-    fits=_fits,
-    kept_type=lambda names: np.dtype(np.float32),
+    stored=StoredForm(
+        from_outputs=lambda outputs: outputs.astype(np.float32),
+        to_outputs=lambda stored, names: stored,
+        fits=_fits,
+        dtype=lambda names: np.dtype(np.float32),
+    ),
     logits=_ending_scores,
     width=lambda names: None,
 )

@@ -123,6 +123,22 @@ class ConstantBaseline:
 
 
 @dataclass(frozen=True, kw_only=True)
+class StoredForm:
+    """What a report's folder stores of outputs.
+
+    `from_outputs(outputs)`: [example, ...] like gold.
+    `to_outputs(stored, names)`: outputs with the same answers and scores.
+    `fits(array, names)`: whether gold, or the stored form, read from a file fits these names.
+    `dtype(names)`: the smallest for both.
+    """
+
+    from_outputs: Callable[[np.ndarray], np.ndarray]
+    to_outputs: Callable[[np.ndarray, Names], np.ndarray]
+    fits: Callable[[np.ndarray, Names], bool]
+    dtype: Callable[[Names], np.dtype[np.generic]]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Decisions:
     """For answers that are right or wrong, so that they can flip; scores only come nearer.
 
@@ -153,17 +169,14 @@ class TaskKind:
     """One task kind. `names` and `gold` are as in `Labels`.
 
     Outputs are what a model gives, float [example, output]; an example is a text, or another unit in `KINDS`. Answers are the decisions
-    made from outputs. `kept` is what a report's folder stores of outputs.
+    made from outputs.
     """
 
     labels: Labels
     scoring: Scoring
     constant_baseline: ConstantBaseline
     answers: Callable[[np.ndarray], np.ndarray]
-    kept: Callable[[np.ndarray], np.ndarray]  # of outputs, [example, ...] like labels
-    outputs: Callable[[np.ndarray, Names], np.ndarray]  # of `kept`: outputs with the same answers and scores
-    fits: Callable[[np.ndarray, Names], bool]  # whether gold, or `kept`, read from a file fits these names
-    kept_type: Callable[[Names], np.dtype[np.generic]]  # the smallest for `kept` and gold
+    stored: StoredForm
     decisions: Decisions | None
     divergence: Callable[[np.ndarray, np.ndarray], float]  # of (fp32 outputs, others): mean distance over examples
     ensemble: TeacherEnsemble | None = None  # None: the kind allows one teacher

@@ -18,7 +18,7 @@ from ..label_thresholds import label_thresholds
 from ..reading.columns import Rows
 from ..reading.tables import refuse
 from .classification import MOST_UNLISTED_LABELS, check_unicode, declared_names, natural, unknown_label
-from .kind import ConstantBaseline, Decisions, Labels, Scoring, TaskKind, TeacherEnsemble
+from .kind import ConstantBaseline, Decisions, Labels, Scoring, StoredForm, TaskKind, TeacherEnsemble
 
 NONE = "(none)"  # text of an answer without labels
 _TINY = 1e-30
@@ -145,8 +145,8 @@ def _divergence(fp32: np.ndarray, other: np.ndarray) -> float:
     return total
 
 
-def _fits(kept: np.ndarray, names: tuple[str, ...]) -> bool:
-    return kept.ndim == 2 and kept.shape[1] == len(names)
+def _fits(array: np.ndarray, names: tuple[str, ...]) -> bool:
+    return array.ndim == 2 and array.shape[1] == len(names)
 
 
 def _fit_temperature(logits: np.ndarray, labels: np.ndarray) -> float:
@@ -166,10 +166,12 @@ MULTILABEL = TaskKind(
     scoring=Scoring(headline=lambda metrics, positive, names: LabelsHeadline(metrics)),
     constant_baseline=ConstantBaseline(outputs=_constant, description="always giving the most frequent labels"),
     answers=_predicted_labels,
-    kept=lambda outputs: outputs,
-    outputs=lambda kept, names: kept,
-    fits=_fits,
-    kept_type=lambda names: np.dtype(np.float32),
+    stored=StoredForm(
+        from_outputs=lambda outputs: outputs,
+        to_outputs=lambda stored, names: stored,
+        fits=_fits,
+        dtype=lambda names: np.dtype(np.float32),
+    ),
     decisions=Decisions(
         confidence=_confidence, correct=lambda outputs, gold: (_predicted_labels(outputs) == gold).all(axis=1)
     ),

@@ -88,8 +88,11 @@ RANKING: TaskKind = replace(
     constant_baseline=ConstantBaseline(
         outputs=lambda train, names, gold: np.zeros(1), description="giving all passages the same score"
     ),
-    kept=lambda outputs: np.column_stack([outputs[:, 0], np.zeros(len(outputs))]),  # of the shape of gold
-    outputs=lambda kept, names: kept[:, :1],
-    fits=lambda kept, names: kept.ndim == 2 and kept.shape[1] == 2,
+    stored=replace(
+        REGRESSION.stored,
+        from_outputs=lambda outputs: np.column_stack([outputs[:, 0], np.zeros(len(outputs))]),  # of the shape of gold
+        to_outputs=lambda stored, names: stored[:, :1],
+        fits=lambda array, names: array.ndim == 2 and array.shape[1] == 2,
+    ),
     query_flips=_query_flips,
 )

@@ -26,7 +26,7 @@ from ..data import of_words
 from ..ensembles import mean_of_log_probabilities
 from ..reading.answers import parse_answers
 from ..reading.columns import Rows
-from .kind import ConstantBaseline, Decisions, Labels, Scoring, TaskKind, TeacherEnsemble
+from .kind import ConstantBaseline, Decisions, Labels, Scoring, StoredForm, TaskKind, TeacherEnsemble
 
 
 def _read(rows: Rows, names: tuple[str, ...]) -> np.ndarray:
@@ -64,14 +64,14 @@ def _confidence(outputs: np.ndarray) -> np.ndarray:
     return 1 / (1 + np.exp(-margin))
 
 
-def _fits(kept: np.ndarray, names: tuple[str, ...]) -> bool:
+def _fits(array: np.ndarray, names: tuple[str, ...]) -> bool:
     """Whether it has the shape of gold, alone or repeated beside outputs, or of outputs."""
-    if kept.ndim == 1 or (kept == kept[:, :1]).all():
-        return bool((kept >= 0).all() and (kept == np.floor(kept)).all())
+    if array.ndim == 1 or (array == array[:, :1]).all():
+        return bool((array >= 0).all() and (array == np.floor(array)).all())
     return (
-        kept.ndim == 2
-        and kept.shape[1] == ANSWER_OUTPUTS
-        and bool(((kept[:, EXACT:] >= 0) & (kept[:, EXACT:] <= 1)).all())
+        array.ndim == 2
+        and array.shape[1] == ANSWER_OUTPUTS
+        and bool(((array[:, EXACT:] >= 0) & (array[:, EXACT:] <= 1)).all())
     )
 
 
@@ -100,10 +100,12 @@ SPAN = TaskKind(
     scoring=Scoring(headline=lambda metrics, positive, names: AnswersHeadline(metrics)),
     constant_baseline=ConstantBaseline(outputs=_constant, description="answering no question"),
     answers=decided_spans,
-    kept=lambda outputs: outputs.astype(np.float32),
-    outputs=lambda kept, names: kept,
-    fits=_fits,
-    kept_type=lambda names: np.dtype(np.float32),
+    stored=StoredForm(
+        from_outputs=lambda outputs: outputs.astype(np.float32),
+        to_outputs=lambda stored, names: stored,
+        fits=_fits,
+        dtype=lambda names: np.dtype(np.float32),
+    ),
     decisions=Decisions(confidence=_confidence, calibrated=False, correct=lambda outputs, gold: outputs[:, EXACT] == 1),
     divergence=lambda fp32, other: float(np.square(_logits(other) - _logits(fp32)).mean()),
     ensemble=TeacherEnsemble(mean=mean_of_log_probabilities),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -156,8 +157,8 @@ def _format_label(label: Any, names: tuple[str, ...]) -> str:
     return names[int(_label_ids(np.array(label)))]
 
 
-def _fits(kept: np.ndarray, names: tuple[str, ...]) -> bool:
-    return kept.ndim == 1 and bool((_label_ids(kept) < len(names)).all())
+def _fits(array: np.ndarray, names: tuple[str, ...]) -> bool:
+    return array.ndim == 1 and bool((_label_ids(array) < len(names)).all())
 
 
 TAGGING = TaskKind(
@@ -179,10 +180,11 @@ TAGGING = TaskKind(
     ),
     constant_baseline=ConstantBaseline(outputs=_constant, description="always giving the most frequent label"),
     answers=CLASSIFICATION.answers,
-    kept=CLASSIFICATION.kept,
-    outputs=CLASSIFICATION.outputs,
-    fits=_fits,
-    kept_type=lambda names: np.dtype(np.int8 if len(names) <= 128 else np.int16),  # signed, for gold
+    stored=replace(
+        CLASSIFICATION.stored,
+        fits=_fits,
+        dtype=lambda names: np.dtype(np.int8 if len(names) <= 128 else np.int16),  # signed, for gold
+    ),
     decisions=Decisions(
         confidence=largest_probability,
         correct=lambda outputs, gold: CLASSIFICATION.answers(outputs) == _label_ids(gold),

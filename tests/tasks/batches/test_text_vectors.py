@@ -100,8 +100,8 @@ def test_scores_are_correlations_of_the_cosines_alone() -> None:
     assert scores["pearson"] == pytest.approx(
         100 * np.asarray(pearsonr(outputs[:, 0], gold))[0], abs=1e-4
     )  # cosines in fp32
-    kind = TASK_KINDS["embedding"]
-    assert score(spec(), (), kind.outputs(kind.kept(outputs), ()), gold)["spearman"] == scores["spearman"]
+    form = TASK_KINDS["embedding"].stored
+    assert score(spec(), (), form.to_outputs(form.from_outputs(outputs), ()), gold)["spearman"] == scores["spearman"]
 
 
 def test_a_vector_that_is_no_number_fails() -> None:
